@@ -1,0 +1,1 @@
+"""What is simulated: topologies, routings, traffic and the decisions of a switch."""

@@ -1,0 +1,38 @@
+"""A mergeable log-linear histogram of non-negative integers, exact below 128, within 1/64 above."""
+
+import numpy as np
+
+from models.jit import kernel
+
+_BITS = 6
+BUCKETS = ((32 - _BITS) << _BITS) + (1 << _BITS)
+"""Enough for every value below 2**31."""
+
+
+@kernel
+def bucket(value):
+    """Bucket of a value: itself below 128, then 64 buckets an octave."""
+    shift = 0
+    while value >> shift >= 1 << (_BITS + 1):
+        shift += 1
+    return (shift << _BITS) + (value >> shift)
+
+
+def edges() -> np.ndarray:
+    """int64 [BUCKETS + 1]: bucket b holds the values edges[b] .. edges[b + 1] - 1."""
+    index = np.arange(BUCKETS + 1)
+    shift = np.maximum(index >> _BITS, 1) - 1
+    return (index - (shift << _BITS)) << shift
+
+
+def percentile(histogram: np.ndarray, share: float) -> float:
+    """The smallest value not exceeded by ``share`` of the entries, linear inside a bucket; NaN if empty."""
+    total = histogram.sum()
+    if total == 0:
+        return float("nan")
+    cumulative = np.cumsum(histogram)
+    rank = max(int(np.ceil(share * total)), 1)
+    b = int(np.searchsorted(cumulative, rank))
+    low, high = edges()[b : b + 2]
+    inside = (rank - (cumulative[b] - histogram[b])) / histogram[b]
+    return float(low + (high - 1 - low) * inside)

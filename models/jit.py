@@ -1,0 +1,46 @@
+"""The one way compiled code is made here: Numba with a disk cache that notices every edit.
+
+Numba's own cache keys on the file of the compiled function only, so an edit in an *imported*
+compiled function would leave stale machine code behind. The cache folder is therefore named by
+a hash of all our sources and of Numba's version.
+"""
+
+import hashlib
+import os
+from pathlib import Path
+
+import numba
+
+_ROOT = Path(__file__).resolve().parent.parent
+
+
+def source_hash() -> str:
+    """Hash (16 hex digits) of every source file of the packages that hold compiled code."""
+    digest = hashlib.sha256(numba.__version__.encode())
+    for package in ("models", "fluid", "sim"):
+        for path in sorted((_ROOT / package).rglob("*.py")):
+            digest.update(path.relative_to(_ROOT).as_posix().encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def cache_folder() -> Path:
+    """Where compiled code is kept: ``$FLITLAB_CACHE`` or ``~/.cache/flitlab``, one folder a source state."""
+    base = os.environ.get("FLITLAB_CACHE") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "flitlab"
+    )
+    return Path(base) / f"numba-{source_hash()}"
+
+
+if not os.environ.get("NUMBA_CACHE_DIR"):
+    numba.config.CACHE_DIR = str(cache_folder())
+
+njit = numba.njit(cache=True, nogil=True, error_model="numpy")
+"""Decorator: ``numba.njit`` with the disk cache above, no GIL, and C division semantics."""
+
+kernel = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+"""Decorator for compiled code that allocates nothing: without Numba's reference counting.
+
+Taking an array out of a named tuple otherwise costs two atomic operations; measured on the
+virtual cut-through engine, that made it 50 times slower.
+"""

@@ -1,0 +1,108 @@
+"""Names of the components a configuration may use: ``(category, kind) -> spec class``.
+
+A component is one file with one pydantic model under :func:`register`; its ``build`` method makes
+the frozen data object that the engines and the LPs work on. The built-in ones are found by
+importing every module of the category's package, so adding a file is all that adding a component
+takes; a user's file does the same through ``plugins:``.
+"""
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Callable
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+CATEGORIES = {
+    "topology": "models.topology",
+    "routing": "models.routing",
+    "traffic": "models.traffic",
+}
+"""Category -> package whose modules register its built-in kinds."""
+
+
+class Spec(BaseModel):
+    """Parameters of one component as they stand in a YAML file; unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: str
+
+
+class SpecError(ValueError):
+    """A component cannot be built from its parameters.
+
+    ``key`` names the offending parameter inside the component's mapping (None: the component as
+    a whole), so that the message can point at its line.
+    """
+
+    def __init__(self, message: str, key: str | None = None):
+        super().__init__(message)
+        self.key = key
+
+
+class UnknownKindError(SpecError):
+    """No component of that kind; carries the ``choices`` and a near miss, if any."""
+
+    def __init__(self, category: str, kind: str):
+        self.choices = names(category)
+        near = difflib.get_close_matches(kind, self.choices, n=1)
+        self.suggestion = near[0] if near else None
+        super().__init__(f"unknown {category}", key="kind")
+
+
+_registered: dict[str, dict[str, type[Spec]]] = {category: {} for category in CATEGORIES}
+_discovered: set[str] = set()
+
+S = TypeVar("S", bound=type[Spec])
+
+
+def register(category: str, kind: str) -> Callable[[S], S]:
+    """Class decorator: make a :class:`Spec` available as ``kind`` of ``category``.
+
+    Raises ``KeyError`` for an unknown category and ``ValueError`` for a kind that another class
+    holds already.
+    """
+    table = _registered[category]
+
+    def enter(cls: S) -> S:
+        holder = table.get(kind)
+        if holder is not None and holder.__qualname__ != cls.__qualname__:
+            raise ValueError(f"{category} {kind!r} is registered already, by {holder.__module__}")
+        table[kind] = cls
+        return cls
+
+    return enter
+
+
+def _discover(category: str) -> None:
+    if category in _discovered:
+        return
+    _discovered.add(category)
+    package = importlib.import_module(CATEGORIES[category])
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+
+
+def names(category: str) -> list[str]:
+    """Sorted kinds of a category."""
+    _discover(category)
+    return sorted(_registered[category])
+
+
+def spec_class(category: str, kind: str) -> type[Spec]:
+    """The spec class of a kind. Raises :class:`UnknownKindError`."""
+    _discover(category)
+    try:
+        return _registered[category][kind]
+    except KeyError:
+        raise UnknownKindError(category, kind) from None
+
+
+def make(category: str, **parameters) -> Spec:
+    """The spec of ``parameters["kind"]`` from plain values.
+
+    Raises :class:`UnknownKindError` or ``pydantic.ValidationError``.
+    """
+    return spec_class(category, parameters["kind"]).model_validate(parameters)

@@ -1,0 +1,1 @@
+"""Routings: one file per kind, :class:`~models.routing.routes.Routes` for all."""

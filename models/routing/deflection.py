@@ -1,0 +1,31 @@
+"""Hot-potato deflection routing."""
+
+import numpy as np
+
+from models.registry import SpecError, register
+from models.routing.minimal import minimal_ports
+from models.routing.routes import RANDOM, Routes, RoutingSpec
+from models.topology.graph import Topology
+
+
+@register("routing", "deflection")
+class Deflection(RoutingSpec):
+    """Hot-potato: shortest paths while they are free, any free channel when the switch is full; no flow control.
+
+    Selects the ``deflection`` switch discipline whatever ``switching.mode`` says.
+
+    Example: ``routing: {kind: deflection}``
+
+    Source: UNI section III-B.2; Baran 1964, doi:10.1109/TCOM.1964.1088883.
+    """
+
+    def build(self, topology: Topology) -> Routes:
+        if (topology.in_degree != topology.out_degree).any():
+            v = int(np.flatnonzero(topology.in_degree != topology.out_degree)[0])
+            raise SpecError(
+                "needs as many channels into every switch as out of it; switch "
+                f"{v} has {topology.in_degree[v]} in and {topology.out_degree[v]} out",
+                key="kind",
+            )
+        ports, diameter = minimal_ports(topology)
+        return Routes(self.kind, ports, RANDOM, diameter, deflection=True)

@@ -1,0 +1,80 @@
+"""Minimal routing: every next hop that lies on a shortest path."""
+
+from typing import Literal
+
+import numpy as np
+
+from models.jit import njit
+from models.registry import SpecError, register
+from models.routing.routes import MAX_PORTS, SELECT, Routes, RoutingSpec
+from models.topology.graph import Topology
+
+
+@njit
+def _minimal_ports(switches, out_start, dst, in_start, in_tail):
+    """uint64 [t, v] masks of the shortest-path channels, and the diameter (-1: some pair has no path)."""
+    ports = np.zeros((switches, switches), np.uint64)
+    distance = np.empty(switches, np.int64)
+    queue = np.empty(switches, np.int64)
+    diameter = 0
+    for t in range(switches):
+        distance[:] = -1
+        distance[t] = 0
+        queue[0] = t
+        head, tail = 0, 1
+        while head < tail:
+            v = queue[head]
+            head += 1
+            for i in range(in_start[v], in_start[v + 1]):
+                u = in_tail[i]
+                if distance[u] < 0:
+                    distance[u] = distance[v] + 1
+                    queue[tail] = u
+                    tail += 1
+        if tail < switches:
+            return ports, -1
+        diameter = max(diameter, distance[queue[tail - 1]])
+        for v in range(switches):
+            mask = np.uint64(0)
+            for c in range(out_start[v], out_start[v + 1]):
+                if distance[dst[c]] == distance[v] - 1:
+                    mask |= np.uint64(1) << np.uint64(c - out_start[v])
+            ports[t, v] = mask
+    return ports, diameter
+
+
+def minimal_ports(topology: Topology) -> tuple[np.ndarray, int]:
+    """Masks uint64 [t, v] of the channels of v on a shortest path to t, and the diameter in channels.
+
+    8 bytes a pair of switches: 128 MiB at 4,096. Raises ``SpecError`` above 64 channels a switch or
+    if the graph is not strongly connected.
+    """
+    degree = int(topology.out_degree.max(initial=0))
+    if degree > MAX_PORTS:
+        raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch; the topology has {degree}")
+    ports, diameter = _minimal_ports(
+        topology.switches, topology.out_start, topology.dst, topology.in_start,
+        topology.src[topology.in_channels],
+    )  # fmt: skip
+    if diameter < 0:
+        raise SpecError("the topology is not strongly connected")
+    return ports, int(diameter)
+
+
+@register("routing", "minimal")
+class Minimal(RoutingSpec):
+    """Shortest paths; at every switch one of the next hops on a shortest path is chosen.
+
+    ``select: random`` draws it once a hop, ``hash`` fixes it for each (source, destination) pair and
+    switch, ``adaptive`` takes, every tick anew, the free channel with most credits (ties: lowest).
+
+    Example: ``routing: {kind: minimal, select: random, vc_policy: hop}``
+
+    Source: UNI section III-B.
+    """
+
+    select: Literal["random", "hash", "adaptive"] = "random"
+
+    def build(self, topology: Topology) -> Routes:
+        ports, diameter = minimal_ports(topology)
+        return Routes(self.kind, ports, SELECT[self.select], diameter, vc_policy=self.policy_code())

@@ -1,0 +1,165 @@
+"""When hosts create packets: integer inversion of geometric gaps, no logarithm, no floating point.
+
+A host's candidate arrivals are a chain of positions in sub-ticks; the next follows from the last by
+one block of draws. Hosts that send less than the busiest one keep each candidate with the ratio of
+the two rates, so one table serves all hosts.
+"""
+
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from models.jit import kernel
+from models.rules.draw import ARRIVAL, ARRIVAL_TAIL, THINNING, draw, philox
+
+BERNOULLI, POISSON, ONOFF = 0, 1, 2
+KINDS = {"bernoulli": BERNOULLI, "poisson": POISSON, "onoff": ONOFF}
+
+SUBTICK_BITS = 10
+"""A Poisson process is drawn on a grid of 2**-10 ticks."""
+
+_ONE = 1 << 63
+_FULL = _ONE - 1
+_GUIDE_SHIFT = 55
+_LONGEST_TABLE = 4096
+
+
+class Arrivals(NamedTuple):
+    """Tables of an arrival process, for :func:`next_arrival`.
+
+    kind: BERNOULLI, POISSON or ONOFF. shift: log2 of positions in a tick. base: positions always added.
+    coarse, fine: survival thresholds, int64 (see :func:`survivors`); coarse_guide, fine_guide: int64 [257].
+    stop: threshold of the end of a burst (ONOFF). keep: int64 [hosts], thresholds of thinning; -1 never.
+    """
+
+    kind: int
+    shift: int
+    base: int
+    coarse: np.ndarray
+    coarse_guide: np.ndarray
+    fine: np.ndarray
+    fine_guide: np.ndarray
+    stop: int
+    keep: np.ndarray
+
+
+def _threshold(probability: Fraction) -> int:
+    return min(int(probability * _ONE), _FULL)
+
+
+def _geometric(ratio: Fraction) -> np.ndarray:
+    """Thresholds of P(gap >= k) = ratio**k, k = 1 .. until e**-4 or the longest table."""
+    scale = 1 << 192  # far finer than 63 bits, so the product of all factors is exact where it matters
+    factor = int(ratio * scale)
+    survive, table = scale, list[int]()
+    while len(table) < _LONGEST_TABLE and (not table or table[-1] > _ONE >> 6):
+        survive = survive * factor >> 192
+        table.append(min(survive >> 129, _FULL))
+    return np.array(table, np.int64)
+
+
+def _truncated(ratio: Fraction, size: int) -> np.ndarray:
+    """Thresholds of a geometric variable cut at ``size``: P(k or more | less than size), k = 1 .. size - 1."""
+    scale = 1 << 192
+    factor, survive, powers = int(ratio * scale), scale, []
+    for _ in range(size):
+        survive = survive * factor >> 192
+        powers.append(survive)
+    last = powers[-1]
+    return np.array([_threshold(Fraction(p - last, scale - last)) for p in powers[:-1]], np.int64)
+
+
+def _guide(table: np.ndarray) -> np.ndarray:
+    """int64 [257]: entry b is the count for word = b << 55, so the answer lies between two entries."""
+    words = np.array([min(b << _GUIDE_SHIFT, _FULL) for b in range(257)], np.int64)
+    return np.searchsorted(-table, -words, side="left").astype(np.int64)
+
+
+def make_arrivals(kind: str, load: float, mean_flits: float, rate: np.ndarray, burst: float) -> Arrivals:
+    """Tables for an offered load.
+
+    load: flits per tick of a host whose ``rate`` is 1. mean_flits: mean packet length. rate: float64
+    [hosts], row sums of the demand matrix. burst: mean packets of an on-period.
+    Raises ``ValueError`` if a host would have to create more than one packet a tick.
+    """
+    peak = float(rate.max(initial=0.0))
+    packets = Fraction(load) * Fraction(peak) / Fraction(mean_flits)
+    if packets > 1:
+        raise ValueError(f"load {load} asks for more than one packet per tick and host")
+    code, shift, base, stop = KINDS[kind], 0, 1, 0
+    coarse = fine = np.zeros(0, np.int64)
+    if packets == 0:
+        keep = np.full(len(rate), -1, np.int64)
+    else:
+        keep = np.array([_threshold(Fraction(r) / Fraction(peak)) if r > 0 else -1 for r in rate], np.int64)
+        if code == BERNOULLI:
+            coarse = _geometric(1 - packets)
+        elif code == POISSON:
+            shift, base = SUBTICK_BITS, 0
+            steps = 1 << shift
+            ratio = steps / (steps + packets)  # gaps 0, 1, ... of mean steps / packets
+            coarse, fine = _geometric(ratio**steps), _truncated(ratio, steps)
+        else:
+            base = max(1, round(mean_flits))
+            pause = Fraction(burst) * (1 / packets - base)
+            if pause > 0:
+                coarse, stop = _geometric(pause / (pause + 1)), _threshold(1 / Fraction(burst))
+    return Arrivals(code, shift, base, coarse, _guide(coarse), fine, _guide(fine), stop, keep)
+
+
+@kernel
+def survivors(table, guide, word):
+    """How many entries of the descending ``table`` exceed ``word``."""
+    bucket = word >> _GUIDE_SHIFT
+    high, low = guide[bucket], guide[bucket + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        if table[middle] > word:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def _geometric_gap(a, seed, host, counter, word):
+    if len(a.coarse) == 0:
+        return 0
+    gap = 0
+    count = survivors(a.coarse, a.coarse_guide, word)
+    attempt = 0
+    while count == len(a.coarse):  # past the table: a geometric variable has no memory, draw again
+        gap += count
+        word = draw(seed, ARRIVAL_TAIL, host, (counter << 16) + attempt)
+        count = survivors(a.coarse, a.coarse_guide, word)
+        attempt += 1
+    return gap + count
+
+
+@kernel
+def next_arrival(a, seed, host, counter, position):
+    """The host's next packet after ``position`` (sub-ticks; start with -a.base): (its candidate's counter, position).
+
+    ``counter`` is that of the first candidate to try; call again with the returned one plus 1. The
+    tick of creation is ``position >> a.shift``.
+    """
+    while True:
+        x0, x1, x2, x3 = philox(seed, ARRIVAL, host, counter)
+        word = ((x1 << 32) | x0) & 0x7FFFFFFFFFFFFFFF
+        if a.kind == BERNOULLI:
+            position += 1 + _geometric_gap(a, seed, host, counter, word)
+        else:
+            other = ((x3 << 32) | x2) & 0x7FFFFFFFFFFFFFFF
+            if a.kind == POISSON:
+                gap = _geometric_gap(a, seed, host, counter, word) << a.shift
+                position += gap + survivors(a.fine, a.fine_guide, other)
+            else:
+                position += a.base
+                # every host starts in an off-period, so that they do not burst together
+                if other < a.stop or counter == 0:
+                    position += _geometric_gap(a, seed, host, counter, word)
+        keep = a.keep[host]
+        if keep == 0x7FFFFFFFFFFFFFFF or draw(seed, THINNING, host, counter) < keep:
+            return counter, position
+        counter += 1

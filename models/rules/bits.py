@@ -1,0 +1,45 @@
+"""Sets of output ports as 64-bit masks."""
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from models.jit import kernel
+
+
+@intrinsic
+def _population(typingctx, word):
+    def codegen(context, builder, signature, args):
+        return builder.ctpop(args[0])
+
+    return types.int64(types.uint64), codegen
+
+
+@intrinsic
+def _trailing_zeros(typingctx, word):
+    def codegen(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), codegen
+
+
+@kernel
+def popcount(mask):
+    """Number of set bits of a 64-bit mask."""
+    return _population(np.uint64(mask))
+
+
+@kernel
+def lowest(mask):
+    """Index of the lowest set bit; 64 for an empty mask."""
+    return _trailing_zeros(np.uint64(mask))
+
+
+@kernel
+def select(mask, index):
+    """Position of the set bit with ``index`` set bits below it (index < popcount)."""
+    rest = np.uint64(mask)
+    for _ in range(index):
+        rest &= rest - np.uint64(1)
+    return _trailing_zeros(rest)

@@ -1,0 +1,70 @@
+"""What a packet is: where it goes and how long it is. Packet ids are sequence number x hosts + host."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from models.jit import kernel
+from models.rules.draw import DESTINATION, LENGTH, below, draw
+from models.traffic.traffic import FIXED, UNIFORM, UNIFORM_SELF, WORD, Traffic
+
+
+class Packets(NamedTuple):
+    """Tables for :func:`destination` and :func:`length`: a :class:`Traffic` and a packet mix, flattened.
+
+    law, fixed, start, column, cumulative: see Traffic. flits: int64 [lengths]; share: int64 [lengths],
+    cumulative thresholds of a 63-bit word.
+    """
+
+    hosts: int
+    law: int
+    fixed: np.ndarray
+    start: np.ndarray
+    column: np.ndarray
+    cumulative: np.ndarray
+    flits: np.ndarray
+    share: np.ndarray
+
+
+def make_packets(traffic: Traffic, flits: tuple[int, ...], shares: tuple[float, ...]) -> Packets:
+    """Tables of a traffic pattern and a packet mix."""
+    part = np.cumsum(shares) / np.sum(shares)
+    share = np.floor(part * 2.0**53).astype(np.int64) << 10
+    share[-1] = WORD - 1
+    return Packets(
+        traffic.topology.hosts, traffic.law, traffic.fixed, traffic.start, traffic.column,
+        traffic.cumulative, np.array(flits, np.int64), share,
+    )  # fmt: skip
+
+
+@kernel
+def destination(p, seed, host, sequence):
+    """Destination host of a packet."""
+    if p.law == FIXED:
+        return p.fixed[host]
+    word = draw(seed, DESTINATION, host, sequence)
+    if p.law == UNIFORM:
+        other = below(word, p.hosts - 1)
+        return other + (other >= host)
+    if p.law == UNIFORM_SELF:
+        return below(word, p.hosts)
+    low, high = p.start[host], p.start[host + 1] - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if word < p.cumulative[middle]:
+            high = middle
+        else:
+            low = middle + 1
+    return p.column[low]
+
+
+@kernel
+def length(p, seed, host, sequence):
+    """Length of a packet in flits."""
+    if len(p.flits) == 1:
+        return p.flits[0]
+    word = draw(seed, LENGTH, host, sequence)
+    choice = 0
+    while word >= p.share[choice] and choice < len(p.flits) - 1:
+        choice += 1
+    return p.flits[choice]

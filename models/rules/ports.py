@@ -1,0 +1,61 @@
+"""The canonical numbering of ports, which ties in arbitration refer to.
+
+Outputs of a switch: its network channels in channel order, then the ejection channels of its
+hosts. Inputs: its network channels in channel order, then the injection channels of its hosts.
+Both are numbered switch by switch.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from models.topology.graph import Topology
+
+
+class Ports(NamedTuple):
+    """Port numbers; all int64.
+
+    out_base, in_base: [switches + 1], first output and input of each switch. network_outs: [switches].
+    out_input: [outputs], the input that a network output feeds, -1 for ejection.
+    out_channel: [outputs], -1 for ejection. in_output: [inputs], the output that feeds it, or
+    -1 - host for an injection channel. in_switch: [inputs]. eject, inject: [hosts], the output and
+    the input of each host.
+    """
+
+    out_base: np.ndarray
+    in_base: np.ndarray
+    network_outs: np.ndarray
+    out_input: np.ndarray
+    out_channel: np.ndarray
+    in_output: np.ndarray
+    in_switch: np.ndarray
+    eject: np.ndarray
+    inject: np.ndarray
+
+
+def make_ports(topology: Topology) -> Ports:
+    """The numbering for a topology."""
+    zero = np.zeros(1, np.int64)
+    out_base = np.concatenate([zero, np.cumsum(topology.out_degree + topology.host_count)])
+    in_base = np.concatenate([zero, np.cumsum(topology.in_degree + topology.host_count)])
+    channel = np.arange(topology.channels)
+    output = out_base[topology.src] + channel - topology.out_start[topology.src]
+    rank = np.empty(topology.channels, np.int64)
+    rank[topology.in_channels] = channel - topology.in_start[topology.dst[topology.in_channels]]
+    entry = in_base[topology.dst] + rank
+    place = topology.host_switch
+    nth = np.arange(topology.hosts) - topology.host_start[place]
+    eject = out_base[place] + topology.out_degree[place] + nth
+    inject = in_base[place] + topology.in_degree[place] + nth
+
+    out_input = np.full(out_base[-1], -1, np.int64)
+    out_input[output] = entry
+    out_channel = np.full(out_base[-1], -1, np.int64)
+    out_channel[output] = channel
+    in_output = np.empty(in_base[-1], np.int64)
+    in_output[entry] = output
+    in_output[inject] = -1 - np.arange(topology.hosts)
+    in_switch = np.repeat(np.arange(topology.switches), np.diff(in_base))
+    return Ports(
+        out_base, in_base, topology.out_degree, out_input, out_channel, in_output, in_switch, eject, inject
+    )

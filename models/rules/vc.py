@@ -1,0 +1,76 @@
+"""Which virtual channels a packet may take on a channel."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from models.jit import kernel
+from models.routing.routes import ANY, DATELINE_CROSSING, HOP
+from models.topology.graph import Topology
+
+
+class Rings(NamedTuple):
+    """Where each channel lies on a grid that closes into rings; empty arrays on other graphs.
+
+    dimension, step: int64 [channels], step is +1 or -1. coordinate: int64 [switches, dimensions].
+    extent: int64 [dimensions].
+    """
+
+    dimension: np.ndarray
+    step: np.ndarray
+    coordinate: np.ndarray
+    extent: np.ndarray
+
+
+def make_rings(topology: Topology) -> Rings:
+    """Ring positions of the channels of a torus."""
+    grid = topology.grid
+    if grid is None or not grid.wrap:
+        none = np.zeros(0, np.int64)
+        return Rings(none, none, np.zeros((0, 0), np.int64), none)
+    extent = np.array(grid.dims, np.int64)
+    change = grid.coordinates[topology.dst] - grid.coordinates[topology.src]
+    dimension = np.argmax(change != 0, axis=1)
+    moved = change[np.arange(len(change)), dimension]
+    # a step of extent - 1 is a step of 1 across the wrap-around, the other way
+    step = np.where((moved == 1) | (moved < -1), 1, -1)
+    return Rings(dimension, step, np.ascontiguousarray(grid.coordinates.astype(np.int64)), extent)
+
+
+@kernel
+def dateline_class(rings, crossing, source, destination, channel, tail):
+    """0 or 1: the half of the VCs for a dimension-ordered packet on ``channel``, which leaves switch ``tail``.
+
+    ``crossing`` False: 1 for packets that wrap in this dimension, chosen on entering it. True: 1
+    from the wrap-around channel on.
+    """
+    d = rings.dimension[channel]
+    start, end = rings.coordinate[source, d], rings.coordinate[destination, d]
+    if rings.step[channel] > 0:
+        if not crossing:
+            return 1 if end < start else 0
+        following = rings.coordinate[tail, d] + 1
+        return 1 if following == rings.extent[d] or following <= start else 0
+    if not crossing:
+        return 1 if end > start else 0
+    following = rings.coordinate[tail, d] - 1
+    return 1 if following < 0 or following >= start else 0
+
+
+@kernel
+def vc_range(policy, vcs, hop, rings, source, destination, channel, tail):
+    """First VC and one past the last that a packet may take on a channel between switches.
+
+    hop: channels between switches it has taken before. source, destination: its switches.
+    """
+    if policy == ANY:
+        return 0, vcs
+    if policy == HOP:
+        vc = min(hop, vcs - 1)
+        return vc, vc + 1
+    if len(rings.dimension) == 0:
+        return 0, vcs
+    half = vcs >> 1
+    if dateline_class(rings, policy == DATELINE_CROSSING, source, destination, channel, tail):
+        return half, vcs
+    return 0, half

@@ -1,0 +1,81 @@
+"""One thing to simulate and to bound: topology, routes, traffic and the switches between them."""
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+
+import numpy as np
+
+from models.hashing import content_hash
+from models.routing.routes import Routes
+from models.topology.graph import Topology
+from models.traffic.traffic import Traffic
+
+SEMANTICS_VERSION = 1
+"""Changes whenever results of an unchanged configuration may change."""
+
+
+@dataclass(frozen=True)
+class Switching:
+    """How a switch treats what arrives; all times in ticks (one flit on a channel).
+
+    mode: ``vct`` or ``deflection``. vcs: virtual channels of every network and injection channel.
+    buffer_flits: input buffer of each VC. shared_input: an input port sends one packet at a time
+    (``input_speedup: 1``); False: each of its VCs can be read at once (``vcs``).
+    hold_packets, slotted: deflection only.
+    """
+
+    mode: str
+    vcs: int = 1
+    buffer_flits: int = 0
+    shared_input: bool = False
+    header: int = 0
+    switch: int = 1
+    link: int = 1
+    injection: int = 1
+    ejection: int = 1
+    credit: int = 1
+    hold_packets: int = 0
+    slotted: bool = False
+    allow_deadlock: bool = False
+
+
+@dataclass(frozen=True)
+class Source:
+    """How hosts create packets.
+
+    arrivals: ``bernoulli``, ``poisson`` or ``onoff``. flits, shares: packet lengths and the
+    fraction of packets that have each. burst: mean packets of an on-period (onoff).
+    """
+
+    arrivals: str = "bernoulli"
+    flits: tuple[int, ...] = (1,)
+    shares: tuple[float, ...] = (1.0,)
+    burst: float = 8.0
+
+    @property
+    def mean_flits(self) -> float:
+        """Mean packet length."""
+        return float(np.dot(self.flits, self.shares) / sum(self.shares))
+
+
+@dataclass(frozen=True, eq=False)
+class Scenario:
+    """Everything but the load, the seed and how it is measured.
+
+    vc_policy: the VC policy in force (``models.routing.routes.ANY`` ...), certified beforehand.
+    """
+
+    topology: Topology
+    routes: Routes
+    traffic: Traffic
+    switching: Switching
+    source: Source
+    vc_policy: int = 0
+
+    @cached_property
+    def content_hash(self) -> str:
+        """Hash of everything that results depend on, the semantics' version included."""
+        return content_hash(
+            SEMANTICS_VERSION, self.topology.content_hash, self.routes.content_hash, self.traffic.content_hash,
+            asdict(self.switching), asdict(self.source), self.vc_policy,
+        )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Interconnect graphs: one file per family, :class:`~models.topology.graph.Topology` for all."""

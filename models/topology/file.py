@@ -1,0 +1,53 @@
+"""Topologies read from a file."""
+
+from dataclasses import replace
+
+from models.registry import SpecError, register
+from models.topology.formats import Format, FormatError, read
+from models.topology.graph import Topology, TopologySpec
+
+
+@register("topology", "file")
+class File(TopologySpec):
+    """The topology in a file.
+
+    ``format`` (default: by suffix, .json and .graphml, an edge list otherwise):
+
+    * edgelist: lines ``u v [capacity] [delay]``, ``#`` starts a comment; ``directed`` tells whether a line is
+      a uni-directional channel (default) or a bi-directional link;
+    * graphml: node attribute hosts, edge attributes capacity, delay, reverse; all optional;
+    * json: what ``simrun topology --export x.json`` writes; nothing is lost.
+
+    (anynet and topobench are to come.) Labels 0 .. n-1 keep their numbers; others are numbered in order of
+    appearance, ``notes`` keeps them. Hosts in the file count unless hosts or hosts_per_switch are given;
+    without either, a switch has one. Capacities are positive, delays ticks from 0; self-loops are dropped.
+
+    Refused, with file and line: a missing file, malformed lines, unknown nodes, bad numbers, a network that
+    is not strongly connected.
+
+    Example: ``topology: {kind: file, path: models/topology/data/und_d3_k2_n10.txt, directed: false}``
+
+    Source: GraphML primer, http://graphml.graphdrawing.org/primer/graphml-primer.html.
+    """
+
+    path: str
+    format: Format | None = None
+    directed: bool | None = None
+
+    def graph(self) -> Topology:
+        try:
+            topology = read(self.path, self.format, directed=self.directed is not False)
+        except OSError as error:
+            raise SpecError(f"{self.path}: {error.strerror}", key="path") from None
+        except FormatError as error:
+            raise SpecError(str(error), key="path") from None
+        if self.directed is not None and self.directed != topology.directed:
+            found = "uni-directional" if topology.directed else "bi-directional"
+            raise SpecError(f"{self.path}: the file's channels are {found}", key="directed")
+        if pair := topology.unreachable_pair():
+            labels = topology.notes.get("labels", range(topology.switches))
+            u, v = (labels[end] for end in pair)
+            message = f"{self.path}: not strongly connected: no path from switch {u} to switch {v}"
+            raise SpecError(message, key="path")
+        notes = {**topology.notes, "file": self.path, "file_kind": topology.kind}
+        return replace(topology, kind=self.kind, notes=notes)

@@ -1,0 +1,28 @@
+"""Generalised de Bruijn graphs: the uni-directional graph of every order and degree, in round-robin order."""
+
+from pydantic import Field
+
+from models.registry import SpecError, register
+from models.topology.graph import Topology, TopologySpec
+from models.topology.imase import imase_arcs
+
+
+@register("topology", "gdbg")
+class Gdbg(TopologySpec):
+    """Uni-directional generalised de Bruijn graph: switch i reaches (degree i + alpha) mod n, alpha < degree.
+
+    Self-loops (at most 2 degree of them) are dropped. Valid: 2 <= degree <= n; the diameter is at most
+    ceil(log n / log degree).
+
+    Example: ``topology: {kind: gdbg, n: 64, degree: 4}``
+
+    Source: DBG section IV-A (Du and Hwang, Networks 18, 1988).
+    """
+
+    n: int = Field(ge=2)
+    degree: int = Field(ge=2)
+
+    def graph(self) -> Topology:
+        if self.degree > self.n:
+            raise SpecError(f"must be at most n = {self.n}: more would repeat channels", key="degree")
+        return Topology.from_arcs(self.kind, self.n, imase_arcs(self.n, self.degree, a=1, b=0))

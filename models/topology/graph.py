@@ -1,0 +1,268 @@
+"""The interconnect graph: switches, directed channels between them, and hosts on switches."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import networkx as nx
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order
+
+from models.hashing import content_hash
+from models.registry import Spec, SpecError
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Coordinates of the switches of a grid-like topology (mesh, torus, hypercube).
+
+    dims: extent of each dimension. wrap: whether dimensions close into rings.
+    coordinates: int64 [switches, dimensions].
+    """
+
+    dims: tuple[int, ...]
+    wrap: bool
+    coordinates: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Topology:
+    """Directed channels between switches, and the hosts attached to them.
+
+    Channels are sorted by (src, dst); a bi-directional link is two channels that name each other
+    in ``reverse``, a uni-directional one has reverse -1; parallel channels are allowed, self-loops
+    are not. Hosts are numbered switch by switch; each has an injection and an ejection channel of
+    its own, of capacity ``host_capacity``.
+
+    src, dst: int64 [channels]. capacity: float64 [channels], relative to 1 = one flit per tick.
+    delay: int64 [channels], ticks added to the link delay of the switching model.
+    reverse: int64 [channels]. host_switch: int64 [hosts], non-decreasing.
+    """
+
+    kind: str
+    switches: int
+    src: np.ndarray
+    dst: np.ndarray
+    capacity: np.ndarray
+    delay: np.ndarray
+    reverse: np.ndarray
+    host_switch: np.ndarray
+    host_capacity: float = 1.0
+    grid: Grid | None = None
+    notes: dict = field(default_factory=dict)
+    """What the construction chose or found (JSON-able), for the manifest and ``simrun topology``."""
+
+    @classmethod
+    def from_arcs(cls, kind: str, switches: int, arcs, *, capacity=1.0, delay=0, **more) -> "Topology":
+        """Uni-directional channels from pairs (src, dst); self-loops are dropped."""
+        arcs = np.asarray(arcs, np.int64).reshape(-1, 2)
+        reverse = np.full(len(arcs), -1, np.int64)
+        return cls._canonical(kind, switches, arcs, reverse, capacity, delay, more)
+
+    @classmethod
+    def from_links(cls, kind: str, switches: int, links, *, capacity=1.0, delay=0, **more) -> "Topology":
+        """Two channels, each the reverse of the other, for every pair (u, v)."""
+        links = np.asarray(links, np.int64).reshape(-1, 2)
+        count = len(links)
+        arcs = np.concatenate([links, links[:, ::-1]])
+        reverse = np.concatenate([np.arange(count) + count, np.arange(count)])
+        capacity = np.tile(np.broadcast_to(np.asarray(capacity, float), count), 2)
+        delay = np.tile(np.broadcast_to(np.asarray(delay, np.int64), count), 2)
+        return cls._canonical(kind, switches, arcs, reverse, capacity, delay, more)
+
+    @classmethod
+    def from_channels(
+        cls, kind: str, switches: int, arcs, reverse, *, capacity=1.0, delay=0, **more
+    ) -> "Topology":  # fmt: skip
+        """Channels from pairs (src, dst) and, for each, the index of its reverse in ``arcs`` or -1."""
+        arcs = np.asarray(arcs, np.int64).reshape(-1, 2)
+        return cls._canonical(kind, switches, arcs, np.asarray(reverse, np.int64), capacity, delay, more)
+
+    @classmethod
+    def _canonical(cls, kind, switches, arcs, reverse, capacity, delay, more) -> "Topology":
+        count = len(arcs)
+        capacity = np.array(np.broadcast_to(np.asarray(capacity, float), count))
+        delay = np.array(np.broadcast_to(np.asarray(delay, np.int64), count))
+        if count and (arcs.min() < 0 or arcs.max() >= switches):
+            raise ValueError(f"channel ends must lie in 0..{switches - 1}")
+        keep = np.flatnonzero(arcs[:, 0] != arcs[:, 1])
+        order = keep[np.lexsort((arcs[keep, 1], arcs[keep, 0]))]
+        place = np.full(count + 1, -1, np.int64)  # place[-1] stays -1: no reverse
+        place[order] = np.arange(len(order))
+        return cls(
+            kind=kind,
+            switches=switches,
+            src=arcs[order, 0].copy(),
+            dst=arcs[order, 1].copy(),
+            capacity=capacity[order],
+            delay=delay[order],
+            reverse=place[reverse[order]],
+            host_switch=more.pop("host_switch", np.zeros(0, np.int64)),
+            **more,
+        )
+
+    def with_hosts(self, per_switch, host_capacity: float = 1.0) -> "Topology":
+        """The same graph with ``per_switch`` hosts (a number, or one for each switch)."""
+        counts = np.broadcast_to(np.asarray(per_switch, np.int64), self.switches)
+        hosts = np.repeat(np.arange(self.switches), counts)
+        return replace(self, host_switch=hosts, host_capacity=float(host_capacity))
+
+    @property
+    def channels(self) -> int:
+        """Number of directed channels between switches."""
+        return len(self.src)
+
+    @property
+    def hosts(self) -> int:
+        """Number of hosts."""
+        return len(self.host_switch)
+
+    @property
+    def directed(self) -> bool:
+        """Whether some channel has no reverse."""
+        return bool((self.reverse < 0).any())
+
+    @cached_property
+    def out_start(self) -> np.ndarray:
+        """int64 [switches + 1]: the channels out of switch v are out_start[v]:out_start[v + 1]."""
+        return np.searchsorted(self.src, np.arange(self.switches + 1))
+
+    @cached_property
+    def in_channels(self) -> np.ndarray:
+        """int64 [channels]: channel indices sorted by (dst, index)."""
+        return np.argsort(self.dst, kind="stable")
+
+    @cached_property
+    def in_start(self) -> np.ndarray:
+        """int64 [switches + 1]: the channels into v are in_channels[in_start[v]:in_start[v + 1]]."""
+        return np.searchsorted(self.dst[self.in_channels], np.arange(self.switches + 1))
+
+    @cached_property
+    def host_start(self) -> np.ndarray:
+        """int64 [switches + 1]: the hosts of switch v are host_start[v]:host_start[v + 1]."""
+        return np.searchsorted(self.host_switch, np.arange(self.switches + 1))
+
+    @property
+    def out_degree(self) -> np.ndarray:
+        """int64 [switches]."""
+        return np.diff(self.out_start)
+
+    @property
+    def in_degree(self) -> np.ndarray:
+        """int64 [switches]."""
+        return np.diff(self.in_start)
+
+    @property
+    def host_count(self) -> np.ndarray:
+        """int64 [switches]: hosts at each switch."""
+        return np.diff(self.host_start)
+
+    def unreachable_pair(self) -> tuple[int, int] | None:
+        """Two switches (u, v) without a path from u to v; None if strongly connected."""
+        ones = np.ones(self.channels)
+        shape = (self.switches, self.switches)
+        for tail, head, flip in ((self.src, self.dst, False), (self.dst, self.src, True)):
+            matrix = csr_array((ones, (tail, head)), shape=shape)
+            found = breadth_first_order(matrix, 0, return_predecessors=False)
+            if len(found) < self.switches:
+                other = int(np.setdiff1d(np.arange(self.switches), found)[0])
+                return (other, 0) if flip else (0, other)
+        return None
+
+    @cached_property
+    def content_hash(self) -> str:
+        """Hash of everything that results depend on."""
+        return content_hash(
+            self.switches, self.src, self.dst, self.capacity, self.delay, self.reverse, self.host_switch,
+            repr(self.host_capacity),
+        )  # fmt: skip
+
+    @cached_property
+    def edge_hash(self) -> str:
+        """Hash of the edge list alone."""
+        return content_hash(self.switches, self.src, self.dst)
+
+    def to_networkx(self) -> nx.MultiDiGraph:
+        """A MultiDiGraph with one edge per channel (attributes: channel, capacity, delay, reverse)."""
+        graph = nx.MultiDiGraph(kind=self.kind)
+        for v in range(self.switches):
+            graph.add_node(v, hosts=int(self.host_count[v]))
+        for c in range(self.channels):
+            graph.add_edge(
+                int(self.src[c]), int(self.dst[c]), key=c, capacity=float(self.capacity[c]),
+                delay=int(self.delay[c]), reverse=int(self.reverse[c]),
+            )  # fmt: skip
+        return graph
+
+    @classmethod
+    def from_networkx(cls, graph, kind: str = "networkx") -> "Topology":
+        """From any networkx graph; nodes are numbered in their order; reads capacity, delay and hosts.
+
+        Undirected edges become two channels; in a directed graph that carries ``reverse``, pairs are kept.
+        """
+        index = {node: i for i, node in enumerate(graph.nodes)}
+        edges = [(index[u], index[v], data) for u, v, data in graph.edges(data=True)]
+        pairs = [(u, v) for u, v, _ in edges]
+        capacity = [float(data.get("capacity", 1.0)) for _, _, data in edges]
+        delay = [int(data.get("delay", 0)) for _, _, data in edges]
+        if graph.is_directed():
+            topology = cls.from_arcs(kind, len(index), pairs, capacity=capacity, delay=delay)
+            if edges and all("reverse" in data for _, _, data in edges):
+                # written by to_networkx: channel numbers are those of the canonical order
+                keys = sorted((index[u], index[v], key) for u, v, key in graph.edges(keys=True))
+                rank = {key: i for i, (_, _, key) in enumerate(keys)}
+                reverse = np.full(len(edges), -1, np.int64)
+                for _, _, key, data in graph.edges(keys=True, data=True):
+                    reverse[rank[key]] = rank.get(data["reverse"], -1)
+                topology = replace(topology, reverse=reverse)
+        else:
+            topology = cls.from_links(kind, len(index), pairs, capacity=capacity, delay=delay)
+        return topology.with_hosts([int(data.get("hosts", 0)) for _, data in graph.nodes(data=True)])
+
+
+class TopologySpec(Spec):
+    """Keys that every topology takes. A family adds its own and defines :meth:`graph`."""
+
+    hosts_per_switch: int = 1
+    hosts: list[int] | None = None
+    host_capacity: float = 1.0
+    capacity: float = 1.0
+
+    def graph(self) -> Topology:
+        """Switches and channels of unit capacity, without hosts.
+
+        Raises :class:`~models.registry.SpecError` where no such graph exists.
+        """
+        raise NotImplementedError
+
+    def build(self) -> Topology:
+        """The whole topology: the graph, its capacities and its hosts.
+
+        Raises :class:`~models.registry.SpecError` where the parameters describe no strongly connected graph.
+        """
+        self._check_common()
+        topology = self.graph()
+        if pair := topology.unreachable_pair():
+            raise SpecError(
+                f"{self.kind}: not strongly connected with these parameters: "
+                f"no path from switch {pair[0]} to switch {pair[1]}"
+            )
+        given = self.model_fields_set
+        host_capacity = self.host_capacity if "host_capacity" in given else topology.host_capacity
+        hosts = self.hosts_per_switch if self.hosts is None else self.hosts
+        if self.hosts is not None and len(self.hosts) != topology.switches:
+            raise SpecError(f"{len(self.hosts)} entries for {topology.switches} switches", key="hosts")
+        if self.hosts is not None or "hosts_per_switch" in given or not topology.hosts:
+            topology = topology.with_hosts(hosts)
+        topology = replace(topology, host_capacity=host_capacity)
+        return replace(topology, capacity=topology.capacity * self.capacity)
+
+    def _check_common(self) -> None:
+        if self.hosts_per_switch < 0:
+            raise SpecError("must be 0 or more", key="hosts_per_switch")
+        if self.hosts is not None and (min(self.hosts, default=0) < 0):
+            raise SpecError("must be 0 or more each", key="hosts")
+        if not self.host_capacity > 0:
+            raise SpecError("must be positive (.inf is allowed for ceilings)", key="host_capacity")
+        if not self.capacity > 0 or self.capacity == float("inf"):
+            raise SpecError("must be positive and finite", key="capacity")

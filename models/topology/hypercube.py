@@ -1,0 +1,28 @@
+"""Binary hypercubes."""
+
+import numpy as np
+from pydantic import Field
+
+from models.registry import register
+from models.topology.graph import Grid, Topology, TopologySpec
+
+
+@register("topology", "hypercube")
+class Hypercube(TopologySpec):
+    """Binary hypercube: a bi-directional link between switches whose numbers differ in one bit.
+
+    Coordinate i of a switch is bit i (of value 2**i) of its number. Valid: dim 1 to 20, 2**dim switches.
+
+    Example: ``topology: {kind: hypercube, dim: 6}``
+
+    Source: Saad and Schultz, Topological properties of hypercubes, IEEE Trans. Computers 37, 1988.
+    """
+
+    dim: int = Field(ge=1, le=20)
+
+    def graph(self) -> Topology:
+        switches, bits = np.arange(2**self.dim), np.arange(self.dim)
+        coordinates = switches[:, None] >> bits & 1
+        links = [(v, v | 1 << i) for i in range(self.dim) for v in switches[coordinates[:, i] == 0]]
+        cube = Grid((2,) * self.dim, False, coordinates)
+        return Topology.from_links(self.kind, len(switches), links, grid=cube)

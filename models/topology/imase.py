@@ -1,0 +1,34 @@
+"""Imase graphs: uni-directional graphs of any order with near-minimal diameter."""
+
+import numpy as np
+from pydantic import Field
+
+from models.registry import register
+from models.topology.graph import Topology, TopologySpec
+
+
+def imase_arcs(n: int, degree: int, a: int, b: int) -> np.ndarray:
+    """int64 [n * degree, 2]: arcs i -> ((a i + b) d + alpha) mod n, alpha = 0 .. d - 1, loops included."""
+    tail = np.repeat(np.arange(n), degree)
+    alpha = np.tile(np.arange(degree), n)
+    return np.column_stack([tail, ((a * tail + b) * degree + alpha) % n])
+
+
+@register("topology", "imase")
+class Imase(TopologySpec):
+    """Uni-directional Imase graph: switch i reaches ((a i + b) degree + alpha) mod n, alpha = 0 .. degree - 1.
+
+    Self-loops are dropped, so a few switches have fewer than ``degree`` channels.
+
+    Example: ``topology: {kind: imase, n: 256, degree: 6, hosts_per_switch: 4}``
+
+    Source: UNI section III-A (Imase and Itoh 1981, doi:10.1109/TC.1981.1675809).
+    """
+
+    n: int = Field(ge=2)
+    degree: int = Field(ge=1)
+    a: int = 1
+    b: int = 1
+
+    def graph(self) -> Topology:
+        return Topology.from_arcs(self.kind, self.n, imase_arcs(self.n, self.degree, self.a, self.b))

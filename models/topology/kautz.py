@@ -1,0 +1,47 @@
+"""Kautz graphs: the largest known uni-directional graphs of given degree (above 2) and diameter."""
+
+import numpy as np
+from pydantic import Field
+
+from models.registry import SpecError, register
+from models.topology.graph import Topology, TopologySpec
+
+MAX_CHANNELS = 10_000_000
+
+
+def kautz_order(degree: int, diameter: int) -> int:
+    """Number of switches, degree**diameter + degree**(diameter - 1)."""
+    return degree**diameter + degree ** (diameter - 1)
+
+
+def kautz_arcs(degree: int, diameter: int) -> np.ndarray:
+    """int64 [order * degree, 2]: arcs i -> (-degree i - alpha) mod order, alpha = 1 .. degree."""
+    n = kautz_order(degree, diameter)
+    tail = np.repeat(np.arange(n), degree)
+    alpha = np.tile(np.arange(1, degree + 1), n)
+    return np.column_stack([tail, (-degree * tail - alpha) % n])
+
+
+@register("topology", "kautz")
+class Kautz(TopologySpec):
+    """Uni-directional Kautz graph K(degree, diameter).
+
+    Its switches are the words of ``diameter`` letters from an alphabet of degree + 1, neighbouring letters
+    distinct; a channel drops the first letter and appends one. Built in arithmetic form: switch i reaches
+    (-degree i - alpha) mod n, alpha = 1 .. degree, with n = degree**diameter + degree**(diameter - 1).
+
+    Valid: degree and diameter from 1, up to 10**7 channels.
+
+    Example: ``topology: {kind: kautz, degree: 3, diameter: 3}``
+
+    Source: Kautz 1968; arithmetic form: Imase and Itoh, IEEE Trans. Computers C-32, 1983. UNI section IV-A.
+    """
+
+    degree: int = Field(ge=1)
+    diameter: int = Field(ge=1, le=64)
+
+    def graph(self) -> Topology:
+        n = kautz_order(self.degree, self.diameter)
+        if n * self.degree > MAX_CHANNELS:
+            raise SpecError(f"K({self.degree}, {self.diameter}) has {n} switches, too many", key="diameter")
+        return Topology.from_arcs(self.kind, n, kautz_arcs(self.degree, self.diameter))

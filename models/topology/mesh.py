@@ -1,0 +1,46 @@
+"""Meshes: grids of switches with bi-directional links between neighbours."""
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from models.registry import register
+from models.topology.graph import Grid, Topology, TopologySpec
+
+Extents = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)]
+"""Extents of the dimensions of a grid, each 1 or more."""
+
+
+def grid(kind: str, dims: list[int], wrap: bool) -> Topology:
+    """A mesh, or with ``wrap`` a torus, numbered with the last dimension fastest."""
+    place = np.arange(np.prod(dims)).reshape(dims)
+    links = []
+    for axis, extent in enumerate(dims):
+        ahead = np.roll(place, -1, axis)
+        # the last switch has a neighbour ahead only in a ring, and a ring of two would repeat its only link
+        pairs = extent if wrap and extent > 2 else extent - 1
+        ends = [np.take(end, range(pairs), axis).ravel() for end in (place, ahead)]
+        links.append(np.column_stack(ends))
+    coordinates = np.indices(dims).reshape(len(dims), -1).T.astype(np.int64)
+    return Topology.from_links(
+        kind, place.size, np.concatenate(links), grid=Grid(tuple(dims), wrap, coordinates)
+    )  # fmt: skip
+
+
+@register("topology", "mesh")
+class Mesh(TopologySpec):
+    """Mesh: a bi-directional link between switches that differ by 1 in one coordinate.
+
+    Switches are numbered row-major, the last dimension fastest. Valid: one or more dimensions of extent
+    1 (no links) or more.
+
+    Example: ``topology: {kind: mesh, dims: [8, 8]}``
+
+    Source: Dally and Towles, Principles and Practices of Interconnection Networks, 2004, chapter 5.
+    """
+
+    dims: Extents
+
+    def graph(self) -> Topology:
+        return grid(self.kind, self.dims, wrap=False)

@@ -1,0 +1,135 @@
+"""Hop metrics of a topology: distances, diameter, average shortest path length, Moore bound.
+
+Hops are channels between switches; capacities and delays play no part.
+"""
+
+import numpy as np
+
+from models.jit import njit
+from models.rules.bits import lowest, popcount
+from models.topology.graph import Topology
+
+
+@njit
+def _search(in_start, neighbour, counts, table):
+    """Breadth-first search from all switches, 64 sources at once, one bit each.
+
+    in_start, neighbour: the switches with a channel into v are neighbour[in_start[v]:in_start[v + 1]].
+    counts: int64 [switches], counts[h] grows by the ordered pairs at h hops.
+    table: [switches, switches], table[s, v] becomes the hops from s to v; left alone if it has no rows.
+    """
+    n = len(in_start) - 1
+    frontier, fresh, seen = np.empty(n, np.uint64), np.empty(n, np.uint64), np.empty(n, np.uint64)
+    for first in range(0, n, 64):
+        frontier[:] = np.uint64(0)
+        sources = np.uint64(0)
+        for s in range(first, min(first + 64, n)):
+            frontier[s] = np.uint64(1) << np.uint64(s - first)
+            sources |= frontier[s]
+        seen[:] = frontier
+        hops, found = 0, min(64, n - first)
+        while found > 0:
+            counts[hops] += found
+            hops += 1
+            found = 0
+            for v in range(n):
+                fresh[v] = np.uint64(0)
+                if seen[v] == sources:
+                    continue
+                for k in range(in_start[v], in_start[v + 1]):
+                    fresh[v] |= frontier[neighbour[k]]
+                fresh[v] &= ~seen[v]
+                seen[v] |= fresh[v]
+                found += popcount(fresh[v])
+                if len(table) > 0:
+                    rest = fresh[v]
+                    while rest != np.uint64(0):
+                        table[first + lowest(rest), v] = hops
+                        rest &= rest - np.uint64(1)
+            frontier, fresh = fresh, frontier
+
+
+def distance_counts(topology: Topology) -> np.ndarray:
+    """int64 [diameter + 1]: how many ordered pairs of switches are h hops apart (h = 0: the switches).
+
+    Needs memory for the channels only. Raises ``ValueError`` if the topology is not strongly connected.
+    """
+    counts = np.zeros(topology.switches, np.int64)
+    _search(topology.in_start, topology.src[topology.in_channels], counts, np.zeros((0, 0), np.uint8))
+    if counts.sum() != topology.switches**2:
+        u, v = topology.unreachable_pair() or (0, 0)
+        raise ValueError(f"no path from switch {u} to switch {v}")
+    return np.trim_zeros(counts, "b")
+
+
+def distances(topology: Topology) -> np.ndarray:
+    """[switches, switches]: element [s, t] is the number of hops *from* s *to* t.
+
+    uint8, or uint16 where the diameter exceeds 255. Raises ``ValueError`` if not strongly connected.
+    """
+    n = topology.switches
+    diameter = len(distance_counts(topology)) - 1
+    table = np.zeros((n, n), np.min_scalar_type(diameter))
+    _search(topology.in_start, topology.src[topology.in_channels], np.zeros(n, np.int64), table)
+    return table
+
+
+def diameter(topology: Topology) -> int:
+    """Largest distance between two switches, in hops. Raises ``ValueError`` if not strongly connected."""
+    return len(distance_counts(topology)) - 1
+
+
+def aspl(topology: Topology) -> float:
+    """Mean distance over the n (n - 1) ordered pairs of different switches, in hops; 0 for a single switch.
+
+    Raises ``ValueError`` if not strongly connected.
+    """
+    return mean_hops(distance_counts(topology))
+
+
+def mean_hops(counts: np.ndarray) -> float:
+    """Mean over pairs of different switches, from a histogram of :func:`distance_counts`; 0 without pairs."""
+    pairs = int(counts[1:].sum())
+    return int(counts @ np.arange(len(counts))) / pairs if pairs else 0.0
+
+
+def moore_aspl(n: int, degree: int, directed: bool) -> float:
+    """Lower bound on the ASPL of n switches with at most ``degree`` channels out of each.
+
+    At most degree**h switches are h hops away, with bi-directional links degree (degree - 1)**(h - 1);
+    the bound fills these levels greedily. Raises ``ValueError`` if so few channels cannot connect n switches.
+    Source: UNI section III-A ("Ideal"); Cerf, Cowan, Mullin and Stanton, Networks 4, 1974.
+    """
+    left, level, hops, total = n - 1, degree, 1, 0
+    while left > 0:
+        if level == 0:
+            raise ValueError(f"{n} switches of degree {degree} cannot be connected")
+        reached = min(level, left)
+        total += hops * reached
+        left -= reached
+        level *= degree if directed else degree - 1
+        hops += 1
+    return total / (n - 1) if n > 1 else 0.0
+
+
+def summary(topology: Topology) -> dict:
+    """What ``simrun topology`` prints, JSON-able; degrees count channels *out of* a switch.
+
+    Raises ``ValueError`` if the topology is not strongly connected.
+    """
+    counts = distance_counts(topology)
+    degree = topology.out_degree
+    return {
+        "kind": topology.kind,
+        "switches": topology.switches,
+        "channels": topology.channels,
+        "hosts": topology.hosts,
+        "directed": topology.directed,
+        "degree_min": int(degree.min()),
+        "degree_max": int(degree.max()),
+        "diameter": len(counts) - 1,
+        "aspl": mean_hops(counts),
+        "moore_aspl": moore_aspl(topology.switches, int(degree.max()), topology.directed),
+        "edge_hash": topology.edge_hash,
+        "notes": topology.notes,
+    }

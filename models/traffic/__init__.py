@@ -1,0 +1,1 @@
+"""Traffic: one file per pattern, :class:`~models.traffic.traffic.Traffic` for all."""

@@ -1,0 +1,22 @@
+"""Bit-complement traffic."""
+
+import numpy as np
+
+from models.registry import register
+from models.topology.graph import Topology
+from models.traffic.fixed import address_bits, fixed_traffic
+from models.traffic.traffic import Traffic, TrafficSpec
+
+
+@register("traffic", "bit_complement")
+class BitComplement(TrafficSpec):
+    """Every bit of the host number is inverted.
+
+    Example: ``traffic: {kind: bit_complement, packet_flits: 1}``
+
+    Source: Dally and Towles, section 3.2.
+    """
+
+    def build(self, topology: Topology) -> Traffic:
+        address_bits(topology)
+        return fixed_traffic(self.kind, topology, topology.hosts - 1 - np.arange(topology.hosts))

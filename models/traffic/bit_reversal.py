@@ -1,0 +1,25 @@
+"""Bit-reversal traffic."""
+
+import numpy as np
+
+from models.registry import register
+from models.topology.graph import Topology
+from models.traffic.fixed import address_bits, fixed_traffic
+from models.traffic.traffic import Traffic, TrafficSpec
+
+
+@register("traffic", "bit_reversal")
+class BitReversal(TrafficSpec):
+    """The bits of the host number are reversed; hosts with palindromic numbers send nothing.
+
+    Example: ``traffic: {kind: bit_reversal, packet_flits: 33}``
+
+    Source: Dally and Towles, section 3.2; UNI Fig. 7.
+    """
+
+    def build(self, topology: Topology) -> Traffic:
+        bits, host = address_bits(topology), np.arange(topology.hosts)
+        reverse = np.zeros_like(host)
+        for b in range(bits):
+            reverse |= ((host >> b) & 1) << (bits - 1 - b)
+        return fixed_traffic(self.kind, topology, reverse)

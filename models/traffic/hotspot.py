@@ -1,0 +1,35 @@
+"""Hotspot traffic."""
+
+import numpy as np
+from pydantic import Field
+
+from models.registry import SpecError, register
+from models.topology.graph import Topology
+from models.traffic.table import table_traffic
+from models.traffic.traffic import Traffic, TrafficSpec
+
+
+@register("traffic", "hotspot")
+class Hotspot(TrafficSpec):
+    """A ``fraction`` of every host's packets goes to the hosts in ``hosts`` (equally), the rest is uniform.
+
+    ``hosts`` is a list of host numbers, or how many (the first ones). No host sends to itself. The
+    matrix is scaled so that the hottest host receives 1 at load 1.
+
+    Example: ``traffic: {kind: hotspot, hosts: [0, 5], fraction: 0.2}``
+
+    Source: Pfister and Norton 1985, doi:10.1109/TC.1985.6312198.
+    """
+
+    hosts: int | list[int] = 1
+    fraction: float = Field(default=0.1, gt=0, le=1)
+
+    def build(self, topology: Topology) -> Traffic:
+        count = topology.hosts
+        hot = np.arange(self.hosts) if isinstance(self.hosts, int) else np.unique(self.hosts)
+        if len(hot) == 0 or hot.min() < 0 or hot.max() >= count:
+            raise SpecError(f"must name hosts of 0..{count - 1}", key="hosts")
+        matrix = np.full((count, count), (1 - self.fraction) / (count - 1))
+        matrix[:, hot] += self.fraction / len(hot)
+        np.fill_diagonal(matrix, 0.0)
+        return table_traffic(self.kind, topology, matrix, notes={"hot": hot.tolist()})

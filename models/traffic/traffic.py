@@ -1,0 +1,112 @@
+"""What hosts send to whom: the demand matrix T and how a destination is drawn from its rows."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from models.hashing import content_hash
+from models.registry import Spec
+from models.topology.graph import Topology
+
+# How a packet's destination follows from its source.
+UNIFORM, UNIFORM_SELF, FIXED, TABLE = 0, 1, 2, 3
+
+WORD = 1 << 63
+"""Draws are uniform integers below this."""
+
+
+@dataclass(frozen=True, eq=False)
+class Traffic:
+    """A demand matrix T [hosts, hosts] whose largest row or column sum is 1 (hose model).
+
+    At load x the pair (i, j) offers x * T[i, j] flits per tick (of a unit-capacity host channel).
+
+    law: UNIFORM (every other host), UNIFORM_SELF (every host), FIXED (one destination a host) or
+    TABLE (weighted rows).
+    rate: float64 [hosts], the row sums of T.
+    fixed: int64 [hosts], for FIXED: the destination, -1 where a host sends nothing.
+    start, column, weight: CSR rows of T for TABLE; int64 [hosts + 1], int64 [entries], float64 [entries].
+    """
+
+    kind: str
+    topology: Topology
+    law: int
+    rate: np.ndarray
+    fixed: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    start: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    column: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    weight: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    notes: dict = field(default_factory=dict)
+
+    @cached_property
+    def cumulative(self) -> np.ndarray:
+        """int64 [entries]: for TABLE, thresholds of a 63-bit word; entry k of row i is drawn below its own."""
+        thresholds = np.zeros(len(self.column), np.int64)
+        for i in range(len(self.start) - 1):
+            row = slice(self.start[i], self.start[i + 1])
+            share = np.cumsum(self.weight[row])
+            if len(share):
+                # 2**53 steps: products of doubles and a power of two are exact
+                thresholds[row] = np.floor(share / share[-1] * 2.0**53).astype(np.int64) << 10
+                thresholds[row.stop - 1] = WORD - 1
+        return thresholds
+
+    @cached_property
+    def column_sums(self) -> np.ndarray:
+        """float64 [hosts]: what each host receives at load 1."""
+        hosts = self.topology.hosts
+        if self.law == UNIFORM:
+            return (self.rate.sum() - self.rate) / (hosts - 1)
+        if self.law == UNIFORM_SELF:
+            return np.full(hosts, self.rate.sum() / hosts)
+        _, target, amount = self.pairs()
+        return np.bincount(target, amount, hosts)
+
+    def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The non-zero entries of T as (source host, destination host, amount); [hosts**2] long if uniform."""
+        hosts = self.topology.hosts
+        if self.law == FIXED:
+            source = np.flatnonzero(self.fixed >= 0)
+            return source, self.fixed[source], self.rate[source]
+        if self.law == TABLE:
+            source = np.repeat(np.arange(hosts), np.diff(self.start))
+            return source, self.column, self.weight
+        source, target = np.divmod(np.arange(hosts * hosts), hosts)
+        amount = self.rate[source] / (hosts if self.law == UNIFORM_SELF else hosts - 1)
+        keep = slice(None) if self.law == UNIFORM_SELF else source != target
+        return source[keep], target[keep], amount[keep]
+
+    @cached_property
+    def switch_demand(self) -> np.ndarray:
+        """float64 [switches, switches]: T summed over the hosts of each switch, diagonal included."""
+        topology = self.topology
+        n, place = topology.switches, topology.host_switch
+        if self.law in (UNIFORM, UNIFORM_SELF):
+            share = np.bincount(place, self.rate, n)
+            count = np.bincount(place, minlength=n).astype(float)
+            if self.law == UNIFORM_SELF:
+                return np.outer(share, count) / topology.hosts
+            return (np.outer(share, count) - np.diag(share)) / (topology.hosts - 1)
+        source, target, amount = self.pairs()
+        flat = np.bincount(place[source] * n + place[target], amount, n * n)
+        return flat.reshape(n, n)
+
+    @cached_property
+    def content_hash(self) -> str:
+        """Hash of everything that results depend on."""
+        return content_hash(self.law, self.rate, self.fixed, self.start, self.column, self.cumulative)
+
+
+class TrafficSpec(Spec):
+    """A pattern defines :meth:`build`; how packets arrive and how long they are is no business of it.
+
+    A pattern that is drawn takes a ``seed`` of its own: replicates share it, and so the ceilings.
+    """
+
+    def build(self, topology: Topology) -> Traffic:
+        """The demand on a topology.
+
+        Raises :class:`~models.registry.SpecError` where the pattern does not exist there.
+        """
+        raise NotImplementedError

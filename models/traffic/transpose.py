@@ -1,0 +1,30 @@
+"""Matrix-transpose traffic."""
+
+import numpy as np
+
+from models.registry import SpecError, register
+from models.topology.graph import Topology
+from models.traffic.fixed import address_bits, fixed_traffic
+from models.traffic.traffic import Traffic, TrafficSpec
+
+
+@register("traffic", "transpose")
+class Transpose(TrafficSpec):
+    """Matrix transpose: the two halves of the host number's bits are swapped (an even number of bits).
+
+    Hosts whose halves are equal send nothing.
+
+    Example: ``traffic: {kind: transpose, packet_flits: 33}``
+
+    Source: Dally and Towles, section 3.2; UNI Fig. 6.
+    """
+
+    def build(self, topology: Topology) -> Traffic:
+        bits = address_bits(topology)
+        if bits % 2:
+            raise SpecError(
+                f"needs an even power of two of hosts (4, 16, 64, ...); the topology has {topology.hosts}",
+                key="kind",
+            )
+        half, host = bits // 2, np.arange(topology.hosts)
+        return fixed_traffic(self.kind, topology, (host >> half) | ((host & ((1 << half) - 1)) << half))

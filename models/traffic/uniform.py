@@ -1,0 +1,27 @@
+"""Uniform random traffic."""
+
+import numpy as np
+
+from models.registry import SpecError, register
+from models.topology.graph import Topology
+from models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic, TrafficSpec
+
+
+@register("traffic", "uniform")
+class Uniform(TrafficSpec):
+    """Every packet goes to a host drawn uniformly, not the sender itself unless ``include_self``.
+
+    T[i, j] = 1 / (hosts - 1), or 1 / hosts with ``include_self``.
+
+    Example: ``traffic: {kind: uniform, packet_flits: 33}``
+
+    Source: Dally and Towles, Principles and Practices of Interconnection Networks, section 3.2.
+    """
+
+    include_self: bool = False
+
+    def build(self, topology: Topology) -> Traffic:
+        if topology.hosts < 2:
+            raise SpecError(f"needs two hosts or more; the topology has {topology.hosts}", key="kind")
+        law = UNIFORM_SELF if self.include_self else UNIFORM
+        return Traffic(self.kind, topology, law, np.ones(topology.hosts))

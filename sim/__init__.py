@@ -1,0 +1,1 @@
+"""What happens: engines, measurement, experiments, reports and the command line."""

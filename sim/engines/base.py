@@ -1,0 +1,90 @@
+"""What an engine is and what it counts."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from models.scenario import Scenario
+
+# Places in Snapshot.scalars. All are totals since tick 0, except the two maxima.
+CREATED_PACKETS = 0
+CREATED_FLITS = 1
+SENT_PACKETS = 2  # left their source queue
+DELIVERED_PACKETS = 3
+DELIVERED_FLITS = 4
+LATENCY = 5  # creation to tail at the destination, summed over delivered packets
+NETWORK_LATENCY = 6  # the same from the tick the head left the source queue
+HOPS = 7  # channels between switches, summed over delivered packets
+HOPS_MAX = 8
+DEFLECTIONS = 9  # channels that were not on a shortest path, summed over delivered packets
+GRANTS = 10  # of network and ejection channels: packet-hops
+OCCUPANCY_MAX = 11  # packets resident in one switch (deflection; 0 in vct)
+EVENTS = 12  # the engine's own measure of work; the only one that engines need not agree on
+SCALARS = 13
+
+
+class Flows(NamedTuple):
+    """Flits of a set of packets by where they come from and go to.
+
+    pairs: int64 [switches, switches], (source, destination). sources, destinations: int64 [hosts].
+    """
+
+    pairs: np.ndarray
+    sources: np.ndarray
+    destinations: np.ndarray
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Counters at the start of tick ``tick``: everything that happened in ticks [0, tick).
+
+    scalars: int64 [SCALARS]. histogram: int64, packets by latency bucket (``models.histogram``).
+    created: int64 [hosts], flits by source. channel_flits: int64 [channels], flits granted.
+    delivered, present: flits delivered so far, and flits in the network (sent, not delivered).
+    """
+
+    tick: int
+    scalars: np.ndarray
+    histogram: np.ndarray
+    created: np.ndarray
+    channel_flits: np.ndarray
+    delivered: Flows
+    present: Flows
+
+
+class PacketLog(NamedTuple):
+    """Every delivered packet, sorted by id; int64 [packets] each. delivered: tick of the tail; hops: channels."""
+
+    identity: np.ndarray
+    delivered: np.ndarray
+    hops: np.ndarray
+
+
+class Run(Protocol):
+    """One simulation under way."""
+
+    def advance(self, until: int) -> None:
+        """Simulate ticks up to, not including, ``until``."""
+
+    def scalars(self) -> np.ndarray:
+        """The scalar counters now, int64 [SCALARS] (cheap; for batches)."""
+
+    def snapshot(self) -> Snapshot:
+        """All counters now."""
+
+    def log(self) -> PacketLog:
+        """The packet log; only if the run was started with ``log=True``."""
+
+    def deadlocked(self) -> bool:
+        """Whether some packet in the network can never move again."""
+
+
+class Engine(Protocol):
+    """Starts runs. ``log`` keeps a record of every packet, for comparisons."""
+
+    def start(self, scenario: Scenario, load: float, seed: int, log: bool = False) -> Run: ...
+
+
+class EngineMismatch(Exception):
+    """The two engines disagree: a bug. The message names the first packet that differs."""

@@ -1,0 +1,91 @@
+"""Both engines side by side: the compiled one's results, checked against the reference packet by packet."""
+
+import numpy as np
+
+from models.scenario import Scenario
+from sim.engines import engine
+from sim.engines.base import EVENTS, EngineMismatch, PacketLog, Snapshot
+
+
+def describe(log: PacketLog, place: int) -> str:
+    """One packet of a log, or that the log has ended."""
+    if place >= len(log.identity):
+        return "no such packet delivered"
+    return f"packet {log.identity[place]} delivered at {log.delivered[place]} after {log.hops[place]} hops"
+
+
+def compare_logs(compiled: PacketLog, reference: PacketLog, tick: int) -> None:
+    """Raise :class:`EngineMismatch` that shows the earliest packet in which the logs differ."""
+    ours = set(zip(*(a.tolist() for a in compiled), strict=True))
+    theirs = set(zip(*(a.tolist() for a in reference), strict=True))
+    differing = sorted(ours ^ theirs, key=lambda packet: packet[1])
+    if differing:
+        identity = differing[0][0]
+        sides = [
+            f"{name}: {describe(log, int(np.searchsorted(log.identity, identity)))}"
+            for name, log in (("compiled", compiled), ("reference", reference))
+        ]
+        raise EngineMismatch(
+            f"engines differ before tick {tick} in {len(differing)} records; first: " + "; ".join(sides)
+        )
+
+
+def compare_snapshots(compiled: Snapshot, reference: Snapshot) -> None:
+    """Raise :class:`EngineMismatch` that names the first counter in which the snapshots differ."""
+    differ = np.flatnonzero(compiled.scalars != reference.scalars)
+    for place in differ[differ != EVENTS]:
+        values = f"compiled {compiled.scalars[place]}, reference {reference.scalars[place]}"
+        raise EngineMismatch(f"engines differ at tick {compiled.tick}: scalar {place}: {values}")
+    pairs = {
+        "histogram": (compiled.histogram, reference.histogram),
+        "created": (compiled.created, reference.created),
+        "channel_flits": (compiled.channel_flits, reference.channel_flits),
+    }
+    for name in ("delivered", "present"):
+        for part in ("pairs", "sources", "destinations"):
+            pairs[f"{name}.{part}"] = tuple(getattr(getattr(s, name), part) for s in (compiled, reference))
+    for name, (a, b) in pairs.items():
+        if not np.array_equal(a, b):
+            where = np.argwhere(a != b)[0].tolist()
+            raise EngineMismatch(
+                f"engines differ at tick {compiled.tick}: {name}{where}: compiled {a[tuple(where)]}, "
+                f"reference {b[tuple(where)]}"
+            )
+
+
+class BothRun:
+    """Two runs in lock-step (see :class:`sim.engines.base.Run`); every snapshot compares all packets."""
+
+    def __init__(self, scenario: Scenario, load: float, seed: int):
+        self._compiled = engine("compiled").start(scenario, load, seed, log=True)
+        self._reference = engine("reference").start(scenario, load, seed, log=True)
+
+    def advance(self, until: int) -> None:
+        self._compiled.advance(until)
+        self._reference.advance(until)
+
+    def scalars(self) -> np.ndarray:
+        return self._compiled.scalars()
+
+    def snapshot(self) -> Snapshot:
+        ours, theirs = self._compiled.snapshot(), self._reference.snapshot()
+        compare_logs(self.log(), self._reference.log(), ours.tick)
+        compare_snapshots(ours, theirs)
+        return ours
+
+    def log(self) -> PacketLog:
+        return self._compiled.log()
+
+    def deadlocked(self) -> bool:
+        ours = self._compiled.deadlocked()
+        if ours != self._reference.deadlocked():
+            raise EngineMismatch(f"only the {'compiled' if ours else 'reference'} engine finds a deadlock")
+        return ours
+
+
+class BothEngines:
+    """``engine: both``."""
+
+    def start(self, scenario: Scenario, load: float, seed: int, log: bool = True) -> BothRun:
+        """Start both runs."""
+        return BothRun(scenario, load, seed)

@@ -1,0 +1,371 @@
+"""Hot-potato deflection, compiled.
+
+A switch is looked at when a packet becomes eligible, an output falls free, or a host may send: one bit
+of a wheel each. It keeps its packets in two lists: those whose header is being read, in order of arrival,
+and the eligible ones, in order of rank.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from models.histogram import BUCKETS
+from models.jit import kernel
+from models.rules.arrivals import Arrivals
+from models.rules.bits import lowest, popcount
+from models.rules.occupancy import occupancy_bound
+from models.rules.order import outranks
+from models.rules.packets import Packets
+from models.rules.ports import Ports, make_ports
+from models.rules.route import pick, route_word
+from models.scenario import Scenario
+from sim.engines.base import DELIVERED_PACKETS, EVENTS, GRANTS, OCCUPANCY_MAX, SCALARS
+from sim.engines.compiled.records import (
+    BORN,
+    DEFLECTED,
+    H_BORN,
+    H_FREE,
+    HOP,
+    HOST_RECORD,
+    NEXT,
+    NOBODY,
+    RECORD,
+    SEQUENCE,
+    SOURCE,
+    TARGET,
+    create,
+    deliver,
+    first_packets,
+)
+from sim.engines.compiled.wheel import Wheel, make_wheel, wake
+
+# This discipline's own fields of a packet record.
+WHERE, ELIGIBLE = 12, 13
+
+# Fields of a switch record, int32.
+RESIDENT, INBOUND, READING, LAST_READING, RANKED, NEXT_HOST = range(6)
+SWITCH_RECORD = 8
+
+
+class Constants(NamedTuple):
+    """What does not change during a run: times in ticks, tables, and the draws' seed."""
+
+    seed: int
+    switches: int
+    hosts: int
+    hold: int
+    slot: int  # decisions are made at multiples of this
+    flits: int
+    header: int
+    switch: int
+    link: int
+    injection: int
+    ejection: int
+    bound: np.ndarray  # int64 [switches]: most packets that can be resident
+    routes: np.ndarray
+    out_start: np.ndarray
+    dst: np.ndarray
+    delay: np.ndarray
+    host_switch: np.ndarray
+    host_start: np.ndarray
+    ports: Ports
+    arrivals: Arrivals
+    packets: Packets
+
+
+class State(NamedTuple):
+    """What changes during a run."""
+
+    packet: np.ndarray  # int32 [packets, RECORD]
+    free: np.ndarray  # int32 [packets + 1]: a stack of unused records; its height is in the last entry
+    place: np.ndarray  # int32 [switches, SWITCH_RECORD]
+    ranked: np.ndarray  # int32 [switches, bound]: eligible packets, first in rank first
+    busy: np.ndarray  # int32 [outputs]: held until this tick
+    host: np.ndarray  # int64 [hosts, HOST_RECORD]
+    asked: np.ndarray  # int64 [hosts]: the tick at which the host's switch is woken for it
+    arriving: np.ndarray  # int32 [ticks]: first of the packets whose head arrives then
+    leaving: np.ndarray  # int32 [ticks]: first of the packets whose tail is delivered then
+    awake: Wheel
+    scalars: np.ndarray
+    histogram: np.ndarray
+    channel_flits: np.ndarray
+    pairs: np.ndarray  # int64 [switches * switches]
+    by_source: np.ndarray
+    by_destination: np.ndarray
+    log: np.ndarray  # int64 [entries, 3]; used entries are the delivered packets
+
+
+def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -> tuple[Constants, State]:
+    """Constants and the state at tick 0."""
+    topology, model = scenario.topology, scenario.switching
+    ports, flits, hosts = make_ports(topology), int(packets.flits[0]), topology.hosts
+    bound = np.array(
+        [
+            occupancy_bound(model.hold_packets, d, h, flits, model.header, model.injection)
+            for d, h in zip(topology.in_degree.tolist(), topology.host_count.tolist(), strict=True)
+        ],
+        np.int64,
+    )
+    slowest = int(topology.delay.max(initial=0)) + model.link
+    horizon = 2 * flits + model.switch + max(slowest, model.ejection, model.injection, model.header) + 2
+    ticks = 1 << int(horizon - 1).bit_length()
+    constants = Constants(
+        seed, topology.switches, hosts, model.hold_packets, flits if model.slotted else 1, flits,
+        model.header, model.switch, model.link, model.injection, model.ejection, bound,
+        scenario.routes.ports, topology.out_start, topology.dst, topology.delay, topology.host_switch,
+        topology.host_start, ports, arrivals, packets,
+    )  # fmt: skip
+    on_channel = (model.switch + slowest) // flits + 2
+    at_host = (flits + model.switch + model.ejection + model.injection) // flits + 3
+    records = int(bound.sum()) + topology.channels * on_channel + hosts * at_host
+    place = np.zeros((topology.switches, SWITCH_RECORD), np.int32)
+    place[:, READING] = place[:, LAST_READING] = NOBODY
+    state = State(
+        packet=np.zeros((records, RECORD), np.int32),
+        free=np.append(np.arange(records)[::-1], records).astype(np.int32),
+        place=place,
+        ranked=np.zeros((topology.switches, int(bound.max()) + 1), np.int32),
+        busy=np.zeros(len(ports.out_input), np.int32),
+        host=np.zeros((hosts, HOST_RECORD), np.int64),
+        asked=np.full(hosts, -1, np.int64),
+        arriving=np.full(ticks, NOBODY, np.int32),
+        leaving=np.full(ticks, NOBODY, np.int32),
+        awake=make_wheel(topology.switches, ticks),
+        scalars=np.zeros(SCALARS, np.int64),
+        histogram=np.zeros(BUCKETS, np.int64),
+        channel_flits=np.zeros(topology.channels, np.int64),
+        pairs=np.zeros(topology.switches**2, np.int64),
+        by_source=np.zeros(hosts, np.int64),
+        by_destination=np.zeros(hosts, np.int64),
+        log=np.zeros((0, 3), np.int64),
+    )
+    first_packets(constants, state)
+    for v in range(topology.switches):
+        wake(state.awake, v, 0)
+    return constants, state
+
+
+@kernel
+def _look(c, s, switch, tick):
+    """Have a switch decide at ``tick``, or at the next slot boundary."""
+    if c.slot > 1:
+        tick = (tick + c.slot - 1) // c.slot * c.slot
+    wake(s.awake, switch, tick)
+
+
+@kernel
+def _arrive(c, s, p, tick):
+    """A packet's head is in a switch: it is resident from now on, and eligible once its header is read."""
+    v = np.int64(s.packet[p, WHERE])
+    if s.packet[p, HOP] == 0:
+        s.place[v, INBOUND] -= 1
+    resident = s.place[v, RESIDENT] + 1
+    s.place[v, RESIDENT] = resident
+    s.scalars[OCCUPANCY_MAX] = max(s.scalars[OCCUPANCY_MAX], resident)
+    s.packet[p, ELIGIBLE] = tick + c.header
+    s.packet[p, NEXT] = NOBODY
+    if s.place[v, READING] == NOBODY:
+        s.place[v, READING] = p
+    else:
+        s.packet[s.place[v, LAST_READING], NEXT] = p
+    s.place[v, LAST_READING] = p
+    _look(c, s, v, tick + c.header)
+    if resident > c.hold:
+        _look(c, s, v, tick)
+
+
+@kernel
+def _rank(c, s, v, p):
+    """Insert a packet among the eligible ones of a switch."""
+    hops, born = s.packet[p, HOP], s.packet[p, BORN]
+    identity = np.int64(s.packet[p, SEQUENCE]) * c.hosts + s.packet[p, SOURCE]
+    i = s.place[v, RANKED]
+    s.place[v, RANKED] = i + 1
+    while i > 0:
+        q = s.ranked[v, i - 1]
+        other = np.int64(s.packet[q, SEQUENCE]) * c.hosts + s.packet[q, SOURCE]
+        if outranks(s.packet[q, HOP], s.packet[q, BORN], other, hops, born, identity):
+            break
+        s.ranked[v, i] = q
+        i -= 1
+    s.ranked[v, i] = p
+
+
+@kernel
+def _admit(c, s, v, tick):
+    """Rank the packets whose header has been read by ``tick``."""
+    p = np.int64(s.place[v, READING])
+    while p != NOBODY and s.packet[p, ELIGIBLE] <= tick:
+        following = np.int64(s.packet[p, NEXT])
+        _rank(c, s, v, p)
+        p = following
+    s.place[v, READING] = p
+
+
+@kernel
+def _choose(c, s, p, ports):
+    """One of a non-empty set of ports, by the draw that belongs to the packet's decision at this switch."""
+    if popcount(ports) == 1:
+        return lowest(ports)
+    source, sequence = np.int64(s.packet[p, SOURCE]), np.int64(s.packet[p, SEQUENCE])
+    return pick(ports, route_word(c.seed, source, sequence, np.int64(s.packet[p, HOP])))
+
+
+@kernel
+def _hold_output(c, s, v, output, tick):
+    """An output is taken for a packet's flits; the switch decides again when it falls free."""
+    s.busy[output] = tick + c.flits
+    s.place[v, RESIDENT] -= 1
+    s.scalars[GRANTS] += 1
+    _look(c, s, v, tick + c.flits)
+
+
+@kernel
+def _forward(c, s, v, p, port, tick):
+    """Send a packet out of a network port."""
+    _hold_output(c, s, v, c.ports.out_base[v] + port, tick)
+    channel = c.out_start[v] + port
+    minimal = c.routes[c.host_switch[s.packet[p, TARGET]], v]
+    if not (minimal >> np.uint64(port)) & np.uint64(1):
+        s.packet[p, DEFLECTED] += 1
+    s.packet[p, HOP] += 1
+    s.packet[p, WHERE] = c.dst[channel]
+    s.channel_flits[channel] += c.flits
+    slot = (tick + c.switch + c.link + c.delay[channel]) & s.awake.mask
+    s.packet[p, NEXT] = s.arriving[slot]
+    s.arriving[slot] = p
+
+
+@kernel
+def _eject(c, s, v, p, tick):
+    """Send a packet to its host, if the ejection channel is free."""
+    output = c.ports.eject[s.packet[p, TARGET]]
+    if s.busy[output] > tick:
+        return False
+    _hold_output(c, s, v, output, tick)
+    slot = (tick + c.flits - 1 + c.switch + c.ejection) & s.awake.mask
+    s.packet[p, NEXT] = s.leaving[slot]
+    s.leaving[slot] = p
+    return True
+
+
+@kernel
+def _free_ports(c, s, v, tick):
+    """Mask of the network outputs that are not held."""
+    free = np.uint64(0)
+    base = c.ports.out_base[v]
+    for port in range(c.ports.network_outs[v]):
+        if s.busy[base + port] <= tick:
+            free |= np.uint64(1) << np.uint64(port)
+    return free
+
+
+@kernel
+def _allocate(c, s, v, tick):
+    """One switch's decisions of one tick."""
+    _admit(c, s, v, tick)
+    free = _free_ports(c, s, v, tick)
+    kept = 0
+    for i in range(np.int64(s.place[v, RANKED])):
+        p = np.int64(s.ranked[v, i])
+        there = c.host_switch[s.packet[p, TARGET]]
+        if there == v:
+            if _eject(c, s, v, p, tick):
+                continue
+        else:
+            ports = free & c.routes[there, v]
+            if ports:
+                port = _choose(c, s, p, ports)
+                free &= ~(np.uint64(1) << np.uint64(port))
+                _forward(c, s, v, p, port, tick)
+                continue
+        s.ranked[v, kept] = p
+        kept += 1
+    while s.place[v, RESIDENT] > c.hold and free and kept > 0:
+        kept -= 1
+        p = np.int64(s.ranked[v, kept])
+        port = _choose(c, s, p, free)
+        free &= ~(np.uint64(1) << np.uint64(port))
+        _forward(c, s, v, p, port, tick)
+    s.place[v, RANKED] = kept
+    _let_hosts_send(c, s, v, tick)
+
+
+@kernel
+def _let_hosts_send(c, s, v, tick):
+    """The hosts of a switch, in turn, start packets while the switch has room for them."""
+    first, count = c.host_start[v], c.host_start[v + 1] - c.host_start[v]
+    turn = np.int64(s.place[v, NEXT_HOST])
+    for k in range(count):
+        h = first + (turn + k) % count
+        ready = max(s.host[h, H_BORN], s.host[h, H_FREE])
+        if ready > tick:
+            if s.asked[h] <= tick:
+                s.asked[h] = min(ready, tick + s.awake.mask - c.slot)
+                _look(c, s, v, s.asked[h])
+            continue
+        if s.place[v, RESIDENT] + s.place[v, INBOUND] >= c.hold:
+            continue
+        p = create(c, s, h, tick)
+        s.place[v, INBOUND] += 1
+        s.place[v, NEXT_HOST] = (h - first + 1) % count
+        s.packet[p, WHERE] = v
+        slot = (tick + c.injection) & s.awake.mask
+        s.packet[p, NEXT] = s.arriving[slot]
+        s.arriving[slot] = p
+        s.asked[h] = min(max(s.host[h, H_BORN], s.host[h, H_FREE]), tick + s.awake.mask - c.slot)
+        _look(c, s, v, s.asked[h])
+
+
+@kernel
+def _allocate_all(c, s, tick):
+    """Let every switch decide whose bit is set at this tick."""
+    slot = tick & s.awake.mask
+    for block in range(s.awake.summary.shape[1]):
+        words = s.awake.summary[slot, block]
+        s.awake.summary[slot, block] = 0
+        while words:
+            w = block * 64 + lowest(words)
+            words &= words - np.uint64(1)
+            bits = s.awake.bits[slot, w]
+            s.awake.bits[slot, w] = 0
+            while bits:
+                _allocate(c, s, w * 64 + lowest(bits), tick)
+                bits &= bits - np.uint64(1)
+                s.scalars[EVENTS] += 1
+
+
+@kernel
+def advance(c, s, now, until):
+    """Simulate ticks now .. until - 1; returns the tick reached, less than ``until`` if the log is full.
+
+    Returns -1 if a switch holds more packets than :func:`occupancy_bound` allows, which is a bug.
+    """
+    mask = s.awake.mask
+    for tick in range(now, until):
+        if len(s.log) and s.scalars[DELIVERED_PACKETS] + c.hosts > len(s.log):
+            return tick
+        slot = tick & mask
+        p = np.int64(s.arriving[slot])
+        s.arriving[slot] = NOBODY
+        while p != NOBODY:
+            following = np.int64(s.packet[p, NEXT])
+            _arrive(c, s, p, tick)
+            if s.place[s.packet[p, WHERE], RESIDENT] > c.bound[s.packet[p, WHERE]]:
+                return -1
+            p = following
+            s.scalars[EVENTS] += 1
+        p = np.int64(s.leaving[slot])
+        s.leaving[slot] = NOBODY
+        while p != NOBODY:
+            following = np.int64(s.packet[p, NEXT])
+            deliver(c, s, p, tick)
+            p = following
+            s.scalars[EVENTS] += 1
+        _allocate_all(c, s, tick)
+    return until
+
+
+def stuck(c, s, now) -> bool:
+    """Hot-potato waits for no buffer, so nothing can be stuck."""
+    return False

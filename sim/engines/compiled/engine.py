@@ -1,0 +1,100 @@
+"""The compiled engine: a discipline's kernel behind the interface of :mod:`sim.engines.base`."""
+
+import numpy as np
+
+from models.rules.arrivals import make_arrivals
+from models.rules.packets import make_packets
+from models.scenario import Scenario
+from sim.engines.base import (
+    CREATED_FLITS,
+    CREATED_PACKETS,
+    DELIVERED_PACKETS,
+    Flows,
+    PacketLog,
+    Snapshot,
+)
+from sim.engines.compiled import deflection, records, sources, vct
+
+KERNELS = {"vct": vct, "deflection": deflection}
+"""Switch discipline -> module with ``build``, ``advance`` and ``stuck``."""
+
+
+class CompiledRun:
+    """One simulation under way in a kernel (see :class:`sim.engines.base.Run`)."""
+
+    def __init__(self, scenario: Scenario, load: float, seed: int, log: bool):
+        self._kernel = KERNELS[scenario.switching.mode]
+        source, topology = scenario.source, scenario.topology
+        arrivals = make_arrivals(
+            source.arrivals, load, source.mean_flits, scenario.traffic.rate, source.burst
+        )
+        packets = make_packets(scenario.traffic, source.flits, source.shares)
+        self._topology = topology
+        self._constants, self._state = self._kernel.build(scenario, arrivals, packets, seed)
+        self._cursor = sources.start_cursor(topology.hosts)
+        self._tick = 0
+        if log:
+            self._grow_log(1 << 12)
+
+    def _grow_log(self, entries: int) -> None:
+        log = np.zeros((entries + 2 * self._topology.hosts, 3), np.int64)
+        log[: len(self._state.log)] = self._state.log
+        self._state = self._state._replace(log=log)
+
+    def advance(self, until: int) -> None:
+        while self._tick < until:
+            self._tick = self._kernel.advance(self._constants, self._state, self._tick, until)
+            if self._tick < 0:
+                raise AssertionError("a switch holds more packets than the proven bound: a bug in flitlab")
+            if self._tick < until:
+                self._grow_log(2 * len(self._state.log))
+
+    def scalars(self) -> np.ndarray:
+        c = self._constants
+        sources.count_created(
+            c.arrivals, c.packets, c.seed, self._tick, records.sent(self._state), self._cursor
+        )
+        scalars = self._state.scalars.copy()
+        scalars[CREATED_PACKETS] = np.maximum(self._cursor[:, sources.SEQUENCE], 0).sum()
+        scalars[CREATED_FLITS] = self._cursor[:, sources.FLITS].sum()
+        return scalars
+
+    def snapshot(self) -> Snapshot:
+        state, n = self._state, self._topology.switches
+        scalars = self.scalars()
+        source, target, flits = records.in_network(state)
+        place, hosts = self._topology.host_switch, self._topology.hosts
+        present = Flows(
+            _total(place[source] * n + place[target], flits, n * n).reshape(n, n),
+            _total(source, flits, hosts),
+            _total(target, flits, hosts),
+        )
+        delivered = Flows(
+            state.pairs.reshape(n, n).copy(), state.by_source.copy(), state.by_destination.copy()
+        )
+        return Snapshot(
+            self._tick, scalars, state.histogram.copy(), self._cursor[:, sources.FLITS].copy(),
+            state.channel_flits.copy(), delivered, present,
+        )  # fmt: skip
+
+    def log(self) -> PacketLog:
+        used = self._state.log[: self._state.scalars[DELIVERED_PACKETS]]
+        order = np.argsort(used[:, 0])
+        return PacketLog(*used[order].T.copy())
+
+    def deadlocked(self) -> bool:
+        return bool(self._kernel.stuck(self._constants, self._state, self._tick))
+
+
+def _total(index: np.ndarray, amount: np.ndarray, size: int) -> np.ndarray:
+    total = np.zeros(size, np.int64)
+    np.add.at(total, index, amount)
+    return total
+
+
+class CompiledEngine:
+    """The default engine."""
+
+    def start(self, scenario: Scenario, load: float, seed: int, log: bool = False) -> CompiledRun:
+        """Start a run. Raises ``ValueError`` for a load that hosts cannot create."""
+        return CompiledRun(scenario, load, seed, log)

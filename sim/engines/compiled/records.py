@@ -1,0 +1,114 @@
+"""Records of packets and hosts, the same in every compiled discipline.
+
+Functions take a discipline's constants ``c`` and state ``s``, of which they use the fields named alike.
+"""
+
+import numpy as np
+
+from models.histogram import bucket
+from models.jit import kernel
+from models.rules.arrivals import next_arrival
+from models.rules.packets import destination, length
+from sim.engines.base import (
+    DEFLECTIONS,
+    DELIVERED_FLITS,
+    DELIVERED_PACKETS,
+    HOPS,
+    HOPS_MAX,
+    LATENCY,
+    NETWORK_LATENCY,
+    SENT_PACKETS,
+)
+
+# Fields of a packet record, int32.
+NEXT, TARGET, SOURCE, BORN, SENT, SEQUENCE, HOP, FLITS, OUTPUT, INPUT_VC, DEFLECTED = range(11)
+RECORD = 16  # one cache line; the last fields are a discipline's own
+
+# Fields of a host record, int64.
+H_COUNTER, H_POSITION, H_SEQUENCE, H_BORN, H_FLITS, H_FREE, H_SENT_FLITS = range(7)
+HOST_RECORD = 8
+
+# int64 rather than Python ints: each literal would compile its own copy of a function
+NOBODY = np.int64(-1)
+ZERO = np.int64(0)
+LATE = np.int64(1 << 30)
+
+
+@kernel
+def first_packets(c, s):
+    """Draw every host's first packet."""
+    for h in range(c.hosts):
+        if c.arrivals.keep[h] < 0:
+            s.host[h, H_BORN] = LATE << 32
+            continue
+        counter, position = next_arrival(c.arrivals, c.seed, h, ZERO, -c.arrivals.base)
+        s.host[h, H_COUNTER] = counter
+        s.host[h, H_POSITION] = position
+        s.host[h, H_BORN] = position >> c.arrivals.shift
+        s.host[h, H_FLITS] = length(c.packets, c.seed, h, ZERO)
+
+
+@kernel
+def create(c, s, h, tick):
+    """Turn host h's oldest packet into a record, sent at ``tick``, and move the host on to its next one."""
+    host = s.host[h]
+    top = len(s.free) - 1
+    s.free[top] -= 1
+    p = np.int64(s.free[s.free[top]])
+    s.packet[p, TARGET] = destination(c.packets, c.seed, h, host[H_SEQUENCE])
+    s.packet[p, SOURCE] = h
+    s.packet[p, BORN] = host[H_BORN]
+    s.packet[p, SENT] = tick
+    s.packet[p, SEQUENCE] = host[H_SEQUENCE]
+    s.packet[p, HOP] = 0
+    s.packet[p, FLITS] = host[H_FLITS]
+    s.packet[p, DEFLECTED] = 0
+    s.scalars[SENT_PACKETS] += 1
+    host[H_FREE] = tick + host[H_FLITS]
+    host[H_SENT_FLITS] += host[H_FLITS]
+    host[H_SEQUENCE] += 1
+    counter, position = next_arrival(c.arrivals, c.seed, h, host[H_COUNTER] + 1, host[H_POSITION])
+    host[H_COUNTER] = counter
+    host[H_POSITION] = position
+    host[H_BORN] = position >> c.arrivals.shift
+    host[H_FLITS] = length(c.packets, c.seed, h, host[H_SEQUENCE])
+    return p
+
+
+@kernel
+def deliver(c, s, p, tick):
+    """Count a packet whose tail has reached its host, and free its record."""
+    flits, source, target = s.packet[p, FLITS], s.packet[p, SOURCE], s.packet[p, TARGET]
+    latency, hops = tick - s.packet[p, BORN], s.packet[p, HOP]
+    if len(s.log):
+        entry = s.scalars[DELIVERED_PACKETS]
+        s.log[entry, 0] = np.int64(s.packet[p, SEQUENCE]) * c.hosts + source
+        s.log[entry, 1] = tick
+        s.log[entry, 2] = hops
+    s.scalars[DELIVERED_PACKETS] += 1
+    s.scalars[DELIVERED_FLITS] += flits
+    s.scalars[LATENCY] += latency
+    s.scalars[NETWORK_LATENCY] += tick - s.packet[p, SENT]
+    s.scalars[HOPS] += hops
+    s.scalars[DEFLECTIONS] += s.packet[p, DEFLECTED]
+    s.scalars[HOPS_MAX] = max(s.scalars[HOPS_MAX], hops)
+    s.histogram[bucket(latency)] += 1
+    s.pairs[c.host_switch[source] * c.switches + c.host_switch[target]] += flits
+    s.by_source[source] += flits
+    s.by_destination[target] += flits
+    top = len(s.free) - 1
+    s.free[s.free[top]] = p
+    s.free[top] += 1
+
+
+def sent(s) -> np.ndarray:
+    """The first unsent packet of every host, as :func:`sim.engines.compiled.sources.count_created` wants it."""
+    return s.host[:, [H_COUNTER, H_POSITION, H_SEQUENCE, H_SENT_FLITS]]
+
+
+def in_network(s) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(source host, destination host, flits) of every packet sent and not delivered, int64."""
+    used = np.ones(len(s.packet), bool)
+    used[s.free[: s.free[-1]]] = False
+    record = s.packet[used].astype(np.int64)
+    return record[:, SOURCE], record[:, TARGET], record[:, FLITS]

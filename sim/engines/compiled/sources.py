@@ -1,0 +1,42 @@
+"""How much hosts have created: a cursor over each host's arrivals that is moved only when asked.
+
+A source queue has no length in memory: a host knows its oldest unsent packet, and the packets behind
+it are drawn again when they are counted.
+"""
+
+import numpy as np
+
+from models.jit import njit
+from models.rules.arrivals import next_arrival
+from models.rules.packets import length
+
+COUNTER, POSITION, SEQUENCE, FLITS = range(4)
+
+
+@njit
+def count_created(arrivals, packets, seed, now, sent, cursor):
+    """Move every host's cursor past the packets created before tick ``now``.
+
+    sent: int64 [hosts, 4], the first unsent packet as (candidate counter, position, sequence, flits of
+    all packets before it). cursor: int64 [hosts, 4], the same of the first uncreated packet.
+    """
+    for h in range(len(sent)):
+        if arrivals.keep[h] < 0:
+            continue
+        if cursor[h, SEQUENCE] <= sent[h, SEQUENCE]:
+            cursor[h] = sent[h]
+        while cursor[h, POSITION] >> arrivals.shift < now:
+            cursor[h, FLITS] += length(packets, seed, h, cursor[h, SEQUENCE])
+            cursor[h, SEQUENCE] += 1
+            counter, position = next_arrival(
+                arrivals, seed, h, cursor[h, COUNTER] + 1, cursor[h, POSITION]
+            )
+            cursor[h, COUNTER] = counter
+            cursor[h, POSITION] = position
+
+
+def start_cursor(hosts: int) -> np.ndarray:
+    """A cursor before the first packet: int64 [hosts, 4]."""
+    cursor = np.zeros((hosts, 4), np.int64)
+    cursor[:, SEQUENCE] = -1
+    return cursor

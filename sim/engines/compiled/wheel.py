@@ -1,0 +1,36 @@
+"""A timing wheel of bits: who is to be looked at, at which tick.
+
+Slot ``tick & mask`` holds one bit per member and, above it, one bit per word that is not empty.
+Waking somebody twice for the same tick costs nothing; no tick further ahead than the wheel is long
+can be asked for.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from models.jit import kernel
+
+
+class Wheel(NamedTuple):
+    """bits: uint64 [ticks, words]. summary: uint64 [ticks, words / 64]. mask: ticks - 1."""
+
+    bits: np.ndarray
+    summary: np.ndarray
+    mask: int
+
+
+def make_wheel(members: int, ticks: int) -> Wheel:
+    """A wheel for 0 .. members - 1 over ``ticks``, a power of two."""
+    words = max(1, -(-members // 64))
+    return Wheel(np.zeros((ticks, words), np.uint64), np.zeros((ticks, -(-words // 64)), np.uint64), ticks - 1)
+
+
+@kernel
+def wake(wheel, member, tick):
+    """Set the member's bit at a tick."""
+    slot = np.uint64(tick & wheel.mask)
+    who = np.uint64(member)
+    one = np.uint64(1)
+    wheel.bits[slot, who >> np.uint64(6)] |= one << (who & np.uint64(63))
+    wheel.summary[slot, who >> np.uint64(12)] |= one << ((who >> np.uint64(6)) & np.uint64(63))

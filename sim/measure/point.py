@@ -1,0 +1,227 @@
+"""One point of a curve: a scenario at one load with one seed."""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.histogram import edges, percentile
+from models.scenario import Scenario
+from sim.engines import engine
+from sim.engines.base import (
+    CREATED_FLITS,
+    DEFLECTIONS,
+    DELIVERED_FLITS,
+    DELIVERED_PACKETS,
+    EVENTS,
+    HOPS,
+    HOPS_MAX,
+    LATENCY,
+    NETWORK_LATENCY,
+    OCCUPANCY_MAX,
+    Flows,
+    Run,
+    Snapshot,
+)
+from sim.engines.compare import BothEngines
+from sim.measure.batches import exceeds_noise, ratio_half_width, regroup
+from sim.measure.warmup import is_steady
+
+FIRST_BATCHES = 40
+"""Batches in the first window, of ``ticks`` ticks."""
+
+LOST_SHARE = 0.01
+"""A source queue that takes in less than this share of the offered traffic is not called growing."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How long to run; ticks.
+
+    warmup: None to find it. ticks: the window measured after it. ci: relative half-width of the
+    mean latency wanted; the window grows up to ``max_ticks`` for it. None: exactly ``ticks``.
+    """
+
+    warmup: int | None = None
+    ticks: int = 30000
+    ci: float | None = None
+    max_ticks: int = 60000
+
+
+@dataclass(frozen=True)
+class PointResult:
+    """What is known of a point.
+
+    row: the measured columns of results.csv. detail: histogram and channel utilisation, JSON-able.
+    delivered, present: flows delivered in the window, and in the network at its start. window: ticks.
+    """
+
+    row: dict
+    detail: dict
+    delivered: Flows
+    present: Flows
+    window: int
+
+
+def run_point(name: str, scenario: Scenario, load: float, seed: int, measure: Measure) -> PointResult:
+    """Simulate and measure one point with the engine ``reference``, ``compiled`` or ``both``.
+
+    Raises :class:`~sim.engines.base.EngineMismatch` if both engines run and differ.
+    """
+    started = time.process_time()
+    run = (BothEngines() if name == "both" else engine(name)).start(scenario, load, seed)
+    warmup, settled = warm_up(run, scenario, measure)
+    before = run.snapshot()
+    batches = measure_batches(run, warmup, measure)
+    after = run.snapshot()
+    row = summarise(scenario, before, after, batches)
+    row |= {
+        "deadlocked": bool(run.deadlocked()),
+        "warmup_ticks": warmup,
+        "steady": settled,
+        "cpu_s": time.process_time() - started,
+    }
+    delivered = Flows(*(b - a for a, b in zip(before.delivered, after.delivered, strict=True)))
+    detail = details(before, after)
+    return PointResult(row, detail, delivered, before.present, after.tick - before.tick)
+
+
+def warm_up(run: Run, scenario: Scenario, measure: Measure) -> tuple[int, bool]:
+    """Advance past the transient: (its length in ticks, whether the rule was satisfied).
+
+    The run is looked at when it is 1, 2, 4, ... times as long as a first guess of thirty zero-load
+    latencies; it ends at the first look at which MSER-5 finds both accepted traffic and network
+    latency steady for half of it, and at the latest after ``measure.ticks`` or that guess.
+    """
+    if measure.warmup is not None:
+        run.advance(measure.warmup)
+        return measure.warmup, True
+    guess = max(30 * zero_load_latency(scenario), measure.ticks // 10)
+    step = -(-guess // 100)
+    latest = max(measure.ticks, 100 * step)
+    rows = [run.scalars()]
+    now, look = 0, 100 * step
+    while True:
+        while now < look:
+            now += step
+            run.advance(now)
+            rows.append(run.scalars())
+        change = np.diff(np.array(rows), axis=0)
+        packets = np.maximum(change[:, DELIVERED_PACKETS], 1)
+        if is_steady(change[:, DELIVERED_FLITS]) and is_steady(change[:, NETWORK_LATENCY] / packets):
+            return now, True
+        if 2 * look > latest:
+            return now, False
+        look *= 2
+
+
+def zero_load_latency(scenario: Scenario) -> int:
+    """Ticks of the longest route's closed form (INTERFACE.md, Time)."""
+    model, hops = scenario.switching, scenario.routes.hops_max
+    through = (hops + 1) * (model.header + model.switch) + hops * model.link
+    return model.injection + through + model.ejection + max(scenario.source.flits) - 1
+
+
+def measure_batches(run: Run, start: int, measure: Measure) -> np.ndarray:
+    """Advance through the window; what each batch added to the scalars, int64 [batches, SCALARS]."""
+    count = min(FIRST_BATCHES, measure.ticks)
+    bounds = [start + measure.ticks * i // count for i in range(count + 1)]
+    rows = [run.scalars()]
+    for bound in bounds[1:]:
+        run.advance(bound)
+        rows.append(run.scalars())
+    length, now = max(measure.ticks // count, 1), bounds[-1]
+    while measure.ci is not None and now + length <= start + measure.max_ticks:
+        batches = np.diff(np.array(rows), axis=0)
+        if is_precise(batches, measure.ci) or is_saturated(batches):
+            break
+        for _ in range(count // 4 or 1):
+            if now + length > start + measure.max_ticks:
+                break
+            now += length
+            run.advance(now)
+            rows.append(run.scalars())
+    return np.diff(np.array(rows), axis=0)
+
+
+def latency_half_width(batches: np.ndarray) -> float:
+    """95 % half-width of the mean latency, in ticks."""
+    groups = regroup(batches)
+    return ratio_half_width(groups[:, LATENCY].astype(float), groups[:, DELIVERED_PACKETS].astype(float))
+
+
+def is_precise(batches: np.ndarray, wanted: float) -> bool:
+    """Whether the mean latency's relative half-width is at most ``wanted``."""
+    packets = batches[:, DELIVERED_PACKETS].sum()
+    if packets == 0:
+        return False
+    return latency_half_width(batches) <= wanted * batches[:, LATENCY].sum() / packets
+
+
+def is_saturated(batches: np.ndarray) -> bool:
+    """Whether source queues grow: less is accepted than offered, by more than noise and 1 %."""
+    groups = regroup(batches)
+    lost = (groups[:, CREATED_FLITS] - groups[:, DELIVERED_FLITS]).astype(float)
+    return exceeds_noise(lost, LOST_SHARE * groups[:, CREATED_FLITS].mean())
+
+
+def summarise(scenario: Scenario, before: Snapshot, after: Snapshot, batches: np.ndarray) -> dict:
+    """The measured columns of results.csv; latencies in ticks, traffic in flits/tick/host."""
+    total = after.scalars - before.scalars
+    window, hosts = after.tick - before.tick, scenario.topology.hosts
+    packets = int(total[DELIVERED_PACKETS])
+
+    def mean(place: int) -> float:
+        return float(total[place] / packets) if packets else float("nan")
+
+    histogram = after.histogram - before.histogram
+    ratio, share = flow_shares(scenario, before, after)
+    return {
+        "offered": float(total[CREATED_FLITS] / (window * hosts)),
+        "accepted": float(total[DELIVERED_FLITS] / (window * hosts)),
+        "min_flow_ratio": float(ratio.min()) if len(ratio) else float("nan"),
+        "jain": jain(share),
+        "latency_mean": mean(LATENCY),
+        "latency_ci95": latency_half_width(batches),
+        "latency_p50": percentile(histogram, 0.5),
+        "latency_p99": percentile(histogram, 0.99),
+        "latency_p999": percentile(histogram, 0.999),
+        "network_latency_mean": mean(NETWORK_LATENCY),
+        "hops_mean": mean(HOPS),
+        "hops_max": int(after.scalars[HOPS_MAX]),
+        "deflections_mean": mean(DEFLECTIONS),
+        "occupancy_max": int(after.scalars[OCCUPANCY_MAX]),
+        "saturated": is_saturated(batches),
+        "packets": packets,
+        "ticks": window,
+        "events": int(total[EVENTS]),
+    }
+
+
+def flow_shares(scenario: Scenario, before: Snapshot, after: Snapshot) -> tuple[np.ndarray, np.ndarray]:
+    """Per sending host: accepted / created flits (where it created any), and accepted / its demand."""
+    rate = scenario.traffic.rate
+    accepted = (after.delivered.sources - before.delivered.sources).astype(float)
+    created = (after.created - before.created).astype(float)
+    some = created > 0
+    return accepted[some] / created[some], accepted[rate > 0] / rate[rate > 0]
+
+
+def jain(shares: np.ndarray) -> float:
+    """Jain's fairness index: 1 if all are equal, 1 / n if one has all. Jain, Chiu, Hawe 1984."""
+    square = (shares**2).sum()
+    return float(shares.sum() ** 2 / (len(shares) * square)) if square > 0 else float("nan")
+
+
+def details(before: Snapshot, after: Snapshot) -> dict:
+    """The latency histogram, as [lower edge, packets] of the buckets in use, and the use of each channel."""
+    histogram = after.histogram - before.histogram
+    used = np.flatnonzero(histogram)
+    low = edges()[used]
+    window = after.tick - before.tick
+    return {
+        "latency_histogram": np.column_stack([low, histogram[used]]).tolist(),
+        "channel_utilisation": np.round((after.channel_flits - before.channel_flits) / window, 6).tolist(),
+    }
+
+

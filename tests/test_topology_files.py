@@ -1,0 +1,255 @@
+"""Topologies written to files and read back, and every way in which a file is refused."""
+
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.registry import SpecError, make
+from models.topology.formats import (
+    read,
+    read_edgelist,
+    read_graphml,
+    read_json,
+    write,
+    write_graphml,
+    write_json,
+)
+from models.topology.graph import Topology
+
+
+def load(path, **parameters):
+    return make("topology", kind="file", path=str(path), **parameters).build()
+
+
+@st.composite
+def topologies(draw):
+    """Strongly connected, with parallel channels, links and channels mixed, odd capacities and hosts."""
+    n = draw(st.integers(2, 8))
+    ends = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda pair: pair[0] != pair[1])
+    arcs = [(v, (v + 1) % n) for v in range(n)] + draw(st.lists(ends, max_size=6))
+    links = draw(st.lists(ends, max_size=6))
+    pairs = arcs + [end for link in links for end in (link, link[::-1])]
+    reverse = [-1] * len(arcs) + [len(arcs) + (i ^ 1) for i in range(2 * len(links))]
+    count = len(pairs)
+    capacity = draw(st.lists(st.floats(1e-3, 1e3), min_size=count, max_size=count))
+    delay = draw(st.lists(st.integers(0, 99), min_size=count, max_size=count))
+    topology = Topology.from_channels("drawn", n, pairs, reverse, capacity=capacity, delay=delay)
+    hosts = draw(st.lists(st.integers(0, 3), min_size=n, max_size=n).filter(any))
+    return topology.with_hosts(hosts, draw(st.sampled_from([1.0, 0.1, float("inf")])))
+
+
+@given(topologies())
+@settings(max_examples=60, deadline=None)
+def test_json_loses_nothing_and_graphml_only_the_host_capacity(tmp_path_factory, topology):
+    folder = tmp_path_factory.mktemp("files")
+    write(topology, folder / "x.json")
+    assert read(folder / "x.json").content_hash == topology.content_hash
+    assert load(folder / "x.json").content_hash == topology.content_hash
+    write(topology, folder / "x.graphml")
+    assert read(folder / "x.graphml").content_hash == replace(topology, host_capacity=1.0).content_hash
+    write(topology, folder / "x.txt")
+    back = read(folder / "x.txt", directed=True)
+    assert back.edge_hash == topology.edge_hash
+    assert (back.capacity == topology.capacity).all()
+    assert (back.delay == topology.delay).all()
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"kind": "torus", "dims": [3, 4], "hosts_per_switch": 2, "host_capacity": float("inf")},
+        {"kind": "mddp", "n": 30, "degree": 4},
+        {"kind": "rrg", "n": 12, "ports": 6, "hosts_total": 23},
+    ],
+)
+def test_written_topologies_come_back(parameters, tmp_path):
+    topology = make("topology", **parameters).build()
+    write_json(topology, tmp_path / "x.json")
+    back = read_json(tmp_path / "x.json")
+    assert back.content_hash == topology.content_hash
+    assert (back.kind, back.notes) == (topology.kind, topology.notes)
+    if topology.grid is not None:
+        assert (back.grid.dims, back.grid.wrap) == (topology.grid.dims, topology.grid.wrap)
+        assert (back.grid.coordinates == topology.grid.coordinates).all()
+    read_by_spec = load(tmp_path / "x.json")
+    assert read_by_spec.content_hash == topology.content_hash
+    assert read_by_spec.kind == "file"
+    assert read_by_spec.notes["file_kind"] == parameters["kind"]
+    write(topology, tmp_path / "x.txt")
+    again = load(tmp_path / "x.txt", directed=topology.directed, hosts=topology.host_count.tolist())
+    assert replace(again, host_capacity=topology.host_capacity).content_hash == topology.content_hash
+
+
+def test_hosts_and_capacities_of_the_spec_come_first(tmp_path):
+    write_json(make("topology", kind="mesh", dims=[2, 2], hosts=[1, 2, 3, 4]).build(), tmp_path / "x.json")
+    assert load(tmp_path / "x.json").host_count.tolist() == [1, 2, 3, 4]
+    assert load(tmp_path / "x.json", hosts_per_switch=2).host_count.tolist() == [2, 2, 2, 2]
+    assert load(tmp_path / "x.json", hosts=[0, 0, 0, 1]).host_count.tolist() == [0, 0, 0, 1]
+    assert load(tmp_path / "x.json", host_capacity=2.5).host_capacity == 2.5
+    assert (load(tmp_path / "x.json", capacity=3).capacity == 3).all()
+
+
+def test_petersen_graph_from_an_edge_list(tmp_path):
+    edges = "\n".join(f"{u} {v}" for u, v in nx.petersen_graph().edges)
+    (tmp_path / "petersen").write_text(edges)
+    topology = load(tmp_path / "petersen", directed=False, hosts_per_switch=3)
+    arcs = set(zip(topology.src.tolist(), topology.dst.tolist(), strict=True))
+    assert arcs == set(nx.petersen_graph().to_directed().edges)
+    assert topology.hosts == 30
+    assert not topology.directed
+
+
+def test_edge_list_fields_comments_and_loops(tmp_path):
+    (tmp_path / "x").write_text("# ring\n\n0 1 0.5 7  # slow\n1 2\n2 0 2\n1 1\n")
+    topology = load(tmp_path / "x")
+    assert topology.capacity.tolist() == [0.5, 1, 2]
+    assert topology.delay.tolist() == [7, 0, 0]
+    assert topology.directed
+    assert topology.notes["self_loops_dropped"] == 1
+
+
+def test_labels_are_numbered_as_they_appear_unless_they_are_numbers(tmp_path):
+    (tmp_path / "x").write_text("b a\na 7\n7 b\n")
+    topology = load(tmp_path / "x")
+    assert topology.notes["labels"] == ["b", "a", "7"]
+    assert list(zip(topology.src, topology.dst, strict=True)) == [(0, 1), (1, 2), (2, 0)]
+    (tmp_path / "x").write_text("2 0\n0 1\n1 2\n")
+    topology = load(tmp_path / "x")
+    assert "labels" not in topology.notes
+    assert list(zip(topology.src, topology.dst, strict=True)) == [(0, 1), (1, 2), (2, 0)]
+
+
+def test_graphml_of_others_and_ours_is_understood_both_ways(tmp_path):
+    graph = nx.Graph()
+    graph.add_node("x", hosts=2)
+    graph.add_node("y", hosts=0)
+    graph.add_edge("x", "y", capacity=0.25, delay=3)
+    graph.add_edge("y", "z")
+    nx.write_graphml_xml(graph, tmp_path / "a.graphml")
+    topology = load(tmp_path / "a.graphml")
+    assert topology.notes["labels"] == ["x", "y", "z"]
+    assert topology.host_count.tolist() == [2, 0, 0]
+    assert topology.capacity.tolist() == [0.25, 0.25, 1, 1]
+    assert topology.delay.tolist() == [3, 3, 0, 0]
+    assert not topology.directed
+    torus = make("topology", kind="torus", dims=[3, 3]).build()
+    write_graphml(torus, tmp_path / "b.graphml")
+    theirs = nx.read_graphml(tmp_path / "b.graphml", node_type=int)
+    assert sorted(theirs.edges()) == list(zip(torus.src.tolist(), torus.dst.tolist(), strict=True))
+
+
+def test_graphml_defaults_apply(tmp_path):
+    (tmp_path / "x.graphml").write_text(
+        '<graphml><key id="c" for="edge" attr.name="capacity"><default>4</default></key>\n'
+        '<graph edgedefault="undirected"><node id="0"/><node id="1"/>\n'
+        '<edge source="0" target="1"/></graph></graphml>'
+    )
+    assert load(tmp_path / "x.graphml").capacity.tolist() == [4, 4]
+
+
+GRAPHML = """<graphml>
+<key id="h" for="node" attr.name="hosts"/><key id="c" for="edge" attr.name="capacity"/>
+<graph edgedefault="directed">
+<node id="0"><data key="h">1</data></node>
+<node id="1"/>
+<edge source="0" target="1"/>
+<edge source="1" target="0"><data key="c">2</data></edge>
+</graph></graphml>
+"""
+JSON = """{"format": "flitlab-topology", "version": 1, "kind": "hand",
+"switches": 2,
+"hosts": [1, 1],
+"channels": [
+[0, 1, 1.0, 0, 1],
+[1, 0, 1, 0, 0]
+]}
+"""
+GRID = '"grid": {"dims": [3], "wrap": true, "coordinates": [[0]]}'
+
+
+def test_the_templates_of_the_next_test_are_sound(tmp_path):
+    (tmp_path / "x.graphml").write_text(GRAPHML)
+    (tmp_path / "x.json").write_text(JSON)
+    assert load(tmp_path / "x.graphml").capacity.tolist() == [1, 2]
+    assert load(tmp_path / "x.json").reverse.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x", "0 1\n0\n", ":2: 1 fields"),
+        ("x", "0 1\n1 0 1 0 5\n", ":2: 5 fields"),
+        ("x", "0 1\n1 0 fast\n", ":2: capacity 'fast' is not a number"),
+        ("x", "0 1\n\n1 0 -1\n", ":3: capacity -1 must be positive"),
+        ("x", "0 1\n1 0 nan\n", ":2: capacity nan must be positive"),
+        ("x", "0 1\n1 0 inf\n", ":2: capacity inf must be positive and finite"),
+        ("x", "0 1 1 -2\n1 0\n", ":1: delay -2 must be 0 or more"),
+        ("x", "0 1 1 2.5\n1 0\n", ":1: delay '2.5' is not an integer"),
+        ("x", "# nothing\n", ":1: no channels"),
+        ("x", "a b\nb a\nb c\n", ": not strongly connected: no path from switch c to switch a"),
+        ("x", "1 0\n2 0\n0 1\n", ": not strongly connected: no path from switch 0 to switch 2"),
+        ("x", b"0 1\n1 0 \xff\n", ":2: not UTF-8"),
+        ("x.graphml", GRAPHML.replace("</graph>", ""), ":8: not XML"),
+        ("x.graphml", GRAPHML.replace('target="1"', 'target="5"'), ":6: unknown node '5'"),
+        ("x.graphml", GRAPHML.replace(' target="1"', ""), ":6: <edge> without target"),
+        ("x.graphml", GRAPHML.replace(">2<", ">-2<"), ":7: capacity -2 must be positive"),
+        ("x.graphml", GRAPHML.replace(">1<", ">many<"), ":4: hosts 'many' is not an integer"),
+        ("x.graphml", GRAPHML.replace('id="1"', 'id="0"'), ":5: node '0' stands on line 4 too"),
+        ("x.graphml", GRAPHML.replace("<edge", '<edge directed="false"'), ":6: directed differs"),
+        ("x.graphml", GRAPHML.replace('"capacity"', '"reverse"').replace(">2<", ">0<"), ":7: reverse 0 is"),
+        ("x.json", JSON.replace("[1, 1]", "[1, 1"), ":4: not JSON"),
+        ("x.json", JSON.replace("[0, 1, 1.0", "[0, 1, -1.0"), ":5: channels.0"),
+        ("x.json", JSON.replace("[0, 1, 1.0", "[0, 1, NaN"), ":5: channels.0"),
+        ("x.json", JSON.replace("[1, 0, 1,", "[1, 2, 1,"), ":6: unknown switch 2"),
+        ("x.json", JSON.replace("0, 0]", "0, 1]"), ":5: reverse 1 is not"),
+        ("x.json", JSON.replace("[1, 1]", "[1]"), ":3: 1 entries for 2 switches"),
+        ("x.json", JSON.replace('"hosts"', f"{GRID},\n" '"hosts"'), ":3: coordinates do not place"),
+        ("x.json", JSON.replace("switches", "switch"), ":1: switches: Field required"),
+        ("x.json", "[]", ":1:"),
+    ],
+)  # fmt: skip
+def test_bad_files_are_refused_with_file_and_line(name, content, message, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(SpecError) as error:
+        load(path)
+    assert str(error.value).startswith(f"{path}{message}")
+    assert error.value.key == "path"
+
+
+def test_missing_files_and_folders_are_refused(tmp_path):
+    for path, why in ((tmp_path / "none", "No such file"), (tmp_path, "Is a directory")):
+        with pytest.raises(SpecError, match=why) as error:
+            load(path)
+        assert str(path) in str(error.value)
+        assert error.value.key == "path"
+
+
+def test_links_listed_in_both_directions_are_not_doubled(tmp_path):
+    (tmp_path / "x").write_text("0 1\n1 2\n2 0\n1 0\n")
+    with pytest.raises(SpecError, match=r"x:4: link 1 0 repeats line 1 backwards"):
+        load(tmp_path / "x", directed=False)
+    (tmp_path / "x").write_text("0 1\n1 0\n")
+    assert load(tmp_path / "x", directed=True).reverse.tolist() == [-1, -1]
+    (tmp_path / "x").write_text("0 1\n0 1\n")
+    assert load(tmp_path / "x", directed=False).channels == 4
+
+
+def test_directed_must_agree_with_the_file(tmp_path):
+    write_json(make("topology", kind="mesh", dims=[2, 2]).build(), tmp_path / "x.json")
+    assert load(tmp_path / "x.json", directed=False).channels == 8
+    with pytest.raises(SpecError, match="bi-directional") as error:
+        load(tmp_path / "x.json", directed=True)
+    assert error.value.key == "directed"
+
+
+def test_readers_work_alone(tmp_path):
+    (tmp_path / "x").write_text("0 1\n")
+    assert read_edgelist(tmp_path / "x", directed=False).channels == 2
+    (tmp_path / "g").write_text(GRAPHML)
+    assert read_graphml(tmp_path / "g").host_count.tolist() == [1, 0]
+    assert np.array_equal(read(tmp_path / "g", "graphml").src, [0, 1])
