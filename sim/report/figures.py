@@ -1,0 +1,200 @@
+"""``draw(folder)``: the figures of a run folder, as PNG and SVG, the same bytes every time."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import matplotlib.style
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from sim.report import plots
+from sim.report.frames import Mark, Names, Run, Units
+from sim.report.plots import Look, column
+
+in_style = matplotlib.style.context(["default", Path(__file__).with_name("style.mplstyle")])
+"""Decorator: the style of the figures and nothing of the user's matplotlibrc."""
+
+
+def draw(folder: Path, kinds: list[str] | None = None, flit_ns: float | None = None) -> list[Path]:
+    """Draws figures of a run folder into ``folder/figures/<kind>.{png,svg}``.
+
+    Parameters
+    ----------
+    folder: holds results.csv, ceilings.csv and manifest.json; any of them may be absent.
+    kinds: names from :data:`KINDS`; all of :data:`USUAL` if None. A kind for which there is nothing to draw
+        is left out.
+    flit_ns: duration of a flit; from the manifest or the columns if None. Without it, axes are in ticks.
+
+    Returns
+    -------
+    The files written.
+
+    Raises
+    ------
+    ValueError: a kind that does not exist.
+    """
+    folder, kinds = Path(folder), list(USUAL) if kinds is None else kinds
+    if unknown := [kind for kind in kinds if kind not in KINDS]:
+        raise ValueError(f"no figure named {', '.join(unknown)}; choices: {', '.join(KINDS)}")
+    run = Run.read(folder)
+    written: list[Path] = []
+    for kind in kinds:
+        if figure := figure_of(run, kind, flit_ns):
+            written += save(figure, folder / "figures" / kind)
+    return written
+
+
+@in_style
+def figure_of(run: Run, kind: str, flit_ns: float | None = None) -> Figure | None:
+    """One figure, laid out and ready to save; None if the run has nothing to show in it."""
+    figure = Figure(layout="constrained")
+    canvas, ax = FigureCanvasAgg(figure), figure.add_subplot()
+    units, look = run.units(flit_ns), Look(Names(run.scenarios))
+    KINDS[kind](ax, run, units, look)
+    if not {line.get_gid() for line in ax.lines} & {"curve", "total", "ceiling"}:
+        return None
+    _legend(figure, ax, run, look, canvas.get_renderer())
+    figure.draw_without_rendering()
+    plots.settle(ax, canvas.get_renderer())
+    return figure
+
+
+@in_style
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """Writes ``stem.png`` and ``stem.svg`` without dates or versions in them."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    png, svg = stem.with_suffix(".png"), stem.with_suffix(".svg")
+    figure.savefig(png, metadata={"Software": None})
+    figure.savefig(svg, metadata={"Date": None, "Creator": None})
+    return [png, svg]
+
+
+def latency_load(ax: Axes, run: Run, units: Units, look: Look) -> None:
+    """Latency over accepted traffic: the latency-load curve of the field, with the ceilings."""
+    _latency(ax, run, units, look, "accepted")
+
+
+def latency_offered(ax: Axes, run: Run, units: Units, look: Look) -> None:
+    """Latency over offered traffic."""
+    _latency(ax, run, units, look, "offered")
+
+
+def accepted_load(ax: Axes, run: Run, units: Units, look: Look) -> None:
+    """Accepted over offered traffic, with the ceilings and the most that any network could accept."""
+    plots.plot_curves(ax, run.rows, look, column("offered", units.rate), column("accepted", units.rate))
+    plots.plot_totals(ax, run.totals(), look, units.rate)
+    _traffic_axis(ax, run, units, look, "offered")
+    plots.plot_diagonal(ax, ax.get_xlim()[1])
+    ax.set_ylim(0, 1.12 * _largest(ax, "y") or None)
+    ax.set_ylabel(f"accepted traffic ({units.rate_name})")
+
+
+def hops_load(ax: Axes, run: Run, units: Units, look: Look) -> None:
+    """Mean number of hops (channels between switches) over accepted traffic."""
+    plots.plot_curves(ax, run.rows, look, column("accepted", units.rate), column("hops_mean"))
+    _traffic_axis(ax, run, units, look, "accepted", ceilings=False)
+    ax.set_ylim(0, 1.15 * _largest(ax, "y") or None)
+    ax.set_ylabel("mean path length (hops)")
+
+
+def percentiles(ax: Axes, run: Run, units: Units, look: Look) -> None:
+    """Median and tails of the latency over accepted traffic."""
+    ax.set_gid("percentiles")
+    x = column("accepted", units.rate)
+    for name, (_, dashes) in PERCENTILES.items():
+        style = {"linestyle": dashes} | ({} if name == "latency_p50" else {"label": "_"})
+        plots.plot_curves(ax, run.rows, look, x, column(name, units.time), style=style)
+    if not ax.lines:
+        return
+    ax.set_yscale("log")
+    ax.yaxis.set_major_formatter(plots.THOUSANDS)
+    _traffic_axis(ax, run, units, look, "accepted", ceilings=False)
+    ax.set_ylabel(f"packet latency ({units.time_name})")
+
+
+PERCENTILES: dict[str, tuple[str, Any]] = {
+    "latency_p50": ("median", "-"),
+    "latency_p99": ("99 %", (0, (4, 1.2))),
+    "latency_p999": ("99.9 %", (0, (1.5, 1))),
+}
+"""Columns of the percentile figure: name and dashes."""
+
+KINDS: dict[str, Callable[[Axes, Run, Units, Look], None]] = {
+    kind.__name__: kind for kind in (latency_load, accepted_load, hops_load, latency_offered, percentiles)
+}
+"""Every figure that can be asked for, by name."""
+
+USUAL = ("latency_load", "accepted_load", "hops_load")
+"""What is drawn when nothing is asked for."""
+
+
+def _latency(ax: Axes, run: Run, units: Units, look: Look, x: str) -> None:
+    latency, half = column("latency_mean", units.time), column("latency_ci95", units.time)
+    plots.plot_curves(ax, run.rows, look, column(x, units.rate), latency, half)
+    if not ax.lines:
+        return
+    plots.knee_scale(ax, run.rows, latency)
+    _traffic_axis(ax, run, units, look, x)
+    ax.set_ylabel(f"mean packet latency ({units.time_name})")
+
+
+def _traffic_axis(ax: Axes, run: Run, units: Units, look: Look, what: str, ceilings: bool = True) -> None:
+    """An x axis from 0 in the printed unit, with flit/tick/host on top where that is another one."""
+    marks = run.thetas() if ceilings else []
+    measured = _largest(ax, "x")
+    near = [mark for mark in marks if not measured or mark.upper * units.rate <= FAR * measured]
+    plots.plot_thetas(ax, near, look, units.rate)
+    _far_note(ax, [mark for mark in marks if mark not in near], units, look)
+    ax.set_xlim(0, 1.05 * max([measured, *(mark.upper * units.rate for mark in near)]) or None)
+    ax.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+    ax.set_xlabel(f"{what} traffic ({units.rate_name})")
+    if units.flit_ns:
+        there, back = partial(np.multiply, units.time), partial(np.multiply, units.rate)
+        top = ax.secondary_xaxis("top", functions=(there, back))
+        top.set_xlabel("flit/tick/host")
+
+
+FAR = 2.5
+"""Ceilings further right than this many times the largest measured traffic are named at the edge."""
+
+
+def _far_note(ax: Axes, marks: list[Mark], units: Units, look: Look) -> None:
+    if marks:
+        names = [look.named(mark.name, mark.scenarios) for mark in marks]
+        values = [f"{mark.upper * units.rate:.3g}" for mark in marks]
+        text = "\n".join(f"{name} at {value} →" for name, value in zip(names, values, strict=True))
+        places: list[plots.Place] = [((0.98, y), (0, 0), "right", "top") for y in (0.98, 0.85, 0.6, 0.3)]
+        plots.Name(ax, text, places, xycoords="axes fraction", color=plots.NEUTRAL, gid="far")
+
+
+def _largest(ax: Axes, axis: str) -> float:
+    """The largest coordinate of the curves and totals on an ax; 0 if there are none."""
+    lines = [line for line in ax.lines if line.get_gid() in ("curve", "total")]
+    return max((float(max(getattr(line, f"get_{axis}data")())) for line in lines), default=0.0)
+
+
+def _legend(figure: Figure, ax: Axes, run: Run, look: Look, renderer: RendererAgg) -> None:
+    """The key, below the axes where it hides nothing; failed points are mentioned."""
+    handles = ax.get_legend_handles_labels()[0]
+    if not handles and len(run.scenarios) > 1:  # the names of ceilings refer to markers
+        handles += [plots.key(look.names[s], **look[s] | {"linestyle": "none"}) for s in run.scenarios]
+    gids = [line.get_gid() for line in ax.lines if np.size(line.get_xdata())]
+    if ax.get_gid() == "percentiles":
+        handles += [plots.key(name, linestyle=dashes) for name, dashes in PERCENTILES.values()]
+    if "saturated" in gids:
+        handles.append(plots.key("past saturation", marker="o", markerfacecolor="white"))
+    count = len(run.failures)
+    failures = f"{count} failed point{'s' * (count > 1)} left out" if count else ""
+    title = " · ".join(filter(None, (look.names.title, failures)))
+    for columns in range(len(handles), 0, -1):
+        legend = figure.legend(handles=handles, title=title, loc="outside lower center", ncols=columns)
+        extent = legend.get_window_extent(renderer)
+        if columns == 1 or extent.width <= figure.bbox.width:
+            figure.set_figheight(figure.get_figheight() + extent.height / figure.dpi)
+            return
+        legend.remove()

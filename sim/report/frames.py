@@ -1,0 +1,341 @@
+"""Reads a run folder and groups its rows: replicates into curves, equal ceilings into one mark."""
+
+import csv
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+Row = dict[str, str]
+Key = Callable[[Row], float]
+
+THETAS = ("split", "mcf_paths", "mcf")
+"""Ceilings that are one number per scenario, in the unit of the loads."""
+
+SAME = 1e-9
+"""Two ceilings closer than this (relative) are the same ceiling."""
+
+
+def number(row: Row, column: str) -> float:
+    """The number in a column; NaN where the column is absent, empty or no number."""
+    try:
+        return float(row.get(column) or "nan")
+    except ValueError:
+        return math.nan
+
+
+def flag(row: Row, column: str) -> bool:
+    """Whether a column says yes (``True``, ``true``, ``1``)."""
+    return (row.get(column) or "").strip().lower() in ("true", "1", "1.0", "yes")
+
+
+def failed(row: Row) -> bool:
+    """Whether the point was tried and gave no result."""
+    return (row.get("status") or "").lower().startswith(("fail", "error"))
+
+
+def saturated(row: Row) -> bool:
+    """Whether the network did not carry what was offered."""
+    return flag(row, "saturated") or flag(row, "deadlocked")
+
+
+def load(row: Row) -> float:
+    """The load of a row; what was offered where the column is absent."""
+    value = number(row, "load")
+    return value if math.isfinite(value) else number(row, "offered")
+
+
+@dataclass(frozen=True)
+class Units:
+    """What to print: ticks, or nanoseconds when the duration of a flit is known."""
+
+    flit_ns: float | None = None
+
+    @property
+    def time(self) -> float:
+        """Factor from ticks to the printed unit of time."""
+        return self.flit_ns or 1.0
+
+    @property
+    def rate(self) -> float:
+        """Factor from flits/tick/host to the printed unit of traffic."""
+        return 1.0 / self.time
+
+    @property
+    def time_name(self) -> str:
+        """Unit of time, for an axis label."""
+        return "ns" if self.flit_ns else "ticks"
+
+    @property
+    def rate_name(self) -> str:
+        """Unit of traffic, for an axis label."""
+        return "flit/ns/host" if self.flit_ns else "flit/tick/host"
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """One row of ceilings.csv, as a certified interval; both ends NaN when it was omitted.
+
+    load: NaN except for ceilings that depend on it (``total``).
+    """
+
+    scenario: str
+    name: str
+    load: float
+    lower: float
+    upper: float
+    unit: str
+    method: str
+    note: str
+
+    @classmethod
+    def from_row(cls, row: Row) -> "Ceiling":
+        """Reads a row; an end that is missing is taken from the other."""
+        lower, upper = number(row, "lower"), number(row, "upper")
+        text = {column: row.get(column) or "" for column in ("unit", "method", "note")}
+        return cls(
+            scenario=row.get("scenario") or "",
+            name=row.get("ceiling") or "",
+            load=number(row, "load"),
+            lower=upper if math.isnan(lower) else lower,
+            upper=lower if math.isnan(upper) else upper,
+            **text,
+        )
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a value to draw."""
+        return math.isfinite(self.upper) and math.isfinite(self.lower)
+
+    def scaled(self, factor: float) -> "Ceiling":
+        """The same ceiling in another unit."""
+        return replace(self, lower=self.lower * factor, upper=self.upper * factor)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder: usable rows, failed ones, ceilings, manifest."""
+
+    rows: list[Row]
+    failures: list[Row]
+    ceilings: list[Ceiling]
+    manifest: dict[str, Any]
+
+    @classmethod
+    def read(cls, folder: Path) -> "Run":
+        """Reads results.csv, ceilings.csv and manifest.json; what is absent counts as empty."""
+        rows = read_csv(folder / "results.csv")
+        manifest = folder / "manifest.json"
+        return cls(
+            rows=[row for row in rows if not failed(row)],
+            failures=[row for row in rows if failed(row)],
+            ceilings=[Ceiling.from_row(row) for row in read_csv(folder / "ceilings.csv")],
+            manifest=json.loads(manifest.read_text("utf-8")) if manifest.exists() else {},
+        )
+
+    @cached_property
+    def scenarios(self) -> list[str]:
+        """Labels of all scenarios, in order of appearance."""
+        seen = [row.get("scenario") or "" for row in self.rows] + [c.scenario for c in self.ceilings]
+        return list(dict.fromkeys(seen))
+
+    def units(self, flit_ns: float | None = None) -> Units:
+        """Units of the figures: from the argument, the manifest or the columns, else ticks."""
+        return Units(flit_ns or self.manifest.get("flit_ns") or self._flit_ns_of_columns())
+
+    def _flit_ns_of_columns(self) -> float | None:
+        for row in self.rows:
+            ratio = number(row, "accepted") / (number(row, "accepted_flit_per_ns_per_host") or math.nan)
+            if math.isfinite(ratio) and ratio > 0:
+                return ratio
+        return None
+
+    def mean_rate(self, scenario: str) -> float:
+        """Mean row sum of the traffic matrix: flits/tick/host offered on average at load 1.
+
+        The manifest holds one number for all scenarios, or a number by scenario.
+        """
+        given = self.manifest.get("mean_rate", 1.0)
+        return float(given.get(scenario, 1.0) if isinstance(given, dict) else given)
+
+    def thetas(self) -> "list[Mark]":
+        """Ceilings of :data:`THETAS` in accepted units (flits/tick/host); equal ones are one mark."""
+        marks: list[Mark] = []
+        for name in THETAS:
+            of_name: list[Mark] = []
+            for ceiling in self.ceilings:
+                if ceiling.name == name and ceiling.known:
+                    _join(of_name, ceiling.scaled(self.mean_rate(ceiling.scenario)))
+            marks += of_name
+        return marks
+
+    def totals(self) -> "list[Total]":
+        """The ``total`` ceiling as curves over offered traffic; equal ones are one curve."""
+        totals: list[Total] = []
+        for scenario in self.scenarios:
+            rate = self.mean_rate(scenario)
+            points = sorted(
+                (c.load * rate, c.upper if "flit" in c.unit else c.upper * rate)
+                for c in self.ceilings
+                if (c.scenario, c.name) == (scenario, "total") and c.known and math.isfinite(c.load)
+            )
+            if points:
+                _join_total(totals, Total((scenario,), *np.array(points).T))
+        return totals
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A ceiling that one or several scenarios share, in flits/tick/host of accepted traffic."""
+
+    name: str
+    scenarios: tuple[str, ...]
+    lower: float
+    upper: float
+    method: str
+
+
+@dataclass(frozen=True, eq=False)
+class Total:
+    """Largest total accepted traffic over offered traffic (flits/tick/host), for some scenarios."""
+
+    scenarios: tuple[str, ...]
+    offered: np.ndarray
+    accepted: np.ndarray
+
+
+def _same(mark: Mark, ceiling: Ceiling) -> bool:
+    near = SAME * max(1.0, abs(mark.upper))
+    if abs(mark.lower - ceiling.lower) <= near and abs(mark.upper - ceiling.upper) <= near:
+        return True
+    overlap = ceiling.lower <= mark.upper and mark.lower <= ceiling.upper
+    return overlap and mark.method == ceiling.method
+
+
+def _join(marks: list[Mark], ceiling: Ceiling) -> None:
+    """Adds a ceiling to the mark it equals (which widens to hold both), or as a new mark."""
+    for i, mark in enumerate(marks):
+        if _same(mark, ceiling):
+            scenarios = tuple(dict.fromkeys((*mark.scenarios, ceiling.scenario)))
+            lower, upper = min(mark.lower, ceiling.lower), max(mark.upper, ceiling.upper)
+            marks[i] = replace(mark, scenarios=scenarios, lower=lower, upper=upper)
+            return
+    marks.append(Mark(ceiling.name, (ceiling.scenario,), ceiling.lower, ceiling.upper, ceiling.method))
+
+
+def _join_total(totals: list[Total], new: Total) -> None:
+    for i, total in enumerate(totals):
+        equal = len(total.offered) == len(new.offered) and np.allclose(
+            (total.offered, total.accepted), (new.offered, new.accepted), rtol=SAME, atol=SAME
+        )
+        if equal:
+            totals[i] = replace(total, scenarios=total.scenarios + new.scenarios)
+            return
+    totals.append(new)
+
+
+def read_csv(path: Path) -> list[Row]:
+    """All rows of a CSV file with a header line; none if there is no such file."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Means over replicates, by increasing load.
+
+    load, x, y: float64 [points]. half: half-width of the 95 % interval of y, NaN where unknown.
+    saturated: bool [points], whether any replicate was. replicates: int64 [points].
+    """
+
+    scenario: str
+    load: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    half: np.ndarray
+    saturated: np.ndarray
+    replicates: np.ndarray
+
+
+def mean_and_half(values: Sequence[float], alone: float = math.nan) -> tuple[float, float]:
+    """Mean and half-width of its 95 % Student interval; ``alone`` is the half-width of one value.
+
+    >>> mean, half = mean_and_half([1.0, 2.0, 3.0])
+    >>> round(mean, 3), round(half, 3)
+    (2.0, 2.484)
+    """
+    if len(values) < 2:
+        return values[0], alone
+    return fmean(values), float(stdtrit(len(values) - 1, 0.975)) * stdev(values) / math.sqrt(len(values))
+
+
+def curves(rows: Iterable[Row], x: Key, y: Key, half: Key | None = None) -> list[Curve]:
+    """One curve per scenario in order of appearance; rows without a finite x and y are left out.
+
+    half: the half-width that a single replicate states for itself.
+    """
+    groups: dict[str, dict[float, list[Row]]] = {}
+    for row in rows:
+        if math.isfinite(load(row)) and math.isfinite(x(row)) and math.isfinite(y(row)):
+            groups.setdefault(row.get("scenario") or "", {}).setdefault(load(row), []).append(row)
+    return [_curve(scenario, points, x, y, half) for scenario, points in groups.items()]
+
+
+def _curve(scenario: str, points: dict[float, list[Row]], x: Key, y: Key, half: Key | None) -> Curve:
+    loads = sorted(points)
+    replicates = [points[value] for value in loads]
+    alone = half or (lambda row: math.nan)
+    means, halves = np.array([mean_and_half([y(r) for r in rows], alone(rows[0])) for rows in replicates]).T
+    return Curve(
+        scenario=scenario,
+        load=np.array(loads),
+        x=np.array([fmean(map(x, rows)) for rows in replicates]),
+        y=means,
+        half=halves,
+        saturated=np.array([any(map(saturated, rows)) for rows in replicates]),
+        replicates=np.array([len(rows) for rows in replicates]),
+    )
+
+
+class Names:
+    """Short names of scenarios for a legend: what all labels share is left out.
+
+    >>> names = Names(["routing=minimal, vcs=4", "routing=deflection, vcs=4"])
+    >>> names.title, names["routing=minimal, vcs=4"]
+    ('routing', 'minimal')
+    """
+
+    def __init__(self, labels: Sequence[str]):
+        self.labels = tuple(labels)
+        self._parts = {label: _parts(label) for label in labels}
+        shared = set.intersection(*map(set, self._parts.values())) if len(labels) > 1 else set()
+        self._own = {label: [p for p in parts if p not in shared] for label, parts in self._parts.items()}
+        keys = {part.partition("=")[0] for parts in self._own.values() for part in parts}
+        one_key = len(keys) == 1 and all("=" in p for parts in self._own.values() for p in parts)
+        self.title = next(iter(keys)) if one_key else ""
+
+    def __getitem__(self, label: str) -> str:
+        return ", ".join(map(self._plain, self._own[label])) or label
+
+    def _plain(self, part: str) -> str:
+        """The value alone where it speaks for itself: under a title, or if it is a word."""
+        value = part.partition("=")[2]
+        return value if self.title or re.match(r"(?!(?:true|false|none|null)$)[a-z]", value, re.I) else part
+
+
+def _parts(label: str) -> list[str]:
+    """The ``key=value`` parts of a label (keys without their path), or the label itself."""
+    parts = re.split(r"[,;\s]+(?=[\w.]+=)", label)
+    if not all(re.match(r"[\w.]+=", part) for part in parts):
+        return [label]
+    return [re.sub(r"^[\w.]*\.", "", part) for part in parts]

@@ -1,0 +1,228 @@
+"""Draws on an ``ax`` it is given: curves over replicates, ceilings, and names that keep out of the way.
+
+Every function takes rows (or ceilings) and small key functions, and returns nothing.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice, pairwise
+from typing import Any
+
+import matplotlib.patheffects as patheffects
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import RendererAgg
+from matplotlib.lines import Line2D
+from matplotlib.text import Annotation
+from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, LogLocator, MaxNLocator
+from matplotlib.transforms import Bbox, ScaledTranslation
+
+from sim.report.frames import Curve, Key, Mark, Names, Row, Total, curves, number
+
+OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
+GLYPHS = {"o": "⚫", "s": "▪", "^": "▴", "D": "◆", "v": "▾", "P": "✚", "X": "✖", "<": "◂"}
+UPRIGHT = str.maketrans("▴▾◂", "▸◂▴")
+"""What a triangle must be so that it looks right in a text that is turned by 90 degrees."""
+DASHES = ("-", (0, (4, 1.2)), (0, (5, 1.2, 1, 1.2)), (0, (1.5, 1)), (0, (7, 1.5)))
+NEUTRAL = "#444444"
+THETA_DASHES = {"mcf": "-", "mcf_paths": (0, (5, 2)), "split": (0, (1, 1.5))}
+HALO = (patheffects.withStroke(linewidth=1.5, foreground="white"),)
+
+THOUSANDS = FuncFormatter(lambda value, _: f"{value:,.12g}")
+"""Tick labels such as 10,000."""
+
+Place = tuple[tuple[float, float], tuple[float, float], str, str]
+"""Where a name may stand: the point it belongs to, an offset in points, ha, va."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """Colour, marker, dashes and short name of every scenario, the same in all figures of a run."""
+
+    names: Names
+
+    def __getitem__(self, scenario: str) -> dict[str, Any]:
+        i = self.names.labels.index(scenario)
+        colour, marker, dashes = (next(islice(cycle(kind), i, None)) for kind in (OKABE_ITO, MARKERS, DASHES))
+        return {"color": colour, "marker": marker, "linestyle": dashes}
+
+    def colour(self, scenarios: Sequence[str]) -> str:
+        """Colour of something that belongs to these scenarios: theirs if it is only one of several."""
+        alone = len(scenarios) == 1 and len(self.names.labels) > 1
+        return self[scenarios[0]]["color"] if alone else NEUTRAL
+
+    def named(self, what: str, scenarios: Sequence[str]) -> str:
+        """``what`` and the markers of the scenarios it belongs to, unless these are all."""
+        if set(scenarios) >= set(self.names.labels):
+            return what
+        if len(scenarios) > 4:
+            return f"{what} ({len(scenarios)} of {len(self.names.labels)})"
+        glyphs = "".join(GLYPHS[self[s]["marker"]] for s in scenarios)
+        return f"{what} (\u200a{glyphs}\u200a)"
+
+
+class Name(Annotation):
+    """A text with several places it may take; :func:`settle` picks the emptiest."""
+
+    def __init__(self, ax: Axes, text: str, places: Sequence[Place], xycoords: Any = "data", **style: Any):
+        xy, offset, ha, va = places[0]
+        super().__init__(
+            text, xy, xytext=offset, xycoords=xycoords, textcoords="offset points", ha=ha, va=va,
+            fontsize=7, path_effects=HALO, zorder=1.9, **style,
+        )  # fmt: skip
+        self.places = places
+        self.set_in_layout(False)
+        ax.add_artist(self)
+
+    def move(self, place: Place) -> None:
+        """Takes a place."""
+        self.xy, offset, ha, va = place
+        self.set(position=offset, ha=ha, va=va)
+
+
+def plot_curves(
+    ax: Axes, rows: Iterable[Row], look: Look, x: Key, y: Key, half: Key | None = None, style: Any = ()
+) -> None:
+    """One line per scenario through the means over replicates, with its 95 % confidence band.
+
+    Points past saturation have hollow markers. style: overrides the look of the lines.
+    """
+    for curve in curves(rows, x, y, half):
+        own, past = look[curve.scenario], curve.saturated
+        line = own | {"label": look.names[curve.scenario], "markevery": np.flatnonzero(~past).tolist()}
+        ax.plot(curve.x, curve.y, **line | dict(style), gid="curve")
+        _band(ax, curve, own["color"])
+        hollow = {"markerfacecolor": "white", "markeredgecolor": own["color"], "marker": own["marker"]}
+        ax.plot(curve.x[past], curve.y[past], linestyle="none", gid="saturated", **hollow)
+
+
+def _band(ax: Axes, curve: Curve, colour: str) -> None:
+    known = np.isfinite(curve.half)
+    if not known.any():
+        return
+    half = np.where(known, curve.half, 0.0)
+    low, high = np.maximum(curve.y - half, 0.0), curve.y + half
+    ax.fill_between(curve.x, low, high, color=colour, alpha=0.2, linewidth=0, gid="band", zorder=1.5)
+
+
+def knee_scale(ax: Axes, rows: Iterable[Row], y: Key, headroom: float = 4.0) -> None:
+    """A y axis from 0 that is linear around the knee and logarithmic above it, if anything is there.
+
+    The linear part reaches ``headroom`` times the smallest value, the zero-load one; no point is
+    clipped however far past saturation it lies. The logarithmic part is shaded.
+    """
+    drawn = [value for curve in curves(rows, y, y) for value in curve.y]
+    lowest, highest = min(drawn), max(drawn)
+    ticks = _ticks(MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]), 0, headroom * lowest)
+    knee = float(ticks[-1])
+    if lowest <= 0 or highest <= 1.2 * knee:
+        ax.set_ylim(0, max(1.08 * highest, min(1.02 * ax.dataLim.y1, 1.5 * highest)) or 1)
+        return
+    top = max(2 * knee, 1.6 * highest)
+    ax.set_yscale("symlog", linthresh=knee, linscale=2.0 * math.log10(top / knee))
+    ax.set_ylim(0, top)
+    decades = _ticks(LogLocator(10, subs=(1.0,) if top / knee > 10 else (1.0, 2.0, 5.0)), 2.5 * knee, top)
+    ax.yaxis.set_major_locator(FixedLocator([*ticks, *decades[decades <= top]]))
+    ax.yaxis.set_major_formatter(THOUSANDS)
+    fine = _ticks(LogLocator(10, subs=range(2, 10)), knee, top)
+    ax.yaxis.set_minor_locator(FixedLocator(fine[fine <= top].tolist()))
+    ax.axhspan(knee, top, color="#f3f3f3", linewidth=0, zorder=0)
+    ax.annotate(
+        "log scale", (0, knee), xycoords=ax.get_yaxis_transform(), xytext=(3, 2),
+        textcoords="offset points", fontsize=7, color="#777777", gid="log",
+    )  # fmt: skip
+
+
+def _ticks(locator: Locator, start: float, end: float) -> np.ndarray:
+    ticks = np.asarray(locator.tick_values(start, end))
+    return ticks[ticks >= start]
+
+
+def plot_thetas(ax: Axes, marks: Iterable[Mark], look: Look, rate: float = 1.0) -> None:
+    """Ceilings as vertical lines, each with its name; the certified interval is a thin band.
+
+    rate: factor from flits/tick/host to the unit of the x axis.
+    """
+    for mark in marks:
+        lower, upper, colour = mark.lower * rate, mark.upper * rate, look.colour(mark.scenarios)
+        dashes = THETA_DASHES.get(mark.name, "-")
+        ax.axvline(upper, color=colour, linestyle=dashes, linewidth=0.8, zorder=1.8, gid="ceiling")
+        if upper > lower:
+            ax.axvspan(lower, upper, color=colour, alpha=0.15, linewidth=0, zorder=1.2, gid="interval")
+        sides: list[tuple[float, float, str]] = [(lower, -1.5, "right"), (upper, 1.5, "left")]
+        places: list[Place] = [
+            ((x, height), (offset, 0), ha, "bottom")
+            for height in np.arange(0.02, 0.7, 0.04)
+            for x, offset, ha in sides
+        ]
+        text = look.named(mark.name, mark.scenarios).translate(UPRIGHT)
+        Name(ax, text, places, xycoords=ax.get_xaxis_transform(), rotation=90, color=colour, gid="theta")
+
+
+def plot_totals(ax: Axes, totals: Iterable[Total], look: Look, rate: float = 1.0) -> None:
+    """The ``total`` ceiling as a curve over offered traffic, named on the curve."""
+    for total in totals:
+        colour = look.colour(total.scenarios)
+        x, y = total.offered * rate, total.accepted * rate
+        ax.plot(x, y, color=colour, linestyle=(0, (6, 1.5, 1, 1.5)), linewidth=0.9, zorder=1.8, gid="total")
+        apart = y < x * (1 - 1e-6)
+        ends = [(x[-1], y[-1]), *zip(x[apart][::-1], y[apart][::-1], strict=True)]
+        places: list[Place] = [((x[-1], y[-1]), (3, 0), "left", "center")]
+        places += [(end, (0, dy), "right", va) for end in ends for dy, va in ((2, "bottom"), (-3, "top"))]
+        Name(ax, look.named("total", total.scenarios), places, color=colour, gid="total")
+
+
+def plot_diagonal(ax: Axes, reach: float) -> None:
+    """The line where everything offered is accepted."""
+    ax.plot([0, reach], [0, reach], color="#999999", linewidth=0.7, zorder=1.1, gid="diagonal")
+    figure, low = ax.get_figure(root=True), 0.03 * reach
+    assert figure is not None
+    above = ax.transData + ScaledTranslation(-2 / 72, 4 / 72, figure.dpi_scale_trans)
+    ax.text(
+        low, low, "accepted = offered", rotation=45, rotation_mode="anchor", transform=above,
+        transform_rotates_text=True, fontsize=7, color="#777777",
+    )  # fmt: skip
+
+
+def settle(ax: Axes, renderer: RendererAgg) -> None:
+    """Moves every :class:`Name` to the place where it covers least; call when the layout is final."""
+    obstacles = np.concatenate([np.empty((0, 2)), *map(_along, ax.lines)])
+    frame = ax.get_window_extent(renderer)
+    names = [text for text in ax.texts if isinstance(text, Name)]
+    taken = [text.get_window_extent(renderer) for text in ax.texts if text not in names]
+    for name in names:
+        costs = []
+        for rank, place in enumerate(name.places):
+            name.move(place)
+            costs.append(rank + _cost(name.get_window_extent(renderer), frame, taken, obstacles))
+        name.move(name.places[int(np.argmin(costs))])
+        taken.append(name.get_window_extent(renderer))
+
+
+def _along(line: Line2D, step: float = 2.0) -> np.ndarray:
+    """Points along a line, a few pixels apart."""
+    points = line.get_transform().transform(np.asarray(line.get_xydata()))
+    pieces = []
+    for a, b in pairwise(points):
+        count = int(min(np.hypot(*(b - a)) / step, 5000)) + 1
+        pieces.append(a + np.linspace(0, 1, count)[:, None] * (b - a))
+    return np.concatenate([*pieces, points[-1:]])
+
+
+def _cost(box: Bbox, frame: Bbox, taken: Sequence[Bbox], obstacles: np.ndarray) -> float:
+    outside = not (frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1)
+    inside = (obstacles > (box.x0, box.y0)) & (obstacles < (box.x1, box.y1))
+    covered = sum(box.overlaps(other) for other in taken)
+    return 10_000.0 * outside + 300.0 * covered + 2.0 * inside.all(axis=1).sum()
+
+
+def key(label: str, **style: Any) -> Line2D:
+    """An entry for a legend that stands for no line on the axes."""
+    return Line2D([], [], label=label, **{"color": NEUTRAL, "linestyle": "none", **style})
+
+
+def column(name: str, factor: float = 1.0) -> Callable[[Row], float]:
+    """A key: the number in a column, times a factor."""
+    return lambda row: number(row, name) * factor
