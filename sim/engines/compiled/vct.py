@@ -46,8 +46,12 @@ from sim.engines.compiled.records import (
 from sim.engines.compiled.wheel import Wheel, make_wheel, wake
 
 # Fields of an input VC record, int32.
-FRONT, BACK, LEFT, ROOM, RETURNS, FIRST_RETURN, SWITCH, UPSTREAM = range(8)
-VC_RECORD = 8
+FRONT, BACK, LEFT, ROOM, RETURNS, FIRST_RETURN, SWITCH, UPSTREAM, RING = range(9)
+# From RING on: pairs (tick, flits) of room on its way back upstream, a ring of them.
+
+# What a head in an output's row wants, packed: its first VC downstream, how many VCs, its flits.
+_COUNT_AT, _FLITS_AT = 32, 40
+_LOW_MASK, _COUNT_MASK = 0xFFFFFFFF, 0xFF
 
 
 class Constants(NamedTuple):
@@ -66,8 +70,7 @@ class Constants(NamedTuple):
     injection: int
     ejection: int
     credit: int
-    row: int  # capacity of an output's row of waiting heads
-    ring: int  # capacity of an input VC's list of returning room, a power of two
+    ring: int  # capacity of an input VC's ring of returning room, a power of two
     routes: np.ndarray
     out_start: np.ndarray
     delay: np.ndarray
@@ -83,13 +86,12 @@ class State(NamedTuple):
 
     packet: np.ndarray  # int32 [packets, RECORD]
     free: np.ndarray  # int32 [packets + 1]: a stack of unused records; its height is in the last entry
-    vc: np.ndarray  # int32 [input VCs, VC_RECORD]
-    return_tick: np.ndarray  # int32 [input VCs, ring]
-    return_flits: np.ndarray  # int32 [input VCs, ring]
+    vc: np.ndarray  # int32 [input VCs, record]
     busy: np.ndarray  # int32 [outputs]: held until this tick
     input_busy: np.ndarray  # int32 [inputs]
     waiting: np.ndarray  # int32 [outputs]: heads in the row
     rows: np.ndarray  # int64 [outputs, row]: age keys
+    wants: np.ndarray  # int64 [outputs, row]: what each of them wants
     host: np.ndarray  # int64 [hosts, HOST_RECORD]
     arriving: np.ndarray  # int32 [ticks]: first of the packets that are ready to be routed then
     leaving: np.ndarray  # int32 [ticks]: first of the packets whose tail is delivered then
@@ -118,16 +120,17 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
     horizon += max(model.link, model.ejection, model.injection) + 2
     ticks = 1 << int(horizon - 1).bit_length()
     row = int(np.diff(ports.in_base).max(initial=1)) * model.vcs
+    ring = 1 << (slots - 1).bit_length()
     constants = Constants(
         seed, topology.switches, hosts, model.vcs, scenario.vc_policy, scenario.routes.select,
         model.shared_input, model.header, model.switch, model.link, model.injection, model.ejection,
-        model.credit, row, 1 << slots.bit_length(), scenario.routes.ports, topology.out_start,
+        model.credit, ring, scenario.routes.ports, topology.out_start,
         topology.delay, topology.host_switch, ports, make_rings(topology), arrivals, packets,
     )  # fmt: skip
     # Credits bound what is in buffers and on its way to them, the ejection channel's rate what is leaving.
     leaving = hosts * ((longest + model.switch + model.ejection) // shortest + 2)
     records = input_vcs * slots + leaving
-    vc = np.zeros((input_vcs, VC_RECORD), np.int32)
+    vc = np.zeros((input_vcs, -(-(RING + 2 * ring) // 16) * 16), np.int32)  # whole cache lines
     vc[:, FRONT] = vc[:, BACK] = NOBODY
     vc[:, ROOM] = model.buffer_flits
     vc[:, SWITCH] = np.repeat(ports.in_switch, model.vcs)
@@ -136,12 +139,11 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
         packet=np.zeros((records, RECORD), np.int32),
         free=np.append(np.arange(records)[::-1], records).astype(np.int32),
         vc=vc,
-        return_tick=np.zeros((input_vcs, constants.ring), np.int32),
-        return_flits=np.zeros((input_vcs, constants.ring), np.int32),
         busy=np.zeros(outputs, np.int32),
         input_busy=np.zeros(inputs, np.int32),
         waiting=np.zeros(outputs, np.int32),
         rows=np.zeros((outputs, -(-row // 8) * 8), np.int64),
+        wants=np.zeros((outputs, -(-row // 8) * 8), np.int64),
         host=np.zeros((hosts, HOST_RECORD), np.int64),
         arriving=np.full(ticks, NOBODY, np.int32),
         leaving=np.full(ticks, NOBODY, np.int32),
@@ -168,9 +170,9 @@ def _reclaim(c, s, v, tick):
     """Take back the room of packets that has become usable by ``tick``; the room of input VC v."""
     while s.vc[v, RETURNS] > 0:
         first = s.vc[v, FIRST_RETURN]
-        if s.return_tick[v, first] > tick:
+        if s.vc[v, RING + 2 * first] > tick:
             break
-        s.vc[v, ROOM] += s.return_flits[v, first]
+        s.vc[v, ROOM] += s.vc[v, RING + 2 * first + 1]
         s.vc[v, FIRST_RETURN] = (first + 1) & (c.ring - 1)
         s.vc[v, RETURNS] -= 1
     return s.vc[v, ROOM]
@@ -185,21 +187,24 @@ def _roomiest(c, s, low, high, flits, tick):
         if room > most:
             best, most = v, room
         elif s.vc[v, RETURNS] > 0:
-            soonest = min(soonest, np.int64(s.return_tick[v, s.vc[v, FIRST_RETURN]]))
+            soonest = min(soonest, np.int64(s.vc[v, RING + 2 * s.vc[v, FIRST_RETURN]]))
     if best == NOBODY:
         return NOBODY, soonest
     return best, most
 
 
 @kernel
-def _enqueue(s, output, key):
-    """Insert a head into an output's row, which is sorted."""
-    i = s.waiting[output]
+def _enqueue(c, s, p, output, eligible, key):
+    """Insert a head into an output's row, which is sorted, and see that the output is looked at."""
+    i = np.int64(s.waiting[output])
     s.waiting[output] = i + 1
     while i > 0 and s.rows[output, i - 1] > key:
         s.rows[output, i] = s.rows[output, i - 1]
+        s.wants[output, i] = s.wants[output, i - 1]
         i -= 1
     s.rows[output, i] = key
+    s.wants[output, i] = _want(c, s, p, output)
+    wake(s.outputs, output, max(eligible, np.int64(s.busy[output])))
 
 
 @kernel
@@ -209,6 +214,7 @@ def _dequeue(s, output, i):
     s.waiting[output] = count
     while i < count:
         s.rows[output, i] = s.rows[output, i + 1]
+        s.wants[output, i] = s.wants[output, i + 1]
         i += 1
 
 
@@ -223,12 +229,9 @@ def _present(c, s, v, p, eligible):
         while ports:
             output = base + lowest(ports)
             ports &= ports - np.uint64(1)
-            _enqueue(s, output, key)
-            wake(s.outputs, output, eligible)
+            _enqueue(c, s, p, output, eligible, key)
     else:
-        output = np.int64(s.packet[p, OUTPUT])
-        _enqueue(s, output, key)
-        wake(s.outputs, output, eligible)
+        _enqueue(c, s, p, np.int64(s.packet[p, OUTPUT]), eligible, key)
 
 
 @kernel
@@ -302,6 +305,23 @@ def _vcs_of(c, s, p, output):
 
 
 @kernel
+def _want(c, s, p, output):
+    """What a packet wants of an output: VCs and flits, packed; no VC of an ejection channel."""
+    flits = np.int64(s.packet[p, FLITS]) << _FLITS_AT
+    if c.ports.out_input[output] < 0:
+        return flits
+    low, high = _vcs_of(c, s, p, output)
+    return flits | ((high - low) << _COUNT_AT) | low
+
+
+@kernel
+def _room_for(c, s, want, tick):
+    """As :func:`_roomiest`, for a packed want."""
+    low = want & _LOW_MASK
+    return _roomiest(c, s, low, low + ((want >> _COUNT_AT) & _COUNT_MASK), want >> _FLITS_AT, tick)
+
+
+@kernel
 def _grant(c, s, p, v, output, next_vc, tick):
     """Move the packet at the front of input VC v to an output; next_vc NOBODY: to its host."""
     flits = np.int64(s.packet[p, FLITS])
@@ -312,14 +332,15 @@ def _grant(c, s, p, v, output, next_vc, tick):
 
     # The VC it leaves: room returns upstream, and the packet behind it comes to the front.
     back = tick + flits - 1 + c.credit
-    last = (s.vc[v, FIRST_RETURN] + s.vc[v, RETURNS]) & (c.ring - 1)
-    s.return_tick[v, last] = back
-    s.return_flits[v, last] = flits
+    last = np.int64((s.vc[v, FIRST_RETURN] + s.vc[v, RETURNS]) & (c.ring - 1))
+    s.vc[v, RING + 2 * last] = back
+    s.vc[v, RING + 2 * last + 1] = flits
     s.vc[v, RETURNS] += 1
     upstream = np.int64(s.vc[v, UPSTREAM])
     if upstream < 0:
-        wake(s.senders, -1 - upstream, back)
-    elif s.waiting[upstream]:
+        if s.host[-1 - upstream, H_BORN] <= back:
+            wake(s.senders, -1 - upstream, back)
+    elif s.waiting[upstream] and s.busy[upstream] <= back:  # else it is looked at when it falls free
         wake(s.outputs, upstream, back)
     s.vc[v, LEFT] = tick + flits
     if c.shared_input:
@@ -358,19 +379,16 @@ def _serve(c, s, output, tick):
         if key >> 32 > tick:
             wake(s.outputs, output, key >> 32)
             return
-        v = key & 0xFFFFFFFF
-        p = np.int64(s.vc[v, FRONT])
-        if ejects:
-            next_vc = NOBODY
-        else:
-            low, high = _vcs_of(c, s, p, output)
-            next_vc, when = _roomiest(c, s, low, high, np.int64(s.packet[p, FLITS]), tick)
+        next_vc = NOBODY
+        if not ejects:
+            next_vc, when = _room_for(c, s, s.wants[output, i], tick)
             if next_vc == NOBODY:
                 if when < LATE:
                     wake(s.outputs, output, when)
                 continue
         _dequeue(s, output, i)
-        _grant(c, s, p, v, output, next_vc, tick)
+        v = key & 0xFFFFFFFF
+        _grant(c, s, np.int64(s.vc[v, FRONT]), v, output, next_vc, tick)
         return
 
 
@@ -418,8 +436,7 @@ def _serve_switch(c, s, count, tick):
             elif c.ports.out_input[output] < 0:
                 best = k
             else:
-                low, high = _vcs_of(c, s, p, output)
-                next_vc, room = _roomiest(c, s, low, high, np.int64(s.packet[p, FLITS]), tick)
+                next_vc, room = _room_for(c, s, s.wants[output, cursor[k] - 1], tick)
                 if next_vc != NOBODY:
                     if room > most:
                         best, best_vc, most = k, next_vc, room
