@@ -1,0 +1,31 @@
+"""The reference engine: the model as SimPy processes, the executable specification.
+
+Read in this order: ``clock`` (time and its phases), ``packet``, ``network`` (what every discipline has:
+hosts, outputs, the life of a packet), then a file for each discipline, ``vct`` and ``deflection``;
+``ledger`` only counts.
+"""
+
+from models.scenario import Scenario
+from sim.engines.reference.deflection import DeflectionNetwork
+from sim.engines.reference.network import Network
+from sim.engines.reference.vct import VctNetwork
+
+_DISCIPLINES: dict[str, type[Network]] = {"vct": VctNetwork, "deflection": DeflectionNetwork}
+
+
+class ReferenceEngine:
+    """Starts runs of the reference engine."""
+
+    def start(
+        self, scenario: Scenario, load: float, seed: int, log: bool = False, shuffle: int = 0
+    ) -> Network:
+        """A run at tick 0.
+
+        ``shuffle``: a seed for the order of everything that the model leaves open (which of the
+        processes, switches and hosts comes first within a phase); 0: the order in which they were made.
+        Raises ``ValueError`` for a switching mode other than ``vct`` and ``deflection``.
+        """
+        mode = scenario.switching.mode
+        if mode not in _DISCIPLINES:
+            raise ValueError(f"switching mode {mode!r}; choices: {', '.join(_DISCIPLINES)}")
+        return _DISCIPLINES[mode](scenario, load, seed, log, shuffle)

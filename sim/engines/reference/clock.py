@@ -1,0 +1,102 @@
+"""Time: SimPy's environment with the model's four phases in a tick."""
+
+import random
+from collections.abc import Callable, Iterable, Sized
+from typing import Any
+
+import simpy
+from simpy.events import NORMAL, EventPriority
+
+# Phases of a tick, as SimPy priorities; 0 and 1 are SimPy's own and run first.
+ARRIVALS, CREDITS, CREATION, ALLOCATION = (EventPriority(p) for p in (2, 3, 4, 5))
+
+
+class Clock(simpy.Environment):
+    """Integer time in phases: everything of one phase of a tick happens before anything of the next.
+
+    Within a phase the order is no part of the model: with a ``shuffle`` seed it is drawn at random.
+    """
+
+    def __init__(self, shuffle: int = 0):
+        super().__init__()
+        self.events = 0
+        self._random = random.Random(shuffle) if shuffle else None
+
+    @property
+    def now(self) -> int:
+        """The present tick."""
+        return self._now  # type: ignore[return-value]  # SimPy allows floats; all our delays are integers
+
+    def schedule(self, event, priority=NORMAL, delay=0):
+        """SimPy's ``schedule``; counts the events."""
+        self.events += 1
+        if self._random and priority >= ARRIVALS:
+            priority = EventPriority((priority << 32) | self._random.getrandbits(32))
+        super().schedule(event, priority, delay)
+
+    def shuffled(self, items: Iterable) -> list:
+        """The same items, in random order if there is a ``shuffle`` seed."""
+        items = list(items)
+        return self._random.sample(items, len(items)) if self._random else items
+
+
+class Alarm(simpy.Event):
+    """An event that happens in a phase of a tick.
+
+    A process waits for it, or it calls an ``action`` with itself (and so its value) as the argument.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        tick: int,
+        phase: EventPriority,
+        action: Callable[[Any], None] | None = None,
+        value: Any = None,
+    ):
+        super().__init__(clock)
+        if action is not None:
+            self.callbacks.append(action)
+        self._ok = True
+        self._value = value
+        clock.schedule(self, phase, tick - clock.now)
+
+
+class Signal(simpy.Event):
+    """An event that a process waits for before anybody knows when it will happen."""
+
+    def set(self, tick: int, phase: EventPriority, value: Any) -> None:
+        """Let it happen in a phase of a tick, with a value for those who wait."""
+        self._ok = True
+        self._value = value
+        self.env.schedule(self, phase, tick - self.env.now)
+
+
+class Allocator:
+    """Somebody who decides in the allocation phase: a switch, or a host that sends.
+
+    It looks at its own state only, at the ticks at which that may have changed. Being woken once
+    too often changes nothing, so whoever changes the state simply calls :meth:`wake`.
+    waiting: what it could not decide yet.
+    """
+
+    waiting: Sized
+
+    def __init__(self, clock: Clock):
+        self.clock = clock
+        self._alarms: set[int] = set()
+
+    def wake(self, tick: int) -> None:
+        """See to it that :meth:`allocate` is called at a tick; at most one alarm is kept for each."""
+        if tick not in self._alarms:
+            self._alarms.add(tick)
+            Alarm(self.clock, tick, ALLOCATION, self._ring, tick)
+
+    def _ring(self, alarm: Any) -> None:
+        now = alarm.value
+        self._alarms.remove(now)
+        self.allocate(now)
+
+    def allocate(self, now: int) -> None:
+        """Decide; whatever this causes happens at a later tick."""
+        raise NotImplementedError

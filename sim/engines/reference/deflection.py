@@ -1,0 +1,171 @@
+"""Deflection (hot-potato): no credits and no feedback between switches; packets have one length L.
+
+A switch holds packets in one pool. Per tick (slotted: at multiples of L), in the order of rank:
+
+1. an eligible packet takes its ejection channel if it is for a host here, else a minimal output, if free;
+2. while the switch holds more than ``hold_packets``, the lowest-ranked eligible packet takes any free
+   network output: it is deflected;
+3. its hosts, round robin, start packets while fewer than ``hold_packets`` are held or coming from hosts.
+
+Nothing is dropped: of the packets that arrive in L ticks, all can leave in the next L, for a switch has as
+many network outputs as inputs.
+"""
+
+from bisect import insort
+from collections import deque
+from functools import cached_property
+
+import numpy as np
+
+from models.rules.occupancy import occupancy_bound
+from models.rules.route import pick, route_word
+from models.scenario import Scenario
+from sim.engines.reference import network
+from sim.engines.reference.clock import Allocator
+from sim.engines.reference.network import Network, Output
+from sim.engines.reference.packet import Packet
+
+
+class Host(network.Host):
+    """A host; its switch decides when it sends."""
+
+    switch: "Switch"
+
+    def notice(self, now: int) -> None:
+        self.switch.wake(max(now, self.free_at))
+
+
+class Switch(Allocator):
+    """A pool of packets, outputs, and the hosts that the switch admits.
+
+    outputs: network channels in channel order. ejection: by host. hosts: the next to start a packet first.
+    resident: packets in the pool, from the arrival of their head to their grant; waiting: those of them
+    that are eligible, by rank. inbound: packets on their way from a host.
+    """
+
+    def __init__(self, net: "DeflectionNetwork", index: int):
+        super().__init__(net.clock)
+        self.network = net
+        self.index = index
+        self.outputs: list[Output] = []
+        self.ejection: dict[int, Output] = {}
+        self.hosts: deque[Host] = deque()
+        self.resident = 0
+        self.inbound = 0
+        self.waiting: list[Packet] = []
+        self._expected: deque[Packet] = deque()  # in their header delay, first come first
+
+    @cached_property
+    def bound(self) -> int:
+        """No more packets than this are ever resident."""
+        net, times = self.network, self.network.times
+        return occupancy_bound(
+            times.hold_packets, len(self.outputs), len(self.hosts), net.flits, times.header, times.injection
+        )
+
+    def wake(self, tick: int) -> None:
+        """As for any allocator; slotted: at the next multiple of L."""
+        slot = self.network.slot
+        super().wake(-(-tick // slot) * slot)
+
+    def arrive(self, packet: Packet) -> None:
+        """A head arrives."""
+        self.resident += 1
+        if packet.hop == 0:
+            self.inbound -= 1
+        self.network.ledger.occupy(self.resident)
+        assert self.resident <= self.bound, f"switch {self.index} holds {self.resident} packets"
+        self._expected.append(packet)
+        self.wake(packet.arrived + self.network.times.header)
+        if self.waiting:
+            self.wake(packet.arrived)  # one more resident may force another out
+
+    def allocate(self, now: int) -> None:
+        """Grant, deflect, and let hosts send."""
+        header = self.network.times.header
+        while self._expected and self._expected[0].arrived + header <= now:
+            insort(self.waiting, self._expected.popleft())
+        free = sum(1 << port for port, output in enumerate(self.outputs) if output.free_at <= now)
+        free = self._grant_wanted(now, free)
+        self._deflect(now, free)
+        self._admit(now)
+        if self.waiting:
+            self.wake(min(o.free_at for o in [*self.outputs, *self.ejection.values()] if o.free_at > now))
+
+    def _grant_wanted(self, now: int, free: int) -> int:
+        """Every packet that finds an output it wants free takes it; the network outputs then free, a mask."""
+        left = []
+        for packet in self.waiting:
+            if packet.target == self.index:
+                output = self.ejection[packet.destination]
+                if output.free_at > now:
+                    left.append(packet)
+                    continue
+            else:
+                wanted = free & int(self.network.ports[packet.target, self.index])
+                if not wanted:
+                    left.append(packet)
+                    continue
+                port = self._pick(wanted, packet)
+                free &= ~(1 << port)
+                output = self.outputs[port]
+            self._carry(output, packet, now)
+        self.waiting = left
+        return free
+
+    def _deflect(self, now: int, free: int) -> None:
+        """While too many packets are held, the last of them takes any free output."""
+        while self.resident > self.network.times.hold_packets and free and self.waiting:
+            packet = self.waiting.pop()
+            port = self._pick(free, packet)
+            free &= ~(1 << port)
+            packet.deflections += 1
+            self._carry(self.outputs[port], packet, now)
+
+    def _pick(self, ports: int, packet: Packet) -> int:
+        word = route_word(self.network.seed, packet.source, packet.sequence, packet.hop)
+        return pick(np.uint64(ports), word)
+
+    def _carry(self, output: Output, packet: Packet, now: int) -> None:
+        self.resident -= 1
+        output.carry(self.network, packet, now, output.place)
+
+    def _admit(self, now: int) -> None:
+        """Hosts start packets while there is room; the one after the last to start comes first."""
+        for host in list(self.hosts):
+            if not host.waiting:
+                continue
+            if host.free_at <= now and self.resident + self.inbound < self.network.times.hold_packets:
+                host.send(now, self)
+                self.inbound += 1
+                while self.hosts[-1] is not host:
+                    self.hosts.rotate(-1)
+            if host.waiting and host.free_at > now:
+                self.wake(host.free_at)
+
+
+class DeflectionNetwork(Network):
+    """A run of deflection."""
+
+    def __init__(self, scenario: Scenario, load: float, seed: int, log: bool, shuffle: int):
+        super().__init__(scenario, load, seed, log, shuffle)
+        topology, times = scenario.topology, scenario.switching
+        if len(set(scenario.source.flits)) != 1:
+            raise ValueError("deflection needs packets of one length")
+        if (topology.in_degree != topology.out_degree).any():
+            raise ValueError("deflection needs as many channels into every switch as out of it")
+        self.flits = scenario.source.flits[0]
+        self.slot = self.flits if times.slotted else 1
+        self.ports = scenario.routes.ports
+
+        switches = [Switch(self, v) for v in range(topology.switches)]
+        hosts = [Host(self, h) for h in range(topology.hosts)]
+        ends = zip(topology.src, topology.dst, topology.delay.tolist(), strict=True)
+        for channel, (tail, head, extra) in enumerate(ends):
+            output = Output(times.switch + times.link + extra, channel, switches[head])
+            switches[tail].outputs.append(output)
+        for host, place in zip(hosts, topology.host_switch, strict=True):
+            host.switch = switches[place]
+            host.switch.hosts.append(host)
+            host.switch.ejection[host.index] = Output(times.switch + times.ejection)
+        self.start(hosts)

@@ -1,0 +1,160 @@
+"""What both disciplines share: hosts that create packets, the life of a packet, and the run's protocol."""
+
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from models.jit import njit
+from models.rules.arrivals import make_arrivals, next_arrival
+from models.rules.packets import destination, length, make_packets
+from models.scenario import Scenario
+from sim.engines.base import PacketLog, Snapshot
+from sim.engines.reference.clock import ARRIVALS, CREATION, Alarm, Clock, Signal
+from sim.engines.reference.ledger import Ledger
+from sim.engines.reference.packet import Packet
+
+_BLOCK = 16  # packets drawn at a time: one call of compiled code costs as much as drawing several
+
+
+@njit
+def _draw_block(arrivals, packets, seed, host, sequence, counter, position, block):
+    """The next packets of a host as rows of ``block`` (tick, destination, flits); the chain's new end."""
+    for i in range(len(block)):
+        counter, position = next_arrival(arrivals, seed, host, counter, position)
+        counter += 1
+        block[i, 0] = position >> arrivals.shift
+        block[i, 1] = destination(packets, seed, host, sequence + i)
+        block[i, 2] = length(packets, seed, host, sequence + i)
+    return counter, position
+
+
+class Host:
+    """Creates packets into an unbounded source queue, first in first out.
+
+    waiting: the source queue. free_at: tick from which the injection channel is free.
+    """
+
+    def __init__(self, network: "Network", index: int):
+        self.network = network
+        self.index = index
+        self.waiting: deque[Packet] = deque()
+        self.free_at = 0
+
+    def notice(self, now: int) -> None:
+        """A packet was created: wake whoever decides when it is sent."""
+        raise NotImplementedError
+
+    def create(self) -> Generator[Alarm, Any, None]:
+        """The process that creates packets for ever."""
+        clock, ledger = self.network.clock, self.network.ledger
+        for sequence, (tick, to, flits) in enumerate(self.network.draw_packets(self.index)):
+            yield Alarm(clock, tick, CREATION)
+            packet = self.network.packet(self.index, sequence, to, flits)
+            self.waiting.append(packet)
+            ledger.create(packet)
+            clock.process(self.network.life(packet))
+            self.notice(tick)
+
+    def send(self, now: int, place: Any) -> None:
+        """Start the oldest packet: its head is at ``place`` after the injection delay."""
+        packet = self.waiting.popleft()
+        packet.sent = now
+        self.free_at = now + packet.flits
+        self.network.ledger.send(packet)
+        packet.moved.set(now + self.network.times.injection, ARRIVALS, place)
+
+
+class Output:
+    """An output of a switch: a network channel, or (``channel`` None) the ejection channel of a host.
+
+    free_at: tick from which it is free. delay: from the grant to the head's arrival, ejection: at the host.
+    place: the switch it leads to (deflection); vcs: the input VCs it leads to (virtual cut-through).
+    """
+
+    def __init__(self, delay: int, channel: int | None = None, place: Any = None):
+        self.delay = delay
+        self.channel = channel
+        self.place = place
+        self.vcs: list = []
+        self.free_at = 0
+
+    def carry(self, network: "Network", packet: Packet, now: int, place: Any) -> None:
+        """Granted: the packet holds the output for all its flits and is on its way to ``place``."""
+        self.free_at = now + packet.flits
+        network.ledger.grant(self.channel, packet.flits)
+        if self.channel is None:
+            packet.moved.set(now + packet.flits - 1 + self.delay, ARRIVALS, None)
+        else:
+            packet.hop += 1
+            packet.moved.set(now + self.delay, ARRIVALS, place)
+
+
+class Network:
+    """A run: hosts, switches and channels of a scenario. A discipline adds its switches."""
+
+    def __init__(self, scenario: Scenario, load: float, seed: int, log: bool, shuffle: int):
+        self.scenario = scenario
+        self.times = scenario.switching
+        self.seed = seed
+        self.clock = Clock(shuffle)
+        self.ledger = Ledger(scenario, log)
+        source, traffic = scenario.source, scenario.traffic
+        self._arrivals = make_arrivals(source.arrivals, load, source.mean_flits, traffic.rate, source.burst)
+        self._packets = make_packets(traffic, source.flits, source.shares)
+        self._place = scenario.topology.host_switch.tolist()
+
+    def start(self, hosts: Sequence[Host]) -> None:
+        """Let the hosts that send anything at all create packets."""
+        for host in self.clock.shuffled(hosts):
+            if self._arrivals.keep[host.index] >= 0:
+                self.clock.process(host.create())
+
+    def draw_packets(self, host: int) -> Iterator[Sequence[int]]:
+        """The endless sequence of packets of a host: (tick of creation, destination, flits)."""
+        block = np.empty((_BLOCK, 3), np.int64)
+        sequence, counter, position = 0, 0, -self._arrivals.base
+        while True:
+            counter, position = _draw_block(
+                self._arrivals, self._packets, self.seed, host, sequence, counter, position, block
+            )
+            yield from block.tolist()
+            sequence += _BLOCK
+
+    def packet(self, source: int, sequence: int, destination: int, flits: int) -> Packet:
+        """A packet created now."""
+        place = self._place
+        return Packet(
+            sequence * len(place) + source, sequence, source, destination,
+            place[source], place[destination], flits, self.clock.now, Signal(self.clock),
+        )  # fmt: skip
+
+    def life(self, packet: Packet) -> Generator[Signal, Any, None]:
+        """The process that a packet is: from place to place as it is sent and granted, to its destination."""
+        while (place := (yield packet.moved)) is not None:
+            packet.moved = Signal(self.clock)
+            packet.arrived = self.clock.now
+            place.arrive(packet)
+        self.ledger.deliver(packet, self.clock.now)
+
+    def advance(self, until: int) -> None:
+        """Simulate ticks up to, not including, ``until``."""
+        if until > self.clock.now:
+            self.clock.run(int(until))
+
+    def scalars(self) -> np.ndarray:
+        """The scalar counters now, int64 [SCALARS]."""
+        return self.ledger.scalars(self.clock.events)
+
+    def snapshot(self) -> Snapshot:
+        """All counters now."""
+        return self.ledger.snapshot(self.clock.now, self.clock.events)
+
+    def log(self) -> PacketLog:
+        """The packet log. Raises ``ValueError`` unless the run was started with ``log=True``."""
+        return self.ledger.log()
+
+    def deadlocked(self) -> bool:
+        """Whether some packet in the network can never move again."""
+        return False

@@ -1,0 +1,38 @@
+"""Packets."""
+
+from dataclasses import dataclass, field
+
+from models.rules.order import outranks
+from sim.engines.reference.clock import Signal
+
+
+@dataclass(slots=True, eq=False)
+class Packet:
+    """A packet and where it has got to.
+
+    sequence: how many packets its source host created before it. source, destination: hosts.
+    origin, target: their switches. created, sent: ticks at which it entered and left the source queue.
+    hop: channels between switches taken so far; deflections: those of them that it did not want.
+    arrived: tick of its head at the present switch.
+    moved: happens when its head arrives at the next place (its value; None and the tail: the destination).
+    outlets: in virtual cut-through, the outputs it may take here, each with the VCs it may take there.
+    """
+
+    identity: int
+    sequence: int
+    source: int
+    destination: int
+    origin: int
+    target: int
+    flits: int
+    created: int
+    moved: Signal
+    sent: int = -1
+    hop: int = 0
+    deflections: int = 0
+    arrived: int = -1
+    outlets: list = field(default_factory=list)
+
+    def __lt__(self, other: "Packet") -> bool:
+        """Whether it goes before another packet in hot-potato."""
+        return outranks(self.hop, self.created, self.identity, other.hop, other.created, other.identity)

@@ -1,0 +1,265 @@
+"""Virtual cut-through: credits in flits, and a grant needs room for the whole packet.
+
+Per tick and switch, the packets at the front of their input VC that are eligible are visited once,
+oldest eligibility first (ties: lowest input port, then VC). One is granted if its input and an
+output it may take are free and a VC there has room for all of it; it then holds input and output
+for as many ticks as it has flits, and its VC's credits return when its tail has left.
+"""
+
+from collections import deque
+from heapq import heappop, heappush
+from math import inf
+from operator import attrgetter
+from typing import Any
+
+from models.routing.routes import ADAPTIVE
+from models.rules.order import age_key
+from models.rules.ports import make_ports
+from models.rules.route import fixed_port
+from models.rules.vc import make_rings, vc_range
+from models.scenario import Scenario
+from sim.engines.reference import network
+from sim.engines.reference.clock import CREDITS, Alarm, Allocator
+from sim.engines.reference.network import Network, Output
+from sim.engines.reference.packet import Packet
+
+_credits = attrgetter("credits")
+
+
+class Reader:
+    """What reads an input port, one packet at a time; ``free_at``: tick from which it is free.
+
+    The VCs of a port share one (``shared_input``) or have one each.
+    """
+
+    def __init__(self) -> None:
+        self.free_at = 0
+
+
+class InputVC:
+    """The buffer of one virtual channel of an input port, and the credits for it.
+
+    index: in the numbering of ``models.rules.ports``. sender: the switch or host that sends into it.
+    queue: packets whose head has arrived and that are not granted yet; its first is at the front.
+    credits: flits of room that the sender knows of; returning: flits of credits on their way to it.
+    left: tick at which the last packet granted has left.
+    """
+
+    def __init__(self, switch: "Switch", index: int, sender: Allocator, reader: Reader, flits: int):
+        self.switch = switch
+        self.index = index
+        self.sender = sender
+        self.reader = reader
+        self.size = self.credits = flits
+        self.returning = 0
+        self.queue: deque[Packet] = deque()
+        self.left = 0
+
+    def arrive(self, packet: Packet) -> None:
+        """A head arrives."""
+        packet.outlets = self.switch.outlets(packet)
+        self.queue.append(packet)
+        if len(self.queue) == 1:
+            self.switch.expect(self)
+
+    def leave(self, now: int) -> None:
+        """The front packet is granted: its credits return once its tail has left."""
+        flits = self.queue.popleft().flits
+        self.left = self.reader.free_at = now + flits
+        self.returning += flits
+        clock, credit = self.switch.clock, self.switch.network.times.credit
+        Alarm(clock, now + flits - 1 + credit, CREDITS, self.restore, flits)
+        if self.queue:
+            self.switch.expect(self)
+
+    def restore(self, alarm: Any) -> None:
+        """Credits are back."""
+        flits = alarm.value
+        self.credits += flits
+        self.returning -= flits
+        if self.sender.waiting:
+            self.sender.wake(self.switch.clock.now)
+
+
+class Sink:
+    """The destination host in the place of an input VC: it always has room."""
+
+    credits = inf
+
+
+_SINK = [Sink()]
+
+
+def roomiest(vcs: list, flits: int):
+    """The VC with most credits (ties: the lowest) if a whole packet fits, else None."""
+    best = vcs[0] if len(vcs) == 1 else max(vcs, key=_credits)
+    return best if best.credits >= flits else None
+
+
+class Host(network.Host, Allocator):
+    """Sends its oldest packet whenever its channel is free and an injection VC has room for all of it."""
+
+    waiting: deque[Packet]
+
+    def __init__(self, net: "VctNetwork", index: int):
+        network.Host.__init__(self, net, index)
+        Allocator.__init__(self, net.clock)
+        self.vcs: list[InputVC] = []
+
+    def notice(self, now: int) -> None:
+        self.wake(max(now, self.free_at))
+
+    def allocate(self, now: int) -> None:
+        """Send a packet if possible."""
+        if not self.waiting or self.free_at > now:
+            return
+        flits = self.waiting[0].flits
+        vc = roomiest(self.vcs, flits)
+        if vc is not None:
+            vc.credits -= flits
+            self.send(now, vc)
+            if self.waiting:
+                self.wake(self.free_at)
+
+
+class Switch(Allocator):
+    """Input VCs, outputs, and the arbitration between them.
+
+    outputs: network channels in channel order. ejection: by host.
+    waiting: input VCs whose front packet is eligible, in the order in which they are visited.
+    """
+
+    def __init__(self, net: "VctNetwork", index: int):
+        super().__init__(net.clock)
+        self.network = net
+        self.index = index
+        self.outputs: list[Output] = []
+        self.ejection: dict[int, Output] = {}
+        self.waiting: list[InputVC] = []
+        self._expected: list[tuple[int, int, InputVC]] = []  # heap: age key, tick of eligibility
+
+    def outlets(self, packet: Packet) -> list[tuple[Output, list]]:
+        """The outputs that a packet may take here, each with the VCs that it may take there."""
+        if packet.target == self.index:
+            return [(self.ejection[packet.destination], _SINK)]
+        net = self.network
+        allowed = net.ports[packet.target, self.index]
+        if net.select == ADAPTIVE:
+            ports = [p for p in range(len(self.outputs)) if int(allowed) >> p & 1]
+        else:
+            ports = [
+                fixed_port(
+                    allowed, net.select, net.seed, self.index, packet.source, packet.destination, net.hosts,
+                    packet.sequence, packet.hop,
+                )
+            ]  # fmt: skip
+        outlets = []
+        for output in [self.outputs[port] for port in ports]:
+            first, end = vc_range(
+                net.policy, net.vcs, packet.hop, net.rings, packet.origin, packet.target,
+                output.channel, self.index,
+            )  # fmt: skip
+            outlets.append((output, output.vcs[first:end]))
+        return outlets
+
+    def expect(self, vc: InputVC) -> None:
+        """A packet came to the front of an input VC; it waits from the tick on at which it is eligible."""
+        eligible = max(vc.queue[0].arrived + self.network.times.header, vc.left)
+        heappush(self._expected, (age_key(eligible, vc.index), eligible, vc))
+        self.wake(eligible)
+
+    def allocate(self, now: int) -> None:
+        """Visit the eligible packets, oldest first."""
+        # those that become eligible now are younger than all that wait: appending keeps the order
+        while self._expected and self._expected[0][1] <= now:
+            self.waiting.append(heappop(self._expected)[2])
+        self.waiting = [vc for vc in self.waiting if not self._grant(vc, now)]
+
+    def _grant(self, vc: InputVC, now: int) -> bool:
+        """Grant the front packet of an input VC if possible."""
+        if vc.reader.free_at > now:
+            self.wake(vc.reader.free_at)
+            return False
+        packet = vc.queue[0]
+        best = None
+        for output, vcs in packet.outlets:
+            if output.free_at > now:
+                self.wake(output.free_at)
+                continue
+            room = roomiest(vcs, packet.flits)  # without room, returning credits wake this switch
+            if room is not None and (best is None or room.credits > best[1].credits):
+                best = output, room
+        if best is None:
+            return False
+        output, room = best
+        room.credits -= packet.flits
+        vc.leave(now)
+        output.carry(self.network, packet, now, room)
+        return True
+
+
+class VctNetwork(Network):
+    """A run of virtual cut-through."""
+
+    def __init__(self, scenario: Scenario, load: float, seed: int, log: bool, shuffle: int):
+        super().__init__(scenario, load, seed, log, shuffle)
+        topology, times = scenario.topology, scenario.switching
+        self.ports = scenario.routes.ports
+        self.select = scenario.routes.select
+        self.policy = scenario.vc_policy
+        self.rings = make_rings(topology)
+        self.hosts = topology.hosts
+        self.vcs = times.vcs
+        self.input_vcs: list[InputVC] = []
+
+        switches = [Switch(self, v) for v in range(topology.switches)]
+        hosts = [Host(self, h) for h in range(topology.hosts)]
+        for channel, (tail, extra) in enumerate(zip(topology.src, topology.delay.tolist(), strict=True)):
+            switches[tail].outputs.append(Output(times.switch + times.link + extra, channel))
+        for host, place in enumerate(topology.host_switch):
+            switches[place].ejection[host] = Output(times.switch + times.ejection)
+
+        numbering = make_ports(topology)
+        for channel, (tail, head) in enumerate(zip(topology.src, topology.dst, strict=True)):
+            output = switches[tail].outputs[channel - topology.out_start[tail]]
+            port = numbering.out_input[numbering.out_base[tail] + channel - topology.out_start[tail]]
+            output.vcs = self._input_port(switches[head], int(port), switches[tail])
+        for host, place in enumerate(topology.host_switch):
+            hosts[host].vcs = self._input_port(switches[place], int(numbering.inject[host]), hosts[host])
+        self.start(hosts)
+
+    def _input_port(self, switch: Switch, port: int, sender: Allocator) -> list[InputVC]:
+        """The VCs of an input port."""
+        times, reader = self.times, Reader()
+        vcs = []
+        for index in range(port * times.vcs, (port + 1) * times.vcs):
+            vcs.append(InputVC(switch, index, sender, reader, times.buffer_flits))
+            if not times.shared_input:
+                reader = Reader()
+        self.input_vcs += vcs
+        return vcs
+
+    def deadlocked(self) -> bool:
+        """Whether some packet at the front of an input VC can never be granted.
+
+        A front packet can move (one day) if some VC that it may take has room, has credits coming,
+        or holds or awaits a packet that can itself move; the rest is the deadlock.
+        """
+        stuck = {vc for vc in self.input_vcs if vc.queue}
+
+        def opens(vc: InputVC | Sink, flits: int) -> bool:
+            if isinstance(vc, Sink) or vc.credits >= flits or vc.returning:
+                return True
+            if vc.queue:
+                return vc not in stuck
+            return vc.credits < vc.size  # a packet is on its way to it
+
+        while True:
+            freed = {
+                vc
+                for vc in stuck
+                if any(opens(to, vc.queue[0].flits) for _, vcs in vc.queue[0].outlets for to in vcs)
+            }
+            if not freed:
+                return bool(stuck)
+            stuck -= freed

@@ -1,0 +1,149 @@
+"""Small scenarios for the engines' tests."""
+
+from collections.abc import Callable
+
+import numpy as np
+from hypothesis import strategies as st
+
+from models.registry import SpecError, make
+from models.routing.certificate import certify
+from models.scenario import Scenario, Source, Switching
+from models.topology.graph import Topology
+
+TIMES = {"header": 5, "switch": 2, "link": 3, "injection": 2, "ejection": 1, "credit": 2}
+
+
+def scenario(
+    topology: Topology,
+    *,
+    routing: dict | None = None,
+    traffic: dict | None = None,
+    source: Source | None = None,
+    allow_deadlock: bool = False,
+    **switching,
+) -> Scenario:
+    """A scenario from plain values; switching keys override vct, 4 VCs, room for two packets, TIMES."""
+    source = source or Source(flits=(4,))
+    routes = make("routing", **(routing or {"kind": "minimal"})).build(topology)
+    mode = "deflection" if routes.deflection else "vct"
+    keys = {"mode": mode, "vcs": 4, "buffer_flits": 2 * max(source.flits), **TIMES, **switching}
+    if mode == "deflection":
+        keys.setdefault("hold_packets", 4 * int(topology.out_degree.max()))
+    demand = make("traffic", **(traffic or {"kind": "uniform"})).build(topology)
+    policy = certify(topology, routes, keys["vcs"], allow_deadlock).policy
+    return Scenario(topology, routes, demand, Switching(**keys), source, policy)
+
+
+def build(kind: str, hosts: int = 1, **parameters) -> Topology:
+    """A topology of the registry."""
+    return make("topology", kind=kind, hosts_per_switch=hosts, **parameters).build()
+
+
+def line(switches: int, hosts: int = 1) -> Topology:
+    """Switches in a row, joined by bi-directional links."""
+    links = [(v, v + 1) for v in range(switches - 1)]
+    return Topology.from_links("line", switches, links).with_hosts(hosts)
+
+
+def one_way_ring(switches: int, hosts: int = 1) -> Topology:
+    """A uni-directional ring."""
+    arcs = [(v, (v + 1) % switches) for v in range(switches)]
+    return Topology.from_arcs("ring", switches, arcs).with_hosts(hosts)
+
+
+def slow_channels(topology: Topology, draw: Callable) -> Topology:
+    """The same graph with extra delays on its channels."""
+    from dataclasses import replace
+
+    delay = draw(st.lists(st.integers(0, 5), min_size=topology.channels, max_size=topology.channels))
+    return replace(topology, delay=np.array(delay, np.int64))
+
+
+@st.composite
+def topologies(draw) -> Topology:
+    """Small graphs of every kind: one-way, two-way, grids, parallel channels, hosts spread unevenly."""
+    kind = draw(st.sampled_from(["imase", "kautz", "rrg", "torus", "mesh", "hypercube", "line", "ring", "parallel"]))
+    if kind == "imase":
+        topology = build(kind, n=draw(st.integers(4, 9)), degree=2)
+    elif kind == "kautz":
+        topology = build(kind, degree=2, diameter=draw(st.integers(1, 3)))
+    elif kind == "rrg":
+        topology = build(kind, n=draw(st.sampled_from([6, 8])), degree=3, seed=draw(st.integers(0, 99)))
+    elif kind == "torus":
+        topology = build(kind, dims=draw(st.sampled_from([[4], [3, 4], [5, 2]])))
+    elif kind == "mesh":
+        topology = build(kind, dims=draw(st.sampled_from([[4], [3, 3]])))
+    elif kind == "hypercube":
+        topology = build(kind, dim=3)
+    elif kind == "line":
+        topology = line(draw(st.integers(2, 4)))
+    elif kind == "ring":
+        topology = one_way_ring(draw(st.integers(2, 5)))
+    else:
+        topology = Topology.from_links("parallel", 3, [(0, 1), (0, 1), (1, 2), (2, 0)])
+    hosts = draw(st.lists(st.integers(0, 3), min_size=topology.switches, max_size=topology.switches))
+    if sum(hosts) < 2:
+        hosts[0] = 2
+    topology = topology.with_hosts(hosts)
+    return slow_channels(topology, draw) if draw(st.booleans()) else topology
+
+
+@st.composite
+def sources(draw, one_length: bool) -> Source:
+    """Arrivals and packet lengths."""
+    flits = draw(st.sampled_from([(1,), (2,), (5,)] if one_length else [(1,), (3,), (1, 4), (2, 3, 7)]))
+    shares = tuple(1.0 + i for i in range(len(flits)))
+    return Source(draw(st.sampled_from(["bernoulli", "poisson", "onoff"])), flits, shares, burst=3.0)
+
+
+TRAFFIC = [
+    {"kind": "uniform"},
+    {"kind": "uniform", "include_self": True},
+    {"kind": "permutation", "seed": 5},
+    {"kind": "shift", "by": 1},
+    {"kind": "hotspot", "hosts": [0], "fraction": 0.5},
+]
+
+
+@st.composite
+def vct_scenarios(draw) -> Scenario:
+    """Virtual cut-through: every select, VC policy, buffer, arbitration and timing."""
+    topology, source = draw(topologies()), draw(sources(one_length=False))
+    routing: dict = {"kind": "minimal", "select": draw(st.sampled_from(["random", "hash", "adaptive"]))}
+    if topology.grid is not None and draw(st.booleans()):
+        routing = {"kind": "dor"}
+        if topology.grid.wrap:
+            choose = draw(st.sampled_from(["on_entry", "at_crossing"]))
+            routing["vc_policy"] = {"kind": "dateline", "choose": choose}
+    elif draw(st.booleans()):
+        routing["vc_policy"] = draw(st.sampled_from(["any", "hop"]))
+    longest = max(source.flits)
+    keys = {
+        "vcs": draw(st.integers(2, 5)),
+        "buffer_flits": draw(st.integers(longest, 3 * longest)),
+        "shared_input": draw(st.booleans()),
+        "header": draw(st.integers(0, 6)),
+        **{name: draw(st.integers(1, 5)) for name in ("switch", "link", "injection", "ejection", "credit")},
+    }
+    return scenario(
+        topology, routing=routing, traffic=draw(st.sampled_from(TRAFFIC)), source=source, allow_deadlock=True, **keys
+    )
+
+
+@st.composite
+def deflection_scenarios(draw) -> Scenario:
+    """Hot-potato: slotted and not, nearly bufferless and roomy."""
+    topology = draw(topologies().filter(lambda t: (t.in_degree == t.out_degree).all()))
+    source = draw(sources(one_length=True))
+    keys = {
+        "hold_packets": draw(st.integers(1, 8)),
+        "slotted": draw(st.booleans()),
+        "header": draw(st.integers(0, 6)),
+        **{name: draw(st.integers(1, 5)) for name in ("switch", "link", "injection", "ejection")},
+    }
+    try:
+        return scenario(
+            topology, routing={"kind": "deflection"}, traffic=draw(st.sampled_from(TRAFFIC)), source=source, **keys
+        )
+    except SpecError as error:
+        raise AssertionError(f"strategy drew an impossible scenario: {error}") from error
