@@ -69,7 +69,7 @@ def test_pausing_changes_nothing():
 def test_a_difference_is_reported_with_its_packet():
     one = PacketLog(np.array([1, 2]), np.array([10, 20]), np.array([1, 1]))
     two = PacketLog(np.array([1, 2]), np.array([10, 21]), np.array([1, 1]))
-    with pytest.raises(Exception, match="packet 2 delivered at 20 .* packet 2 delivered at 21"):
+    with pytest.raises(Exception, match=r"packet 2 delivered at 20 .* packet 2 delivered at 21"):
         compare_logs(one, two, 30)
 
 

@@ -43,10 +43,10 @@ def test_zero_load_latency(engine_name, routing, flits):
     # one packet at a time: a shift by k around a one-way ring takes k hops, each host on its own
     for by in (1, 3):
         ring = one_way_ring(5)
-        lone = replace(
-            case := scenario(ring, routing=routing, traffic={"kind": "shift", "by": by}, source=Source(flits=(flits,)), vcs=5),
-            traffic=replace(case.traffic, rate=np.array([1.0, 0, 0, 0, 0])),
+        case = scenario(
+            ring, routing=routing, traffic={"kind": "shift", "by": by}, source=Source(flits=(flits,)), vcs=5
         )
+        lone = replace(case, traffic=replace(case.traffic, rate=np.array([1.0, 0, 0, 0, 0])))
         row = run_point(engine_name, lone, 0.001 * flits, 1, Measure(0, 30000, None)).row
         assert row["packets"] > 10
         assert row["hops_mean"] == by

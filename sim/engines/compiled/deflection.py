@@ -42,7 +42,7 @@ from sim.engines.compiled.wheel import Wheel, make_wheel, wake
 # This discipline's own fields of a packet record.
 WHERE, ELIGIBLE = 12, 13
 
-# Fields of a switch record, int32.
+# Fields of a switch record, uint32.
 RESIDENT, INBOUND, READING, LAST_READING, RANKED, NEXT_HOST = range(6)
 SWITCH_RECORD = 8
 
@@ -76,15 +76,15 @@ class Constants(NamedTuple):
 class State(NamedTuple):
     """What changes during a run."""
 
-    packet: np.ndarray  # int32 [packets, RECORD]
-    free: np.ndarray  # int32 [packets + 1]: a stack of unused records; its height is in the last entry
-    place: np.ndarray  # int32 [switches, SWITCH_RECORD]
-    ranked: np.ndarray  # int32 [switches, bound]: eligible packets, first in rank first
-    busy: np.ndarray  # int32 [outputs]: held until this tick
+    packet: np.ndarray  # uint32 [packets, RECORD]
+    free: np.ndarray  # uint32 [packets + 1]: a stack of unused records; its height is in the last entry
+    place: np.ndarray  # uint32 [switches, SWITCH_RECORD]
+    ranked: np.ndarray  # uint32 [switches, bound]: eligible packets, first in rank first
+    busy: np.ndarray  # uint32 [outputs]: held until this tick
     host: np.ndarray  # int64 [hosts, HOST_RECORD]
     asked: np.ndarray  # int64 [hosts]: the tick at which the host's switch is woken for it
-    arriving: np.ndarray  # int32 [ticks]: first of the packets whose head arrives then
-    leaving: np.ndarray  # int32 [ticks]: first of the packets whose tail is delivered then
+    arriving: np.ndarray  # uint32 [ticks]: first of the packets whose head arrives then
+    leaving: np.ndarray  # uint32 [ticks]: first of the packets whose tail is delivered then
     awake: Wheel
     scalars: np.ndarray
     histogram: np.ndarray
@@ -118,18 +118,18 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
     on_channel = (model.switch + slowest) // flits + 2
     at_host = (flits + model.switch + model.ejection + model.injection) // flits + 3
     records = int(bound.sum()) + topology.channels * on_channel + hosts * at_host
-    place = np.zeros((topology.switches, SWITCH_RECORD), np.int32)
+    place = np.zeros((topology.switches, SWITCH_RECORD), np.uint32)
     place[:, READING] = place[:, LAST_READING] = NOBODY
     state = State(
-        packet=np.zeros((records, RECORD), np.int32),
-        free=np.append(np.arange(records)[::-1], records).astype(np.int32),
+        packet=np.zeros((records, RECORD), np.uint32),
+        free=np.append(np.arange(records)[::-1], records).astype(np.uint32),
         place=place,
-        ranked=np.zeros((topology.switches, int(bound.max()) + 1), np.int32),
-        busy=np.zeros(len(ports.out_input), np.int32),
+        ranked=np.zeros((topology.switches, int(bound.max()) + 1), np.uint32),
+        busy=np.zeros(len(ports.out_input), np.uint32),
         host=np.zeros((hosts, HOST_RECORD), np.int64),
         asked=np.full(hosts, -1, np.int64),
-        arriving=np.full(ticks, NOBODY, np.int32),
-        leaving=np.full(ticks, NOBODY, np.int32),
+        arriving=np.full(ticks, NOBODY, np.uint32),
+        leaving=np.full(ticks, NOBODY, np.uint32),
         awake=make_wheel(topology.switches, ticks),
         scalars=np.zeros(SCALARS, np.int64),
         histogram=np.zeros(BUCKETS, np.int64),

@@ -9,6 +9,7 @@ from models.histogram import bucket
 from models.jit import kernel
 from models.rules.arrivals import next_arrival
 from models.rules.packets import destination, length
+from models.rules.ports import Ports
 from sim.engines.base import (
     DEFLECTIONS,
     DELIVERED_FLITS,
@@ -20,7 +21,7 @@ from sim.engines.base import (
     SENT_PACKETS,
 )
 
-# Fields of a packet record, int32.
+# Fields of a packet record, uint32.
 NEXT, TARGET, SOURCE, BORN, SENT, SEQUENCE, HOP, FLITS, OUTPUT, INPUT_VC, DEFLECTED = range(11)
 RECORD = 16  # one cache line; the last fields are a discipline's own
 
@@ -29,9 +30,14 @@ H_COUNTER, H_POSITION, H_SEQUENCE, H_BORN, H_FLITS, H_FREE, H_SENT_FLITS = range
 HOST_RECORD = 8
 
 # int64 rather than Python ints: each literal would compile its own copy of a function
-NOBODY = np.int64(-1)
+NOBODY = np.int64(0xFFFFFFFF)  # records are unsigned, so that indices read from them need no check of sign
 ZERO = np.int64(0)
 LATE = np.int64(1 << 30)
+
+
+def unsigned(ports: Ports) -> Ports:
+    """Port numbers as uint32, NOBODY where there is none."""
+    return Ports(*(np.where(field < 0, NOBODY, field).astype(np.uint32) for field in ports))
 
 
 @kernel

@@ -42,12 +42,14 @@ from sim.engines.compiled.records import (
     create,
     deliver,
     first_packets,
+    unsigned,
 )
 from sim.engines.compiled.wheel import Wheel, make_wheel, wake
 
-# Fields of an input VC record, int32.
-FRONT, BACK, LEFT, ROOM, RETURNS, FIRST_RETURN, SWITCH, UPSTREAM, RING = range(9)
-# From RING on: pairs (tick, flits) of room on its way back upstream, a ring of them.
+# Fields of an input VC record, uint32.
+FRONT, BACK, LEFT, ROOM, RETURNS, FIRST_RETURN, SWITCH, UPSTREAM, WANTED, RING = range(10)
+# UPSTREAM: the output that feeds it, or the number of outputs + the host. WANTED: heads that wait there for
+# room in it. From RING on: pairs (tick, flits) of room on its way back upstream, a ring of them.
 
 # What a head in an output's row wants, packed: its first VC downstream, how many VCs, its flits.
 _COUNT_AT, _FLITS_AT = 32, 40
@@ -84,17 +86,17 @@ class Constants(NamedTuple):
 class State(NamedTuple):
     """What changes during a run."""
 
-    packet: np.ndarray  # int32 [packets, RECORD]
-    free: np.ndarray  # int32 [packets + 1]: a stack of unused records; its height is in the last entry
-    vc: np.ndarray  # int32 [input VCs, record]
-    busy: np.ndarray  # int32 [outputs]: held until this tick
-    input_busy: np.ndarray  # int32 [inputs]
-    waiting: np.ndarray  # int32 [outputs]: heads in the row
+    packet: np.ndarray  # uint32 [packets, RECORD]
+    free: np.ndarray  # uint32 [packets + 1]: a stack of unused records; its height is in the last entry
+    vc: np.ndarray  # uint32 [input VCs, record]
+    busy: np.ndarray  # uint32 [outputs]: held until this tick
+    input_busy: np.ndarray  # uint32 [inputs]
+    waiting: np.ndarray  # uint32 [outputs]: heads in the row
     rows: np.ndarray  # int64 [outputs, row]: age keys
     wants: np.ndarray  # int64 [outputs, row]: what each of them wants
     host: np.ndarray  # int64 [hosts, HOST_RECORD]
-    arriving: np.ndarray  # int32 [ticks]: first of the packets that are ready to be routed then
-    leaving: np.ndarray  # int32 [ticks]: first of the packets whose tail is delivered then
+    arriving: np.ndarray  # uint32 [ticks]: first of the packets that are ready to be routed then
+    leaving: np.ndarray  # uint32 [ticks]: first of the packets whose tail is delivered then
     awake: np.ndarray  # int64 [ports of a switch]: scratch of _serve_switch, as is the next
     cursor: np.ndarray
     outputs: Wheel
@@ -125,28 +127,30 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
         seed, topology.switches, hosts, model.vcs, scenario.vc_policy, scenario.routes.select,
         model.shared_input, model.header, model.switch, model.link, model.injection, model.ejection,
         model.credit, ring, scenario.routes.ports, topology.out_start,
-        topology.delay, topology.host_switch, ports, make_rings(topology), arrivals, packets,
+        topology.delay, topology.host_switch.astype(np.uint32), unsigned(ports), make_rings(topology),
+        arrivals, packets,
     )  # fmt: skip
     # Credits bound what is in buffers and on its way to them, the ejection channel's rate what is leaving.
     leaving = hosts * ((longest + model.switch + model.ejection) // shortest + 2)
     records = input_vcs * slots + leaving
-    vc = np.zeros((input_vcs, -(-(RING + 2 * ring) // 16) * 16), np.int32)  # whole cache lines
+    vc = np.zeros((input_vcs, -(-(RING + 2 * ring) // 16) * 16), np.uint32)  # whole cache lines
     vc[:, FRONT] = vc[:, BACK] = NOBODY
     vc[:, ROOM] = model.buffer_flits
     vc[:, SWITCH] = np.repeat(ports.in_switch, model.vcs)
-    vc[:, UPSTREAM] = np.repeat(ports.in_output, model.vcs)
+    upstream = np.where(ports.in_output >= 0, ports.in_output, outputs - 1 - ports.in_output)
+    vc[:, UPSTREAM] = np.repeat(upstream, model.vcs)
     state = State(
-        packet=np.zeros((records, RECORD), np.int32),
-        free=np.append(np.arange(records)[::-1], records).astype(np.int32),
+        packet=np.zeros((records, RECORD), np.uint32),
+        free=np.append(np.arange(records)[::-1], records).astype(np.uint32),
         vc=vc,
-        busy=np.zeros(outputs, np.int32),
-        input_busy=np.zeros(inputs, np.int32),
-        waiting=np.zeros(outputs, np.int32),
+        busy=np.zeros(outputs, np.uint32),
+        input_busy=np.zeros(inputs, np.uint32),
+        waiting=np.zeros(outputs, np.uint32),
         rows=np.zeros((outputs, -(-row // 8) * 8), np.int64),
         wants=np.zeros((outputs, -(-row // 8) * 8), np.int64),
         host=np.zeros((hosts, HOST_RECORD), np.int64),
-        arriving=np.full(ticks, NOBODY, np.int32),
-        leaving=np.full(ticks, NOBODY, np.int32),
+        arriving=np.full(ticks, NOBODY, np.uint32),
+        leaving=np.full(ticks, NOBODY, np.uint32),
         awake=np.zeros(int(np.diff(ports.out_base).max()), np.int64),
         cursor=np.zeros(int(np.diff(ports.out_base).max()), np.int64),
         outputs=make_wheel(outputs, ticks),
@@ -203,14 +207,22 @@ def _enqueue(c, s, p, output, eligible, key):
         s.wants[output, i] = s.wants[output, i - 1]
         i -= 1
     s.rows[output, i] = key
-    s.wants[output, i] = _want(c, s, p, output)
+    want = _want(c, s, p, output)
+    s.wants[output, i] = want
+    low = want & _LOW_MASK
+    for v in range(low, low + ((want >> _COUNT_AT) & _COUNT_MASK)):
+        s.vc[v, WANTED] += 1
     wake(s.outputs, output, max(eligible, np.int64(s.busy[output])))
 
 
 @kernel
 def _dequeue(s, output, i):
     """Remove entry i of an output's row."""
-    count = s.waiting[output] - 1
+    want = s.wants[output, i]
+    low = want & _LOW_MASK
+    for v in range(low, low + ((want >> _COUNT_AT) & _COUNT_MASK)):
+        s.vc[v, WANTED] -= 1
+    count = np.int64(s.waiting[output]) - 1
     s.waiting[output] = count
     while i < count:
         s.rows[output, i] = s.rows[output, i + 1]
@@ -308,7 +320,7 @@ def _vcs_of(c, s, p, output):
 def _want(c, s, p, output):
     """What a packet wants of an output: VCs and flits, packed; no VC of an ejection channel."""
     flits = np.int64(s.packet[p, FLITS]) << _FLITS_AT
-    if c.ports.out_input[output] < 0:
+    if c.ports.out_input[output] == NOBODY:
         return flits
     low, high = _vcs_of(c, s, p, output)
     return flits | ((high - low) << _COUNT_AT) | low
@@ -337,10 +349,11 @@ def _grant(c, s, p, v, output, next_vc, tick):
     s.vc[v, RING + 2 * last + 1] = flits
     s.vc[v, RETURNS] += 1
     upstream = np.int64(s.vc[v, UPSTREAM])
-    if upstream < 0:
-        if s.host[-1 - upstream, H_BORN] <= back:
-            wake(s.senders, -1 - upstream, back)
-    elif s.waiting[upstream] and s.busy[upstream] <= back:  # else it is looked at when it falls free
+    if upstream >= len(s.busy):  # a host
+        host = upstream - len(s.busy)
+        if s.host[host, H_BORN] <= back:
+            wake(s.senders, host, back)
+    elif s.vc[v, WANTED] and s.busy[upstream] <= back:  # if held, it is looked at when it falls free
         wake(s.outputs, upstream, back)
     s.vc[v, LEFT] = tick + flits
     if c.shared_input:
@@ -373,7 +386,7 @@ def _serve(c, s, output, tick):
     if s.busy[output] > tick:
         wake(s.outputs, output, np.int64(s.busy[output]))
         return
-    ejects = c.ports.out_input[output] < 0
+    ejects = c.ports.out_input[output] == NOBODY
     for i in range(np.int64(s.waiting[output])):
         key = s.rows[output, i]
         if key >> 32 > tick:
@@ -425,7 +438,7 @@ def _serve_switch(c, s, count, tick):
         v = oldest & 0xFFFFFFFF
         p = np.int64(s.vc[v, FRONT])
         blocked_until = np.int64(s.input_busy[v // c.vcs])
-        best, best_vc, most = NOBODY, NOBODY, NOBODY
+        best, best_vc, most = NOBODY, NOBODY, np.int64(-1)
         for k in range(count):
             output = awake[k]
             if cursor[k] >= s.waiting[output] or s.rows[output, cursor[k]] != oldest:
@@ -433,7 +446,7 @@ def _serve_switch(c, s, count, tick):
             cursor[k] += 1
             if blocked_until > tick:
                 wake(s.outputs, output, blocked_until)
-            elif c.ports.out_input[output] < 0:
+            elif c.ports.out_input[output] == NOBODY:
                 best = k
             else:
                 next_vc, room = _room_for(c, s, s.wants[output, cursor[k] - 1], tick)
@@ -480,7 +493,7 @@ def _serve_all(c, s, tick):
     events = 0
     together = c.shared_input or c.rule == ADAPTIVE
     count, here_end = ZERO, ZERO
-    here = NOBODY
+    here = np.int64(-1)
     for block in range(s.outputs.summary.shape[1]):
         words = s.outputs.summary[slot, block]
         s.outputs.summary[slot, block] = 0

@@ -1,0 +1,84 @@
+"""Speed of the engines: million flit-hops per CPU-second, and the ratio of compiled to reference.
+
+    python benchmarks/bench_engines.py [--runs 3]
+
+A flit-hop is one flit over one channel between switches (injection and ejection are not counted).
+The kernel is compiled before the clock starts. Nothing is asserted: machines differ.
+"""
+
+import argparse
+import statistics
+import time
+
+from models.registry import make
+from models.routing.certificate import certify
+from models.scenario import Scenario, Source, Switching
+from sim.engines import engine
+from sim.engines.base import DELIVERED_FLITS, GRANTS, HOPS
+
+TIMES = {"header": 34, "switch": 4, "link": 7, "injection": 8, "ejection": 8, "credit": 7}
+
+
+def scenario(topology: dict, routing: str, vcs: int, flits: int = 33) -> Scenario:
+    """4 hosts a switch, uniform traffic, two packets a VC."""
+    graph = make("topology", hosts_per_switch=4, **topology).build()
+    routes = make("routing", kind=routing).build(graph)
+    demand = make("traffic", kind="uniform").build(graph)
+    mode = "deflection" if routes.deflection else "vct"
+    hold = vcs * int(graph.out_degree.max())
+    switching = Switching(mode, vcs, 2 * flits, **TIMES, hold_packets=hold)
+    policy = certify(graph, routes, vcs).policy
+    return Scenario(graph, routes, demand, switching, Source(flits=(flits,)), policy)
+
+
+def speed(name: str, case: Scenario, load: float, seed: int, ticks: int) -> tuple[float, float, float]:
+    """(million flit-hops per CPU-second, thousand grants per CPU-second, accepted flits/tick/host)."""
+    run = engine(name).start(case, load, seed)
+    run.advance(ticks // 5)
+    before, start = run.scalars(), time.process_time()
+    run.advance(ticks // 5 + ticks)
+    spent = time.process_time() - start
+    change = run.scalars() - before
+    flits = case.source.flits[0]
+    accepted = change[DELIVERED_FLITS] / ticks / case.topology.hosts
+    return change[HOPS] * flits / spent / 1e6, change[GRANTS] / spent / 1e3, accepted
+
+
+def table(title: str, name: str, case: Scenario, loads: list[float], ticks: int, runs: int) -> dict[float, float]:
+    """Print a row per load; the median speed in grants at each."""
+    print(f"\n{title} [{name}]")
+    print("  load  accepted   Mflit-hops/CPU-s (min median max)   k packet-hops/CPU-s")
+    medians = {}
+    for load in loads:
+        rows = [speed(name, case, load, seed, ticks) for seed in range(1, runs + 1)]
+        rates = sorted(row[0] for row in rows)
+        medians[load] = statistics.median(row[1] for row in rows)
+        middle = statistics.median(rates)
+        print(
+            f"  {load:<5} {rows[0][2]:8.4f}   {rates[0]:8.1f} {middle:8.1f} {rates[-1]:8.1f}"
+            f"   {medians[load]:14.1f}"
+        )
+    return medians
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=3)
+    runs = parser.parse_args().runs
+    rrg = scenario({"kind": "rrg", "n": 256, "degree": 6, "seed": 1}, "minimal", 5)
+    mddp = scenario({"kind": "mddp", "n": 256, "degree": 6, "seed": 1}, "minimal", 4)
+    potato = scenario({"kind": "mddp", "n": 256, "degree": 6, "seed": 1}, "deflection", 4)
+    small = scenario({"kind": "imase", "n": 64, "degree": 6}, "minimal", 4)
+    for case in (mddp, potato, small):  # compile
+        speed("compiled", case, 0.1, 1, 100)
+
+    table("vct, RRG(256, 6), 5 hop-indexed VCs", "compiled", rrg, [0.1, 0.24, 0.3, 0.6], 30_000, runs)
+    table("vct, MDDP(256, 6), 4 hop-indexed VCs", "compiled", mddp, [0.1, 0.2, 0.3, 0.6], 30_000, runs)
+    table("deflection, MDDP(256, 6)", "compiled", potato, [0.1, 0.2, 0.3, 0.6], 30_000, runs)
+    slow = table("vct, imase(64, 6)", "reference", small, [0.2], 3_000, runs)
+    fast = table("vct, imase(64, 6)", "compiled", small, [0.2], 100_000, runs)
+    print(f"\ncompiled : reference = {fast[0.2] / slow[0.2]:.0f} : 1")
+
+
+if __name__ == "__main__":
+    main()
