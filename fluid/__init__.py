@@ -1,0 +1,1 @@
+"""What is possible: fluid-flow ceilings of a scenario, each with a certificate that needs no solver."""

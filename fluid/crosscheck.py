@@ -1,0 +1,39 @@
+"""The check that ties a simulation to a certificate, exact and free of noise."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fluid.certificate import Certificate, switch_distances
+from models.topology.graph import Topology
+
+
+@dataclass(frozen=True, eq=False)
+class FlowCount:
+    """Flits of a set of packets, counted three ways.
+
+    pairs: int64 [switches, switches], by source and destination switch.
+    sources, destinations: int64 [hosts].
+    """
+
+    pairs: np.ndarray
+    sources: np.ndarray
+    destinations: np.ndarray
+
+
+def slack(topology: Topology, certificate: Certificate, ticks: int, delivered: FlowCount, present: FlowCount) -> float:
+    """How far a run stayed below what the lengths allow, relative to what they allow.
+
+    Every flit delivered in a window of ``ticks`` covered at least its distance, within the window or, if it
+    was ``present`` in the network when the window began, partly before it; a tick offers capacity * z of
+    length. The result is negative only if the simulation or the certificate is wrong (allow -1e-9).
+    """
+    distance = switch_distances(topology, certificate.network)
+
+    def travelled(count: FlowCount) -> float:
+        between = distance[count.pairs > 0] @ count.pairs[count.pairs > 0]
+        hosts = count.sources @ certificate.injection + count.destinations @ certificate.ejection
+        return float(between + hosts)
+
+    allowed = ticks * certificate.capacity_length(topology) + travelled(present)
+    return (allowed - travelled(delivered)) / allowed if allowed > 0 else 0.0

@@ -1,0 +1,148 @@
+"""The arc LP with one commodity per destination, in HiGHS: exact, for small problems."""
+
+from dataclasses import dataclass
+
+import highspy
+import numpy as np
+from scipy import sparse
+
+from fluid.certificate import net_outflow
+from fluid.mcf.dense import send
+from fluid.problem import FluidError, Problem
+from fluid.trees import price
+
+SIMPLEX_COLUMNS = 4000
+"""Up to this many columns simplex is quicker than an interior-point method, and ends in a vertex."""
+
+
+@dataclass(frozen=True)
+class ArcSolution:
+    """lengths: float64 [channels], the duals of the capacities. flow: float64 [targets, channels].
+
+    amount: float64 [commodities], what the flow delivers of each. solver: the algorithm used.
+    """
+
+    lengths: np.ndarray
+    flow: np.ndarray
+    amount: np.ndarray
+    solver: str
+
+
+def usable(problem: Problem) -> np.ndarray:
+    """bool [targets, channels]: whether flow toward a target may use a channel."""
+    graph, target = problem.graph, problem.demand.target
+    if not problem.restricted:
+        return graph.src != target[:, None]
+    port = (np.arange(graph.channels) - graph.out_start[graph.src]).astype(np.uint64)
+    return (problem.dags.ports[target][:, graph.src] >> port & np.uint64(1)).astype(bool)
+
+
+def columns(problem: Problem) -> int:
+    """Columns the LP would have."""
+    if problem.restricted:
+        return int(usable(problem).sum())
+    return len(problem.demand.target) * problem.graph.channels
+
+
+def concurrent_flow(problem: Problem) -> ArcSolution:
+    """The largest theta with theta * demand routable; ``flow`` is normalised to route the demand once.
+
+    Raises :class:`~fluid.problem.FluidError` if HiGHS does not reach optimality.
+    """
+    graph, demand = problem.graph, problem.demand
+    scale = _hop_bound(problem)
+    balance = sparse.csc_array((-demand.amount * scale, (_rows(problem), np.zeros(demand.size, int))),
+                               shape=(len(demand.target) * graph.nodes, 1))  # fmt: skip
+    flow, extra, lengths, solver = _solve(problem, balance, np.array([1.0]), np.array([np.inf]))
+    if not extra[0] > 0:
+        raise FluidError("the arc LP found no flow")
+    amount = demand.amount.copy()
+    return ArcSolution(lengths, _mended(problem, flow / (extra[0] * scale), amount), amount, solver)
+
+
+def total_flow(problem: Problem) -> ArcSolution:
+    """The flow of largest total that gives no commodity more than its demand, read as an offer.
+
+    Raises :class:`~fluid.problem.FluidError` if HiGHS does not reach optimality.
+    """
+    graph, demand = problem.graph, problem.demand
+    balance = sparse.csc_array((-np.ones(demand.size), (_rows(problem), np.arange(demand.size))),
+                               shape=(len(demand.target) * graph.nodes, demand.size))  # fmt: skip
+    flow, amount, lengths, solver = _solve(problem, balance, np.ones(demand.size), demand.amount)
+    amount = np.clip(amount, 0, demand.amount)
+    return ArcSolution(lengths, _mended(problem, flow, amount), amount, solver)
+
+
+def _hop_bound(problem: Problem) -> float:
+    graph, demand = problem.graph, problem.demand
+    distance, _ = price(graph, demand, problem.dags, np.ones(graph.channels))
+    return float(graph.capacity.sum() / (demand.amount @ distance))
+
+
+def _rows(problem: Problem) -> np.ndarray:
+    """The conservation row of every commodity's source."""
+    demand = problem.demand
+    return demand.row * problem.graph.nodes + demand.source
+
+
+def _solve(problem: Problem, balance, gain: np.ndarray, most: np.ndarray):
+    """Maximise gain . extra, 0 <= extra <= most, net outflow + balance . extra = 0 at (target, node)."""
+    graph, demand = problem.graph, problem.demand
+    targets, nodes = len(demand.target), graph.nodes
+    i, a = np.nonzero(usable(problem))
+    count = len(a)
+    column = np.arange(count)
+    out = sparse.csc_array((np.ones(count), (i * nodes + graph.src[a], column)), (targets * nodes, count))
+    into = sparse.csc_array((np.ones(count), (i * nodes + graph.dst[a], column)), (targets * nodes, count))
+    keep = np.ones(targets * nodes, bool)
+    keep[np.arange(targets) * nodes + demand.target] = False
+    conserve = sparse.hstack([out - into, balance]).tocsr()[np.flatnonzero(keep)]
+    unit = graph.capacity.mean()
+    use = sparse.csc_array((np.ones(count), (a, column)), (graph.channels, count + len(gain)))
+    matrix = sparse.vstack([conserve, use]).tocsc()
+
+    lp = highspy.HighsLp()
+    lp.num_row_, lp.num_col_ = matrix.shape
+    lp.sense_ = highspy.ObjSense.kMaximize
+    lp.col_cost_ = np.concatenate([np.zeros(count), gain])
+    lp.col_lower_ = np.zeros(lp.num_col_)
+    lp.col_upper_ = np.concatenate([np.full(count, highspy.kHighsInf), most / unit])
+    zero = np.zeros(conserve.shape[0])
+    lp.row_lower_ = np.concatenate([zero, np.full(graph.channels, -highspy.kHighsInf)])
+    lp.row_upper_ = np.concatenate([zero, graph.capacity / unit])
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
+
+    highs = highspy.Highs()
+    solver = "simplex" if lp.num_col_ <= SIMPLEX_COLUMNS else "ipm"
+    highs.setOptionValue("output_flag", False)
+    highs.setOptionValue("threads", 1)
+    highs.setOptionValue("solver", solver)
+    highs.setOptionValue("run_crossover", "off")
+    for tolerance in ("primal_feasibility", "dual_feasibility", "ipm_optimality"):
+        highs.setOptionValue(f"{tolerance}_tolerance", 1e-9)
+    highs.passModel(lp)
+    highs.run()
+    status = highs.getModelStatus()
+    if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kUnknown):
+        raise FluidError(f"HiGHS ended with {highs.modelStatusToString(status)}")
+    solution = highs.getSolution()
+    value = np.maximum(np.array(solution.col_value), 0) * unit
+    flow = np.zeros((targets, graph.channels))
+    flow[i, a] = value[:count]
+    lengths = np.abs(np.array(solution.row_dual)[conserve.shape[0] :])
+    return flow, value[count:], lengths, solver
+
+
+def _mended(problem: Problem, flow: np.ndarray, amount: np.ndarray) -> np.ndarray:
+    """``flow`` with what solver tolerances left short of ``amount`` sent along shortest paths."""
+    graph, demand = problem.graph, problem.demand
+    short = -net_outflow(graph, flow)
+    short.reshape(-1)[_rows(problem)] += amount
+    short[np.arange(len(demand.target)), demand.target] = 0
+    i, v = np.nonzero(short > 0)
+    start = np.searchsorted(i, np.arange(len(demand.target) + 1))
+    missing = demand._replace(start=start, source=v, amount=short[i, v])
+    mended = flow.copy()
+    send(graph, missing, problem.dags, np.ones(graph.channels), 0.0, np.zeros(graph.channels), mended)
+    return mended

@@ -1,0 +1,70 @@
+"""Dense demands: Garg and Koenemann's multiplicative weights, one tree a destination and phase.
+
+Sources: Garg and Koenemann, SIAM J. Comput. 37 (2007), doi:10.1137/S0097539704446232; the upper bound per
+phase is that of Karakostas, doi:10.1145/1328911.1328918 (lengths only grow, so distances may be summed).
+"""
+
+import numpy as np
+
+from fluid.problem import Problem
+from fluid.trees import new_search, price, tree
+from models.jit import njit
+
+
+@njit
+def send(graph, demand, dags, length, rate, load, flow):
+    """Send every demand down the shortest-path tree of its destination, one destination after another.
+
+    length [channels] is multiplied by exp(rate * what is sent / capacity) after each (rate 0: kept).
+    load [channels] and flow [targets or 0, channels] are added to. Returns the sum of demand * distance.
+    """
+    nodes = len(graph.in_start) - 1
+    order = np.empty(nodes, np.int32)
+    search = new_search(nodes)
+    carried = np.zeros(nodes)
+    volume = 0.0
+    for i in range(len(demand.target)):
+        t = demand.target[i]
+        reached = tree(graph, dags, t, length, search, order)
+        for k in range(demand.start[i], demand.start[i + 1]):
+            carried[demand.source[k]] = demand.amount[k]
+            volume += demand.amount[k] * search.distance[demand.source[k]]
+        for j in range(reached - 1, 0, -1):
+            v = order[j]
+            amount = carried[v]
+            if amount > 0.0:
+                a = search.channel[v]
+                carried[graph.dst[a]] += amount
+                carried[v] = 0.0
+                load[a] += amount
+                if len(flow) > 0:
+                    flow[i, a] += amount
+                if rate > 0.0:
+                    length[a] *= np.exp(rate * amount / graph.capacity[a])
+        carried[t] = 0.0
+    return volume
+
+
+def garg_koenemann(problem: Problem, gap: float, enough: float, keep_flow: bool, phases: int = 200):
+    """Lengths and a flow, until their bounds differ by less than ``gap`` or the flow carries ``enough``.
+
+    Returns (lengths float64 [channels], load float64 [channels] and flow float64 [targets or 0, channels]
+    of a routing of the whole demand).
+    """
+    graph, demand, dags = problem.graph, problem.demand, problem.dags
+    length = 1.0 / graph.capacity
+    distance, _ = price(graph, demand, dags, length)
+    hop_bound = graph.channels / (demand.amount @ distance)
+    load = np.zeros(graph.channels)
+    flow = np.zeros((len(demand.target) if keep_flow else 0, graph.channels))
+    best, upper = length.copy(), hop_bound
+    for phase in range(1, phases + 1):
+        volume = send(graph, demand, dags, length, 0.1 * hop_bound, load, flow)
+        bound = graph.capacity @ length / volume
+        if bound < upper:
+            upper, best = bound, length.copy()
+        lower = phase / (load / graph.capacity).max()
+        if upper <= (1 + gap) * lower or lower >= enough:
+            break
+        length /= length.max()
+    return best, load / phase, flow / phase

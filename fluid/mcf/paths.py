@@ -1,0 +1,208 @@
+"""A growing set of paths per commodity, and the compiled passes that balance flow over them.
+
+A path without channels stands for leaving that much demand unserved, at cost 1; only ``total`` has such.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from models.jit import kernel, njit
+
+MOST = 40
+"""Paths kept per commodity."""
+
+
+class Paths(NamedTuple):
+    """Paths of commodity k: first[k]:first[k + 1]; channels of path p: channel[start[p]:start[p + 1]].
+
+    first: int64 [commodities + 1]. start: int64 [paths + 1]. channel: int32, from source to destination.
+    flow: float64 [paths].
+    """
+
+    first: np.ndarray
+    start: np.ndarray
+    channel: np.ndarray
+    flow: np.ndarray
+
+    @classmethod
+    def none(cls, commodities: int) -> "Paths":
+        """No paths yet."""
+        return cls(np.zeros(commodities + 1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+
+    @classmethod
+    def unserved(cls, amount: np.ndarray) -> "Paths":
+        """Every commodity has one path, of no channels, with all its demand."""
+        count = len(amount)
+        return cls(np.arange(count + 1), np.zeros(count + 1, np.int64), np.zeros(0, np.int32), amount.copy())
+
+    @property
+    def commodity(self) -> np.ndarray:
+        """int64 [paths]: the commodity of every path."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """int64 [paths]: channels of every path."""
+        return np.diff(self.start)
+
+    def load(self, channels: int) -> np.ndarray:
+        """float64 [channels]: the flow on every channel."""
+        return np.bincount(self.channel, np.repeat(self.flow, self.lengths), channels)
+
+
+@kernel
+def _cost(paths, p, z):
+    cost = 0.0
+    for i in range(paths.start[p], paths.start[p + 1]):
+        cost += z[paths.channel[i]]
+    return cost if paths.start[p + 1] > paths.start[p] else 1.0
+
+
+@kernel
+def _move(paths, p, amount, skip, mark, alpha, graph, load, z):
+    """Add ``amount`` to the channels of path p that are not marked ``skip``; z follows exponentially."""
+    last, factor = 0.0, 1.0
+    for i in range(paths.start[p], paths.start[p + 1]):
+        a = paths.channel[i]
+        if mark[a] != skip:
+            load[a] += amount
+            if graph.capacity[a] != last:
+                last = graph.capacity[a]
+                factor = np.exp(alpha * amount / last)
+            z[a] *= factor
+
+
+@kernel
+def _balance(graph, paths, order, alpha, passes, load, z, mark):
+    stamp = np.int64(0)
+    for _ in range(passes):
+        for k in order:
+            low, high = paths.first[k], paths.first[k + 1]
+            if high - low < 2:
+                continue
+            best, cheapest = low, np.inf
+            for p in range(low, high):
+                cost = _cost(paths, p, z)
+                if cost < cheapest:
+                    best, cheapest = p, cost
+            for p in range(low, high):
+                if p == best or paths.flow[p] == 0.0:
+                    continue
+                stamp += 2
+                for i in range(paths.start[best], paths.start[best + 1]):
+                    mark[paths.channel[i]] = stamp
+                gain, curvature, step = 0.0, 0.0, paths.flow[p]
+                for i in range(paths.start[p], paths.start[p + 1]):
+                    a = paths.channel[i]
+                    if mark[a] == stamp:
+                        mark[a] = stamp + 1  # shared by both paths: nothing changes there
+                    else:
+                        gain += z[a]
+                        curvature += z[a] / graph.capacity[a]
+                        step = min(step, 1.5 * graph.capacity[a] / alpha)
+                if paths.start[p] == paths.start[p + 1]:
+                    gain = 1.0
+                for i in range(paths.start[best], paths.start[best + 1]):
+                    a = paths.channel[i]
+                    if mark[a] == stamp:
+                        gain -= z[a]
+                        curvature += z[a] / graph.capacity[a]
+                        step = min(step, 1.5 * graph.capacity[a] / alpha)
+                if paths.start[best] == paths.start[best + 1]:
+                    gain -= 1.0
+                if gain <= 0.0:
+                    continue
+                step = min(step, gain / (alpha * curvature))
+                _move(paths, p, -step, stamp + 1, mark, alpha, graph, load, z)
+                _move(paths, best, step, stamp + 1, mark, alpha, graph, load, z)
+                paths.flow[p] -= step
+                paths.flow[best] += step
+
+
+@njit
+def balance(graph, paths, order, alpha, passes, load, z):
+    """Shift flow from every path to the cheapest of its commodity, by Newton steps of bounded size.
+
+    The potential is the sum over channels of capacity * z / alpha, z = exp(alpha * load / capacity) up to
+    constants; ``order`` is that of the commodities. paths.flow, load and z are updated in place.
+    """
+    mark = np.zeros(len(graph.capacity), np.int64)
+    _balance(graph, paths, order, alpha, passes, load, z, mark)
+
+
+@njit
+def extend(graph, demand, paths, trees, wanted, purge, amount):
+    """New path arrays (first, start, channel, flow): every ``wanted`` commodity gets its tree path as well.
+
+    The tree path of commodity k starts with flow amount[k]. With ``purge``, paths without flow are left out
+    (not those of no channels: no search would find them again).
+    """
+    commodities = len(demand.source)
+    first = np.zeros(commodities + 1, np.int64)
+    size = np.int64(0)
+    count = np.int64(0)
+    for i in range(len(demand.target)):
+        for k in range(demand.start[i], demand.start[i + 1]):
+            for p in range(paths.first[k], paths.first[k + 1]):
+                if not purge or paths.flow[p] > 0.0 or paths.start[p] == paths.start[p + 1]:
+                    count += 1
+                    size += paths.start[p + 1] - paths.start[p]
+            if wanted[k]:
+                count += 1
+                v = demand.source[k]
+                while v != demand.target[i]:
+                    size += 1
+                    v = graph.dst[trees[i, v]]
+            first[k + 1] = count
+    start = np.zeros(count + 1, np.int64)
+    channel = np.empty(size, np.int32)
+    flow = np.empty(count)
+    here, size = np.int64(0), np.int64(0)
+    for i in range(len(demand.target)):
+        for k in range(demand.start[i], demand.start[i + 1]):
+            for p in range(paths.first[k], paths.first[k + 1]):
+                if not purge or paths.flow[p] > 0.0 or paths.start[p] == paths.start[p + 1]:
+                    for j in range(paths.start[p], paths.start[p + 1]):
+                        channel[size] = paths.channel[j]
+                        size += 1
+                    flow[here] = paths.flow[p]
+                    here += 1
+                    start[here] = size
+            if wanted[k]:
+                v = demand.source[k]
+                while v != demand.target[i]:
+                    channel[size] = trees[i, v]
+                    size += 1
+                    v = graph.dst[trees[i, v]]
+                flow[here] = amount[k]
+                here += 1
+                start[here] = size
+    return first, start, channel, flow
+
+
+@njit
+def cheapest(paths, z):
+    """float64 [commodities]: the cost of every commodity's cheapest path (inf: it has none)."""
+    cost = np.full(len(paths.first) - 1, np.inf)
+    for k in range(len(cost)):
+        for p in range(paths.first[k], paths.first[k + 1]):
+            cost[k] = min(cost[k], _cost(paths, p, z))
+    return cost
+
+
+@njit
+def _trim(paths, excess):
+    flow = np.zeros(len(paths.flow))
+    for p in range(len(flow)):
+        most = 1.0
+        for i in range(paths.start[p], paths.start[p + 1]):
+            most = max(most, excess[paths.channel[i]])
+        if paths.start[p + 1] > paths.start[p]:
+            flow[p] = paths.flow[p] / most
+    return flow
+
+
+def trimmed(paths: Paths, excess: np.ndarray) -> Paths:
+    """Feasible path flows: each divided by the largest overload (load / capacity, 1 or more) on its way."""
+    return paths._replace(flow=_trim(paths, excess))

@@ -1,0 +1,105 @@
+"""Path flows under an exponential method of multipliers: for sparse demands, and for dense ones that fit.
+
+Weights w = exp(b + alpha * load) of the channels price the paths; passes of Newton shifts
+(:func:`fluid.mcf.paths.balance`) equalise the prices within every commodity, shortest paths under the weights
+join the path sets, and b takes over log w: alpha stays moderate, so the steps never become short. It grows
+only while the passes keep up, that is while the weighted mean load is far nearer to the bound than to the maximum.
+Sources: Tseng and Bertsekas, Math. Program. 60 (1993), doi:10.1007/BF01580598 (exponential multipliers);
+Jayakrishnan et al., Transp. Res. Rec. 1443 (1994) (shifts between paths).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fluid.mcf.paths import MOST, Paths, balance, cheapest, extend
+from fluid.problem import Problem
+from fluid.trees import price
+
+FLOOR = 1e-5
+"""Least length of a channel, relative to the mean: keeps shortest paths short where weights vanish."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to try: paths a commodity starts with, passes over all paths a sweep, sweeps at most."""
+
+    rounds: int
+    passes: int
+    sweeps: int
+
+
+def effort(problem: Problem) -> Effort:
+    """Few commodities leave time for many passes; many balance each other within a few.
+
+    Counted, never timed: results do not depend on the machine.
+    """
+    demand, nodes = problem.demand, problem.graph.nodes
+    if demand.size <= 8 * nodes:
+        return Effort(rounds=8, passes=40, sweeps=400)
+    few = demand.size < 500_000
+    return Effort(rounds=3 if few else 2, passes=4 if few else 2, sweeps=max(20, 20_000_000 // demand.size))
+
+
+def first_paths(problem: Problem, paths: Paths, rounds: int, rng: np.random.Generator) -> Paths:
+    """``paths`` and equal shares of every demand on shortest paths, each round avoiding loaded channels."""
+    graph, demand = problem.graph, problem.demand
+    share = demand.amount / rounds
+    every = np.ones(demand.size, np.bool_)
+    excess = np.zeros(graph.channels)
+    for _ in range(rounds):
+        z = rng.uniform(0.9, 1.1, graph.channels) * np.exp(1.5 * excess) / graph.capacity
+        _, trees = price(graph, demand, problem.dags, z)
+        paths = Paths(*extend(graph, demand, paths, trees, every, False, share))
+        use = paths.load(graph.channels) / graph.capacity
+        excess = np.minimum(use / use.mean() - 1, 2)
+    return paths
+
+
+def multipliers(problem: Problem, gap: float, enough: float, work: Effort):
+    """Lengths and path flows, until their bounds differ by less than ``gap`` or the flow carries ``enough``.
+
+    Returns (lengths float64 [channels], :class:`~fluid.mcf.paths.Paths` that route the whole demand).
+    """
+    graph, demand, capacity = problem.graph, problem.demand, problem.graph.capacity
+    rng = np.random.default_rng(1)
+    paths = first_paths(problem, Paths.none(demand.size), work.rounds, rng)
+    bias = np.zeros(graph.channels)
+    best = np.ones(graph.channels)
+    upper = capacity.sum() / (demand.amount @ price(graph, demand, problem.dags, best)[0])
+    best_paths, lower, sharpness = paths, 0.0, 1.0
+    for sweep in range(work.sweeps):
+        use = paths.load(graph.channels) / capacity
+        alpha = sharpness * np.log(graph.channels + 1) / 2 * (lower or 1 / use.max())
+        z = np.exp(bias + alpha * (use - use.max())) / capacity
+        balance(graph, paths, rng.permutation(demand.size), alpha, work.passes, use * capacity, z)
+        use = paths.load(graph.channels) / capacity
+        if 1 / use.max() > lower:
+            lower, best_paths = 1 / use.max(), paths._replace(flow=paths.flow.copy())
+
+        log_weight = bias + alpha * (use - use.max())
+        weight = np.exp(log_weight)
+        z = weight / capacity
+        z = np.maximum(z, FLOOR * z.mean())
+        distance, trees = price(graph, demand, problem.dags, z)
+        bound = capacity @ z / (demand.amount @ distance)
+        if bound < upper:
+            upper, best = bound, z
+        if upper <= (1 + gap) * lower or lower >= enough:
+            break
+
+        mean = weight @ use / weight.sum()
+        unbalanced, excess = mean - 1 / bound, use.max() - mean
+        if unbalanced < 0.5 * excess:
+            bias = np.maximum(log_weight - log_weight.max(), -30)
+        sharpness = min(2 * sharpness, 16.0) if unbalanced < 0.03 * excess else max(sharpness / 2, 1.0)
+        paths = grown(problem, paths, z, distance, trees, sweep)
+    return best, best_paths
+
+
+def grown(problem: Problem, paths: Paths, z, distance, trees, sweep: int) -> Paths:
+    """``paths`` with the shortest ones that beat all stored, and every third sweep without the empty ones."""
+    better = distance < (1 - 1e-9) * cheapest(paths, z)
+    wanted = better & (np.diff(paths.first) < MOST)
+    nothing = np.zeros(problem.demand.size)
+    return Paths(*extend(problem.graph, problem.demand, paths, trees, wanted, sweep % 3 == 2, nothing))

@@ -1,0 +1,43 @@
+"""Throughput of a routing's fixed traffic split: equal shares over the allowed ports at every hop."""
+
+import numpy as np
+
+from fluid.problem import Problem
+from models.jit import njit
+
+
+@njit
+def split_load(graph, demand, dags):
+    """float64 [channels]: the load of every channel if all demand is split equally at every hop."""
+    load = np.zeros(len(graph.src))
+    carried = np.zeros(len(graph.in_start) - 1)
+    for i in range(len(demand.target)):
+        t = demand.target[i]
+        for k in range(demand.start[i], demand.start[i + 1]):
+            carried[demand.source[k]] = demand.amount[k]
+        for j in range(len(carried) - 1, 0, -1):
+            v = dags.order[t, j]
+            if v < 0 or carried[v] == 0.0:
+                continue
+            ports, ways = dags.ports[t, v], np.int64(0)
+            while ports != 0:
+                ways += np.int64(ports & np.uint64(1))
+                ports >>= np.uint64(1)
+            share = carried[v] / ways
+            carried[v] = 0.0
+            ports = dags.ports[t, v]
+            a = graph.out_start[v]
+            while ports != 0:
+                if ports & np.uint64(1):
+                    load[a] += share
+                    carried[graph.dst[a]] += share
+                ports >>= np.uint64(1)
+                a += 1
+        carried[t] = 0.0
+    return load
+
+
+def split_theta(problem: Problem) -> float:
+    """Theta of the network channels under the split of ``problem.dags``; inf if nothing crosses them."""
+    use = split_load(problem.graph, problem.demand, problem.dags) / problem.graph.capacity
+    return float(1 / use.max()) if use.any() else np.inf

@@ -1,0 +1,185 @@
+"""The largest total that can be accepted at an offered load, no demand getting more than its offer."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fluid.certificate import (
+    Certificate,
+    hosts_overloaded,
+    offered_pairs,
+    verify_flow,
+    verify_paths,
+    verify_total,
+)
+from fluid.mcf import arcs
+from fluid.mcf.choose import EXACT_GAP, PATHS_MOST, Method, use_lp
+from fluid.mcf.paths import Paths, balance, trimmed
+from fluid.mcf.sparse import Effort, effort, first_paths, grown
+from fluid.problem import Demand, FluidError, Graph, Problem
+from fluid.trees import price
+from models.topology.graph import Topology
+from models.traffic.traffic import Traffic
+
+
+@dataclass(frozen=True, eq=False)
+class Total:
+    """Bounds on the total accepted, in flits per tick."""
+
+    lower: float
+    upper: float
+    method: str
+    certificate: Certificate
+
+
+@dataclass(frozen=True, eq=False)
+class _Offer:
+    """The flow problem of a load. Where host channels can fill up, they are part of its graph.
+
+    Then node n + v sends and node 2n + v receives for switch v; the host channels of a switch are pooled,
+    which can only raise the bound.
+    """
+
+    topology: Topology
+    traffic: Traffic
+    load: float
+    problem: Problem
+    place: np.ndarray  # int64: where network, pooled injection and ejection channels are in the graph
+    local: float  # accepted without any channel
+
+    @classmethod
+    def of(cls, topology: Topology, traffic: Traffic, load: float) -> "_Offer":
+        n, most = topology.switches, topology.host_capacity
+        offer: np.ndarray = load * traffic.switch_demand
+        sent: np.ndarray = load * traffic.rate
+        received: np.ndarray = load * traffic.column_sums
+        if hosts_overloaded(topology, traffic, load):
+            switch, hosts = topology.host_switch, topology.hosts
+            source, target, amount = offered_pairs(topology, traffic, load)
+            sent, received = np.bincount(source, amount, hosts), np.bincount(target, amount, hosts)
+            offer = np.bincount(switch[source] * n + switch[target], amount, n * n).reshape(n, n)
+        if max(sent.max(), received.max()) <= most * (1 + 1e-12):
+            problem, local = Problem(Graph.of(topology), Demand.of(offer)), float(np.trace(offer))
+            return cls(topology, traffic, load, problem, np.arange(topology.channels), local)
+        pools = [np.bincount(topology.host_switch, np.minimum(way, most), n) for way in (sent, received)]
+        problem, place = _with_host_channels(topology, offer, pools)
+        return cls(topology, traffic, load, problem, place, 0.0)
+
+    @property
+    def pooled(self) -> bool:
+        """Whether host channels are in the graph."""
+        return self.problem.graph.nodes > self.topology.switches
+
+    def certificate(self, z: np.ndarray) -> Certificate:
+        """Lengths of the problem's channels, given to the channels of the topology."""
+        if not self.pooled:
+            return Certificate.on_network(self.topology, z)
+        m, n, switch = self.topology.channels, self.topology.switches, self.topology.host_switch
+        full = self.topology.host_capacity * (1 - 1e-12)
+        injection = np.where(self.load * self.traffic.rate >= full, z[self.place[m : m + n]][switch], 0)
+        ejection = np.where(self.load * self.traffic.column_sums >= full, z[self.place[m + n :]][switch], 0)
+        return Certificate(z[self.place[:m]], injection, ejection)
+
+    def accepted(self, served: np.ndarray) -> float:
+        """Total of commodities served within the capacities, after every single host channel is respected."""
+        if not self.pooled:
+            return self.local + float(np.minimum(served, self.problem.demand.amount).sum())
+        n, most, demand = self.topology.switches, self.topology.host_capacity, self.problem.demand
+        share = np.zeros((n, n))
+        share[demand.source - n, demand.destination - 2 * n] = np.minimum(served / demand.amount, 1)
+        source, target, amount = offered_pairs(self.topology, self.traffic, self.load)
+        place = self.topology.host_switch
+        amount = amount * share[place[source], place[target]]
+        for end in (source, target):
+            busy = np.bincount(end, amount, self.topology.hosts)
+            amount = amount * np.minimum(1, most / np.maximum(busy, 1e-300))[end]
+        return float(amount.sum())
+
+
+def _with_host_channels(topology: Topology, offer: np.ndarray, pools: list[np.ndarray]) -> tuple[Problem, np.ndarray]:
+    """The problem with one injection and one ejection channel per switch, and its numbering of channels."""
+    n = topology.switches
+    switch = np.arange(n)
+    src = np.concatenate([topology.src, n + switch, switch])
+    dst = np.concatenate([topology.dst, switch, 2 * n + switch])
+    # a switch without hosts has a channel that nothing uses; logarithms and LPs want it positive
+    capacity = np.maximum(np.concatenate([topology.capacity, *pools]), 1e-9)
+    order = np.lexsort((dst, src))
+    matrix = np.zeros((3 * n, 3 * n))
+    matrix[n : 2 * n, 2 * n :] = offer
+    graph = Graph.from_channels(3 * n, src[order], dst[order], capacity[order])
+    return Problem(graph, Demand.of(matrix)), np.argsort(order)
+
+
+def total(topology: Topology, traffic: Traffic, load: float, gap: float, method: Method) -> Total:
+    """Bounds on the largest total accepted at ``load``, to a relative ``gap`` if the effort suffices.
+
+    Raises :class:`~fluid.problem.FluidError` if the problem has too many commodities.
+    """
+    offer = _Offer.of(topology, traffic, load)
+    problem = offer.problem
+    if problem.demand.size == 0:
+        none = Certificate.on_network(topology, np.zeros(topology.channels))
+        return Total(offer.local, offer.local, "local", none)
+    if use_lp(arcs.columns(problem) + problem.demand.size, method, gap):
+        solution = arcs.total_flow(problem)
+        z, used = solution.lengths, f"arc LP ({solution.solver})"
+        served = verify_flow(problem, solution.flow, solution.amount)
+    elif problem.demand.size > PATHS_MOST:
+        raise FluidError(f"{problem.demand.size} commodities are too many (at most {PATHS_MOST})")
+    else:
+        z, paths = accept(problem, EXACT_GAP if method == "exact" else gap, effort(problem), offer.local)
+        served, used = verify_paths(problem, paths), "multipliers"
+    certificate = offer.certificate(z)
+    upper = min(verify_total(topology, traffic, load, certificate), load * float(traffic.rate.sum()))
+    return Total(min(offer.accepted(served), upper), upper, used, certificate)
+
+
+def accept(problem: Problem, gap: float, work: Effort, local: float):
+    """Lengths and feasible path flows of large total, by the method of :func:`fluid.mcf.sparse.multipliers`.
+
+    Here a commodity may also stay unserved, at cost 1, and weights are prices: exp(b + alpha * (use - 1)).
+    """
+    graph, demand, capacity = problem.graph, problem.demand, problem.graph.capacity
+    rng = np.random.default_rng(1)
+    paths = first_paths(problem, Paths.unserved(np.zeros(demand.size)), work.rounds, rng)
+    best, upper = np.zeros(graph.channels), float(demand.amount.sum())
+    z, _ = _scaled(problem, 1 / capacity, price(graph, demand, problem.dags, 1 / capacity)[0])
+    bias = np.log(z * capacity)
+    best_paths, lower = trimmed(paths, np.ones(graph.channels)), 0.0
+    alpha = np.log(graph.channels + 1) / 2
+    for sweep in range(work.sweeps):
+        use = paths.load(graph.channels) / capacity
+        z = np.exp(np.minimum(bias + alpha * (use - 1), 50)) / capacity
+        balance(graph, paths, rng.permutation(demand.size), alpha, work.passes, use * capacity, z)
+        use = paths.load(graph.channels) / capacity
+        feasible = trimmed(paths, np.maximum(use, 1))
+        if feasible.flow.sum() > lower:
+            lower, best_paths = feasible.flow.sum(), feasible
+
+        log_weight = bias + alpha * (use - 1)
+        z = np.exp(np.minimum(log_weight, 50)) / capacity
+        distance, trees = price(graph, demand, problem.dags, z)
+        scaled, bound = _scaled(problem, z, distance)
+        if bound < upper:
+            upper, best = bound, scaled
+        if upper + local <= (1 + gap) * (lower + local):
+            break
+        bias = np.maximum(log_weight, log_weight.max() - 30)
+        paths = grown(problem, paths, z, distance, trees, sweep)
+    return best, best_paths
+
+
+def _scaled(problem: Problem, z: np.ndarray, distance: np.ndarray):
+    """The multiple of z with the least bound, and that bound: capacity * z + offers * (1 - distance)+.
+
+    As a function of the factor s the bound is convex and breaks at s = 1 / distance: its slope is the length
+    there is less the length that the pairs nearer than 1 / s need.
+    """
+    amount, length = problem.demand.amount, float(problem.graph.capacity @ z)
+    order = np.argsort(distance, kind="stable")
+    needed = np.cumsum(amount[order] * distance[order])
+    k = min(int(np.searchsorted(needed, length)), len(order) - 1)
+    best = 1 / max(distance[order[k]], 1e-300)
+    bound = best * length + float(amount @ np.maximum(0, 1 - best * distance))
+    return best * z, bound
