@@ -35,10 +35,10 @@ def cache_folder() -> Path:
 if not os.environ.get("NUMBA_CACHE_DIR"):
     numba.config.CACHE_DIR = str(cache_folder())
 
-njit = numba.njit(cache=True, nogil=True, error_model="numpy")
+njit = numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 """Decorator: ``numba.njit`` with the disk cache above, no GIL, and C division semantics."""
 
-kernel = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+kernel = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True, no_cfunc_wrapper=True)
 """Decorator for compiled code that allocates nothing: without Numba's reference counting.
 
 Taking an array out of a named tuple otherwise costs two atomic operations; measured on the

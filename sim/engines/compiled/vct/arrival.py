@@ -1,0 +1,104 @@
+"""Packets that come to a switch, from other switches and from hosts."""
+
+import numpy as np
+
+from models.jit import kernel
+from models.routing.routes import ADAPTIVE
+from models.rules.bits import lowest
+from models.rules.route import fixed_port
+from sim.engines.base import EVENTS
+from sim.engines.compiled.records import (
+    H_BORN,
+    H_FLITS,
+    H_FREE,
+    HOP,
+    INPUT_VC,
+    LATE,
+    NEXT,
+    NOBODY,
+    OUTPUT,
+    SEQUENCE,
+    SOURCE,
+    TARGET,
+    create,
+)
+from sim.engines.compiled.vct.rows import present, roomiest
+from sim.engines.compiled.vct.state import BACK, FRONT, LEFT, ROOM, SWITCH
+from sim.engines.compiled.wheel import wake
+
+
+@kernel
+def route(c, s, p):
+    """Set the output of a packet that has come to a switch; NOBODY if that is decided every tick."""
+    here = np.int64(s.vc[s.packet[p, INPUT_VC], SWITCH])
+    target = np.int64(s.packet[p, TARGET])
+    there = c.host_switch[target]
+    if there == here:
+        s.packet[p, OUTPUT] = c.ports.eject[target]
+    elif c.rule == ADAPTIVE:
+        s.packet[p, OUTPUT] = NOBODY
+    else:
+        source, sequence = np.int64(s.packet[p, SOURCE]), np.int64(s.packet[p, SEQUENCE])
+        hop = np.int64(s.packet[p, HOP])
+        port = fixed_port(
+            c.routes[there, here], c.rule, c.seed, here, source, target, c.hosts, sequence, hop
+        )
+        s.packet[p, OUTPUT] = c.ports.out_base[here] + port
+
+
+@kernel
+def arrive(c, s, p, tick):
+    """A packet's header has been read: it joins its VC, and asks for its output if it is at the front."""
+    v = np.int64(s.packet[p, INPUT_VC])
+    s.packet[p, NEXT] = NOBODY
+    if s.vc[v, FRONT] == NOBODY:
+        s.vc[v, FRONT] = p
+        s.vc[v, BACK] = p
+        present(c, s, v, p, max(tick, np.int64(s.vc[v, LEFT])))
+    else:
+        s.packet[s.vc[v, BACK], NEXT] = p
+        s.vc[v, BACK] = p
+
+
+@kernel
+def _send(c, s, h, tick):
+    """Host h starts its oldest packet if it can, and is woken when that may change."""
+    host = s.host[h]
+    if host[H_BORN] > tick:
+        wake(s.senders, h, min(host[H_BORN], tick + s.senders.mask))
+        return
+    if host[H_FREE] > tick:
+        wake(s.senders, h, host[H_FREE])
+        return
+    flits = host[H_FLITS]
+    first = c.ports.inject[h] * c.vcs
+    v, when = roomiest(c, s, first, first + c.vcs, flits, tick)
+    if v == NOBODY:
+        if when < LATE:
+            wake(s.senders, h, when)
+        return
+    p = create(c, s, h, tick)
+    s.packet[p, INPUT_VC] = v
+    s.vc[v, ROOM] -= flits
+    ready = (tick + c.injection + c.header) & s.senders.mask
+    s.packet[p, NEXT] = s.arriving[ready]
+    s.arriving[ready] = p
+    wake(s.senders, h, min(max(host[H_BORN], tick + flits), tick + s.senders.mask))
+
+
+@kernel
+def send_all(c, s, tick):
+    """Let every host send whose bit is set at this tick."""
+    slot = tick & s.senders.mask
+    for block in range(s.senders.summary.shape[1]):
+        words = s.senders.summary[slot, block]
+        s.senders.summary[slot, block] = 0
+        while words:
+            w = block * 64 + lowest(words)
+            words &= words - np.uint64(1)
+            bits = s.senders.bits[slot, w]
+            s.senders.bits[slot, w] = 0
+            while bits:
+                _send(c, s, w * 64 + lowest(bits), tick)
+                bits &= bits - np.uint64(1)
+                s.scalars[EVENTS] += 1

@@ -1,0 +1,133 @@
+"""What a run of virtual cut-through is made of: its constants, its state, and both at tick 0."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from models.histogram import BUCKETS
+from models.rules.arrivals import Arrivals
+from models.rules.packets import Packets
+from models.rules.ports import Ports, make_ports
+from models.rules.vc import Rings, make_rings
+from models.scenario import Scenario
+from sim.engines.base import SCALARS
+from sim.engines.compiled.records import HOST_RECORD, NOBODY, RECORD, first_packets, unsigned
+from sim.engines.compiled.wheel import Wheel, make_wheel, wake
+
+# Fields of an input VC record, uint32.
+FRONT, BACK, LEFT, ROOM, RETURNS, FIRST_RETURN, SWITCH, UPSTREAM, WANTED, RING = range(10)
+# UPSTREAM: the output that feeds it, or the number of outputs + the host. WANTED: heads that wait there for
+# room in it. From RING on: pairs (tick, flits) of room on its way back upstream, a ring of them.
+
+
+class Constants(NamedTuple):
+    """What does not change during a run: times in ticks, tables, and the draws' seed."""
+
+    seed: int
+    switches: int
+    hosts: int
+    vcs: int
+    policy: int
+    rule: int
+    shared_input: bool
+    header: int
+    switch: int
+    link: int
+    injection: int
+    ejection: int
+    credit: int
+    ring: int  # capacity of an input VC's ring of returning room, a power of two
+    routes: np.ndarray
+    out_start: np.ndarray
+    delay: np.ndarray
+    host_switch: np.ndarray
+    ports: Ports
+    rings: Rings
+    arrivals: Arrivals
+    packets: Packets
+
+
+class State(NamedTuple):
+    """What changes during a run."""
+
+    packet: np.ndarray  # uint32 [packets, RECORD]
+    free: np.ndarray  # uint32 [packets + 1]: a stack of unused records; its height is in the last entry
+    vc: np.ndarray  # uint32 [input VCs, record]
+    busy: np.ndarray  # uint32 [outputs]: held until this tick
+    input_busy: np.ndarray  # uint32 [inputs]
+    waiting: np.ndarray  # uint32 [outputs]: heads in the row
+    rows: np.ndarray  # int64 [outputs, row]: age keys
+    wants: np.ndarray  # int64 [outputs, row]: what each of them wants
+    host: np.ndarray  # int64 [hosts, HOST_RECORD]
+    arriving: np.ndarray  # uint32 [ticks]: first of the packets that are ready to be routed then
+    leaving: np.ndarray  # uint32 [ticks]: first of the packets whose tail is delivered then
+    awake: np.ndarray  # int64 [ports of a switch]: scratch of _serve_switch, as is the next
+    cursor: np.ndarray
+    outputs: Wheel
+    senders: Wheel
+    scalars: np.ndarray
+    histogram: np.ndarray
+    channel_flits: np.ndarray
+    pairs: np.ndarray  # int64 [switches * switches]
+    by_source: np.ndarray
+    by_destination: np.ndarray
+    log: np.ndarray  # int64 [entries, 3]; used entries are the delivered packets
+
+
+def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -> tuple[Constants, State]:
+    """Constants and the state at tick 0."""
+    topology, model = scenario.topology, scenario.switching
+    ports = make_ports(topology)
+    outputs, inputs, hosts = len(ports.out_input), len(ports.in_switch), topology.hosts
+    shortest, longest = int(packets.flits.min()), int(packets.flits.max())
+    slots = model.buffer_flits // shortest
+    input_vcs = inputs * model.vcs
+    horizon = longest + model.credit + model.switch + model.header + int(topology.delay.max(initial=0))
+    horizon += max(model.link, model.ejection, model.injection) + 2
+    ticks = 1 << int(horizon - 1).bit_length()
+    row = int(np.diff(ports.in_base).max(initial=1)) * model.vcs
+    ring = 1 << (slots - 1).bit_length()
+    constants = Constants(
+        seed, topology.switches, hosts, model.vcs, scenario.vc_policy, scenario.routes.select,
+        model.shared_input, model.header, model.switch, model.link, model.injection, model.ejection,
+        model.credit, ring, scenario.routes.ports, topology.out_start,
+        topology.delay, topology.host_switch.astype(np.uint32), unsigned(ports), make_rings(topology),
+        arrivals, packets,
+    )  # fmt: skip
+    # Credits bound what is in buffers and on its way to them, the ejection channel's rate what is leaving.
+    leaving = hosts * ((longest + model.switch + model.ejection) // shortest + 2)
+    records = input_vcs * slots + leaving
+    vc = np.zeros((input_vcs, -(-(RING + 2 * ring) // 16) * 16), np.uint32)  # whole cache lines
+    vc[:, FRONT] = vc[:, BACK] = NOBODY
+    vc[:, ROOM] = model.buffer_flits
+    vc[:, SWITCH] = np.repeat(ports.in_switch, model.vcs)
+    upstream = np.where(ports.in_output >= 0, ports.in_output, outputs - 1 - ports.in_output)
+    vc[:, UPSTREAM] = np.repeat(upstream, model.vcs)
+    state = State(
+        packet=np.zeros((records, RECORD), np.uint32),
+        free=np.append(np.arange(records)[::-1], records).astype(np.uint32),
+        vc=vc,
+        busy=np.zeros(outputs, np.uint32),
+        input_busy=np.zeros(inputs, np.uint32),
+        waiting=np.zeros(outputs, np.uint32),
+        rows=np.zeros((outputs, -(-row // 8) * 8), np.int64),
+        wants=np.zeros((outputs, -(-row // 8) * 8), np.int64),
+        host=np.zeros((hosts, HOST_RECORD), np.int64),
+        arriving=np.full(ticks, NOBODY, np.uint32),
+        leaving=np.full(ticks, NOBODY, np.uint32),
+        awake=np.zeros(int(np.diff(ports.out_base).max()), np.int64),
+        cursor=np.zeros(int(np.diff(ports.out_base).max()), np.int64),
+        outputs=make_wheel(outputs, ticks),
+        senders=make_wheel(hosts, ticks),
+        scalars=np.zeros(SCALARS, np.int64),
+        histogram=np.zeros(BUCKETS, np.int64),
+        channel_flits=np.zeros(topology.channels, np.int64),
+        pairs=np.zeros(topology.switches**2, np.int64),
+        by_source=np.zeros(hosts, np.int64),
+        by_destination=np.zeros(hosts, np.int64),
+        log=np.zeros((0, 3), np.int64),
+    )
+    first_packets(constants, state)
+    for h in range(hosts):
+        wake(state.senders, h, 0)
+    return constants, state
