@@ -19,7 +19,7 @@ from models.rules.packets import Packets
 from models.rules.ports import Ports, make_ports
 from models.rules.route import pick, route_word
 from models.scenario import Scenario
-from sim.engines.base import DELIVERED_PACKETS, EVENTS, GRANTS, OCCUPANCY_MAX, SCALARS
+from sim.engines.base import EVENTS, GRANTS, OCCUPANCY_MAX, SCALARS
 from sim.engines.compiled.records import (
     BORN,
     DEFLECTED,
@@ -34,10 +34,12 @@ from sim.engines.compiled.records import (
     SOURCE,
     TARGET,
     create,
-    deliver,
+    deliver_all,
     first_packets,
+    log_is_full,
+    unsigned,
 )
-from sim.engines.compiled.wheel import Wheel, make_wheel, wake
+from sim.engines.compiled.wheel import Wheel, drain, make_wheel, wake
 
 # This discipline's own fields of a packet record.
 WHERE, ELIGIBLE = 12, 13
@@ -85,6 +87,7 @@ class State(NamedTuple):
     asked: np.ndarray  # int64 [hosts]: the tick at which the host's switch is woken for it
     arriving: np.ndarray  # uint32 [ticks]: first of the packets whose head arrives then
     leaving: np.ndarray  # uint32 [ticks]: first of the packets whose tail is delivered then
+    members: np.ndarray  # int64 [switches]: scratch, who is looked at
     awake: Wheel
     scalars: np.ndarray
     histogram: np.ndarray
@@ -113,7 +116,7 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
         seed, topology.switches, hosts, model.hold_packets, flits if model.slotted else 1, flits,
         model.header, model.switch, model.link, model.injection, model.ejection, bound,
         scenario.routes.ports, topology.out_start, topology.dst, topology.delay, topology.host_switch,
-        topology.host_start, ports, arrivals, packets,
+        topology.host_start, unsigned(ports), arrivals, packets,
     )  # fmt: skip
     on_channel = (model.switch + slowest) // flits + 2
     at_host = (flits + model.switch + model.ejection + model.injection) // flits + 3
@@ -130,6 +133,7 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
         asked=np.full(hosts, -1, np.int64),
         arriving=np.full(ticks, NOBODY, np.uint32),
         leaving=np.full(ticks, NOBODY, np.uint32),
+        members=np.zeros(topology.switches, np.int64),
         awake=make_wheel(topology.switches, ticks),
         scalars=np.zeros(SCALARS, np.int64),
         histogram=np.zeros(BUCKETS, np.int64),
@@ -318,21 +322,19 @@ def _let_hosts_send(c, s, v, tick):
 
 
 @kernel
-def _allocate_all(c, s, tick):
-    """Let every switch decide whose bit is set at this tick."""
+def _arrive_all(c, s, tick):
+    """Packets whose head arrives now; False if a switch has come to hold more than :func:`occupancy_bound`."""
     slot = tick & s.awake.mask
-    for block in range(s.awake.summary.shape[1]):
-        words = s.awake.summary[slot, block]
-        s.awake.summary[slot, block] = 0
-        while words:
-            w = block * 64 + lowest(words)
-            words &= words - np.uint64(1)
-            bits = s.awake.bits[slot, w]
-            s.awake.bits[slot, w] = 0
-            while bits:
-                _allocate(c, s, w * 64 + lowest(bits), tick)
-                bits &= bits - np.uint64(1)
-                s.scalars[EVENTS] += 1
+    p = np.int64(s.arriving[slot])
+    s.arriving[slot] = NOBODY
+    within = True
+    while p != NOBODY:
+        following = np.int64(s.packet[p, NEXT])
+        _arrive(c, s, p, tick)
+        within &= s.place[s.packet[p, WHERE], RESIDENT] <= c.bound[s.packet[p, WHERE]]
+        p = following
+        s.scalars[EVENTS] += 1
+    return within
 
 
 @kernel
@@ -341,28 +343,16 @@ def advance(c, s, now, until):
 
     Returns -1 if a switch holds more packets than :func:`occupancy_bound` allows, which is a bug.
     """
-    mask = s.awake.mask
     for tick in range(now, until):
-        if len(s.log) and s.scalars[DELIVERED_PACKETS] + c.hosts > len(s.log):
+        if log_is_full(c, s):
             return tick
-        slot = tick & mask
-        p = np.int64(s.arriving[slot])
-        s.arriving[slot] = NOBODY
-        while p != NOBODY:
-            following = np.int64(s.packet[p, NEXT])
-            _arrive(c, s, p, tick)
-            if s.place[s.packet[p, WHERE], RESIDENT] > c.bound[s.packet[p, WHERE]]:
-                return -1
-            p = following
-            s.scalars[EVENTS] += 1
-        p = np.int64(s.leaving[slot])
-        s.leaving[slot] = NOBODY
-        while p != NOBODY:
-            following = np.int64(s.packet[p, NEXT])
-            deliver(c, s, p, tick)
-            p = following
-            s.scalars[EVENTS] += 1
-        _allocate_all(c, s, tick)
+        if not _arrive_all(c, s, tick):
+            return -1
+        deliver_all(c, s, tick, s.awake.mask)
+        count = drain(s.awake, tick, s.members)
+        for i in range(count):
+            _allocate(c, s, s.members[i], tick)
+        s.scalars[EVENTS] += count
     return until
 
 

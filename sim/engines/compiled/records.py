@@ -14,6 +14,7 @@ from sim.engines.base import (
     DEFLECTIONS,
     DELIVERED_FLITS,
     DELIVERED_PACKETS,
+    EVENTS,
     HOPS,
     HOPS_MAX,
     LATENCY,
@@ -40,18 +41,17 @@ def unsigned(ports: Ports) -> Ports:
     return Ports(*(np.where(field < 0, NOBODY, field).astype(np.uint32) for field in ports))
 
 
-@kernel
-def first_packets(c, s):
+def first_packets(c, s) -> None:
     """Draw every host's first packet."""
     for h in range(c.hosts):
         if c.arrivals.keep[h] < 0:
             s.host[h, H_BORN] = LATE << 32
             continue
-        counter, position = next_arrival(c.arrivals, c.seed, h, ZERO, -c.arrivals.base)
+        counter, position = next_arrival(c.arrivals, c.seed, h, 0, -c.arrivals.base)
         s.host[h, H_COUNTER] = counter
         s.host[h, H_POSITION] = position
         s.host[h, H_BORN] = position >> c.arrivals.shift
-        s.host[h, H_FLITS] = length(c.packets, c.seed, h, ZERO)
+        s.host[h, H_FLITS] = length(c.packets, c.seed, h, 0)
 
 
 @kernel
@@ -82,7 +82,7 @@ def create(c, s, h, tick):
 
 
 @kernel
-def deliver(c, s, p, tick):
+def _deliver(c, s, p, tick):
     """Count a packet whose tail has reached its host, and free its record."""
     flits, source, target = s.packet[p, FLITS], s.packet[p, SOURCE], s.packet[p, TARGET]
     latency, hops = tick - s.packet[p, BORN], s.packet[p, HOP]
@@ -105,6 +105,24 @@ def deliver(c, s, p, tick):
     top = len(s.free) - 1
     s.free[s.free[top]] = p
     s.free[top] += 1
+
+
+@kernel
+def deliver_all(c, s, tick, mask):
+    """Count the packets whose tail reaches its host at ``tick``; ``mask``: ticks of the ring, less 1."""
+    p = np.int64(s.leaving[tick & mask])
+    s.leaving[tick & mask] = NOBODY
+    while p != NOBODY:
+        following = np.int64(s.packet[p, NEXT])
+        _deliver(c, s, p, tick)
+        p = following
+        s.scalars[EVENTS] += 1
+
+
+@kernel
+def log_is_full(c, s):
+    """Whether a log is kept that may not hold the packets of one more tick."""
+    return len(s.log) > 0 and s.scalars[DELIVERED_PACKETS] + c.hosts > len(s.log)
 
 
 def sent(s) -> np.ndarray:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from models.jit import kernel
+from models.rules.bits import lowest
 
 
 class Wheel(NamedTuple):
@@ -34,3 +35,23 @@ def wake(wheel, member, tick):
     one = np.uint64(1)
     wheel.bits[slot, who >> np.uint64(6)] |= one << (who & np.uint64(63))
     wheel.summary[slot, who >> np.uint64(12)] |= one << ((who >> np.uint64(6)) & np.uint64(63))
+
+
+@kernel
+def drain(wheel, tick, members):
+    """Clear a tick's bits; the members that had one, ascending, in ``members`` (int64), and how many."""
+    slot = np.uint64(tick & wheel.mask)
+    count = np.int64(0)
+    for block in range(wheel.summary.shape[1]):
+        words = wheel.summary[slot, block]
+        wheel.summary[slot, block] = 0
+        while words:
+            word = block * 64 + lowest(words)
+            words &= words - np.uint64(1)
+            bits = wheel.bits[slot, word]
+            wheel.bits[slot, word] = 0
+            while bits:
+                members[count] = word * 64 + lowest(bits)
+                bits &= bits - np.uint64(1)
+                count += 1
+    return count

@@ -6,48 +6,50 @@ heads that wait for it, sorted by age; an output is looked at when a head become
 falls free or when room returns, each a bit on a wheel. Packets are records that are used again.
 """
 
-import numpy as np
-
 from models.jit import kernel
-from sim.engines.base import DELIVERED_PACKETS, EVENTS
-from sim.engines.compiled.records import NEXT, NOBODY, deliver
-from sim.engines.compiled.vct.allocation import serve_all
-from sim.engines.compiled.vct.arrival import arrive, route, send_all
+from models.routing.routes import ADAPTIVE
+from sim.engines.base import EVENTS
+from sim.engines.compiled.records import deliver_all, log_is_full
+from sim.engines.compiled.vct.allocation import serve
+from sim.engines.compiled.vct.arrival import arrive_all, send_all
 from sim.engines.compiled.vct.deadlock import stuck
 from sim.engines.compiled.vct.state import build
+from sim.engines.compiled.vct.together import serve_together
+from sim.engines.compiled.wheel import drain
 
 __all__ = ["advance", "build", "stuck"]
 
 
-@kernel
 def advance(c, s, now, until):
     """Simulate ticks now .. until - 1; returns the tick reached, less than ``until`` if the log is full."""
-    mask = s.outputs.mask
+    kernel = _advance_together if c.shared_input or c.rule == ADAPTIVE else _advance
+    return kernel(c, s, now, until)
+
+
+@kernel
+def _advance(c, s, now, until):
     for tick in range(now, until):
-        if len(s.log) and s.scalars[DELIVERED_PACKETS] + c.hosts > len(s.log):
+        if log_is_full(c, s):
             return tick
-        slot = tick & mask
-        p = np.int64(s.arriving[slot])
-        if p != NOBODY:
-            s.arriving[slot] = NOBODY
-            first = p
-            while p != NOBODY:
-                route(c, s, p)
-                p = np.int64(s.packet[p, NEXT])
-            p = first
-            while p != NOBODY:
-                following = np.int64(s.packet[p, NEXT])
-                arrive(c, s, p, tick)
-                p = following
-                s.scalars[EVENTS] += 1
-        p = np.int64(s.leaving[slot])
-        if p != NOBODY:
-            s.leaving[slot] = NOBODY
-            while p != NOBODY:
-                following = np.int64(s.packet[p, NEXT])
-                deliver(c, s, p, tick)
-                p = following
-                s.scalars[EVENTS] += 1
+        arrive_all(c, s, tick)
+        deliver_all(c, s, tick, s.outputs.mask)
         send_all(c, s, tick)
-        serve_all(c, s, tick)
+        count = drain(s.outputs, tick, s.members)
+        for i in range(count):
+            serve(c, s, s.members[i], tick)
+        s.scalars[EVENTS] += count
+    return until
+
+
+@kernel
+def _advance_together(c, s, now, until):
+    for tick in range(now, until):
+        if log_is_full(c, s):
+            return tick
+        arrive_all(c, s, tick)
+        deliver_all(c, s, tick, s.outputs.mask)
+        send_all(c, s, tick)
+        count = drain(s.outputs, tick, s.members)
+        serve_together(c, s, s.members, count, tick)
+        s.scalars[EVENTS] += count
     return until

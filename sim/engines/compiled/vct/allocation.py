@@ -1,35 +1,12 @@
-"""Which waiting head gets an output."""
+"""Granting an output to a waiting head, where each head waits for one output and outputs are independent."""
 
 import numpy as np
 
 from models.jit import kernel
-from models.routing.routes import ADAPTIVE
-from models.rules.bits import lowest
-from sim.engines.base import EVENTS, GRANTS
-from sim.engines.compiled.records import (
-    FLITS,
-    H_BORN,
-    HOP,
-    INPUT_VC,
-    LATE,
-    NEXT,
-    NOBODY,
-    OUTPUT,
-    TARGET,
-    ZERO,
-)
-from sim.engines.compiled.vct.rows import dequeue, first_not_before, present, room_for, withdraw
-from sim.engines.compiled.vct.state import (
-    FIRST_RETURN,
-    FRONT,
-    LEFT,
-    RETURNS,
-    RING,
-    ROOM,
-    SWITCH,
-    UPSTREAM,
-    WANTED,
-)
+from sim.engines.base import GRANTS
+from sim.engines.compiled.records import FLITS, H_BORN, HOP, INPUT_VC, LATE, NEXT, NOBODY
+from sim.engines.compiled.vct.rows import dequeue, present, room_for
+from sim.engines.compiled.vct.state import FIRST_RETURN, FRONT, LEFT, RETURNS, RING, ROOM, UPSTREAM, WANTED
 from sim.engines.compiled.wheel import wake
 
 
@@ -79,7 +56,7 @@ def grant(c, s, p, v, output, next_vc, tick):
 
 
 @kernel
-def _serve(c, s, output, tick):
+def serve(c, s, output, tick):
     """Grant a free output to the oldest waiting head that has room (each head waits for one output only)."""
     if s.waiting[output] == 0:
         return
@@ -103,103 +80,3 @@ def _serve(c, s, output, tick):
         v = key & 0xFFFFFFFF
         grant(c, s, np.int64(s.vc[v, FRONT]), v, output, next_vc, tick)
         return
-
-
-@kernel
-def _serve_switch(c, s, count, tick):
-    """Serve the first ``count`` outputs in ``s.awake``, all of one switch, visiting heads by age across them.
-
-    Needed where outputs are not independent: heads that wait for several of them, or inputs that
-    send one packet at a time.
-    """
-    awake, cursor = s.awake, s.cursor
-    for k in range(count):
-        cursor[k] = 0
-        output = awake[k]
-        if s.waiting[output] and s.busy[output] > tick:
-            wake(s.outputs, output, np.int64(s.busy[output]))
-            cursor[k] = LATE
-    while True:
-        oldest = np.int64(LATE) << 32
-        for k in range(count):
-            if cursor[k] < s.waiting[awake[k]]:
-                oldest = min(oldest, s.rows[awake[k], cursor[k]])
-        if oldest >> 32 > tick:
-            break
-        v = oldest & 0xFFFFFFFF
-        p = np.int64(s.vc[v, FRONT])
-        blocked_until = np.int64(s.input_busy[v // c.vcs])
-        best, best_vc, most = NOBODY, NOBODY, np.int64(-1)
-        for k in range(count):
-            output = awake[k]
-            if cursor[k] >= s.waiting[output] or s.rows[output, cursor[k]] != oldest:
-                continue
-            cursor[k] += 1
-            if blocked_until > tick:
-                wake(s.outputs, output, blocked_until)
-            elif c.ports.out_input[output] == NOBODY:
-                best = k
-            else:
-                next_vc, room = room_for(c, s, s.wants[output, cursor[k] - 1], tick)
-                if next_vc != NOBODY:
-                    if room > most:
-                        best, best_vc, most = k, next_vc, room
-                elif room < LATE:
-                    wake(s.outputs, output, room)
-        if best == NOBODY:
-            continue
-        granted = awake[best]
-        if s.packet[p, OUTPUT] == NOBODY:
-            here = np.int64(s.vc[v, SWITCH])
-            ports = c.routes[c.host_switch[s.packet[p, TARGET]], here]
-            while ports:
-                withdraw(c, s, c.ports.out_base[here] + lowest(ports), oldest)
-                ports &= ports - np.uint64(1)
-            for k in range(count):  # rows from which it went have moved up by one
-                if cursor[k] < LATE and cursor[k] > 0:
-                    cursor[k] = first_not_before(s, awake[k], oldest)
-        else:
-            dequeue(s, granted, cursor[best] - 1)
-        cursor[best] = LATE
-        grant(c, s, p, v, granted, best_vc, tick)
-    for k in range(count):
-        output = awake[k]
-        if cursor[k] < s.waiting[output]:
-            wake(s.outputs, output, s.rows[output, cursor[k]] >> 32)
-
-
-@kernel
-def serve_all(c, s, tick):
-    """Allocation: serve every output whose bit is set at this tick."""
-    slot = tick & s.outputs.mask
-    events = 0
-    together = c.shared_input or c.rule == ADAPTIVE
-    count, here_end = ZERO, ZERO
-    here = np.int64(-1)
-    for block in range(s.outputs.summary.shape[1]):
-        words = s.outputs.summary[slot, block]
-        s.outputs.summary[slot, block] = 0
-        while words:
-            w = block * 64 + lowest(words)
-            words &= words - np.uint64(1)
-            bits = s.outputs.bits[slot, w]
-            s.outputs.bits[slot, w] = 0
-            while bits:
-                output = w * 64 + lowest(bits)
-                bits &= bits - np.uint64(1)
-                events += 1
-                if not together:
-                    _serve(c, s, output, tick)
-                    continue
-                if output >= here_end:
-                    if count:
-                        _serve_switch(c, s, count, tick)
-                    count = ZERO
-                    while output >= here_end:
-                        here += 1
-                        here_end = c.ports.out_base[here + 1]
-                s.awake[count] = output
-                count += 1
-    if count:
-        _serve_switch(c, s, count, tick)
-    s.scalars[EVENTS] += events

@@ -4,7 +4,6 @@ import numpy as np
 
 from models.jit import kernel
 from models.routing.routes import ADAPTIVE
-from models.rules.bits import lowest
 from models.rules.route import fixed_port
 from sim.engines.base import EVENTS
 from sim.engines.compiled.records import (
@@ -24,11 +23,11 @@ from sim.engines.compiled.records import (
 )
 from sim.engines.compiled.vct.rows import present, roomiest
 from sim.engines.compiled.vct.state import BACK, FRONT, LEFT, ROOM, SWITCH
-from sim.engines.compiled.wheel import wake
+from sim.engines.compiled.wheel import drain, wake
 
 
 @kernel
-def route(c, s, p):
+def _route(c, s, p):
     """Set the output of a packet that has come to a switch; NOBODY if that is decided every tick."""
     here = np.int64(s.vc[s.packet[p, INPUT_VC], SWITCH])
     target = np.int64(s.packet[p, TARGET])
@@ -47,7 +46,7 @@ def route(c, s, p):
 
 
 @kernel
-def arrive(c, s, p, tick):
+def _arrive(c, s, p, tick):
     """A packet's header has been read: it joins its VC, and asks for its output if it is at the front."""
     v = np.int64(s.packet[p, INPUT_VC])
     s.packet[p, NEXT] = NOBODY
@@ -87,18 +86,27 @@ def _send(c, s, h, tick):
 
 
 @kernel
+def arrive_all(c, s, tick):
+    """Packets whose header has been read by now; all are routed first, so that look-ups overlap."""
+    slot = tick & s.outputs.mask
+    first = np.int64(s.arriving[slot])
+    s.arriving[slot] = NOBODY
+    p = first
+    while p != NOBODY:
+        _route(c, s, p)
+        p = np.int64(s.packet[p, NEXT])
+    p = first
+    while p != NOBODY:
+        following = np.int64(s.packet[p, NEXT])
+        _arrive(c, s, p, tick)
+        p = following
+        s.scalars[EVENTS] += 1
+
+
+@kernel
 def send_all(c, s, tick):
-    """Let every host send whose bit is set at this tick."""
-    slot = tick & s.senders.mask
-    for block in range(s.senders.summary.shape[1]):
-        words = s.senders.summary[slot, block]
-        s.senders.summary[slot, block] = 0
-        while words:
-            w = block * 64 + lowest(words)
-            words &= words - np.uint64(1)
-            bits = s.senders.bits[slot, w]
-            s.senders.bits[slot, w] = 0
-            while bits:
-                _send(c, s, w * 64 + lowest(bits), tick)
-                bits &= bits - np.uint64(1)
-                s.scalars[EVENTS] += 1
+    """Every host sends that is to be looked at now and can."""
+    count = drain(s.senders, tick, s.members)
+    for i in range(count):
+        _send(c, s, s.members[i], tick)
+    s.scalars[EVENTS] += count

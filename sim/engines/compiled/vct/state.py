@@ -61,8 +61,8 @@ class State(NamedTuple):
     host: np.ndarray  # int64 [hosts, HOST_RECORD]
     arriving: np.ndarray  # uint32 [ticks]: first of the packets that are ready to be routed then
     leaving: np.ndarray  # uint32 [ticks]: first of the packets whose tail is delivered then
-    awake: np.ndarray  # int64 [ports of a switch]: scratch of _serve_switch, as is the next
-    cursor: np.ndarray
+    members: np.ndarray  # int64 [outputs or hosts]: scratch, who is looked at
+    cursor: np.ndarray  # int64 [outputs of a switch]: scratch, places in their rows
     outputs: Wheel
     senders: Wheel
     scalars: np.ndarray
@@ -115,7 +115,7 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
         host=np.zeros((hosts, HOST_RECORD), np.int64),
         arriving=np.full(ticks, NOBODY, np.uint32),
         leaving=np.full(ticks, NOBODY, np.uint32),
-        awake=np.zeros(int(np.diff(ports.out_base).max()), np.int64),
+        members=np.zeros(max(outputs, hosts), np.int64),
         cursor=np.zeros(int(np.diff(ports.out_base).max()), np.int64),
         outputs=make_wheel(outputs, ticks),
         senders=make_wheel(hosts, ticks),

@@ -1,0 +1,62 @@
+"""``simrun check FILE``."""
+
+import argparse
+from typing import Any
+
+from sim.cli.common import BAD, print_json, study_of
+from sim.config.study import Case
+
+
+def run(options: argparse.Namespace) -> int:
+    """Checks a configuration and prints what it would run."""
+    study = study_of(options)
+    if study is None:
+        return BAD
+    scenarios = [_describe(case) for case in study.cases]
+    points = sum(scenario["points"] for scenario in scenarios)
+    if options.json:
+        head = {"name": study.name, "experiment": study.experiment, "engine": study.engine}
+        print_json({**head, "points": points, "scenarios": scenarios})
+        return 0
+    print(f"{study.name}: {study.experiment}, {len(scenarios)} scenarios, {points} points")
+    for scenario in scenarios:
+        _print(scenario)
+    return 0
+
+
+def _describe(case: Case) -> dict[str, Any]:
+    topology = case.topology
+    degree = topology.out_degree
+    return {
+        "label": case.label,
+        "points": len(case.loads) * len(case.seeds) if case.ticks else 0,
+        "topology": {
+            "kind": topology.kind, "switches": topology.switches, "channels": topology.channels,
+            "hosts": topology.hosts, "directed": topology.directed, "degree_min": int(degree.min()),
+            "degree_max": int(degree.max()), "edge_hash": topology.edge_hash,
+        },
+        "ticks": case.ticks, "certificate": case.certificate, "loads": case.loads, "seeds": case.seeds,
+        "ceilings": [ceiling.kind for ceiling in case.ceilings], "config": case.resolved,
+    }  # fmt: skip
+
+
+def _print(scenario: dict[str, Any]) -> None:
+    topology = scenario["topology"]
+    degrees = sorted({topology["degree_min"], topology["degree_max"]})
+    links = "uni-directional" if topology["directed"] else "bi-directional"
+    print(f"\n{scenario['label']}")
+    print(
+        f"  topology     {topology['kind']}: {topology['switches']} switches, {topology['channels']} channels "
+        f"({links}), degree {'-'.join(map(str, degrees))}, {topology['hosts']} hosts"
+    )
+    if scenario["ticks"]:
+        print(f"  ticks        {', '.join(f'{name} {ticks}' for name, ticks in scenario['ticks'].items())}")
+        switching = scenario["config"]["switching"]
+        shown = ("mode", "vcs", "buffer_flits", "input_speedup", "hold_packets", "slotted")
+        print(f"  switching    {', '.join(f'{key} {switching[key]}' for key in shown if key in switching)}")
+        print(f"  deadlock     {scenario['certificate']}")
+        loads = scenario["loads"]
+        seeds = ", ".join(map(str, scenario["seeds"]))
+        print(f"  points       {scenario['points']}: {len(loads)} loads {loads[0]} .. {loads[-1]}, seeds {seeds}")
+    if scenario["ceilings"]:
+        print(f"  ceilings     {', '.join(scenario['ceilings'])}")

@@ -1,0 +1,77 @@
+"""What several commands do: read a configuration, print tables and JSON."""
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sim.config.errors import ConfigError
+from sim.config.study import Study, read
+
+BAD = 2
+"""Exit code for a bad configuration or bad usage."""
+
+
+def complain(*lines: str) -> None:
+    """Lines on stderr."""
+    for line in lines:
+        print(line, file=sys.stderr)
+
+
+def study_of(options: argparse.Namespace, experiment: str | None = None) -> Study | None:
+    """The configuration that the options name, or None after its mistakes have been printed."""
+    try:
+        study = read(options.file, options.set, options.quick, getattr(options, "engine", None), experiment)
+    except ConfigError as error:
+        complain(*map(str, error.mistakes))
+        return None
+    if options.quick and not study.name.endswith("-quick"):
+        complain(f"{options.file}: has no quick variant; this is the whole thing")
+    complain(*study.warnings)
+    return study
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout. NaN becomes null, infinity a string (JSON has neither)."""
+    print(json.dumps(_finite(value), indent=1, ensure_ascii=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return value
+
+
+Column = tuple[str, Callable[[Any], str]]
+"""Heading, and the text of a row's cell."""
+
+
+def print_table(title: str, columns: Sequence[Column], rows: Sequence[Any]) -> None:
+    """A table on stdout, as aligned text."""
+    cells = [[text(row) for _, text in columns] for row in rows]
+    headings = [heading for heading, _ in columns]
+    print(title)
+    widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
+    for line in [headings, *cells]:
+        print("  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """A number as a person wants it, '-' for none.
+
+    >>> number(0.123456), number(None), number(12), number(123456.7), number(99.7, 2)
+    ('0.1235', '-', '12', '123457', '100')
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "-"
+    if not isinstance(value, float):
+        return str(value)
+    if abs(value) >= 10**digits and math.isfinite(value):
+        return f"{value:.0f}"
+    return f"{float(f'{value:.{digits}g}'):g}"

@@ -1,0 +1,65 @@
+"""What ``list`` and ``show`` know: names, documentation and parameters of components."""
+
+import inspect
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from models.registry import CATEGORIES, names, spec_class
+from sim.config.errors import ConfigError
+from sim.config.load import wrap
+from sim.config.plugins import load_plugins
+from sim.config.schema import CEILINGS, CeilingConfig, SourceConfig
+
+CEILING_TEXT = {
+    "mcf": "Maximum concurrent flow: the largest load at which every demand can be met, by any routing.",
+    "mcf_paths": "The same, over the paths of the routing.",
+    "split": "The largest load that the routing's fixed split of traffic can carry.",
+    "total": "The largest total that can be accepted at each load, no demand getting more than its offer.",
+    "bounds": "Bounds that need no optimisation (volume and path length, host channels, cuts).",
+}
+"""Ceiling -> what it is."""
+
+
+def load(plugins: list[str]) -> None:
+    """Loads plugin files named on the command line. Raises :class:`~sim.config.errors.ConfigError`."""
+    mistakes: list = []
+    load_plugins(wrap({"plugins": plugins}, "--plugin"), Path.cwd(), mistakes)
+    if mistakes:
+        raise ConfigError(mistakes)
+
+
+def kinds(category: str) -> list[str]:
+    """Names in a category."""
+    if category == "ceiling":
+        return list(CEILINGS)
+    return names(category) if category in CATEGORIES else []
+
+
+def documentation(category: str, kind: str) -> str:
+    """Docstring of a component."""
+    return CEILING_TEXT[kind] if category == "ceiling" else inspect.getdoc(spec_class(category, kind)) or ""
+
+
+def parameters(category: str, kind: str) -> list[tuple[str, str, str]]:
+    """(name, type, default) of every parameter of a component; no default: ''."""
+    if category == "ceiling":
+        return _fields(CeilingConfig)
+    return _fields(spec_class(category, kind)) + (_fields(SourceConfig) if category == "traffic" else [])
+
+
+def _fields(model: type[BaseModel]) -> list[tuple[str, str, str]]:
+    found = []
+    for name, field in model.model_fields.items():
+        if name == "kind":
+            continue
+        kind = field.annotation.__name__ if isinstance(field.annotation, type) else str(field.annotation)
+        default = "" if field.is_required() else repr(field.get_default(call_default_factory=True))
+        found.append((name, _readable(kind), default))
+    return found
+
+
+def _readable(annotation: str) -> str:
+    if "Discriminator" in annotation:
+        return "int or list of {flits, share}"
+    return annotation.replace("typing.", "").replace("NoneType", "null").replace("None", "null").split(", FieldInfo")[0]

@@ -1,0 +1,28 @@
+"""``simrun list [category]``."""
+
+import argparse
+
+from sim.cli.common import BAD, complain, print_json
+from sim.cli.components import documentation, kinds, load
+from sim.cli.parser import CATEGORIES
+from sim.config.errors import ConfigError
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the names in a category, or in all of them, with the first line of their documentation."""
+    try:
+        load(options.plugin)
+    except ConfigError as error:
+        complain(str(error))
+        return BAD
+    categories = [options.category] if options.category else list(CATEGORIES)
+    if options.json:
+        print_json({category: kinds(category) for category in categories})
+        return 0
+    for category in categories:
+        print(category)
+        for kind in kinds(category):
+            print(f"  {kind:<18} {documentation(category, kind).partition(chr(10))[0]}")
+        if not kinds(category):
+            print("  (none yet)")
+    return 0

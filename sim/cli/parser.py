@@ -1,0 +1,133 @@
+"""Arguments of ``simrun``. Imports nothing heavy: ``simrun --help`` answers at once."""
+
+import argparse
+import difflib
+import importlib
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ENGINES = ("reference", "compiled", "both")
+CATEGORIES = ("topology", "routing", "traffic", "transport", "ceiling")
+
+EPILOG = """\
+`simrun FILE` is `simrun run FILE`. Exit codes: 0 done, 1 some points failed, 2 bad configuration or usage,
+3 a ceiling or engine-agreement check failed, 130 interrupted (the same command resumes)."""
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The options of a command, with ``run``, the function that carries it out.
+
+    Exits with code 2, or 0 for ``--help``.
+    """
+    parser, commands = _parser()
+    words = list(arguments)
+    if words and not words[0].startswith("-") and words[0] not in commands:
+        near = difflib.get_close_matches(words[0], commands, n=1)
+        if near and not Path(words[0]).exists():
+            parser.error(f"{words[0]}: no such file or command; did you mean {near[0]!r}?")
+        words.insert(0, "run")
+    elif words and words[0].startswith("--") and words[0] not in ("--help", "--version"):
+        words.insert(0, "run")
+    return parser.parse_args(words)
+
+
+def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
+    parser = argparse.ArgumentParser(
+        prog="simrun",
+        description="Simulate an interconnect and compute the ceilings of the same scenario.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version")
+    parser.set_defaults(run=_version_or_help(parser))
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+
+    run = _command(commands, "run", "run a configuration and write its results and figures")
+    _configuration(run)
+    run.add_argument("--out", metavar="DIR", type=Path, help="folder for the results (default: runs/NAME)")
+    run.add_argument("--jobs", metavar="N", type=_positive, default=None, help="processes (default: all processors)")
+    run.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+
+    check = _command(commands, "check", "check a configuration and show what it means")
+    _configuration(check)
+    check.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+
+    listing = _command(commands, "list", "list what a configuration may name", module="listing")
+    listing.add_argument("category", nargs="?", choices=CATEGORIES, help="default: all")
+    listing.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+    listing.add_argument("--plugin", action="append", default=[], metavar="FILE", help="load a plugin first")
+
+    show = _command(commands, "show", "describe a topology, routing, traffic or ceiling and its parameters")
+    show.add_argument("kind", help="category; may be left out where NAME is the only one of its name")
+    show.add_argument("name", nargs="?", help="for instance imase")
+    show.add_argument("--plugin", action="append", default=[], metavar="FILE", help="load a plugin first")
+
+    topology = _command(commands, "topology", "measure, and export, the topology of a configuration")
+    topology.add_argument(
+        "file", metavar="FILE|SPEC", help="a configuration, or for instance 'kind=torus,dims=[6,6,6]'"
+    )
+    topology.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a key of the file")
+    topology.add_argument("--quick", action="store_true", help="apply the quick variant of the file")
+    topology.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+    topology.add_argument("--export", metavar="PATH", type=Path, help="write it as .json, .graphml or an edge list")
+
+    ceilings = _command(commands, "ceilings", "compute the ceilings of a configuration, nothing else")
+    _configuration(ceilings)
+    ceilings.add_argument(
+        "--jobs", metavar="N", type=_positive, default=None, help="processes (default: all processors)"
+    )
+    ceilings.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+
+    plot = _command(commands, "plot", "draw the figures of a run folder again")
+    plot.add_argument("folder", metavar="DIR", type=Path)
+    plot.add_argument("--figures", metavar="NAME", nargs="+", help="default: those of the configuration")
+    return parser, list(commands.choices)
+
+
+def _command(commands, name: str, summary: str, module: str | None = None) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+    parser.set_defaults(run=_lazily(f"sim.cli.{module or name}"))
+    return parser
+
+
+def _lazily(module: str) -> Callable[[argparse.Namespace], int]:
+    """The ``run`` function of a command's module, imported when it is called."""
+
+    def run(options: argparse.Namespace) -> int:
+        # before numpy is imported: sums of several threads are not the same at every run, and processes use the cores
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            os.environ.setdefault(name, "1")
+        return importlib.import_module(module).run(options)
+
+    return run
+
+
+def _version_or_help(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int]:
+    def run(options: argparse.Namespace) -> int:
+        if not options.version:
+            parser.print_help()
+            return 2
+        from importlib.metadata import version
+
+        print(f"flitlab {version('flitlab')}")
+        return 0
+
+    return run
+
+
+def _configuration(parser: argparse.ArgumentParser) -> None:
+    """Options of every command that reads a configuration."""
+    parser.add_argument("file", metavar="FILE", help="a configuration (YAML)")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="change a key, e.g. topology.n=64"
+    )
+    parser.add_argument("--quick", action="store_true", help="apply the quick variant of the file")
+    parser.add_argument("--engine", choices=ENGINES, help="in place of the file's")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number

@@ -1,0 +1,138 @@
+"""``simrun run FILE``."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from sim.cli.common import BAD, complain, number, print_json, print_table, study_of
+from sim.cli.tables import print_ceilings, print_metrics
+from sim.experiment.pool import cores
+from sim.experiment.runner import INTERRUPTED, Report
+from sim.experiment.runner import run as run_study
+from sim.experiment.store import StoreError
+
+Row = Mapping[str, Any]
+
+MOST_PROBLEMS = 20
+"""More failures than this are counted, not listed."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs a configuration and prints a summary."""
+    study = study_of(options)
+    if study is None:
+        return BAD
+    folder = options.out or Path("runs") / study.name
+    try:
+        report = run_study(study, folder, options.jobs or cores())
+    except StoreError as error:
+        complain(f"{options.file}: output folder = {folder}: {error}")
+        return BAD
+    _draw(report)
+    if study.outputs.html:
+        complain("outputs.html: report.html is not built yet; figures/ has the figures")
+    if options.json:
+        print_json(_document(report))
+    else:
+        _print(report)
+    _explain(report)
+    return report.exit_code
+
+
+def _draw(report: Report) -> None:
+    """Draws the figures asked for. A figure that fails is no reason to lose the results."""
+    kinds: list[str] = list(report.study.outputs.figures)
+    if report.study.experiment != "load_sweep" or not kinds or not report.results:
+        return
+    from sim.report.figures import draw
+
+    try:
+        draw(report.folder, kinds)
+    except Exception as error:
+        complain(f"figures: {type(error).__name__}: {error}")
+
+
+def _document(report: Report) -> dict[str, Any]:
+    study = report.study
+    return {
+        "name": study.name, "experiment": study.experiment, "folder": str(report.folder),
+        "exit_code": report.exit_code, "scenarios": [{"label": case.label, **case.keys} for case in study.cases],
+        "results": report.results, "ceilings": report.ceilings, "metrics": report.metrics,
+        "published": report.published, "problems": report.problems,
+    }  # fmt: skip
+
+
+def _print(report: Report) -> None:
+    for case in report.study.cases:
+        rows = [row for row in report.results if row["scenario"] == case.label]
+        if rows:
+            _print_points(case.label, rows)
+    if report.metrics:
+        print_metrics(report.metrics)
+    if report.ceilings:
+        print_ceilings(report.ceilings)
+    if report.published:
+        print_published(report.published)
+    print(f"results in {report.folder}")
+
+
+def _print_points(label: str, rows: Sequence[Row]) -> None:
+    """One line per load: means over seeds; the confidence interval is the widest of them."""
+    loads = list(dict.fromkeys(row["load"] for row in rows))
+    grouped = [[row for row in rows if row["load"] == load] for load in loads]
+
+    def mean(name: str) -> Any:
+        def text(group: Sequence[Row]) -> str:
+            values = [row[name] for row in group if isinstance(row.get(name), int | float)]
+            return number(fmean(values) if values else None)
+
+        return text
+
+    def interval(group: Sequence[Row]) -> str:
+        values = [row["latency_ci95"] for row in group if isinstance(row.get("latency_ci95"), int | float)]
+        return mean("latency_mean")(group) + (f" ± {number(max(values), 2)}" if values else "")
+
+    def state(group: Sequence[Row]) -> str:
+        bad = [row["status"] for row in group if row["status"] != "ok"]
+        notes = [name for name in ("saturated", "deadlocked") if any(row.get(name) for row in group)]
+        return ", ".join(dict.fromkeys([*notes, *bad]))
+
+    columns = [
+        ("load", lambda group: number(group[0]["load"])), ("accepted", mean("accepted")),
+        ("latency (ticks)", interval), ("hops", mean("hops_mean")), ("", state),
+    ]  # fmt: skip
+    print_table(label, columns, grouped)
+
+
+def print_published(rows: list[dict[str, Any]]) -> None:
+    """*published | measured | verdict*."""
+    sign = {"about": "", "at_most": "<= ", "at_least": ">= ", "less_than": "< ", "greater_than": "> "}
+
+    def published(row: Row) -> str:
+        return f"{sign[row['compare']]}{row['published']}" + (f" ± {row['tolerance']}" if row["tolerance"] else "")
+
+    columns = [
+        ("where", lambda row: row["where"]), ("scenario", lambda row: row["scenario"]),
+        ("quantity", lambda row: row["quantity"] if row["quantity"] != row["where"] else ""),
+        ("published", published), ("measured", lambda row: number(row["measured"])),
+        ("verdict", lambda row: row["verdict"]),
+    ]  # fmt: skip
+    print_table("published | measured | verdict", columns, rows)
+
+
+def _explain(report: Report) -> None:
+    """What went wrong, and what to do about it."""
+    complain(*report.problems[:MOST_PROBLEMS])
+    if len(report.problems) > MOST_PROBLEMS:
+        complain(f"... and {len(report.problems) - MOST_PROBLEMS} more, see status and message in results.csv")
+    if any(row["status"] == "ceiling_violated" for row in report.results):
+        complain(
+            "A simulation delivered more than a certified bound allows. One of the two is wrong: this is a bug in "
+            "flitlab, please report it with the run folder."
+        )
+    if any(row["status"] == "engine_mismatch" for row in report.results):
+        complain("The two engines disagree: this is a bug in flitlab, please report it with the configuration.")
+    if report.exit_code == INTERRUPTED:
+        complain(f"interrupted; the same command goes on from what is in {report.folder}")

@@ -1,0 +1,41 @@
+"""``simrun show [KIND] NAME``."""
+
+import argparse
+
+from sim.cli.common import BAD, complain, print_table
+from sim.cli.components import documentation, kinds, load, parameters
+from sim.cli.parser import CATEGORIES
+from sim.config.errors import ConfigError, near
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the documentation and parameters of a component."""
+    try:
+        load(options.plugin)
+    except ConfigError as error:
+        complain(str(error))
+        return BAD
+    category, name = (options.kind, options.name) if options.name else (None, options.kind)
+    if category is not None and category not in CATEGORIES:
+        return _unknown("category", category, list(CATEGORIES))
+    found = [place for place in CATEGORIES if category in (None, place) and name in kinds(place)]
+    if not found:
+        choices = [kind for place in CATEGORIES if category in (None, place) for kind in kinds(place)]
+        return _unknown(category or "name", name, choices)
+    for place in found:
+        _print(place, name)
+    return 0
+
+
+def _unknown(what: str, word: str, choices: list[str]) -> int:
+    suggestion = near(word, choices)
+    hint = f"; did you mean {suggestion!r}?" if suggestion else ""
+    complain(f"simrun show: {word}: unknown {what}; choices: {', '.join(choices)}{hint}")
+    return BAD
+
+
+def _print(category: str, name: str) -> None:
+    print(f"{category}: {{kind: {name}}}\n" if category != "ceiling" else f"ceilings: [{name}]\n")
+    print(documentation(category, name) + "\n")
+    columns = [(heading, lambda row, i=i: row[i]) for i, heading in enumerate(("parameter", "type", "default"))]
+    print_table("parameters", columns, parameters(category, name))

@@ -1,0 +1,1 @@
+"""From a YAML file to scenarios: ``load`` reads, ``expand`` multiplies, ``schema`` checks, ``build`` builds."""

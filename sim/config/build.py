@@ -1,0 +1,172 @@
+"""Puts the parts of a scenario together and checks what one asks of the other."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from models.registry import SpecError
+from models.routing.certificate import Certified, certify
+from models.routing.routes import Routes
+from models.scenario import Scenario, Source, Switching
+from models.topology.graph import Topology
+from sim.config import time
+from sim.config.check import from_build, mistake_at
+from sim.config.errors import Mistake
+from sim.config.load import Node
+from sim.config.parts import Parts, PartsBuilder
+from sim.config.schema import Config, SwitchingConfig
+
+
+@dataclass(frozen=True, eq=False)
+class Built:
+    """A scenario with what a user may want to know of how it came about.
+
+    scenario: None for the experiment ``metrics``. ticks: delay name -> ticks. certificate: why the VC policy
+    cannot deadlock, '' where nothing was certified. resolved: the configuration with all defaults, plain.
+    """
+
+    topology: Topology
+    scenario: Scenario | None
+    ticks: dict[str, int]
+    certificate: str
+    resolved: dict[str, Any]
+    warnings: list[Mistake]
+
+
+class Builder:
+    """Builds the scenarios of one configuration file. base: folder that its paths are relative to."""
+
+    def __init__(self, base: Path):
+        self.parts = PartsBuilder(base)
+
+    def build(self, root: Node, config: Config | None, experiment: str, mistakes: list[Mistake]) -> Built | None:
+        """One scenario, or None with everything that is wrong added to ``mistakes``.
+
+        config: None where too much of it is wrong; then the parts are built all the same, to find their mistakes.
+        """
+        parts = self.parts.build(root, experiment == "metrics", mistakes)
+        if parts.topology is None:
+            return None
+        if experiment == "metrics":
+            return Built(parts.topology, None, {}, "", parts.plain, [])
+        if config is None:
+            return None
+        if experiment == "ceilings":
+            return _for_ceilings(parts, config)
+        return self._for_simulation(root, config, parts, mistakes)
+
+    def _for_simulation(self, root: Node, config: Config, parts: Parts, mistakes: list[Mistake]) -> Built | None:
+        topology, routes, traffic, source = parts.topology, parts.routes, parts.traffic, parts.source
+        assert topology is not None
+        found = _capacity_mistakes(root, topology)
+        ticks = time.resolve(config.switching, root, found)
+        switching = certified = None
+        if routes is not None and source is not None:
+            switching = _switching(config.switching, ticks, topology, routes, source)
+            found += _switching_mistakes(root, config, routes, source, switching)
+            certified = self._certified(root, topology, routes, switching, found)
+        mistakes += found
+        if found or switching is None or routes is None or traffic is None or source is None or certified is None:
+            return None
+        scenario = Scenario(topology, routes, traffic, switching, source, certified.policy)
+        plain = {**_resolved(parts, config), "switching": _plain_switching(config.switching, switching)}
+        warnings = _warnings(root, topology, switching, source)
+        return Built(topology, scenario, ticks, certified.note, plain, warnings)
+
+    def _certified(
+        self, root: Node, topology: Topology, routes: Routes, switching: Switching, mistakes: list[Mistake]
+    ) -> Certified | None:
+        vcs, allowed = switching.vcs, switching.allow_deadlock
+        key = ("certificate", topology.content_hash, routes.content_hash, vcs, allowed)
+        result = self.parts.once(key, lambda: certify(topology, routes, vcs, allowed))
+        if isinstance(result, Exception):
+            in_switching = isinstance(result, SpecError) and result.key in SwitchingConfig.model_fields
+            mistakes.append(from_build(result, "switching" if in_switching else "routing", root))
+            return None
+        return result
+
+
+def _for_ceilings(parts: Parts, config: Config) -> Built | None:
+    """Without a routing, the ceilings that would need one are omitted, with that reason."""
+    if parts.topology is None or parts.traffic is None or parts.source is None:
+        return None
+    routes: Any = parts.routes
+    scenario = Scenario(parts.topology, routes, parts.traffic, Switching("vct"), parts.source)
+    return Built(parts.topology, scenario, {}, "", _resolved(parts, config), [])
+
+
+def _resolved(parts: Parts, config: Config) -> dict[str, Any]:
+    measure = {**config.measure.model_dump(mode="json"), "max_ticks": config.measure.longest}
+    return {**parts.plain, "loads": config.load_list, "seeds": config.seeds, "measure": measure}
+
+
+def _switching(
+    config: SwitchingConfig, ticks: dict[str, int], topology: Topology, routes: Routes, source: Source
+) -> Switching:
+    return Switching(
+        mode="deflection" if routes.deflection else "vct",
+        vcs=config.vcs,
+        buffer_flits=config.buffer_flits or 2 * max(source.flits),
+        shared_input=config.input_speedup == 1,
+        hold_packets=(config.hold_packets or config.vcs * _degree(topology)) if routes.deflection else 0,
+        slotted=config.slotted and routes.deflection,
+        allow_deadlock=config.allow_deadlock,
+        **ticks,
+    )
+
+
+def _degree(topology: Topology) -> int:
+    return int(topology.out_degree.max(initial=1))
+
+
+def _capacity_mistakes(root: Node, topology: Topology) -> list[Mistake]:
+    """Engines move one flit a tick over every channel."""
+    found = []
+    if topology.host_capacity != 1:
+        problem = "must be 1 in a simulation (.inf is for experiment: ceilings)"
+        found.append(mistake_at(root, ("topology", "host_capacity"), problem))
+    if np.any(topology.capacity != 1):
+        found.append(mistake_at(root, ("topology", "capacity"), "must be 1 for all channels in a simulation"))
+    return found
+
+
+def _switching_mistakes(
+    root: Node, config: Config, routes: Routes, source: Source, switching: Switching
+) -> list[Mistake]:
+    """What the discipline asks of routing and packets."""
+    found = []
+    longest = max(source.flits)
+    if config.switching.mode == "deflection" and not routes.deflection:
+        found.append(mistake_at(root, ("switching", "mode"), "needs routing.kind: deflection"))
+    if routes.deflection and len(source.flits) > 1:
+        found.append(mistake_at(root, ("traffic", "packet_flits"), "deflection needs packets of one length"))
+    if not routes.deflection and switching.buffer_flits < longest:
+        found.append(mistake_at(root, ("switching", "buffer_flits"), f"must hold a whole packet, {longest} flits"))
+    return found
+
+
+def _warnings(root: Node, topology: Topology, switching: Switching, source: Source) -> list[Mistake]:
+    """What is allowed but unlikely to be meant."""
+    arriving = 2 * _degree(topology) * -(-switching.header // source.flits[0])
+    if switching.mode != "deflection" or switching.hold_packets >= arriving:
+        return []
+    problem = (
+        f"warning: {switching.hold_packets} packets per switch are fewer than 2·degree·ceil(header/packet) = "
+        f"{arriving}: packets in their header delay alone fill it, and throughput may collapse"
+    )
+    return [mistake_at(root, ("switching", "hold_packets"), problem)]
+
+
+def _plain_switching(config: SwitchingConfig, switching: Switching) -> dict[str, Any]:
+    """``switching:`` as it was understood: the discipline in force, every delay in ticks."""
+    plain: dict[str, Any] = {
+        "mode": switching.mode, "vcs": switching.vcs, "buffer_flits": switching.buffer_flits,
+        "allocator": config.allocator, "input_speedup": config.input_speedup, "allow_deadlock": config.allow_deadlock,
+    }  # fmt: skip
+    if switching.mode == "deflection":
+        plain |= {"hold_packets": switching.hold_packets, "slotted": switching.slotted}
+    if config.flit_ns is not None:
+        plain["flit_ns"] = config.flit_ns
+    return plain | {f"{name}_ticks": getattr(switching, name) for name in time.DEFAULTS}

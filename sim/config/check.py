@@ -1,0 +1,157 @@
+"""From the errors of pydantic and of components to mistakes with file and line."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from models.registry import Spec, SpecError, UnknownKindError, spec_class
+from sim.config.errors import Mistake, key_path, near, show
+from sim.config.load import Node, Place
+from sim.config.overrides import parse_path
+
+
+def mistake_at(root: Node, path: Place, problem: str, choices: Any = (), suggestion: str | None = None) -> Mistake:
+    """A mistake at a key, which need not be there: then the closest key above it lends its line."""
+    while path and root.get(*path) is None and not (above := root.nearest(path)).is_map and not above.is_list:
+        path = path[:-1]  # nothing can stand under a scalar: it is the scalar that is wrong
+    node = root.get(*path)
+    value = show(node.plain()) if node is not None else ""
+    choices = tuple(map(str, choices))
+    return Mistake(root.nearest(path).where, key_path(path), value, problem, choices, suggestion)
+
+
+def validated(model: type[BaseModel], root: Node, prefix: Place, mistakes: list[Mistake], keys: Any = ()) -> Any:
+    """The mapping at ``prefix`` as a model, or None with its errors added to ``mistakes``.
+
+    Values are checked as JSON: strictly, but lists may stand for tuples and text for paths.
+    keys: further keys that belong there, for the choices of a misspelt one.
+    """
+    node = root.get(*prefix)
+    plain = node.plain() if node is not None else {}
+    try:
+        return model.model_validate_json(json.dumps(plain), strict=True)
+    except ValidationError as error:
+        mistakes += [_from_pydantic(one, model, root, prefix, keys) for one in error.errors()]
+        return None
+
+
+def _from_pydantic(error: Any, model: type[BaseModel], root: Node, prefix: Place, keys: Any) -> Mistake:
+    # parts in angle brackets name a form of the key (sim.config.schema), not a place in the file
+    inner = tuple(part for part in error["loc"] if not str(part).startswith("<"))
+    path = (*prefix, *inner)
+    kind = error["type"]
+    if kind == "extra_forbidden":
+        choices = sorted(_keys(_model_at(model, inner[:-1])) + (list(keys) if len(inner) == 1 else []))
+        return mistake_at(root, path, "unknown key", choices, near(str(inner[-1]), choices))
+    if kind == "missing":
+        return mistake_at(root, path, "is missing")
+    if kind in ("literal_error", "not_built"):
+        choices = _literals(model, inner)
+        found = near(error["input"], choices) if isinstance(error["input"], str) else None
+        problem = error["msg"] if kind == "not_built" else "is not one of the choices"
+        return mistake_at(root, path, problem, choices, found)
+    message = re.sub(r"^(Value error, )?(Input should|List should|String should)", "must", error["msg"])
+    message = (
+        message.replace("a valid dictionary", "a mapping")
+        .replace("an object", "a mapping")
+        .replace("valid array", "list")
+    )
+    return mistake_at(root, path, message.removeprefix("Value error, "))
+
+
+def _keys(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _annotation(model: type[BaseModel], key: Any) -> Any:
+    for name, field in model.model_fields.items():
+        if key in (name, field.alias):
+            return field.annotation
+    return None
+
+
+def _leaves(annotation: Any) -> Iterator[Any]:
+    """Everything that an annotation is made of."""
+    yield annotation
+    for argument in get_args(annotation):
+        yield from _leaves(argument)
+
+
+def _model_at(model: type[BaseModel], path: Place) -> type[BaseModel]:
+    """The model that describes the mapping at ``path``."""
+    for part in path:
+        nested = [
+            leaf for leaf in _leaves(_annotation(model, part)) if isinstance(leaf, type) and issubclass(leaf, BaseModel)
+        ]
+        model = nested[0] if nested else model
+    return model
+
+
+def _literals(model: type[BaseModel], path: Place) -> list[str]:
+    """The choices of the Literal at ``path``."""
+    names = tuple(part for part in path if isinstance(part, str))
+    if names:
+        inside = _model_at(model, path)
+        annotation = _annotation(_model_at(model, names[:-1]), names[-1])
+        if annotation is None or not any(get_args(leaf) for leaf in _leaves(annotation)):
+            annotation = _annotation(inside, "kind")
+        return [str(leaf) for leaf in _leaves(annotation) if isinstance(leaf, str | int) and not isinstance(leaf, bool)]
+    return []
+
+
+def spec_of(category: str, root: Node, mistakes: list[Mistake], without: Any = ()) -> Spec | None:
+    """The component under the top-level key ``category``, or None with what is wrong added to ``mistakes``.
+
+    without: keys of the mapping that are not the component's.
+    """
+    section = root.get(category)
+    if section is None or not section.is_map:
+        return None  # the schema says what is wrong with that
+    kind = section.get("kind")
+    if kind is None or not isinstance(kind.value, str):
+        problem = "is missing" if kind is None else "must be a text"
+        mistakes.append(mistake_at(root, (category, "kind"), problem, names_of(category)))
+        return None
+    try:
+        model = spec_class(category, kind.value)
+    except UnknownKindError as error:
+        mistakes.append(mistake_at(root, (category, "kind"), f"unknown {category}", error.choices, error.suggestion))
+        return None
+    own = section.with_value({key: node for key, node in section.value.items() if key not in without})
+    return validated(model, root.with_value({**root.value, category: own}), (category,), mistakes, keys=without)
+
+
+def names_of(category: str) -> list[str]:
+    """Kinds of a category."""
+    from models.registry import names
+
+    return names(category)
+
+
+def from_build(error: Exception, section: str, root: Node) -> Mistake:
+    """The mistake behind an exception that a component raised while it was built."""
+    if isinstance(error, SpecError):
+        path = (section, *parse_path(error.key)) if error.key else (section,)
+        choices, suggestion = getattr(error, "choices", ()), getattr(error, "suggestion", None)
+        return mistake_at(root, path, str(error), choices, suggestion)
+    if isinstance(error, OSError):
+        path = (section, "path") if root.get(section, "path") else (section,)
+        return mistake_at(root, path, error.strerror or str(error))
+    if isinstance(error, ValueError):
+        return mistake_at(root, (section,), str(error))
+    return mistake_at(root, (section,), f"could not be built: {crash(error)}")
+
+
+def crash(error: BaseException) -> str:
+    """An unexpected exception in one line: its type, message and place."""
+    traceback = error.__traceback__
+    place = ""
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        if not file.startswith("<"):
+            place = f" ({file}:{traceback.tb_lineno})"
+        traceback = traceback.tb_next
+    return f"{type(error).__name__}: {' '.join(str(error).split())}{place}"

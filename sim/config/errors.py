@@ -1,0 +1,85 @@
+"""Mistakes in a configuration: each one line, all of them reported at once."""
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+LONGEST_VALUE = 60
+"""A value longer than this is left out of the message; its line says where it stands."""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One mistake, printed as ``file:line: key.path = value: problem; choices: a, b; did you mean 'x'?``.
+
+    where: ``file:line``, or the name of an option. value: as it stands there, '' to leave it out.
+    """
+
+    where: str
+    key: str
+    value: str
+    problem: str
+    choices: tuple[str, ...] = ()
+    suggestion: str | None = None
+
+    def __str__(self) -> str:
+        subject = " = ".join(part for part in (self.key, self.value) if part)
+        parts = [self.problem]
+        if self.choices:
+            parts.append("choices: " + ", ".join(self.choices))
+        if self.suggestion:
+            parts.append(f"did you mean {self.suggestion!r}?")
+        return ": ".join(part for part in (self.where, subject, "; ".join(parts)) if part)
+
+
+class ConfigError(Exception):
+    """A configuration that cannot be run; ``mistakes`` holds all that is wrong with it."""
+
+    def __init__(self, mistakes: Iterable[Mistake]):
+        self.mistakes = list(dict.fromkeys(mistakes))
+        super().__init__("\n".join(map(str, self.mistakes)))
+
+
+def show(value: Any) -> str:
+    """A value as a user would write it on one line, or '' if that is too long or it is no scalar or list.
+
+    >>> show([1, 2]), show("imase"), show("4"), show(True), show(None)
+    ('[1, 2]', 'imase', "'4'", 'true', 'null')
+    """
+    if isinstance(value, dict):
+        return ""
+    if isinstance(value, list):
+        parts = [show(item) for item in value]
+        text = f"[{', '.join(parts)}]" if all(parts) else ""
+    elif value is None or isinstance(value, bool):
+        text = {None: "null", True: "true", False: "false"}[value]
+    elif isinstance(value, str):
+        plain = (
+            value.isprintable()
+            and value.strip()
+            and not re.fullmatch(r"[-+.\d]+([eE][-+]?\d+)?|true|false|null", value)
+        )
+        text = value if plain else repr(value)
+    else:
+        text = str(value).replace("inf", ".inf")
+    return text if len(text) <= LONGEST_VALUE else ""
+
+
+def key_path(path: Sequence[str | int]) -> str:
+    """``topology.dims[2]`` from its parts.
+
+    >>> key_path(["topology", "dims", 2])
+    'topology.dims[2]'
+    """
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return text.removeprefix(".")
+
+
+def near(word: str, choices: Iterable[str]) -> str | None:
+    """The choice that was probably meant, if any."""
+    found = difflib.get_close_matches(str(word), list(choices), n=1)
+    return found[0] if found else None

@@ -1,0 +1,180 @@
+"""Cases and sweeps: from one configuration to the configurations of its scenarios."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from sim.config.errors import Mistake, key_path, near, show
+from sim.config.load import Node, Place
+from sim.config.overrides import is_sweep, merge
+
+PER_SCENARIO = (
+    "topology",
+    "routing",
+    "switching",
+    "traffic",
+    "transport",
+    "loads",
+    "seeds",
+    "measure",
+    "ceilings",
+)
+"""Top-level keys that may differ between scenarios."""
+
+MOST_SCENARIOS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Variant:
+    """The configuration of one scenario.
+
+    label: short and unique. keys: column of results.csv -> value, for the case label and the swept keys.
+    """
+
+    label: str
+    keys: dict[str, Any]
+    node: Node
+
+
+def expand(root: Node, name: str, mistakes: list[Mistake]) -> list[Variant]:
+    """All scenarios: every case, and in it the product of all sweeps in the order of the file.
+
+    name: the label of the scenario where there is only one. What is wrong is added to ``mistakes``.
+    """
+    picked: list[tuple[str | None, dict[Place, Any], Node]] = []
+    for label, node in _cases(root, mistakes):
+        kept = {key: value for key, value in node.value.items() if key not in PER_SCENARIO}
+        varied = node.with_value({key: value for key, value in node.value.items() if key in PER_SCENARIO})
+        for option, picks in _options(varied, (), mistakes):
+            if len(picked) == MOST_SCENARIOS:
+                mistakes.append(Mistake(root.where, "", "", f"more than {MOST_SCENARIOS} scenarios"))
+                return []
+            picked.append((label, picks, option.with_value({**kept, **option.value})))
+    names = _short_names(list(dict.fromkeys(path for _, picks, _ in picked for path in picks)))
+    return [_variant(label, picks, node, names, name) for label, picks, node in picked]
+
+
+def _variant(label: str | None, picks: dict[Place, Any], node: Node, names: dict[Place, str], name: str) -> Variant:
+    parts = [f"{names[path]}={show(value) or value}" for path, value in picks.items()]
+    keys = {} if label is None else {"case": label}
+    keys |= {key_path(path): value for path, value in picks.items()}
+    return Variant(", ".join(parts if label is None else [label, *parts]) or name, keys, node)
+
+
+def _cases(root: Node, mistakes: list[Mistake]) -> Iterator[tuple[str | None, Node]]:
+    """(label, the configuration with the overrides of the case), or the configuration itself."""
+    cases = root.get("cases")
+    base = root.with_value({key: value for key, value in root.value.items() if key != "cases"})
+    if cases is None or cases.value is None:
+        yield None, base
+        return
+    if not cases.is_list or not cases.value:
+        mistakes.append(Mistake(cases.where, "cases", show(cases.plain()), "must be a list of mappings"))
+        return
+    seen: set[str] = set()
+    for i, case in enumerate(cases.value):
+        label = case.get("label").value if case.is_map and case.get("label") else None
+        if not isinstance(label, str) or not label:
+            mistakes.append(
+                Mistake(
+                    case.where,
+                    f"cases[{i}].label",
+                    show(label) if label else "",
+                    "each case needs a label, a text",
+                )
+            )
+            continue
+        if label in seen:
+            mistakes.append(Mistake(case.where, f"cases[{i}].label", label, "is the label of an earlier case"))
+        seen.add(label)
+        over = {key: value for key, value in case.value.items() if key != "label"}
+        for key in [key for key in over if key not in PER_SCENARIO]:
+            place, problem = over.pop(key).where, "cannot differ between cases"
+            mistakes.append(Mistake(place, f"cases[{i}].{key}", "", problem, PER_SCENARIO, near(key, PER_SCENARIO)))
+        yield label, merge(base, base.with_value(over))
+
+
+def _options(node: Node, path: Place, mistakes: list[Mistake]) -> list[tuple[Node, dict[Place, Any]]]:
+    """A node with its sweeps resolved in every way, and what was picked where."""
+    if is_sweep(node):
+        return _sweep(node, path, mistakes)
+    if node.is_map:
+        children = [(key, _options(child, (*path, key), mistakes)) for key, child in node.value.items()]
+        rebuild: Any = dict
+    elif node.is_list:
+        children = [(i, _options(child, (*path, i), mistakes)) for i, child in enumerate(node.value)]
+        rebuild = _values
+    else:
+        return [(node, {})]
+    if all(len(options) == 1 and not options[0][1] for _, options in children):
+        return [(node, {})]
+    found: list[tuple[Node, dict[Place, Any]]] = []
+    for combination in product(*(options for _, options in children)):
+        pairs = [(key, child) for (key, _), (child, _) in zip(children, combination, strict=True)]
+        picks = {place: value for _, chosen in combination for place, value in chosen.items()}
+        found.append((node.with_value(rebuild(pairs)), picks))
+        if len(found) > MOST_SCENARIOS:
+            break
+    return found
+
+
+def _values(pairs: Sequence[tuple[Any, Node]]) -> list[Node]:
+    return [value for _, value in pairs]
+
+
+def _sweep(node: Node, path: Place, mistakes: list[Mistake]) -> list[tuple[Node, dict[Place, Any]]]:
+    options = node.value["sweep"]
+    key = key_path(path)
+    for other in node.value:
+        if other != "sweep":
+            mistakes.append(
+                Mistake(node.value[other].where, f"{key}.{other}", "", "a sweep stands alone in its mapping")
+            )
+    if not options.is_list or not options.value:
+        mistakes.append(Mistake(options.where, f"{key}.sweep", show(options.plain()), "must be a list of values"))
+        return []
+    labels = option_labels([option.plain() for option in options.value])
+    found = []
+    for option, label in zip(options.value, labels, strict=True):
+        if labels.count(label) > 1:
+            mistakes.append(Mistake(option.where, f"{key}.sweep", show(label), "is listed twice"))
+        found += [(inner, {path: label, **picks}) for inner, picks in _options(option, path, mistakes)]
+    return found
+
+
+def option_labels(options: Sequence[Any]) -> list[Any]:
+    """What names each option of a sweep: the value of a scalar; of a mapping its kind and what else differs.
+
+    >>> option_labels([6, 8])
+    [6, 8]
+    >>> option_labels([{"kind": "minimal", "select": "hash"}, {"kind": "minimal"}, {"kind": "deflection"}])
+    ['minimal select=hash', 'minimal', 'deflection']
+    """
+    return [_option_label(option, options) for option in options]
+
+
+def _option_label(option: Any, options: Sequence[Any]) -> Any:
+    if not isinstance(option, dict):
+        return option if isinstance(option, int | float | str) else (show(option) or str(option))
+    kind = option.get("kind")
+    rivals = [other for other in options if isinstance(other, dict) and other.get("kind") == kind]
+    differing = [
+        key for key, value in option.items()
+        if key != "kind" and any(other.get(key) != value for other in rivals) and not _is_plain_sweep(value)
+    ]  # fmt: skip
+    parts = [f"{key}={show(option[key]) or option[key]}" for key in differing]
+    return " ".join([str(kind)] * ("kind" in option) + parts) or "{}"
+
+
+def _is_plain_sweep(value: Any) -> bool:
+    return isinstance(value, dict) and "sweep" in value
+
+
+def _short_names(paths: Sequence[Place]) -> dict[Place, str]:
+    """The last part of each path where no other path ends so, else the whole path."""
+    last = [path[-1] for path in paths]
+    return {
+        path: str(path[-1]) if last.count(path[-1]) == 1 and isinstance(path[-1], str) else key_path(path)
+        for path in paths
+    }

@@ -1,0 +1,217 @@
+"""YAML as this project reads it: the 1.2 core schema, no duplicate keys, every value with its line.
+
+Plain PyYAML keeps the last of two equal keys, reads ``no`` as False and ``1e-3`` as text, and forgets
+where a value stood. So only its parser is used; scalars are resolved here.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sim.config.errors import ConfigError, Mistake, key_path, show
+
+Place = tuple[str | int, ...]
+"""Where a value stands: keys and list indices from the top."""
+
+MOST_NODES = 200_000
+"""A file that unfolds (by aliases) to more values than this is refused."""
+
+_UNTAGGED = {f"tag:yaml.org,2002:{name}" for name in ("str", "seq", "map")}
+"""What the parser calls a value that has no tag."""
+
+_SCALARS: list[tuple[re.Pattern, Callable[[str], Any]]] = [
+    (re.compile(r"(|~|null|Null|NULL)"), lambda text: None),
+    (re.compile(r"(true|True|TRUE)"), lambda text: True),
+    (re.compile(r"(false|False|FALSE)"), lambda text: False),
+    (re.compile(r"[-+]?[0-9]{1,400}"), int),
+    (re.compile(r"0o[0-7]+"), lambda text: int(text, 8)),
+    (re.compile(r"0x[0-9a-fA-F]+"), lambda text: int(text, 16)),
+    (re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"), float),
+    (re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"), lambda text: float(text.replace(".", ""))),
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A value with the place it was written at.
+
+    value: a dict of Nodes, a list of Nodes or a scalar. file: as the user named it. line: of the key
+    (in a mapping) or the value (in a list), None if it stands in no file.
+    """
+
+    value: Any
+    file: str
+    line: int | None = None
+
+    @property
+    def where(self) -> str:
+        """``file:line``."""
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+    @property
+    def is_map(self) -> bool:
+        """Whether this is a mapping."""
+        return isinstance(self.value, dict)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether this is a list."""
+        return isinstance(self.value, list)
+
+    def with_value(self, value: Any) -> "Node":
+        """Another value in the same place."""
+        return Node(value, self.file, self.line)
+
+    def plain(self) -> Any:
+        """Dicts, lists and scalars without places."""
+        if self.is_map:
+            return {key: node.plain() for key, node in self.value.items()}
+        if self.is_list:
+            return [node.plain() for node in self.value]
+        return self.value
+
+    def get(self, *path: str | int) -> "Node | None":
+        """The node at a path, or None."""
+        node: Node | None = self
+        for part in path:
+            if node is None:
+                return None
+            node = node._child(part)
+        return node
+
+    def nearest(self, path: Sequence[str | int]) -> "Node":
+        """The node at a path or, where that does not exist, its closest ancestor."""
+        node = self
+        for part in path:
+            child = node._child(part)
+            if child is None:
+                break
+            node = child
+        return node
+
+    def _child(self, part: str | int) -> "Node | None":
+        if self.is_map:
+            return self.value.get(part)
+        if self.is_list and isinstance(part, int) and 0 <= part < len(self.value):
+            return self.value[part]
+        return None
+
+
+def wrap(value: Any, file: str, line: int | None = None) -> Node:
+    """Plain values as Nodes that all stand in one place."""
+    if isinstance(value, dict):
+        value = {key: wrap(item, file, line) for key, item in value.items()}
+    elif isinstance(value, list):
+        value = [wrap(item, file, line) for item in value]
+    return Node(value, file, line)
+
+
+def load_file(path: str | Path, mistakes: list[Mistake]) -> Node:
+    """The mapping in a YAML file.
+
+    What is wrong but lets one read on (duplicate keys, tags, NaN) is added to ``mistakes``.
+    Raises :class:`~sim.config.errors.ConfigError` if it cannot be read or parsed, is empty or no mapping.
+    """
+    try:
+        text = Path(path).read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ConfigError([Mistake(str(path), "", "", "is not a text file (UTF-8)")]) from None
+    except OSError as error:
+        raise ConfigError([Mistake(str(path), "", "", error.strerror or str(error))]) from None
+    node = load_text(text, str(path), mistakes)
+    if node.value is None:
+        raise ConfigError([Mistake(str(path), "", "", "is empty")])
+    if not node.is_map:
+        raise ConfigError([Mistake(node.where, "", show(node.plain()), "must be a mapping of keys to values")])
+    return node
+
+
+def load_text(text: str, file: str, mistakes: list[Mistake], lines: bool = True) -> Node:
+    """One YAML document as a Node (of None if empty); mistakes as in :func:`load_file`.
+
+    lines: whether line numbers mean something to the user.
+    """
+    reader = _Reader(file, lines, mistakes)
+    try:
+        root = yaml.compose(text, Loader=yaml.BaseLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = "YAML syntax: " + ", ".join(filter(None, (error.context, error.problem)))
+        raise ConfigError([Mistake(reader.where(mark), "", "", problem)]) from None
+    except yaml.YAMLError as error:
+        problem = "is not a text file: " + " ".join(str(error).split())
+        raise ConfigError([Mistake(file, "", "", problem)]) from None
+    except RecursionError:
+        raise ConfigError([Mistake(file, "", "", "is nested too deeply")]) from None
+    return reader.convert(root, root, (), ()) if root is not None else Node(None, file)
+
+
+class _Reader:
+    """Converts composed YAML nodes, collecting what is wrong with them."""
+
+    def __init__(self, file: str, lines: bool, mistakes: list[Mistake]):
+        self.file = file
+        self.lines = lines
+        self.mistakes = mistakes
+        self.count = 0
+
+    def where(self, mark: Any) -> str:
+        return f"{self.file}:{mark.line + 1}" if mark and self.lines else self.file
+
+    def wrong(self, node: yaml.Node, path: Place, value: str, problem: str) -> None:
+        self.mistakes.append(Mistake(self.where(node.start_mark), key_path(path), value, problem))
+
+    def convert(self, node: yaml.Node, place: yaml.Node, path: Place, parents: tuple[yaml.Node, ...]) -> Node:
+        """place: the node whose line counts (the key in a mapping). parents: for aliases that bite their tail."""
+        self.count += 1
+        if self.count > MOST_NODES:
+            raise ConfigError([Mistake(self.where(node.start_mark), "", "", "unfolds to too many values")])
+        value: Any = None
+        if node in parents:
+            self.wrong(node, path, "", "an alias inside its own anchor")
+        elif node.tag not in _UNTAGGED:
+            self.wrong(node, path, "", f"the tag {node.tag.replace('tag:yaml.org,2002:', '!!')} is not supported")
+        elif isinstance(node, yaml.MappingNode):
+            value = self.mapping(node, path, (*parents, node))
+        elif isinstance(node, yaml.SequenceNode):
+            value = [self.convert(item, item, (*path, i), (*parents, node)) for i, item in enumerate(node.value)]
+        else:
+            value = self.scalar(node, path)
+        return Node(value, self.file, place.start_mark.line + 1 if self.lines else None)
+
+    def mapping(self, node: yaml.MappingNode, path: Place, parents: tuple[yaml.Node, ...]) -> dict[str, Node]:
+        found: dict[str, Node] = {}
+        for key_node, value_node in node.value:
+            key = key_node.value
+            if not isinstance(key_node, yaml.ScalarNode):
+                self.wrong(key_node, path, "", "a key must be a plain name")
+            elif key in found:
+                first = f" (first on line {found[key].line})" if self.lines else ""
+                self.wrong(key_node, (*path, key), "", f"duplicate key{first}")
+            else:
+                found[key] = self.convert(value_node, key_node, (*path, key), parents)
+        return found
+
+    def scalar(self, node: yaml.ScalarNode, path: Place) -> Any:
+        if node.style is not None:
+            return node.value
+        value = resolve(node.value)
+        if value != value:
+            self.wrong(node, path, node.value, "must be a number, not NaN")
+        return value
+
+
+def resolve(text: str) -> Any:
+    """A plain YAML scalar as null, bool, int, float or str, by the YAML 1.2 core schema.
+
+    >>> [resolve(text) for text in ("1e-3", "no", "0x10", ".inf", "")]
+    [0.001, 'no', 16, inf, None]
+    """
+    for pattern, make in _SCALARS:
+        if pattern.fullmatch(text):
+            return make(text)
+    return text

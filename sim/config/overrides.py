@@ -1,0 +1,101 @@
+"""Changes to a configuration before it is read: deep merging, ``--set`` and ``quick:``."""
+
+import re
+
+from sim.config.errors import ConfigError, Mistake
+from sim.config.load import Node, Place, load_text
+
+OF_ANY_KIND = {
+    "topology": ("hosts_per_switch", "host_capacity", "capacity"),
+    "traffic": ("packet_flits", "arrivals", "burst"),
+}
+"""Keys that do not belong to a kind, and so outlive a change of it."""
+
+
+def merge(base: Node, over: Node, name: str = "") -> Node:
+    """``over`` laid on ``base``: mappings key by key, anything else replaced.
+
+    A mapping whose ``kind`` changes is replaced but for :data:`OF_ANY_KIND`; so is one that is, or becomes,
+    a ``{sweep: ...}``. name: the key that holds ``base``.
+    """
+    if not (base.is_map and over.is_map) or is_sweep(base) or is_sweep(over):
+        return over
+    kept = base.value
+    kind = over.get("kind")
+    if kind is not None and kind.plain() != (old.plain() if (old := base.get("kind")) else None):
+        kept = {key: kept[key] for key in OF_ANY_KIND.get(name, ()) if key in kept}
+    merged = dict(kept)
+    for key, value in over.value.items():
+        merged[key] = merge(merged[key], value, key) if key in merged else value
+    return over.with_value(merged) if kept is not base.value else base.with_value(merged)
+
+
+def is_sweep(node: Node) -> bool:
+    """Whether a node is ``{sweep: ...}``."""
+    return node.is_map and "sweep" in node.value
+
+
+def put(root: Node, path: Place, value: Node) -> Node:
+    """``root`` with ``value`` at ``path``; missing mappings are made, in a sweep every option is changed.
+
+    Raises ``ValueError`` where the path runs through a scalar or past the end of a list.
+    """
+    if not path:
+        return value
+    head, rest = path[0], path[1:]
+    if is_sweep(root) and head != "sweep" and root.value["sweep"].is_list:
+        options = root.value["sweep"]
+        changed = options.with_value([put(option, path, value) for option in options.value])
+        return root.with_value({**root.value, "sweep": changed})
+    if root.is_map:
+        child = root.value.get(head, Node({}, value.file, value.line))
+        return root.with_value({**root.value, head: put(child, rest, value)})
+    if root.is_list and isinstance(head, int) and head < len(root.value):
+        return root.with_value([put(item, rest, value) if i == head else item for i, item in enumerate(root.value)])
+    if root.is_list:
+        raise ValueError(f"{head} is no index of a list of {len(root.value)}")
+    if root.value is None:
+        return put(root.with_value({}), path, value)
+    raise ValueError(f"there is nothing under the value {root.plain()!r}")
+
+
+def parse_path(text: str) -> Place:
+    """``cases[0].topology.n`` or ``cases.0.topology.n`` as its parts.
+
+    >>> parse_path("cases[0].topology.n")
+    ('cases', 0, 'topology', 'n')
+    """
+    parts = [part for part in re.split(r"[.\[\]]", text) if part]
+    return tuple(int(part) if part.isdigit() else part for part in parts)
+
+
+def apply_set(root: Node, text: str, mistakes: list[Mistake]) -> Node:
+    """``root`` with one ``--set key.path=value`` applied; what is wrong with it is added to ``mistakes``."""
+    key, equals, value = text.partition("=")
+    path = parse_path(key.strip())
+    if not equals or not path:
+        mistakes.append(Mistake("--set", text, "", "must have the form key.path=value"))
+        return root
+    try:
+        node = load_text(value, "--set", mistakes, lines=False)
+        return put(root, path, node)
+    except ConfigError as error:
+        mistakes += [Mistake("--set", key, value, mistake.problem) for mistake in error.mistakes]
+    except ValueError as error:
+        mistakes.append(Mistake("--set", key, value, str(error)))
+    return root
+
+
+def apply_quick(root: Node, mistakes: list[Mistake]) -> Node:
+    """``root`` with its own ``quick:`` mapping laid over it; keys may be paths such as ``measure.ticks``."""
+    quick = root.get("quick")
+    if quick is None or not quick.is_map:
+        return root
+    for key, value in quick.value.items():
+        path = parse_path(key)
+        old = root.get(*path)
+        try:
+            root = put(root, path, merge(old, value, str(path[-1])) if old else value)
+        except (ValueError, IndexError) as error:
+            mistakes.append(Mistake(value.where, f"quick.{key}", "", str(error)))
+    return root

@@ -1,0 +1,127 @@
+"""Builds topologies, routes and traffic, each distinct one only once."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from models.registry import Spec
+from models.routing.routes import Routes
+from models.scenario import Source
+from models.topology.graph import Topology, TopologySpec
+from models.traffic.traffic import Traffic
+from sim.config.check import from_build, spec_of, validated
+from sim.config.errors import Mistake
+from sim.config.load import Node
+from sim.config.schema import SourceConfig
+
+SOURCE_KEYS = tuple(SourceConfig.model_fields)
+"""Keys of ``traffic:`` that say how packets arrive, not whereto."""
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What a configuration names, built; None where it names nothing or has a mistake.
+
+    plain: the mappings under ``topology``, ``routing`` and ``traffic`` with their defaults.
+    """
+
+    topology: Topology | None
+    routes: Routes | None
+    traffic: Traffic | None
+    source: Source | None
+    plain: dict[str, Any]
+
+
+@dataclass
+class PartsBuilder:
+    """Builds the parts of scenarios. base: folder that paths in the configuration are relative to."""
+
+    base: Path
+    _cache: dict[Hashable, Any] = field(default_factory=dict)
+
+    def build(self, root: Node, alone: bool, mistakes: list[Mistake]) -> Parts:
+        """The parts of one scenario; what is wrong with them is added to ``mistakes``.
+
+        alone: only the topology is of interest.
+        """
+        absolute = _absolute(root, self.base)
+        topology_spec = spec_of("topology", absolute, mistakes)
+        topology: Topology | None = self._part("topology", topology_spec, (), root, mistakes)
+        plain = {"topology": _plain(topology_spec)}
+        if alone:
+            return Parts(topology, None, None, None, plain)
+        found: dict[str, Any] = {"routing": None, "traffic": None}
+        for name, foreign in (("routing", ()), ("traffic", SOURCE_KEYS)):
+            spec = spec_of(name, absolute, mistakes, without=foreign)
+            plain[name] = _plain(spec)
+            if topology is not None:
+                found[name] = self._part(name, spec, (topology,), root, mistakes)
+        source = _source_config(root, mistakes)
+        if source is not None:
+            plain["traffic"] |= source.model_dump(mode="json")
+        given = {name: mapping for name, mapping in plain.items() if mapping}
+        return Parts(topology, found["routing"], found["traffic"], _source(source), given)
+
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What ``make`` returned, or the exception it raised, when it was first asked for."""
+        if key not in self._cache:
+            try:
+                self._cache[key] = make()
+            except Exception as error:  # a component may be a stranger's: whatever it raises is reported
+                self._cache[key] = error
+        return self._cache[key]
+
+    def _part(self, name: str, spec: Spec | None, on: tuple, root: Node, mistakes: list[Mistake]) -> Any:
+        """The component on a topology (on nothing, if it is one), or None and a mistake."""
+        if spec is None:
+            return None
+        key = (name, *(part.content_hash for part in on), repr(spec), tuple(sorted(spec.model_fields_set)))
+        result = self.once(key, lambda: spec.build(*on))  # type: ignore[attr-defined]
+        if isinstance(result, Exception):
+            mistakes.append(from_build(result, name, root))
+            return None
+        return result
+
+
+def _plain(spec: Spec | None) -> dict[str, Any]:
+    """A component with its defaults, but for those that mean less once given: a file may hold hosts of its own."""
+    if spec is None:
+        return {}
+    optional = set(TopologySpec.model_fields) - {"kind"} if isinstance(spec, TopologySpec) else set()
+    plain = spec.model_dump(exclude_none=True)
+    return {key: value for key, value in plain.items() if key in spec.model_fields_set or key not in optional}
+
+
+def _absolute(root: Node, base: Path) -> Node:
+    """The configuration with the paths in its components made absolute."""
+    changed = {key: _with_base(root.value[key], base) for key in ("topology", "traffic") if key in root.value}
+    return root.with_value({**root.value, **changed})
+
+
+def _with_base(node: Node, base: Path) -> Node:
+    if not node.is_map:
+        return node
+    changed = {key: _with_base(child, base) for key, child in node.value.items()}
+    path = changed.get("path")
+    if path is not None and isinstance(path.value, str) and path.value:
+        changed["path"] = path.with_value(str(base / path.value))
+    return node.with_value(changed)
+
+
+def _source_config(root: Node, mistakes: list[Mistake]) -> SourceConfig | None:
+    """The keys of ``traffic:`` that are not the pattern's; None where there is no such mapping."""
+    traffic = root.get("traffic")
+    if traffic is None or not traffic.is_map:
+        return None
+    own = traffic.with_value({key: child for key, child in traffic.value.items() if key in SOURCE_KEYS})
+    return validated(SourceConfig, root.with_value({**root.value, "traffic": own}), ("traffic",), mistakes)
+
+
+def _source(config: SourceConfig | None) -> Source | None:
+    if config is None:
+        return None
+    mix = config.packet_flits
+    if isinstance(mix, int):
+        return Source(config.arrivals, (mix,), (1.0,), config.burst)
+    return Source(config.arrivals, tuple(part.flits for part in mix), tuple(part.share for part in mix), config.burst)

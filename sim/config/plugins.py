@@ -1,0 +1,46 @@
+"""Loads the files and modules that register components of a user's own."""
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+
+from sim.config.check import crash, mistake_at
+from sim.config.errors import Mistake
+from sim.config.load import Node
+
+
+def load_plugins(root: Node, base: Path, mistakes: list[Mistake]) -> None:
+    """Imports everything in ``plugins:``, files relative to ``base``; failures are added to ``mistakes``."""
+    plugins = root.get("plugins")
+    for i, node in enumerate(plugins.value if plugins is not None and plugins.is_list else []):
+        if not isinstance(node.value, str):
+            continue  # the schema says so
+        try:
+            _load(node.value, base)
+        except FileNotFoundError as error:
+            mistakes.append(mistake_at(root, ("plugins", i), error.strerror or str(error)))
+        except Exception as error:  # a stranger's code may raise anything
+            mistakes.append(mistake_at(root, ("plugins", i), f"cannot be loaded: {crash(error)}"))
+
+
+def _load(name: str, base: Path) -> None:
+    if not name.endswith(".py"):
+        importlib.import_module(name)
+        return
+    path = (base / name).resolve()
+    module_name = f"flitlab_plugin_{path.stem}"
+    loaded = sys.modules.get(module_name)
+    if loaded is not None and getattr(loaded, "__file__", None) == str(path):
+        return
+    if not path.exists():
+        raise FileNotFoundError(2, "No such file or directory")
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[module_name]
+        raise

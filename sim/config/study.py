@@ -1,0 +1,206 @@
+"""A configuration file, understood: everything that is needed to run it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from models.scenario import Scenario
+from models.topology.graph import Topology
+from sim.config.build import Builder, Built
+from sim.config.check import mistake_at, validated
+from sim.config.errors import ConfigError, Mistake
+from sim.config.expand import expand
+from sim.config.load import Node, load_file
+from sim.config.overrides import apply_quick, apply_set, parse_path
+from sim.config.plugins import load_plugins
+from sim.config.schema import (
+    BY_ROUTING,
+    CEILINGS,
+    NEEDS,
+    CeilingConfig,
+    Config,
+    MeasureConfig,
+    OutputsConfig,
+    PublishedConfig,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One scenario of a study.
+
+    keys: column of results.csv -> value, for the case label and the swept keys. loads: ascending.
+    scenario: None for the experiment ``metrics``. ticks: delay name -> ticks. flit_ns: None if not given.
+    """
+
+    label: str
+    keys: dict[str, Any]
+    topology: Topology
+    scenario: Scenario | None
+    loads: list[float]
+    seeds: list[int]
+    measure: MeasureConfig
+    ceilings: list[CeilingConfig]
+    flit_ns: float | None
+    ticks: dict[str, int]
+    certificate: str
+    resolved: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """All scenarios of a configuration file, and what is asked of them.
+
+    given: the text of the file. changes: the ``--set`` options and ``--quick`` that were applied to it.
+    """
+
+    file: str
+    name: str
+    experiment: str
+    engine: str
+    outputs: OutputsConfig
+    published: list[PublishedConfig]
+    cases: list[Case]
+    warnings: list[str]
+    given: str
+    changes: list[str]
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns for the case label and the swept keys."""
+        return list(dict.fromkeys(key for case in self.cases for key in case.keys))
+
+    def resolved(self) -> dict[str, Any]:
+        """The configuration as it was understood, every default filled in: a configuration with the same results."""
+        head: dict[str, Any] = {
+            "schema": 1,
+            "name": self.name,
+            "experiment": self.experiment,
+            "engine": self.engine,
+        }
+        head["outputs"] = self.outputs.model_dump(mode="json")
+        if self.published:
+            head["published"] = [row.model_dump(mode="json", exclude_none=True) for row in self.published]
+        if len(self.cases) == 1 and not self.cases[0].keys:
+            return head | self.cases[0].resolved
+        return head | {"cases": [{"label": case.label, **case.resolved} for case in self.cases]}
+
+
+def read(
+    file: str | Path,
+    sets: Sequence[str] = (),
+    quick: bool = False,
+    engine: str | None = None,
+    experiment: str | None = None,
+) -> Study:
+    """Reads, checks and builds a configuration.
+
+    sets: ``key.path=value`` changes. quick: apply the ``quick:`` mapping of the file, if it has one.
+    engine, experiment: in place of the file's.
+
+    Raises :class:`~sim.config.errors.ConfigError` with all mistakes.
+    """
+    mistakes: list[Mistake] = []
+    root = load_file(file, mistakes)
+    unread = list(mistakes)
+    root = apply_quick(root, mistakes) if quick else root
+    for change in sets:
+        root = apply_set(root, change, mistakes)
+    base = Path(file).resolve().parent
+    load_plugins(root, base, mistakes)
+    name = str(_plain(root, "name", Path(file).stem))
+    experiment = experiment or str(_plain(root, "experiment", "load_sweep"))
+    cases, warnings, config = _cases(root, name, experiment, Builder(base), mistakes)
+    if mistakes or config is None:
+        # what follows from a value that could not be read would only confuse
+        places = {(mistake.where, mistake.key) for mistake in unread}
+        raise ConfigError(unread + [m for m in mistakes[len(unread) :] if (m.where, m.key) not in places])
+    return Study(
+        file=str(file),
+        name=name + ("-quick" if quick and root.get("quick") else ""),
+        experiment=experiment,
+        engine=engine or config.engine,
+        outputs=config.outputs,
+        published=config.published,
+        cases=cases,
+        warnings=list(dict.fromkeys(map(str, warnings))),
+        given=Path(file).read_text("utf-8-sig"),
+        changes=[f"--set {change}" for change in sets] + ["--quick"] * quick,
+    )
+
+
+def _plain(root: Node, key: str, default: str) -> Any:
+    node = root.get(key)
+    return default if node is None or node.value is None else node.plain()
+
+
+def _cases(
+    root: Node, name: str, experiment: str, builder: Builder, mistakes: list[Mistake]
+) -> tuple[list[Case], list[Mistake], Config | None]:
+    cases: list[Case] = []
+    warnings: list[Mistake] = []
+    config = None
+    # also the keys that no scenario sees are checked, on any scenario
+    for variant in expand(root, name, mistakes):
+        node = variant.node
+        config = _config(node, mistakes)
+        ceilings = _ceilings(node, config, experiment, mistakes)
+        mistakes += _missing(node, experiment)
+        built = builder.build(node, config, experiment, mistakes)
+        if built is None or config is None:
+            continue
+        warnings += built.warnings
+        cases.append(_case(variant.label, variant.keys, built, config, ceilings))
+    return cases, warnings, config
+
+
+def _config(root: Node, mistakes: list[Mistake]) -> Config | None:
+    """The configuration of a scenario; where some of its keys are wrong, with the defaults in their place.
+
+    None if that would make other keys look wrong.
+    """
+    found: list[Mistake] = []
+    config = validated(Config, root, (), found, keys=("cases",))
+    mistakes += found
+    if config is not None:
+        return config
+    wrong = {parse_path(mistake.key)[0] for mistake in found}
+    if "switching" in wrong:
+        return None
+    rest = root.with_value({key: value for key, value in root.value.items() if key not in wrong})
+    return validated(Config, rest, (), [])
+
+
+def _case(label: str, keys: dict[str, Any], built: Built, config: Config, ceilings: list[CeilingConfig]) -> Case:
+    resolved = built.resolved
+    if built.scenario is not None:
+        resolved = {**resolved, "ceilings": [ceiling.model_dump(mode="json") for ceiling in ceilings]}
+    return Case(
+        label=label, keys=keys, topology=built.topology, scenario=built.scenario, loads=config.load_list,
+        seeds=config.seeds, measure=config.measure, ceilings=ceilings, flit_ns=config.switching.flit_ns,
+        ticks=built.ticks, certificate=built.certificate, resolved={k: v for k, v in resolved.items() if v is not None},
+    )  # fmt: skip
+
+
+def _missing(root: Node, experiment: str) -> list[Mistake]:
+    """Keys that the experiment cannot do without, and topology, routing, traffic that are no mappings."""
+    found = []
+    for key in NEEDS.get(experiment, ()):
+        node = root.get(key)
+        if node is None or node.value is None:
+            found.append(mistake_at(root, (key,), f"is missing: experiment {experiment} needs it"))
+    return found
+
+
+def _ceilings(root: Node, config: Config | None, experiment: str, mistakes: list[Mistake]) -> list[CeilingConfig]:
+    """The ceilings asked for; by default all that the configuration allows."""
+    if config is None or experiment == "metrics":
+        return []
+    if config.ceilings is None:
+        lacking = [*(BY_ROUTING if config.routing is None else ()), *(() if config.loads else ("total",))]
+        return [CeilingConfig(kind=kind) for kind in CEILINGS if kind not in lacking]
+    for i, ceiling in enumerate(config.ceilings):
+        if ceiling.kind == "total" and root.get("loads") is None:
+            mistakes.append(mistake_at(root, ("ceilings", i), "total is drawn over loads, and there are none"))
+    return config.ceilings

@@ -1,0 +1,158 @@
+"""The ceilings of a study: each computed once for all scenarios it applies to, stored with its certificate."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from models.hashing import content_hash
+from sim.config.schema import BY_ROUTING, CeilingConfig
+from sim.config.study import Case, Study
+from sim.experiment.pool import Task
+from sim.experiment.store import Store
+from sim.experiment.task import Outcome, ceilings_id, solve_ceilings
+
+COLUMNS = ("scenario", "load", "ceiling", "lower", "upper", "unit", "method", "seconds", "note")
+"""Columns of ceilings.csv."""
+
+
+@dataclass
+class Job:
+    """Ceilings that one call computes, for all cases to which they apply.
+
+    case: any of them. users: their indices. rows: one dict per ceiling, None until computed; its
+    ``certificate`` holds the lengths z as lists, or None.
+    """
+
+    id: str
+    case: Case
+    specs: list[CeilingConfig]
+    users: list[int] = field(default_factory=list)
+    rows: list[dict[str, Any]] | None = None
+    problem: str = ""
+
+    @cached_property
+    def bounds(self) -> "list[Bound]":
+        """The distinct certificates among the rows. Made once, so that what is derived from them can be kept."""
+        found: dict[str, Bound] = {}
+        for row in self.rows or ():
+            if (lengths := row["certificate"]) is not None:
+                bound = Bound(row["ceiling"], row["load"], _certificate(lengths))
+                found.setdefault(content_hash(lengths, row["load"]), bound)
+        return list(found.values())
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A certificate to check points against. load: None if it holds for every load."""
+
+    name: str
+    load: float | None
+    certificate: Any
+
+
+class CeilingRuns:
+    """All ceilings of a study. What the folder holds already is not computed again.
+
+    ready: called with the index of a case once all its ceilings are known.
+    """
+
+    def __init__(self, study: Study, store: Store | None = None):
+        self.study = study
+        self.store = store
+        self.jobs = _jobs(study.cases)
+        self.ready: Callable[[int], None] = lambda index: None
+        for job in self.jobs:
+            job.rows = store.read_json(f"ceilings/{job.id}.json") if store else None
+
+    @property
+    def missing(self) -> list[Job]:
+        """Jobs without rows."""
+        return [job for job in self.jobs if job.rows is None]
+
+    def bounds(self, index: int) -> list[Bound] | None:
+        """What the points of a case are checked against; None while some of its ceilings are not known."""
+        of_case = [job for job in self.jobs if index in job.users]
+        if any(job.rows is None for job in of_case):
+            return None
+        return [bound for job in of_case for bound in job.bounds]
+
+    def tasks(self, store: Store) -> Iterator[Task]:
+        """Calls for everything that is missing."""
+        for job in self.missing:
+            scenario = job.case.scenario
+            assert scenario is not None
+            path = store.scenario(scenario, job.id if scenario.routes is None else scenario.content_hash)
+
+            def done(outcome: Outcome, job: Job = job) -> None:
+                self._done(job, outcome)
+
+            yield Task(solve_ceilings, (path, job.specs, job.case.loads), done)
+
+    def _done(self, job: Job, outcome: Outcome) -> None:
+        job.problem = outcome.problem
+        if outcome.problem:
+            job.rows = _failure_rows(job.specs, outcome.problem)
+        else:
+            job.rows = [_row(ceiling) for ceiling in outcome.result]
+            if self.store:
+                self.store.write_json(f"ceilings/{job.id}.json", job.rows)
+        for index in job.users:
+            if self.bounds(index) is not None:
+                self.ready(index)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Rows of ceilings.csv: of every case, in the order in which it asks for them."""
+        return [row for index, case in enumerate(self.study.cases) for row in self._rows_of(index, case)]
+
+    def _rows_of(self, index: int, case: Case) -> list[dict[str, Any]]:
+        order = [spec.kind for spec in case.ceilings]
+        found = [row for job in self.jobs if index in job.users for row in job.rows or ()]
+        # ``bounds`` has a row for each single bound, ``bounds:<name>``
+        found.sort(key=lambda row: order.index(row["ceiling"].partition(":")[0]))
+        return [{"scenario": case.label, **{name: row[name] for name in COLUMNS[1:]}} for row in found]
+
+    @property
+    def problems(self) -> list[str]:
+        """One line per failed job."""
+        return [
+            f"{job.case.label}, {', '.join(spec.kind for spec in job.specs)}: {job.problem}"
+            for job in self.jobs if job.problem
+        ]  # fmt: skip
+
+
+def _jobs(cases: Sequence[Case]) -> list[Job]:
+    """One job for what depends on topology and traffic only, one for what depends on the routing too."""
+    jobs: dict[str, Job] = {}
+    for index, case in enumerate(cases):
+        for routed in (False, True):
+            specs = [spec for spec in case.ceilings if (spec.kind in BY_ROUTING) == routed]
+            if specs and case.scenario is not None:
+                key = ceilings_id(case.scenario, specs, case.loads)
+                jobs.setdefault(key, Job(key, case, specs)).users.append(index)
+    return list(jobs.values())
+
+
+def _row(ceiling: Any) -> dict[str, Any]:
+    """A ``fluid.ceilings.Ceiling`` as a JSON-able dict."""
+    row = {name: getattr(ceiling, name) for name in (*COLUMNS[1:], "certificate")}
+    row |= {end: None for end in ("lower", "upper") if math.isnan(row[end])}
+    if (z := ceiling.certificate) is not None:
+        row["certificate"] = {part.name: getattr(z, part.name).tolist() for part in fields(z)}
+    return row
+
+
+def _certificate(lengths: dict[str, list[float]]) -> Any:
+    """The ``fluid.certificate.Certificate`` of stored lengths."""
+    from fluid.certificate import Certificate
+
+    return Certificate(**{name: np.array(part, float) for name, part in lengths.items()})
+
+
+def _failure_rows(specs: Sequence[CeilingConfig], problem: str) -> list[dict[str, Any]]:
+    """Rows that say why there is no ceiling."""
+    empty = dict.fromkeys((*COLUMNS[1:], "certificate"))
+    return [{**empty, "ceiling": spec.kind, "method": "failed", "note": problem} for spec in specs]

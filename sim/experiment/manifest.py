@@ -1,0 +1,87 @@
+"""The manifest of a run: what was run, by what, and what the configuration came to mean."""
+
+import platform
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from models.hashing import content_hash
+from models.scenario import SEMANTICS_VERSION
+from sim.config.study import Case, Study
+
+LIBRARIES = ("flitlab", "numpy", "numba", "scipy", "highspy", "networkx", "simpy")
+
+
+def manifest(study: Study) -> dict[str, Any]:
+    """Everything about a run but its status and results; JSON-able."""
+    resolved = study.resolved()
+    return {
+        "name": study.name,
+        "file": study.file,
+        "changes": study.changes,
+        "experiment": study.experiment,
+        "engine": study.engine,
+        "created": now(),
+        "versions": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
+        "platform": platform.platform(),
+        "command": sys.argv,
+        "semantics_version": SEMANTICS_VERSION,
+        "config_hash": content_hash({key: value for key, value in resolved.items() if key != "name"}),
+        "flit_ns": _common([case.flit_ns for case in study.cases]),
+        "mean_rate": {case.label: float(case.scenario.traffic.rate.mean()) for case in study.cases if case.scenario},
+        "figures": list(study.outputs.figures),
+        "columns": study.columns,
+        "scenarios": [_scenario(case) for case in study.cases],
+    }
+
+
+def now() -> str:
+    """The time in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _scenario(case: Case) -> dict[str, Any]:
+    topology, scenario = case.topology, case.scenario
+    described: dict[str, Any] = {
+        "label": case.label,
+        "keys": case.keys,
+        "topology": {
+            "kind": topology.kind, "switches": topology.switches, "channels": topology.channels,
+            "hosts": topology.hosts, "directed": topology.directed, "hash": topology.content_hash,
+            "edge_hash": topology.edge_hash, "notes": topology.notes,
+        },
+        "seeds": case.seeds,
+        "loads": case.loads,
+    }  # fmt: skip
+    if scenario is None:
+        return described
+    described |= {"traffic": {"hash": scenario.traffic.content_hash, "notes": scenario.traffic.notes}}
+    if scenario.routes is not None:
+        routes = scenario.routes
+        described["routing"] = {
+            "kind": routes.kind, "hash": routes.content_hash, "hops_max": routes.hops_max, "notes": routes.notes,
+        }  # fmt: skip
+    if case.ticks:
+        described |= {
+            "hash": scenario.content_hash,
+            "ticks": case.ticks,
+            "flit_ns": case.flit_ns,
+            "switching": case.resolved["switching"],
+            "measure": case.resolved["measure"],
+            "vc_policy": scenario.vc_policy,
+            "certificate": case.certificate,
+        }
+    return described
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _common(values: list[Any]) -> Any:
+    """The value that all have, else None."""
+    return values[0] if values and all(value == values[0] for value in values) else None

@@ -1,0 +1,44 @@
+"""The rows and columns of results.csv and metrics.csv."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sim.config.study import Case, Study
+
+MEASURED = (
+    "offered", "accepted", "accepted_flit_per_ns_per_host", "min_flow_ratio", "jain", "latency_mean", "latency_ci95",
+    "latency_p50", "latency_p99", "latency_p999", "network_latency_mean", "hops_mean", "hops_max", "deflections_mean",
+    "saturated", "deadlocked", "packets", "ticks", "warmup_ticks", "events", "cpu_s",
+)  # fmt: skip
+"""Columns that every engine fills, in their order; others it may give follow them."""
+
+
+def result_row(case: Case, load: float, seed: int, record: Mapping[str, Any]) -> dict[str, Any]:
+    """One row of results.csv."""
+    measured = dict(record["row"])
+    if case.flit_ns is not None and measured.get("accepted") is not None:
+        measured["accepted_flit_per_ns_per_host"] = measured["accepted"] / case.flit_ns
+    tail = {name: record[name] for name in ("engine", "status", "message")}
+    return {"scenario": case.label, **case.keys, "load": load, "seed": seed, **measured, **tail}
+
+
+def result_columns(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Columns of results.csv; the traffic per ns only if some scenario knows what a flit takes."""
+    head = ["scenario", *study.columns, "load", "seed"]
+    tail = ["engine", "status", "message"]
+    in_ns = any(case.flit_ns is not None for case in study.cases)
+    measured = [name for name in MEASURED if in_ns or name != "accepted_flit_per_ns_per_host"]
+    more = [name for row in rows for name in row if name not in {*head, *measured, *tail}]
+    return [*head, *measured, *dict.fromkeys(more), *tail]
+
+
+def metrics_row(case: Case, summary: Mapping[str, Any]) -> dict[str, Any]:
+    """One row of metrics.csv; what is no scalar is written as JSON."""
+    flat = {key: json.dumps(value) if isinstance(value, dict | list) else value for key, value in summary.items()}
+    return {"scenario": case.label, **case.keys, **flat}
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """All keys of the rows, in order of appearance."""
+    return list(dict.fromkeys(key for row in rows for key in row))

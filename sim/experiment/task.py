@@ -1,0 +1,106 @@
+"""The units of work: ids that follow from content, and what a worker process does with them.
+
+A worker gets the path of a pickled scenario, not the scenario: one may be many megabytes, and serves
+hundreds of points.
+"""
+
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from multiprocessing import parent_process
+from pathlib import Path
+from typing import Any
+
+from models.hashing import content_hash
+from models.scenario import SEMANTICS_VERSION, Scenario
+from sim.config.check import crash
+from sim.config.schema import BY_ROUTING, CeilingConfig, MeasureConfig
+
+ID_DIGITS = 32
+
+
+def measure_of(config: MeasureConfig) -> dict[str, Any]:
+    """What of ``measure:`` results depend on: warmup (None: automatic), ticks, ci, max_ticks."""
+    warmup = None if config.warmup == "auto" else config.warmup
+    return {"warmup": warmup, "ticks": config.ticks, "ci": config.ci, "max_ticks": config.longest}
+
+
+def point_id(scenario: Scenario, load: float, seed: int, measure: dict[str, Any]) -> str:
+    """Id of a point. The engine is no part of it: results are equal."""
+    return content_hash("point", SEMANTICS_VERSION, scenario.content_hash, load, seed, measure)[:ID_DIGITS]
+
+
+def ceilings_id(scenario: Scenario, specs: Sequence[CeilingConfig], loads: Sequence[float]) -> str:
+    """Id of a set of ceilings: of the routing only where one of them depends on it, of the loads only for ``total``."""
+    kinds = [spec.kind for spec in specs]
+    routes = scenario.routes.content_hash if set(kinds) & set(BY_ROUTING) else None
+    parts = [spec.model_dump(mode="json") for spec in specs]
+    drawn = list(loads) if "total" in kinds else None
+    return content_hash(
+        "ceilings",
+        SEMANTICS_VERSION,
+        scenario.topology.content_hash,
+        scenario.traffic.content_hash,
+        routes,
+        parts,
+        drawn,
+    )[:ID_DIGITS]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a task: a result, or in one line why there is none.
+
+    mismatch: the engines disagree, which is a bug here and no property of the point.
+    """
+
+    result: Any = None
+    problem: str = ""
+    mismatch: bool = False
+
+
+def start_worker() -> None:
+    """Prepares a worker process: Ctrl-C is the parent's to handle, and a worker never outlives it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+
+
+def _exit_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+@lru_cache(maxsize=4)
+def _scenario(path: Path) -> Scenario:
+    return pickle.loads(path.read_bytes())
+
+
+def solve_point(path: Path, engine: str, load: float, seed: int, measure: dict[str, Any]) -> Outcome:
+    """Simulates a point of the scenario pickled at ``path``; the result is a ``PointResult``."""
+    from sim.engines.base import EngineMismatch
+    from sim.measure import point
+
+    try:
+        return Outcome(point.run_point(engine, _scenario(path), load, seed, point.Measure(**measure)))
+    except EngineMismatch as error:
+        return Outcome(problem=str(error), mismatch=True)
+    except Exception as error:  # one failing point must not end the others
+        return Outcome(problem=crash(error))
+
+
+def solve_ceilings(path: Path, specs: Sequence[CeilingConfig], loads: Sequence[float]) -> Outcome:
+    """Computes ceilings of the scenario pickled at ``path``; the result is a list of ``Ceiling``."""
+    from fluid import ceilings
+
+    try:
+        asked = [ceilings.CeilingSpec(kind=spec.kind, method=spec.method, gap=spec.gap) for spec in specs]
+        return Outcome(ceilings.ceilings(_scenario(path), asked, list(loads)))
+    except Exception as error:
+        return Outcome(problem=crash(error))

@@ -1,0 +1,241 @@
+"""The command line: documents, exit codes, and runs that are interrupted, killed or spread over processes."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sim.cli import main
+
+ROOT = Path(__file__).parents[1]
+
+CONFIG = """\
+schema: 1
+name: tiny
+topology: {kind: imase, n: 8, degree: 3, hosts_per_switch: 2}
+routing: {sweep: [{kind: minimal}, {kind: deflection}]}
+switching: {vcs: 4, header_ticks: 2}
+traffic: {kind: uniform, packet_flits: 3}
+loads: [0.1, 0.3]
+seeds: [1, 2]
+measure: {warmup: 100, ticks: 300, ci: null}
+ceilings: []
+engine: reference
+outputs: {figures: []}
+quick: {seeds: [1], topology.n: 6}
+"""
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.yaml").write_text(CONFIG)
+    return "tiny.yaml"
+
+
+def simrun(*arguments, **more):
+    """A process; modules are found whether the package is installed or not."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "sim.cli", *map(str, arguments)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+
+
+def results(folder):
+    """results.csv without what is allowed to differ."""
+    with (Path(folder) / "results.csv").open() as file:
+        return [{k: v for k, v in row.items() if k != "cpu_s"} for row in csv.DictReader(file)]
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys, contextlib, io\nfrom sim.cli import main\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit): main(['--help'])\n"
+        "print(sorted({'numpy', 'numba', 'pydantic', 'yaml', 'rich', 'networkx'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_a_run_prints_one_json_document(config, capsys):
+    assert main([config, "--json", "--jobs", "1"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["name"] == "tiny" and printed["folder"] == "runs/tiny" and printed["exit_code"] == 0
+    assert [s["routing"] for s in printed["scenarios"]] == ["minimal", "deflection"]
+    assert len(printed["results"]) == 8 and printed["results"][0]["status"] == "ok"
+    files = {"manifest.json", "config.yaml", "config.resolved.yaml", "points", "results.csv", "ceilings.csv"}
+    assert files <= {path.name for path in Path("runs/tiny").iterdir()}
+    assert not list(Path("runs/tiny").glob(".*"))
+    assert Path("runs/tiny/config.yaml").read_text() == CONFIG
+
+
+def test_a_run_prints_tables_and_keeps_progress_off_stdout(config, capsys):
+    assert main(["run", config, "--out", "there", "--jobs", "1", "--set", "loads=[0.1]"]) == 0
+    out, err = capsys.readouterr()
+    assert "routing=minimal" in out and "latency" in out and "points" not in out and "4/4 points" in err
+    assert len(results("there")) == 4
+
+
+def test_the_quick_variant_has_a_folder_of_its_own(config, capsys):
+    assert main([config, "--quick", "--json", "--jobs", "1"]) == 0
+    assert json.loads(capsys.readouterr().out)["folder"] == "runs/tiny-quick"
+    assert {row["seed"] for row in results("runs/tiny-quick")} == {"1"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["none.yaml"],
+        ["tiny.yaml", "--set", "loads=[2]"],
+        ["check", "tiny.yaml", "--set", "topology.kind=nothing"],
+        ["topology", "kind=nothing"],
+        ["ceilings", "tiny.yaml", "--set", "traffic.kind=nothing"],
+        ["plot", "none"],
+        ["show", "topology", "nothing"],
+        ["show", "nothing"],
+        ["tiny.yaml", "--out", "tiny.yaml/below"],
+        ["tiny.yaml", "--set", "plugins=[none.py]"],
+    ],
+)
+def test_bad_input_is_exit_code_2_one_line_and_no_folder(config, capsys, arguments):
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and len(err.splitlines()) == 1 and "Traceback" not in err
+    assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize("arguments", [["--nonsense"], ["chek", "x"], ["run"], ["x.yaml", "--jobs", "0"]])
+def test_bad_usage_is_exit_code_2(config, capsys, arguments):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    if arguments[0] == "chek":
+        assert "did you mean 'check'?" in capsys.readouterr().err
+
+
+def test_check_counts_and_explains(config, capsys):
+    assert main(["check", config, "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["points"] == 8
+    first, second = printed["scenarios"]
+    assert first["ticks"]["header"] == 2 and first["certificate"].startswith("hop")
+    assert second["config"]["switching"] | {"mode": "deflection", "hold_packets": 12} == second["config"]["switching"]
+    assert main(["check", config]) == 0
+    assert "8 switches" in capsys.readouterr().out
+
+
+def test_list_and_show(capsys):
+    assert main(["list", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert "imase" in printed["topology"] and "minimal" in printed["routing"] and "mcf" in printed["ceiling"]
+    for arguments in (["topology", "imase"], ["imase"], ["traffic", "uniform"], ["ceiling", "mcf"]):
+        assert main(["show", *arguments]) == 0
+    out = capsys.readouterr().out
+    assert "hosts_per_switch" in out and "packet_flits" in out and "Example" in out
+
+
+def test_topology(config, capsys, tmp_path):
+    assert main(["topology", "kind=torus,dims=[4,4],hosts_per_switch=2", "--json", "--export", "t.json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["switches"], printed["hosts"], printed["diameter"]) == (16, 32, 4)
+    assert main(["topology", f"kind=file,path={tmp_path / 't.json'}", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["edge_hash"] == printed["edge_hash"]
+    assert main(["topology", config, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["switches"] == 8
+    assert main(["topology", config, "--set", "topology.n={sweep: [6, 8]}", "--json"]) == 0
+    assert [row["switches"] for row in json.loads(capsys.readouterr().out)] == [6, 8]
+
+
+def test_ceilings(config, capsys):
+    assert main(["ceilings", config, "--set", "ceilings=[bounds]", "--jobs", "1", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert {"scenario", "ceiling", "lower", "upper", "unit", "method", "seconds"} <= set(printed[0])
+    assert printed[0]["scenario"] == "routing=minimal" and printed[0]["upper"] > 0
+    assert not Path("runs").exists()
+
+
+def test_any_number_of_processes_gives_the_same_bytes(config):
+    for jobs in (1, 2):
+        process = simrun(config, "--out", f"jobs{jobs}", "--jobs", jobs)
+        _, err = process.communicate(timeout=100)
+        assert process.returncode == 0, err
+    assert results("jobs1") == results("jobs2") and len(results("jobs1")) == 8
+    assert Path("jobs1/ceilings.csv").read_bytes() == Path("jobs2/ceilings.csv").read_bytes()
+
+
+SLOW = """\
+import time
+import sim.measure.point as point
+
+real = point.run_point
+
+
+def slowly(*arguments):
+    time.sleep(0.4)
+    return real(*arguments)
+
+
+point.run_point = slowly
+"""
+
+
+@pytest.fixture
+def slow(config):
+    """The configuration with points that take a while, in the process itself."""
+    Path("slow.py").write_text(SLOW)
+    Path("slow.yaml").write_text(CONFIG + "plugins: [slow.py]\n")
+    return "slow.yaml"
+
+
+def wait_for_points(process, folder, count):
+    deadline = time.monotonic() + 60
+    while len(list(Path(folder, "points").glob("*.json"))) < count:
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_ended_at_any_moment_it_goes_on_to_the_same_results(slow, how):
+    process = simrun(slow, "--out", "run", "--jobs", 1)
+    wait_for_points(process, "run", 2)
+    process.send_signal(how)
+    _, err = process.communicate(timeout=30)
+    done = len(list(Path("run/points").glob("*.json")))
+    assert 2 <= done < 8
+    if how == signal.SIGKILL:
+        assert process.returncode == -signal.SIGKILL
+    else:
+        assert process.returncode == 130 and "the same command goes on" in err and "Traceback" not in err
+        assert len(results("run")) == done
+    assert main(["tiny.yaml", "--out", "run", "--jobs", "1"]) == 0
+    assert main(["tiny.yaml", "--out", "undisturbed", "--jobs", "1"]) == 0
+    assert results("run") == results("undisturbed")
+
+
+def test_workers_do_not_outlive_a_killed_parent(config):
+    process = simrun(config, "--jobs", 2, "--set", "measure.ticks=1000000")
+    deadline = time.monotonic() + 60
+    while len(workers := children(process.pid)) < 2:
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    time.sleep(1.5)  # until they have imported what they need
+    process.kill()
+    process.communicate(timeout=10)
+    while any(Path(f"/proc/{pid}").exists() for pid in workers):
+        assert time.monotonic() < deadline, "a worker is still there"
+        time.sleep(0.1)
+
+
+def children(pid):
+    """Processes that a process has started, the resource tracker aside."""
+    if not Path("/proc").exists():
+        pytest.skip("needs /proc")
+    try:
+        found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return [child for child in found if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()]
+    except OSError:
+        return []

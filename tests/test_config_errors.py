@@ -1,0 +1,187 @@
+"""Wrong input: every mistake at once, one line each, with file, line, key, value, choices, and a suggestion."""
+
+import pytest
+
+from sim.config.errors import ConfigError
+from sim.config.study import read
+
+GOOD = """\
+topology: {kind: imase, n: 16, degree: 3, hosts_per_switch: 2}
+routing: {kind: minimal}
+traffic: {kind: uniform, packet_flits: 4}
+loads: [0.1]
+"""
+
+
+@pytest.fixture
+def mistakes(tmp_path, monkeypatch):
+    """The lines that a configuration is refused with."""
+    monkeypatch.chdir(tmp_path)
+
+    def lines(text, sets=()):
+        (tmp_path / "c.yaml").write_text(text)
+        with pytest.raises(ConfigError) as caught:
+            read("c.yaml", sets)
+        return [str(mistake) for mistake in caught.value.mistakes]
+
+    return lines
+
+
+def test_good_is_good(tmp_path):
+    (tmp_path / "c.yaml").write_text(GOOD)
+    (case,) = read(tmp_path / "c.yaml").cases
+    assert case.label == "c" and case.scenario is not None
+
+
+def test_all_at_once(mistakes):
+    found = mistakes(
+        "topology: {kind: imasee, n: 16}\nrouting: {kind: minimal, selct: hash}\nseads: [1]\n"
+        "traffic: {kind: uniform, packet_flit: 4}\nloads: [0.1, 1.2]\nmeasure:\n  ticks: many\n"
+        "switching: {mode: wormhole}\n"
+    )
+    assert len(found) == 7
+    starts = (
+        "c.yaml:1: topology.kind = imasee: unknown topology; choices: ",
+        "c.yaml:2: routing.selct = hash: unknown key; choices: ",
+        "c.yaml:3: seads = [1]: unknown key; choices: ",
+        "c.yaml:4: traffic.packet_flit = 4: unknown key; choices: ",
+        "c.yaml:5: loads[1] = 1.2: must be less than or equal to 1",
+        "c.yaml:7: measure.ticks = many: must be a valid integer",
+        "c.yaml:8: switching.mode = wormhole: is not built yet; choices: vct, deflection",
+    )
+    for start in starts:
+        assert sum(line.startswith(start) for line in found) == 1, start
+    for word in ("imase", "select", "seeds", "packet_flits"):
+        assert any(line.endswith(f"did you mean '{word}'?") for line in found), word
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ("topology.n: 16.5", "topology.n = 16.5: must be a valid integer"),
+        ("topology.n: '16'", "topology.n = '16': must be a valid integer"),
+        ("topology.n: true", "topology.n = true: must be a valid integer"),
+        ("topology.n: 1", "topology.n = 1: must be greater than or equal to 2"),
+        ("topology: 3", "topology = 3: must be a mapping"),
+        ("topology: {n: 3}", "topology.kind: is missing; choices: "),
+        ("topology: null", "topology = null: is missing: experiment load_sweep needs it"),
+        ("topology.host_capacity: .inf", "topology.host_capacity = .inf: must be 1 in a simulation"),
+        ("topology.capacity: 2", "topology.capacity = 2: must be 1 for all channels"),
+        ("topology.hosts: [1]", "topology.hosts = [1]: 1 entries for 16 switches"),
+        ("routing: null", "routing = null: is missing"),
+        ("routing.vc_policy: hopp", "routing.vc_policy = hopp: is not one of the choices; choices: any, hop, "),
+        ("traffic.packet_flits: 0", "traffic.packet_flits = 0: must be greater than or equal to 1"),
+        ("traffic.packet_flits: [{flits: 1}]", "traffic.packet_flits[0].share: is missing"),
+        (
+            "traffic.arrivals: posson",
+            "traffic.arrivals = posson: is not one of the choices; choices: bernoulli, poisson",
+        ),
+        ("loads: []", "loads = []: must have at least 1 item"),
+        ("loads: 0", "loads = 0: must be greater than 0"),
+        ("loads: {from: 0.5, to: 0.1, step: 0.1}", "loads: from is above to"),
+        ("loads: {from: 0.5, to: 1.1, step: 0.1}", "loads.to = 1.1: must be less than or equal to 1"),
+        ("loads: [0.1, 0.1]", "loads = [0.1, 0.1]: 0.1 is listed twice"),
+        ("seeds: 3", "seeds = 3: must be a list"),
+        ("seeds: [-1]", "seeds[0] = -1: must be greater than or equal to 0"),
+        ("schema: 2", "schema = 2: is not one of the choices; choices: 1"),
+        ("name: a/b", "name = a/b: must be the name of a folder"),
+        ("experiment: search", "experiment = search: is not built yet; choices: load_sweep, metrics, ceilings"),
+        ("experiment: lod_sweep", "experiment = lod_sweep: is not one of the choices; choices: load_sweep"),
+        ("ceilings: [mfc]", "ceilings[0] = mfc: is not one of the choices; choices: mcf, "),
+        ("ceilings: [{kind: mcf, gap: 2}]", "ceilings[0].gap = 2: must be less than 1"),
+        ("outputs: {figures: [hops]}", "outputs.figures[0] = hops: is not one of the choices; choices: latency_load"),
+        ("published: [{where: x}]", "published[0].value: is missing"),
+        ("published: [{where: x, value: 1, tolerance: small}]", "published[0].tolerance = small: must be a number or"),
+        ("switching: {vcs: 1}", "switching.vcs = 1: hop-indexed VCs need one for each channel of the longest route"),
+        ("switching: {buffer_flits: 3}", "switching.buffer_flits = 3: must hold a whole packet, 4 flits"),
+        ("switching: {mode: deflection}", "switching.mode = deflection: needs routing.kind: deflection"),
+        ("switching: {link_ns: 3}", "switching.link_ns = 3: needs switching.flit_ns"),
+        ("switching: {flit_ns: 1, link_ns: 3, link_ticks: 3}", "switching.link_ns = 3: link_ticks is given too"),
+        ("switching: {link_ticks: 0}", "switching.link_ticks = 0: must be greater than or equal to 1"),
+        ("switching: {header_ticks: -1}", "switching.header_ticks = -1: must be greater than or equal to 0"),
+        ("switching: {flit_ns: .inf}", "switching.flit_ns = .inf: must be a finite number"),
+        ("plugins: [none.py]", "plugins[0] = none.py: No such file or directory"),
+        ("plugins: [no_such_module]", "plugins[0] = no_such_module: cannot be loaded: ModuleNotFoundError"),
+        ("topology.nn: 3", "topology.nn = 3: unknown key; choices: a, b, "),
+        ("topology: {kind: file, path: none.txt}", "topology.path = none.txt: "),
+        ("topology: {kind: torus, dims: [4, 0]}", "topology.dims[1] = 0: must be "),
+        ("topology: {kind: rrg, n: 3, degree: 5}", "topology.degree = 5: must be below n = 3"),
+        ("traffic.kind: nonsense", "traffic.kind = nonsense: unknown traffic; choices: all_to_all"),
+    ],
+)
+def test_one_mistake(mistakes, change, expected):
+    key, _, value = change.partition(": ")
+    found = mistakes(GOOD, [f"{key}={value}"])
+    assert len(found) == 1
+    assert found[0].startswith(f"--set: {expected}")
+
+
+def test_a_pattern_that_needs_a_power_of_two(mistakes):
+    (found,) = mistakes(GOOD, ["topology.n=12", "traffic={kind: bit_reversal}"])
+    assert found.startswith("--set: traffic.kind = bit_reversal: needs a power-of-two number of hosts")
+
+
+def test_unknown_keys_of_set(mistakes):
+    assert mistakes(GOOD, ["topology.degre=4"])[0].startswith("--set: topology.degre = 4: unknown key; choices: ")
+
+
+def test_the_line_of_a_swept_option(mistakes):
+    text = GOOD.replace("degree: 3", "degree:\n    {sweep: [\n      3,\n      x]}")
+    assert mistakes(text) == ["c.yaml:4: topology.degree = x: must be a valid integer"]
+
+
+def test_every_scenario_is_built_and_equal_mistakes_are_said_once(mistakes):
+    text = GOOD.replace("{kind: minimal}", "{sweep: [{kind: minimal}, {kind: deflection}]}")
+    text += "switching:\n  vcs: {sweep: [1, 2]}\n"
+    found = mistakes(text)
+    assert [line.partition(": hop")[0] for line in found] == [
+        "c.yaml:6: switching.vcs = 1",
+        "c.yaml:6: switching.vcs = 2",
+    ]
+
+
+def test_build_mistakes_join_those_of_the_schema(mistakes):
+    mix = "[{flits: 1, share: 1}, {flits: 2, share: 1}]}"
+    found = mistakes(GOOD.replace("minimal}", "deflection}").replace("4}", mix) + "seeds: x\n")
+    assert found == [
+        "c.yaml:5: seeds = x: must be a list",
+        "c.yaml:3: traffic.packet_flits: deflection needs packets of one length",
+    ]
+
+
+def test_disconnected_graphs_and_negative_demands(mistakes, tmp_path):
+    (tmp_path / "g.txt").write_text("0 1\n2 3\n")
+    (tmp_path / "bad.txt").write_text("0 1\n1 x y z 3\n")
+    (tmp_path / "m.csv").write_text("src,dst,demand\n0,1,-2\n")
+    found = mistakes(GOOD, ["topology={kind: file, path: {sweep: [g.txt, bad.txt]}}"])
+    assert "not strongly connected" in found[0] and found[0].startswith("--set: topology.path = g.txt: ")
+    assert "bad.txt:2: " in found[1]
+    (found,) = mistakes(GOOD, ["traffic={kind: matrix, path: m.csv}"])
+    assert found.startswith("--set: traffic.path = m.csv: ") and "negative" in found
+
+
+def test_what_could_not_be_read_is_not_complained_about_twice(mistakes):
+    assert mistakes(GOOD.replace("n: 16", "n: .nan")) == ["c.yaml:1: topology.n = .nan: must be a number, not NaN"]
+
+
+def test_a_failing_plugin_and_a_failing_component(mistakes, tmp_path):
+    (tmp_path / "crash.py").write_text("raise RuntimeError('oh no')\n")
+    (tmp_path / "odd.py").write_text(
+        "from models.registry import register\nfrom models.topology.graph import TopologySpec\n"
+        "@register('topology', 'odd_one')\nclass OddOne(TopologySpec):\n    '''Odd.'''\n"
+        "    def graph(self):\n        return 1 / 0\n"
+    )
+    found = mistakes(GOOD + "plugins: [crash.py, odd.py]\n", ["topology={kind: odd_one}"])
+    assert found[0].startswith("c.yaml:5: plugins[0] = crash.py: cannot be loaded: RuntimeError: oh no (")
+    assert "topology: could not be built: ZeroDivisionError: division by zero" in found[1] and "odd.py:7" in found[1]
+    from models.registry import _registered
+
+    del _registered["topology"]["odd_one"]
+
+
+def test_warns_of_deflection_that_will_collapse(tmp_path):
+    (tmp_path / "c.yaml").write_text(
+        GOOD.replace("minimal", "deflection") + "switching: {header_ticks: 40, hold_packets: 3}\n"
+    )
+    (warning,) = read(tmp_path / "c.yaml").warnings
+    assert "c.yaml:5: switching.hold_packets = 3: warning: 3 packets" in warning and "= 60" in warning
