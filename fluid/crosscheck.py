@@ -1,6 +1,7 @@
 """The check that ties a simulation to a certificate, exact and free of noise."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -21,6 +22,12 @@ class FlowCount:
     destinations: np.ndarray
 
 
+@lru_cache(maxsize=8)
+def _distances(topology: Topology, certificate: Certificate) -> np.ndarray:
+    """One table serves all points of a scenario."""
+    return switch_distances(topology, certificate.network)
+
+
 def slack(topology: Topology, certificate: Certificate, ticks: int, delivered: FlowCount, present: FlowCount) -> float:
     """How far a run stayed below what the lengths allow, relative to what they allow.
 
@@ -28,7 +35,7 @@ def slack(topology: Topology, certificate: Certificate, ticks: int, delivered: F
     was ``present`` in the network when the window began, partly before it; a tick offers capacity * z of
     length. The result is negative only if the simulation or the certificate is wrong (allow -1e-9).
     """
-    distance = switch_distances(topology, certificate.network)
+    distance = _distances(topology, certificate)
 
     def travelled(count: FlowCount) -> float:
         between = distance[count.pairs > 0] @ count.pairs[count.pairs > 0]

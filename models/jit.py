@@ -7,9 +7,16 @@ a hash of all our sources and of Numba's version.
 
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numba
+
+try:
+    import fcntl
+except ImportError:  # not a Unix: processes compile side by side
+    fcntl = None  # type: ignore[assignment]
 
 _ROOT = Path(__file__).resolve().parent.parent
 
@@ -30,6 +37,28 @@ def cache_folder() -> Path:
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "flitlab"
     )
     return Path(base) / f"numba-{source_hash()}"
+
+
+_used: set[str] = set()
+
+
+@contextmanager
+def first_use(name: str) -> Iterator[None]:
+    """Let one process at a time run, for its first time, the kernels called ``name``.
+
+    The first of all compiles them; the others, which would only have compiled the same, wait and load them.
+    """
+    folder = Path(numba.config.CACHE_DIR)
+    compiled = folder / f"{name}.compiled"
+    if name in _used or compiled.exists() or fcntl is None:
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+        _used.add(name)
+        compiled.touch()
 
 
 if not os.environ.get("NUMBA_CACHE_DIR"):

@@ -62,7 +62,8 @@ class Source:
 class Scenario:
     """Everything but the load, the seed and how it is measured.
 
-    vc_policy: the VC policy in force (``models.routing.routes.ANY`` ...), certified beforehand.
+    vc_policy: the VC policy in force (``models.routing.routes.ANY`` ...). may_deadlock: it has no certificate,
+    so a run looks for deadlocks.
     """
 
     topology: Topology
@@ -71,6 +72,7 @@ class Scenario:
     switching: Switching
     source: Source
     vc_policy: int = 0
+    may_deadlock: bool = False
 
     @cached_property
     def content_hash(self) -> str:

@@ -3,7 +3,7 @@
 import numpy as np
 from pydantic import Field
 
-from models.registry import register
+from models.registry import SpecError, register
 from models.topology.graph import Topology, TopologySpec
 
 
@@ -31,4 +31,6 @@ class Imase(TopologySpec):
     b: int = 1
 
     def graph(self) -> Topology:
+        if self.n <= self.degree:
+            raise SpecError(f"must exceed the degree, {self.degree}", key="n")
         return Topology.from_arcs(self.kind, self.n, imase_arcs(self.n, self.degree, self.a, self.b))

@@ -21,12 +21,14 @@ def _search(in_start, neighbour, counts, table):
     n = len(in_start) - 1
     frontier, fresh, seen = np.empty(n, np.uint64), np.empty(n, np.uint64), np.empty(n, np.uint64)
     for first in range(0, n, 64):
-        frontier[:] = np.uint64(0)
+        for v in range(n):
+            frontier[v] = np.uint64(0)
         sources = np.uint64(0)
         for s in range(first, min(first + 64, n)):
             frontier[s] = np.uint64(1) << np.uint64(s - first)
             sources |= frontier[s]
-        seen[:] = frontier
+        for v in range(n):
+            seen[v] = frontier[v]
         hops, found = 0, min(64, n - first)
         while found > 0:
             counts[hops] += found

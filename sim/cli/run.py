@@ -31,8 +31,6 @@ def run(options: argparse.Namespace) -> int:
         complain(f"{options.file}: output folder = {folder}: {error}")
         return BAD
     _draw(report)
-    if study.outputs.html:
-        complain("outputs.html: report.html is not built yet; figures/ has the figures")
     if options.json:
         print_json(_document(report))
     else:
@@ -42,14 +40,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _draw(report: Report) -> None:
-    """Draws the figures asked for. A figure that fails is no reason to lose the results."""
-    kinds: list[str] = list(report.study.outputs.figures)
-    if report.study.experiment != "load_sweep" or not kinds or not report.results:
+    """Draws the figures and the page asked for. A figure that fails is no reason to lose the results."""
+    outputs = report.study.outputs
+    if report.study.experiment != "load_sweep" or not report.results:
         return
-    from sim.report.figures import draw
+    from sim.report import figures, html
 
     try:
-        draw(report.folder, kinds)
+        if outputs.figures:
+            figures.draw(report.folder, list(outputs.figures))
+        if outputs.html:
+            html.write(report.folder)
     except Exception as error:
         complain(f"figures: {type(error).__name__}: {error}")
 

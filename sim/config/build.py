@@ -70,7 +70,7 @@ class Builder:
         mistakes += found
         if found or switching is None or routes is None or traffic is None or source is None or certified is None:
             return None
-        scenario = Scenario(topology, routes, traffic, switching, source, certified.policy)
+        scenario = Scenario(topology, routes, traffic, switching, source, certified.policy, not certified.acyclic)
         plain = {**_resolved(parts, config), "switching": _plain_switching(config.switching, switching)}
         warnings = _warnings(root, topology, switching, source)
         return Built(topology, scenario, ticks, certified.note, plain, warnings)

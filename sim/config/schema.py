@@ -206,7 +206,7 @@ class OutputsConfig(Section):
     """``outputs:``."""
 
     figures: list[Figure] = ["latency_load", "accepted_load", "hops_load"]
-    html: bool = False
+    html: bool = True
     parquet: bool = False
 
 

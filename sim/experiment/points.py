@@ -55,13 +55,20 @@ class PointRuns:
         ceilings.ready = self._ceilings_ready
         for point in self.points.values():
             record = store.read_json(f"points/{point.id}.json")
-            if isinstance(record, dict) and record.get("checked") and record.get("engine") == study.engine:
+            if isinstance(record, dict) and record.get("engine") == study.engine and _was_checked(point, record):
                 self._keep(point, record)
 
     @property
     def missing(self) -> list[Point]:
-        """Points without a result."""
-        return [point for point in self.points.values() if point.id not in self.records]
+        """Points without a result, first one of each discipline."""
+        todo = [point for point in self.points.values() if point.id not in self.records]
+        first = {point.scenario.switching.mode: point for point in reversed(todo)}
+        return sorted(todo, key=lambda point: first[point.scenario.switching.mode] is not point)
+
+    @property
+    def disciplines(self) -> set[str]:
+        """Switching modes of what is missing."""
+        return {point.scenario.switching.mode for point in self.missing}
 
     def tasks(self, bar: Progress) -> Iterator[Task]:
         """Calls for everything that is missing."""
@@ -87,7 +94,7 @@ class PointRuns:
         record = {
             "id": point.id, "scenario": point.scenario.content_hash, "load": point.load, "seed": point.seed,
             "measure": measure_of(point.case.measure), "engine": self.study.engine,
-            "semantics_version": SEMANTICS_VERSION, "status": "ok", "message": "", "checked": False, "row": {},
+            "semantics_version": SEMANTICS_VERSION, "status": "ok", "message": "", "checked": None, "row": {},
         }  # fmt: skip
         if outcome.problem:
             record["status"] = "engine_mismatch" if outcome.mismatch else "failed"
@@ -122,7 +129,7 @@ class PointRuns:
         if broken:
             record["status"] = "ceiling_violated"
             record["message"] = "delivered more than certified lengths allow: " + ", ".join(broken)
-        record |= {"checked": True, "slack": slacks}
+        record |= {"checked": sorted(spec.kind for spec in point.case.ceilings), "slack": slacks}
         self._write(record)
 
     def _write(self, record: dict[str, Any]) -> None:
@@ -148,6 +155,12 @@ class PointRuns:
             f"{case.label}, load {load}, seed {seed}: {record['status']}: {record['message']}"
             for case, load, seed, record in self.rows() if record["status"] != "ok"
         ]  # fmt: skip
+
+
+def _was_checked(point: Point, record: dict[str, Any]) -> bool:
+    """Whether a stored point was compared with every kind of ceiling that is asked for now."""
+    checked = record.get("checked")
+    return isinstance(checked, list) and {spec.kind for spec in point.case.ceilings} <= set(checked)
 
 
 def _id(case: Case, load: float, seed: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from sim.experiment import ceilings
 from sim.experiment.ceilings import CeilingRuns
 from sim.experiment.manifest import manifest, now
 from sim.experiment.points import PointRuns
-from sim.experiment.pool import run_all
+from sim.experiment.pool import Task, run_all
 from sim.experiment.progress import progress
 from sim.experiment.published import COLUMNS as PUBLISHED
 from sim.experiment.published import compare
@@ -97,7 +97,7 @@ def _simulate(study: Study, store: Store, jobs: int) -> Report:
     stopped = ""
     try:
         with _interruptible(), progress(todo) as bar:
-            tasks = chain(bounds.tasks(store), points.tasks(bar))
+            tasks = _spread(bounds.tasks(store), points.tasks(bar), len(points.disciplines))
             run_all(tasks, max(1, min(jobs, todo + len(bounds.missing))))
     except KeyboardInterrupt:
         stopped = "interrupted"
@@ -110,6 +110,11 @@ def _simulate(study: Study, store: Store, jobs: int) -> Report:
     if not stopped:
         report.published = compare(study, report.results, report.ceilings)
     return report
+
+
+def _spread(bounds: Iterator[Task], points: Iterator[Task], disciplines: int) -> Iterator[Task]:
+    """Ceilings before points, but first one task for each set of kernels that may have to be compiled."""
+    return chain(islice(bounds, 1), islice(points, disciplines), bounds, points)
 
 
 def _exit_code(report: Report, stopped: str) -> int:

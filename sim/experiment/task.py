@@ -84,11 +84,14 @@ def _scenario(path: Path) -> Scenario:
 
 def solve_point(path: Path, engine: str, load: float, seed: int, measure: dict[str, Any]) -> Outcome:
     """Simulates a point of the scenario pickled at ``path``; the result is a ``PointResult``."""
+    from models.jit import first_use
     from sim.engines.base import EngineMismatch
     from sim.measure import point
 
     try:
-        return Outcome(point.run_point(engine, _scenario(path), load, seed, point.Measure(**measure)))
+        scenario = _scenario(path)
+        with first_use(scenario.switching.mode):
+            return Outcome(point.run_point(engine, scenario, load, seed, point.Measure(**measure)))
     except EngineMismatch as error:
         return Outcome(problem=str(error), mismatch=True)
     except Exception as error:  # one failing point must not end the others
@@ -98,9 +101,11 @@ def solve_point(path: Path, engine: str, load: float, seed: int, measure: dict[s
 def solve_ceilings(path: Path, specs: Sequence[CeilingConfig], loads: Sequence[float]) -> Outcome:
     """Computes ceilings of the scenario pickled at ``path``; the result is a list of ``Ceiling``."""
     from fluid import ceilings
+    from models.jit import first_use
 
     try:
         asked = [ceilings.CeilingSpec(kind=spec.kind, method=spec.method, gap=spec.gap) for spec in specs]
-        return Outcome(ceilings.ceilings(_scenario(path), asked, list(loads)))
+        with first_use("fluid"):
+            return Outcome(ceilings.ceilings(_scenario(path), asked, list(loads)))
     except Exception as error:
         return Outcome(problem=crash(error))

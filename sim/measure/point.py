@@ -76,7 +76,7 @@ def run_point(name: str, scenario: Scenario, load: float, seed: int, measure: Me
     after = run.snapshot()
     row = summarise(scenario, before, after, batches)
     row |= {
-        "deadlocked": bool(run.deadlocked()),
+        "deadlocked": scenario.may_deadlock and bool(run.deadlocked()),
         "warmup_ticks": warmup,
         "steady": settled,
         "cpu_s": time.process_time() - started,

@@ -3,6 +3,8 @@
 Functions take a discipline's constants ``c`` and state ``s``, of which they use the fields named alike.
 """
 
+from typing import Any
+
 import numpy as np
 
 from models.histogram import bucket
@@ -31,7 +33,7 @@ H_COUNTER, H_POSITION, H_SEQUENCE, H_BORN, H_FLITS, H_FREE, H_SENT_FLITS = range
 HOST_RECORD = 8
 
 # int64 rather than Python ints: each literal would compile its own copy of a function
-NOBODY = np.int64(0xFFFFFFFF)  # records are unsigned, so that indices read from them need no check of sign
+NOBODY: Any = np.int64(0xFFFFFFFF)  # records are unsigned, so that indices read from them need no check of sign
 ZERO = np.int64(0)
 LATE = np.int64(1 << 30)
 
