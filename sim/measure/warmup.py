@@ -6,8 +6,9 @@ import numpy as np
 def mser5(series: np.ndarray) -> int:
     """How many leading observations to drop, by the MSER-5 rule (a multiple of 5).
 
-    Batches of five are averaged; of all truncations the one is taken that minimises the standard
-    error of what remains. White 1997, doi:10.1177/003754979706900601.
+    Batches of five are averaged; of all truncations up to half of them the one is taken that minimises
+    the standard error of what remains (beyond, few batches may be alike by chance). White 1997,
+    doi:10.1177/003754979706900601.
     """
     batches = series[: len(series) // 5 * 5].reshape(-1, 5).mean(axis=1)
     count = len(batches)
@@ -18,9 +19,9 @@ def mser5(series: np.ndarray) -> int:
     square = np.cumsum(batches[::-1] ** 2)[::-1]
     left = count - np.arange(count)
     statistic = (square - total**2 / left) / left**2
-    return 5 * int(np.argmin(statistic[: count - 1]))
+    return 5 * int(np.argmin(statistic[: count // 2 + 1]))
 
 
 def is_steady(series: np.ndarray) -> bool:
-    """Whether the truncation point lies in the first half, the usual condition for trusting it."""
-    return mser5(series) <= len(series) // 2
+    """Whether the truncation point lies before half of the series, the usual condition for trusting it."""
+    return mser5(series) < len(series) // 5 // 2 * 5
