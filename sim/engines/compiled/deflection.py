@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.histogram import BUCKETS
 from models.jit import kernel
 from models.rules.arrivals import Arrivals
 from models.rules.bits import lowest, popcount
@@ -19,7 +18,7 @@ from models.rules.packets import Packets
 from models.rules.ports import Ports, make_ports
 from models.rules.route import pick, route_word
 from models.scenario import Scenario
-from sim.engines.base import EVENTS, GRANTS, OCCUPANCY_MAX, SCALARS
+from sim.engines.base import EVENTS, GRANTS, OCCUPANCY_MAX
 from sim.engines.compiled.records import (
     BORN,
     DEFLECTED,
@@ -33,10 +32,12 @@ from sim.engines.compiled.records import (
     SEQUENCE,
     SOURCE,
     TARGET,
+    Tally,
     create,
     deliver_all,
     first_packets,
     log_is_full,
+    make_tally,
     unsigned,
 )
 from sim.engines.compiled.wheel import Wheel, drain, make_wheel, wake
@@ -89,13 +90,7 @@ class State(NamedTuple):
     leaving: np.ndarray  # uint32 [ticks]: first of the packets whose tail is delivered then
     members: np.ndarray  # int64 [switches]: scratch, who is looked at
     awake: Wheel
-    scalars: np.ndarray
-    histogram: np.ndarray
-    channel_flits: np.ndarray
-    pairs: np.ndarray  # int64 [switches * switches]
-    by_source: np.ndarray
-    by_destination: np.ndarray
-    log: np.ndarray  # int64 [entries, 3]; used entries are the delivered packets
+    tally: Tally
 
 
 def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -> tuple[Constants, State]:
@@ -135,13 +130,7 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
         leaving=np.full(ticks, NOBODY, np.uint32),
         members=np.zeros(topology.switches, np.int64),
         awake=make_wheel(topology.switches, ticks),
-        scalars=np.zeros(SCALARS, np.int64),
-        histogram=np.zeros(BUCKETS, np.int64),
-        channel_flits=np.zeros(topology.channels, np.int64),
-        pairs=np.zeros(topology.switches**2, np.int64),
-        by_source=np.zeros(hosts, np.int64),
-        by_destination=np.zeros(hosts, np.int64),
-        log=np.zeros((0, 3), np.int64),
+        tally=make_tally(topology),
     )
     first_packets(constants, state)
     for v in range(topology.switches):
@@ -165,7 +154,7 @@ def _arrive(c, s, p, tick):
         s.place[v, INBOUND] -= 1
     resident = s.place[v, RESIDENT] + 1
     s.place[v, RESIDENT] = resident
-    s.scalars[OCCUPANCY_MAX] = max(s.scalars[OCCUPANCY_MAX], resident)
+    s.tally.scalars[OCCUPANCY_MAX] = max(s.tally.scalars[OCCUPANCY_MAX], resident)
     s.packet[p, ELIGIBLE] = tick + c.header
     s.packet[p, NEXT] = NOBODY
     if s.place[v, READING] == NOBODY:
@@ -220,7 +209,7 @@ def _hold_output(c, s, v, output, tick):
     """An output is taken for a packet's flits; the switch decides again when it falls free."""
     s.busy[output] = tick + c.flits
     s.place[v, RESIDENT] -= 1
-    s.scalars[GRANTS] += 1
+    s.tally.scalars[GRANTS] += 1
     _look(c, s, v, tick + c.flits)
 
 
@@ -234,7 +223,7 @@ def _forward(c, s, v, p, port, tick):
         s.packet[p, DEFLECTED] += 1
     s.packet[p, HOP] += 1
     s.packet[p, WHERE] = c.dst[channel]
-    s.channel_flits[channel] += c.flits
+    s.tally.channel_flits[channel] += c.flits
     slot = (tick + c.switch + c.link + c.delay[channel]) & s.awake.mask
     s.packet[p, NEXT] = s.arriving[slot]
     s.arriving[slot] = p
@@ -333,7 +322,7 @@ def _arrive_all(c, s, tick):
         _arrive(c, s, p, tick)
         within &= s.place[s.packet[p, WHERE], RESIDENT] <= c.bound[s.packet[p, WHERE]]
         p = following
-        s.scalars[EVENTS] += 1
+        s.tally.scalars[EVENTS] += 1
     return within
 
 
@@ -352,7 +341,7 @@ def advance(c, s, now, until):
         count = drain(s.awake, tick, s.members)
         for i in range(count):
             _allocate(c, s, s.members[i], tick)
-        s.scalars[EVENTS] += count
+        s.tally.scalars[EVENTS] += count
     return until
 
 

@@ -38,8 +38,9 @@ class CompiledRun:
 
     def _grow_log(self, entries: int) -> None:
         log = np.zeros((entries + 2 * self._topology.hosts, 3), np.int64)
-        log[: len(self._state.log)] = self._state.log
-        self._state = self._state._replace(log=log)
+        tally = self._state.tally
+        log[: len(tally.log)] = tally.log
+        self._state = self._state._replace(tally=tally._replace(log=log))
 
     def advance(self, until: int) -> None:
         while self._tick < until:
@@ -47,22 +48,22 @@ class CompiledRun:
             if self._tick < 0:
                 raise AssertionError("a switch holds more packets than the proven bound: a bug in flitlab")
             if self._tick < until:
-                self._grow_log(2 * len(self._state.log))
+                self._grow_log(2 * len(self._state.tally.log))
 
     def scalars(self) -> np.ndarray:
         c = self._constants
         sources.count_created(
             c.arrivals, c.packets, c.seed, self._tick, records.sent(self._state), self._cursor
         )
-        scalars = self._state.scalars.copy()
+        scalars = self._state.tally.scalars.copy()
         scalars[CREATED_PACKETS] = np.maximum(self._cursor[:, sources.SEQUENCE], 0).sum()
         scalars[CREATED_FLITS] = self._cursor[:, sources.FLITS].sum()
         return scalars
 
     def snapshot(self) -> Snapshot:
-        state, n = self._state, self._topology.switches
+        tally, n = self._state.tally, self._topology.switches
         scalars = self.scalars()
-        source, target, flits = records.in_network(state)
+        source, target, flits = records.in_network(self._state)
         place, hosts = self._topology.host_switch, self._topology.hosts
         present = Flows(
             _total(place[source] * n + place[target], flits, n * n).reshape(n, n),
@@ -70,15 +71,15 @@ class CompiledRun:
             _total(target, flits, hosts),
         )
         delivered = Flows(
-            state.pairs.reshape(n, n).copy(), state.by_source.copy(), state.by_destination.copy()
+            tally.pairs.reshape(n, n).copy(), tally.by_source.copy(), tally.by_destination.copy()
         )
         return Snapshot(
-            self._tick, scalars, state.histogram.copy(), self._cursor[:, sources.FLITS].copy(),
-            state.channel_flits.copy(), delivered, present,
+            self._tick, scalars, tally.histogram.copy(), self._cursor[:, sources.FLITS].copy(),
+            tally.channel_flits.copy(), delivered, present,
         )  # fmt: skip
 
     def log(self) -> PacketLog:
-        used = self._state.log[: self._state.scalars[DELIVERED_PACKETS]]
+        used = self._state.tally.log[: self._state.tally.scalars[DELIVERED_PACKETS]]
         order = np.argsort(used[:, 0])
         return PacketLog(*used[order].T.copy())
 

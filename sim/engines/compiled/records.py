@@ -3,15 +3,16 @@
 Functions take a discipline's constants ``c`` and state ``s``, of which they use the fields named alike.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from models.histogram import bucket
+from models.histogram import BUCKETS, bucket
 from models.jit import kernel
 from models.rules.arrivals import next_arrival
 from models.rules.packets import destination, length
 from models.rules.ports import Ports
+from models.topology.graph import Topology
 from sim.engines.base import (
     DEFLECTIONS,
     DELIVERED_FLITS,
@@ -21,6 +22,7 @@ from sim.engines.base import (
     HOPS_MAX,
     LATENCY,
     NETWORK_LATENCY,
+    SCALARS,
     SENT_PACKETS,
 )
 
@@ -36,6 +38,30 @@ HOST_RECORD = 8
 NOBODY: Any = np.int64(0xFFFFFFFF)  # records are unsigned, so that indices read from them need no check of sign
 ZERO = np.int64(0)
 LATE = np.int64(1 << 30)
+
+
+class Tally(NamedTuple):
+    """What is counted (see :mod:`sim.engines.base`).
+
+    pairs: int64 [switches * switches]. log: int64 [entries, 3], of which the delivered packets are used.
+    """
+
+    scalars: np.ndarray
+    histogram: np.ndarray
+    channel_flits: np.ndarray
+    pairs: np.ndarray
+    by_source: np.ndarray
+    by_destination: np.ndarray
+    log: np.ndarray
+
+
+def make_tally(topology: Topology) -> Tally:
+    """All zero, without a log."""
+    return Tally(
+        np.zeros(SCALARS, np.int64), np.zeros(BUCKETS, np.int64), np.zeros(topology.channels, np.int64),
+        np.zeros(topology.switches**2, np.int64), np.zeros(topology.hosts, np.int64),
+        np.zeros(topology.hosts, np.int64), np.zeros((0, 3), np.int64),
+    )  # fmt: skip
 
 
 def unsigned(ports: Ports) -> Ports:
@@ -71,7 +97,7 @@ def create(c, s, h, tick):
     s.packet[p, HOP] = 0
     s.packet[p, FLITS] = host[H_FLITS]
     s.packet[p, DEFLECTED] = 0
-    s.scalars[SENT_PACKETS] += 1
+    s.tally.scalars[SENT_PACKETS] += 1
     host[H_FREE] = tick + host[H_FLITS]
     host[H_SENT_FLITS] += host[H_FLITS]
     host[H_SEQUENCE] += 1
@@ -88,22 +114,22 @@ def _deliver(c, s, p, tick):
     """Count a packet whose tail has reached its host, and free its record."""
     flits, source, target = s.packet[p, FLITS], s.packet[p, SOURCE], s.packet[p, TARGET]
     latency, hops = tick - s.packet[p, BORN], s.packet[p, HOP]
-    if len(s.log):
-        entry = s.scalars[DELIVERED_PACKETS]
-        s.log[entry, 0] = np.int64(s.packet[p, SEQUENCE]) * c.hosts + source
-        s.log[entry, 1] = tick
-        s.log[entry, 2] = hops
-    s.scalars[DELIVERED_PACKETS] += 1
-    s.scalars[DELIVERED_FLITS] += flits
-    s.scalars[LATENCY] += latency
-    s.scalars[NETWORK_LATENCY] += tick - s.packet[p, SENT]
-    s.scalars[HOPS] += hops
-    s.scalars[DEFLECTIONS] += s.packet[p, DEFLECTED]
-    s.scalars[HOPS_MAX] = max(s.scalars[HOPS_MAX], hops)
-    s.histogram[bucket(latency)] += 1
-    s.pairs[c.host_switch[source] * c.switches + c.host_switch[target]] += flits
-    s.by_source[source] += flits
-    s.by_destination[target] += flits
+    if len(s.tally.log):
+        entry = s.tally.scalars[DELIVERED_PACKETS]
+        s.tally.log[entry, 0] = np.int64(s.packet[p, SEQUENCE]) * c.hosts + source
+        s.tally.log[entry, 1] = tick
+        s.tally.log[entry, 2] = hops
+    s.tally.scalars[DELIVERED_PACKETS] += 1
+    s.tally.scalars[DELIVERED_FLITS] += flits
+    s.tally.scalars[LATENCY] += latency
+    s.tally.scalars[NETWORK_LATENCY] += tick - s.packet[p, SENT]
+    s.tally.scalars[HOPS] += hops
+    s.tally.scalars[DEFLECTIONS] += s.packet[p, DEFLECTED]
+    s.tally.scalars[HOPS_MAX] = max(s.tally.scalars[HOPS_MAX], hops)
+    s.tally.histogram[bucket(latency)] += 1
+    s.tally.pairs[c.host_switch[source] * c.switches + c.host_switch[target]] += flits
+    s.tally.by_source[source] += flits
+    s.tally.by_destination[target] += flits
     top = len(s.free) - 1
     s.free[s.free[top]] = p
     s.free[top] += 1
@@ -118,13 +144,13 @@ def deliver_all(c, s, tick, mask):
         following = np.int64(s.packet[p, NEXT])
         _deliver(c, s, p, tick)
         p = following
-        s.scalars[EVENTS] += 1
+        s.tally.scalars[EVENTS] += 1
 
 
 @kernel
 def log_is_full(c, s):
     """Whether a log is kept that may not hold the packets of one more tick."""
-    return len(s.log) > 0 and s.scalars[DELIVERED_PACKETS] + c.hosts > len(s.log)
+    return len(s.tally.log) > 0 and s.tally.scalars[DELIVERED_PACKETS] + c.hosts > len(s.tally.log)
 
 
 def sent(s) -> np.ndarray:

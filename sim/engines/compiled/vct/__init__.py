@@ -37,7 +37,7 @@ def _advance(c, s, now, until):
         count = drain(s.outputs, tick, s.members)
         for i in range(count):
             serve(c, s, s.members[i], tick)
-        s.scalars[EVENTS] += count
+        s.tally.scalars[EVENTS] += count
     return until
 
 
@@ -51,5 +51,5 @@ def _advance_together(c, s, now, until):
         send_all(c, s, tick)
         count = drain(s.outputs, tick, s.members)
         serve_together(c, s, s.members, count, tick)
-        s.scalars[EVENTS] += count
+        s.tally.scalars[EVENTS] += count
     return until

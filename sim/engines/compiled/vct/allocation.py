@@ -14,7 +14,7 @@ from sim.engines.compiled.wheel import wake
 def grant(c, s, p, v, output, next_vc, tick):
     """Move the packet at the front of input VC v to an output; next_vc NOBODY: to its host."""
     flits = np.int64(s.packet[p, FLITS])
-    s.scalars[GRANTS] += 1
+    s.tally.scalars[GRANTS] += 1
     s.busy[output] = tick + flits
     if s.waiting[output]:
         wake(s.outputs, output, tick + flits)
@@ -49,7 +49,7 @@ def grant(c, s, p, v, output, next_vc, tick):
     s.packet[p, INPUT_VC] = next_vc
     s.packet[p, HOP] += 1
     channel = c.ports.out_channel[output]
-    s.channel_flits[channel] += flits
+    s.tally.channel_flits[channel] += flits
     slot = (tick + c.switch + c.link + c.delay[channel] + c.header) & s.outputs.mask
     s.packet[p, NEXT] = s.arriving[slot]
     s.arriving[slot] = p

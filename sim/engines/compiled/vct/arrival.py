@@ -100,7 +100,7 @@ def arrive_all(c, s, tick):
         following = np.int64(s.packet[p, NEXT])
         _arrive(c, s, p, tick)
         p = following
-        s.scalars[EVENTS] += 1
+        s.tally.scalars[EVENTS] += 1
 
 
 @kernel
@@ -109,4 +109,4 @@ def send_all(c, s, tick):
     count = drain(s.senders, tick, s.members)
     for i in range(count):
         _send(c, s, s.members[i], tick)
-    s.scalars[EVENTS] += count
+    s.tally.scalars[EVENTS] += count

@@ -4,14 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.histogram import BUCKETS
 from models.rules.arrivals import Arrivals
 from models.rules.packets import Packets
 from models.rules.ports import Ports, make_ports
 from models.rules.vc import Rings, make_rings
 from models.scenario import Scenario
-from sim.engines.base import SCALARS
-from sim.engines.compiled.records import HOST_RECORD, NOBODY, RECORD, first_packets, unsigned
+from sim.engines.compiled.records import HOST_RECORD, NOBODY, RECORD, Tally, first_packets, make_tally, unsigned
 from sim.engines.compiled.wheel import Wheel, make_wheel, wake
 
 # Fields of an input VC record, uint32.
@@ -65,13 +63,7 @@ class State(NamedTuple):
     cursor: np.ndarray  # int64 [outputs of a switch]: scratch, places in their rows
     outputs: Wheel
     senders: Wheel
-    scalars: np.ndarray
-    histogram: np.ndarray
-    channel_flits: np.ndarray
-    pairs: np.ndarray  # int64 [switches * switches]
-    by_source: np.ndarray
-    by_destination: np.ndarray
-    log: np.ndarray  # int64 [entries, 3]; used entries are the delivered packets
+    tally: Tally
 
 
 def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -> tuple[Constants, State]:
@@ -119,13 +111,7 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
         cursor=np.zeros(int(np.diff(ports.out_base).max()), np.int64),
         outputs=make_wheel(outputs, ticks),
         senders=make_wheel(hosts, ticks),
-        scalars=np.zeros(SCALARS, np.int64),
-        histogram=np.zeros(BUCKETS, np.int64),
-        channel_flits=np.zeros(topology.channels, np.int64),
-        pairs=np.zeros(topology.switches**2, np.int64),
-        by_source=np.zeros(hosts, np.int64),
-        by_destination=np.zeros(hosts, np.int64),
-        log=np.zeros((0, 3), np.int64),
+        tally=make_tally(topology),
     )
     first_packets(constants, state)
     for h in range(hosts):
