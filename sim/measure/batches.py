@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import stats
 
-GROUPS = 20
+GROUPS = 10
 """Batches behind an interval: few enough to be long, many enough for a narrow t."""
 
 
