@@ -185,3 +185,17 @@ def test_warns_of_deflection_that_will_collapse(tmp_path):
     )
     (warning,) = read(tmp_path / "c.yaml").warnings
     assert "c.yaml:5: switching.hold_packets = 3: warning: 3 packets" in warning and "= 60" in warning
+
+
+def test_a_published_value_of_no_scenario_is_refused(tmp_path):
+    path = tmp_path / "lost.yaml"
+    path.write_text(
+        "schema: 1\nname: lost\nexperiment: metrics\n"
+        "topology: {kind: imase, n: {sweep: [16, 32]}, degree: 3}\n"
+        "published:\n  - {where: x, scenario: {n: 17}, quantity: aspl, value: 2.0}\n"
+    )
+    with pytest.raises(ConfigError) as caught:
+        read(path)
+    assert str(caught.value.mistakes[0]).endswith(
+        "lost.yaml:6: published[0].scenario: does not name one scenario; choices: n=16, n=32"
+    )

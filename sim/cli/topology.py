@@ -5,10 +5,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+from models.registry import names, spec_class
 from models.topology.graph import Topology
 from sim.cli.common import BAD, complain, number, print_json, study_of
 from sim.config.build import Builder
-from sim.config.errors import Mistake
+from sim.config.errors import ConfigError, Mistake
 from sim.config.load import Node, load_text
 
 
@@ -44,7 +45,8 @@ def _topologies(options: argparse.Namespace) -> dict[str, Topology] | None:
             first.setdefault(case.topology.content_hash, (case.label, case.topology))
         return dict(first.values())
     mistakes: list[Mistake] = []
-    built = Builder(Path.cwd()).build(parse_spec(options.file, mistakes), None, "metrics", mistakes)
+    root = _without_idle_seed(parse_spec(options.file, mistakes))
+    built = Builder(Path.cwd()).build(root, None, "metrics", mistakes)
     complain(*map(str, mistakes))
     return None if mistakes or built is None else {options.file: built.topology}
 
@@ -54,8 +56,23 @@ def parse_spec(text: str, mistakes: list[Mistake]) -> Node:
     values: dict[str, Node] = {}
     for part in re.split(r",(?=\s*\w+\s*=)", text):
         key, _, value = part.partition("=")
-        values[key.strip()] = load_text(value, "topology", mistakes, lines=False)
+        try:
+            values[key.strip()] = load_text(value, "topology", mistakes, lines=False)
+        except ConfigError as error:
+            mistakes += [Mistake("topology", part.strip(), "", mistake.problem) for mistake in error.mistakes]
     return Node({"topology": Node(values, "topology")}, "topology")
+
+
+def _without_idle_seed(root: Node) -> Node:
+    """On the command line any kind may have a seed; one in which nothing is drawn does without, and says so."""
+    topology = root.value["topology"]
+    kind, seed = topology.get("kind"), topology.get("seed")
+    if seed is None or kind is None or kind.value not in names("topology"):
+        return root
+    if "seed" in spec_class("topology", kind.value).model_fields:
+        return root
+    complain(f"topology: seed = {seed.plain()}: a {kind.value} has nothing random; the seed is ignored")
+    return root.with_value({"topology": topology.with_value({k: v for k, v in topology.value.items() if k != "seed"})})
 
 
 def _export(options: argparse.Namespace, topologies: list[Topology]) -> bool:

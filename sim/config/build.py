@@ -11,6 +11,7 @@ from models.routing.certificate import Certified, certify
 from models.routing.routes import Routes
 from models.scenario import Scenario, Source, Switching
 from models.topology.graph import Topology
+from models.traffic.traffic import Traffic
 from sim.config import time
 from sim.config.check import from_build, mistake_at
 from sim.config.errors import Mistake
@@ -61,6 +62,8 @@ class Builder:
         topology, routes, traffic, source = parts.topology, parts.routes, parts.traffic, parts.source
         assert topology is not None
         found = _capacity_mistakes(root, topology)
+        if traffic is not None and source is not None:
+            found += _load_mistakes(root, config, traffic, source)
         ticks = time.resolve(config.switching, root, found)
         switching = certified = None
         if routes is not None and source is not None:
@@ -130,6 +133,14 @@ def _capacity_mistakes(root: Node, topology: Topology) -> list[Mistake]:
     if np.any(topology.capacity != 1):
         found.append(mistake_at(root, ("topology", "capacity"), "must be 1 for all channels in a simulation"))
     return found
+
+
+def _load_mistakes(root: Node, config: Config, traffic: Traffic, source: Source) -> list[Mistake]:
+    """A host creates at most one packet a tick; only a matrix beyond the hose can ask for more."""
+    load = max(config.load_list, default=0.0)
+    if load * float(traffic.rate.max(initial=0.0)) <= source.mean_flits:
+        return []
+    return [mistake_at(root, ("loads",), f"load {load:g} asks for more than one packet per tick and host")]
 
 
 def _switching_mistakes(

@@ -59,6 +59,7 @@ def _from_pydantic(error: Any, model: type[BaseModel], root: Node, prefix: Place
         .replace("an object", "a mapping")
         .replace("valid array", "list")
     )
+    message = re.sub(r" after validation, not \d+$", "", message)
     return mistake_at(root, path, message.removeprefix("Value error, "))
 
 
@@ -137,9 +138,10 @@ def from_build(error: Exception, section: str, root: Node) -> Mistake:
         path = (section, *parse_path(error.key)) if error.key else (section,)
         choices, suggestion = getattr(error, "choices", ()), getattr(error, "suggestion", None)
         return mistake_at(root, path, str(error), choices, suggestion)
-    if isinstance(error, OSError):
+    if isinstance(error, OSError | UnicodeDecodeError):
         path = (section, "path") if root.get(section, "path") else (section,)
-        return mistake_at(root, path, error.strerror or str(error))
+        unreadable = error.strerror or str(error) if isinstance(error, OSError) else "is not a text file (UTF-8)"
+        return mistake_at(root, path, unreadable)
     if isinstance(error, ValueError):
         return mistake_at(root, (section,), str(error))
     return mistake_at(root, (section,), f"could not be built: {crash(error)}")

@@ -43,6 +43,7 @@ def expand(root: Node, name: str, mistakes: list[Mistake]) -> list[Variant]:
     name: the label of the scenario where there is only one. What is wrong is added to ``mistakes``.
     """
     picked: list[tuple[str | None, dict[Place, Any], Node]] = []
+    root = _without_common_sweeps(root, mistakes)
     for label, node in _cases(root, mistakes):
         kept = {key: value for key, value in node.value.items() if key not in PER_SCENARIO}
         varied = node.with_value({key: value for key, value in node.value.items() if key in PER_SCENARIO})
@@ -60,6 +61,15 @@ def _variant(label: str | None, picks: dict[Place, Any], node: Node, names: dict
     keys = {} if label is None else {"case": label}
     keys |= {key_path(path): value for path, value in picks.items()}
     return Variant(", ".join(parts if label is None else [label, *parts]) or name, keys, node)
+
+
+def _without_common_sweeps(root: Node, mistakes: list[Mistake]) -> Node:
+    """Refuses sweeps of the keys that all scenarios share."""
+    swept = [key for key, value in root.value.items() if key not in PER_SCENARIO and is_sweep(value)]
+    for key in swept:
+        problem = "cannot differ between scenarios"
+        mistakes.append(Mistake(root.value[key].where, key, "", problem, PER_SCENARIO, near(key, PER_SCENARIO)))
+    return root.with_value({key: value for key, value in root.value.items() if key not in swept})
 
 
 def _cases(root: Node, mistakes: list[Mistake]) -> Iterator[tuple[str | None, Node]]:

@@ -89,7 +89,7 @@ def _plain(spec: Spec | None) -> dict[str, Any]:
     if spec is None:
         return {}
     optional = set(TopologySpec.model_fields) - {"kind"} if isinstance(spec, TopologySpec) else set()
-    plain = spec.model_dump(exclude_none=True)
+    plain = spec.model_dump(mode="json", exclude_none=True)
     return {key: value for key, value in plain.items() if key in spec.model_fields_set or key not in optional}
 
 

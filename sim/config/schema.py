@@ -60,8 +60,11 @@ def _shape(value: Any) -> str:
 
 _BY_SHAPE = Discriminator(_shape)
 
-Count = Annotated[int, BeforeValidator(_whole), Field(ge=1)]
+Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=10**9)]
 Load = Annotated[float, Field(gt=0, le=1)]
+
+MOST_LOADS = 10_000
+"""A range of more loads than this is refused."""
 
 
 def _folder(value: str) -> str:
@@ -89,13 +92,16 @@ class LoadRange(Section):
     def values(self) -> list[float]:
         """from, from + step, ..., without drift."""
         first, last, step = (Decimal(repr(value)) for value in (self.first, self.last, self.step))
-        return [float(first + i * step) for i in range(int((last - first) / step) + 1)] if first <= last else []
+        count = int((last - first) / step) + 1
+        if first > last:
+            raise PydanticCustomError("empty_range", "from is above to")
+        if count > MOST_LOADS:
+            raise PydanticCustomError("long_range", "{count} loads are too many", {"count": count})
+        return [float(first + i * step) for i in range(count)]
 
 
 def _loads(value: Any) -> list[float]:
     if isinstance(value, LoadRange):
-        if value.first > value.last:
-            raise PydanticCustomError("empty_range", "from is above to")
         value = value.values()
     return sorted(_unlike(value if isinstance(value, list) else [value]))
 
@@ -109,7 +115,10 @@ Loads = Annotated[
     AfterValidator(_loads),
 ]
 
-Delay = Annotated[int, BeforeValidator(_whole), Field(ge=1)]
+LONGEST_DELAY = 1_000_000
+"""Ticks of the longest delay: an engine's memory grows with it."""
+
+Delay = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=LONGEST_DELAY)]
 DelayNs = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -129,7 +138,7 @@ class SwitchingConfig(Section):
     hold_packets: Count | None = None
     slotted: bool = False
     flit_ns: DelayNs | None = None
-    header_ticks: Annotated[int, BeforeValidator(_whole), Field(ge=0)] | None = None
+    header_ticks: Annotated[int, BeforeValidator(_whole), Field(ge=0, le=LONGEST_DELAY)] | None = None
     header_ns: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     switch_ticks: Delay | None = None
     switch_ns: DelayNs | None = None
@@ -161,7 +170,7 @@ class SourceConfig(Section):
         _BY_SHAPE,
     ] = 1
     arrivals: Literal["bernoulli", "poisson", "onoff"] = "bernoulli"
-    burst: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 8.0
+    burst: Annotated[float, Field(ge=1, le=10**6)] = 8.0
 
 
 class MeasureConfig(Section):
@@ -172,7 +181,7 @@ class MeasureConfig(Section):
 
     warmup: Annotated[
         Annotated[Literal["auto"], Tag("<text>")]
-        | Annotated[int, BeforeValidator(_whole), Field(ge=0), Tag("<number>")]
+        | Annotated[int, BeforeValidator(_whole), Field(ge=0, le=10**9), Tag("<number>")]
         | Annotated[int, Tag("<list>")]
         | Annotated[int, Tag("<map>")],
         _BY_SHAPE,

@@ -112,6 +112,8 @@ def read(
     name = str(_plain(root, "name", Path(file).stem))
     experiment = experiment or str(_plain(root, "experiment", "load_sweep"))
     cases, warnings, config = _cases(root, name, experiment, Builder(base), mistakes)
+    if config is not None and not mistakes:
+        mistakes += _lost(root, config.published, cases)
     if mistakes or config is None:
         # what follows from a value that could not be read would only confuse
         places = {(mistake.where, mistake.key) for mistake in unread}
@@ -128,6 +130,32 @@ def read(
         given=Path(file).read_text("utf-8-sig"),
         changes=[f"--set {change}" for change in sets] + ["--quick"] * quick,
     )
+
+
+def label_of(which: str | dict[str, Any], cases: Sequence[Case]) -> str | None:
+    """The label of the one scenario that a label, or a mapping of swept keys, means; None if it is not one."""
+    if isinstance(which, str):
+        found = [case.label for case in cases if case.label == which]
+    else:
+        found = [case.label for case in cases if all(_swept(case, key) == value for key, value in which.items())]
+    return found[0] if len(found) == 1 else None
+
+
+def _swept(case: Case, key: str) -> Any:
+    """A swept key of a case, by its whole path or, where that is unambiguous, its end."""
+    ends = [value for path, value in case.keys.items() if path == key or path.endswith("." + key)]
+    return ends[0] if len(ends) == 1 else None
+
+
+def _lost(root: Node, published: Sequence[PublishedConfig], cases: Sequence[Case]) -> list[Mistake]:
+    """Published values of scenarios that are not there, or of several at once."""
+    labels = [case.label for case in cases]
+    return [
+        mistake_at(root, ("published", i, key), "does not name one scenario", labels)
+        for i, entry in enumerate(published)
+        for key in ("scenario", "relative_to")
+        if (which := getattr(entry, key)) is not None and label_of(which, cases) is None
+    ]
 
 
 def _plain(root: Node, key: str, default: str) -> Any:
@@ -201,6 +229,8 @@ def _ceilings(root: Node, config: Config | None, experiment: str, mistakes: list
         lacking = [*(BY_ROUTING if config.routing is None else ()), *(() if config.loads else ("total",))]
         return [CeilingConfig(kind=kind) for kind in CEILINGS if kind not in lacking]
     for i, ceiling in enumerate(config.ceilings):
+        if ceiling in config.ceilings[:i]:
+            mistakes.append(mistake_at(root, ("ceilings", i), f"{ceiling.kind} is listed twice"))
         if ceiling.kind == "total" and root.get("loads") is None:
             mistakes.append(mistake_at(root, ("ceilings", i), "total is drawn over loads, and there are none"))
     return config.ceilings

@@ -9,7 +9,7 @@ from decimal import ROUND_CEILING, Decimal
 from sim.config.check import mistake_at
 from sim.config.errors import Mistake
 from sim.config.load import Node
-from sim.config.schema import SwitchingConfig
+from sim.config.schema import LONGEST_DELAY, SwitchingConfig
 
 DEFAULTS = {"header": 0, "switch": 1, "link": 1, "injection": 1, "ejection": 1, "credit": 1}
 """Ticks of a delay that is not given."""
@@ -40,6 +40,8 @@ def resolve(switching: SwitchingConfig, root: Node, mistakes: list[Mistake]) -> 
             mistakes.append(mistake_at(root, key, f"{name}_ticks is given too"))
         elif switching.flit_ns is None:
             mistakes.append(mistake_at(root, key, "needs switching.flit_ns, the time of one flit"))
+        elif ns > LONGEST_DELAY * switching.flit_ns:
+            mistakes.append(mistake_at(root, key, f"must be at most {LONGEST_DELAY} ticks of flit_ns"))
         else:
             found[name] = ticks_of(ns, switching.flit_ns)
     return found

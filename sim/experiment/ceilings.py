@@ -66,7 +66,8 @@ class CeilingRuns:
         self.jobs = _jobs(study.cases)
         self.ready: Callable[[int], None] = lambda index: None
         for job in self.jobs:
-            job.rows = store.read_json(f"ceilings/{job.id}.json") if store else None
+            stored = store.read_json(f"ceilings/{job.id}.json") if store else None
+            job.rows = stored if _is_whole(stored, job.specs) else None
 
     @property
     def missing(self) -> list[Job]:
@@ -143,6 +144,14 @@ def _row(ceiling: Any) -> dict[str, Any]:
     if (z := ceiling.certificate) is not None:
         row["certificate"] = {part.name: getattr(z, part.name).tolist() for part in fields(z)}
     return row
+
+
+def _is_whole(rows: Any, specs: Sequence[CeilingConfig]) -> bool:
+    """Whether these are rows of all ceilings asked for: a file that somebody has changed is as good as none."""
+    names = {*COLUMNS[1:], "certificate"}
+    if not isinstance(rows, list) or not all(isinstance(row, dict) and names <= row.keys() for row in rows):
+        return False
+    return {spec.kind for spec in specs} <= {row["ceiling"] for row in rows}
 
 
 def _certificate(lengths: dict[str, list[float]]) -> Any:

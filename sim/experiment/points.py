@@ -1,7 +1,7 @@
 """The points of a study: one simulation for each scenario, load and seed, checked against the ceilings."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,9 @@ class Point:
 
 
 class PointRuns:
-    """All points of a study. Those the folder holds are not run again, if the same engine did them.
+    """All points of a study (none for the experiment ``ceilings``, whose loads are those of ``total``).
+
+    Those the folder holds are not run again, if the same engine did them.
 
     records: id -> what is in ``points/<id>.json``.
     """
@@ -48,14 +50,15 @@ class PointRuns:
         self.study = study
         self.store = store
         self.ceilings = ceilings
-        self.points = _points(study)
+        self.cases = study.cases if study.experiment == "load_sweep" else []
+        self.points = _points(self.cases)
         self.records: dict[str, dict[str, Any]] = {}
         self._saturated: dict[tuple[str, int], float] = {}
         self._waiting: dict[int, list[tuple[Point, Any]]] = defaultdict(list)
         ceilings.ready = self._ceilings_ready
         for point in self.points.values():
             record = store.read_json(f"points/{point.id}.json")
-            if isinstance(record, dict) and record.get("engine") == study.engine and _was_checked(point, record):
+            if _is_whole(record) and record["engine"] == study.engine and _was_checked(point, record):
                 self._keep(point, record)
 
     @property
@@ -137,7 +140,7 @@ class PointRuns:
 
     def rows(self) -> Iterator[tuple[Case, float, int, dict[str, Any]]]:
         """(case, load, seed, record) in this order; where saturation is enough, none past the first saturated load."""
-        for case in self.study.cases:
+        for case in self.cases:
             ended: set[int] = set()
             for load in case.loads:
                 for seed in case.seeds:
@@ -157,6 +160,12 @@ class PointRuns:
         ]  # fmt: skip
 
 
+def _is_whole(record: Any) -> bool:
+    """Whether this is what a run writes: a file that somebody has changed is as good as none."""
+    whole = isinstance(record, dict) and all(key in record for key in ("engine", "status", "message", "row"))
+    return whole and isinstance(record["row"], dict) and bool(record["row"])
+
+
 def _was_checked(point: Point, record: dict[str, Any]) -> bool:
     """Whether a stored point was compared with every kind of ceiling that is asked for now."""
     checked = record.get("checked")
@@ -168,10 +177,10 @@ def _id(case: Case, load: float, seed: int) -> str:
     return point_id(case.scenario, load, seed, measure_of(case.measure))
 
 
-def _points(study: Study) -> dict[str, Point]:
+def _points(cases: Sequence[Case]) -> dict[str, Point]:
     """All distinct points by id: high loads first (they take long) unless saturation may end them."""
     found: list[tuple[tuple[float, int, int], Point]] = []
-    for index, case in enumerate(study.cases):
+    for index, case in enumerate(cases):
         stop = case.measure.stop_when_saturated
         for load in case.loads:
             for turn, seed in enumerate(case.seeds):

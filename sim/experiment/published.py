@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import Any
 
 from sim.config.schema import PublishedConfig
-from sim.config.study import Case, Study
+from sim.config.study import Case, Study, label_of
 
 COLUMNS = (
     "where", "scenario", "quantity", "compare", "published", "tolerance", "measured", "verdict", "why",
@@ -86,7 +86,7 @@ def _compare(
     label, quantity = _subject(entry, cases)
     measured = None if label is None else _quantity(quantity, label, rows, ceilings)
     if measured is not None and entry.relative_to is not None:
-        other = _label(entry.relative_to, cases)
+        other = label_of(entry.relative_to, cases)
         reference = None if other is None else _quantity(quantity, other, rows, ceilings)
         measured = measured / reference if reference else None
     return {
@@ -99,28 +99,13 @@ def _compare(
 def _subject(entry: PublishedConfig, cases: Sequence[Case]) -> tuple[str | None, str]:
     """(label of the scenario, quantity) that an entry speaks of; no label if there is no such scenario."""
     if entry.scenario is not None:
-        return _label(entry.scenario, cases), entry.quantity or entry.where
+        return label_of(entry.scenario, cases), entry.quantity or entry.where
     if entry.quantity is not None:
         return (cases[0].label if len(cases) == 1 else None), entry.quantity
     for case in sorted(cases, key=lambda case: -len(case.label)):
         if entry.where.startswith(case.label + "."):
             return case.label, entry.where[len(case.label) + 1 :]
     return (cases[0].label if len(cases) == 1 else None), entry.where
-
-
-def _label(which: str | dict[str, Any], cases: Sequence[Case]) -> str | None:
-    """The label of the one scenario that is meant."""
-    if isinstance(which, str):
-        found = [case.label for case in cases if case.label == which]
-    else:
-        found = [case.label for case in cases if all(_key(case, key) == value for key, value in which.items())]
-    return found[0] if len(found) == 1 else None
-
-
-def _key(case: Case, key: str) -> Any:
-    """A swept key of a case, by its whole path or, where that is unambiguous, its end."""
-    ends = [value for path, value in case.keys.items() if path == key or path.endswith("." + key)]
-    return ends[0] if len(ends) == 1 else None
 
 
 def _quantity(name: str, label: str, rows: Sequence[Row], ceilings: Sequence[Row]) -> float | None:

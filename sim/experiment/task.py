@@ -37,7 +37,8 @@ def point_id(scenario: Scenario, load: float, seed: int, measure: dict[str, Any]
 def ceilings_id(scenario: Scenario, specs: Sequence[CeilingConfig], loads: Sequence[float]) -> str:
     """Id of a set of ceilings: of the routing only where one of them depends on it, of the loads only for ``total``."""
     kinds = [spec.kind for spec in specs]
-    routes = scenario.routes.content_hash if set(kinds) & set(BY_ROUTING) else None
+    routed = scenario.routes is not None and set(kinds) & set(BY_ROUTING)
+    routes = scenario.routes.content_hash if routed else None
     parts = [spec.model_dump(mode="json") for spec in specs]
     drawn = list(loads) if "total" in kinds else None
     return content_hash(
