@@ -93,6 +93,7 @@ def test_the_quick_variant_has_a_folder_of_its_own(config, capsys):
         ["tiny.yaml", "--set", "loads=[2]"],
         ["check", "tiny.yaml", "--set", "topology.kind=nothing"],
         ["topology", "kind=nothing"],
+        ["topology", "kind=torus,dims=[4,4"],
         ["ceilings", "tiny.yaml", "--set", "traffic.kind=nothing"],
         ["plot", "none"],
         ["show", "topology", "nothing"],
@@ -136,6 +137,8 @@ def test_list_and_show(capsys):
         assert main(["show", *arguments]) == 0
     out = capsys.readouterr().out
     assert "hosts_per_switch" in out and "packet_flits" in out and "Example" in out
+    assert main(["show", "topology", "torus"]) == 0
+    assert "dims              list[int]" in capsys.readouterr().out
 
 
 def test_topology(config, capsys, tmp_path):
@@ -148,6 +151,14 @@ def test_topology(config, capsys, tmp_path):
     assert json.loads(capsys.readouterr().out)["switches"] == 8
     assert main(["topology", config, "--set", "topology.n={sweep: [6, 8]}", "--json"]) == 0
     assert [row["switches"] for row in json.loads(capsys.readouterr().out)] == [6, 8]
+
+
+def test_the_contract_s_own_topology_example(capsys):
+    assert main(["topology", "kind=torus,dims=[6,6,6],seed=2", "--json"]) == 0
+    out, err = capsys.readouterr()
+    keys = {"kind", "switches", "channels", "hosts", "directed", "degree_min", "degree_max", "diameter", "aspl"}
+    assert keys | {"moore_aspl"} <= json.loads(out).keys()
+    assert err == "topology: seed = 2: a torus has nothing random; the seed is ignored\n"
 
 
 def test_ceilings(config, capsys):

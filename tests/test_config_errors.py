@@ -199,3 +199,41 @@ def test_a_published_value_of_no_scenario_is_refused(tmp_path):
     assert str(caught.value.mistakes[0]).endswith(
         "lost.yaml:6: published[0].scenario: does not name one scenario; choices: n=16, n=32"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (GOOD.replace("[0.1]", "{from: 0.1, to: 0.9, step: 1e-9}"), "c.yaml:4: loads: 800000001 loads are too many"),
+        (GOOD + "ceilings: [mcf, {kind: mcf}]\n", "c.yaml:5: ceilings[1]: mcf is listed twice"),
+        (GOOD + "seeds: []\n", "c.yaml:5: seeds = []: must have at least 1 item"),
+        (
+            GOOD + "switching: {link_ticks: 10000000}\n",
+            "c.yaml:5: switching.link_ticks = 10000000: must be less than or equal to 1000000",
+        ),
+        (
+            GOOD + "switching: {flit_ns: 1e-300, link_ns: 1e300}\n",
+            "c.yaml:5: switching.link_ns = 1e+300: must be at most 1000000 ticks of flit_ns",
+        ),
+        (
+            GOOD + "engine: {sweep: [compiled, reference]}\n",
+            "c.yaml:5: engine: cannot differ between scenarios; choices: topology, routing, switching, traffic, "
+            "transport, loads, seeds, measure, ceilings",
+        ),
+    ],
+)
+def test_what_would_never_end_or_mean_nothing(mistakes, text, expected):
+    assert mistakes(text) == [expected]
+
+
+def test_a_matrix_that_asks_for_more_than_a_packet_a_tick(mistakes, tmp_path):
+    (tmp_path / "m.csv").write_text("0,1,9\n")
+    text = GOOD.replace("kind: uniform", "kind: matrix, path: m.csv, normalise: none")
+    problem = "c.yaml:4: loads = [0.5]: load 0.5 asks for more than one packet per tick and host"
+    assert mistakes(text.replace("[0.1]", "[0.5]")) == [problem]
+
+
+def test_a_matrix_that_is_no_text(mistakes, tmp_path):
+    (tmp_path / "m.csv").write_bytes(b"\xff\xfe0,1,2\n")
+    text = GOOD.replace("kind: uniform", "kind: matrix, path: m.csv")
+    assert mistakes(text) == ["c.yaml:3: traffic.path = m.csv: is not a text file (UTF-8)"]

@@ -52,7 +52,7 @@ class Fakes:
 
     def compute(self, scenario, specs, loads):
         kinds = [spec.kind for spec in specs]
-        self.ceilings.append((scenario.routes.kind, kinds))
+        self.ceilings.append((getattr(scenario.routes, "kind", None), kinds))
         z = Certificate.on_network(scenario.topology, np.ones(scenario.topology.channels))
         rows = []
         for kind in kinds:
@@ -281,3 +281,36 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be written"):
         Store(tmp_path / "file" / "run")
+
+
+def test_the_experiment_ceilings_simulates_nothing_although_total_has_loads(run, fakes):
+    report = run(CONFIG.replace("routing: {sweep: [{kind: minimal}, {kind: deflection}]}", "experiment: ceilings"))
+    assert report.exit_code == 0 and report.results == [] and fakes.points == []
+    assert not (report.folder / "points").exists() and not (report.folder / "results.csv").exists()
+
+
+def test_files_of_another_shape_are_as_good_as_none(run, fakes):
+    first = run(CONFIG)
+    before = rows(first)
+    points, ceilings = len(fakes.points), len(fakes.ceilings)
+    for folder in ("points", "ceilings"):
+        files = sorted((first.folder / folder).iterdir())
+        for file, text in zip(files, ("[]", '{"id": 3}', "{", "[{}]"), strict=False):
+            file.write_text(text)
+    assert rows(run(CONFIG)) == before
+    assert len(fakes.points) > points and len(fakes.ceilings) > ceilings
+
+
+def test_a_file_that_cannot_be_written_is_said_in_one_line(run, fakes, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "points").write_text("in the way")
+    with pytest.raises(StoreError, match=r"^points/.*json cannot be written: "):
+        run(CONFIG)
+
+
+def test_a_demand_matrix_is_part_of_the_resolved_configuration(run, fakes, tmp_path):
+    (tmp_path / "demand.csv").write_text("0,1,2\n1,3,1\n")
+    report = run(CONFIG.replace("{kind: uniform}", "{kind: matrix, path: demand.csv}"))
+    assert report.exit_code == 0
+    resolved = (report.folder / "config.resolved.yaml").read_text()
+    assert f"path: {tmp_path / 'demand.csv'}" in resolved

@@ -25,7 +25,7 @@ class Imase(TopologySpec):
     Source: UNI section III-A (Imase and Itoh 1981, doi:10.1109/TC.1981.1675809).
     """
 
-    n: int = Field(ge=2)
+    n: int = Field(ge=2, le=10_000_000)
     degree: int = Field(ge=1)
     a: int = 1
     b: int = 1

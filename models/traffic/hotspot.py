@@ -26,9 +26,11 @@ class Hotspot(TrafficSpec):
 
     def build(self, topology: Topology) -> Traffic:
         count = topology.hosts
-        hot = np.arange(self.hosts) if isinstance(self.hosts, int) else np.unique(self.hosts)
+        hot = np.arange(self.hosts) if isinstance(self.hosts, int) else np.array(self.hosts, np.int64)
         if len(hot) == 0 or hot.min() < 0 or hot.max() >= count:
             raise SpecError(f"must name hosts of 0..{count - 1}", key="hosts")
+        if len(np.unique(hot)) < len(hot):
+            raise SpecError("names a host twice", key="hosts")
         matrix = np.full((count, count), (1 - self.fraction) / (count - 1))
         matrix[:, hot] += self.fraction / len(hot)
         np.fill_diagonal(matrix, 0.0)

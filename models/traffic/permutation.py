@@ -1,6 +1,7 @@
 """Random permutation traffic."""
 
 import numpy as np
+from pydantic import Field
 
 from models.registry import SpecError, register
 from models.topology.graph import Topology
@@ -20,7 +21,7 @@ class Permutation(TrafficSpec):
     Source: Sattolo 1986, doi:10.1016/0020-0190(86)90073-6.
     """
 
-    seed: int = 1
+    seed: int = Field(default=1, ge=0)
 
     def build(self, topology: Topology) -> Traffic:
         if topology.hosts < 2:

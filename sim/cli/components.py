@@ -2,6 +2,8 @@
 
 import inspect
 from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -53,13 +55,28 @@ def _fields(model: type[BaseModel]) -> list[tuple[str, str, str]]:
     for name, field in model.model_fields.items():
         if name == "kind":
             continue
-        kind = field.annotation.__name__ if isinstance(field.annotation, type) else str(field.annotation)
         default = "" if field.is_required() else repr(field.get_default(call_default_factory=True))
-        found.append((name, _readable(kind), default))
+        found.append((name, _readable(field.annotation), default))
     return found
 
 
-def _readable(annotation: str) -> str:
-    if "Discriminator" in annotation:
+def _readable(annotation: Any) -> str:
+    """A type as a user would say it.
+
+    >>> _readable(list[Annotated[int, "positive"]] | None), _readable(Literal["a", 1])
+    ('list[int] | null', "'a' | 1")
+    """
+    if "Share" in str(annotation):
         return "int or list of {flits, share}"
-    return annotation.replace("typing.", "").replace("NoneType", "null").replace("None", "null").split(", FieldInfo")[0]
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _readable(parts[0])
+    if origin is Literal:
+        return " | ".join(map(repr, parts))
+    if origin in (Union, UnionType):
+        return " | ".join(map(_readable, parts))
+    if origin is not None:
+        return f"{origin.__name__}[{', '.join(map(_readable, parts))}]"
+    if annotation is type(None):
+        return "null"
+    return str(getattr(annotation, "__name__", annotation))

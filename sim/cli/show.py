@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
 def _unknown(what: str, word: str, choices: list[str]) -> int:
     suggestion = near(word, choices)
     hint = f"; did you mean {suggestion!r}?" if suggestion else ""
-    complain(f"simrun show: {word}: unknown {what}; choices: {', '.join(choices)}{hint}")
+    complain(f"simrun show: {word}: unknown {what}; choices: {', '.join(choices) or 'none yet'}{hint}")
     return BAD
 
 

@@ -45,8 +45,8 @@ def _topologies(options: argparse.Namespace) -> dict[str, Topology] | None:
             first.setdefault(case.topology.content_hash, (case.label, case.topology))
         return dict(first.values())
     mistakes: list[Mistake] = []
-    root = _without_idle_seed(parse_spec(options.file, mistakes))
-    built = Builder(Path.cwd()).build(root, None, "metrics", mistakes)
+    root = parse_spec(options.file, mistakes)
+    built = None if mistakes else Builder(Path.cwd()).build(_without_idle_seed(root), None, "metrics", mistakes)
     complain(*map(str, mistakes))
     return None if mistakes or built is None else {options.file: built.topology}
 

@@ -61,7 +61,7 @@ def _shape(value: Any) -> str:
 _BY_SHAPE = Discriminator(_shape)
 
 Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=10**9)]
-Load = Annotated[float, Field(gt=0, le=1)]
+Load = Annotated[float, Field(ge=1e-6, le=1)]
 
 MOST_LOADS = 10_000
 """A range of more loads than this is refused."""
@@ -118,6 +118,9 @@ Loads = Annotated[
 LONGEST_DELAY = 1_000_000
 """Ticks of the longest delay: an engine's memory grows with it."""
 
+Room = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=100_000)]
+"""Of a buffer; an engine's memory grows with it."""
+
 Delay = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=LONGEST_DELAY)]
 DelayNs = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -130,12 +133,12 @@ class SwitchingConfig(Section):
 
     mode: Annotated[Literal["vct", "deflection"], _not_built("wormhole", "datagram")] = "vct"
     vcs: Annotated[int, Field(ge=1, le=64)] = 4
-    buffer_flits: Count | None = None
+    buffer_flits: Room | None = None
     allocator: Annotated[Literal["age"], _not_built("islip")] = "age"
     iterations: Literal[1] = 1
     input_speedup: Literal[1, "vcs"] = 1
     allow_deadlock: bool = False
-    hold_packets: Count | None = None
+    hold_packets: Room | None = None
     slotted: bool = False
     flit_ns: DelayNs | None = None
     header_ticks: Annotated[int, BeforeValidator(_whole), Field(ge=0, le=LONGEST_DELAY)] | None = None

@@ -70,6 +70,9 @@ class Run(Protocol):
     def scalars(self) -> np.ndarray:
         """The scalar counters now, int64 [SCALARS] (cheap; for batches)."""
 
+    def backlog(self) -> np.ndarray:
+        """Flits that each host has created and that are not delivered, int64 [hosts] (cheap; for batches)."""
+
     def snapshot(self) -> Snapshot:
         """All counters now."""
 

@@ -67,6 +67,9 @@ class BothRun:
     def scalars(self) -> np.ndarray:
         return self._compiled.scalars()
 
+    def backlog(self) -> np.ndarray:
+        return self._compiled.backlog()
+
     def snapshot(self) -> Snapshot:
         ours, theirs = self._compiled.snapshot(), self._reference.snapshot()
         compare_logs(self.log(), self._reference.log(), ours.tick)

@@ -50,7 +50,7 @@ class Report:
 def run(study: Study, folder: Path, jobs: int) -> Report:
     """Runs what is not in the folder yet and writes all its files.
 
-    Raises :class:`~sim.experiment.store.StoreError` if the folder cannot be used.
+    Raises :class:`~sim.experiment.store.StoreError` if the folder cannot be used, at the beginning or later on.
     """
     store = Store(folder)
     try:

@@ -53,8 +53,14 @@ class Store:
         self._lock.close()
 
     def write(self, name: str, text: str) -> None:
-        """Replaces a file, atomically and durably."""
-        path = self.folder / name
+        """Replaces a file, atomically and durably. Raises :class:`StoreError` where that cannot be (a full disk)."""
+        try:
+            self._replace(self.folder / name, text)
+        except OSError as error:
+            raise StoreError(f"{name} cannot be written: {error.strerror or error}") from None
+
+    @staticmethod
+    def _replace(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:

@@ -34,8 +34,9 @@ LOST_SHARE = 0.01
 """A source queue that takes in less than this share of the offered traffic is not called growing."""
 
 
-STARVED_SHARE, STARVED_PACKETS = 0.05, 12
-"""A host starves if its undelivered packets grow by this share of what it creates and by this many."""
+STARVED_SHARE, STARVED_PACKETS, STARVED_HALF = 0.05, 12, 0.25
+"""A host starves if its undelivered packets grow by this share of what it creates, by this many, and steadily:
+by this part of the whole growth in either half of the window."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,10 @@ def run_point(name: str, scenario: Scenario, load: float, seed: int, measure: Me
     run = (BothEngines() if name == "both" else engine(name)).start(scenario, load, seed)
     warmup, settled = warm_up(run, scenario, measure)
     before = run.snapshot()
-    batches = measure_batches(run, warmup, measure)
+    batches, backlog = measure_batches(run, warmup, measure)
     after = run.snapshot()
     row = summarise(scenario, before, after, batches)
+    row["saturated"] = is_saturated(batches) or starves(scenario, after.created - before.created, backlog)
     row |= {
         "deadlocked": scenario.may_deadlock and bool(run.deadlocked()),
         "warmup_ticks": warmup,
@@ -126,14 +128,23 @@ def zero_load_latency(scenario: Scenario) -> int:
     return model.injection + through + model.ejection + max(scenario.source.flits) - 1
 
 
-def measure_batches(run: Run, start: int, measure: Measure) -> np.ndarray:
-    """Advance through the window; what each batch added to the scalars, int64 [batches, SCALARS]."""
+def measure_batches(run: Run, start: int, measure: Measure) -> tuple[np.ndarray, np.ndarray]:
+    """Advance through the window.
+
+    What each batch added to the scalars, int64 [batches, SCALARS], and the hosts' backlogs in flits at
+    the batches' bounds, int64 [batches + 1, hosts].
+    """
     count = min(FIRST_BATCHES, measure.ticks)
     bounds = [start + measure.ticks * i // count for i in range(count + 1)]
-    rows = [run.scalars()]
-    for bound in bounds[1:]:
+    rows, backlog = [run.scalars()], [run.backlog()]
+
+    def advance(bound: int) -> None:
         run.advance(bound)
         rows.append(run.scalars())
+        backlog.append(run.backlog())
+
+    for bound in bounds[1:]:
+        advance(bound)
     length, now = max(measure.ticks // count, 1), bounds[-1]
     while measure.ci is not None and now + length <= start + measure.max_ticks:
         batches = np.diff(np.array(rows), axis=0)
@@ -143,9 +154,8 @@ def measure_batches(run: Run, start: int, measure: Measure) -> np.ndarray:
             if now + length > start + measure.max_ticks:
                 break
             now += length
-            run.advance(now)
-            rows.append(run.scalars())
-    return np.diff(np.array(rows), axis=0)
+            advance(now)
+    return np.diff(np.array(rows), axis=0), np.array(backlog)
 
 
 def latency_half_width(batches: np.ndarray) -> float:
@@ -169,14 +179,17 @@ def is_saturated(batches: np.ndarray) -> bool:
     return exceeds_noise(lost, LOST_SHARE * groups[:, CREATED_FLITS].mean())
 
 
-def starves(scenario: Scenario, before: Snapshot, after: Snapshot) -> bool:
+def starves(scenario: Scenario, created: np.ndarray, backlog: np.ndarray) -> bool:
     """Whether some host's queue grows, which the total over all hosts need not show.
 
-    Under a permutation a few flows pass their bottleneck's rate long before the rest do.
+    Under a permutation a few flows pass their bottleneck's rate long before the rest do. created: flits,
+    int64 [hosts]. backlog: flits at bounds of batches, int64 [bounds, hosts].
     """
-    created = after.created - before.created
-    growth = created - (after.delivered.sources - before.delivered.sources)
-    return bool((growth > np.maximum(STARVED_SHARE * created, STARVED_PACKETS * scenario.source.mean_flits)).any())
+    growth = backlog[-1] - backlog[0]
+    halfway = backlog[len(backlog) // 2]
+    steady = np.minimum(halfway - backlog[0], backlog[-1] - halfway) >= STARVED_HALF * growth
+    large = growth > np.maximum(STARVED_SHARE * created, STARVED_PACKETS * scenario.source.mean_flits)
+    return bool((steady & large).any())
 
 
 def summarise(scenario: Scenario, before: Snapshot, after: Snapshot, batches: np.ndarray) -> dict:
@@ -205,7 +218,6 @@ def summarise(scenario: Scenario, before: Snapshot, after: Snapshot, batches: np
         "hops_max": int(after.scalars[HOPS_MAX]),
         "deflections_mean": mean(DEFLECTIONS),
         "occupancy_max": int(after.scalars[OCCUPANCY_MAX]),
-        "saturated": is_saturated(batches) or starves(scenario, before, after),
         "packets": packets,
         "ticks": window,
         "events": int(total[EVENTS]),

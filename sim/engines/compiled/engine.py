@@ -50,11 +50,18 @@ class CompiledRun:
             if self._tick < until:
                 self._grow_log(2 * len(self._state.tally.log))
 
-    def scalars(self) -> np.ndarray:
+    def _count_created(self) -> None:
         c = self._constants
         sources.count_created(
             c.arrivals, c.packets, c.seed, self._tick, records.sent(self._state), self._cursor
         )
+
+    def backlog(self) -> np.ndarray:
+        self._count_created()
+        return self._cursor[:, sources.FLITS] - self._state.tally.by_source
+
+    def scalars(self) -> np.ndarray:
+        self._count_created()
         scalars = self._state.tally.scalars.copy()
         scalars[CREATED_PACKETS] = np.maximum(self._cursor[:, sources.SEQUENCE], 0).sum()
         scalars[CREATED_FLITS] = self._cursor[:, sources.FLITS].sum()

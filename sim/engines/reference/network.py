@@ -147,6 +147,10 @@ class Network:
         """The scalar counters now, int64 [SCALARS]."""
         return self.ledger.scalars(self.clock.events)
 
+    def backlog(self) -> np.ndarray:
+        """Flits created and not delivered, int64 [hosts]."""
+        return self.ledger.created - self.ledger.delivered.sources
+
     def snapshot(self) -> Snapshot:
         """All counters now."""
         return self.ledger.snapshot(self.clock.now, self.clock.events)
