@@ -77,7 +77,7 @@ def test_all_at_once(mistakes):
             "traffic.arrivals = posson: is not one of the choices; choices: bernoulli, poisson",
         ),
         ("loads: []", "loads = []: must have at least 1 item"),
-        ("loads: 0", "loads = 0: must be greater than 0"),
+        ("loads: 0", "loads = 0: must be greater than or equal to 0.000001"),
         ("loads: {from: 0.5, to: 0.1, step: 0.1}", "loads: from is above to"),
         ("loads: {from: 0.5, to: 1.1, step: 0.1}", "loads.to = 1.1: must be less than or equal to 1"),
         ("loads: [0.1, 0.1]", "loads = [0.1, 0.1]: 0.1 is listed twice"),
