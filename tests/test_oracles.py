@@ -22,6 +22,9 @@ from sim.engines.base import (
 from sim.measure.point import Measure, run_point, zero_load_latency
 from tests.scenarios import TIMES, build, line, one_way_ring, scenario
 
+WITHIN = 1.5
+"""Half-widths of a 95 % interval within which a mean must lie: a right engine misses with 1 seed in 300."""
+
 MODES = [{"kind": "minimal"}, {"kind": "deflection"}]
 
 
@@ -72,8 +75,8 @@ def test_md1_waiting_time(engine_name, load):
     p = load / flits
     # Geo/D/1 with service s and at most one arrival a slot (Takagi, Queueing Analysis 3): p s (s - 1) / 2 (1 - p s)
     wait = p * flits * (flits - 1) / (2 * (1 - load))
-    assert abs(row["latency_mean"] - row["network_latency_mean"] - wait) < 1.5 * row["latency_ci95"]
-    assert abs(row["latency_mean"] - closed_form(1, flits) - wait) < 1.5 * row["latency_ci95"]
+    assert abs(row["latency_mean"] - row["network_latency_mean"] - wait) < WITHIN * row["latency_ci95"]
+    assert abs(row["latency_mean"] - closed_form(1, flits) - wait) < WITHIN * row["latency_ci95"]
 
 
 def test_poisson_arrivals_give_md1(engine_name):
@@ -85,7 +88,7 @@ def test_poisson_arrivals_give_md1(engine_name):
     # M/D/1: rho s / 2 (1 - rho), less the mean of half a tick by which creation is early within its tick:
     # a packet created at 3.7 may be sent at tick 3, so waits are those of the process rounded down
     wait = 0.6 * flits / (2 * 0.4)
-    assert abs(row["latency_mean"] - row["network_latency_mean"] - wait) < 0.5 + 1.5 * row["latency_ci95"]
+    assert abs(row["latency_mean"] - row["network_latency_mean"] - wait) < 0.5 + WITHIN * row["latency_ci95"]
 
 
 @pytest.mark.parametrize("routing", MODES, ids=lambda r: r["kind"])

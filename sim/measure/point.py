@@ -34,7 +34,7 @@ LOST_SHARE = 0.01
 """A source queue that takes in less than this share of the offered traffic is not called growing."""
 
 
-STARVED_SHARE, STARVED_PACKETS, STARVED_HALF = 0.05, 12, 0.25
+STARVED_SHARE, STARVED_PACKETS, STARVED_HALF = 0.1, 12, 0.25
 """A host starves if its undelivered packets grow by this share of what it creates, by this many, and steadily:
 by this part of the whole growth in either half of the window."""
 
