@@ -26,6 +26,9 @@ def advance(c, s, now, until):
     return kernel(c, s, now, until)
 
 
+# Two loops that differ in one call: in a single one Numba would compile both ways to allocate, 4 s more.
+
+
 @kernel
 def _advance(c, s, now, until):
     for tick in range(now, until):
