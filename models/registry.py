@@ -15,9 +15,10 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict
 
 CATEGORIES = {
-    "topology": "models.topology",
+    "topology": "models.topology.families",
     "routing": "models.routing",
     "traffic": "models.traffic",
+    "metric": "models.metrics",
 }
 """Category -> package whose modules register its built-in kinds."""
 

@@ -167,7 +167,7 @@ def test_what_could_not_be_read_is_not_complained_about_twice(mistakes):
 def test_a_failing_plugin_and_a_failing_component(mistakes, tmp_path):
     (tmp_path / "crash.py").write_text("raise RuntimeError('oh no')\n")
     (tmp_path / "odd.py").write_text(
-        "from models.registry import register\nfrom models.topology.graph import TopologySpec\n"
+        "from models.registry import register\nfrom models.topology.spec import TopologySpec\n"
         "@register('topology', 'odd_one')\nclass OddOne(TopologySpec):\n    '''Odd.'''\n"
         "    def graph(self):\n        return 1 / 0\n"
     )

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from models.scenario import Source
+from models.topology.distances import distances
 from models.topology.graph import Topology
-from models.topology.metrics import distances
 from sim.engines import engine
 from sim.engines.base import (
     CREATED_FLITS,

@@ -10,8 +10,8 @@ from models.routing.minimal import Minimal
 from models.routing.routes import ANY, HOP
 from models.rules.packets import destination, length, make_packets
 from models.scenario import Scenario, Source, Switching
+from models.topology.families.imase import Imase
 from models.topology.graph import Topology
-from models.topology.imase import Imase
 from models.traffic.fixed import fixed_traffic
 from models.traffic.uniform import Uniform
 from sim.engines import base

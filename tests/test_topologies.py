@@ -10,7 +10,7 @@ import yaml
 from pydantic import ValidationError
 
 from models.registry import SpecError, make, names, spec_class
-from models.topology.metrics import aspl, diameter, distance_counts
+from models.topology.distances import aspl, diameter, distance_counts
 
 ROOT = Path(__file__).parent.parent
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from models.registry import make
-from models.topology.mddp import DATA, base_orders, base_pairs, insert, remove
-from models.topology.metrics import aspl, diameter
+from models.topology.distances import aspl, diameter
+from models.topology.families.mddp import DATA, base_orders, base_pairs, insert, remove
 
 
 def mddp(**parameters):

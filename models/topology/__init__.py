@@ -1,1 +1,1 @@
-"""Interconnect graphs: one file per family, :class:`~models.topology.graph.Topology` for all."""
+"""Interconnect graphs: :class:`~models.topology.graph.Topology`, what is known of any, and files of them."""

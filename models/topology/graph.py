@@ -9,7 +9,6 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from models.hashing import content_hash
-from models.registry import Spec, SpecError
 
 
 @dataclass(frozen=True)
@@ -218,51 +217,3 @@ class Topology:
         else:
             topology = cls.from_links(kind, len(index), pairs, capacity=capacity, delay=delay)
         return topology.with_hosts([int(data.get("hosts", 0)) for _, data in graph.nodes(data=True)])
-
-
-class TopologySpec(Spec):
-    """Keys that every topology takes. A family adds its own and defines :meth:`graph`."""
-
-    hosts_per_switch: int = 1
-    hosts: list[int] | None = None
-    host_capacity: float = 1.0
-    capacity: float = 1.0
-
-    def graph(self) -> Topology:
-        """Switches and channels of unit capacity, without hosts.
-
-        Raises :class:`~models.registry.SpecError` where no such graph exists.
-        """
-        raise NotImplementedError
-
-    def build(self) -> Topology:
-        """The whole topology: the graph, its capacities and its hosts.
-
-        Raises :class:`~models.registry.SpecError` where the parameters describe no strongly connected graph.
-        """
-        self._check_common()
-        topology = self.graph()
-        if pair := topology.unreachable_pair():
-            raise SpecError(
-                f"{self.kind}: not strongly connected with these parameters: "
-                f"no path from switch {pair[0]} to switch {pair[1]}"
-            )
-        given = self.model_fields_set
-        host_capacity = self.host_capacity if "host_capacity" in given else topology.host_capacity
-        hosts = self.hosts_per_switch if self.hosts is None else self.hosts
-        if self.hosts is not None and len(self.hosts) != topology.switches:
-            raise SpecError(f"{len(self.hosts)} entries for {topology.switches} switches", key="hosts")
-        if self.hosts is not None or "hosts_per_switch" in given or not topology.hosts:
-            topology = topology.with_hosts(hosts)
-        topology = replace(topology, host_capacity=host_capacity)
-        return replace(topology, capacity=topology.capacity * self.capacity)
-
-    def _check_common(self) -> None:
-        if self.hosts_per_switch < 0:
-            raise SpecError("must be 0 or more", key="hosts_per_switch")
-        if self.hosts is not None and (min(self.hosts, default=0) < 0):
-            raise SpecError("must be 0 or more each", key="hosts")
-        if not self.host_capacity > 0:
-            raise SpecError("must be positive (.inf is allowed for ceilings)", key="host_capacity")
-        if not self.capacity > 0 or self.capacity == float("inf"):
-            raise SpecError("must be positive and finite", key="capacity")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 ENGINES = ("reference", "compiled", "both")
-CATEGORIES = ("topology", "routing", "traffic", "transport", "ceiling")
+CATEGORIES = ("topology", "routing", "traffic", "transport", "metric", "ceiling")
 
 EPILOG = """\
 `simrun FILE` is `simrun run FILE`. Exit codes: 0 done, 1 some points failed, 2 bad configuration or usage,

@@ -15,7 +15,7 @@ from sim.config.load import Node, load_text
 
 def run(options: argparse.Namespace) -> int:
     """Measures the topologies of a configuration, or one described on the command line."""
-    from models.topology.metrics import summary
+    from models.metrics.summary import summary
 
     found = _topologies(options)
     if found is None:

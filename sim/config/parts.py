@@ -8,7 +8,8 @@ from typing import Any
 from models.registry import Spec
 from models.routing.routes import Routes
 from models.scenario import Source
-from models.topology.graph import Topology, TopologySpec
+from models.topology.graph import Topology
+from models.topology.spec import TopologySpec
 from models.traffic.traffic import Traffic
 from sim.config.check import from_build, spec_of, validated
 from sim.config.errors import Mistake

@@ -80,7 +80,7 @@ def run(study: Study, folder: Path, jobs: int) -> Report:
 
 def _metrics(study: Study, folder: Path) -> Report:
     """The experiment ``metrics``."""
-    from models.topology.metrics import summary
+    from models.metrics.summary import summary
 
     report = Report(study, folder, metrics=[metrics_row(case, summary(case.topology)) for case in study.cases])
     report.published = compare(study, report.metrics, [])

@@ -6,7 +6,8 @@ import numpy as np
 from pydantic import Field
 
 from models.registry import register
-from models.topology.graph import Grid, Topology, TopologySpec
+from models.topology.graph import Grid, Topology
+from models.topology.spec import TopologySpec
 
 Extents = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)]
 """Extents of the dimensions of a grid, each 1 or more."""

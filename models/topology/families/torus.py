@@ -1,8 +1,9 @@
 """Tori: grids of switches whose dimensions close into rings."""
 
 from models.registry import register
-from models.topology.graph import Topology, TopologySpec
-from models.topology.mesh import Extents, grid
+from models.topology.families.mesh import Extents, grid
+from models.topology.graph import Topology
+from models.topology.spec import TopologySpec
 
 
 @register("topology", "torus")

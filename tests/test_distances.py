@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from models.metrics.moore import moore_aspl
+from models.metrics.summary import summary
 from models.registry import make
+from models.topology.distances import aspl, diameter, distance_counts, distances
 from models.topology.graph import Topology
-from models.topology.metrics import aspl, diameter, distance_counts, distances, moore_aspl, summary
 
 
 @st.composite

@@ -4,7 +4,8 @@ import numpy as np
 from pydantic import Field
 
 from models.registry import SpecError, register
-from models.topology.graph import Topology, TopologySpec
+from models.topology.graph import Topology
+from models.topology.spec import TopologySpec
 
 MAX_CHANNELS = 10_000_000
 

@@ -8,9 +8,10 @@ from pydantic import Field
 from scipy.optimize import linear_sum_assignment
 
 from models.registry import SpecError, register
-from models.topology.graph import Topology, TopologySpec
-from models.topology.kautz import kautz_arcs, kautz_order
-from models.topology.metrics import distance_counts, mean_hops
+from models.topology.distances import distance_counts, mean_hops
+from models.topology.families.kautz import kautz_arcs, kautz_order
+from models.topology.graph import Topology
+from models.topology.spec import TopologySpec
 
 DATA = Path(__file__).with_name("data")
 """Undirected degree-diameter graphs, one edge list ``und_d<degree>_k<diameter>_n<order>.txt`` each."""

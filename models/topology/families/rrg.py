@@ -4,8 +4,9 @@ import numpy as np
 from pydantic import Field
 
 from models.registry import SpecError, register
-from models.topology.graph import Topology, TopologySpec
-from models.topology.random_digraph import DRAWS, random_pairs
+from models.topology.graph import Topology
+from models.topology.spec import TopologySpec
+from models.topology.wiring import DRAWS, random_pairs
 
 
 @register("topology", "rrg")

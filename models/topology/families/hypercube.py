@@ -4,7 +4,8 @@ import numpy as np
 from pydantic import Field
 
 from models.registry import register
-from models.topology.graph import Grid, Topology, TopologySpec
+from models.topology.graph import Grid, Topology
+from models.topology.spec import TopologySpec
 
 
 @register("topology", "hypercube")

@@ -3,8 +3,9 @@
 from pydantic import Field
 
 from models.registry import SpecError, register
-from models.topology.graph import Topology, TopologySpec
-from models.topology.imase import imase_arcs
+from models.topology.families.imase import imase_arcs
+from models.topology.graph import Topology
+from models.topology.spec import TopologySpec
 
 
 @register("topology", "gdbg")

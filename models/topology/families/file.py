@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from models.registry import SpecError, register
 from models.topology.formats import Format, FormatError, read
-from models.topology.graph import Topology, TopologySpec
+from models.topology.graph import Topology
+from models.topology.spec import TopologySpec
 
 
 @register("topology", "file")
@@ -25,7 +26,7 @@ class File(TopologySpec):
     Refused, with file and line: a missing file, malformed lines, unknown nodes, bad numbers, a network that
     is not strongly connected.
 
-    Example: ``topology: {kind: file, path: models/topology/data/und_d3_k2_n10.txt, directed: false}``
+    Example: ``topology: {kind: file, path: models/topology/families/data/und_d3_k2_n10.txt, directed: false}``
 
     Source: GraphML primer, http://graphml.graphdrawing.org/primer/graphml-primer.html.
     """

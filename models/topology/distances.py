@@ -1,4 +1,4 @@
-"""Hop metrics of a topology: distances, diameter, average shortest path length, Moore bound.
+"""Hop distances in a topology: all pairs, their histogram, diameter and average.
 
 Hops are channels between switches; capacities and delays play no part.
 """
@@ -93,45 +93,3 @@ def mean_hops(counts: np.ndarray) -> float:
     """Mean over pairs of different switches, from a histogram of :func:`distance_counts`; 0 without pairs."""
     pairs = int(counts[1:].sum())
     return int(counts @ np.arange(len(counts))) / pairs if pairs else 0.0
-
-
-def moore_aspl(n: int, degree: int, directed: bool) -> float:
-    """Lower bound on the ASPL of n switches with at most ``degree`` channels out of each.
-
-    At most degree**h switches are h hops away, with bi-directional links degree (degree - 1)**(h - 1);
-    the bound fills these levels greedily. Raises ``ValueError`` if so few channels cannot connect n switches.
-    Source: UNI section III-A ("Ideal"); Cerf, Cowan, Mullin and Stanton, Networks 4, 1974.
-    """
-    left, level, hops, total = n - 1, degree, 1, 0
-    while left > 0:
-        if level == 0:
-            raise ValueError(f"{n} switches of degree {degree} cannot be connected")
-        reached = min(level, left)
-        total += hops * reached
-        left -= reached
-        level *= degree if directed else degree - 1
-        hops += 1
-    return total / (n - 1) if n > 1 else 0.0
-
-
-def summary(topology: Topology) -> dict:
-    """What ``simrun topology`` prints, JSON-able; degrees count channels *out of* a switch.
-
-    Raises ``ValueError`` if the topology is not strongly connected.
-    """
-    counts = distance_counts(topology)
-    degree = topology.out_degree
-    return {
-        "kind": topology.kind,
-        "switches": topology.switches,
-        "channels": topology.channels,
-        "hosts": topology.hosts,
-        "directed": topology.directed,
-        "degree_min": int(degree.min()),
-        "degree_max": int(degree.max()),
-        "diameter": len(counts) - 1,
-        "aspl": mean_hops(counts),
-        "moore_aspl": moore_aspl(topology.switches, int(degree.max()), topology.directed),
-        "edge_hash": topology.edge_hash,
-        "notes": topology.notes,
-    }

@@ -1,0 +1,1 @@
+"""Where switches stand, and what cables, money and power that takes."""

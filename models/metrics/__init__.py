@@ -1,0 +1,1 @@
+"""Graph metrics and physical costs of topologies: one file per metric."""

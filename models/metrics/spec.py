@@ -1,0 +1,38 @@
+"""What every metric in a configuration has in common."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from models.metrics.summary import summary
+from models.registry import Spec
+from models.topology.graph import Topology
+
+
+class MetricSpec(Spec):
+    """A quantity of a topology. A metric adds its parameters and defines :meth:`measure`.
+
+    label: begins the names of its columns, in place of the kind; needed where one kind is asked for twice.
+    """
+
+    label: str | None = None
+
+    def measure(self, topology: Topology) -> dict[str, Any]:
+        """JSON-able values by name; the name '' stands for the metric itself.
+
+        None where a value does not exist for this topology. Raises ``ValueError`` where the metric has no
+        meaning.
+        """
+        raise NotImplementedError
+
+    def columns(self, topology: Topology) -> dict[str, Any]:
+        """:meth:`measure` by column name: ``<label>`` or ``<label>_<name>``."""
+        head = self.label or self.kind
+        return {f"{head}_{name}" if name else head: value for name, value in self.measure(topology).items()}
+
+
+def measure_all(topology: Topology, metrics: Sequence[MetricSpec]) -> dict[str, Any]:
+    """The summary of a topology, then the columns of every metric."""
+    found = summary(topology)
+    for metric in metrics:
+        found |= metric.columns(topology)
+    return found

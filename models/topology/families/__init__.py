@@ -1,0 +1,1 @@
+"""Families of interconnect graphs: one file each."""

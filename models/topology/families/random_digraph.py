@@ -1,0 +1,37 @@
+"""Random uni-directional graphs."""
+
+import numpy as np
+from pydantic import Field
+
+from models.registry import SpecError, register
+from models.topology.graph import Topology
+from models.topology.spec import TopologySpec
+from models.topology.wiring import DRAWS, random_pairs
+
+
+@register("topology", "random_digraph")
+class RandomDigraph(TopologySpec):
+    """Uni-directional random regular graph: ``degree`` channels into and out of every switch.
+
+    Simple: no self-loops, no parallel channels. Drawn again until it is strongly connected.
+    Valid: 1 <= degree < n.
+
+    Example: ``topology: {kind: random_digraph, n: 64, degree: 4, seed: 1}``
+
+    Source: UNI section III-A ("Random").
+    """
+
+    n: int = Field(ge=2)
+    degree: int = Field(ge=1)
+    seed: int = Field(default=1, ge=0)
+
+    def graph(self) -> Topology:
+        if self.degree >= self.n:
+            raise SpecError(f"must be below n = {self.n}", key="degree")
+        rng = np.random.default_rng(self.seed)
+        for _ in range(DRAWS):
+            arcs = random_pairs(np.full(self.n, self.degree), True, rng)
+            topology = Topology.from_arcs(self.kind, self.n, arcs)
+            if topology.unreachable_pair() is None:
+                return topology
+        raise SpecError(f"no strongly connected graph among {DRAWS} drawn", key="degree")

@@ -1,0 +1,89 @@
+"""What every topology in a configuration has in common: hosts, capacities, failures."""
+
+from dataclasses import replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from models.registry import Spec, SpecError, make
+from models.topology.graph import Topology
+
+
+class TopologySpec(Spec):
+    """Keys that every topology takes. A family adds its own and defines :meth:`graph`."""
+
+    hosts_per_switch: int = 1
+    hosts: list[int] | None = None
+    host_capacity: float = 1.0
+    capacity: float = 1.0
+
+    def graph(self) -> Topology:
+        """Switches and channels, with hosts where the family says how many stand where.
+
+        Raises :class:`~models.registry.SpecError` where no such graph exists.
+        """
+        raise NotImplementedError
+
+    def build(self) -> Topology:
+        """The whole topology: the graph, its capacities and its hosts.
+
+        ``hosts_per_switch`` goes to every switch; in a family that has switches without hosts (a fat tree's
+        core, say), to every switch that has some.
+
+        Raises :class:`~models.registry.SpecError` where the parameters describe no strongly connected graph.
+        """
+        self._check_common()
+        topology = self.graph()
+        if pair := topology.unreachable_pair():
+            raise SpecError(
+                f"{self.kind}: not strongly connected with these parameters: "
+                f"no path from switch {pair[0]} to switch {pair[1]}"
+            )
+        topology = self._with_hosts(topology)
+        return replace(topology, capacity=topology.capacity * self.capacity)
+
+    def _with_hosts(self, topology: Topology) -> Topology:
+        given = self.model_fields_set
+        if self.hosts is not None:
+            if len(self.hosts) != topology.switches:
+                raise SpecError(f"{len(self.hosts)} entries for {topology.switches} switches", key="hosts")
+            if "hosts_per_switch" in given:
+                raise SpecError("give either hosts or hosts_per_switch", key="hosts")
+            topology = topology.with_hosts(self.hosts, topology.host_capacity)
+        elif not topology.hosts:
+            topology = topology.with_hosts(self.hosts_per_switch, topology.host_capacity)
+        elif "hosts_per_switch" in given:
+            counts = (topology.host_count > 0) * self.hosts_per_switch
+            topology = topology.with_hosts(counts, topology.host_capacity)
+        host_capacity = self.host_capacity if "host_capacity" in given else topology.host_capacity
+        return replace(topology, host_capacity=host_capacity)
+
+    def _check_common(self) -> None:
+        if self.hosts_per_switch < 0:
+            raise SpecError("must be 0 or more", key="hosts_per_switch")
+        if self.hosts is not None and (min(self.hosts, default=0) < 0):
+            raise SpecError("must be 0 or more each", key="hosts")
+        if not self.host_capacity > 0:
+            raise SpecError("must be positive (.inf is allowed for ceilings)", key="host_capacity")
+        if not self.capacity > 0 or self.capacity == float("inf"):
+            raise SpecError("must be positive and finite", key="capacity")
+
+
+def build_nested(parameters: dict[str, Any], key: str) -> Topology:
+    """The topology that a parameter of another one describes.
+
+    parameters: the mapping, with ``kind``. key: name of the parameter, for errors.
+
+    Raises :class:`~models.registry.SpecError` whose key leads to the offending place.
+    """
+    if not isinstance(parameters.get("kind"), str):
+        raise SpecError("is missing: the kind of the topology", key=f"{key}.kind")
+    try:
+        return make("topology", **parameters).build()  # type: ignore[attr-defined]
+    except SpecError as error:
+        error.key = f"{key}.{error.key}" if error.key else key
+        raise
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise SpecError(first["msg"].removeprefix("Value error, "), key=f"{key}.{place}") from None
