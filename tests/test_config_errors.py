@@ -218,7 +218,7 @@ def test_a_published_value_of_no_scenario_is_refused(tmp_path):
         (
             GOOD + "engine: {sweep: [compiled, reference]}\n",
             "c.yaml:5: engine: cannot differ between scenarios; choices: topology, routing, switching, traffic, "
-            "transport, loads, seeds, measure, ceilings",
+            "transport, loads, seeds, measure, ceilings, metrics",
         ),
     ],
 )

@@ -75,8 +75,8 @@ def test_another_kind_replaces_the_mapping_but_for_what_belongs_to_no_kind():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("loads: {sweep: 3}", "f:1: loads.sweep = 3: must be a list of values"),
-        ("topology:\n  n: {sweep: []}", "f:2: topology.n.sweep = []: must be a list of values"),
+        ("loads: {sweep: 3}", "f:1: loads.sweep = 3: must be a list of values, or {from, to, step}"),
+        ("topology:\n  n: {sweep: []}", "f:2: topology.n.sweep = []: must be a list of values, or {from, to, step}"),
         ("topology: {n: {sweep: [1], to: 2}}", "f:1: topology.n.to: a sweep stands alone in its mapping"),
         ("topology: {n: {sweep: [1, 1]}}", "f:1: topology.n.sweep = 1: is listed twice"),
         ("cases: 3", "f:1: cases = 3: must be a list of mappings"),
@@ -157,3 +157,28 @@ def test_loads_without_drift(loads, expected):
 )
 def test_nanoseconds_become_ticks_by_decimal_division_rounded_up(ns, flit_ns, expected):
     assert ticks_of(ns, flit_ns) == expected
+
+
+@pytest.mark.parametrize(
+    ("sweep", "values"),
+    [
+        ("{from: 2, to: 5, step: 1}", [2, 3, 4, 5]),
+        ("{from: 10, to: 35, step: 10}", [10, 20, 30]),
+        ("{from: 0.1, to: 0.3, step: 0.1}", [0.1, 0.2, 0.3]),
+    ],
+)
+def test_a_sweep_over_a_range(sweep, values):
+    mistakes: list = []
+    root = load_text(f"topology: {{n: {{sweep: {sweep}}}}}", "f", mistakes)
+    found = expand(root, "f", mistakes)
+    assert not mistakes
+    assert [variant.node.get("topology", "n").value for variant in found] == values
+
+
+@pytest.mark.parametrize(
+    "sweep", ["{from: 5, to: 2, step: 1}", "{from: 1, to: 2, step: 0}", "{from: 1, to: x, step: 1}"]
+)
+def test_a_range_that_is_none(sweep):
+    mistakes: list = []
+    expand(load_text(f"topology: {{n: {{sweep: {sweep}}}}}", "f", mistakes), "f", mistakes)
+    assert [mistake.problem for mistake in mistakes] == ["must be a list of values, or {from, to, step}"]

@@ -10,6 +10,9 @@ from typing import Any
 from sim.config.errors import ConfigError
 from sim.config.study import Study, read
 
+FAILED = 1
+"""Exit code for something that could not be computed."""
+
 BAD = 2
 """Exit code for a bad configuration or bad usage."""
 

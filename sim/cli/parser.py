@@ -70,7 +70,16 @@ def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
     topology.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a key of the file")
     topology.add_argument("--quick", action="store_true", help="apply the quick variant of the file")
     topology.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
-    topology.add_argument("--export", metavar="PATH", type=Path, help="write it as .json, .graphml or an edge list")
+    topology.add_argument(
+        "--metrics", metavar="LIST", help="more to measure, for instance 'bisection, {kind: k_shortest, k: 8}'"
+    )
+    topology.add_argument(
+        "--export",
+        metavar="PATH",
+        type=Path,
+        help="write it as .json, .graphml, .anynet, .topobench, .xml (SimGrid), .dot (Graphviz) or an edge list",
+    )
+    topology.add_argument("--draw", metavar="PATH", type=Path, help="draw it into a .png or .svg file")
 
     ceilings = _command(commands, "ceilings", "compute the ceilings of a configuration, nothing else")
     _configuration(ceilings)

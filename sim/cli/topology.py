@@ -2,53 +2,88 @@
 
 import argparse
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
+from models.metrics.spec import MetricSpec, measure_all
 from models.registry import names, spec_class
 from models.topology.graph import Topology
-from sim.cli.common import BAD, complain, number, print_json, study_of
+from sim.cli.common import BAD, FAILED, complain, number, print_json, study_of
 from sim.config.build import Builder
 from sim.config.errors import ConfigError, Mistake
 from sim.config.load import Node, load_text
+from sim.config.parts import PartsBuilder
+
+Asked = tuple[Topology, list[MetricSpec]]
+"""A topology and what is to be measured of it."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measures the topologies of a configuration, or one described on the command line."""
-    from models.metrics.summary import summary
-
+    """Measures, exports or draws the topologies of a configuration, or one described on the command line."""
     found = _topologies(options)
     if found is None:
         return BAD
-    if options.export and not _export(options, list(found.values())):
-        return BAD
-    described = {label: summary(topology) for label, topology in found.items()}
+    for option, write in (("export", _export), ("draw", _draw)):
+        if (path := getattr(options, option)) and not _write(f"--{option} = {path}", path, write, found):
+            return BAD
+    measured = {}
+    for label, (topology, metrics) in found.items():
+        try:
+            measured[label] = measure_all(topology, metrics)
+        except ValueError as error:
+            complain(f"{label}: {error}")
+            return FAILED
     if options.json:
-        several = [{"scenario": label, **metrics} for label, metrics in described.items()]
-        print_json(next(iter(described.values())) if len(described) == 1 else several)
-        return 0
-    for label, metrics in described.items():
-        print(label)
-        for name, value in metrics.items():
-            print(f"  {name:<14} {value if isinstance(value, dict) else number(value, 7)}")
+        several = [{"scenario": label, **metrics} for label, metrics in measured.items()]
+        print_json(next(iter(measured.values())) if len(measured) == 1 else several)
+    else:
+        _print(measured)
     return 0
 
 
-def _topologies(options: argparse.Namespace) -> dict[str, Topology] | None:
-    """Label -> topology, equal ones once; None after the mistakes have been printed."""
+def _print(measured: dict[str, dict[str, Any]]) -> None:
+    for label, metrics in measured.items():
+        print(label)
+        width = max(map(len, metrics))
+        for name, value in metrics.items():
+            text = str(value) if isinstance(value, dict | list) else number(value, 7)
+            print(f"  {name:<{width}}  {shorten(text, 150, placeholder=' ...')}")
+
+
+def _topologies(options: argparse.Namespace) -> dict[str, Asked] | None:
+    """By label, equal ones once; None after the mistakes have been printed."""
+    mistakes: list[Mistake] = []
+    metrics = _metrics(options.metrics, mistakes)
+    if mistakes:
+        complain(*map(str, mistakes))
+        return None
     if "=" not in options.file or Path(options.file).exists():
         study = study_of(options, experiment="metrics")
         if study is None:
             return None
-        first: dict[str, tuple[str, Topology]] = {}
+        first: dict[str, tuple[str, Asked]] = {}
         for case in study.cases:
-            first.setdefault(case.topology.content_hash, (case.label, case.topology))
+            topology = case.topology
+            first.setdefault(topology.content_hash, (case.label, (topology, metrics or case.metrics)))
         return dict(first.values())
-    mistakes: list[Mistake] = []
     root = parse_spec(options.file, mistakes)
     built = None if mistakes else Builder(Path.cwd()).build(_without_idle_seed(root), None, "metrics", mistakes)
     complain(*map(str, mistakes))
-    return None if mistakes or built is None else {options.file: built.topology}
+    return None if mistakes or built is None else {options.file: (built.again(), metrics)}
+
+
+def _metrics(text: str | None, mistakes: list[Mistake]) -> list[MetricSpec]:
+    """The metrics of ``--metrics``: names, or mappings such as ``{kind: k_shortest, k: 8}``, with commas between."""
+    if not text:
+        return []
+    try:
+        listed = load_text(f"[{text}]", "--metrics", mistakes, lines=False)
+    except ConfigError as error:
+        mistakes += [Mistake("--metrics", text, "", mistake.problem) for mistake in error.mistakes]
+        return []
+    return PartsBuilder(Path.cwd()).metrics(Node({"metrics": listed}, "--metrics"), mistakes)
 
 
 def parse_spec(text: str, mistakes: list[Mistake]) -> Node:
@@ -75,21 +110,31 @@ def _without_idle_seed(root: Node) -> Node:
     return root.with_value({"topology": topology.with_value({k: v for k, v in topology.value.items() if k != "seed"})})
 
 
-def _export(options: argparse.Namespace, topologies: list[Topology]) -> bool:
-    """Writes the topology; False after saying why it cannot be."""
-    from models.topology.formats import write
-
-    if len(topologies) != 1:
-        complain(
-            f"--export = {options.export}: the configuration has {len(topologies)} topologies; choose one by --set"
-        )
+def _write(
+    option: str, path: Path, write: Callable[[Topology, Path], Iterable[str]], found: dict[str, Asked]
+) -> bool:
+    """Writes the only topology and says what the file does not hold; False after saying why it cannot be."""
+    if len(found) != 1:
+        complain(f"{option}: the configuration has {len(found)} topologies; choose one by --set")
         return False
     try:
-        write(topologies[0], options.export)
-    except OSError as error:
-        complain(f"--export = {options.export}: {error.strerror or error}")
+        lost = list(write(next(iter(found.values()))[0], path))
+    except (OSError, ValueError) as error:
+        complain(f"{option}: {getattr(error, 'strerror', None) or error}")
         return False
+    if lost:
+        complain(f"{option}: this format does not hold {', '.join(lost)}")
     return True
 
 
-__all__: list[Any] = ["parse_spec", "run"]
+def _export(topology: Topology, path: Path) -> Iterable[str]:
+    from models.topology.formats import write
+
+    return write(topology, path)
+
+
+def _draw(topology: Topology, path: Path) -> Iterable[str]:
+    from sim.report.drawing import draw_topology
+
+    draw_topology(topology, path)
+    return ()

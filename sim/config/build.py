@@ -1,11 +1,13 @@
 """Puts the parts of a scenario together and checks what one asks of the other."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from models.metrics.spec import MetricSpec
 from models.registry import SpecError
 from models.routing.certificate import Certified, certify
 from models.routing.routes import Routes
@@ -24,11 +26,13 @@ from sim.config.schema import Config, SwitchingConfig
 class Built:
     """A scenario with what a user may want to know of how it came about.
 
-    scenario: None for the experiment ``metrics``. ticks: delay name -> ticks. certificate: why the VC policy
+    again: gives the topology; it is not kept, as there may be thousands to be measured. metrics: what is to be
+    measured. scenario: None for the experiment ``metrics``. ticks: delay name -> ticks. certificate: why the VC policy
     cannot deadlock, '' where nothing was certified. resolved: the configuration with all defaults, plain.
     """
 
-    topology: Topology
+    again: Callable[[], Topology]
+    metrics: list[MetricSpec]
     scenario: Scenario | None
     ticks: dict[str, int]
     certificate: str
@@ -48,10 +52,12 @@ class Builder:
         config: None where too much of it is wrong; then the parts are built all the same, to find their mistakes.
         """
         parts = self.parts.build(root, experiment == "metrics", mistakes)
+        metrics = self.parts.metrics(root, mistakes)
         if parts.topology is None:
             return None
         if experiment == "metrics":
-            return Built(parts.topology, None, {}, "", parts.plain, [])
+            asked = [metric.model_dump(mode="json", exclude_none=True) for metric in metrics]
+            return Built(parts.again, metrics, None, {}, "", {**parts.plain, "metrics": asked}, [])
         if config is None:
             return None
         if experiment == "ceilings":
@@ -76,7 +82,7 @@ class Builder:
         scenario = Scenario(topology, routes, traffic, switching, source, certified.policy, not certified.acyclic)
         plain = {**_resolved(parts, config), "switching": _plain_switching(config.switching, switching)}
         warnings = _warnings(root, topology, switching, source)
-        return Built(topology, scenario, ticks, certified.note, plain, warnings)
+        return Built(parts.again, [], scenario, ticks, certified.note, plain, warnings)
 
     def _certified(
         self, root: Node, topology: Topology, routes: Routes, switching: Switching, mistakes: list[Mistake]
@@ -97,7 +103,7 @@ def _for_ceilings(parts: Parts, config: Config) -> Built | None:
         return None
     routes: Any = parts.routes
     scenario = Scenario(parts.topology, routes, parts.traffic, Switching("vct"), parts.source)
-    return Built(parts.topology, scenario, {}, "", _resolved(parts, config), [])
+    return Built(parts.again, [], scenario, {}, "", _resolved(parts, config), [])
 
 
 def _resolved(parts: Parts, config: Config) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from models.registry import Spec, SpecError, UnknownKindError, spec_class
 from sim.config.errors import Mistake, key_path, near, show
 from sim.config.load import Node, Place
-from sim.config.overrides import parse_path
+from sim.config.overrides import parse_path, put
 
 
 def mistake_at(root: Node, path: Place, problem: str, choices: Any = (), suggestion: str | None = None) -> Mistake:
@@ -103,26 +103,30 @@ def _literals(model: type[BaseModel], path: Place) -> list[str]:
     return []
 
 
-def spec_of(category: str, root: Node, mistakes: list[Mistake], without: Any = ()) -> Spec | None:
-    """The component under the top-level key ``category``, or None with what is wrong added to ``mistakes``.
+def spec_of(
+    category: str, root: Node, mistakes: list[Mistake], without: Any = (), place: Place | None = None
+) -> Spec | None:
+    """A component of the category, or None with what is wrong added to ``mistakes``.
 
-    without: keys of the mapping that are not the component's.
+    without: keys of the mapping that are not the component's. place: of the mapping, by default the
+    top-level key of the category's name.
     """
-    section = root.get(category)
+    place = place or (category,)
+    section = root.get(*place)
     if section is None or not section.is_map:
         return None  # the schema says what is wrong with that
     kind = section.get("kind")
     if kind is None or not isinstance(kind.value, str):
         problem = "is missing" if kind is None else "must be a text"
-        mistakes.append(mistake_at(root, (category, "kind"), problem, names_of(category)))
+        mistakes.append(mistake_at(root, (*place, "kind"), problem, names_of(category)))
         return None
     try:
         model = spec_class(category, kind.value)
     except UnknownKindError as error:
-        mistakes.append(mistake_at(root, (category, "kind"), f"unknown {category}", error.choices, error.suggestion))
+        mistakes.append(mistake_at(root, (*place, "kind"), f"unknown {category}", error.choices, error.suggestion))
         return None
     own = section.with_value({key: node for key, node in section.value.items() if key not in without})
-    return validated(model, root.with_value({**root.value, category: own}), (category,), mistakes, keys=without)
+    return validated(model, put(root, place, own), place, mistakes, keys=without)
 
 
 def names_of(category: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import product
 from typing import Any
 
@@ -19,6 +20,7 @@ PER_SCENARIO = (
     "seeds",
     "measure",
     "ceilings",
+    "metrics",
 )
 """Top-level keys that may differ between scenarios."""
 
@@ -134,7 +136,7 @@ def _values(pairs: Sequence[tuple[Any, Node]]) -> list[Node]:
 
 
 def _sweep(node: Node, path: Place, mistakes: list[Mistake]) -> list[tuple[Node, dict[Place, Any]]]:
-    options = node.value["sweep"]
+    options = _range(node.value["sweep"])
     key = key_path(path)
     for other in node.value:
         if other != "sweep":
@@ -142,7 +144,8 @@ def _sweep(node: Node, path: Place, mistakes: list[Mistake]) -> list[tuple[Node,
                 Mistake(node.value[other].where, f"{key}.{other}", "", "a sweep stands alone in its mapping")
             )
     if not options.is_list or not options.value:
-        mistakes.append(Mistake(options.where, f"{key}.sweep", show(options.plain()), "must be a list of values"))
+        problem = "must be a list of values, or {from, to, step}"
+        mistakes.append(Mistake(options.where, f"{key}.sweep", show(options.plain()), problem))
         return []
     labels = option_labels([option.plain() for option in options.value])
     found = []
@@ -151,6 +154,21 @@ def _sweep(node: Node, path: Place, mistakes: list[Mistake]) -> list[tuple[Node,
             mistakes.append(Mistake(option.where, f"{key}.sweep", show(label), "is listed twice"))
         found += [(inner, {path: label, **picks}) for inner, picks in _options(option, path, mistakes)]
     return found
+
+
+def _range(options: Node) -> Node:
+    """The list that ``{from, to, step}`` stands for, both ends included; anything else as it is."""
+    if not options.is_map or set(options.value) != {"from", "to", "step"}:
+        return options
+    first, last, step = (options.value[key].value for key in ("from", "to", "step"))
+    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in (first, last, step)):
+        return options
+    if step <= 0 or first > last or (last - first) / step > MOST_SCENARIOS:
+        return options
+    exact = [Decimal(repr(value)) for value in (first, last, step)]
+    values = [exact[0] + i * exact[2] for i in range(int((exact[1] - exact[0]) / exact[2]) + 1)]
+    whole = all(isinstance(value, int) for value in (first, step))
+    return options.with_value([options.with_value(int(value) if whole else float(value)) for value in values])
 
 
 def option_labels(options: Sequence[Any]) -> list[Any]:

@@ -2,16 +2,18 @@
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from models.metrics.spec import MetricSpec
 from models.registry import Spec
 from models.routing.routes import Routes
 from models.scenario import Source
 from models.topology.graph import Topology
 from models.topology.spec import TopologySpec
 from models.traffic.traffic import Traffic
-from sim.config.check import from_build, spec_of, validated
+from sim.config.check import from_build, mistake_at, spec_of, validated
 from sim.config.errors import Mistake
 from sim.config.load import Node
 from sim.config.schema import SourceConfig
@@ -19,15 +21,20 @@ from sim.config.schema import SourceConfig
 SOURCE_KEYS = tuple(SourceConfig.model_fields)
 """Keys of ``traffic:`` that say how packets arrive, not whereto."""
 
+ROOM = 20_000_000
+"""Channels of the topologies that are remembered: about a gigabyte."""
+
 
 @dataclass(frozen=True, eq=False)
 class Parts:
     """What a configuration names, built; None where it names nothing or has a mistake.
 
-    plain: the mappings under ``topology``, ``routing`` and ``traffic`` with their defaults.
+    again: builds the topology once more, or remembers it. plain: the mappings under ``topology``, ``routing``
+    and ``traffic`` with their defaults.
     """
 
     topology: Topology | None
+    again: Callable[[], Topology]
     routes: Routes | None
     traffic: Traffic | None
     source: Source | None
@@ -40,6 +47,7 @@ class PartsBuilder:
 
     base: Path
     _cache: dict[Hashable, Any] = field(default_factory=dict)
+    _room: int = ROOM
 
     def build(self, root: Node, alone: bool, mistakes: list[Mistake]) -> Parts:
         """The parts of one scenario; what is wrong with them is added to ``mistakes``.
@@ -49,9 +57,10 @@ class PartsBuilder:
         absolute = _absolute(root, self.base)
         topology_spec = spec_of("topology", absolute, mistakes)
         topology: Topology | None = self._part("topology", topology_spec, (), root, mistakes)
+        again = partial(self._made, "topology", topology_spec, ())
         plain = {"topology": _plain(topology_spec)}
         if alone:
-            return Parts(topology, None, None, None, plain)
+            return Parts(topology, again, None, None, None, plain)
         found: dict[str, Any] = {"routing": None, "traffic": None}
         for name, foreign in (("routing", ()), ("traffic", SOURCE_KEYS)):
             spec = spec_of(name, absolute, mistakes, without=foreign)
@@ -62,7 +71,25 @@ class PartsBuilder:
         if source is not None:
             plain["traffic"] |= source.model_dump(mode="json")
         given = {name: mapping for name, mapping in plain.items() if mapping}
-        return Parts(topology, found["routing"], found["traffic"], _source(source), given)
+        return Parts(topology, again, found["routing"], found["traffic"], _source(source), given)
+
+    def metrics(self, root: Node, mistakes: list[Mistake]) -> list[MetricSpec]:
+        """The entries of ``metrics:``; what is wrong with them is added to ``mistakes``."""
+        listed = root.get("metrics")
+        if listed is None or not listed.is_list:
+            return []
+        nodes = [node.with_value({"kind": node}) if isinstance(node.value, str) else node for node in listed.value]
+        absolute = [_with_base(node, self.base) for node in nodes]
+        root = root.with_value({**root.value, "metrics": listed.with_value(absolute)})
+        found: dict[str, MetricSpec] = {}
+        for i in range(len(nodes)):
+            spec = spec_of("metric", root, mistakes, place=("metrics", i))
+            if not isinstance(spec, MetricSpec):
+                continue
+            if found.setdefault(spec.label or spec.kind, spec) is not spec:
+                problem = f"{spec.label or spec.kind} is listed twice: give one a label"
+                mistakes.append(mistake_at(root, ("metrics", i), problem))
+        return list(found.values())
 
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """What ``make`` returned, or the exception it raised, when it was first asked for."""
@@ -71,18 +98,33 @@ class PartsBuilder:
                 self._cache[key] = make()
             except Exception as error:  # a component may be a stranger's: whatever it raises is reported
                 self._cache[key] = error
+            self._make_room()
         return self._cache[key]
+
+    def _make_room(self) -> None:
+        """Forgets the oldest topologies where many are measured one after the other."""
+        held = [(key, part) for key, part in self._cache.items() if isinstance(part, Topology)]
+        channels = sum(topology.channels for _, topology in held)
+        for key, topology in held[:-1]:
+            if channels <= self._room:
+                break
+            del self._cache[key]
+            channels -= topology.channels
 
     def _part(self, name: str, spec: Spec | None, on: tuple, root: Node, mistakes: list[Mistake]) -> Any:
         """The component on a topology (on nothing, if it is one), or None and a mistake."""
         if spec is None:
             return None
-        key = (name, *(part.content_hash for part in on), repr(spec), tuple(sorted(spec.model_fields_set)))
-        result = self.once(key, lambda: spec.build(*on))  # type: ignore[attr-defined]
+        result = self._made(name, spec, on)
         if isinstance(result, Exception):
             mistakes.append(from_build(result, name, root))
             return None
         return result
+
+    def _made(self, name: str, spec: Any, on: tuple) -> Any:
+        """What a component is built to, or the exception it raises."""
+        key = (name, *(part.content_hash for part in on), repr(spec), tuple(sorted(spec.model_fields_set)))
+        return self.once(key, lambda: spec.build(*on))
 
 
 def _plain(spec: Spec | None) -> dict[str, Any]:

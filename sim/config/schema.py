@@ -214,10 +214,31 @@ def _named(value: Any) -> Any:
     return {"kind": value} if isinstance(value, str) else value
 
 
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+class PlotConfig(Section):
+    """A figure of the experiment ``metrics``: columns of metrics.csv against one of them.
+
+    y: one column or several. x: by default the swept key that is a number. by: columns whose values make a
+    curve each; by default the case and the other swept keys. name: of the files; by default from y and x.
+    """
+
+    y: Annotated[list[str], BeforeValidator(_listed), Field(min_length=1)]
+    x: str | None = None
+    by: Annotated[list[str], BeforeValidator(_listed)] | None = None
+    log: Literal["", "x", "y", "xy"] = ""
+    name: Name | None = None
+    x_label: str | None = None
+    y_label: str | None = None
+
+
 class OutputsConfig(Section):
-    """``outputs:``."""
+    """``outputs:``. figures: of a load sweep. plots: of the experiment ``metrics``."""
 
     figures: list[Figure] = ["latency_load", "accepted_load", "hops_load"]
+    plots: list[PlotConfig] = []
     html: bool = True
     parquet: bool = False
 
@@ -268,6 +289,7 @@ class Config(Section):
         Literal["load_sweep", "metrics", "ceilings"],
         _not_built("saturation", "relative", "search", "application"),
     ] = "load_sweep"
+    metrics: list[Which] = []
     published: list[PublishedConfig] = []
     quick: dict[str, Any] = {}
 

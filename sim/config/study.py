@@ -1,10 +1,11 @@
 """A configuration file, understood: everything that is needed to run it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from models.metrics.spec import MetricSpec
 from models.scenario import Scenario
 from models.topology.graph import Topology
 from sim.config.build import Builder, Built
@@ -31,12 +32,14 @@ class Case:
     """One scenario of a study.
 
     keys: column of results.csv -> value, for the case label and the swept keys. loads: ascending.
-    scenario: None for the experiment ``metrics``. ticks: delay name -> ticks. flit_ns: None if not given.
+    again: gives the topology. metrics: what is to be measured of it. scenario: None for the experiment
+    ``metrics``. ticks: delay name -> ticks. flit_ns: None if not given.
     """
 
     label: str
     keys: dict[str, Any]
-    topology: Topology
+    again: Callable[[], Topology]
+    metrics: list[MetricSpec]
     scenario: Scenario | None
     loads: list[float]
     seeds: list[int]
@@ -46,6 +49,11 @@ class Case:
     ticks: dict[str, int]
     certificate: str
     resolved: dict[str, Any]
+
+    @property
+    def topology(self) -> Topology:
+        """Of the scenario; where there is none, built again at need."""
+        return self.again() if self.scenario is None else self.scenario.topology
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,9 +213,10 @@ def _case(label: str, keys: dict[str, Any], built: Built, config: Config, ceilin
     if built.scenario is not None:
         resolved = {**resolved, "ceilings": [ceiling.model_dump(mode="json") for ceiling in ceilings]}
     return Case(
-        label=label, keys=keys, topology=built.topology, scenario=built.scenario, loads=config.load_list,
-        seeds=config.seeds, measure=config.measure, ceilings=ceilings, flit_ns=config.switching.flit_ns,
-        ticks=built.ticks, certificate=built.certificate, resolved={k: v for k, v in resolved.items() if v is not None},
+        label=label, keys=keys, again=built.again, metrics=built.metrics, scenario=built.scenario,
+        loads=config.load_list, seeds=config.seeds, measure=config.measure, ceilings=ceilings,
+        flit_ns=config.switching.flit_ns, ticks=built.ticks, certificate=built.certificate,
+        resolved={k: v for k, v in resolved.items() if v is not None},
     )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ def manifest(study: Study) -> dict[str, Any]:
         "flit_ns": _common([case.flit_ns for case in study.cases]),
         "mean_rate": {case.label: float(case.scenario.traffic.rate.mean()) for case in study.cases if case.scenario},
         "figures": list(study.outputs.figures),
+        "plots": [plot.model_dump(mode="json", exclude_none=True) for plot in study.outputs.plots],
         "columns": study.columns,
         "scenarios": [_scenario(case) for case in study.cases],
     }
@@ -42,10 +43,12 @@ def now() -> str:
 
 
 def _scenario(case: Case) -> dict[str, Any]:
-    topology, scenario = case.topology, case.scenario
-    described: dict[str, Any] = {
-        "label": case.label,
-        "keys": case.keys,
+    scenario = case.scenario
+    described: dict[str, Any] = {"label": case.label, "keys": case.keys}
+    if scenario is None:
+        return described  # metrics.csv says all there is
+    topology = case.topology
+    described |= {
         "topology": {
             "kind": topology.kind, "switches": topology.switches, "channels": topology.channels,
             "hosts": topology.hosts, "directed": topology.directed, "hash": topology.content_hash,
@@ -54,8 +57,6 @@ def _scenario(case: Case) -> dict[str, Any]:
         "seeds": case.seeds,
         "loads": case.loads,
     }  # fmt: skip
-    if scenario is None:
-        return described
     described |= {"traffic": {"hash": scenario.traffic.content_hash, "notes": scenario.traffic.notes}}
     if scenario.routes is not None:
         routes = scenario.routes

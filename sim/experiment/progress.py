@@ -41,7 +41,8 @@ class Lines:
             self.said, self.spoken = tenth, now
             elapsed = max(now - self.started, 1e-9)
             left = elapsed / self.done * (self.total - self.done)
-            text = f"{self.done}/{self.total} points, {self.ticks / elapsed:,.0f} ticks/s, {left:.0f} s left"
+            rate = f"{self.ticks / elapsed:,.0f} ticks/s, " if self.ticks else ""
+            text = f"{self.done}/{self.total} points, {rate}{left:.0f} s left"
             print(text, file=sys.stderr, flush=True)
 
 
@@ -58,7 +59,7 @@ class Bar:
         """One more point is done."""
         self.ticks += ticks
         rate = self.ticks / max(time.monotonic() - self.started, 1e-9)
-        self.bar.update(self.task, advance=1, rate=f"{rate:,.0f} ticks/s")
+        self.bar.update(self.task, advance=1, rate=f"{rate:,.0f} ticks/s" if self.ticks else "")
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -18,13 +18,14 @@ from sim.config.study import Study
 from sim.experiment import ceilings
 from sim.experiment.ceilings import CeilingRuns
 from sim.experiment.manifest import manifest, now
+from sim.experiment.metrics import MetricRuns
 from sim.experiment.points import PointRuns
 from sim.experiment.pool import Task, run_all
-from sim.experiment.progress import progress
+from sim.experiment.progress import Progress, progress
 from sim.experiment.published import COLUMNS as PUBLISHED
 from sim.experiment.published import compare
 from sim.experiment.store import Store
-from sim.experiment.tables import columns_of, metrics_row, result_columns, result_row
+from sim.experiment.tables import metrics_columns, result_columns, result_row
 
 OK, SOME_FAILED, BAD_CONFIG, CHECK_FAILED, INTERRUPTED = 0, 1, 2, 3, 130
 """Exit codes."""
@@ -58,7 +59,7 @@ def run(study: Study, folder: Path, jobs: int) -> Report:
         store.write_json("manifest.json", {**described, "status": "running"})
         store.write("config.yaml", study.given)
         store.write("config.resolved.yaml", yaml.safe_dump(study.resolved(), sort_keys=False, allow_unicode=True))
-        report = _metrics(study, folder) if study.experiment == "metrics" else _simulate(study, store, jobs)
+        report = _metrics(study, store, jobs) if study.experiment == "metrics" else _simulate(study, store, jobs)
         with _uninterrupted():
             _save(report, store)
             counts = {
@@ -78,13 +79,28 @@ def run(study: Study, folder: Path, jobs: int) -> Report:
         store.close()
 
 
-def _metrics(study: Study, folder: Path) -> Report:
+def _metrics(study: Study, store: Store, jobs: int) -> Report:
     """The experiment ``metrics``."""
-    from models.metrics.summary import summary
-
-    report = Report(study, folder, metrics=[metrics_row(case, summary(case.topology)) for case in study.cases])
-    report.published = compare(study, report.metrics, [])
+    runs = MetricRuns(study, store)
+    stopped = _all(runs.tasks, len(study.cases), min(jobs, len(study.cases)))
+    report = Report(study, store.folder, metrics=runs.rows())
+    report.problems = [*runs.problems, *([stopped] if stopped else [])]
+    report.exit_code = _exit_code(report, stopped)
+    if not stopped:
+        report.published = compare(study, report.metrics, [])
     return report
+
+
+def _all(tasks: Callable[[Progress], Iterable[Task]], count: int, jobs: int) -> str:
+    """Makes all calls; says why it stopped, if it did. tasks: the calls, for a progress report on ``count``."""
+    try:
+        with _interruptible(), progress(count) as bar:
+            run_all(tasks(bar), max(1, jobs))
+    except KeyboardInterrupt:
+        return "interrupted"
+    except BrokenExecutor as error:
+        return f"a worker process died (out of memory?): {crash(error)}; the same command goes on from here"
+    return ""
 
 
 def _simulate(study: Study, store: Store, jobs: int) -> Report:
@@ -94,15 +110,11 @@ def _simulate(study: Study, store: Store, jobs: int) -> Report:
     todo = len(points.missing)
     if done := len(points.points) - todo:
         say(f"{done} of {len(points.points)} points are in {store.folder} already")
-    stopped = ""
-    try:
-        with _interruptible(), progress(todo) as bar:
-            tasks = _spread(bounds.tasks(store), points.tasks(bar), len(points.disciplines))
-            run_all(tasks, max(1, min(jobs, todo + len(bounds.missing))))
-    except KeyboardInterrupt:
-        stopped = "interrupted"
-    except BrokenExecutor as error:
-        stopped = f"a worker process died (out of memory?): {crash(error)}; the same command goes on from here"
+    stopped = _all(
+        lambda bar: _spread(bounds.tasks(store), points.tasks(bar), len(points.disciplines)),
+        todo,
+        min(jobs, todo + len(bounds.missing)),
+    )
     report = Report(study, store.folder, ceilings=bounds.rows())
     report.results = [result_row(*entry) for entry in points.rows()]
     report.problems = [*bounds.problems, *points.problems, *([stopped] if stopped else [])]
@@ -129,7 +141,7 @@ def _exit_code(report: Report, stopped: str) -> int:
 def _save(report: Report, store: Store) -> None:
     study = report.study
     if study.experiment == "metrics":
-        store.write_csv("metrics.csv", columns_of(report.metrics), report.metrics)
+        store.write_csv("metrics.csv", metrics_columns(report.metrics), report.metrics)
     else:
         store.write_csv("ceilings.csv", ceilings.COLUMNS, report.ceilings)
     if study.experiment == "load_sweep":

@@ -33,12 +33,14 @@ def result_columns(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[str]
     return [*head, *measured, *dict.fromkeys(more), *tail]
 
 
-def metrics_row(case: Case, summary: Mapping[str, Any]) -> dict[str, Any]:
+def metrics_row(case: Case, metrics: Mapping[str, Any], problem: str = "") -> dict[str, Any]:
     """One row of metrics.csv; what is no scalar is written as JSON."""
-    flat = {key: json.dumps(value) if isinstance(value, dict | list) else value for key, value in summary.items()}
-    return {"scenario": case.label, **case.keys, **flat}
+    flat = {key: json.dumps(value) if isinstance(value, dict | list) else value for key, value in metrics.items()}
+    status = {"status": "failed", "message": problem} if problem else {"status": "ok", "message": ""}
+    return {"scenario": case.label, **case.keys, **flat, **status}
 
 
-def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """All keys of the rows, in order of appearance."""
-    return list(dict.fromkeys(key for row in rows for key in row))
+def metrics_columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Columns of metrics.csv: all keys of the rows in order of appearance, then how it went."""
+    tail = ["status", "message"]
+    return [*dict.fromkeys(key for row in rows for key in row if key not in tail), *tail]

@@ -1,0 +1,90 @@
+"""The experiment ``metrics``: each topology is measured once, and what the folder holds is not measured again."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from models.hashing import content_hash
+from models.metrics.spec import MetricSpec
+from models.scenario import SEMANTICS_VERSION
+from models.topology.graph import Topology
+from sim.config.check import crash
+from sim.config.study import Case, Study
+from sim.experiment.pool import Task
+from sim.experiment.progress import Progress
+from sim.experiment.store import Store
+from sim.experiment.tables import metrics_row
+from sim.experiment.task import ID_DIGITS, Outcome
+
+
+@dataclass
+class MetricRuns:
+    """The topologies of a study and what has been measured of them.
+
+    records: label of the case -> what is in ``points/<id>.json``. problems: one line per failure.
+    """
+
+    study: Study
+    store: Store
+    records: dict[str, dict[str, Any]] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    def tasks(self, bar: Progress) -> Iterator[Task]:
+        """Calls for everything that is missing. Topologies are built one by one, as they are asked for."""
+        waiting: dict[str, list[Case]] = {}
+        for case in self.study.cases:
+            topology = case.topology
+            id = _id(topology, case.metrics)
+            stored = self.store.read_json(f"points/{id}.json")
+            if isinstance(stored, dict) and isinstance(stored.get("metrics"), dict):
+                self._keep(case, stored, bar)
+            elif id in waiting:
+                waiting[id].append(case)
+            else:
+                waiting[id] = [case]
+                yield Task(measure, (topology, case.metrics), self._when_done(id, waiting, bar))
+
+    def _when_done(self, id: str, waiting: dict[str, list[Case]], bar: Progress) -> Callable[[Outcome], None]:
+        def done(outcome: Outcome) -> None:
+            cases = waiting.pop(id)
+            record = {"id": id, "metrics": outcome.result or {}, "problem": outcome.problem}
+            if not outcome.problem:  # else a resumed run tries again
+                self.store.write_json(f"points/{id}.json", record)
+            for case in cases:
+                self._keep(case, record, bar)
+
+        return done
+
+    def _keep(self, case: Case, record: dict[str, Any], bar: Progress) -> None:
+        self.records[case.label] = record
+        if record["problem"]:
+            self.problems.append(f"{case.label}: {record['problem']}")
+        bar.advance()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Rows of metrics.csv, in the order of the configuration; none of what was not reached."""
+        return [
+            metrics_row(case, self.records[case.label]["metrics"], self.records[case.label]["problem"])
+            for case in self.study.cases
+            if case.label in self.records
+        ]
+
+
+def _id(topology: Topology, metrics: list[MetricSpec]) -> str:
+    asked = [metric.model_dump(mode="json") for metric in metrics]
+    notes = repr(topology.notes)  # are a part of what is printed
+    return content_hash("metrics", SEMANTICS_VERSION, topology.content_hash, notes, asked)[:ID_DIGITS]
+
+
+def measure(topology: Topology, metrics: list[MetricSpec]) -> Outcome:
+    """Measures a topology; the result is a dict by column."""
+    from models.jit import first_use
+    from models.metrics.spec import measure_all
+
+    try:
+        with first_use("metrics"):
+            return Outcome(measure_all(topology, metrics))
+    except ValueError as error:
+        return Outcome(problem=str(error))
+    except Exception as error:  # one failing topology must not end the others
+        return Outcome(problem=crash(error))
