@@ -19,7 +19,7 @@ def run(options: argparse.Namespace) -> int:
     ceilings = CeilingRuns(study)
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
-        run_all(ceilings.tasks(store), max(1, min(options.jobs or cores(), len(ceilings.missing))))
+        run_all(ceilings.tasks(store), max(1, min(options.jobs or cores(), len(ceilings.missing))), study.plugins)
         store.close()
     rows = ceilings.rows()
     if options.json:

@@ -47,7 +47,6 @@ class PartsBuilder:
 
     base: Path
     _cache: dict[Hashable, Any] = field(default_factory=dict)
-    _room: int = ROOM
 
     def build(self, root: Node, alone: bool, mistakes: list[Mistake]) -> Parts:
         """The parts of one scenario; what is wrong with them is added to ``mistakes``.
@@ -106,7 +105,7 @@ class PartsBuilder:
         held = [(key, part) for key, part in self._cache.items() if isinstance(part, Topology)]
         channels = sum(topology.channels for _, topology in held)
         for key, topology in held[:-1]:
-            if channels <= self._room:
+            if channels <= ROOM:
                 break
             del self._cache[key]
             channels -= topology.channels

@@ -17,18 +17,27 @@ def load_plugins(root: Node, base: Path, mistakes: list[Mistake]) -> None:
         if not isinstance(node.value, str):
             continue  # the schema says so
         try:
-            _load(node.value, base)
+            load_plugin(path_of(node.value, base))
         except FileNotFoundError as error:
             mistakes.append(mistake_at(root, ("plugins", i), error.strerror or str(error)))
         except Exception as error:  # a stranger's code may raise anything
             mistakes.append(mistake_at(root, ("plugins", i), f"cannot be loaded: {crash(error)}"))
 
 
-def _load(name: str, base: Path) -> None:
+def path_of(name: str, base: Path) -> str:
+    """The name of a plugin wherever it is loaded: a module's as it is, the full path of a file."""
+    return str((base / name).resolve()) if name.endswith(".py") else name
+
+
+def load_plugin(name: str) -> None:
+    """Imports a module, or a file by its full path, once.
+
+    Raises ``FileNotFoundError``, or whatever the code raises.
+    """
     if not name.endswith(".py"):
         importlib.import_module(name)
         return
-    path = (base / name).resolve()
+    path = Path(name)
     module_name = f"flitlab_plugin_{path.stem}"
     loaded = sys.modules.get(module_name)
     if loaded is not None and getattr(loaded, "__file__", None) == str(path):

@@ -14,7 +14,7 @@ from sim.config.errors import ConfigError, Mistake
 from sim.config.expand import expand
 from sim.config.load import Node, load_file
 from sim.config.overrides import apply_quick, apply_set, parse_path
-from sim.config.plugins import load_plugins
+from sim.config.plugins import load_plugins, path_of
 from sim.config.schema import (
     BY_ROUTING,
     CEILINGS,
@@ -61,6 +61,7 @@ class Study:
     """All scenarios of a configuration file, and what is asked of them.
 
     given: the text of the file. changes: the ``--set`` options and ``--quick`` that were applied to it.
+    plugins: modules and full paths of files that a process has to load before it works for this study.
     """
 
     file: str
@@ -73,6 +74,7 @@ class Study:
     warnings: list[str]
     given: str
     changes: list[str]
+    plugins: list[str]
 
     @property
     def columns(self) -> list[str]:
@@ -137,6 +139,7 @@ def read(
         warnings=list(dict.fromkeys(map(str, warnings))),
         given=Path(file).read_text("utf-8-sig"),
         changes=[f"--set {change}" for change in sets] + ["--quick"] * quick,
+        plugins=[path_of(name, base) for name in config.plugins],
     )
 
 

@@ -2,7 +2,7 @@
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
@@ -41,22 +41,22 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def open_pool(jobs: int) -> Executor:
-    """An executor with ``jobs`` processes; for one, this process itself."""
+def open_pool(jobs: int, plugins: Sequence[str] = ()) -> Executor:
+    """An executor with ``jobs`` processes that have loaded the plugins; for one, this process itself."""
     if jobs == 1:
         return InProcess()
     # spawned, not forked: numba's and HiGHS's threads do not survive a fork
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(jobs, mp_context=context, initializer=start_worker)
+    return ProcessPoolExecutor(jobs, mp_context=context, initializer=start_worker, initargs=(plugins,))
 
 
-def run_all(tasks: Iterable[Task], jobs: int) -> None:
+def run_all(tasks: Iterable[Task], jobs: int, plugins: Sequence[str] = ()) -> None:
     """Makes all calls, ``jobs`` at a time, in about the given order; returns when the last is done.
 
     A task is submitted only when a process is about to be free, so that ``skip`` knows all that is known.
     On an exception (Ctrl-C among them) calls under way are abandoned and their processes ended.
     """
-    pool = open_pool(jobs)
+    pool = open_pool(jobs, plugins)
     try:
         _feed(pool, iter(tasks), jobs + 1 if jobs > 1 else 1)
         pool.shutdown()

@@ -82,7 +82,7 @@ def run(study: Study, folder: Path, jobs: int) -> Report:
 def _metrics(study: Study, store: Store, jobs: int) -> Report:
     """The experiment ``metrics``."""
     runs = MetricRuns(study, store)
-    stopped = _all(runs.tasks, len(study.cases), min(jobs, len(study.cases)))
+    stopped = _all(study, runs.tasks, len(study.cases), min(jobs, len(study.cases)))
     report = Report(study, store.folder, metrics=runs.rows())
     report.problems = [*runs.problems, *([stopped] if stopped else [])]
     report.exit_code = _exit_code(report, stopped)
@@ -91,11 +91,11 @@ def _metrics(study: Study, store: Store, jobs: int) -> Report:
     return report
 
 
-def _all(tasks: Callable[[Progress], Iterable[Task]], count: int, jobs: int) -> str:
+def _all(study: Study, tasks: Callable[[Progress], Iterable[Task]], count: int, jobs: int) -> str:
     """Makes all calls; says why it stopped, if it did. tasks: the calls, for a progress report on ``count``."""
     try:
         with _interruptible(), progress(count) as bar:
-            run_all(tasks(bar), max(1, jobs))
+            run_all(tasks(bar), max(1, jobs), study.plugins)
     except KeyboardInterrupt:
         return "interrupted"
     except BrokenExecutor as error:
@@ -111,6 +111,7 @@ def _simulate(study: Study, store: Store, jobs: int) -> Report:
     if done := len(points.points) - todo:
         say(f"{done} of {len(points.points)} points are in {store.folder} already")
     stopped = _all(
+        study,
         lambda bar: _spread(bounds.tasks(store), points.tasks(bar), len(points.disciplines)),
         todo,
         min(jobs, todo + len(bounds.missing)),

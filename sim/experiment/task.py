@@ -18,6 +18,7 @@ from typing import Any
 from models.hashing import content_hash
 from models.scenario import SEMANTICS_VERSION, Scenario
 from sim.config.check import crash
+from sim.config.plugins import load_plugin
 from sim.config.schema import BY_ROUTING, CeilingConfig, MeasureConfig
 
 ID_DIGITS = 32
@@ -64,11 +65,16 @@ class Outcome:
     mismatch: bool = False
 
 
-def start_worker() -> None:
-    """Prepares a worker process: Ctrl-C is the parent's to handle, and a worker never outlives it."""
+def start_worker(plugins: Sequence[str] = ()) -> None:
+    """Prepares a worker process: Ctrl-C is the parent's to handle, and a worker never outlives it.
+
+    plugins: of the study (``Study.plugins``); their classes and functions may be part of a task.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
+    for name in plugins:
+        load_plugin(name)
 
 
 def _exit_with_parent() -> None:
