@@ -1,5 +1,7 @@
 """Topologies written to files and read back, and every way in which a file is refused."""
 
+import re
+import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
 import networkx as nx
@@ -9,7 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.registry import SpecError, make
+from models.topology.distances import distances
 from models.topology.formats import (
+    CannotWriteError,
+    FormatError,
+    format_of,
     read,
     read_edgelist,
     read_graphml,
@@ -210,6 +216,23 @@ def test_the_templates_of_the_next_test_are_sound(tmp_path):
         ("x.json", JSON.replace('"hosts"', f"{GRID},\n" '"hosts"'), ":3: coordinates do not place"),
         ("x.json", JSON.replace("switches", "switch"), ":1: switches: Field required"),
         ("x.json", "[]", ":1:"),
+        ("x.anynet", "router 0 node 0 router\n", ":1: router without a number"),
+        ("x.anynet", "router 0 node 0\nrouter a\n", ":2: router 'a' is not an integer"),
+        ("x.anynet", "router 0 router 1\n\nlink 1 2\n", ":3: 'link' where 'node' or 'router'"),
+        ("x.anynet", "router 0 router 1 2 3\n", ":1: '3' where"),
+        ("x.anynet", "router 0 5 router 1\n", ":1: 5 where"),
+        ("x.anynet", "router 0 router 1 0\n", ":1: latency 0 must be 1 or more"),
+        ("x.anynet", "node 0 router 0\nnode 1 node 0\n", ":2: node 1 cannot be joined to node 0"),
+        ("x.anynet", "router 0 node 0 router 1\nrouter 1 node 0\n", ":2: node 0 is at router 0 by line 1"),
+        ("x.anynet", "router 0 router 1 3\nrouter 0 router 1\n", ":2: latency 1 from router 0 to 1 contradicts 3"),
+        ("x.anynet", "router 0 node 0\n", ":1: no channels"),
+        ("x.anynet", "router 0 router 1\nrouter 2\n", ": not strongly connected"),
+        ("x.topobench", "0 1\n1 x\n", ":2: entry 'x' is not an integer"),
+        ("x.topobench", "0 1\n# 2\n", ":2: entry '#'"),
+        ("x.topobench", "0 -1\n", ":1: entry -1 must be 0 or more"),
+        ("x.topobench", "0\n", ":1: no channels"),
+        ("x.dot", "digraph {}", ":1: dot files are written, not read"),
+        ("x.xml", "<platform/>", ":1: simgrid files are written, not read"),
     ],
 )  # fmt: skip
 def test_bad_files_are_refused_with_file_and_line(name, content, message, tmp_path):
@@ -253,3 +276,188 @@ def test_readers_work_alone(tmp_path):
     (tmp_path / "g").write_text(GRAPHML)
     assert read_graphml(tmp_path / "g").host_count.tolist() == [1, 0]
     assert np.array_equal(read(tmp_path / "g", "graphml").src, [0, 1])
+
+
+@st.composite
+def simple_topologies(draw, delays=0, capacities=1):
+    """Connected, with bi-directional links, none of them parallel; delays may differ between the two ways."""
+    n = draw(st.integers(2, 8))
+    possible = [(u, v) for u in range(n) for v in range(u + 2, n)]
+    more = draw(st.lists(st.sampled_from(possible), unique=True)) if possible else []
+    links = [(v, v + 1) for v in range(n - 1)] + more
+    count = len(links)
+    pairs = links + [(v, u) for u, v in links]
+    reverse = [*range(count, 2 * count), *range(count)]
+    delay = draw(st.lists(st.integers(0, delays), min_size=2 * count, max_size=2 * count))
+    capacity = draw(st.lists(st.integers(1, capacities), min_size=count, max_size=count))
+    topology = Topology.from_channels("drawn", n, pairs, reverse, delay=delay, capacity=capacity * 2)
+    return topology.with_hosts(draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)))
+
+
+@given(simple_topologies(delays=9))
+@settings(max_examples=60, deadline=None)
+def test_anynet_gives_back_links_delays_and_hosts(tmp_path_factory, topology):
+    path = tmp_path_factory.mktemp("files") / "x.anynet"
+    assert write(topology, path) == []
+    assert read(path).content_hash == topology.content_hash
+
+
+@given(simple_topologies(capacities=40))
+@settings(max_examples=60, deadline=None)
+def test_topobench_gives_back_links_hosts_and_whole_capacities(tmp_path_factory, topology):
+    path = tmp_path_factory.mktemp("files") / "x"
+    assert write(topology, path, "topobench_capacities") == []
+    assert read(path, "topobench_capacities").content_hash == topology.content_hash
+    plain = replace(topology, capacity=np.ones(topology.channels))
+    assert write(plain, path, "topobench_servers") == []
+    assert read(path, "topobench_servers").content_hash == plain.content_hash
+    assert write(plain, path, "topobench") == (["hosts"] if plain.hosts else [])
+    assert read(path, "topobench").content_hash == plain.with_hosts(0).content_hash
+
+
+def test_booksim_example_and_readme(tmp_path):
+    """The file of src/examples/anynet and the latencies that its README explains."""
+    path = tmp_path / "x.anynet"
+    path.write_text(
+        "router 0 node 0 node 1 node 2 router 1\n"
+        "router 1 node 3 node 4 node 5\n"
+        "router 2 node 6 node 7 node 8 router 1 router 0\n"
+    )
+    triangle = load(path)
+    assert list(zip(triangle.src, triangle.dst, strict=True)) == sorted(nx.complete_graph(3).to_directed().edges)
+    assert not triangle.directed
+    assert triangle.host_switch.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    path.write_text("Router 0 Router 1 10 Router 2 5\nnode 0 router 2\n")
+    star = load(path)
+    ends = list(zip(star.src.tolist(), star.dst.tolist(), star.delay.tolist(), strict=True))
+    assert ends == [(0, 1, 9), (0, 2, 4), (1, 0, 0), (2, 0, 0)]
+    assert star.host_count.tolist() == [0, 0, 1]
+
+
+def test_anynet_numbers_of_nodes_and_routers(tmp_path):
+    path = tmp_path / "x.anynet"
+    path.write_text("router 7 node 1 router 3\nrouter 3 node 0 3 node 2 router 3\n")
+    topology = load(path)
+    assert topology.notes["labels"] == ["7", "3"]
+    assert topology.notes["nodes"] == [1, 0, 2]
+    assert topology.notes["node_latencies_ignored"] == 1
+    assert topology.notes["self_loops_dropped"] == 1
+    assert topology.host_count.tolist() == [1, 2]
+    assert topology.channels == 2
+
+
+def test_topobench_files(tmp_path):
+    path = tmp_path / "x.topobench"
+    path.write_text("2 1\n3 1 2\n2 3\n \n")  # as in graphRepo: numbered from 1, several lines a switch, a blank line
+    triangle = load(path)
+    assert triangle.notes["labels"] == ["2", "1", "3"]
+    assert triangle.channels == 6
+    assert triangle.host_count.tolist() == [1, 1, 1]
+    path.write_text("0 4 1 10 2 1\n1 0 0 10\n2 1\n")
+    servers = load(path, format="topobench_capacities")
+    assert servers.host_count.tolist() == [4, 0, 1]
+    assert servers.capacity.tolist() == [10, 1, 10, 1]
+    for format, content, message in [
+        ("topobench_servers", "0 1 1\n0 2 1\n", ":2: servers of switch 0: 2 contradicts 1 on line 1"),
+        ("topobench_servers", "0 1 1\n1\n", ":2: switch 1 without its number of servers"),
+        ("topobench_capacities", "0 1 1\n", ":1: neighbour 1 without a capacity"),
+        ("topobench_capacities", "0 1 1 5\n1 1 0 6\n", ":2: capacity between 1 and 0: 6 contradicts 5 on line 1"),
+        ("topobench_capacities", "0 1 1 0\n", ":1: capacity 0 must be positive"),
+    ]:
+        path.write_text(content)
+        with pytest.raises(FormatError) as error:
+            read(path, format)
+        assert str(error.value).startswith(f"{path}{message}")
+
+
+def test_what_formats_do_not_keep_is_said(tmp_path):
+    links = Topology.from_links("links", 3, [(0, 1), (0, 1), (1, 2)], capacity=[0.5, 1, 2], delay=[1, 0, 0])
+    links = replace(links.with_hosts(2, 4.0), notes={"found": 1})
+    grid = make("topology", kind="torus", dims=[3, 3]).build()
+    lost = {
+        "json": [], "graphml": ["host_capacity", "notes"], "edgelist": ["hosts", "host_capacity", "notes"],
+        "anynet": ["host_capacity", "capacities", "parallel channels", "notes"],
+        "topobench": ["hosts", "host_capacity", "capacities", "delays", "parallel channels", "notes"],
+        "topobench_servers": ["host_capacity", "capacities", "delays", "parallel channels", "notes"],
+        "topobench_capacities": ["host_capacity", "delays", "parallel channels", "notes", "fractions of capacities"],
+        "simgrid": ["parallel channels", "pairs", "notes"], "dot": ["host_capacity", "notes"],
+    }  # fmt: skip
+    for format, features in lost.items():
+        assert write(links, tmp_path / "x", format) == features
+        assert ("grid" in write(grid, tmp_path / "y", format)) == (format != "json")
+    write(links, tmp_path / "x", "topobench_capacities")
+    assert (tmp_path / "x").read_text() == "0 2 1 2\n1 2 2 2\n2 2\n"  # 0.5 + 1 is rounded
+    write(links, tmp_path / "x", "anynet")
+    assert read(tmp_path / "x", "anynet").delay.tolist() == [0, 0, 0, 0]
+    mixed = Topology.from_channels("mixed", 2, [(0, 1), (1, 0), (1, 0)], [1, 0, -1])
+    assert write(mixed, tmp_path / "x") == ["pairs"]
+
+
+@pytest.mark.parametrize("format", ["anynet", "topobench", "topobench_servers", "topobench_capacities"])
+def test_uni_directional_networks_are_not_written_as_bi_directional_ones(format, tmp_path):
+    with pytest.raises(CannotWriteError, match="bi-directional links only"):
+        write(make("topology", kind="imase", n=8, degree=2).build(), tmp_path / "x", format)
+    assert not (tmp_path / "x").exists()
+
+
+def test_suffixes_choose_the_format():
+    names = ["a.json", "a.graphml", "a.ANYNET", "a.topobench", "a.xml", "a.dot", "a.gv", "a.txt", "a"]
+    expected = ["json", "graphml", "anynet", "topobench", "simgrid", "dot", "dot", "edgelist", "edgelist"]
+    assert [format_of(name) for name in names] == expected
+
+
+def test_simgrid_platform_routes_as_the_network_does(tmp_path):
+    """Its routes, weighed by the latencies of their links, are the network's channels with its shortest paths."""
+    topology = make("topology", kind="imase", n=12, degree=2, hosts_per_switch=2, capacity=0.5).build()
+    write(topology, tmp_path / "x.xml")
+    root = ElementTree.parse(tmp_path / "x.xml").getroot()
+    zone = root.find("zone")
+    assert (root.tag, root.get("version"), zone.get("routing")) == ("platform", "4.1", "Dijkstra")
+    links = {link.get("id"): link for link in zone.findall("link")}
+    assert len(links) == topology.channels + 2 * topology.hosts
+    graph = nx.DiGraph()
+    for route in zone.findall("route"):
+        assert route.get("symmetrical") == "NO"
+        (hop,) = route.findall("link_ctn")
+        name = hop.get("id")
+        latency = float(links[name].get("latency").removesuffix("ns"))
+        graph.add_edge(route.get("src"), route.get("dst"), latency=latency, link=name)
+    assert len({data["link"] for _, _, data in graph.edges(data=True)}) == graph.number_of_edges() == len(links)
+    hops = distances(topology)
+    for source, target in [(0, 23), (5, 2), (20, 21)]:
+        expected = 2 * 20 + 118 * int(hops[topology.host_switch[source], topology.host_switch[target]])
+        assert nx.shortest_path_length(graph, f"h{source}", f"h{target}", weight="latency") == expected
+    assert links[f"s{topology.src[0]}-s{topology.dst[0]}"].get("bandwidth") == "20Gbps"
+    assert links["h0-s0"].get("bandwidth") == "40Gbps"
+    tags = [element.tag for element in zone]
+    assert tags == sorted(tags, key=["host", "router", "link", "route"].index)
+
+
+def test_simgrid_merges_parallel_channels_and_bounds_endless_hosts(tmp_path):
+    topology = Topology.from_links("two", 2, [(0, 1), (0, 1)], capacity=[1, 2], delay=[5, 2])
+    write(topology.with_hosts(1, float("inf")), tmp_path / "x.xml")
+    zone = ElementTree.parse(tmp_path / "x.xml").getroot().find("zone")
+    links = {link.get("id"): (link.get("bandwidth"), link.get("latency")) for link in zone.findall("link")}
+    assert links["s0-s1"] == ("120Gbps", "123.334ns")
+    assert links["h0-s0"][0] == "40000000Gbps"
+
+
+@given(topologies())
+@settings(max_examples=30, deadline=None)
+def test_dot_holds_every_switch_channel_and_host(tmp_path_factory, topology):
+    path = tmp_path_factory.mktemp("files") / "x.dot"
+    write(topology, path)
+    lines = path.read_text().splitlines()
+    assert lines[0] == 'digraph "drawn" {'
+    assert lines[-1] == "}"
+    found = []
+    for line in lines:
+        if edge := re.fullmatch(r"  (\d+) -> (\d+)(?: \[(.*)\])?;", line):
+            u, v = int(edge[1]), int(edge[2])
+            values = dict(part.split("=") for part in (edge[3] or "").split(", ") if part)
+            about = float(values.get("capacity", 1)), int(values.get("delay", 0))
+            found += [(u, v, *about)] + ([(v, u, *about)] if values.get("dir") == "none" else [])
+    columns = (topology.src, topology.dst, topology.capacity, topology.delay)
+    assert sorted(found) == sorted(zip(*(column.tolist() for column in columns), strict=True))
+    assert sum(bool(re.match(r"  h\d+ -> \d+ ", line)) for line in lines) == topology.hosts
+    assert sum(bool(re.fullmatch(r"  \d+;", line)) for line in lines) == topology.switches

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from models.registry import make
+from models.topology.degree_diameter_graphs import DATA, base_orders, base_pairs
 from models.topology.distances import aspl, diameter
-from models.topology.families.mddp import DATA, base_orders, base_pairs, insert, remove
+from models.topology.families.mddp import insert, remove
 
 
 def mddp(**parameters):

@@ -46,7 +46,7 @@ class DimensionOrder(RoutingSpec):
         grid = topology.grid
         if grid is None:
             raise SpecError(
-                f"needs the coordinates of a mesh, torus or hypercube; {topology.kind} has none "
+                f"needs the coordinates of an undamaged mesh, torus or hypercube; this {topology.kind} has none "
                 "(minimal serves any topology)",
                 key="kind",
             )

@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from models.registry import Spec, SpecError, make
+from models.topology.failures import Failures
 from models.topology.graph import Topology
 
 
@@ -16,6 +17,7 @@ class TopologySpec(Spec):
     hosts: list[int] | None = None
     host_capacity: float = 1.0
     capacity: float = 1.0
+    failures: Failures | None = None
 
     def graph(self) -> Topology:
         """Switches and channels, with hosts where the family says how many stand where.
@@ -25,12 +27,13 @@ class TopologySpec(Spec):
         raise NotImplementedError
 
     def build(self) -> Topology:
-        """The whole topology: the graph, its capacities and its hosts.
+        """The whole topology: the graph, its capacities and its hosts, less what fails of it.
 
         ``hosts_per_switch`` goes to every switch; in a family that has switches without hosts (a fat tree's
-        core, say), to every switch that has some.
+        core, say), to every switch that has some. Failures come last.
 
-        Raises :class:`~models.registry.SpecError` where the parameters describe no strongly connected graph.
+        Raises :class:`~models.registry.SpecError` where the parameters describe no strongly connected graph,
+        or one that the failures disconnect.
         """
         self._check_common()
         topology = self.graph()
@@ -40,7 +43,8 @@ class TopologySpec(Spec):
                 f"no path from switch {pair[0]} to switch {pair[1]}"
             )
         topology = self._with_hosts(topology)
-        return replace(topology, capacity=topology.capacity * self.capacity)
+        topology = replace(topology, capacity=topology.capacity * self.capacity)
+        return self.failures.strike(topology) if self.failures else topology
 
     def _with_hosts(self, topology: Topology) -> Topology:
         given = self.model_fields_set
@@ -57,6 +61,12 @@ class TopologySpec(Spec):
             topology = topology.with_hosts(counts, topology.host_capacity)
         host_capacity = self.host_capacity if "host_capacity" in given else topology.host_capacity
         return replace(topology, host_capacity=host_capacity)
+
+    def refuse_other_hosts(self, why: str) -> None:
+        """For a family whose own parameters place the hosts: raise if the common keys do so as well."""
+        for key in ("hosts", "hosts_per_switch"):
+            if key in self.model_fields_set:
+                raise SpecError(f"{why} already says where hosts are: leave this out", key=key)
 
     def _check_common(self) -> None:
         if self.hosts_per_switch < 0:

@@ -1,62 +1,237 @@
-"""Random wiring: simple graphs with given degrees."""
+"""Random wiring: simple graphs with given degrees, and the nearest to them where no simple one exists."""
 
 from collections import Counter
+from collections.abc import Callable
 
+import networkx as nx
 import numpy as np
+
+from models.registry import SpecError
+from models.topology.graph import Topology
 
 DRAWS = 100
 """Graphs drawn before the search for a suitable one is given up."""
 
+SIDEWAYS = 300
+"""Exchanges that change nothing, on the way to as few parallel links as possible."""
 
-def random_pairs(degrees: np.ndarray, directed: bool, rng: np.random.Generator) -> np.ndarray | None:
+MAX_CHANNELS = 20_000_000
+"""Networks with more channels than this are refused."""
+
+
+def random_pairs(
+    degrees: np.ndarray,
+    directed: bool,
+    rng: np.random.Generator,
+    into: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
+    draws: int = DRAWS,
+) -> np.ndarray | None:
     """Pairs int64 [m, 2] of a random simple graph, nearly uniform among those with these degrees.
 
-    Directed: ``degrees[v]`` arcs leave switch v and as many enter it. Undirected: ``degrees[v]`` links end
-    at v; their sum must be even. None if no simple graph was found.
+    Directed: ``degrees[v]`` arcs leave switch v and ``into[v]`` (default: as many) enter it. With degrees
+    that are positive in one set of switches and ``into`` in another, that is a bipartite graph: the pairs
+    lead from the first set to the second. Undirected: ``degrees[v]`` links end at v; their sum must be even.
+
+    groups: no pair joins two switches of the same group (default: each is a group of its own).
+    None if no simple graph was found in so many draws.
     """
     n = len(degrees)
-    if 2 * degrees.sum() > n * (n - 1):
+    into = degrees if into is None else into
+    groups = np.arange(n) if groups is None else groups
+    sources, targets = degrees > 0, into > 0
+    together = np.bincount(groups, sources) @ np.bincount(groups, targets)
+    if 2 * degrees.sum() > sources.sum() * targets.sum() - together:
         # draw the sparser complement: below half density every bad pair has one to exchange ends with
-        absent = random_pairs(n - 1 - degrees, directed, rng)
+        possible = np.outer(sources, targets) & (groups[:, None] != groups)
+        lacking = possible.sum(1) - degrees, possible.sum(0) - into
+        if min(lacking[0][sources].min(), lacking[1][targets].min()) < 0:
+            return None
+        lacking = lacking[0] * sources, lacking[1] * targets
+        absent = random_pairs(lacking[0], directed, rng, lacking[1], groups, draws)
         if absent is None:
             return None
-        u, v = np.nonzero(~np.eye(n, dtype=bool) if directed else np.triu(np.ones((n, n), bool), 1))
+        u, v = np.nonzero(possible if directed else np.triu(possible))
         ends = absent if directed else np.sort(absent, axis=1)
         return np.column_stack([u, v])[~np.isin(u * n + v, ends @ [n, 1])]
-    ends = np.repeat(np.arange(n), degrees)
-    for _ in range(DRAWS):
+    tails, heads = np.repeat(np.arange(n), degrees), np.repeat(np.arange(n), into)
+    for _ in range(draws):
         if directed:
-            pairs = np.column_stack([ends, rng.permutation(ends)])
+            pairs = np.column_stack([tails, rng.permutation(heads)])
         else:
-            pairs = rng.permutation(ends).reshape(-1, 2)
-        if _swap_until_simple(pairs, n, directed, rng):
+            pairs = rng.permutation(tails).reshape(-1, 2)
+        if _swap_until_simple(pairs, groups, directed, rng):
             return pairs
     return None
 
 
-def _swap_until_simple(pairs: np.ndarray, n: int, directed: bool, rng: np.random.Generator) -> bool:
-    """Exchange the second end of each loop or repetition with a random pair's, in place; False if stuck."""
+def _keys(n: int, directed: bool) -> Callable[[int, int], int]:
+    """A function that makes one number of a pair; of an undirected one, whichever end comes first."""
 
-    def key(u, v):
+    def key(u: int, v: int) -> int:
         return u * n + v if directed or u < v else v * n + u
 
+    return key
+
+
+def _exchange(pairs: np.ndarray, i: int, j: int, flip: bool, copies: Counter, groups: list[int], key) -> bool:
+    """Exchange the second ends of two pairs, in place, if that makes neither a loop nor a repetition."""
+    u, x = pairs[i].tolist()
+    v, y = pairs[j].tolist()
+    if flip:
+        v, y = y, v
+    new = key(u, y), key(v, x)
+    if groups[u] == groups[y] or groups[v] == groups[x] or new[0] == new[1] or copies[new[0]] or copies[new[1]]:
+        return False
+    copies.subtract((key(u, x), key(v, y)))
+    copies.update(new)
+    pairs[i], pairs[j] = (u, y), (v, x)
+    return True
+
+
+def _swap_until_simple(pairs: np.ndarray, groups: np.ndarray, directed: bool, rng: np.random.Generator) -> bool:
+    """Exchange the second end of each loop or repetition with a random pair's, in place; False if stuck.
+
+    A pair inside a group counts as a loop.
+    """
+    n, group = len(groups), groups.tolist()
+    key = _keys(n, directed)
     copies = Counter(key(u, v) for u, v in pairs.tolist())
     for i, (u, x) in enumerate(pairs.tolist()):
-        if u != x and copies[key(u, x)] == 1:
+        if group[u] != group[x] and copies[key(u, x)] == 1:
             continue
         for _ in range(100 * n):
             j = rng.integers(len(pairs))
-            u, x = pairs[i].tolist()
-            v, y = pairs[j].tolist()
-            if not directed and rng.random() < 0.5:
-                v, y = y, v
-            new = key(u, y), key(v, x)
-            if u == y or v == x or new[0] == new[1] or copies[new[0]] or copies[new[1]]:
-                continue
-            copies.subtract((key(u, x), key(v, y)))
-            copies.update(new)
-            pairs[i], pairs[j] = (u, y), (v, x)
-            break
+            flip = not directed and rng.random() < 0.5
+            if _exchange(pairs, i, int(j), flip, copies, group, key):
+                break
         else:
             return False
     return True
+
+
+def random_links(
+    degrees: np.ndarray, directed: bool, rng: np.random.Generator, into: np.ndarray | None = None
+) -> np.ndarray:
+    """As :func:`random_pairs` without groups, but a graph is found for whatever degrees.
+
+    Where no simple graph has these degrees, pairs are repeated, as few as exchanges of ends find; loops
+    are left only where even that cannot avoid them (one switch has more than half of all ports). Degrees
+    so uneven that pairing at random fails: Havel and Hakimi's graph, shuffled by ten exchanges a pair.
+    """
+    n = len(degrees)
+    into = degrees if into is None else into
+    graphical = nx.is_digraphical(into.tolist(), degrees.tolist()) if directed else nx.is_graphical(degrees.tolist())
+    if not graphical:
+        return _fewest_repeats(degrees, directed, rng, into)
+    pairs = random_pairs(degrees, directed, rng, into, draws=3)
+    if pairs is None:
+        used = np.flatnonzero(degrees + into)  # networkx leaves out switches without links and numbers the others
+        out_of, in_to = degrees[used].tolist(), into[used].tolist()
+        realised = nx.directed_havel_hakimi_graph(in_to, out_of) if directed else nx.havel_hakimi_graph(out_of)
+        pairs = used[np.array(realised.edges, np.int64).reshape(-1, 2)]
+        key = _keys(n, directed)
+        copies = Counter(key(u, v) for u, v in pairs.tolist())
+        for i, j in rng.integers(len(pairs), size=(10 * len(pairs), 2)).tolist():
+            _exchange(pairs, i, j, not directed and rng.random() < 0.5, copies, list(range(n)), key)
+    return pairs
+
+
+def _fewest_repeats(degrees: np.ndarray, directed: bool, rng: np.random.Generator, into: np.ndarray) -> np.ndarray:
+    """A random pairing in which no exchange of ends lessens the loops or, after those, the repetitions.
+
+    Exchanges that change nothing are made as well, :data:`SIDEWAYS` of them, which opens ways to fewer.
+    """
+    n, size = len(degrees), int(degrees.sum()) if directed else int(degrees.sum()) // 2
+    tails, heads = np.repeat(np.arange(n), degrees), np.repeat(np.arange(n), into)
+    pairs = np.column_stack([tails, rng.permutation(heads)]) if directed else rng.permutation(tails).reshape(-1, 2)
+    sideways = 0
+    while sideways < SIDEWAYS:
+        key = (pairs if directed else np.sort(pairs, axis=1)) @ [n, 1]
+        _, kind, copies = np.unique(key, return_inverse=True, return_counts=True)
+        # what a pair costs: all loops together count for more than all repetitions
+        cost = np.where(pairs[:, 0] == pairs[:, 1], size, copies[kind] > 1)
+        if not cost.any():
+            break
+        i = rng.choice(np.flatnonzero(cost == cost.max()))
+        u, x = pairs[i]
+        v, y = (pairs if directed else np.concatenate([pairs, pairs[:, ::-1]])).T
+        from_u = np.bincount(y[v == u], minlength=n) > 0
+        to_x = np.bincount(v[y == x], minlength=n) > 0
+        added = np.where(y == u, size, from_u[y]) + np.where(v == x, size, to_x[v]) + ((u == x) & (v == y))
+        change = added - cost[i] - (cost if directed else np.tile(cost, 2))
+        change[(v == u) | (y == x)] = 2 * size  # these exchanges lead to the same graph
+        best = change.min()
+        if best <= 0:
+            j = rng.choice(np.flatnonzero(change == best))
+            pairs[i], pairs[j % size] = (u, y[j]), (v[j], x)
+        sideways += best >= 0
+    return pairs
+
+
+def join_parts(pairs: np.ndarray, switches: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> None:
+    """Exchange second ends of pairs, in place, until the graph is connected or nothing more can be joined.
+
+    A pair that closes a cycle and one of another part are enough to join two parts; degrees stay, and no
+    pair is repeated. classes: int64 [pairs], only pairs of equal class exchange ends. Directed graphs become
+    weakly connected; that is strongly, where as many arcs leave every switch as enter it.
+    """
+    classes = np.zeros(len(pairs), np.int64) if classes is None else classes
+    while True:
+        spare, part = _parts(pairs, switches, rng)
+        apart = part[pairs[:, 0]]
+        for i in spare:
+            others = np.flatnonzero((apart != apart[i]) & (classes == classes[i]))
+            if len(others):
+                j = rng.choice(others)
+                pairs[[i, j], 1] = pairs[[j, i], 1]
+                break
+        else:
+            return
+
+
+def _parts(pairs: np.ndarray, switches: int, rng: np.random.Generator) -> tuple[list[int], np.ndarray]:
+    """Pairs that close a cycle of the pairs drawn before them, and the part of every switch, int64 [switches]."""
+    leader = list(range(switches))
+
+    def find(v: int) -> int:
+        while leader[v] != v:
+            leader[v] = v = leader[leader[v]]
+        return v
+
+    spare = []
+    for i in rng.permutation(len(pairs)).tolist():
+        u, v = find(int(pairs[i, 0])), find(int(pairs[i, 1]))
+        if u == v:
+            spare.append(i)
+        leader[u] = v
+    return spare, np.array([find(v) for v in range(switches)])
+
+
+def first_connected(draw: Callable[[], Topology | None], key: str | None) -> Topology:
+    """The first strongly connected one of at most :data:`DRAWS` topologies; None is a draw that failed.
+
+    Raises :class:`~models.registry.SpecError` with ``key`` if there is none.
+    """
+    for _ in range(DRAWS):
+        topology = draw()
+        if topology is not None and topology.unreachable_pair() is None:
+            return topology
+    raise SpecError(f"no connected graph among {DRAWS} drawn", key=key)
+
+
+def refuse_if_huge(channels: int, key: str) -> None:
+    """Raise :class:`~models.registry.SpecError` for a network of more than :data:`MAX_CHANNELS` channels."""
+    if channels > MAX_CHANNELS:
+        raise SpecError(f"{channels} channels; at most {MAX_CHANNELS} are built", key=key)
+
+
+def evenly(total: int, places: int) -> np.ndarray:
+    """int64 [places]: ``total`` shared out, any two shares (and sums of equally many in a row) differ by at most 1."""
+    return np.diff(np.arange(places + 1) * total // places)
+
+
+def wireable(degrees: np.ndarray) -> np.ndarray:
+    """Degrees of some graph without loops: the largest one is lowered if it exceeds the rest or the sum is odd."""
+    lowered = max(2 * int(degrees.max()) - int(degrees.sum()), int(degrees.sum()) % 2)
+    return degrees - lowered * (np.arange(len(degrees)) == degrees.argmax())

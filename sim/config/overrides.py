@@ -6,7 +6,7 @@ from sim.config.errors import ConfigError, Mistake
 from sim.config.load import Node, Place, load_text
 
 OF_ANY_KIND = {
-    "topology": ("hosts_per_switch", "host_capacity", "capacity"),
+    "topology": ("hosts_per_switch", "host_capacity", "capacity", "failures"),
     "traffic": ("packet_flits", "arrivals", "burst"),
 }
 """Keys that do not belong to a kind, and so outlive a change of it."""

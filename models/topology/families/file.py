@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from models.registry import SpecError, register
-from models.topology.formats import Format, FormatError, read
+from models.topology.formats import FormatError, ReadFormat, read
 from models.topology.graph import Topology
 from models.topology.spec import TopologySpec
 
@@ -12,27 +12,33 @@ from models.topology.spec import TopologySpec
 class File(TopologySpec):
     """The topology in a file.
 
-    ``format`` (default: by suffix, .json and .graphml, an edge list otherwise):
+    ``format`` (default: by suffix, .json, .graphml, .anynet and .topobench, an edge list otherwise):
 
     * edgelist: lines ``u v [capacity] [delay]``, ``#`` starts a comment; ``directed`` tells whether a line is
       a uni-directional channel (default) or a bi-directional link;
     * graphml: node attribute hosts, edge attributes capacity, delay, reverse; all optional;
-    * json: what ``simrun topology --export x.json`` writes; nothing is lost.
+    * json: what ``simrun topology --export x.json`` writes; nothing is lost;
+    * anynet: BookSim 2, lines ``router 0 node 0 node 1 router 1 3 router 2``: a link named on either side goes
+      both ways, the latency (1 cycle if absent) belongs to the way in which it is written; delay = latency - 1;
+    * topobench: lines ``switch neighbour neighbour ...``, every link bi-directional, named once or more;
+      topobench_servers: ``switch servers neighbour ...``;
+      topobench_capacities: ``switch servers neighbour capacity neighbour capacity ...``.
 
-    (anynet and topobench are to come.) Labels 0 .. n-1 keep their numbers; others are numbered in order of
-    appearance, ``notes`` keeps them. Hosts in the file count unless hosts or hosts_per_switch are given;
-    without either, a switch has one. Capacities are positive, delays ticks from 0; self-loops are dropped.
+    Labels 0 .. n-1 keep their numbers; others are numbered in order of appearance, ``notes`` keeps them. Hosts
+    in the file count unless hosts or hosts_per_switch are given; without either, a switch has one. Capacities
+    are positive, delays ticks from 0; self-loops are dropped.
 
-    Refused, with file and line: a missing file, malformed lines, unknown nodes, bad numbers, a network that
-    is not strongly connected.
+    Refused, with file and line: a missing file, malformed lines, unknown nodes, bad numbers, statements that
+    contradict each other, a network that is not strongly connected.
 
     Example: ``topology: {kind: file, path: models/topology/families/data/und_d3_k2_n10.txt, directed: false}``
 
-    Source: GraphML primer, http://graphml.graphdrawing.org/primer/graphml-primer.html.
+    Source: GraphML primer, http://graphml.graphdrawing.org/primer/graphml-primer.html; the readers of BookSim 2
+    (github.com/booksim/booksim2) and topobench (github.com/ankitsingla/topobench).
     """
 
     path: str
-    format: Format | None = None
+    format: ReadFormat | None = None
     directed: bool | None = None
 
     def graph(self) -> Topology:

@@ -1,46 +1,19 @@
 """Modified degree-diameter graphs (MDDP): any order, from the degree-diameter graph nearest to it."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from pydantic import Field
 from scipy.optimize import linear_sum_assignment
 
 from models.registry import SpecError, register
+from models.topology.degree_diameter_graphs import base_orders, base_pairs
 from models.topology.distances import distance_counts, mean_hops
-from models.topology.families.kautz import kautz_arcs, kautz_order
 from models.topology.graph import Topology
 from models.topology.spec import TopologySpec
 
-DATA = Path(__file__).with_name("data")
-"""Undirected degree-diameter graphs, one edge list ``und_d<degree>_k<diameter>_n<order>.txt`` each."""
-
 GREEDY_TRIES = 10
 """Alternatives compared at each step of the greedy variant."""
-
-
-def base_orders(degree: int, directed: bool, n: int) -> dict[int, int]:
-    """Diameter -> order of the degree-diameter graphs at hand: those around n, or (undirected) all shipped.
-
-    Diameter 1 is the complete graph. Directed ones are Kautz graphs.
-    """
-    if not directed:
-        files = (path.stem.split("_") for path in DATA.glob(f"und_d{degree}_k*.txt"))
-        return {1: degree + 1} | {int(k[1:]): int(order[1:]) for _, _, k, order in files}
-    orders = {1: kautz_order(degree, 1)}
-    while orders[len(orders)] < n:
-        orders[len(orders) + 1] = kautz_order(degree, len(orders) + 1)
-    return orders
-
-
-def base_pairs(degree: int, diameter: int, order: int, directed: bool) -> np.ndarray:
-    """int64 [m, 2]: arcs or links of a degree-diameter graph that :func:`base_orders` lists."""
-    if directed:
-        return kautz_arcs(degree, diameter)
-    if diameter == 1:
-        return np.column_stack(np.triu_indices(degree + 1, 1))
-    return np.loadtxt(DATA / f"und_d{degree}_k{diameter}_n{order}.txt", dtype=np.int64)
 
 
 def insert(pairs: np.ndarray, degree: int, directed: bool, rng: np.random.Generator) -> np.ndarray:
@@ -123,8 +96,8 @@ def _cost(topology: Topology) -> tuple[float, float]:
 class Mddp(TopologySpec):
     """Modified degree-diameter graph: the one nearest in order, randomly edited to n switches.
 
-    The base is a Kautz graph, or with ``directed: false`` the largest undirected graph of this degree and of
-    some diameter that flitlab ships (the complete graph is the one of diameter 1). *Adding* a switch: it is
+    The base is a Kautz graph, or with ``directed: false`` an undirected graph of this degree and of some
+    diameter that flitlab has as an edge list (the complete graph is the one of diameter 1). *Adding* a switch: it is
     put into ``degree`` random channels with different tails and different heads (bi-directional: into
     degree // 2 disjoint links). *Removing* a random switch: the channels that it leaves open are joined at
     random into simple ones. Uni-directional graphs stay regular; in bi-directional ones, ports that are free

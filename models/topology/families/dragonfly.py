@@ -1,0 +1,100 @@
+"""Dragonflies: fully meshed groups, joined by global links."""
+
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from models.registry import SpecError, register
+from models.topology.families.hyperx import clique_links
+from models.topology.graph import Topology
+from models.topology.spec import TopologySpec
+from models.topology.wiring import refuse_if_huge
+
+Arrangement = Literal["consecutive", "palmtree", "circulant"]
+
+
+def group_rank(i: np.ndarray, j: np.ndarray, groups: int, arrangement: Arrangement) -> np.ndarray:
+    """Place, from 0, of group j among the other groups in the order in which the ports of group i reach them."""
+    ahead = (j - i) % groups
+    if arrangement == "consecutive":
+        return j - (j > i)
+    if arrangement == "palmtree":
+        return ahead - 1
+    return np.where(ahead <= groups // 2, 2 * ahead - 2, 2 * (groups - ahead) - 1)
+
+
+def group_pairs(groups: int, degree: int) -> np.ndarray:
+    """int64 [m, 2]: pairs of groups such that each is in ``degree`` different ones.
+
+    Groups up to degree // 2 apart, and those groups // 2 apart if the degree is odd; the last group is in
+    one pair less if the number of groups is odd too.
+    """
+    group = np.arange(groups)
+    pairs = [np.column_stack([group, (group + ahead) % groups]) for ahead in range(1, degree // 2 + 1)]
+    if degree % 2:
+        near = group[: groups // 2]
+        pairs.append(np.column_stack([near, near + groups // 2]))
+    return np.concatenate(pairs)
+
+
+def global_links(groups: int, a: int, h: int, arrangement: Arrangement) -> np.ndarray:
+    """int64 [m, 2]: links between routers of different groups, a routers of h ports in each."""
+    links = []
+    for first_port in range(0, a * h, groups - 1):
+        pairs = group_pairs(groups, min(groups - 1, a * h - first_port))
+        here, there = np.concatenate([pairs, pairs[:, ::-1]]).T
+        order = np.lexsort((group_rank(here, there, groups, arrangement), here))
+        start = np.searchsorted(here[order], here[order])
+        port = np.empty_like(order)
+        port[order] = first_port + np.arange(len(order)) - start
+        links.append((here * a + port // h).reshape(2, -1).T)
+    return np.concatenate(links)
+
+
+@register("topology", "dragonfly")
+class Dragonfly(TopologySpec):
+    """Dragonfly: groups of ``a`` routers, each with p hosts, a - 1 local links and h global links.
+
+    The routers of a group are linked to one another. Router r of a group owns its global ports r h ..
+    (r + 1) h - 1, of a h in all. With the default a h + 1 groups g, each port of group i leads to another
+    group, in this order by ``arrangement``: *consecutive* (also: absolute) 0, 1, 2, .. without i;
+    *palmtree* (relative) i + 1, i + 2, ..; *circulant* i + 1, i - 1, i + 2, i - 2, ..; all modulo g.
+
+    With fewer ``groups`` the ports go through the other groups in that order again and again, the t-th link
+    from i to j being the t-th from j to i; where the last turn does not reach all, it is restricted to a
+    circulant graph of groups. Pairs of groups so have equally many links, or numbers that differ by one.
+    One port, noted as ``unwired_router``, stays free if g a h is odd.
+
+    Defaults: h = a // 2 (at least 1) and p = h, the balanced a = 2 p = 2 h. g a routers, numbered group by
+    group; g a (a - 1 + h) / 2 links; g a p hosts; diameter at most 3.
+    Valid: 2 to a h + 1 groups, up to 2 * 10**7 channels.
+
+    Example: ``topology: {kind: dragonfly, a: 4, p: 2, h: 2}``
+
+    Example: ``topology: {kind: dragonfly, a: 4, h: 2, groups: 5, arrangement: palmtree}``
+
+    Source: Kim, Dally, Scott and Abts, ISCA 2008, doi:10.1109/ISCA.2008.19. Arrangements: Hastings et
+    al., Comparing global link arrangements for dragonfly networks, CLUSTER 2015.
+    """
+
+    a: int = Field(ge=1)
+    p: int | None = Field(default=None, ge=1)
+    h: int | None = Field(default=None, ge=1)
+    groups: int | None = Field(default=None, ge=2)
+    arrangement: Arrangement = "consecutive"
+
+    def graph(self) -> Topology:
+        a, h = self.a, self.h or max(1, self.a // 2)
+        most = a * h + 1
+        groups = self.groups or most
+        if groups > most:
+            raise SpecError(f"more than a * h + 1; nearest {most}", key="groups")
+        refuse_if_huge(groups * a * (a - 1 + h), "a")
+        routers = np.arange(groups * a).reshape(groups, a)
+        links = np.concatenate([clique_links(routers, 1), global_links(groups, a, h, self.arrangement)])
+        notes = {"groups": groups, "group_size": a}
+        if groups * a * h % 2:
+            notes["unwired_router"] = routers.size - 1
+        topology = Topology.from_links(self.kind, routers.size, links, notes=notes)
+        return topology.with_hosts(self.p or h)

@@ -1,0 +1,86 @@
+"""HyperX: grids whose lines are complete graphs."""
+
+from math import prod
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from models.registry import SpecError, register
+from models.topology.families.mesh import Extents
+from models.topology.graph import Topology
+from models.topology.spec import TopologySpec
+from models.topology.wiring import refuse_if_huge
+
+Multiplicity = Annotated[int, Field(ge=1)]
+"""Parallel links between two neighbours."""
+
+
+def clique_links(place: np.ndarray, axis: int) -> np.ndarray:
+    """int64 [m, 2]: a link between any two entries of ``place`` on the same line along ``axis``."""
+    lines = np.moveaxis(place, axis, -1).reshape(-1, place.shape[axis])
+    u, v = np.triu_indices(place.shape[axis], 1)
+    return np.column_stack([lines[:, u].ravel(), lines[:, v].ravel()])
+
+
+def hyperx_links(dims: list[int], multiplicity: list[int]) -> np.ndarray:
+    """int64 [m, 2]: links of a HyperX, switches numbered with the last dimension fastest."""
+    place = np.arange(prod(dims)).reshape(dims)
+    cliques = [np.repeat(clique_links(place, i), k, axis=0) for i, k in enumerate(multiplicity)]
+    return np.concatenate([np.zeros((0, 2), np.int64), *cliques])
+
+
+def hyperx_degree(dims: list[int], multiplicity: list[int]) -> int:
+    """Links at each switch."""
+    return sum(k * (s - 1) for s, k in zip(dims, multiplicity, strict=True))
+
+
+def relative_bisection(dims: list[int], multiplicity: list[int], hosts_per_switch: int) -> float | None:
+    """Links cut per host of one half where an even dimension is cut in the middle: least K S / (2 T).
+
+    None where nothing can be cut, or nobody sends.
+    """
+    widths = [k * s for s, k in zip(dims, multiplicity, strict=True) if s > 1]
+    return min(widths) / (2 * hosts_per_switch) if widths and hosts_per_switch else None
+
+
+@register("topology", "hyperx")
+class HyperX(TopologySpec):
+    """HyperX (L, S, K, T): switches are the points of a grid with L dimensions of S_i coordinates each.
+
+    Any two switches that differ in one coordinate only are joined, by K_i parallel links if that is
+    coordinate i. dims: the S_i. multiplicity: K, one number for all dimensions or one for each.
+    hosts_per_switch: T. One dimension makes a complete graph, dimensions of 2 a hypercube, equal ones a
+    flattened butterfly.
+
+    P = prod S_i switches, numbered row-major with the last dimension fastest; degree sum K_i (S_i - 1);
+    P / 2 * degree links; T P hosts; diameter: the number of dimensions with S_i > 1. ``notes`` gives the
+    relative bisection min K_i S_i / (2 T), 1 being enough for all hosts of one half to send to the other
+    (an odd S_i cannot be halved: its narrowest cut is wider by a factor of 1 + 1 / S_i).
+
+    Valid: any extents and multiplicities from 1, up to 2 * 10**7 channels.
+
+    Example: ``topology: {kind: hyperx, dims: [4, 6], multiplicity: [2, 1], hosts_per_switch: 5}``
+
+    Source: Ahn, Binkert, Davis, McLaren and Schreiber, SC 2009, doi:10.1145/1654059.1654101.
+    """
+
+    dims: Extents
+    multiplicity: Multiplicity | list[Multiplicity] = 1
+
+    def graph(self) -> Topology:
+        multiplicity = self._multiplicities()
+        switches = prod(self.dims)
+        refuse_if_huge(switches * max(1, hyperx_degree(self.dims, multiplicity)), "dims")
+        notes: dict = {"dims": self.dims, "multiplicity": multiplicity}
+        if self.hosts is None:
+            notes["relative_bisection"] = relative_bisection(self.dims, multiplicity, self.hosts_per_switch)
+        return Topology.from_links(self.kind, switches, hyperx_links(self.dims, multiplicity), notes=notes)
+
+    def _multiplicities(self) -> list[int]:
+        if isinstance(self.multiplicity, int):
+            return [self.multiplicity] * len(self.dims)
+        if len(self.multiplicity) != len(self.dims):
+            message = f"{len(self.multiplicity)} entries for {len(self.dims)} dimensions"
+            raise SpecError(message, key="multiplicity")
+        return self.multiplicity

@@ -1,0 +1,116 @@
+"""Random networks of switches whose port counts follow a power law."""
+
+import heapq
+
+import numpy as np
+from pydantic import Field
+from scipy.optimize import brentq
+
+from models.registry import SpecError, register
+from models.topology.graph import Topology
+from models.topology.spec import TopologySpec
+from models.topology.wiring import first_connected, join_parts, random_links, refuse_if_huge, wireable
+
+
+@register("topology", "power_law")
+class PowerLaw(TopologySpec):
+    """Random network of switches with power-law port counts and hosts in proportion to a power of them.
+
+    Each of ``n`` switches has k ports with probability proportional to k**-exponent, k = ``min_ports`` ..
+    ``max_ports``, independently. Instead of ``exponent`` the mean of this distribution, ``mean_ports``, may be
+    given. ``hosts_total`` hosts are shared out in proportion to ports**beta (rounded by Webster's method, at
+    least one port of every switch left for links): beta 0 gives every switch as many, 1 is in proportion to
+    ports. The remaining ports are wired at random: simple wherever the degrees allow it, connected; one stays
+    free if their number is odd. Port counts depend on seed, n and the distribution only,
+    so that networks of different beta have the same switches.
+
+    ``notes`` has ports (of every switch), exponent, mean_ports (of those drawn), parallel_links and
+    free_ports.
+
+    Valid: 2 <= min_ports <= max_ports, hosts that leave at least 2 (n - 1) ports for links.
+
+    Example: ``topology: {kind: power_law, n: 40, mean_ports: 8, hosts_total: 120, beta: 1, seed: 1}``
+
+    Source: SIN section 5.2, Fig. 5.2. The thesis gives the means (6, 8, 10), not the exponent or the range of
+    port counts: min_ports 4 and max_ports 32 are our choice.
+    """
+
+    n: int = Field(ge=2)
+    exponent: float | None = Field(default=None, allow_inf_nan=False)
+    mean_ports: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    min_ports: int = Field(default=4, ge=2)
+    max_ports: int = Field(default=32, ge=2, le=1_000_000)
+    hosts_total: int = Field(ge=1)
+    beta: float = Field(default=1, allow_inf_nan=False)
+    seed: int = Field(default=1, ge=0)
+
+    def graph(self) -> Topology:
+        self.refuse_other_hosts("hosts_total")
+        refuse_if_huge(self.n * self.min_ports, "n")
+        if self.min_ports > self.max_ports:
+            raise SpecError(f"must be at most max_ports = {self.max_ports}", key="min_ports")
+        sizes = np.arange(self.min_ports, self.max_ports + 1)
+        exponent = self._exponent(sizes)
+        ports = np.random.default_rng([self.seed, 0]).choice(sizes, size=self.n, p=_weights(sizes, exponent))
+        refuse_if_huge(int(ports.sum()), "n")
+        spare = int(ports.sum()) - 2 * (self.n - 1)
+        if self.hosts_total > spare:
+            message = f"these {ports.sum()} ports connect {self.n} switches and at most {spare} hosts"
+            raise SpecError(message, key="hosts_total")
+        hosts = shared_out(self.hosts_total, ports**self.beta, ports - 1)
+        degrees = wireable(ports - hosts)
+        notes = {"ports": ports.tolist(), "exponent": exponent, "mean_ports": float(ports.mean())}
+        notes["free_ports"] = int((ports - hosts - degrees).sum())
+        rng = np.random.default_rng([self.seed, 1])
+
+        def draw() -> Topology:
+            links = random_links(degrees, False, rng)
+            join_parts(links, self.n, rng)
+            parallel = len(links) - len(np.unique(np.sort(links, axis=1), axis=0))
+            return Topology.from_links(self.kind, self.n, links, notes=notes | {"parallel_links": parallel})
+
+        return first_connected(draw, "hosts_total").with_hosts(hosts)
+
+    def _exponent(self, sizes: np.ndarray) -> float:
+        if (self.exponent is None) == (self.mean_ports is None):
+            raise SpecError("give either exponent or mean_ports", key="mean_ports" if self.mean_ports else "exponent")
+        if self.exponent is not None:
+            return self.exponent
+
+        wanted = self.mean_ports or 0.0
+
+        def excess(exponent: float) -> float:
+            return float(_weights(sizes, exponent) @ sizes) - wanted
+
+        low, high = excess(EXPONENTS[1]) + wanted, excess(EXPONENTS[0]) + wanted
+        if not low < wanted < high:
+            message = f"must lie between {low:.4g} and {high:.4g} for ports from {sizes[0]} to {sizes[-1]}"
+            raise SpecError(message, key="mean_ports")
+        return float(brentq(excess, *EXPONENTS))
+
+
+EXPONENTS = (-20.0, 20.0)
+"""Exponents among which the one of a given mean is sought."""
+
+
+def _weights(sizes: np.ndarray, exponent: float) -> np.ndarray:
+    """Probabilities of a truncated power law, float64 [sizes]."""
+    logarithm = -exponent * np.log(sizes)
+    weight = np.exp(logarithm - logarithm.max())
+    return weight / weight.sum()
+
+
+def shared_out(total: int, weights: np.ndarray, most: np.ndarray) -> np.ndarray:
+    """int64 [places]: ``total`` things in proportion to ``weights``, at most ``most`` in each place.
+
+    Webster's method: each goes where weight / (share + 1/2) is largest.
+    """
+    shares = np.zeros(len(weights), np.int64)
+    queue = [(-2 * float(weight), i) for i, weight in enumerate(weights) if most[i] > 0]
+    heapq.heapify(queue)
+    for _ in range(total):
+        _, i = heapq.heappop(queue)
+        shares[i] += 1
+        if shares[i] < most[i]:
+            heapq.heappush(queue, (-float(weights[i]) / (shares[i] + 0.5), i))
+    return shares

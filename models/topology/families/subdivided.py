@@ -1,0 +1,58 @@
+"""Topologies whose links are replaced by paths."""
+
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from models.registry import register
+from models.topology.graph import Topology
+from models.topology.spec import TopologySpec, build_nested
+from models.topology.wiring import refuse_if_huge
+
+
+@register("topology", "subdivided")
+class Subdivided(TopologySpec):
+    """Another topology with every link replaced by a path of ``p`` links.
+
+    ``base`` is the other topology. Its N switches keep their numbers and hosts; the new ones, p - 1 for each
+    of its M links, follow path by path and have ``path_hosts`` hosts each. N + M (p - 1) switches, M p links.
+    A uni-directional channel becomes a uni-directional path. Every piece has the capacity and the delay of
+    the link it comes from.
+
+    Theorem 1 counts flows between all n switches, those on the paths too: that is ``path_hosts: 1``.
+
+    Valid: p from 1 (the base itself).
+
+    Example: ``topology: {kind: subdivided, base: {kind: rrg, n: 16, degree: 4, seed: 1}, p: 3}``
+
+    Source: graph B of MUT section II-B and Theorem 1 (with a 2d-regular expander as base).
+    """
+
+    base: dict[str, Any]
+    p: int = Field(ge=1)
+    path_hosts: int = Field(default=0, ge=0)
+
+    def graph(self) -> Topology:
+        base = build_nested(self.base, "base")
+        n = base.switches
+        # the channels that get new switches; the reverses of others use the same ones backwards
+        own = np.flatnonzero((base.reverse < 0) | (np.arange(base.channels) < base.reverse))
+        refuse_if_huge(base.channels * self.p, "p")
+        inner = n + np.arange(len(own) * (self.p - 1)).reshape(len(own), -1)
+        stops = np.column_stack([base.src[own], inner, base.dst[own]])  # [paths, p + 1]
+        ahead = np.stack([stops[:, :-1], stops[:, 1:]], axis=-1).reshape(-1, 2)
+        two_way = np.repeat(base.reverse[own] >= 0, self.p)
+        back = ahead[two_way][:, ::-1]
+        reverse = np.full(len(ahead) + len(back), -1, np.int64)
+        reverse[np.flatnonzero(two_way)] = len(ahead) + np.arange(len(back))
+        reverse[len(ahead) :] = np.flatnonzero(two_way)
+        of = np.repeat(own, self.p)
+        of = np.concatenate([of, base.reverse[of[two_way]]])
+        tiers = [*base.notes.get("tiers", [["base", 0, n]]), ["path", n, inner.size]]
+        topology = Topology.from_channels(
+            self.kind, n + inner.size, np.concatenate([ahead, back]), reverse,
+            capacity=base.capacity[of], delay=base.delay[of], notes={"tiers": tiers} if inner.size else {},
+        )  # fmt: skip
+        hosts = np.concatenate([base.host_count, np.full(inner.size, self.path_hosts)])
+        return topology.with_hosts(hosts, base.host_capacity)

@@ -1,0 +1,62 @@
+"""VL2: a Clos network of aggregation and core switches above top-of-rack switches."""
+
+import numpy as np
+from pydantic import Field
+
+from models.registry import SpecError, register
+from models.topology.graph import Topology
+from models.topology.spec import TopologySpec
+from models.topology.wiring import refuse_if_huge
+
+
+@register("topology", "vl2")
+class Vl2(TopologySpec):
+    """VL2: racks of hosts, and a complete bipartite graph of aggregation and core switches above them.
+
+    ``di`` aggregation switches of ``da`` ports, da / 2 core switches of di ports, one link between every
+    two of them; da di / 4 top-of-rack switches (ToRs) with ``servers_per_tor`` hosts each and two links to
+    consecutive aggregation switches (cyclically; ToR t starts at t, in an incomplete last turn at 2 t, so
+    that each has da / 2). Links between switches have capacity ``line_speed``, those of hosts have 1.
+
+    da di / 4 + di + da / 2 switches, numbered ToRs, aggregation, core; da di links; 5 da di hosts by default.
+    Valid: da even, and a multiple of 4 where di is odd; di from 2; up to 2 * 10**7 channels.
+
+    Example: ``topology: {kind: vl2, da: 8, di: 6}``
+
+    Source: Greenberg et al., SIGCOMM 2009, doi:10.1145/1592568.1592576. SIN section 5.5.
+    """
+
+    da: int = Field(ge=2)
+    di: int = Field(ge=2)
+    servers_per_tor: int = Field(default=20, ge=1)
+    line_speed: float = Field(default=10.0, gt=0, allow_inf_nan=False)
+
+    def graph(self) -> Topology:
+        tors = self.full_tors()
+        tor = np.arange(tors)
+        whole_turns = tors // self.di * self.di
+        first = np.where(tor < whole_turns, tor, 2 * (tor - whole_turns))
+        uplinks = [np.column_stack([tor, tors + (first + i) % self.di]) for i in range(2)]
+        aggregation, core = np.indices((self.di, self.da // 2)).reshape(2, -1)
+        fabric = np.column_stack([tors + aggregation, tors + self.di + core])
+        return self.network(tors, np.concatenate([*uplinks, fabric]))
+
+    def full_tors(self) -> int:
+        """ToRs that a VL2 of this equipment serves at full throughput; raises SpecError if it is none."""
+        if self.da % 2:
+            raise SpecError(f"must be even; nearest {self.da - 1}, {self.da + 1}", key="da")
+        if self.da * self.di % 4:
+            near = f"{self.di - 1}, {self.di + 1}"
+            raise SpecError(f"must be even where da is no multiple of 4; nearest {near}", key="di")
+        refuse_if_huge(2 * self.da * self.di, "da")
+        return self.da * self.di // 4
+
+    def network(self, tors: int, links: np.ndarray) -> Topology:
+        """ToRs, aggregation and core switches with these links, and the hosts of the ToRs."""
+        core = self.da // 2
+        tiers = [["ToR", 0, tors], ["aggregation", tors, self.di], ["core", tors + self.di, core]]
+        switches = tors + self.di + core
+        topology = Topology.from_links(
+            self.kind, switches, links, capacity=self.line_speed, notes={"tiers": tiers}
+        )  # fmt: skip
+        return topology.with_hosts(self.servers_per_tor * (np.arange(switches) < tors))

@@ -1,0 +1,111 @@
+"""Topologies in files: what is read and written, by name of the format and by suffix of the file.
+
+Readers raise ``OSError`` or :class:`FormatError`, whose message begins with ``path:line:``. Writers return the
+features that the file does not keep and raise ``OSError`` or :class:`CannotWriteError`.
+"""
+
+from pathlib import Path
+from typing import Literal, get_args
+
+from models.topology.formats.anynet import read_anynet, write_anynet
+from models.topology.formats.common import CannotWriteError, FormatError
+from models.topology.formats.dot import write_dot
+from models.topology.formats.edgelist import read_edgelist, write_edgelist
+from models.topology.formats.graphml import read_graphml, write_graphml
+from models.topology.formats.own_json import read_json, write_json
+from models.topology.formats.simgrid import write_simgrid
+from models.topology.formats.topobench import read_topobench, write_topobench
+from models.topology.graph import Topology
+
+ReadFormat = Literal[
+    "edgelist", "graphml", "json", "anynet", "topobench", "topobench_servers", "topobench_capacities"
+]  # fmt: skip
+"""File formats that are read; they are written too."""
+
+Format = ReadFormat | Literal["simgrid", "dot"]
+"""File formats that are written."""
+
+SUFFIXES: dict[str, Format] = {
+    ".json": "json",
+    ".graphml": "graphml",
+    ".anynet": "anynet",
+    ".topobench": "topobench",
+    ".xml": "simgrid",
+    ".dot": "dot",
+    ".gv": "dot",
+}
+"""Formats that suffixes stand for; any other file is an edge list."""
+
+
+def format_of(path) -> Format:
+    """Format that a file name stands for."""
+    return SUFFIXES.get(Path(path).suffix.lower(), "edgelist")
+
+
+def write(topology: Topology, path, format: Format | None = None) -> list[str]:
+    """Write a topology, in the format that the file's name stands for unless one is given.
+
+    Returns what the file does not keep, in words: hosts, capacities, ...
+
+    Raises ``OSError``, and :class:`CannotWriteError` if the file would describe another network.
+    """
+    match format or format_of(path):
+        case "json":
+            return write_json(topology, path)
+        case "graphml":
+            return write_graphml(topology, path)
+        case "anynet":
+            return write_anynet(topology, path)
+        case "simgrid":
+            return write_simgrid(topology, path)
+        case "dot":
+            return write_dot(topology, path)
+        case "topobench" | "topobench_servers" | "topobench_capacities" as layout:
+            return write_topobench(topology, path, layout)
+        case _:
+            return write_edgelist(topology, path)
+
+
+def read(path, format: ReadFormat | None = None, directed: bool = True) -> Topology:
+    """Read a topology; ``directed`` tells whether a line of an edge list is a channel or a link.
+
+    Raises ``OSError`` or :class:`FormatError`.
+    """
+    match format or format_of(path):
+        case "json":
+            return read_json(path)
+        case "graphml":
+            return read_graphml(path)
+        case "anynet":
+            return read_anynet(path)
+        case "topobench" | "topobench_servers" | "topobench_capacities" as layout:
+            return read_topobench(path, layout)
+        case "simgrid" | "dot" as unread:
+            choices = ", ".join(get_args(ReadFormat))
+            raise FormatError(path, 1, f"{unread} files are written, not read; format is one of {choices}")
+        case _:
+            return read_edgelist(path, directed)
+
+
+__all__ = [
+    "SUFFIXES",
+    "CannotWriteError",
+    "Format",
+    "FormatError",
+    "ReadFormat",
+    "format_of",
+    "read",
+    "read_anynet",
+    "read_edgelist",
+    "read_graphml",
+    "read_json",
+    "read_topobench",
+    "write",
+    "write_anynet",
+    "write_dot",
+    "write_edgelist",
+    "write_graphml",
+    "write_json",
+    "write_simgrid",
+    "write_topobench",
+]

@@ -1,0 +1,127 @@
+"""BookSim 2 network files (``topology = anynet``)."""
+
+import numpy as np
+
+from models.topology.formats.common import Network, lost, need_links, text_of, write_lines
+from models.topology.graph import Topology
+
+
+def write_anynet(topology: Topology, path) -> list[str]:
+    """Write a line ``router r node h ... router s [latency] ...`` for every switch, all neighbours with latencies.
+
+    The latency, in cycles, is the delay + 1, left out where it is 1, BookSim's own. Parallel links become one
+    of their least delay. Returns what the file does not keep.
+
+    Raises :class:`~models.topology.formats.CannotWriteError` if some channel is uni-directional.
+    """
+    need_links(topology, "anynet")
+    lines = []
+    for v in range(topology.switches):
+        words = [f"router {v}", *(f"node {h}" for h in range(*topology.host_start[v : v + 2]))]
+        delays: dict[int, int] = {}
+        for c in range(*topology.out_start[v : v + 2]):
+            other, delay = int(topology.dst[c]), int(topology.delay[c])
+            delays[other] = min(delay, delays.get(other, delay))
+        words += [f"router {w} {delay + 1}" if delay else f"router {w}" for w, delay in delays.items()]
+        lines.append(" ".join(words))
+    write_lines(path, lines)
+    return lost(topology, "hosts", "delays", "pairs")
+
+
+def read_anynet(path) -> Topology:
+    """Read a BookSim 2 network file.
+
+    A line is ``router R`` followed by any number of ``node H`` and ``router S [latency]``, or ``node H`` followed by
+    ``router R``. Naming a router once, on either line, makes a bi-directional link; a latency (cycles, 1 if
+    absent) holds for the direction in which it is written. The delay is the latency - 1. Latencies of nodes are
+    ignored (notes: node_latencies_ignored). Hosts are numbered switch by switch; where the file numbers its
+    nodes otherwise, notes["nodes"] lists their numbers in our order.
+
+    Raises ``OSError`` or :class:`~models.topology.formats.FormatError`, also where BookSim would take the last
+    of two contradicting statements.
+
+    Source: src/networks/anynet.cpp and src/examples/anynet/README of BookSim 2, github.com/booksim/booksim2.
+    """
+    reader = _AnynetReader(path)
+    for number, line in enumerate(text_of(path).splitlines(), 1):
+        reader.line(number, line.lower().split())
+    return reader.topology()
+
+
+class _AnynetReader:
+    def __init__(self, path):
+        self.network = Network(path)
+        self.latency: dict[tuple[str, str], tuple[int, int]] = {}  # (from, to) -> latency, line
+        self.router_of: dict[int, tuple[str, int]] = {}  # node -> router, line
+        self.ignored = 0
+
+    def line(self, number: int, words: list[str]) -> None:
+        """Take in what one line says; it holds nothing, or a head and what is joined to it."""
+        if not words:
+            return
+        head, *body = self._items(number, words)
+        if head[0] == "router":
+            self.network.node(head[1])
+        if head[2] is not None:
+            self.network.fail(number, f"{head[2]} where 'node' or 'router' is expected")
+        for item in body:
+            match head[0], item[0]:
+                case "router", "router":
+                    self._join(number, head[1], item[1], item[2])
+                case "router", "node":
+                    self._place(number, item[1], head[1], item[2])
+                case "node", "router":
+                    self._place(number, head[1], item[1], item[2])
+                case _:
+                    self.network.fail(number, f"node {head[1]} cannot be joined to node {item[1]}")
+
+    def _items(self, number: int, words: list[str]) -> list[tuple[str, str, int | None]]:
+        """Triples (type, id, latency or None)."""
+        items: list[tuple[str, str, int | None]] = []
+        rest = iter(words)
+        for word in rest:
+            if word in ("router", "node"):
+                label = next(rest, None)
+                if label is None:
+                    self.network.fail(number, f"{word} without a number at the end of the line")
+                items.append((word, str(self.network.whole(number, word, label)), None))
+            elif items and items[-1][2] is None and word.lstrip("-").isdigit():
+                items[-1] = (*items[-1][:2], self.network.whole(number, "latency", word, 1))
+            else:
+                self.network.fail(number, f"{word!r} where 'node' or 'router' is expected")
+        return items
+
+    def _join(self, number: int, u: str, v: str, latency: int | None) -> None:
+        for label in (u, v):
+            self.network.node(label)
+        value = latency or 1
+        known, line = self.latency.setdefault((u, v), (value, number))
+        if known != value:
+            self.network.fail(number, f"latency {value} from router {u} to {v} contradicts {known} on line {line}")
+
+    def _place(self, number: int, node: str, router: str, latency: int | None) -> None:
+        self.network.node(router)
+        self.ignored += latency not in (None, 1)
+        known, line = self.router_of.setdefault(int(node), (router, number))
+        if known != router:
+            self.network.fail(number, f"node {node} is at router {known} by line {line}: it cannot be at {router} too")
+
+    def topology(self) -> Topology:
+        network = self.network
+        for (u, v), (latency, line) in self.latency.items():
+            back, _ = self.latency.get((v, u), (1, line))
+            if u < v or (v, u) not in self.latency:
+                network.link(line, u, v, delay=str(latency - 1), back=str(back - 1))
+            elif u == v:
+                network.channel(line, u, v, "1", "0")
+        hosts = dict.fromkeys(network.nodes, 0)
+        for router, _ in self.router_of.values():
+            hosts[router] += 1
+        notes: dict = {"node_latencies_ignored": self.ignored} if self.ignored else {}
+        topology = network.topology("anynet", hosts, **notes)
+        labels = topology.notes.get("labels", [str(v) for v in range(topology.switches)])
+        place = {label: i for i, label in enumerate(labels)}
+        nodes = sorted(self.router_of, key=lambda node: (place[self.router_of[node][0]], node))
+        if not np.array_equal(nodes, range(len(nodes))):
+            topology.notes["nodes"] = nodes
+        return topology

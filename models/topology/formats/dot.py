@@ -1,0 +1,40 @@
+"""Graphviz files."""
+
+import json
+
+from models.topology.formats.common import lost, write_lines
+from models.topology.graph import Topology
+
+
+def write_dot(topology: Topology, path) -> list[str]:
+    """Write a Graphviz digraph: switches 0, 1, ..., hosts h0, h1, ... small and grey.
+
+    A link is one edge without arrow heads if its channels are alike, every other channel an edge of its own.
+    Capacities other than 1 and delays other than 0 are attributes of the edges. Returns what the file does
+    not keep.
+
+    Source: the DOT language, https://graphviz.org/doc/info/lang.html.
+    """
+    lines = [
+        f"digraph {json.dumps(topology.kind)} {{",
+        "  node [shape=circle, fixedsize=true, width=0.4, fontsize=10];",
+        *(f"  {v};" for v in range(topology.switches)),
+    ]
+    capacity, delay = topology.capacity.tolist(), topology.delay.tolist()
+    for c, (u, v, other) in enumerate(zip(topology.src, topology.dst, topology.reverse, strict=True)):
+        link = other >= 0 and (capacity[c], delay[c]) == (capacity[other], delay[other])
+        if link and other < c:
+            continue
+        values = ["dir=none"] if link else []
+        values += [f"capacity={capacity[c]!r}"] if capacity[c] != 1 else []
+        values += [f"delay={delay[c]}"] if delay[c] else []
+        lines.append(f"  {u} -> {v}{_attributes(values)};")
+    if topology.hosts:
+        lines.append("  node [shape=point, width=0.08, color=gray];")
+        lines += [f"  h{h} -> {v} [dir=none, color=gray];" for h, v in enumerate(topology.host_switch)]
+    write_lines(path, [*lines, "}"])
+    return lost(topology, "hosts", "capacities", "delays", "parallel channels", "pairs")
+
+
+def _attributes(values: list[str]) -> str:
+    return f" [{', '.join(values)}]" if values else ""

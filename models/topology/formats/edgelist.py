@@ -1,0 +1,49 @@
+"""Edge lists: one channel or link a line."""
+
+import numpy as np
+
+from models.topology.formats.common import Network, lost, text_of, write_lines
+from models.topology.graph import Topology
+
+
+def write_edgelist(topology: Topology, path) -> list[str]:
+    """Write lines ``u v [capacity delay]``, links if all channels are paired alike, else channels.
+
+    The first line says how to read it back. Returns what the file does not keep.
+    """
+    rows = np.arange(topology.channels)
+    other = topology.reverse
+    alike = all((values == values[other]).all() for values in (topology.capacity, topology.delay))
+    both = not topology.directed and alike
+    if both:
+        rows = rows[rows < other]
+    plain = (topology.capacity == 1).all() and not topology.delay.any()
+    lines = [f"# {topology.kind}, {topology.switches} switches; directed: {str(not both).lower()}"]
+    for c in rows.tolist():
+        values = "" if plain else f" {float(topology.capacity[c])!r} {topology.delay[c]}"
+        lines.append(f"{topology.src[c]} {topology.dst[c]}{values}")
+    write_lines(path, lines)
+    kept = ["capacities", "delays", "parallel channels", *(["pairs"] if both else [])]
+    return lost(topology, *kept)
+
+
+def read_edgelist(path, directed: bool = True) -> Topology:
+    """Read lines ``u v [capacity] [delay]``, each a channel if ``directed``, else a link; # is a comment."""
+    network = Network(path)
+    first_line: dict[tuple[str, str], int] = {}
+    for number, line in enumerate(text_of(path).splitlines(), 1):
+        fields = line.partition("#")[0].split()
+        if not fields:
+            continue
+        if not 2 <= len(fields) <= 4:
+            network.fail(number, f"{len(fields)} fields where 'u v [capacity] [delay]' is expected")
+        u, v, capacity, delay = [*fields, "1", "0"][:4] if len(fields) != 3 else [*fields, "0"]
+        if directed:
+            network.channel(number, u, v, capacity, delay)
+            continue
+        if u != v and (v, u) in first_line:
+            message = f"link {u} {v} repeats line {first_line[v, u]} backwards"
+            network.fail(number, f"{message}; directed: true if lines are channels")
+        first_line.setdefault((u, v), number)
+        network.link(number, u, v, capacity, delay)
+    return network.topology("edgelist")

@@ -1,0 +1,136 @@
+"""The project's own JSON form, which loses nothing."""
+
+import json
+import math
+from typing import Annotated, Literal, NamedTuple, NoReturn
+
+import numpy as np
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from models.topology.formats.common import FormatError, text_of, write_lines, wrong_reverse
+from models.topology.graph import Grid, Topology
+
+_Whole = Annotated[int, Field(ge=0)]
+_Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class _Channel(NamedTuple):
+    src: _Whole
+    dst: _Whole
+    capacity: _Positive
+    delay: _Whole
+    reverse: Annotated[int, Field(ge=-1)]
+
+
+class _Grid(BaseModel):
+    dims: list[Annotated[int, Field(ge=1)]]
+    wrap: bool
+    coordinates: list[list[_Whole]]
+
+
+class _Document(BaseModel):
+    """The JSON form: one array [src, dst, capacity, delay, reverse] a channel, hosts counted by switch.
+
+    ``reverse`` is the place of the opposite channel in the list, or -1.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    format: Literal["flitlab-topology"] = "flitlab-topology"
+    version: Literal[1] = 1
+    kind: str
+    switches: Annotated[int, Field(ge=1)]
+    host_capacity: _Positive | Literal["inf"] = 1.0
+    hosts: list[_Whole]
+    grid: _Grid | None = None
+    notes: dict = {}
+    channels: list[_Channel]
+
+
+def write_json(topology: Topology, path) -> list[str]:
+    """Write everything that a topology holds, one channel a line; :func:`read_json` gives it back.
+
+    Returns an empty list: nothing is lost.
+    """
+    grid = topology.grid
+    head = {
+        "format": "flitlab-topology",
+        "version": 1,
+        "kind": topology.kind,
+        "switches": topology.switches,
+        "host_capacity": topology.host_capacity if math.isfinite(topology.host_capacity) else "inf",
+        "hosts": topology.host_count.tolist(),
+        "grid": grid and {"dims": grid.dims, "wrap": grid.wrap, "coordinates": grid.coordinates.tolist()},
+        "notes": topology.notes,
+    }
+    columns = (topology.src, topology.dst, topology.capacity, topology.delay, topology.reverse)
+    channels = [json.dumps(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    lines = [f"{json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in head.items()]
+    lines.append('"channels": [\n' + ",\n".join(channels) + "\n]")
+    write_lines(path, ["{", ",\n".join(lines), "}"])
+    return []
+
+
+def read_json(path) -> Topology:
+    """Read what :func:`write_json` wrote (or what was written by hand in the same form)."""
+    text = text_of(path)
+    try:
+        document = _Document.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        if first["type"] == "json_invalid":
+            try:
+                json.loads(text)
+            except json.JSONDecodeError as syntax:
+                raise FormatError(path, syntax.lineno, f"not JSON: {syntax.msg}") from None
+        where = ".".join(map(str, first["loc"]))
+        raise FormatError(path, _line_of(text, first["loc"]), f"{where}: {first['msg']}") from None
+
+    def fail(message: str, *location) -> NoReturn:
+        raise FormatError(path, _line_of(text, location), message)
+
+    n = document.switches
+    if len(document.hosts) != n:
+        fail(f"{len(document.hosts)} entries for {n} switches", "hosts")
+    arcs = np.array([channel[:2] for channel in document.channels], np.int64).reshape(-1, 2)
+    unknown = np.flatnonzero((arcs >= n).any(axis=1))
+    if len(unknown):
+        fail(f"unknown switch {arcs[unknown[0]].max()}: there are {n}", "channels", int(unknown[0]))
+    reverse = np.array([channel.reverse for channel in document.channels], np.int64)
+    wrong = wrong_reverse(arcs, reverse)
+    if wrong is not None:
+        fail(f"reverse {reverse[wrong]} is not the opposite channel", "channels", wrong)
+    grid = None
+    if document.grid is not None:
+        dims = tuple(document.grid.dims)
+        rows = [row for row in document.grid.coordinates if len(row) == len(dims)]
+        coordinates = np.array(rows, np.int64).reshape(-1, len(dims))
+        if len(document.grid.coordinates) != n or len(rows) != n or (coordinates >= dims).any():
+            fail(f"coordinates do not place {n} switches in {dims}", "grid")
+        grid = Grid(dims, document.grid.wrap, coordinates)
+    topology = Topology.from_channels(
+        document.kind, n, arcs, reverse,
+        capacity=[channel.capacity for channel in document.channels],
+        delay=[channel.delay for channel in document.channels], grid=grid, notes=document.notes,
+    )  # fmt: skip
+    return topology.with_hosts(document.hosts, float(document.host_capacity))
+
+
+def _line_of(text: str, location) -> int:
+    """Line on which the value at this path of keys and indices begins, by reading the JSON as YAML."""
+    try:
+        node = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError:
+        return 1
+    for step in location:
+        if isinstance(node, yaml.MappingNode):
+            values = [value for key, value in node.value if key.value == step]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int):
+            values = node.value[step : step + 1]
+        else:
+            values = []
+        if not values:
+            break
+        node = values[0]
+    return node.start_mark.line + 1

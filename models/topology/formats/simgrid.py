@@ -1,0 +1,65 @@
+"""SimGrid platform files."""
+
+from models.topology.formats.common import lost, write_lines
+from models.topology.graph import Topology
+
+
+def write_simgrid(
+    topology: Topology, path, *, gbps: float = 40.0, speed_gflops: float = 100.0, link_ns: float = 118.0,
+    host_ns: float = 20.0, tick_ns: float = 2.667,
+) -> list[str]:  # fmt: skip
+    """Write a platform for SimGrid 3.21 and later: hosts h0, h1, ..., routers s0, s1, ... in one Dijkstra zone.
+
+    Every channel is a link of its own with a one-way route, so uni-directional networks keep their directions;
+    SimGrid then routes along the fewest links. Parallel channels, of which its routing would use one, become one
+    with the sum of their bandwidths and the least of their delays. Returns what the file does not keep.
+
+    gbps: bandwidth of capacity 1. speed_gflops: of a host. link_ns, host_ns: latency of a channel, with the switch
+    at its end, and of a host's cable. tick_ns: length of a tick, in which channels have delays. The defaults are
+    those of UNI, sections III and IV. An infinite host capacity is written as a million.
+
+    Source: platform reference of SimGrid, https://simgrid.org/doc/latest/Platform.html.
+    """
+    lines = [
+        "<?xml version='1.0'?>",
+        '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">',
+        f"<!-- {_safe(topology.kind)}: {topology.switches} switches, {topology.channels} channels, "
+        f"{topology.hosts} hosts.",
+        f"     Capacity 1 is {gbps:g} Gbit/s. Latencies: {link_ns:g} ns a channel and the switch at its end, "
+        f"{tick_ns:g} ns a tick of delay, {host_ns:g} ns a host's cable.",
+        "     SimGrid scales latencies and bandwidths by factors fitted to TCP",
+        "     unless it is given the option cfg=network/model:CM02. -->",
+        '<platform version="4.1">',
+        '<zone id="network" routing="Dijkstra">',
+    ]
+    lines += [f'  <host id="h{h}" speed="{speed_gflops:g}Gf"/>' for h in range(topology.hosts)]
+    lines += [f'  <router id="s{v}"/>' for v in range(topology.switches)]
+    host_gbps = gbps * min(topology.host_capacity, 1e6)
+    ways = [
+        (end, host_gbps, host_ns)
+        for h, v in enumerate(topology.host_switch)
+        for end in ((f"h{h}", f"s{v}"), (f"s{v}", f"h{h}"))
+    ]
+    for (u, v), (capacity, delay) in _merged(topology).items():
+        ways.append(((f"s{u}", f"s{v}"), gbps * capacity, link_ns + tick_ns * delay))
+    for (a, b), bandwidth, latency in ways:
+        lines.append(f'  <link id="{a}-{b}" bandwidth="{bandwidth:.12g}Gbps" latency="{latency:.12g}ns"/>')
+    for (a, b), _, _ in ways:
+        lines.append(f'  <route src="{a}" dst="{b}" symmetrical="NO"><link_ctn id="{a}-{b}"/></route>')
+    write_lines(path, [*lines, "</zone>", "</platform>"])
+    return lost(topology, "hosts", "host_capacity", "capacities", "delays")
+
+
+def _merged(topology: Topology) -> dict[tuple[int, int], tuple[float, int]]:
+    """(source, destination) -> summed capacity, least delay."""
+    found: dict[tuple[int, int], tuple[float, int]] = {}
+    columns = (topology.src, topology.dst, topology.capacity, topology.delay)
+    for u, v, capacity, delay in zip(*(column.tolist() for column in columns), strict=True):
+        before, least = found.get((u, v), (0.0, delay))
+        found[u, v] = before + capacity, min(least, delay)
+    return found
+
+
+def _safe(text: str) -> str:
+    """Text that may stand in an XML comment."""
+    return text.replace("--", "- -")
