@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.metrics.moore import moore_aspl
+from models.metrics.bounds import moore_aspl
 from models.metrics.summary import summary
 from models.registry import make
-from models.topology.distances import aspl, diameter, distance_counts, distances
+from models.topology.distances import aspl, diameter, distance_counts, distances, mean_hops, sampled_distances
 from models.topology.graph import Topology
 
 
@@ -95,11 +95,52 @@ def test_summary_is_json_and_complete():
     assert json.loads(json.dumps(found)) == found
     assert {key: found[key] for key in found if key not in ("aspl", "moore_aspl", "edge_hash")} == {
         "kind": "mesh", "switches": 9, "channels": 24, "hosts": 18, "directed": False, "degree_min": 2,
-        "degree_max": 4, "diameter": 4, "notes": {},
+        "degree_max": 4, "diameter": 4, "notes": {}, "links": 12,
     }  # fmt: skip
     assert found["aspl"] == 2.0
     assert found["moore_aspl"] == 1.5
     assert found["edge_hash"] == topology.edge_hash
+
+
+def test_weights_count_pairs_of_hosts():
+    rng = np.random.default_rng(3)
+    topology = make("topology", kind="random_digraph", n=600, degree=3, seed=1).build()  # more than one batch
+    for weight in (rng.integers(0, 9, 600), np.arange(600) == 7, np.ones(600, int)):
+        found = distance_counts(topology, weight)
+        expected = np.bincount(distances(topology).ravel(), np.outer(weight, weight).ravel())
+        assert found.tolist() == np.trim_zeros(expected, "b").astype(int).tolist()
+
+
+def test_a_sample_estimates_the_mean():
+    topology = make("topology", kind="rrg", n=3000, degree=4, seed=2).build()
+    exact = distance_counts(topology)
+    sample = sampled_distances(topology, 1000)
+    assert sample.sources == 1024
+    assert sample.counts.sum() == 1024 * 3000
+    assert len(sample.counts) <= len(exact)
+    assert 0 < sample.stderr < 0.02
+    assert abs(sample.mean - mean_hops(exact)) < 4 * sample.stderr
+    everything = sampled_distances(topology, 2999)
+    assert (everything.counts == exact).all()
+    assert (everything.mean, everything.stderr, everything.sources) == (mean_hops(exact), 0.0, 3000)
+    assert sampled_distances(topology, 64).stderr is None
+
+
+def test_the_summary_of_a_huge_topology_says_that_it_is_a_sample(monkeypatch):
+    topology = make("topology", kind="imase", n=5000, degree=4).build()
+    whole = summary(topology)
+    assert whole.keys().isdisjoint({"aspl_sources", "aspl_stderr", "diameter_at_least"})
+    monkeypatch.setattr("models.metrics.summary.EXACT", 10**6)
+    part = summary(topology)
+    assert part["diameter"] is None
+    assert part["diameter_at_least"] <= whole["diameter"]
+    assert part["aspl_sources"] == 2048
+    assert abs(part["aspl"] - whole["aspl"]) <= 4 * part["aspl_stderr"]
+
+
+def test_links_of_both_sorts_are_counted():
+    arcs, reverse = [(0, 1), (1, 0), (1, 2), (2, 0)], [1, 0, -1, -1]
+    assert summary(Topology.from_channels("mixed", 3, arcs, reverse))["links"] == 3
 
 
 def test_large_topologies_need_little_memory():

@@ -1,20 +1,39 @@
-"""Moore-type bounds: how many switches a degree can reach within so many hops."""
+"""Moore bounds on order, diameter and average distance."""
+
+from typing import Any
+
+from models.metrics.bounds import moore_aspl, moore_diameter, moore_order
+from models.metrics.spec import MetricSpec
+from models.registry import register
+from models.topology.distances import distance_counts, mean_hops
+from models.topology.graph import Topology
 
 
-def moore_aspl(n: int, degree: int, directed: bool) -> float:
-    """Lower bound on the ASPL of n switches with at most ``degree`` channels out of each.
+@register("metric", "moore")
+class Moore(MetricSpec):
+    """How near a topology comes to the Moore bounds of its largest degree d (channels out of a switch).
 
-    At most degree**h switches are h hops away, with bi-directional links degree (degree - 1)**(h - 1);
-    the bound fills these levels greedily. Raises ``ValueError`` if so few channels cannot connect n switches.
-    Source: UNI section III-A ("Ideal"); Cerf, Cowan, Mullin and Stanton, Networks 4, 1974.
+    ``order``: most switches within the same diameter D, 1 + d + d (d - 1) + … + d (d - 1)**(D - 1), and with
+    uni-directional channels 1 + d + … + d**D; ``order_ratio``: switches / order. ``diameter``: least diameter
+    of so many switches, ``diameter_excess``: by how much the diameter exceeds it. ``aspl``: the lower bound of
+    Cerf et al. on the average distance, ``aspl_ratio``: average distance / bound (1 for a single switch).
+
+    Example: ``metrics: [{kind: moore}]``
+
+    Source: Cerf, Cowan, Mullin and Stanton, Networks 4, 1974, doi:10.1002/net.3230040405. UNI section III-A.
     """
-    left, level, hops, total = n - 1, degree, 1, 0
-    while left > 0:
-        if level == 0:
-            raise ValueError(f"{n} switches of degree {degree} cannot be connected")
-        reached = min(level, left)
-        total += hops * reached
-        left -= reached
-        level *= degree if directed else degree - 1
-        hops += 1
-    return total / (n - 1) if n > 1 else 0.0
+
+    def measure(self, topology: Topology) -> dict[str, Any]:
+        n, degree, directed = topology.switches, int(topology.out_degree.max()), topology.directed
+        counts = distance_counts(topology)
+        diameter = len(counts) - 1
+        order, least = moore_order(degree, diameter, directed), moore_diameter(n, degree, directed)
+        bound = moore_aspl(n, degree, directed)
+        return {
+            "order": order,
+            "order_ratio": n / order,
+            "diameter": least,
+            "diameter_excess": diameter - least,
+            "aspl": bound,
+            "aspl_ratio": mean_hops(counts) / bound if bound else 1.0,
+        }

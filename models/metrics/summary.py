@@ -1,28 +1,47 @@
 """What is said of every topology, asked for or not."""
 
-from models.metrics.moore import moore_aspl
-from models.topology.distances import distance_counts, mean_hops
+from models.metrics.bounds import moore_aspl
+from models.topology.distances import sampled_distances
 from models.topology.graph import Topology
+
+EXACT = 3 * 10**11
+"""Up to so many switches times channels all distances are found: some ten seconds."""
+
+SAMPLE = 2048
+"""Switches from which the distances are found above that."""
 
 
 def summary(topology: Topology) -> dict:
     """What ``simrun topology`` prints, JSON-able; degrees count channels *out of* a switch.
 
-    Raises ``ValueError`` if the topology is not strongly connected.
+    links: bi-directional links counted once, plus uni-directional channels.
+
+    Above ``EXACT`` the ASPL is an estimate from ``aspl_sources`` switches with standard error ``aspl_stderr``;
+    the diameter is then not known (None), only that it is ``diameter_at_least``. Raises ``ValueError`` if the
+    topology is not strongly connected.
     """
-    counts = distance_counts(topology)
+    exact = topology.switches * topology.channels <= EXACT
+    distances = sampled_distances(topology, topology.switches if exact else SAMPLE)
+    farthest = len(distances.counts) - 1
+    sampled = distances.sources < topology.switches
     degree = topology.out_degree
-    return {
+    found = {
         "kind": topology.kind,
         "switches": topology.switches,
         "channels": topology.channels,
+        "links": topology.channels - int((topology.reverse >= 0).sum()) // 2,
         "hosts": topology.hosts,
         "directed": topology.directed,
         "degree_min": int(degree.min()),
         "degree_max": int(degree.max()),
-        "diameter": len(counts) - 1,
-        "aspl": mean_hops(counts),
+        "diameter": None if sampled else farthest,
+        "aspl": distances.mean,
         "moore_aspl": moore_aspl(topology.switches, int(degree.max()), topology.directed),
         "edge_hash": topology.edge_hash,
         "notes": topology.notes,
     }
+    if sampled:
+        found |= {
+            "diameter_at_least": farthest, "aspl_stderr": distances.stderr, "aspl_sources": distances.sources,
+        }  # fmt: skip
+    return found

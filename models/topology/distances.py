@@ -3,65 +3,147 @@
 Hops are channels between switches; capacities and delays play no part.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from models.jit import njit
 from models.rules.bits import lowest, popcount
 from models.topology.graph import Topology
 
+WORDS = 8
+"""Words of 64 sources that one search serves: a cache line."""
+
+BATCH = 64 * WORDS
+
 
 @njit
-def _search(in_start, neighbour, counts, table):
-    """Breadth-first search from all switches, 64 sources at once, one bit each.
+def _search(in_start, neighbour, sources, weight, counts, group, table):
+    """Breadth-first search from at most BATCH sources at once, one bit each.
 
     in_start, neighbour: the switches with a channel into v are neighbour[in_start[v]:in_start[v + 1]].
-    counts: int64 [switches], counts[h] grows by the ordered pairs at h hops.
-    table: [switches, switches], table[s, v] becomes the hops from s to v; left alone if it has no rows.
+    weight: int64 [switches]. counts: int64 [switches], counts[h] grows by weight[s] weight[v] for every
+    source s and switch v at h hops. group: int64 [WORDS], grows by the hops from each 64 sources to all.
+    table: [sources, switches], table[i, v] becomes the hops from sources[i] to v; left alone if it has no rows.
+
+    Returns the number of pairs (source, switch) found, which falls short where some switch is out of reach.
     """
     n = len(in_start) - 1
-    frontier, fresh, seen = np.empty(n, np.uint64), np.empty(n, np.uint64), np.empty(n, np.uint64)
-    for first in range(0, n, 64):
+    frontier = np.zeros((n, WORDS), np.uint64)
+    fresh = np.zeros((n, WORDS), np.uint64)
+    everything = np.zeros(WORDS, np.uint64)
+    bits = 1
+    while np.int64(1) << bits <= weight.max():
+        bits += 1
+    planes = np.zeros((bits, WORDS), np.uint64)  # bit b of the weight of each source
+    for i in range(len(sources)):
+        one = np.uint64(1) << np.uint64(i % 64)
+        frontier[sources[i], i // 64] |= one
+        everything[i // 64] |= one
+        counts[0] += weight[sources[i]] ** 2
+        for b in range(bits):
+            if weight[sources[i]] >> b & 1:
+                planes[b, i // 64] |= one
+    seen = frontier.copy()
+    arriving = np.zeros(WORDS, np.uint64)
+    pairs, found, hops = len(sources), len(sources), 0
+    while found > 0:
+        hops += 1
+        found = 0
         for v in range(n):
-            frontier[v] = np.uint64(0)
-        sources = np.uint64(0)
-        for s in range(first, min(first + 64, n)):
-            frontier[s] = np.uint64(1) << np.uint64(s - first)
-            sources |= frontier[s]
-        for v in range(n):
-            seen[v] = frontier[v]
-        hops, found = 0, min(64, n - first)
-        while found > 0:
-            counts[hops] += found
-            hops += 1
-            found = 0
-            for v in range(n):
-                fresh[v] = np.uint64(0)
-                if seen[v] == sources:
-                    continue
+            missing = np.uint64(0)
+            for w in range(WORDS):
+                missing |= everything[w] ^ seen[v, w]
+                arriving[w] = np.uint64(0)
+            if missing != np.uint64(0):
                 for k in range(in_start[v], in_start[v + 1]):
-                    fresh[v] |= frontier[neighbour[k]]
-                fresh[v] &= ~seen[v]
-                seen[v] |= fresh[v]
-                found += popcount(fresh[v])
+                    for w in range(WORDS):
+                        arriving[w] |= frontier[neighbour[k], w]
+            for w in range(WORDS):
+                new = arriving[w] & ~seen[v, w]
+                fresh[v, w] = new
+                seen[v, w] |= new
+                if new == np.uint64(0):
+                    continue
+                size = popcount(new)
+                found += size
+                group[w] += hops * size
+                for b in range(bits):
+                    counts[hops] += weight[v] * popcount(new & planes[b, w]) << b
                 if len(table) > 0:
-                    rest = fresh[v]
-                    while rest != np.uint64(0):
-                        table[first + lowest(rest), v] = hops
-                        rest &= rest - np.uint64(1)
-            frontier, fresh = fresh, frontier
+                    while new != np.uint64(0):
+                        table[64 * w + lowest(new), v] = hops
+                        new &= new - np.uint64(1)
+        pairs += found
+        frontier, fresh = fresh, frontier
+    return pairs
 
 
-def distance_counts(topology: Topology) -> np.ndarray:
+def _search_all(topology, sources, weight=None, table=None):
+    """(counts [switches], hops from each 64 sources to all switches), batch after batch."""
+    n = topology.switches
+    counts = np.zeros(n, np.int64)
+    groups = np.zeros((-(-len(sources) // BATCH), WORDS), np.int64)
+    weight = np.ones(n, np.int64) if weight is None else np.asarray(weight, np.int64)
+    tails = topology.src[topology.in_channels]
+    nowhere = np.zeros((0, 0), np.uint8)
+    for batch, group in enumerate(groups):
+        rows = slice(batch * BATCH, min((batch + 1) * BATCH, len(sources)))
+        part = nowhere if table is None else table[rows]
+        if _search(topology.in_start, tails, sources[rows], weight, counts, group, part) < n * len(sources[rows]):
+            u, v = topology.unreachable_pair() or (0, 0)
+            raise ValueError(f"no path from switch {u} to switch {v}")
+    return counts, groups.ravel()[: -(-len(sources) // 64)]
+
+
+def distance_counts(topology: Topology, weight=None) -> np.ndarray:
     """int64 [diameter + 1]: how many ordered pairs of switches are h hops apart (h = 0: the switches).
+
+    weight: int64 [switches], 0 or more; a pair then counts weight[s] weight[t] times, so that the hosts at
+    each switch as weights give the ordered pairs of hosts, each host with itself included. Zeros at the
+    end are cut off.
 
     Needs memory for the channels only. Raises ``ValueError`` if the topology is not strongly connected.
     """
-    counts = np.zeros(topology.switches, np.int64)
-    _search(topology.in_start, topology.src[topology.in_channels], counts, np.zeros((0, 0), np.uint8))
-    if counts.sum() != topology.switches**2:
-        u, v = topology.unreachable_pair() or (0, 0)
-        raise ValueError(f"no path from switch {u} to switch {v}")
-    return np.trim_zeros(counts, "b")
+    sources = np.arange(topology.switches)
+    if weight is not None:
+        sources = np.flatnonzero(weight)
+    return np.trim_zeros(_search_all(topology, sources, weight)[0], "b")
+
+
+@dataclass(frozen=True)
+class SampledDistances:
+    """Distances from a sample of the switches to all.
+
+    counts: int64 [hops], ordered pairs (source, switch) by distance. mean: over pairs of different switches.
+    stderr: standard error of the mean; 0 if every switch was a source, None with too few to tell.
+    sources: how many there were.
+    """
+
+    counts: np.ndarray
+    mean: float
+    stderr: float | None
+    sources: int
+
+
+def sampled_distances(topology: Topology, sources: int) -> SampledDistances:
+    """Distances from ``sources`` switches, rounded up to a multiple of 64 and drawn without repetition.
+
+    The draw is always the same. With as many sources as switches, or more, it is exact; else the standard
+    error comes from the scatter of the means of 64 sources each. The largest distance found is then a
+    lower bound on the diameter. Raises ``ValueError`` where some switch is out of reach.
+    """
+    n = topology.switches
+    count = -(-sources // 64) * 64
+    if count >= n:
+        counts = distance_counts(topology)
+        return SampledDistances(counts, mean_hops(counts), 0.0, n)
+    drawn = np.random.Generator(np.random.Philox(0)).choice(n, count, replace=False)
+    found, groups = _search_all(topology, np.sort(drawn))
+    means = groups / (64 * (n - 1))
+    stderr = float(means.std(ddof=1) / np.sqrt(len(means))) if len(means) > 1 else None
+    counts = np.trim_zeros(found, "b")
+    return SampledDistances(counts, mean_hops(counts), stderr, count)
 
 
 def distances(topology: Topology) -> np.ndarray:
@@ -72,7 +154,7 @@ def distances(topology: Topology) -> np.ndarray:
     n = topology.switches
     diameter = len(distance_counts(topology)) - 1
     table = np.zeros((n, n), np.min_scalar_type(diameter))
-    _search(topology.in_start, topology.src[topology.in_channels], np.zeros(n, np.int64), table)
+    _search_all(topology, np.arange(n), table=table)
     return table
 
 

@@ -1,0 +1,76 @@
+"""What the metrics of cables, cost and power have in common: the parameters of the layout."""
+
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from models.layout.constants import Constants, NotNegative, Positive, load
+from models.layout.floor import Cables, cables_of, in_order, lengths, optimised
+from models.metrics.spec import MetricSpec
+from models.topology.graph import Topology
+
+
+class PhysicalSpec(MetricSpec):
+    """A metric that takes prices and dimensions from ``constants``."""
+
+    constants: Constants = Field(default_factory=load)
+
+    @field_validator("constants", mode="before")
+    @classmethod
+    def _loaded(cls, given: Any) -> Any:
+        return given if isinstance(given, Constants) else load(given)
+
+
+class LayoutSpec(PhysicalSpec):
+    """A metric of the cables between cabinets on a floor.
+
+    The values that are given here come before those of ``constants``.
+    """
+
+    switches_per_cabinet: int | None = Field(default=None, ge=1)
+    pitch: tuple[Positive, Positive] | None = None
+    reach: NotNegative | None = None
+    placement: Literal["order", "optimised"] = "order"
+    seed: int = Field(default=1, ge=0)
+    hosts: bool = False
+
+    @cached_property
+    def chosen(self) -> Constants:
+        """The constants with this metric's own values in place."""
+        floor = {"switches_per_cabinet": self.switches_per_cabinet, "pitch": self.pitch}
+        floor = {key: value for key, value in floor.items() if value is not None}
+        constants = self.constants
+        return constants.model_copy(
+            update={
+                "floor": constants.floor.model_copy(update=floor),
+                "cable": constants.cable.model_copy(
+                    update={} if self.reach is None else {"reach": self.reach}
+                ),
+            }
+        )  # fmt: skip
+
+    def cabinets(self, topology: Topology) -> np.ndarray:
+        """int64 [switches]: the cabinet of each switch under the placement asked for."""
+        floor = self.chosen.floor
+        if self.placement == "optimised":
+            return optimised(topology, floor, self.seed)
+        return in_order(topology.switches, floor)
+
+    def cables(self, topology: Topology, cabinet: np.ndarray) -> tuple[Cables, np.ndarray]:
+        """Cables and their lengths in metres, those of the hosts last if they count.
+
+        A host stands in the cabinet of its switch. Raises ``ValueError`` where its cable has no finite capacity.
+        """
+        cables = cables_of(topology)
+        if self.hosts and topology.hosts:
+            if not np.isfinite(topology.host_capacity):
+                raise ValueError("host cables of infinite capacity have no price: give a finite host_capacity")
+            count = topology.hosts
+            cables = Cables(
+                np.concatenate([cables.ends, np.repeat(topology.host_switch, 2).reshape(-1, 2)]),
+                np.concatenate([cables.capacity, np.full(count, topology.host_capacity)]),
+                np.concatenate([cables.one_way, np.zeros(count, bool)]),
+            )
+        return cables, lengths(cabinet, cables.ends, self.chosen.floor)

@@ -1,0 +1,43 @@
+"""What cables and switches cost and consume."""
+
+import numpy as np
+
+from models.layout.constants import Cable, Price, Switch
+from models.layout.floor import Cables
+from models.topology.graph import Topology
+
+
+def is_optical(metres: np.ndarray, model: Cable) -> np.ndarray:
+    """bool [cables]: beyond the reach of electric cables or, without one, where optical ones are cheaper."""
+    if model.reach is not None:
+        return metres > model.reach
+    return _dollars_per_gbps(metres, model.optical) < _dollars_per_gbps(metres, model.electric)
+
+
+def cable_prices(cables: Cables, metres: np.ndarray, model: Cable) -> np.ndarray:
+    """float64 [cables]: dollars, in proportion to the capacity; uni-directional ones at their reduced price."""
+    electric, optical = (_dollars_per_gbps(metres, price) for price in (model.electric, model.optical))
+    dollars = np.where(is_optical(metres, model), optical, electric) * model.gbps * cables.capacity
+    return np.where(cables.one_way, model.one_way * dollars, dollars)
+
+
+def _dollars_per_gbps(metres: np.ndarray, price: Price) -> np.ndarray:
+    return price.fixed + price.per_metre * metres
+
+
+def ports(topology: Topology) -> np.ndarray:
+    """int64 [switches]: ports in use, for hosts and for cables to other switches.
+
+    A port has an input and an output: a bi-directional link takes both, one uni-directional channel in and one
+    out share a port.
+    """
+    one_way = topology.reverse < 0
+    count = topology.switches
+    paired = np.bincount(topology.src[~one_way], minlength=count)
+    ins, outs = (np.bincount(ends[one_way], minlength=count) for ends in (topology.dst, topology.src))
+    return paired + np.maximum(ins, outs) + topology.host_count
+
+
+def switch_prices(topology: Topology, model: Switch) -> np.ndarray:
+    """float64 [switches]: dollars by ports in use, at least 0."""
+    return np.maximum(0.0, model.fixed + model.per_port * ports(topology))

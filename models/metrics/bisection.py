@@ -1,0 +1,87 @@
+"""Bisection: the fewest links between two halves that a partitioner finds."""
+
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+from scipy.sparse import csr_array
+
+from models.metrics.spec import MetricSpec
+from models.registry import register
+from models.topology.graph import Topology
+
+
+@register("metric", "bisection")
+class Bisection(MetricSpec):
+    """Links cut between two equal halves, the best of ``tries`` runs of METIS: an upper bound on the minimum.
+
+    ``balance``: halves of equally many ``switches`` (they differ by one if the number is odd), or ``hosts``.
+    ``weight``: METIS minimises the number of ``links`` or their ``capacity``. ``seed``: of the first run.
+
+    The metric itself counts a bi-directional link once, and uni-directional channels in both directions: the
+    edges cut of the underlying undirected multigraph. ``channels``: directed channels cut, both directions.
+    ``capacity``: what one half can send to the other, in the direction in which that is less; it compares
+    bi-directional and uni-directional topologies of as many channels. ``share``: of all links. ``per_switch``:
+    capacity / (switches / 2). ``per_host``: capacity / (capacity of half the hosts' channels), 1 for full
+    bisection bandwidth; None without hosts. ``imbalance``: difference of the halves.
+
+    Example: ``metrics: [{kind: bisection, tries: 10}]``
+
+    Source: METIS, Karypis and Kumar, SIAM J. Scientific Computing 20, 1998, doi:10.1137/S1064827595287997. UNI Table 1
+    (the metric itself), DBG Figure 12 (per_switch), SIN section 4.2 (per_host).
+    """
+
+    tries: int = Field(default=20, ge=1)
+    seed: int = Field(default=1, ge=0)
+    balance: Literal["switches", "hosts"] = "switches"
+    weight: Literal["links", "capacity"] = "links"
+
+    def measure(self, topology: Topology) -> dict[str, Any]:
+        if topology.switches < 2:
+            raise ValueError("bisection: needs two switches")
+        if self.balance == "hosts" and topology.hosts < 2:
+            raise ValueError("bisection: balance hosts needs two hosts")
+        size = topology.host_count if self.balance == "hosts" else np.ones(topology.switches, np.int64)
+        # a link is two channels, so that it counts once
+        count = np.where(topology.reverse >= 0, 0.5, 1.0)
+        value = count if self.weight == "links" else count * topology.capacity
+        best = min(
+            (self._judge(half, topology, size, value) for half in self._halves(topology, size, value)),
+            key=lambda judged: judged[:2],
+        )
+        imbalance, _, half = best
+        there = ~half[topology.src] & half[topology.dst]
+        back = half[topology.src] & ~half[topology.dst]
+        cut = float(count[there | back].sum())
+        capacity = float(min(topology.capacity[there].sum(), topology.capacity[back].sum()))
+        return {
+            "": int(cut),
+            "channels": int((there | back).sum()),
+            "capacity": capacity,
+            "share": cut / float(count.sum()),
+            "per_switch": capacity / (topology.switches / 2),
+            "per_host": capacity / (topology.hosts / 2 * topology.host_capacity) if topology.hosts else None,
+            "imbalance": imbalance,
+        }
+
+    def _judge(self, half, topology, size, value) -> tuple[int, float, np.ndarray]:
+        crossing = half[topology.src] != half[topology.dst]
+        return abs(int(size[half].sum() - size[~half].sum())), float(value[crossing].sum()), half
+
+    def _halves(self, topology: Topology, size: np.ndarray, value: np.ndarray):
+        """One bool [switches] for each try."""
+        import pymetis  # takes a while to load
+
+        n = topology.switches
+        matrix = csr_array((value, (topology.src, topology.dst)), shape=(n, n))
+        matrix = csr_array(matrix + matrix.T)
+        if self.weight == "capacity":  # METIS wants whole numbers of 32 bits
+            matrix.data = np.maximum(np.rint(matrix.data * (2**30 / matrix.data.sum())), 1)
+        adjacency = pymetis.CSRAdjacency(matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32))
+        weights = matrix.data.astype(np.int32)
+        for attempt in range(self.tries):
+            _, part = pymetis.part_graph(
+                2, adjacency, vweights=size.astype(np.int32), eweights=weights, recursive=True,
+                options=pymetis.Options(seed=self.seed + attempt),
+            )  # fmt: skip
+            yield np.asarray(part, bool)

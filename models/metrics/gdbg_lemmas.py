@@ -1,0 +1,112 @@
+"""Whether what has been proved of generalised de Bruijn graphs is true of one."""
+
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from models.metrics.bounds import covering_hops, shortest_paths_length
+from models.metrics.spec import MetricSpec
+from models.paths.lengths import k_shortest_lengths
+from models.paths.within import all_counts_within, even_load_within
+from models.registry import register
+from models.topology.distances import diameter
+from models.topology.families.imase import imase_arcs
+from models.topology.graph import Topology
+
+
+@register("metric", "gdbg_lemmas")
+class GdbgLemmas(MetricSpec):
+    """Lemmas 5 to 10 on GDBG(N, r), each measured and compared; all None for topologies that are no GDBG.
+
+    H is the least number with r**H >= N, the hop limit of ALLPATH(H).
+
+    ``lemma5``: at most 2 r self-loops (``loops``).
+    ``lemma6``: the r**H walks of H hops out of every switch, self-loops included, end at consecutive switches.
+    ``lemma7``: diameter at most H.
+    ``lemma8``: the average length of the ``k`` shortest loopless paths (``k_shortest``) is at most LK(N, r, k) +
+    h (r**h - 1) / ((r - 1)**2 k (N - 1)) (``k_shortest_bound``), h the least number with r**h >= k N. None
+    unless k is given.
+    ``lemma9``: at least floor(r**H / N) (``paths_bound``) loopless paths of at most H hops between every pair
+    (``paths_min``); ``lemma9_walks``: the same of walks of exactly H hops, which is what the proof counts. Two
+    walks may become one path when their loops are cut out.
+    ``lemma10``: largest load of a channel, all-to-all over ALLPATH(H) (``load_max``), at most ``load_bound``.
+
+    Example: ``metrics: [{kind: gdbg_lemmas, k: 2}]``
+
+    Source: DBG section IV.
+    """
+
+    k: int | None = Field(default=None, ge=1)
+
+    def measure(self, topology: Topology) -> dict[str, Any]:
+        degree = gdbg_degree(topology)
+        if degree is None:
+            return dict.fromkeys(NAMES)
+        n = topology.switches
+        hops = covering_hops(n, degree)
+        found: dict[str, Any] = dict.fromkeys(NAMES)
+        found["loops"] = n * degree - topology.channels
+        found["lemma5"] = found["loops"] <= 2 * degree
+        walks = walk_counts(n, degree, hops)
+        found["lemma6"] = _consecutive(walks, degree**hops)
+        found["lemma7"] = diameter(topology) <= hops
+        if self.k is not None:
+            found["k_shortest"], found["k_shortest_bound"] = self._k_shortest(topology, degree)
+            found["lemma8"] = found["k_shortest"] <= found["k_shortest_bound"] + 1e-12
+        paths = enumerate(all_counts_within(topology, hops))
+        found["paths_min"] = min(int(np.delete(counts.sum(0), source).min()) for source, counts in paths)
+        found["paths_bound"] = degree**hops // n
+        found["lemma9"] = found["paths_min"] >= found["paths_bound"]
+        found["lemma9_walks"] = int(walks.min()) >= found["paths_bound"]
+        found["load_max"] = float(even_load_within(topology, hops)[0].max())
+        uses = sum(h * degree ** (h - 1) for h in range(1, hops + 1))  # of a channel by all walks of at most H hops
+        found["load_bound"] = uses / found["paths_bound"]
+        found["lemma10"] = found["load_max"] <= found["load_bound"] + 1e-9
+        return found
+
+    def _k_shortest(self, topology: Topology, degree: int) -> tuple[float, float]:
+        n, k = topology.switches, self.k or 1
+        by_length, _ = k_shortest_lengths(topology, k)
+        hops = covering_hops(k * n, degree)
+        slack = hops * (degree**hops - 1) / ((degree - 1) ** 2 * k * (n - 1))
+        mean = int(by_length @ np.arange(n)) / int(by_length.sum())
+        return mean, shortest_paths_length(n, degree, k) + slack
+
+
+NAMES = (
+    "loops", "lemma5", "lemma6", "lemma7", "k_shortest", "k_shortest_bound", "lemma8", "paths_min", "paths_bound",
+    "lemma9", "lemma9_walks", "load_max", "load_bound", "lemma10",
+)  # fmt: skip
+
+
+def gdbg_degree(topology: Topology) -> int | None:
+    """r if the topology is GDBG(N, r) without its self-loops, switches in the same order; else None."""
+    n, most = topology.switches, int(topology.out_degree.max())
+    for degree in (most, most + 1):  # every switch may have lost one channel to a self-loop
+        if 2 <= degree <= n:
+            arcs = imase_arcs(n, degree, a=1, b=0)
+            arcs = arcs[arcs[:, 0] != arcs[:, 1]]
+            arcs = arcs[np.lexsort((arcs[:, 1], arcs[:, 0]))]
+            if np.array_equal(arcs, np.column_stack([topology.src, topology.dst])):
+                return degree
+    return None
+
+
+def walk_counts(n: int, degree: int, hops: int) -> np.ndarray:
+    """int64 [n, n]: walks of exactly so many hops from s to t in GDBG(n, degree) with its self-loops."""
+    heads = imase_arcs(n, degree, a=1, b=0)[:, 1].reshape(n, degree)
+    counts = np.eye(n, dtype=np.int64)
+    for _ in range(hops):
+        longer = np.zeros_like(counts)
+        for alpha in range(degree):
+            longer += counts[heads[:, alpha]]
+        counts = longer
+    return counts
+
+
+def _consecutive(walks: np.ndarray, number: int) -> bool:
+    """Whether row i counts the switches i number, i number + 1, … (modulo n), ``number`` of them."""
+    n = len(walks)
+    offset = (np.arange(n)[None, :] - np.arange(n)[:, None] * number) % n
+    return bool((walks == number // n + (offset < number % n)).all())

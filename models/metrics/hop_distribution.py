@@ -1,0 +1,86 @@
+"""How many pairs of switches, and of hosts, are how far apart."""
+
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from models.metrics.spec import MetricSpec
+from models.registry import register
+from models.topology.distances import distance_counts, mean_hops, sampled_distances
+from models.topology.graph import Topology
+
+
+@register("metric", "hop_distribution")
+class HopDistribution(MetricSpec):
+    """Distances between switches and between hosts.
+
+    Over the ordered pairs of different switches, in hops (channels): ``counts`` and ``shares`` by distance;
+    ``mean``; ``p50``, ``p99`` and ``p9999``, the least distance within which that share (50, 99, 99.99 %) lies.
+
+    Over the ordered pairs of different hosts: ``host_mean``, the average hops between the switches of two hosts on
+    different switches; ``host_max``, the largest. None without such pairs.
+
+    ``within``: adds ``within``, the share of pairs of switches within so many channels, and ``host_within``, the share
+    of pairs of hosts within so many *server hops*, which count the two host channels too: 2 on one
+    switch, otherwise the hops between the switches + 2.
+
+    ``sources``: distances from so many switches only (a multiple of 64), for graphs of 100,000 switches and more;
+    all but the host columns, which are then None, are estimates; ``mean_stderr`` is the standard error of the mean.
+
+    Example: ``metrics: [{kind: hop_distribution, within: 5}]``
+
+    Source: SIN Figures 4.1 and 4.4.
+    """
+
+    within: int | None = Field(default=None, ge=0)
+    sources: int | None = Field(default=None, ge=64)
+
+    def measure(self, topology: Topology) -> dict[str, Any]:
+        sampled = sampled_distances(topology, self.sources or topology.switches)
+        counts = sampled.counts.copy()
+        counts[0] = 0  # a switch and itself
+        found = {
+            "mean": sampled.mean,
+            "counts": {str(h): int(count) for h, count in enumerate(counts) if count},
+            "shares": {str(h): int(count) / int(counts.sum()) for h, count in enumerate(counts) if count},
+            "p50": reached_by(counts, 50, 100),
+            "p99": reached_by(counts, 99, 100),
+            "p9999": reached_by(counts, 9999, 10000),
+        }
+        if self.sources is not None:
+            found["mean_stderr"] = sampled.stderr
+        if self.within is not None:
+            found["within"] = share_within(counts, self.within)
+        return found | self._of_hosts(topology, exact=sampled.sources == topology.switches)
+
+    def _of_hosts(self, topology: Topology, exact: bool) -> dict[str, Any]:
+        pairs = host_distance_counts(topology) if exact else np.zeros(1, np.int64)
+        apart = bool(pairs[1:].sum())
+        found = {"host_mean": mean_hops(pairs) if apart else None, "host_max": len(pairs) - 1 if apart else None}
+        if self.within is not None:
+            found["host_within"] = share_within(pairs, self.within - 2)
+        return found
+
+
+def host_distance_counts(topology: Topology) -> np.ndarray:
+    """int64 [hops]: ordered pairs of different hosts whose switches are h hops apart."""
+    counts = distance_counts(topology, topology.host_count)
+    if not len(counts):
+        return np.zeros(1, np.int64)
+    counts[0] -= topology.hosts  # a host and itself
+    return counts
+
+
+def reached_by(counts: np.ndarray, part: int, whole: int) -> int | None:
+    """Least distance within which part / whole of the pairs lie; None without pairs."""
+    total = int(counts.sum())
+    if not total:
+        return None
+    return next(h for h, reached in enumerate(np.cumsum(counts).tolist()) if reached * whole >= part * total)
+
+
+def share_within(counts: np.ndarray, hops: int) -> float | None:
+    """Share of the pairs at most so many hops apart; None without pairs."""
+    total = int(counts.sum())
+    return int(counts[: max(hops + 1, 0)].sum()) / total if total else None

@@ -1,0 +1,68 @@
+"""Load of the channels under all-to-all traffic."""
+
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from models.metrics.bounds import covering_hops, link_load_bound
+from models.metrics.spec import MetricSpec
+from models.paths.ksp import all_k_shortest
+from models.paths.shortest import even_load_shortest
+from models.paths.within import even_load_within
+from models.registry import register
+from models.topology.graph import Topology
+
+
+@register("metric", "link_load")
+class LinkLoad(MetricSpec):
+    """Load of each channel if every ordered pair of different switches sends 1, split evenly over its paths.
+
+    ``routing``: ``minimal``, all shortest paths; ``ksp``, the ``k`` shortest loopless paths, of equally long
+    ones some at random; ``allpath``, all loopless paths of at most ``hops`` hops, by default the least H with
+    degree**H >= switches. ``seed``: of the choice that ksp makes.
+
+    ``max``, ``mean`` and ``min`` over the channels (a bi-directional link is two); ``bound``: ML, the least
+    maximum with so many switches of the largest degree (Lemma 4); ``ratio``: max / bound. Nothing is divided by
+    a capacity. ``paths_mean``: paths of a pair on average (ksp and allpath). Pairs without a path among those allowed
+    send nothing; ``none`` is their share, and where there are any, the bound does not hold and ratio is None.
+
+    Example: ``metrics: [{kind: link_load, routing: ksp, k: 4}]``
+
+    Source: DBG section III-C, Figures 10 and 11.
+    """
+
+    routing: Literal["minimal", "ksp", "allpath"] = "minimal"
+    k: int = Field(default=8, ge=1)
+    hops: int | None = Field(default=None, ge=1)
+    seed: int = Field(default=0, ge=0)
+
+    def measure(self, topology: Topology) -> dict[str, Any]:
+        if topology.switches < 2:
+            raise ValueError("link_load: needs two switches")
+        degree = int(topology.out_degree.max())
+        load, more = getattr(self, f"_{self.routing}")(topology)
+        bound = link_load_bound(topology.switches, degree)
+        spread = {"max": float(load.max()), "mean": float(load.mean()), "min": float(load.min())}
+        return spread | {"bound": bound, "ratio": None if more.get("none") else spread["max"] / bound} | more
+
+    def _minimal(self, topology: Topology) -> tuple[np.ndarray, dict]:
+        return even_load_shortest(topology), {}
+
+    def _ksp(self, topology: Topology) -> tuple[np.ndarray, dict]:
+        load, number, none = np.zeros(topology.channels), 0, 0
+        for paths in all_k_shortest(topology, self.k, seed=self.seed):
+            load += paths.even_load(topology.channels)
+            number += len(paths.lengths)
+            none += int((paths.counts == 0).sum())
+        return load, _paths(topology, number, none)
+
+    def _allpath(self, topology: Topology) -> tuple[np.ndarray, dict]:
+        hops = self.hops or covering_hops(topology.switches, int(topology.out_degree.max()))
+        load, number, none = even_load_within(topology, hops)
+        return load, _paths(topology, number, none) | {"hops": hops}
+
+
+def _paths(topology: Topology, number: int, none: int) -> dict[str, float]:
+    pairs = topology.switches * (topology.switches - 1)
+    return {"paths_mean": number / pairs, "none": none / pairs}

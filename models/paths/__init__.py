@@ -1,0 +1,1 @@
+"""Sets of loopless paths: the k shortest, the equal-cost ones, and all within a number of hops."""

@@ -1,0 +1,41 @@
+"""Lengths of the k shortest loopless paths of all pairs, without the paths."""
+
+import numpy as np
+
+from models.paths.ksp import k_shortest_to
+from models.paths.within import counts_within
+from models.topology.graph import Topology
+
+
+def k_shortest_lengths(topology: Topology, k: int) -> tuple[np.ndarray, int]:
+    """Histogram of the lengths of the k shortest loopless paths of every ordered pair of different switches.
+
+    Returns int64 [switches], the number of paths of each length, and how many pairs have fewer than k paths.
+
+    Most pairs are served by counting all paths of few hops, which takes far less time than to find k of them;
+    the others by Yen's algorithm.
+    """
+    n = topology.switches
+    backwards = Topology.from_arcs("reversed", n, np.column_stack([topology.dst, topology.src]))
+    hops = _hops_to_count(topology, k)
+    histogram = np.zeros(n, np.int64)
+    missing = 0
+    for target in range(n):
+        upto = np.minimum(np.cumsum(counts_within(backwards, target, hops), axis=0), k)
+        served = upto[-1] == k
+        histogram[: hops + 1] += np.diff(upto[:, served], axis=0, prepend=0).sum(axis=1)
+        served[target] = True
+        paths = k_shortest_to(topology, target, np.flatnonzero(~served), k)
+        histogram += np.bincount(paths.lengths, minlength=n)
+        missing += int((paths.counts < k).sum())
+    return histogram, missing
+
+
+def _hops_to_count(topology: Topology, k: int) -> int:
+    """Hops within which most pairs may have k paths: the least at which a switch has 2 k for every other one."""
+    degree = topology.channels / topology.switches - (not topology.directed)
+    wanted, paths, hops = 2 * k * topology.switches, 1.0, 0
+    while paths < wanted and hops < min(topology.switches - 1, 16):
+        paths *= max(degree, 1.0)
+        hops += 1
+    return hops

@@ -1,0 +1,56 @@
+"""Load on channels when traffic is split evenly over all shortest paths."""
+
+import numpy as np
+
+from models.jit import njit
+from models.topology.graph import Topology
+
+
+@njit
+def _even_load(out_start, dst, in_start, in_tail, load):
+    """Adds to ``load`` [channels] what every ordered pair of switches sends, 1 each."""
+    n = len(out_start) - 1
+    hops, order = np.empty(n, np.int64), np.empty(n, np.int64)
+    paths, flow = np.empty(n), np.empty(n)
+    for target in range(n):
+        hops[:] = -1
+        hops[target] = 0
+        order[0] = target
+        head, tail = 0, 1
+        while head < tail:
+            v = order[head]
+            head += 1
+            for i in range(in_start[v], in_start[v + 1]):
+                if hops[in_tail[i]] < 0:
+                    hops[in_tail[i]] = hops[v] + 1
+                    order[tail] = in_tail[i]
+                    tail += 1
+        paths[:] = 0.0
+        paths[target] = 1.0
+        for i in range(1, tail):
+            v = order[i]
+            for c in range(out_start[v], out_start[v + 1]):
+                if hops[dst[c]] == hops[v] - 1:
+                    paths[v] += paths[dst[c]]
+        flow[:] = 1.0
+        for i in range(tail - 1, 0, -1):  # farthest first, so that all transit has arrived
+            v = order[i]
+            for c in range(out_start[v], out_start[v + 1]):
+                u = dst[c]
+                if hops[u] == hops[v] - 1:
+                    part = flow[v] * (paths[u] / paths[v])
+                    load[c] += part
+                    flow[u] += part
+
+
+def even_load_shortest(topology: Topology) -> np.ndarray:
+    """float64 [channels]: load if every ordered pair sends 1, evenly over its shortest paths.
+
+    Paths over different parallel channels are different paths. The same as the edge betweenness, not
+    normalised. Pairs without a path send nothing.
+
+    Source: Brandes, J. Mathematical Sociology 25, 2001, doi:10.1080/0022250X.2001.9990249.
+    """
+    load = np.zeros(topology.channels)
+    _even_load(topology.out_start, topology.dst, topology.in_start, topology.src[topology.in_channels], load)
+    return load
