@@ -2,6 +2,7 @@
 
 import inspect
 from pathlib import Path
+from textwrap import shorten
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -56,7 +57,8 @@ def _fields(model: type[BaseModel]) -> list[tuple[str, str, str]]:
         if name == "kind":
             continue
         default = "" if field.is_required() else repr(field.get_default(call_default_factory=True))
-        found.append((name, _readable(field.annotation), default))
+        default = shorten(default, 60, placeholder=" ...")
+        found.append((field.alias or name, _readable(field.annotation), default))
     return found
 
 
@@ -69,6 +71,8 @@ def _readable(annotation: Any) -> str:
     if "Share" in str(annotation):
         return "int or list of {flits, share}"
     origin, parts = get_origin(annotation), get_args(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return f"{{{', '.join(field.alias or name for name, field in annotation.model_fields.items())}}}"
     if origin is Annotated:
         return _readable(parts[0])
     if origin is Literal:

@@ -58,7 +58,7 @@ def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
     listing.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
     listing.add_argument("--plugin", action="append", default=[], metavar="FILE", help="load a plugin first")
 
-    show = _command(commands, "show", "describe a topology, routing, traffic or ceiling and its parameters")
+    show = _command(commands, "show", "describe a topology, routing, traffic, metric or ceiling and its parameters")
     show.add_argument("kind", help="category; may be left out where NAME is the only one of its name")
     show.add_argument("name", nargs="?", help="for instance imase")
     show.add_argument("--plugin", action="append", default=[], metavar="FILE", help="load a plugin first")

@@ -2,15 +2,19 @@
 
 import argparse
 import json
+from pathlib import Path
 
 from sim.cli.common import BAD, complain
+
+TABLES = ("results.csv", "ceilings.csv", "metrics.csv")
+"""What figures are drawn from."""
 
 
 def run(options: argparse.Namespace) -> int:
     """Draws the figures of a run folder from its tables, without simulating anything."""
     folder = options.folder
-    if not (folder / "results.csv").exists() and not (folder / "ceilings.csv").exists():
-        complain(f"{folder}: no run folder: it holds neither results.csv nor ceilings.csv")
+    if not any((folder / name).exists() for name in TABLES):
+        complain(f"{folder}: no run folder: it holds none of {', '.join(TABLES)}")
         return BAD
     from sim.report.figures import draw
 
@@ -23,9 +27,10 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _asked_for(folder) -> list[str] | None:
-    """The figures that the run was asked for, None if it does not say."""
+def _asked_for(folder: Path) -> list[str] | None:
+    """The figures of a load sweep that the run was asked for; None if it does not say."""
     try:
-        return json.loads((folder / "manifest.json").read_text("utf-8")).get("figures")
+        manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     except (OSError, ValueError):
         return None
+    return None if manifest.get("experiment") == "metrics" else manifest.get("figures")

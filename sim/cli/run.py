@@ -1,7 +1,7 @@
 """``simrun run FILE``."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -40,17 +40,25 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _draw(report: Report) -> None:
-    """Draws the figures and the page asked for. A figure that fails is no reason to lose the results."""
+    """Draws the figures and the page asked for."""
     outputs = report.study.outputs
-    if report.study.experiment != "load_sweep" or not report.results:
+    if not report.results and not report.metrics:
         return
     from sim.report import figures, html
 
+    kinds = None if report.metrics else list(outputs.figures)
+    if kinds is None or kinds:
+        _attempt(figures.draw, report.folder, kinds)
+    if outputs.html:
+        _attempt(html.write, report.folder)
+
+
+def _attempt(draw: Callable[..., Any], *arguments: Any) -> None:
+    """A figure that fails is no reason to lose the results."""
     try:
-        if outputs.figures:
-            figures.draw(report.folder, list(outputs.figures))
-        if outputs.html:
-            html.write(report.folder)
+        draw(*arguments)
+    except ValueError as error:
+        complain(f"figures: {error}")
     except Exception as error:
         complain(f"figures: {type(error).__name__}: {error}")
 

@@ -35,7 +35,8 @@ def _unknown(what: str, word: str, choices: list[str]) -> int:
 
 
 def _print(category: str, name: str) -> None:
-    print(f"{category}: {{kind: {name}}}\n" if category != "ceiling" else f"ceilings: [{name}]\n")
+    listed = {"ceiling": "ceilings", "metric": "metrics"}
+    print(f"{listed[category]}: [{name}]\n" if category in listed else f"{category}: {{kind: {name}}}\n")
     print(documentation(category, name) + "\n")
     columns = [(heading, lambda row, i=i: row[i]) for i, heading in enumerate(("parameter", "type", "default"))]
     print_table("parameters", columns, parameters(category, name))

@@ -21,6 +21,9 @@ from sim.config.schema import SourceConfig
 SOURCE_KEYS = tuple(SourceConfig.model_fields)
 """Keys of ``traffic:`` that say how packets arrive, not whereto."""
 
+PATHS = ("path", "constants")
+"""Keys whose texts are names of files."""
+
 ROOM = 20_000_000
 """Channels of the topologies that are remembered: about a gigabyte."""
 
@@ -145,9 +148,10 @@ def _with_base(node: Node, base: Path) -> Node:
     if not node.is_map:
         return node
     changed = {key: _with_base(child, base) for key, child in node.value.items()}
-    path = changed.get("path")
-    if path is not None and isinstance(path.value, str) and path.value:
-        changed["path"] = path.with_value(str(base / path.value))
+    for key in PATHS:
+        path = changed.get(key)
+        if path is not None and isinstance(path.value, str) and path.value:
+            changed[key] = path.with_value(str(base / path.value))
     return node.with_value(changed)
 
 

@@ -32,6 +32,7 @@ def manifest(study: Study) -> dict[str, Any]:
         "mean_rate": {case.label: float(case.scenario.traffic.rate.mean()) for case in study.cases if case.scenario},
         "figures": list(study.outputs.figures),
         "plots": [plot.model_dump(mode="json", exclude_none=True) for plot in study.outputs.plots],
+        "metrics": list(dict.fromkeys(metric.label or metric.kind for case in study.cases for metric in case.metrics)),
         "columns": study.columns,
         "scenarios": [_scenario(case) for case in study.cases],
     }

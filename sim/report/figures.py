@@ -12,8 +12,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from sim.report import plots
+from sim.report import metric_plots, plots
 from sim.report.frames import Mark, Names, Run, Units
+from sim.report.metric_frames import plots_of
 from sim.report.plots import Look, column
 
 in_style = matplotlib.style.context(["default", Path(__file__).with_name("style.mplstyle")])
@@ -25,9 +26,9 @@ def draw(folder: Path, kinds: list[str] | None = None, flit_ns: float | None = N
 
     Parameters
     ----------
-    folder: holds results.csv, ceilings.csv and manifest.json; any of them may be absent.
-    kinds: names from :data:`KINDS`; all of :data:`USUAL` if None. A kind for which there is nothing to draw
-        is left out.
+    folder: holds results.csv, ceilings.csv, metrics.csv and manifest.json; any of them may be absent.
+    kinds: names from :data:`KINDS`, or of the plots of metrics.csv if there is one; all of :data:`USUAL`, or
+        all plots, if None. A kind for which there is nothing to draw is left out.
     flit_ns: duration of a flit; from the manifest or the columns if None. Without it, axes are in ticks.
 
     Returns
@@ -36,17 +37,36 @@ def draw(folder: Path, kinds: list[str] | None = None, flit_ns: float | None = N
 
     Raises
     ------
-    ValueError: a kind that does not exist.
+    ValueError: a kind that does not exist; after all others are drawn, a plot of a column that does not.
     """
-    folder, kinds = Path(folder), list(USUAL) if kinds is None else kinds
-    if unknown := [kind for kind in kinds if kind not in KINDS]:
-        raise ValueError(f"no figure named {', '.join(unknown)}; choices: {', '.join(KINDS)}")
+    folder = Path(folder)
     run = Run.read(folder)
+    makers, mistakes = _makers(run, flit_ns)
+    chosen = list(makers if run.metrics else USUAL) if kinds is None else kinds
+    if unknown := [kind for kind in chosen if kind not in makers]:
+        raise ValueError(f"no figure named {', '.join(unknown)}; choices: {', '.join(makers)}")
     written: list[Path] = []
-    for kind in kinds:
-        if figure := figure_of(run, kind, flit_ns):
+    for kind in chosen:
+        if figure := makers[kind]():
             written += save(figure, folder / "figures" / kind)
+    if mistakes and kinds is None:
+        raise ValueError("; ".join(mistakes))
     return written
+
+
+def captions(run: Run) -> dict[str, str]:
+    """What the figures of a run show, by name, in their order."""
+    if run.metrics:
+        return {plot.name: metric_plots.caption(run, plot) for plot in plots_of(run)[0]}
+    return {name: (kind.__doc__ or "").strip() for name, kind in KINDS.items()}
+
+
+def _makers(run: Run, flit_ns: float | None) -> tuple[dict[str, Callable[[], Figure | None]], list[str]]:
+    """Every figure that a run has, name -> what draws it; and what is wrong with those that it cannot have."""
+    if not run.metrics:
+        return {kind: partial(figure_of, run, kind, flit_ns) for kind in KINDS}, []
+    found, mistakes = plots_of(run)
+    return {plot.name: partial(in_style(metric_plots.figure_of), run, plot) for plot in found}, mistakes
 
 
 @in_style
@@ -191,10 +211,4 @@ def _legend(figure: Figure, ax: Axes, run: Run, look: Look, renderer: RendererAg
     count = len(run.failures)
     failures = f"{count} failed point{'s' * (count > 1)} left out" if count else ""
     title = " · ".join(filter(None, (look.names.title, failures)))
-    for columns in range(len(handles), 0, -1):
-        legend = figure.legend(handles=handles, title=title, loc="outside lower center", ncols=columns)
-        extent = legend.get_window_extent(renderer)
-        if columns == 1 or extent.width <= figure.bbox.width:
-            figure.set_figheight(figure.get_figheight() + extent.height / figure.dpi)
-            return
-        legend.remove()
+    plots.legend_below(figure, handles, title, renderer)

@@ -5,7 +5,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean, stdev
@@ -122,30 +122,47 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder: usable rows, failed ones, ceilings, manifest."""
+    """A run folder: usable rows, failed ones, ceilings, manifest, usable rows of metrics.csv, published values."""
 
     rows: list[Row]
     failures: list[Row]
     ceilings: list[Ceiling]
     manifest: dict[str, Any]
+    metrics: list[Row] = field(default_factory=list)
+    published: list[Row] = field(default_factory=list)
 
     @classmethod
     def read(cls, folder: Path) -> "Run":
-        """Reads results.csv, ceilings.csv and manifest.json; what is absent counts as empty."""
-        rows = read_csv(folder / "results.csv")
+        """Reads the tables and manifest.json; what is absent counts as empty."""
+        rows, metrics = read_csv(folder / "results.csv"), read_csv(folder / "metrics.csv")
         manifest = folder / "manifest.json"
         return cls(
             rows=[row for row in rows if not failed(row)],
-            failures=[row for row in rows if failed(row)],
+            failures=[row for row in rows + metrics if failed(row)],
             ceilings=[Ceiling.from_row(row) for row in read_csv(folder / "ceilings.csv")],
             manifest=json.loads(manifest.read_text("utf-8")) if manifest.exists() else {},
+            metrics=[row for row in metrics if not failed(row)],
+            published=read_csv(folder / "published.csv"),
         )
 
     @cached_property
     def scenarios(self) -> list[str]:
         """Labels of all scenarios, in order of appearance."""
-        seen = [row.get("scenario") or "" for row in self.rows] + [c.scenario for c in self.ceilings]
-        return list(dict.fromkeys(seen))
+        seen = [row.get("scenario") or "" for row in self.rows + self.metrics]
+        return list(dict.fromkeys([*seen, *(ceiling.scenario for ceiling in self.ceilings)]))
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns of metrics.csv."""
+        return list(self.metrics[0]) if self.metrics else []
+
+    @cached_property
+    def swept(self) -> list[str]:
+        """Columns of metrics.csv for the case label and the swept keys."""
+        given = self.manifest.get("columns")
+        if given is None and "kind" in self.columns:
+            given = self.columns[1 : self.columns.index("kind")]
+        return [key for key in given or [] if key in self.columns]
 
     def units(self, flit_ns: float | None = None) -> Units:
         """Units of the figures: from the argument, the manifest or the columns, else ticks."""
@@ -246,6 +263,7 @@ def read_csv(path: Path) -> list[Row]:
     """All rows of a CSV file with a header line; none if there is no such file."""
     if not path.exists():
         return []
+    csv.field_size_limit(2**31 - 1)  # a cell may hold a distribution over all channels
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 

@@ -4,18 +4,25 @@ import base64
 import json
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from sim.report import figures
-from sim.report.frames import Ceiling, Run, curves, load, number
+from sim.report.frames import Ceiling, Row, Run, curves, load, number
 
 MEASURES = (
     "offered", "accepted", "min_flow_ratio", "jain", "latency_mean", "latency_p50", "latency_p99",
     "latency_p999", "hops_mean", "deflections_mean", "throughput_mean", "throughput_min",
 )  # fmt: skip
 """Columns of results.csv that the table of results shows, where they exist."""
+
+MOST_ROWS = 500
+"""Rows of metrics.csv that the page shows."""
+
+LONGEST_TEXT = 1_000_000
+"""A resolved configuration of more bytes is not shown: a study may have thousands of topologies."""
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --line: #ddd; --soft: #666; --head: #f5f5f5 }
@@ -46,15 +53,18 @@ def write(folder: Path) -> Path:
     folder = Path(folder)
     run = Run.read(folder)
     if not list(folder.glob("figures/*.svg")):
-        figures.draw(folder)
+        with suppress(ValueError):  # a page without a figure is better than no page
+            figures.draw(folder)
     name = str(run.manifest.get("name") or folder.resolve().name)
     sections = [
-        _section("Figures", _figures(folder)),
+        _section("Figures", _figures(folder, figures.captions(run))),
+        _section("Published values", _published(run.published)),
+        _section("Metrics", _metrics(run.metrics)),
         _section("Results", _results(run)),
         _section("Failed points", _raw([_short(row) for row in run.failures])),
         _section("Ceilings", _ceilings(run.ceilings)),
         _section("Configuration", _configuration(folder)),
-        _section("Provenance", _table(("", ""), list(_flat(run.manifest)), text=(0, 1))),
+        _section("Provenance", _table(("", ""), list(_flat(_provenance(run))), text=(0, 1))),
     ]
     page = folder / "report.html"
     page.write_text(
@@ -70,21 +80,68 @@ def _section(title: str, body: str) -> str:
     return f"<section>\n<h2>{escape(title)}</h2>\n{body}\n</section>\n" if body else ""
 
 
-def _figures(folder: Path) -> str:
-    order = {kind: i for i, kind in enumerate(figures.KINDS)}
-    files = sorted(folder.glob("figures/*.svg"), key=lambda file: (order.get(file.stem, 99), file.stem))
-    return f'<div class="figures">\n{"".join(map(_figure, files))}</div>' if files else ""
+def _figures(folder: Path, captions: dict[str, str]) -> str:
+    order = {name: i for i, name in enumerate(captions)}
+    files = sorted(folder.glob("figures/*.svg"), key=lambda file: (order.get(file.stem, len(order)), file.stem))
+    shown = [_figure(file, captions.get(file.stem, file.stem)) for file in files]
+    return f'<div class="figures">\n{"".join(shown)}</div>' if files else ""
 
 
-def _figure(file: Path) -> str:
+def _figure(file: Path, caption: str) -> str:
     """The picture as it is on disk, as an image of its own so that no ids of two pictures meet."""
     data = base64.b64encode(file.read_bytes()).decode("ascii")
-    kind = figures.KINDS.get(file.stem)
-    caption = (kind.__doc__ or "").strip() if kind else file.stem
     return (
         f'<figure><img alt="{escape(file.stem)}" src="data:image/svg+xml;base64,{data}">'
         f"<figcaption>{escape(caption)}</figcaption></figure>\n"
     )
+
+
+def _published(rows: Sequence[Row]) -> str:
+    """*published | measured | verdict*."""
+    if not rows:
+        return ""
+    head = ("where", "scenario", "quantity", "published", "measured", "verdict", "why")
+    cells = [[_short_number({**row, "published": _claim(row)}.get(name) or "") for name in head] for row in rows]
+    return _table(head, cells, text=(0, 1, 2, 5, 6))
+
+
+SIGNS = {"at_most": "≤ ", "at_least": "≥ ", "less_than": "< ", "greater_than": "> "}
+
+
+def _claim(row: Row) -> str:
+    value = SIGNS.get(row.get("compare") or "", "") + (row.get("published") or "")
+    return value + (f" ± {row['tolerance']}" if row.get("tolerance") else "")
+
+
+def _metrics(rows: Sequence[Row]) -> str:
+    """One row per topology; what fits no cell of a table is left to metrics.csv."""
+    columns = [name for name in (rows[0] if rows else ()) if not _is_long(name, rows)]
+    shown = rows[:MOST_ROWS]
+    more = f"The first {MOST_ROWS} of {len(rows)} rows; metrics.csv has all. " if len(rows) > MOST_ROWS else ""
+    text = [i for i, name in enumerate(columns) if not all(_is_number(row.get(name) or "0") for row in shown)]
+    table = _table(columns, [[_short_number(row.get(name) or "") for name in columns] for row in shown], text=text)
+    return table and f'<p class="soft">{more}Distributions and notes are in metrics.csv.</p>\n{table}'
+
+
+def _is_long(name: str, rows: Sequence[Row]) -> bool:
+    """Hashes, notes, distributions, how it went, and what says nothing of any topology."""
+    begins = {(row.get(name) or "")[:1] for row in rows}
+    hidden = name in ("edge_hash", "notes", "status", "message")
+    return hidden or begins == {""} or "{" in begins or _is_list(name, rows)
+
+
+def _is_list(name: str, rows: Sequence[Row]) -> bool:
+    """Whether a column holds lists of more than a few entries; swept dimensions are shown."""
+    return any((row.get(name) or "")[:1] == "[" and len(row[name]) > 40 for row in rows)
+
+
+def _is_number(text: str) -> bool:
+    return math.isfinite(number({"": text}, ""))
+
+
+def _short_number(text: str) -> str:
+    """A number with six digits; any other text as it is."""
+    return f"{float(text):.6g}" if _is_number(text) and len(text) > 7 else text
 
 
 def _results(run: Run) -> str:
@@ -108,7 +165,7 @@ def _results(run: Run) -> str:
 
 
 def _short(row: dict[str, str]) -> dict[str, str]:
-    keep = ("scenario", "load", "seed", "status", "error", "note")
+    keep = ("scenario", "load", "seed", "status", "error", "message", "note")
     return {column: row[column] for column in keep if row.get(column)}
 
 
@@ -134,10 +191,15 @@ def _ceilings(ceilings: Iterable[Ceiling]) -> str:
 def _configuration(folder: Path) -> str:
     given, resolved = folder / "config.yaml", folder / "config.resolved.yaml"
     parts = [f"<pre>{escape(given.read_text('utf-8'))}</pre>"] if given.exists() else []
-    if resolved.exists():
+    if resolved.exists() and resolved.stat().st_size <= LONGEST_TEXT:
         text = escape(resolved.read_text("utf-8"))
         parts.append(f"<details><summary>as resolved</summary><pre>{text}</pre></details>")
     return "\n".join(parts)
+
+
+def _provenance(run: Run) -> dict[str, Any]:
+    """The manifest, without what the table of metrics says already."""
+    return {key: value for key, value in run.manifest.items() if not (run.metrics and key == "scenarios")}
 
 
 def _flat(value: Any, path: str = "") -> Iterable[tuple[str, str]]:

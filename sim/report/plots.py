@@ -13,6 +13,7 @@ import matplotlib.patheffects as patheffects
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import RendererAgg
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Annotation
 from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, LogLocator, MaxNLocator
@@ -93,12 +94,13 @@ def plot_curves(
         own, past = look[curve.scenario], curve.saturated
         line = own | {"label": look.names[curve.scenario], "markevery": np.flatnonzero(~past).tolist()}
         ax.plot(curve.x, curve.y, **line | dict(style), gid="curve")
-        _band(ax, curve, own["color"])
+        band(ax, curve, own["color"])
         hollow = {"markerfacecolor": "white", "markeredgecolor": own["color"], "marker": own["marker"]}
         ax.plot(curve.x[past], curve.y[past], linestyle="none", gid="saturated", **hollow)
 
 
-def _band(ax: Axes, curve: Curve, colour: str) -> None:
+def band(ax: Axes, curve: Curve, colour: str) -> None:
+    """The 95 % confidence band of a curve, where it is known."""
     known = np.isfinite(curve.half)
     if not known.any():
         return
@@ -221,6 +223,19 @@ def _cost(box: Bbox, frame: Bbox, taken: Sequence[Bbox], obstacles: np.ndarray) 
 def key(label: str, **style: Any) -> Line2D:
     """An entry for a legend that stands for no line on the axes."""
     return Line2D([], [], label=label, **{"color": NEUTRAL, "linestyle": "none", **style})
+
+
+def legend_below(figure: Figure, handles: Sequence[Any], title: str, renderer: RendererAgg) -> None:
+    """A key below the axes, where it hides nothing, in as many columns as fit; the figure grows by its height."""
+    if not handles and not title:
+        return
+    for columns in range(max(1, len(handles)), 0, -1):
+        legend = figure.legend(handles=handles, title=title, loc="outside lower center", ncols=columns)
+        extent = legend.get_window_extent(renderer)
+        if columns == 1 or extent.width <= figure.bbox.width:
+            figure.set_figheight(figure.get_figheight() + extent.height / figure.dpi)
+            return
+        legend.remove()
 
 
 def column(name: str, factor: float = 1.0) -> Callable[[Row], float]:

@@ -1,0 +1,347 @@
+"""Pictures of topologies: circular, spring, layered and grid drawings, and distance matrices of large ones."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import networkx as nx
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import PatchCollection
+from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, FancyArrowPatch
+from scipy.spatial import cKDTree
+
+from models.topology.distances import distance_counts, distances, mean_hops
+from models.topology.graph import Topology
+from sim.report.figures import in_style
+
+Style = Literal["auto", "circular", "spring", "layered", "grid", "matrix"]
+"""How a topology is drawn; ``auto`` takes what suits it."""
+
+MOST_NODES = 120
+"""Switches beyond which ``auto`` draws a matrix."""
+
+LEAST_TEXT = 4.5
+"""Font size below which switches go without their numbers."""
+
+MOST_HOSTS = 6
+"""Hosts of a switch beyond which their number stands in their place."""
+
+MOST_CELLS = 1000
+"""Rows of a matrix beyond which blocks of switches share a cell."""
+
+WIDTH = 3.5
+"""Width of a picture in inches: one column of a paper."""
+
+SWITCH, HOST, LINK = "#0b4f80", "#8c8c8c", "#707070"
+
+
+def draw_topology(topology: Topology, path, style: Style = "auto") -> Path:
+    """Draws a topology into a PNG or SVG file, by its suffix; the same bytes every time.
+
+    Switches are numbered discs, hosts small grey dots, bi-directional links lines and uni-directional channels
+    arrows. A matrix shows the hops from each switch (row) to each other (column).
+
+    Parameters
+    ----------
+    style: ``circular``, on a circle by number; ``spring``, by forces; ``layered``, tier by tier (needs
+        notes["tiers"]); ``grid``, by coordinates (needs a topology.grid of up to four dimensions); ``matrix``.
+        ``auto`` draws a matrix of more than :data:`MOST_NODES` switches, else layered or grid where possible,
+        else circular.
+
+    Returns
+    -------
+    The file.
+
+    Raises
+    ------
+    ValueError: another suffix; a style that does not exist or does not suit the topology.
+    OSError: the file cannot be written.
+    """
+    path = Path(path)
+    metadata = {".png": {"Software": None}, ".svg": {"Date": None, "Creator": None}}.get(path.suffix.lower())
+    if metadata is None:
+        raise ValueError(f"{path}: pictures are .png or .svg")
+    _save(picture(topology, style), path, metadata)
+    return path
+
+
+@in_style
+def _save(figure: Figure, path: Path, metadata: dict[str, Any]) -> None:
+    figure.savefig(path, metadata=metadata)
+
+
+@in_style
+def picture(topology: Topology, style: Style = "auto") -> Figure:
+    """The figure that :func:`draw_topology` saves. Raises ``ValueError`` as it does."""
+    if style not in get_args(Style):
+        raise ValueError(f"no style {style!r}; choices: {', '.join(get_args(Style))}")
+    if style == "auto":
+        style = suitable(topology)
+    figure = Figure(layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(_caption(topology), fontsize=8)
+    ax = figure.add_subplot()
+    if style == "matrix":
+        figure.set_size_inches(WIDTH, 3.4)
+        _matrix(figure, ax, topology)
+    else:
+        _Drawing(figure, ax, topology, PLACES[style](topology)).draw()
+    return figure
+
+
+def suitable(topology: Topology) -> Style:
+    """The style that ``auto`` stands for."""
+    if topology.switches > MOST_NODES:
+        return "matrix"
+    if topology.notes.get("tiers"):
+        return "layered"
+    ring = topology.grid is not None and topology.grid.wrap and len(topology.grid.dims) == 1
+    return "circular" if ring or _steps(topology) is None else "grid"
+
+
+def _caption(topology: Topology) -> str:
+    """Name, size and distances, in two lines."""
+    low, high = int(topology.out_degree.min()), int(topology.out_degree.max())
+    parts = [f"degree {high}" if low == high else f"degree {low}–{high}"]
+    try:
+        counts = distance_counts(topology)
+        parts += [f"diameter {len(counts) - 1}", f"ASPL {mean_hops(counts):.3f}"]
+    except ValueError:
+        parts.append("not strongly connected")
+    if topology.hosts:
+        parts.append(f"{topology.hosts} hosts")
+    way = "uni-directional" if topology.directed else "bi-directional"
+    name = Path(topology.notes.get("file", topology.kind)).stem
+    return f"{name}, n = {topology.switches}, {way}\n" + " · ".join(parts)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where switches stand; 1 is about the distance of neighbours.
+
+    xy: float64 [switches, 2]. outward: float64 [switches, 2], unit vectors towards a switch's hosts. fan: angle to
+    either side over which they may spread. inward: whether short links bend to the centre, as on a circle. names:
+    text and height of tiers.
+    """
+
+    xy: np.ndarray
+    outward: np.ndarray
+    fan: float = 0.9
+    inward: bool = False
+    names: list[tuple[str, float]] = field(default_factory=list)
+
+    @property
+    def radius(self) -> float:
+        """Of a switch: as large as looks well and leaves room between the nearest two."""
+        nearest = 1.0
+        if len(self.xy) > 1:
+            nearest = float(cKDTree(self.xy).query(self.xy, k=2)[0][:, 1].min())
+        span = float(np.ptp(self.xy, axis=0).max()) + 1
+        return max(0.004 * span, min(0.34, 0.36 * nearest, 9 / (72 * WIDTH) * span))
+
+
+def _circular(topology: Topology) -> Places:
+    """On a circle by number, clockwise from the top; short links bend inwards."""
+    n = topology.switches
+    angle = np.pi / 2 - 2 * np.pi * np.arange(n) / n
+    unit = np.column_stack([np.cos(angle), np.sin(angle)])
+    return Places(unit * max(1.0, n / (2 * np.pi)), unit, inward=True)
+
+
+def _spring(topology: Topology) -> Places:
+    """Where springs along the links and repulsion between all switches come to rest."""
+    graph = nx.empty_graph(topology.switches)
+    graph.add_edges_from(zip(topology.src.tolist(), topology.dst.tolist(), strict=True))
+    found = nx.spring_layout(graph, seed=1, iterations=200)
+    xy = np.array([found[v] for v in range(topology.switches)])
+    xy *= max(1.0, 0.62 * np.sqrt(topology.switches))
+    away = np.linalg.norm(xy, axis=1, keepdims=True)
+    return Places(xy, xy / np.maximum(away, 1e-9))
+
+
+def _layered(topology: Topology) -> Places:
+    """Tier above tier in the order of notes["tiers"], each spread over the whole width; hosts below."""
+    tiers = topology.notes.get("tiers")
+    if not tiers:
+        raise ValueError(f"{topology.kind} has no tiers to be drawn in layers")
+    width = max(count for _, _, count in tiers)
+    rise = max(1.6, 0.3 * width)
+    xy = np.zeros((topology.switches, 2))
+    names = []
+    for level, (name, first, count) in enumerate(tiers):
+        xy[first : first + count, 0] = (np.arange(count) + 0.5) * width / count
+        xy[first : first + count, 1] = level * rise
+        names.append((str(name), level * rise))
+    return Places(xy, np.broadcast_to([0.0, -1.0], xy.shape), names=names)
+
+
+def _grid(topology: Topology) -> Places:
+    """By coordinates: the last dimension to the right, the one before it downwards, further ones askew."""
+    steps = _steps(topology)
+    if topology.grid is None or steps is None:
+        raise ValueError(f"{topology.kind} has no grid of up to four dimensions to be drawn by")
+    xy = topology.grid.coordinates @ steps
+    return Places(xy, np.broadcast_to([0.8, -0.6], xy.shape), fan=0.4)
+
+
+def _steps(topology: Topology) -> np.ndarray | None:
+    """float64 [dimensions, 2]: the step along each dimension; None without a grid that fits on paper."""
+    if topology.grid is None or len(topology.grid.dims) > 4:
+        return None
+    width, _, depth = [*topology.grid.dims[::-1], 1, 1][:3]
+    askew = np.array([0.38, 0.42]) if depth == 2 else np.array([0.75, 0.62]) / depth
+    across = np.array([1.0, 0.45]) * (width + 0.3)
+    return np.array([[1.0, 0.0], [0.0, -1.0], askew, across][: len(topology.grid.dims)])[::-1]
+
+
+PLACES: dict[str, Callable[[Topology], Places]] = {
+    "circular": _circular,
+    "spring": _spring,
+    "layered": _layered,
+    "grid": _grid,
+}
+
+
+class _Drawing:
+    """Switches, links and hosts on an ax, which it gives its size."""
+
+    def __init__(self, figure: Figure, ax: Axes, topology: Topology, places: Places):
+        self.ax, self.topology, self.places = ax, topology, places
+        self.xy, self.radius = places.xy, places.radius
+        room = (2.3 if topology.hosts else 1.4) * self.radius
+        (left, bottom), (right, top) = self.xy.min(axis=0) - room, self.xy.max(axis=0) + room
+        self.left = left - (0.05 * (right - left) if places.names else 0)
+        self.points = 72 * WIDTH / (right - self.left)  # of paper per unit
+        ax.set_axis_off()
+        ax.set_aspect("equal")
+        ax.set_xlim(self.left, right)
+        ax.set_ylim(bottom, top)
+        figure.set_size_inches(WIDTH, WIDTH * (top - bottom) / (right - self.left) + 0.4)
+
+    def draw(self) -> None:
+        """Everything, from the lightest to the heaviest."""
+        self._hosts()
+        self._links()
+        self._switches()
+        for name, y in self.places.names:
+            self.ax.text(self.left, y, name, rotation=90, ha="left", va="center", fontsize=7)
+
+    def _switches(self) -> None:
+        discs = [Circle(tuple(place), self.radius) for place in self.xy]
+        self.ax.add_collection(PatchCollection(discs, facecolor=SWITCH, edgecolor="none", zorder=3))
+        digits = len(str(self.topology.switches - 1))
+        size = min(8.0, (1.15 if digits < 3 else 0.85) * self.radius * self.points)
+        if size < LEAST_TEXT:
+            return
+        style: dict[str, Any] = {"ha": "center", "va": "center_baseline", "color": "white", "zorder": 4}
+        for v, (x, y) in enumerate(self.xy.tolist()):
+            self.ax.text(x, y, str(v), fontsize=size, **style)
+
+    def _hosts(self) -> None:
+        """Dots in a fan on the outer side of each switch, or their number if they are many."""
+        dots = []
+        for v, count in enumerate(self.topology.host_count.tolist()):
+            shown = count if count <= MOST_HOSTS else 1
+            turn = np.linspace(-1, 1, shown) * min(self.places.fan, 0.3 * (shown - 1))
+            direction = np.arctan2(*self.places.outward[v][::-1]) + turn
+            spots = self.xy[v] + 1.9 * self.radius * np.column_stack([np.cos(direction), np.sin(direction)])
+            if count > MOST_HOSTS:
+                size = min(6.5, 0.8 * self.radius * self.points)
+                x, y = spots[0]
+                self.ax.text(x, y, f"×{count}", ha="center", va="center", color=HOST, fontsize=size)
+                continue
+            for spot in spots:
+                self.ax.plot(*zip(self.xy[v], spot, strict=True), color=HOST, linewidth=0.4, zorder=1)
+            dots += [Circle(tuple(spot), 0.2 * self.radius) for spot in spots]
+        self.ax.add_collection(PatchCollection(dots, facecolor=HOST, edgecolor="none", zorder=2))
+
+    def _links(self) -> None:
+        """A line for a link, an arrow for a uni-directional channel; repeated ones are bent apart."""
+        topology, xy = self.topology, self.xy
+        pairs = list(zip(topology.src.tolist(), topology.dst.tolist(), strict=True))
+        drawn = np.flatnonzero(topology.reverse < np.arange(topology.channels)).tolist()
+        present = {pairs[c] for c in drawn}
+        head = float(np.clip(0.9 * self.radius * self.points, 3, 8))
+        width = float(np.clip(6 / np.sqrt(len(drawn) + 1), 0.3, 0.8))
+        copies: Counter[tuple[int, int]] = Counter()
+        for c in drawn:
+            u, v = pairs[c]
+            one_way = topology.reverse[c] < 0
+            bend = self._bend(u, v)
+            bend += 0.16 * ((copies[u, v] + 1) // 2) * (-1) ** copies[u, v]
+            bend += 0.16 * (one_way and (v, u) in present)
+            copies[u, v] += 1
+            arrow = FancyArrowPatch(
+                tuple(xy[u]),
+                tuple(xy[v]),
+                connectionstyle=f"arc3,rad={bend:.6f}",
+                arrowstyle="-|>,head_length=0.5,head_width=0.2" if one_way else "-",
+                mutation_scale=head,
+                linewidth=width,
+                color=LINK,
+                shrinkA=0.8 * self.radius * self.points,
+                shrinkB=(1.0 if one_way else 0.8) * self.radius * self.points,
+                zorder=1.5,
+            )
+            self.ax.add_patch(arrow)
+
+    def _bend(self, u: int, v: int) -> float:
+        """Curvature, to the right of the way from u to v, that keeps a link clear of other switches."""
+        a, b = self.xy[u], self.xy[v]
+        length = float(np.linalg.norm(b - a))
+        if self.places.inward:
+            if abs(u - v) in (1, len(self.xy) - 1):
+                return 0.0
+            across = float(np.ptp(self.xy, axis=0).max())
+            clockwise = float(np.sign(a[1] * b[0] - a[0] * b[1]))
+            return clockwise * max(0.0, 0.3 * (1 - length / across))
+        return 3.8 * self.radius / length if self._passes_over(u, v) else 0.0
+
+    def _passes_over(self, u: int, v: int) -> bool:
+        """Whether the straight line between two switches touches another one."""
+        way = self.xy[v] - self.xy[u]
+        along = (self.xy - self.xy[u]) @ way / (way @ way)
+        apart = np.linalg.norm(self.xy - self.xy[u] - along[:, None] * way, axis=1)
+        return bool(((along > 0.01) & (along < 0.99) & (apart < 0.9 * self.radius)).any())
+
+
+def _matrix(figure: Figure, ax: Axes, topology: Topology) -> None:
+    """Hops between all switches, near ones dark; neighbours alone if some cannot be reached."""
+    try:
+        hops = distances(topology)
+    except ValueError:
+        hops = np.full((topology.switches, topology.switches), 2, np.uint8)
+        hops[topology.src, topology.dst] = 1
+        np.fill_diagonal(hops, 0)
+    diameter = int(hops.max())
+    block = -(-topology.switches // MOST_CELLS)
+    if block > 1:
+        hops = _block_means(hops, block)
+    shades = ListedColormap(colormaps["cividis"](np.linspace(0, 1, diameter + 1)))
+    norm = BoundaryNorm(np.arange(diameter + 2) - 0.5, diameter + 1)
+    image = ax.imshow(
+        hops, interpolation="nearest", extent=(-0.5, topology.switches - 0.5, topology.switches - 0.5, -0.5),
+        **({"cmap": shades, "norm": norm} if block == 1 else {"cmap": "cividis"}),
+    )  # fmt: skip
+    ax.grid(False)
+    ax.set_xlabel("to switch")
+    ax.set_ylabel("from switch")
+    bar = figure.colorbar(image, ax=ax, shrink=0.8, label="hops" if block == 1 else f"mean hops of {block} × {block}")
+    if block == 1 and diameter <= 12:
+        bar.set_ticks(range(diameter + 1))
+    bar.ax.tick_params(which="both", length=0)
+
+
+def _block_means(table: np.ndarray, block: int) -> np.ndarray:
+    """Means over square blocks; those at the lower and right edge may be smaller."""
+    starts = np.arange(0, len(table), block)
+    sums = np.add.reduceat(np.add.reduceat(table, starts, axis=0, dtype=np.int64), starts, axis=1)
+    sizes = np.diff(np.append(starts, len(table)))
+    return sums / np.outer(sizes, sizes)
