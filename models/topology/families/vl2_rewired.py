@@ -11,7 +11,7 @@ from models.topology.wiring import evenly, first_connected, random_links
 
 @register("topology", "vl2_rewired")
 class Vl2Rewired(Vl2):
-    """The switches of :class:`VL2 <Vl2>` wired at random, so that they serve more racks.
+    """The switches of VL2 wired at random, so that they serve more racks.
 
     ``di`` aggregation switches of ``da`` ports, da / 2 core switches of di ports and ``tors`` top-of-rack
     switches (ToRs; default: the da di / 4 of VL2) with ``servers_per_tor`` hosts and two uplinks. The uplinks
