@@ -246,3 +246,12 @@ def test_a_topology_that_is_not_strongly_connected_names_two_switches():
     u, v = map(int, re.findall(r"switch (\d+)", str(error.value)))
     graph = nx.DiGraph(make("topology", kind="imase", n=256, degree=8, a=2).graph().to_networkx())
     assert not nx.has_path(graph, u, v)
+
+
+@pytest.mark.parametrize("kind", names("topology"))
+def test_the_gallery_shows_every_family_as_it_is_documented(kind):
+    page = (ROOT / "docs/topologies.md").read_text()
+    section = page.partition(f"\n## {kind}\n")[2].partition("\n## ")[0]
+    assert (ROOT / f"docs/figures/topologies/{kind}.png").exists()
+    shown = yaml.safe_load(section.partition("```yaml\n")[2].partition("```")[0])["topology"]
+    assert shown == examples(kind)[0], "python docs/gallery.py writes the page anew"

@@ -96,4 +96,5 @@ def build_nested(parameters: dict[str, Any], key: str) -> Topology:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise SpecError(first["msg"].removeprefix("Value error, "), key=f"{key}.{place}") from None
+        message = first["msg"].removeprefix("Value error, ").replace("Input should", "must")
+        raise SpecError(message, key=f"{key}.{place}") from None

@@ -60,7 +60,9 @@ class Rrg(TopologySpec):
             if self.degree >= self.n:
                 raise SpecError(f"must be below n = {self.n}", key="degree")
             if self.n * self.degree % 2:
-                raise SpecError(f"n * degree = {self.n * self.degree} is odd: no such graph", key="degree")
+                near = ", ".join(str(d) for d in (self.degree - 1, self.degree + 1) if 0 < d < self.n)
+                message = f"n * degree = {self.n * self.degree} is odd: no such graph; nearest {near}"
+                raise SpecError(message, key="degree")
             return np.zeros(self.n, np.int64), np.full(self.n, self.degree)
         if self.ports is None or self.hosts_total is None:
             missing = "degree" if self.ports is None and self.hosts_total is None else "ports and hosts_total"
@@ -73,7 +75,7 @@ class Rrg(TopologySpec):
         if degrees.min() < 1:
             raise SpecError(
                 f"{self.hosts_total} hosts leave no port for links at some of {self.n} switches "
-                f"with {self.ports} ports", key="hosts_total",
+                f"with {self.ports} ports; at most {self.n * (self.ports - 1)}", key="hosts_total",
             )  # fmt: skip
         if degrees.max() >= self.n:
             raise SpecError(f"more ports left for links than the {self.n - 1} other switches", key="ports")
