@@ -31,6 +31,16 @@ def scenario(topology: dict, routing: str, vcs: int, flits: int = 33) -> Scenari
     return Scenario(graph, routes, demand, switching, Source(flits=(flits,)), policy)
 
 
+def mesh(flits: int) -> Scenario:
+    """Wormhole on an 8x8 mesh: dimension order, 4 VCs of 8 flits, one tick per stage of the router."""
+    graph = make("topology", kind="mesh", dims=[8, 8]).build()
+    routes = make("routing", kind="dor").build(graph)
+    demand = make("traffic", kind="uniform").build(graph)
+    times = {"header": 1, "switch": 1, "link": 2, "injection": 2, "ejection": 2, "credit": 2}
+    switching = Switching("wormhole", vcs=4, buffer_flits=8, shared_input=True, **times)
+    return Scenario(graph, routes, demand, switching, Source(flits=(flits,)), certify(graph, routes, 4).policy)
+
+
 def speed(name: str, case: Scenario, load: float, seed: int, ticks: int) -> tuple[float, float, float]:
     """(million flit-hops per CPU-second, thousand grants per CPU-second, accepted flits/tick/host)."""
     run = engine(name).start(case, load, seed)
@@ -69,12 +79,15 @@ def main() -> None:
     mddp = scenario({"kind": "mddp", "n": 256, "degree": 6, "seed": 1}, "minimal", 4)
     potato = scenario({"kind": "mddp", "n": 256, "degree": 6, "seed": 1}, "deflection", 4)
     small = scenario({"kind": "imase", "n": 64, "degree": 6}, "minimal", 4)
-    for case in (mddp, potato, small):  # compile
+    flits = {1: mesh(1), 5: mesh(5)}
+    for case in (mddp, potato, small, flits[1]):  # compile
         speed("compiled", case, 0.1, 1, 100)
 
     table("vct, RRG(256, 6), 5 hop-indexed VCs", "compiled", rrg, [0.1, 0.24, 0.3, 0.6], 30_000, runs)
     table("vct, MDDP(256, 6), 4 hop-indexed VCs", "compiled", mddp, [0.1, 0.2, 0.3, 0.6], 30_000, runs)
     table("deflection, MDDP(256, 6)", "compiled", potato, [0.1, 0.2, 0.3, 0.6], 30_000, runs)
+    for length, case in flits.items():
+        table(f"wormhole, 8x8 mesh, packets of {length}", "compiled", case, [0.1, 0.35], 40_000, runs)
     slow = table("vct, imase(64, 6)", "reference", small, [0.2], 3_000, runs)
     fast = table("vct, imase(64, 6)", "compiled", small, [0.2], 100_000, runs)
     print(f"\ncompiled : reference = {fast[0.2] / slow[0.2]:.0f} : 1")

@@ -18,9 +18,10 @@ SEMANTICS_VERSION = 1
 class Switching:
     """How a switch treats what arrives; all times in ticks (one flit on a channel).
 
-    mode: ``vct`` or ``deflection``. vcs: virtual channels of every network and injection channel.
+    mode: ``vct``, ``wormhole`` or ``deflection``. vcs: virtual channels of every network and injection channel.
     buffer_flits: input buffer of each VC. shared_input: an input port sends one packet at a time
-    (``input_speedup: 1``); False: each of its VCs can be read at once (``vcs``).
+    (``input_speedup: 1``; wormhole: one flit a tick); False: each of its VCs can be read at once (``vcs``).
+    iterations: of iSLIP in a tick; wormhole only.
     hold_packets, slotted: deflection only.
     """
 
@@ -28,6 +29,7 @@ class Switching:
     vcs: int = 1
     buffer_flits: int = 0
     shared_input: bool = False
+    iterations: int = 1
     header: int = 0
     switch: int = 1
     link: int = 1

@@ -20,12 +20,13 @@ def scenario(
     traffic: dict | None = None,
     source: Source | None = None,
     allow_deadlock: bool = False,
+    mode: str = "vct",
     **switching,
 ) -> Scenario:
-    """A scenario from plain values; switching keys override vct, 4 VCs, room for two packets, TIMES."""
+    """A scenario from plain values; switching keys override 4 VCs, room for two packets, TIMES."""
     source = source or Source(flits=(4,))
     routes = make("routing", **(routing or {"kind": "minimal"})).build(topology)
-    mode = "deflection" if routes.deflection else "vct"
+    mode = "deflection" if routes.deflection else mode
     keys = {"mode": mode, "vcs": 4, "buffer_flits": 2 * max(source.flits), **TIMES, **switching}
     if mode == "deflection":
         keys.setdefault("hold_packets", 4 * int(topology.out_degree.max()))
@@ -106,9 +107,8 @@ TRAFFIC = [
 
 
 @st.composite
-def vct_scenarios(draw) -> Scenario:
-    """Virtual cut-through: every select, VC policy, buffer, arbitration and timing."""
-    topology, source = draw(topologies()), draw(sources(one_length=False))
+def routings(draw, topology: Topology) -> dict:
+    """Every select and VC policy that waits for buffers."""
     routing: dict = {"kind": "minimal", "select": draw(st.sampled_from(["random", "hash", "adaptive"]))}
     if topology.grid is not None and draw(st.booleans()):
         routing = {"kind": "dor"}
@@ -117,6 +117,14 @@ def vct_scenarios(draw) -> Scenario:
             routing["vc_policy"] = {"kind": "dateline", "choose": choose}
     elif draw(st.booleans()):
         routing["vc_policy"] = draw(st.sampled_from(["any", "hop"]))
+    return routing
+
+
+@st.composite
+def vct_scenarios(draw) -> Scenario:
+    """Virtual cut-through: every routing, buffer, arbitration and timing."""
+    topology, source = draw(topologies()), draw(sources(one_length=False))
+    routing = draw(routings(topology))
     longest = max(source.flits)
     keys = {
         "vcs": draw(st.integers(2, 5)),
@@ -128,6 +136,27 @@ def vct_scenarios(draw) -> Scenario:
     return scenario(
         topology, routing=routing, traffic=draw(st.sampled_from(TRAFFIC)), source=source, allow_deadlock=True, **keys
     )
+
+
+@st.composite
+def wormhole_scenarios(draw) -> Scenario:
+    """Wormhole: every routing, buffers smaller than packets and larger, every matching and timing."""
+    topology, source = draw(topologies()), draw(sources(one_length=False))
+    keys = {
+        "vcs": draw(st.sampled_from([1, 2, 3, 4, 5, 17])),  # 17: more than 64 VCs at a switch
+        "buffer_flits": draw(st.integers(1, 9)),
+        "shared_input": draw(st.booleans()),
+        "iterations": draw(st.integers(1, 3)),
+        "header": draw(st.integers(0, 6)),
+        **{name: draw(st.integers(1, 5)) for name in ("switch", "link", "injection", "ejection", "credit")},
+    }
+    routing = draw(routings(topology))
+    if keys["vcs"] == 1 and routing["kind"] == "dor":
+        routing["vc_policy"] = "any"
+    return scenario(
+        topology, routing=routing, traffic=draw(st.sampled_from(TRAFFIC)), source=source, allow_deadlock=True,
+        mode="wormhole", **keys,
+    )  # fmt: skip
 
 
 @st.composite

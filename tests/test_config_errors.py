@@ -37,7 +37,7 @@ def test_all_at_once(mistakes):
     found = mistakes(
         "topology: {kind: imasee, n: 16}\nrouting: {kind: minimal, selct: hash}\nseads: [1]\n"
         "traffic: {kind: uniform, packet_flit: 4}\nloads: [0.1, 1.2]\nmeasure:\n  ticks: many\n"
-        "switching: {mode: wormhole}\n"
+        "switching: {mode: datagram}\n"
     )
     assert len(found) == 7
     starts = (
@@ -47,7 +47,7 @@ def test_all_at_once(mistakes):
         "c.yaml:4: traffic.packet_flit = 4: unknown key; choices: ",
         "c.yaml:5: loads[1] = 1.2: must be less than or equal to 1",
         "c.yaml:7: measure.ticks = many: must be a valid integer",
-        "c.yaml:8: switching.mode = wormhole: is not built yet; choices: vct, deflection",
+        "c.yaml:8: switching.mode = datagram: is not built yet; choices: vct, wormhole, deflection",
     )
     for start in starts:
         assert sum(line.startswith(start) for line in found) == 1, start

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sim.engines import engine
 from sim.engines.base import DELIVERED_PACKETS, PacketLog, Snapshot
 from sim.engines.compare import BothEngines, compare_logs, compare_snapshots
-from tests.scenarios import build, deflection_scenarios, scenario, vct_scenarios
+from tests.scenarios import build, deflection_scenarios, scenario, vct_scenarios, wormhole_scenarios
 
 LOADS = st.sampled_from([0.05, 0.3, 0.7, 1.0])
 SLOW = settings(
@@ -30,13 +30,19 @@ def test_vct(case, load, seed):
     agree(case, load, seed)
 
 
+@given(wormhole_scenarios(), LOADS, st.integers(0, 2**40))
+@SLOW
+def test_wormhole(case, load, seed):
+    agree(case, load, seed)
+
+
 @given(deflection_scenarios(), LOADS, st.integers(0, 2**40))
 @SLOW
 def test_deflection(case, load, seed):
     agree(case, load, seed)
 
 
-@given(st.one_of(vct_scenarios(), deflection_scenarios()), st.integers(1, 2**20))
+@given(st.one_of(vct_scenarios(), wormhole_scenarios(), deflection_scenarios()), st.integers(1, 2**20))
 @settings(SLOW, max_examples=15)
 def test_order_of_creation_is_immaterial(case, shuffle):
     logs = []

@@ -14,12 +14,21 @@ CASES = {
         routing={"kind": "minimal", "select": "adaptive", "vc_policy": "hop"},
         shared_input=True,
     ),
+    "wormhole": lambda: scenario(
+        build("torus", hosts=1, dims=[4, 4]),
+        routing={"kind": "dor", "vc_policy": "dateline"},
+        mode="wormhole",
+        source=Source(flits=(2, 5), shares=(1, 1)),
+        buffer_flits=3,
+        shared_input=True,
+    ),
     "deflection": lambda: scenario(build("imase", hosts=2, n=12, degree=3), routing={"kind": "deflection"}),
 }
 # created packets and flits, sent, delivered packets and flits, latencies, hops, longest, deflections, grants, occupancy
 GOLDEN = {
     "vct": [3518, 12328, 2276, 1951, 6839, 467480, 263881, 4243, 3, 0, 6352, 0],
     "adaptive": [2055, 8220, 2051, 1965, 7860, 74706, 71683, 4102, 4, 0, 6208, 0],
+    "wormhole": [2338, 8198, 1944, 1864, 6530, 237819, 73894, 3896, 4, 0, 5888, 0],
     "deflection": [3086, 12344, 3071, 2912, 11648, 127743, 122686, 5452, 4, 114, 8561, 15],
 }
 

@@ -111,14 +111,26 @@ def _resolved(parts: Parts, config: Config) -> dict[str, Any]:
     return {**parts.plain, "loads": config.load_list, "seeds": config.seeds, "measure": measure}
 
 
+ALLOCATORS = {"vct": "age", "wormhole": "islip", "deflection": "age"}
+"""Switch discipline -> how it decides who goes first."""
+
+
+def _mode(config: SwitchingConfig, routes: Routes) -> str:
+    """The discipline in force; ``mode: deflection`` with a routing that is not is a mistake found elsewhere."""
+    if routes.deflection:
+        return "deflection"
+    return "vct" if config.mode == "deflection" else config.mode
+
+
 def _switching(
     config: SwitchingConfig, ticks: dict[str, int], topology: Topology, routes: Routes, source: Source
 ) -> Switching:
     return Switching(
-        mode="deflection" if routes.deflection else "vct",
+        mode=_mode(config, routes),
         vcs=config.vcs,
         buffer_flits=config.buffer_flits or 2 * max(source.flits),
         shared_input=config.input_speedup == 1,
+        iterations=config.iterations,
         hold_packets=(config.hold_packets or config.vcs * _degree(topology)) if routes.deflection else 0,
         slotted=config.slotted and routes.deflection,
         allow_deadlock=config.allow_deadlock,
@@ -159,7 +171,13 @@ def _switching_mistakes(
         found.append(mistake_at(root, ("switching", "mode"), "needs routing.kind: deflection"))
     if routes.deflection and len(source.flits) > 1:
         found.append(mistake_at(root, ("traffic", "packet_flits"), "deflection needs packets of one length"))
-    if not routes.deflection and switching.buffer_flits < longest:
+    if not routes.deflection and config.switching.allocator not in (None, ALLOCATORS[switching.mode]):
+        problem = f"is not for mode {switching.mode}; choices: {ALLOCATORS[switching.mode]}"
+        found.append(mistake_at(root, ("switching", "allocator"), problem))
+    if config.switching.iterations > 1 and switching.mode == "vct":
+        problem = "must be 1 in vct, which visits everybody once (only islip iterates)"
+        found.append(mistake_at(root, ("switching", "iterations"), problem))
+    if switching.mode == "vct" and switching.buffer_flits < longest:
         found.append(mistake_at(root, ("switching", "buffer_flits"), f"must hold a whole packet, {longest} flits"))
     return found
 
@@ -180,8 +198,11 @@ def _plain_switching(config: SwitchingConfig, switching: Switching) -> dict[str,
     """``switching:`` as it was understood: the discipline in force, every delay in ticks."""
     plain: dict[str, Any] = {
         "mode": switching.mode, "vcs": switching.vcs, "buffer_flits": switching.buffer_flits,
-        "allocator": config.allocator, "input_speedup": config.input_speedup, "allow_deadlock": config.allow_deadlock,
+        "allocator": ALLOCATORS[switching.mode], "input_speedup": config.input_speedup,
+        "allow_deadlock": config.allow_deadlock,
     }  # fmt: skip
+    if switching.mode == "wormhole":
+        plain["iterations"] = switching.iterations
     if switching.mode == "deflection":
         plain |= {"hold_packets": switching.hold_packets, "slotted": switching.slotted}
     if config.flit_ns is not None:

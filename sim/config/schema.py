@@ -128,14 +128,15 @@ DelayNs = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 class SwitchingConfig(Section):
     """``switching:``. Every delay as ``*_ticks``, or as ``*_ns`` together with ``flit_ns``; see ``sim.config.time``.
 
-    Defaults: 4 VCs, buffers of two packets of the greatest length, header 0, all other delays 1 tick.
+    Defaults: 4 VCs, buffers of two packets of the greatest length, the allocator of the mode (vct ``age``, wormhole
+    ``islip``), header 0, all other delays 1 tick. ``iterations``: of islip.
     """
 
-    mode: Annotated[Literal["vct", "deflection"], _not_built("wormhole", "datagram")] = "vct"
+    mode: Annotated[Literal["vct", "wormhole", "deflection"], _not_built("datagram")] = "vct"
     vcs: Annotated[int, Field(ge=1, le=64)] = 4
     buffer_flits: Room | None = None
-    allocator: Annotated[Literal["age"], _not_built("islip")] = "age"
-    iterations: Literal[1] = 1
+    allocator: Literal["age", "islip"] | None = None
+    iterations: Annotated[int, BeforeValidator(_whole), Field(ge=1, le=64)] = 1
     input_speedup: Literal[1, "vcs"] = 1
     allow_deadlock: bool = False
     hold_packets: Room | None = None

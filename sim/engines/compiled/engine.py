@@ -13,9 +13,9 @@ from sim.engines.base import (
     PacketLog,
     Snapshot,
 )
-from sim.engines.compiled import deflection, records, sources, vct
+from sim.engines.compiled import deflection, records, sources, vct, wormhole
 
-KERNELS = {"vct": vct, "deflection": deflection}
+KERNELS = {"vct": vct, "wormhole": wormhole, "deflection": deflection}
 """Switch discipline -> module with ``build``, ``advance`` and ``stuck``."""
 
 

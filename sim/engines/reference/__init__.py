@@ -1,16 +1,21 @@
 """The reference engine: the model as SimPy processes, the executable specification.
 
 Read in this order: ``clock`` (time and its phases), ``packet``, ``network`` (what every discipline has:
-hosts, outputs, the life of a packet), then a file for each discipline, ``vct`` and ``deflection``;
-``ledger`` only counts.
+hosts, outputs, the life of a packet), then a file for each discipline, ``vct``, ``wormhole`` and
+``deflection``; ``ledger`` only counts.
 """
 
 from models.scenario import Scenario
 from sim.engines.reference.deflection import DeflectionNetwork
 from sim.engines.reference.network import Network
 from sim.engines.reference.vct import VctNetwork
+from sim.engines.reference.wormhole import WormholeNetwork
 
-_DISCIPLINES: dict[str, type[Network]] = {"vct": VctNetwork, "deflection": DeflectionNetwork}
+_DISCIPLINES: dict[str, type[Network]] = {
+    "vct": VctNetwork,
+    "wormhole": WormholeNetwork,
+    "deflection": DeflectionNetwork,
+}
 
 
 class ReferenceEngine:
@@ -23,7 +28,7 @@ class ReferenceEngine:
 
         ``shuffle``: a seed for the order of everything that the model leaves open (which of the
         processes, switches and hosts comes first within a phase); 0: the order in which they were made.
-        Raises ``ValueError`` for a switching mode other than ``vct`` and ``deflection``.
+        Raises ``ValueError`` for a switching mode other than ``vct``, ``wormhole`` and ``deflection``.
         """
         mode = scenario.switching.mode
         if mode not in _DISCIPLINES:

@@ -33,8 +33,12 @@ class Ledger:
         _add(self.sent, packet)
 
     def grant(self, channel: int | None, flits: int) -> None:
-        """A packet was granted a network channel, or (None) an ejection channel."""
+        """A packet was granted a network channel, or (None) an ejection channel, for so many of its flits."""
         self.counts[base.GRANTS] += 1
+        self.carry(channel, flits)
+
+    def carry(self, channel: int | None, flits: int) -> None:
+        """Flits cross a network channel, or (None) an ejection channel, which is not counted."""
         if channel is not None:
             self.channel_flits[channel] += flits
 

@@ -1,4 +1,4 @@
-"""What both disciplines share: hosts that create packets, the life of a packet, and the run's protocol."""
+"""What all disciplines share: hosts that create packets, the life of a packet, and the run's protocol."""
 
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence

@@ -1,0 +1,26 @@
+"""Rotating priority, by which iSLIP matches the inputs of a switch with the outputs that they ask for.
+
+iSLIP (McKeown 1999, doi:10.1109/90.769767): every output offers itself to one of the inputs that ask for it, and
+every input accepts one of its offers, both by rotating priority: who was last matched comes last. Priorities
+move only by what is accepted, and only in the first iteration of a tick, without which somebody could starve.
+"""
+
+import numpy as np
+
+from models.jit import kernel
+from models.rules.bits import lowest
+
+_ALL_BUT_FIRST = np.uint64(0xFFFFFFFFFFFFFFFE)
+
+
+@kernel
+def above(mask, last):
+    """The members of a 64-bit set that are greater than ``last`` (0 .. 63)."""
+    return np.uint64(mask) & (_ALL_BUT_FIRST << np.uint64(last))
+
+
+@kernel
+def first_after(mask, last):
+    """The member of a non-empty 64-bit set that comes first when counting from ``last`` + 1, going round."""
+    later = above(mask, last)
+    return lowest(later if later else np.uint64(mask))

@@ -1,0 +1,421 @@
+"""Wormhole: credits in flits; a packet holds a VC of the next buffer, and every flit asks for the crossbar.
+
+Per tick and switch:
+
+1. *Switch allocation.* An input VC asks for the output that its front packet has a VC of, if its front
+   flit is there, may be switched, and the VC has a credit. Outputs offer themselves to inputs and inputs
+   accept (``islip``); an input that sends then chooses among its VCs that ask for that output.
+2. *VC allocation.* Input VCs whose front packet has no VC of an output yet are visited, oldest T first (ties:
+   lowest input port, then VC). Of the VCs that it may take and nobody holds, a packet takes the one whose turn
+   it is (VCs among which packets may choose take turns); credits do not matter. If routing is adaptive, it takes
+   the one with most credits (ties: the lowest), if any has one.
+
+A head asks from T = max(its arrival, the tick after the grant of the tail before it), and is switched from
+T + header on. A tail gives its VC back when it is granted, in time for the VC allocation of the same tick.
+With a header delay of 0 VC allocation comes first, so that a head can be switched in the tick in which it asks.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from math import inf
+from typing import Any, NamedTuple
+
+from models.routing.routes import ADAPTIVE
+from models.rules.ports import make_ports
+from models.rules.route import fixed_port
+from models.rules.vc import make_rings, vc_range
+from models.scenario import Scenario
+from sim.engines.reference import network
+from sim.engines.reference.clock import ARRIVALS, CREDITS, Alarm, Allocator
+from sim.engines.reference.network import Network
+from sim.engines.reference.packet import Packet
+
+
+class Flit(NamedTuple):
+    """One of a packet's flits."""
+
+    packet: Packet
+    number: int
+
+    @property
+    def is_head(self) -> bool:
+        return self.number == 0
+
+    @property
+    def is_tail(self) -> bool:
+        return self.number == self.packet.flits - 1
+
+
+class Turn:
+    """Rotating priority: whoever was served last comes last."""
+
+    def __init__(self) -> None:
+        self.last = -1
+
+    def first(self, places: Iterable[int]) -> int:
+        """Whose turn it is of those at some places."""
+        return min(places, key=lambda place: (place <= self.last, place))
+
+
+class Channel:
+    """What flits travel on: an output of a switch, or the injection channel of a host.
+
+    place: of the output in its switch. delay: ticks from a flit's grant to its arrival. number: of a
+    network channel, else None. vcs: its output VCs. turn: of the inputs that ask for it.
+    """
+
+    def __init__(self, place: int, delay: int, number: int | None = None):
+        self.place = place
+        self.delay = delay
+        self.number = number
+        self.vcs: list[OutputVC] = []
+        self.turn = Turn()
+
+
+class OutputVC:
+    """A virtual channel as seen by who sends on it.
+
+    place: in its switch. to: the buffer at its end, None at a host. credits: flits of room there that
+    the sender knows of. holder: the input VC whose packet has it. turn: of the VCs of which it is the first
+    and from which some packets may choose.
+    """
+
+    def __init__(self, sender: Allocator, channel: Channel, place: int, to: "InputVC | None", credits: float):
+        self.sender = sender
+        self.channel = channel
+        self.place = place
+        self.to = to
+        self.credits = credits
+        self.holder: InputVC | None = None
+        self.turn = Turn()
+        if to is not None:
+            to.feeder = self
+
+    def send(self, flit: Flit, now: int) -> None:
+        """A flit leaves for the buffer, or the host, at the other end."""
+        arrival, packet = now + self.channel.delay, flit.packet
+        self.credits -= 1
+        if self.to is None:
+            if flit.is_tail:
+                packet.moved.set(arrival, ARRIVALS, None)
+        elif flit.is_head:
+            packet.moved.set(arrival, ARRIVALS, self.to)
+        else:
+            Alarm(self.to.switch.clock, arrival, ARRIVALS, self.to.follow, flit)
+
+
+class Input:
+    """An input of the crossbar: a port, or with an ``input_speedup`` of ``vcs`` each VC of one.
+
+    turn: of the outputs that offer themselves to it. vc_turn: of its VCs.
+    """
+
+    def __init__(self, place: int):
+        self.place = place
+        self.turn = Turn()
+        self.vc_turn = Turn()
+
+
+class InputVC:
+    """The buffer of one virtual channel of an input port.
+
+    place: in its switch. entry: the input of the crossbar that reads it. flits: what has arrived and has
+    not left. since: the tick from which the packet at the front may ask for a VC. outlets: what it may ask
+    for. outlet: what it has got.
+    """
+
+    feeder: OutputVC
+
+    def __init__(self, switch: "Switch", place: int, entry: Input, size: int):
+        self.switch = switch
+        self.place = place
+        self.entry = entry
+        self.size = size
+        self.flits: deque[Flit] = deque()
+        self.since = 0
+        self.outlets: list[OutputVC] = []
+        self.outlet: OutputVC | None = None
+
+    def arrive(self, packet: Packet) -> None:
+        """A head arrives."""
+        self._put(Flit(packet, 0))
+
+    def follow(self, alarm: Any) -> None:
+        """A flit arrives that is not a head."""
+        self._put(alarm.value)
+
+    def _put(self, flit: Flit) -> None:
+        now = self.switch.clock.now
+        assert len(self.flits) < self.size
+        self.flits.append(flit)
+        if len(self.flits) == 1 and flit.is_head:
+            self._present(now)
+        self.switch.wake(now)
+
+    def _present(self, since: int) -> None:
+        """A head came to the front; it may ask from ``since`` on."""
+        self.since = since
+        self.outlets = self.switch.outlets(self.flits[0].packet)
+
+    def asks_for_vc(self, now: int) -> bool:
+        """Whether a packet at the front has no VC yet."""
+        return self.outlet is None and bool(self.flits) and self.since <= now
+
+    def asks_for_output(self, now: int) -> bool:
+        """Whether the front flit can be sent now."""
+        if self.outlet is None or not self.flits or self.outlet.credits == 0:
+            return False
+        return not self.flits[0].is_head or now >= self.since + self.switch.network.times.header
+
+    def leave(self, now: int) -> None:
+        """The front flit is granted."""
+        net, outlet = self.switch.network, self.outlet
+        assert outlet is not None
+        flit = self.flits.popleft()
+        channel = outlet.channel.number
+        Alarm(self.switch.clock, now + net.times.credit, CREDITS, self.restore)
+        if flit.is_head:
+            net.ledger.grant(channel, 1)
+            flit.packet.hop += channel is not None
+        else:
+            net.ledger.carry(channel, 1)
+        outlet.send(flit, now)
+        if flit.is_tail:
+            self.outlet = outlet.holder = None
+            if self.flits:
+                self._present(now + 1)
+
+    def restore(self, _: Any) -> None:
+        """A credit is back where flits for this buffer are sent."""
+        self.feeder.credits += 1
+        self.feeder.sender.wake(self.switch.clock.now)
+
+
+class Host(network.Host, Allocator):
+    """Sends its packets one after another, a flit a tick, each on the injection VC that has most credits at its start.
+
+    The packet being sent is ``flit.packet``, and ``flit`` goes next.
+    """
+
+    waiting: deque[Packet]
+
+    def __init__(self, net: "WormholeNetwork", index: int):
+        network.Host.__init__(self, net, index)
+        Allocator.__init__(self, net.clock)
+        self.vcs: list[OutputVC] = []
+        self.outlet: OutputVC
+        self.flit: Flit | None = None
+
+    def notice(self, now: int) -> None:
+        self.wake(now)
+
+    def allocate(self, now: int) -> None:
+        """Send a flit if possible."""
+        if self.flit is None:
+            if not self.waiting:
+                return
+            self.outlet = max(self.vcs, key=lambda vc: vc.credits)
+            if self.outlet.credits:
+                self.start(now)
+        elif self.outlet.credits:
+            self._send(self.flit, now)
+        if self.flit is not None or self.waiting:
+            self.wake(now + 1)
+
+    def start(self, now: int) -> None:
+        """The oldest packet leaves the source queue."""
+        packet = self.waiting.popleft()
+        packet.sent = now
+        self.network.ledger.send(packet)
+        self._send(Flit(packet, 0), now)
+
+    def _send(self, flit: Flit, now: int) -> None:
+        self.outlet.send(flit, now)
+        self.flit = None if flit.is_tail else Flit(flit.packet, flit.number + 1)
+
+
+def islip(wanted: dict[Input, list[Channel]], iterations: int) -> dict[Input, Channel]:
+    """Which input gets which output, of those that each asks for (see ``models.rules.allocate``)."""
+    matched: dict[Input, Channel] = {}
+    for iteration in range(iterations):
+        asked: dict[Channel, dict[int, Input]] = defaultdict(dict)
+        taken = set(matched.values())
+        for entry, channels in wanted.items():
+            for channel in channels:
+                if entry not in matched and channel not in taken:
+                    asked[channel][entry.place] = entry
+        offers: dict[Input, dict[int, Channel]] = defaultdict(dict)
+        for channel, entries in asked.items():
+            offers[entries[channel.turn.first(entries)]][channel.place] = channel
+        for entry, offer in offers.items():
+            channel = matched[entry] = offer[entry.turn.first(offer)]
+            if iteration == 0:
+                channel.turn.last, entry.turn.last = entry.place, channel.place
+    return matched
+
+
+def roomiest(outlets: list[OutputVC]) -> OutputVC | None:
+    """The free VC with most credits (ties: the lowest), None if none has any."""
+    best = min((o for o in outlets if o.holder is None), key=lambda o: (-o.credits, o.place), default=None)
+    return best if best and best.credits else None
+
+
+def next_in_turn(outlets: list[OutputVC]) -> OutputVC | None:
+    """The free VC whose turn it is among these, which belong to one output."""
+    free = {o.place: o for o in outlets if o.holder is None}
+    if not free:
+        return None
+    turn = outlets[0].turn
+    turn.last = turn.first(free)
+    return free[turn.last]
+
+
+class Switch(Allocator):
+    """Input VCs, outputs, and the matching between them.
+
+    outputs: network channels in channel order, then ejection channels; ejection: by host.
+    """
+
+    def __init__(self, net: "WormholeNetwork", index: int):
+        super().__init__(net.clock)
+        self.network = net
+        self.index = index
+        self.outputs: list[Channel] = []
+        self.ejection: dict[int, Channel] = {}
+        self.input_vcs: list[InputVC] = []
+
+    def outlets(self, packet: Packet) -> list[OutputVC]:
+        """The output VCs that a packet may take here."""
+        if packet.target == self.index:
+            return self.ejection[packet.destination].vcs
+        net = self.network
+        allowed = net.ports[packet.target, self.index]
+        if net.select == ADAPTIVE:
+            ports = [p for p in range(len(self.outputs)) if int(allowed) >> p & 1]
+        else:
+            ports = [
+                fixed_port(
+                    allowed, net.select, net.seed, self.index, packet.source, packet.destination, net.hosts,
+                    packet.sequence, packet.hop,
+                )
+            ]  # fmt: skip
+        outlets = []
+        for channel in [self.outputs[port] for port in ports]:
+            first, end = vc_range(
+                net.policy, net.times.vcs, packet.hop, net.rings, packet.origin, packet.target,
+                channel.number, self.index,
+            )  # fmt: skip
+            outlets += channel.vcs[first:end]
+        return outlets
+
+    def allocate(self, now: int) -> None:
+        """Match inputs with outputs, and give VCs to packets that need one."""
+        if self.network.times.header == 0:
+            self._allocate_vcs(now)
+            self._allocate_switch(now)
+        else:
+            self._allocate_switch(now)
+            self._allocate_vcs(now)
+        if any(vc.flits for vc in self.input_vcs):
+            self.wake(now + 1)
+
+    def _allocate_switch(self, now: int) -> None:
+        asking: dict[Input, dict[Channel, dict[int, InputVC]]] = defaultdict(lambda: defaultdict(dict))
+        for vc in self.input_vcs:
+            if vc.asks_for_output(now):
+                assert vc.outlet is not None
+                asking[vc.entry][vc.outlet.channel][vc.place] = vc
+        wanted = {entry: list(channels) for entry, channels in asking.items()}
+        for entry, channel in islip(wanted, self.network.times.iterations).items():
+            vcs = asking[entry][channel]
+            place = entry.vc_turn.last = entry.vc_turn.first(vcs)
+            vcs[place].leave(now)
+
+    def _allocate_vcs(self, now: int) -> None:
+        choose = roomiest if self.network.select == ADAPTIVE else next_in_turn
+        asking = [vc for vc in self.input_vcs if vc.asks_for_vc(now)]
+        for vc in sorted(asking, key=lambda vc: (vc.since, vc.place)):
+            outlet = choose(vc.outlets)
+            if outlet is not None:
+                vc.outlet, outlet.holder = outlet, vc
+
+
+class WormholeNetwork(Network):
+    """A run of wormhole switching."""
+
+    def __init__(self, scenario: Scenario, load: float, seed: int, log: bool, shuffle: int):
+        super().__init__(scenario, load, seed, log, shuffle)
+        topology, times = scenario.topology, scenario.switching
+        self.ports = scenario.routes.ports
+        self.select = scenario.routes.select
+        self.policy = scenario.vc_policy
+        self.rings = make_rings(topology)
+        self.hosts = topology.hosts
+
+        self.switches = [Switch(self, v) for v in range(topology.switches)]
+        numbering = make_ports(topology)
+        inputs = [
+            self._input_port(self.switches[v], port - int(numbering.in_base[v]))
+            for port, v in enumerate(numbering.in_switch)
+        ]
+        ends = zip(topology.src, topology.delay.tolist(), strict=True)
+        for channel, (tail, extra) in enumerate(ends):
+            switch = self.switches[tail]
+            output = Channel(len(switch.outputs), times.switch + times.link + extra, channel)
+            switch.outputs.append(output)
+            port = numbering.out_base[tail] + output.place
+            self._output_vcs(switch, output, inputs[numbering.out_input[port]])
+        hosts = [Host(self, h) for h in range(topology.hosts)]
+        for host, place in zip(hosts, topology.host_switch, strict=True):
+            switch = self.switches[place]
+            output = Channel(len(switch.outputs), times.switch + times.ejection)
+            switch.outputs.append(output)
+            switch.ejection[host.index] = output
+            self._output_vcs(switch, output, [None] * times.vcs)
+            injection = Channel(0, times.injection)
+            self._output_vcs(host, injection, inputs[numbering.inject[host.index]])
+            host.vcs = injection.vcs
+        self.start(hosts)
+
+    def _input_port(self, switch: Switch, port: int) -> list[InputVC]:
+        """The VCs of an input port."""
+        times, entry = self.times, Input(port)
+        vcs = []
+        for place in range(port * times.vcs, (port + 1) * times.vcs):
+            if not times.shared_input:
+                entry = Input(place)
+            vcs.append(InputVC(switch, place, entry, times.buffer_flits))
+        switch.input_vcs += vcs
+        return vcs
+
+    def _output_vcs(self, sender: Allocator, channel: Channel, ends: list) -> None:
+        """The VCs of a channel, one for each buffer at its end."""
+        for i, end in enumerate(ends):
+            room = inf if end is None else self.times.buffer_flits
+            channel.vcs.append(OutputVC(sender, channel, channel.place * self.times.vcs + i, end, room))
+
+    def deadlocked(self) -> bool:
+        """Whether some flit at the front of an input VC can never be granted.
+
+        A front flit can move (one day) if the buffer at the end of its VC is not full, or itself can move a
+        flit; a packet that has no VC yet can if it may take one that is free or whose holder can move.
+        The rest is the deadlock.
+        """
+        stuck = {vc for switch in self.switches for vc in switch.input_vcs if vc.flits}
+
+        def drains(to: InputVC | None) -> bool:
+            return to is None or len(to.flits) < to.size or to not in stuck
+
+        def comes_free(outlet: OutputVC) -> bool:
+            if outlet.holder is not None:
+                return outlet.holder not in stuck
+            return self.select != ADAPTIVE or drains(outlet.to)
+
+        def moves(vc: InputVC) -> bool:
+            return drains(vc.outlet.to) if vc.outlet else any(comes_free(outlet) for outlet in vc.outlets)
+
+        while True:
+            freed = {vc for vc in stuck if moves(vc)}
+            if not freed:
+                return bool(stuck)
+            stuck -= freed
