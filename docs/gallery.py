@@ -57,7 +57,7 @@ def built(example: str) -> Topology:
 
 def row(topology: Topology) -> str:
     """The line of the table."""
-    found = measure_all(topology, [make("metric", kind="bisection")])  # type: ignore[list-item]
+    found, _ = measure_all(topology, [make("metric", kind="bisection")])  # type: ignore[list-item]
     links = found["channels"] if found["directed"] else found["channels"] // 2
     degree = "-".join(str(d) for d in sorted({found["degree_min"], found["degree_max"]}))
     aspl = f"{found['aspl']:.3f} ({found['moore_aspl']:.3f})"

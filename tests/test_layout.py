@@ -175,12 +175,14 @@ def test_constants_of_a_user_replace_some(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("floor: {hight: 2}", "floor.hight: unknown key; choices: switches_per_cabinet, pitch"),
-        ("floors: {}", "floors: unknown key; choices: floor, cable, switch"),
-        ("cable: {electric: {fixed: -1}}", "cable.electric.fixed: Input should be greater than or equal to 0"),
-        ("floor: 3", "floor: Input should be"),
-        ("- 1", "a mapping with some of floor, cable, switch is expected"),
-        ("floor: {", "not YAML"),
+        ("floor: {hight: 2}", "1: floor.hight: unknown key; choices: switches_per_cabinet, pitch"),
+        ("# mine\nfloors: {}", "2: floors: unknown key; choices: floor, cable, switch; did you mean 'floor'?"),
+        ("cable: {electric: {fixed: -1}}", "1: cable.electric.fixed = -1: must be greater than or equal to 0"),
+        ("floor: 3", "1: floor = 3: must be"),
+        ("switch:\n  watts_per_port: -1\n  fix: 1", "2: switch.watts_per_port = -1: must be"),
+        ("switch:\n  watts_per_port: -1\n  fix: 1", "3: switch.fix: unknown key"),
+        ("- 1", " a mapping with some of floor, cable, switch is expected"),
+        ("floor: {", " not YAML"),
     ],
 )
 def test_bad_constants_are_refused_with_the_file(content, message, tmp_path):
@@ -188,7 +190,7 @@ def test_bad_constants_are_refused_with_the_file(content, message, tmp_path):
     file.write_text(content)
     with pytest.raises(ValidationError) as error:
         make("metric", kind="cables", constants=str(file))
-    assert f"{file}: {message}" in str(error.value)
+    assert f"{file}:{message}" in str(error.value)
     assert error.value.errors()[0]["loc"] == ("constants",)
     with pytest.raises(ValidationError, match=r"error, floor\.hight: unknown key"):
         make("metric", kind="cables", constants={"floor": {"hight": 2}})

@@ -342,3 +342,20 @@ def test_x_axis_begins_at_no_special_place_and_no_point_is_clipped(tmp_path):
     for line in ax.lines:
         assert np.all((line.get_xdata() >= ax.get_xlim()[0]) & (line.get_xdata() <= ax.get_xlim()[1]))
         assert np.all((line.get_ydata() >= ax.get_ylim()[0]) & (line.get_ydata() <= ax.get_ylim()[1]))
+
+
+@pytest.mark.parametrize("chosen", [{"kind": "rrg"}, {"kind": ["rrg"], "topology.n": [16, 64]}])
+def test_a_plot_of_some_of_the_rows(tmp_path, chosen):
+    figure = drawn(sweep(tmp_path, plots=[{"y": ["aspl"], "x": "switches", "where": chosen}]))
+    (curve,) = lines(figure, "curve")
+    sizes = chosen.get("topology.n", [16, 32, 64])
+    assert curve.get_xdata().tolist() == sizes
+    assert curve.get_ydata() == pytest.approx([1.72 + n / 100 for n in sizes])
+
+
+def test_a_plot_of_no_rows_says_so(tmp_path):
+    sweep(tmp_path, plots=[{"y": ["aspl"], "where": {"kind": "torus"}}, {"y": ["aspl"], "where": {"sort": "rrg"}}])
+    plots, mistakes = metric_frames.plots_of(Run.read(tmp_path))
+    assert not plots
+    assert mistakes[0] == "plot of aspl: no row is as where says"
+    assert "no column 'sort'" in mistakes[1]

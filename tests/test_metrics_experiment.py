@@ -80,10 +80,11 @@ def test_a_second_run_measures_only_what_is_missing(config, tmp_path, monkeypatc
 def test_one_topology_that_cannot_be_measured_leaves_the_others(config, tmp_path):
     report = run(read(config(CONFIG.replace("to: 12", "to: 13"))), tmp_path / "out", 2)
     assert report.exit_code == 1
-    assert report.problems == ["n=13: thirteen is unlucky"]
+    assert report.problems == ["n=13: thirteen is unlucky; thirteen is unlucky"]
     rows = table(tmp_path / "out")
-    assert [row["status"] for row in rows] == ["ok", "ok", "ok", "failed"]
-    assert rows[3]["message"] == "thirteen is unlucky"
+    assert [row["status"] for row in rows] == ["ok", "ok", "ok", "partial"]
+    assert rows[3]["message"] == "thirteen is unlucky; thirteen is unlucky"
+    assert (rows[3]["switches"], rows[3]["odd_one"]) == ("13", "")
 
 
 def test_topologies_are_forgotten_and_built_again(config, tmp_path, monkeypatch):
@@ -103,6 +104,8 @@ def test_topologies_are_forgotten_and_built_again(config, tmp_path, monkeypatch)
         ("[{kind: odd_one, factor: x}]", "c.yaml:3: metrics[0].factor = x: must be a valid integer"),
         ("[{kind: odd_one, foo: 1}]", "c.yaml:3: metrics[0].foo = 1: unknown key; choices: "),
         ("odd_one", "c.yaml:3: metrics = odd_one: must be a list"),
+        ("[{kind: odd_one, label: aspl}]", "c.yaml:3: metrics[0].label = aspl: is the name of a column that every"),
+        ("[{kind: odd_one, factor:3}]", "c.yaml:3: metrics[0].factor:3 = null: unknown key; a space must follow the colon"),
     ],
 )
 def test_mistakes_in_metrics(config, capsys, metrics, problem):
@@ -120,3 +123,11 @@ def test_metrics_on_the_command_line(config, capsys):
     assert main(["topology", "kind=imase,n=13,degree=2", "--metrics", "odd_one"]) == 1
     assert "thirteen is unlucky" in capsys.readouterr().err
     assert main(["topology", "kind=imase,n=13,degree=2", "--metrics", "[["]) == 2
+    assert main(["topology", "kind=imase,n=13,n=14,degree=2"]) == 2
+    assert "n=14: duplicate key" in capsys.readouterr().err
+
+
+def test_equal_graphs_keep_their_kinds(config, tmp_path):
+    text = "experiment: metrics\ntopology: {sweep: [{kind: hypercube, dim: 3}, {kind: torus, dims: [2, 2, 2]}]}\n"
+    assert run(read(config(text)), tmp_path / "out", 1).exit_code == 0
+    assert [row["kind"] for row in table(tmp_path / "out")] == ["hypercube", "torus"]

@@ -5,7 +5,8 @@ from math import ceil, comb, log
 import numpy as np
 import pytest
 
-from models.metrics.bounds import (
+from models.registry import make
+from models.topology.bounds import (
     covering_hops,
     link_load_bound,
     moore_diameter,
@@ -13,7 +14,6 @@ from models.metrics.bounds import (
     paths_within_bound,
     shortest_paths_length,
 )
-from models.registry import make
 from models.topology.graph import Topology
 
 

@@ -1,5 +1,7 @@
 """Constants of the layout, cost and power models: ``constants.yaml``, or what a user puts in their place."""
 
+import difflib
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -67,11 +69,11 @@ def load(given: str | dict[str, Any] | None = None) -> Constants:
 
     Raises ``ValueError`` that names the file and the key: no such file, not YAML, an unknown key, a bad value.
     """
-    source, changes = "", given
+    text, changes = "", given
     if isinstance(given, str):
-        source = f"{given}: "
         try:
-            changes = yaml.safe_load(Path(given).read_text(encoding="utf-8"))
+            text = Path(given).read_text(encoding="utf-8")
+            changes = yaml.safe_load(text)
         except OSError as error:
             raise ValueError(f"{given}: {error.strerror}") from None
         except (UnicodeDecodeError, yaml.YAMLError) as error:
@@ -79,16 +81,36 @@ def load(given: str | dict[str, Any] | None = None) -> Constants:
     if changes is None:
         changes = {}
     if not isinstance(changes, dict):
-        raise ValueError(f"{source}a mapping with some of {', '.join(_shipped())} is expected")
+        where = f"{given}: " if text else ""
+        raise ValueError(f"{where}a mapping with some of {', '.join(_shipped())} is expected")
     try:
         return Constants.model_validate(_merged(_shipped(), changes))
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        if first["type"] == "extra_forbidden":
-            choices = ", ".join(_at(_shipped(), first["loc"][:-1]))
-            raise ValueError(f"{source}{place}: unknown key; choices: {choices}") from None
-        raise ValueError(f"{source}{place}: {first['msg']}") from None
+        wrong = [(_line_of(text, one["loc"]), _problem(one)) for one in error.errors()]
+        named = [f"{given}:{line}: {problem}" if text else problem for line, problem in sorted(wrong)]
+        raise ValueError("; ".join(named)) from None
+
+
+def _problem(error: Any) -> str:
+    """One of pydantic's errors: key, and what is wrong with it."""
+    place = ".".join(map(str, error["loc"]))
+    if error["type"] != "extra_forbidden":
+        return f"{place} = {error['input']}: {error['msg'].replace('Input should', 'must')}"
+    choices = list(_at(_shipped(), error["loc"][:-1]))
+    near = difflib.get_close_matches(str(error["loc"][-1]), choices, n=1)
+    return f"{place}: unknown key; choices: {', '.join(choices)}" + "".join(f"; did you mean '{key}'?" for key in near)
+
+
+def _line_of(text: str, path: Sequence[Any]) -> int:
+    """The line of a YAML text on which the value at a path of keys is; of the nearest one that exists."""
+    node, line = (yaml.compose(text) if text else None), 1
+    for step in path:
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        found = [(key, value) for key, value in pairs if key.value == step]
+        if not found:
+            break
+        line, node = found[0][0].start_mark.line + 1, found[0][1]
+    return line
 
 
 def _merged(base: Any, changes: Any) -> Any:

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from models.metrics.bounds import covering_hops, shortest_paths_length
 from models.metrics.spec import MetricSpec
 from models.paths.lengths import k_shortest_lengths
 from models.paths.within import all_counts_within, even_load_within
 from models.registry import register
+from models.topology.bounds import covering_hops, shortest_paths_length
 from models.topology.distances import diameter
 from models.topology.families.imase import imase_arcs
 from models.topology.graph import Topology

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from models.metrics.bounds import shortest_paths_length
 from models.metrics.spec import MetricSpec
 from models.paths.lengths import k_shortest_lengths
 from models.registry import register
+from models.topology.bounds import shortest_paths_length
 from models.topology.graph import Topology
 
 

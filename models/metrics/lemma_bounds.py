@@ -4,15 +4,15 @@ from typing import Any
 
 from pydantic import Field
 
-from models.metrics.bounds import (
+from models.metrics.spec import MetricSpec
+from models.registry import register
+from models.topology.bounds import (
     covering_hops,
     link_load_bound,
     moore_diameter,
     paths_within_bound,
     shortest_paths_length,
 )
-from models.metrics.spec import MetricSpec
-from models.registry import register
 from models.topology.graph import Topology
 
 

@@ -5,12 +5,12 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from models.metrics.bounds import covering_hops, link_load_bound
 from models.metrics.spec import MetricSpec
 from models.paths.ksp import all_k_shortest
 from models.paths.shortest import even_load_shortest
 from models.paths.within import even_load_within
 from models.registry import register
+from models.topology.bounds import covering_hops, link_load_bound
 from models.topology.graph import Topology
 
 

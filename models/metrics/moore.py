@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from models.metrics.bounds import moore_aspl, moore_diameter, moore_order
 from models.metrics.spec import MetricSpec
 from models.registry import register
+from models.topology.bounds import moore_aspl, moore_diameter, moore_order
 from models.topology.distances import distance_counts, mean_hops
 from models.topology.graph import Topology
 

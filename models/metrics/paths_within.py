@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from models.metrics.bounds import paths_within_bound
 from models.metrics.spec import MetricSpec
 from models.paths.within import all_counts_within
 from models.registry import register
+from models.topology.bounds import paths_within_bound
 from models.topology.graph import Topology
 
 

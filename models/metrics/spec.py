@@ -30,9 +30,15 @@ class MetricSpec(Spec):
         return {f"{head}_{name}" if name else head: value for name, value in self.measure(topology).items()}
 
 
-def measure_all(topology: Topology, metrics: Sequence[MetricSpec]) -> dict[str, Any]:
-    """The summary of a topology, then the columns of every metric."""
-    found = summary(topology)
+def measure_all(topology: Topology, metrics: Sequence[MetricSpec]) -> tuple[dict[str, Any], list[str]]:
+    """The summary of a topology, then the columns of every metric; and why some have no meaning for it.
+
+    Raises ``ValueError`` if the topology is not strongly connected.
+    """
+    found, problems = summary(topology), []
     for metric in metrics:
-        found |= metric.columns(topology)
-    return found
+        try:
+            found |= metric.columns(topology)
+        except ValueError as error:
+            problems.append(str(error))
+    return found, problems

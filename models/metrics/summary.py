@@ -1,11 +1,17 @@
 """What is said of every topology, asked for or not."""
 
-from models.metrics.bounds import moore_aspl
+from models.topology.bounds import moore_aspl
 from models.topology.distances import sampled_distances
 from models.topology.graph import Topology
 
 EXACT = 3 * 10**11
 """Up to so many switches times channels all distances are found: some ten seconds."""
+
+ALWAYS = (
+    "kind", "switches", "channels", "links", "hosts", "directed", "degree_min", "degree_max", "diameter", "aspl",
+    "moore_aspl", "edge_hash", "notes", "diameter_at_least", "aspl_stderr", "aspl_sources",
+)  # fmt: skip
+"""Columns that are the summary's: no metric may have a name of these."""
 
 SAMPLE = 2048
 """Switches from which the distances are found above that."""

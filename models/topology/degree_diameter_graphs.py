@@ -67,13 +67,6 @@ def record_orders() -> dict[tuple[int, int], int]:
     }
 
 
-def moore_bound(degree: int, diameter: int, directed: bool) -> int:
-    """No graph of this degree and diameter has more switches."""
-    if directed:
-        return sum(degree**i for i in range(diameter + 1))
-    return 1 + degree * sum((degree - 1) ** i for i in range(diameter))
-
-
 def complete_links(n: int) -> np.ndarray:
     """int64 [n (n - 1) / 2, 2]: every pair of n switches."""
     return np.column_stack(np.triu_indices(n, 1))

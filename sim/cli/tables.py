@@ -29,9 +29,10 @@ def _interval(row: Row) -> str:
 
 
 def print_metrics(rows: list[dict[str, Any]]) -> None:
-    """What was measured of each topology."""
+    """What was measured of each topology; lists and mappings are left to metrics.csv."""
     hidden = ("edge_hash", "notes")
     names = [name for name in dict.fromkeys(key for row in rows for key in row) if name not in hidden]
+    names = [name for name in names if not any(str(row.get(name)).startswith(("[", "{")) for row in rows)]
 
     def column(name: str) -> Any:
         return name, lambda row: number(row.get(name), 5)

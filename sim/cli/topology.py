@@ -28,19 +28,17 @@ def run(options: argparse.Namespace) -> int:
     for option, write in (("export", _export), ("draw", _draw)):
         if (path := getattr(options, option)) and not _write(f"--{option} = {path}", path, write, found):
             return BAD
-    measured = {}
+    measured, problems = {}, []
     for label, (topology, metrics) in found.items():
-        try:
-            measured[label] = measure_all(topology, metrics)
-        except ValueError as error:
-            complain(f"{label}: {error}")
-            return FAILED
+        measured[label], undefined = measure_all(topology, metrics)
+        problems += [f"{label}: {problem}" for problem in undefined]
     if options.json:
         several = [{"scenario": label, **metrics} for label, metrics in measured.items()]
         print_json(next(iter(measured.values())) if len(measured) == 1 else several)
     else:
         _print(measured)
-    return 0
+    complain(*problems)
+    return FAILED if problems else 0
 
 
 def _print(measured: dict[str, dict[str, Any]]) -> None:
@@ -91,8 +89,11 @@ def parse_spec(text: str, mistakes: list[Mistake]) -> Node:
     values: dict[str, Node] = {}
     for part in re.split(r",(?=\s*\w+\s*=)", text):
         key, _, value = part.partition("=")
+        key = key.strip()
+        if key in values:
+            mistakes.append(Mistake("topology", part.strip(), "", "duplicate key"))
         try:
-            values[key.strip()] = load_text(value, "topology", mistakes, lines=False)
+            values[key] = load_text(value, "topology", mistakes, lines=False)
         except ConfigError as error:
             mistakes += [Mistake("topology", part.strip(), "", mistake.problem) for mistake in error.mistakes]
     return Node({"topology": Node(values, "topology")}, "topology")

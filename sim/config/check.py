@@ -44,6 +44,8 @@ def _from_pydantic(error: Any, model: type[BaseModel], root: Node, prefix: Place
     path = (*prefix, *inner)
     kind = error["type"]
     if kind == "extra_forbidden":
+        if re.match(r"\w+:\S", str(inner[-1])):
+            return mistake_at(root, path, "unknown key; a space must follow the colon")
         choices = sorted(_keys(_model_at(model, inner[:-1])) + (list(keys) if len(inner) == 1 else []))
         return mistake_at(root, path, "unknown key", choices, near(str(inner[-1]), choices))
     if kind == "missing":

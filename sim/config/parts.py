@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from models.metrics.spec import MetricSpec
+from models.metrics.summary import ALWAYS
 from models.registry import Spec
 from models.routing.routes import Routes
 from models.scenario import Source
@@ -88,6 +89,9 @@ class PartsBuilder:
             spec = spec_of("metric", root, mistakes, place=("metrics", i))
             if not isinstance(spec, MetricSpec):
                 continue
+            if spec.label in ALWAYS:
+                problem = "is the name of a column that every topology has"
+                mistakes.append(mistake_at(root, ("metrics", i, "label"), problem))
             if found.setdefault(spec.label or spec.kind, spec) is not spec:
                 problem = f"{spec.label or spec.kind} is listed twice: give one a label"
                 mistakes.append(mistake_at(root, ("metrics", i), problem))

@@ -225,13 +225,15 @@ class PlotConfig(Section):
     y: one column or several, or ratios ``a / b``. A column of lists or mappings is drawn as a distribution, one
     of mappings as a sum up to each key if ``cumulative``. x: by default the swept key that is a number, else the
     size if it varies, else a chart by scenario. by: columns whose values make a curve each; by default the case and
-    the other swept keys. Draws that differ in a swept ``seed`` are averaged. log: by default x, where its values grow
+    the other swept keys. where: columns and the value, or values, that a row must have. Draws that differ in a swept
+    ``seed`` are averaged. log: by default x, where its values grow
     by a factor. name: of the files; by default from y and x.
     """
 
     y: Annotated[list[str], BeforeValidator(_listed), Field(min_length=1)]
     x: str | None = None
     by: Annotated[list[str], BeforeValidator(_listed)] | None = None
+    where: dict[str, int | float | str | list[int | float | str]] = {}
     log: Literal["", "x", "y", "xy"] | None = None
     cumulative: bool = False
     name: Name | None = None

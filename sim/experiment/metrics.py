@@ -47,7 +47,8 @@ class MetricRuns:
     def _when_done(self, id: str, waiting: dict[str, list[Case]], bar: Progress) -> Callable[[Outcome], None]:
         def done(outcome: Outcome) -> None:
             cases = waiting.pop(id)
-            record = {"id": id, "metrics": outcome.result or {}, "problem": outcome.problem}
+            metrics, problems = outcome.result or ({}, [])
+            record = {"id": id, "metrics": metrics, "problem": outcome.problem or "; ".join(problems)}
             if not outcome.problem:  # else a resumed run tries again
                 self.store.write_json(f"points/{id}.json", record)
             for case in cases:
@@ -73,11 +74,11 @@ class MetricRuns:
 def _id(topology: Topology, metrics: list[MetricSpec]) -> str:
     asked = [metric.model_dump(mode="json") for metric in metrics]
     notes = repr(topology.notes)  # are a part of what is printed
-    return content_hash("metrics", SEMANTICS_VERSION, topology.content_hash, notes, asked)[:ID_DIGITS]
+    return content_hash("metrics", SEMANTICS_VERSION, topology.kind, topology.content_hash, notes, asked)[:ID_DIGITS]
 
 
 def measure(topology: Topology, metrics: list[MetricSpec]) -> Outcome:
-    """Measures a topology; the result is a dict by column."""
+    """Measures a topology; the result is a dict by column, and what has no meaning for it."""
     from models.jit import first_use
     from models.metrics.spec import measure_all
 

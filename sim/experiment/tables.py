@@ -34,10 +34,10 @@ def result_columns(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[str]
 
 
 def metrics_row(case: Case, metrics: Mapping[str, Any], problem: str = "") -> dict[str, Any]:
-    """One row of metrics.csv; what is no scalar is written as JSON."""
+    """One row of metrics.csv; what is no scalar is written as JSON. partial: some of the metrics have no meaning."""
     flat = {key: json.dumps(value) if isinstance(value, dict | list) else value for key, value in metrics.items()}
-    status = {"status": "failed", "message": problem} if problem else {"status": "ok", "message": ""}
-    return {"scenario": case.label, **case.keys, **flat, **status}
+    status = "ok" if not problem else "partial" if metrics else "failed"
+    return {"scenario": case.label, **case.keys, **flat, "status": status, "message": problem}
 
 
 def metrics_columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:

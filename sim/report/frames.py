@@ -4,7 +4,7 @@ import csv
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -163,6 +163,11 @@ class Run:
         if given is None and "kind" in self.columns:
             given = self.columns[1 : self.columns.index("kind")]
         return [key for key in given or [] if key in self.columns]
+
+    def where(self, columns: Mapping[str, Sequence[str]]) -> "Run":
+        """The same run with those rows of metrics.csv only that have one of the given texts in each column."""
+        kept = [row for row in self.metrics if all(row.get(key) in texts for key, texts in columns.items())]
+        return replace(self, metrics=kept)
 
     def units(self, flit_ns: float | None = None) -> Units:
         """Units of the figures: from the argument, the manifest or the columns, else ticks."""

@@ -3,8 +3,8 @@
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from statistics import fmean
 from typing import Any
@@ -28,14 +28,15 @@ Values = tuple[str, ...]
 class Plot:
     """A figure: y over x, a curve for each combination of the values of ``by``.
 
-    name: of the files. y: columns or ratios of two. log: which axes are logarithmic; None to choose.
-    cumulative: of a distribution.
+    name: of the files. y: columns or ratios of two. where: column -> texts that a row may have there. log: which
+    axes are logarithmic; None to choose. cumulative: of a distribution.
     """
 
     name: str
     y: tuple[Quantity, ...]
     x: str
     by: Values
+    where: Mapping[str, Values] = field(default_factory=dict)
     log: str | None = None
     x_label: str | None = None
     y_label: str | None = None
@@ -182,6 +183,11 @@ def _says(key: str, value: str) -> str:
 
 def _plot(run: Run, given: dict[str, Any]) -> Plot:
     """A plot as it was given, what it leaves out filled in. Raises ``ValueError`` if it cannot be."""
+    where = {key: _texts(value) for key, value in given.get("where", {}).items()}
+    _check(run, (), list(where))
+    run = run.where(where)
+    if not run.metrics:
+        raise ValueError("no row is as where says")
     y = tuple(Quantity(expression) for expression in given["y"])
     by = None if given.get("by") is None else tuple(given["by"])
     _check(run, y, [*(by or ()), *filter(None, [given.get("x")])])
@@ -195,7 +201,14 @@ def _plot(run: Run, given: dict[str, Any]) -> Plot:
     rest = {key: given.get(key) for key in ("log", "x_label", "y_label")}
     shown = [quantity.expression for quantity in y if not quantity.bound] or [y[0].expression]
     name = given.get("name") or _file_name([*shown, *([] if x == SCENARIO else [x])])
-    return Plot(name=name, y=y, x=x, by=by, cumulative=bool(given.get("cumulative")), **rest)
+    return Plot(name=name, y=y, x=x, by=by, where=where, cumulative=bool(given.get("cumulative")), **rest)
+
+
+def _texts(value: Any) -> Values:
+    """How a value, or each of a list, may stand in metrics.csv."""
+    items = value if isinstance(value, list) else [value]
+    decimals = [repr(float(item)) for item in items if isinstance(item, int | float) and not isinstance(item, bool)]
+    return (*map(str, items), *decimals)
 
 
 def _check(run: Run, y: Sequence[Quantity], others: Sequence[str]) -> None:

@@ -45,6 +45,7 @@ BOUND_DASHES = ((0, (6, 2)), (0, (2, 2)), (0, (6, 2, 1, 2)))
 
 def figure_of(run: Run, plot: Plot) -> Figure | None:
     """One figure, laid out and ready to save; None if there is nothing to show in it."""
+    run = run.where(plot.where)
     figure = Figure(layout="constrained")
     canvas, ax = FigureCanvasAgg(figure), figure.add_subplot()
     if is_distribution(run, plot.y[0].expression):
@@ -65,6 +66,7 @@ def figure_of(run: Run, plot: Plot) -> Figure | None:
 
 def caption(run: Run, plot: Plot) -> str:
     """What a figure shows, in words."""
+    run = run.where(plot.where)
     what = ", ".join(quantity.name for quantity in plot.y if not quantity.bound) or plot.y[0].name
     if is_distribution(run, plot.y[0].expression):
         along = " by " + STEPS.get(plot.y[0].expression, "rank or key")
@@ -271,7 +273,7 @@ def _title(plot: Plot) -> str:
     return units.pop() if len(units) == 1 else ""
 
 
-def _label(put: Any, text: str, width: int = 40) -> None:
+def _label(put: Any, text: str, width: int = 35) -> None:
     """A label on as few lines as it takes, all about as long."""
     lines = -(-len(text) // width) or 1
     put("\n".join(wrap(text, len(text) // lines + 5)))

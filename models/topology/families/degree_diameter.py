@@ -6,12 +6,12 @@ from math import isqrt
 from pydantic import Field
 
 from models.registry import SpecError, register
+from models.topology.bounds import moore_order
 from models.topology.degree_diameter_graphs import (
     Construction,
     alegre_arcs,
     constructions,
     cycle_links,
-    moore_bound,
     record_orders,
 )
 from models.topology.families.kautz import kautz_arcs, kautz_order
@@ -83,7 +83,7 @@ class DegreeDiameter(TopologySpec):
             "order": best.order,
             "best_known_order": record,
             "record": None if record is None else best.order >= record,
-            "moore_bound": moore_bound(self.degree, self.diameter, self.directed),
+            "moore_bound": moore_order(self.degree, self.diameter, self.directed),
             "construction": best.name,
         }
         make = Topology.from_arcs if self.directed else Topology.from_links
@@ -114,5 +114,5 @@ class DegreeDiameter(TopologySpec):
         if self.directed:
             return best.order
         if self.diameter == 1 or self.degree <= 2:
-            return moore_bound(self.degree, self.diameter, directed=False)
+            return moore_order(self.degree, self.diameter, directed=False)
         return record_orders().get((self.degree, self.diameter))
