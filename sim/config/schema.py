@@ -6,9 +6,9 @@ Topology, routing and traffic are mappings here; the registry knows their keys.
 
 import re
 from decimal import Decimal
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 CeilingKind = Literal["mcf", "mcf_paths", "split", "total", "bounds"]
@@ -253,11 +253,28 @@ class OutputsConfig(Section):
 Which = str | dict[str, Any]
 
 
+def operands(quantity: str) -> list[str]:
+    """A quantity alone, or as [quantity, operator, quantity].
+
+    >>> operands("aspl"), operands("aspl / moore_aspl")
+    (['aspl'], ['aspl', '/', 'moore_aspl'])
+    """
+    return re.split(r"\s+(/|-|==|<=|>=|<|>)\s+", quantity.strip())
+
+
+def _quantity(value: str) -> str:
+    if len(operands(value)) > 3:
+        raise PydanticCustomError("operators", "must have at most one operator")
+    return value
+
+
 class PublishedConfig(Section):
     """A published number to compare with; see ``sim.experiment.published``.
 
     where: place in the paper, or ``<scenario label>.<quantity>`` if ``quantity`` is absent.
-    scenario, relative_to: a label, or a mapping of swept keys. tolerance: absolute, or ``5%``.
+    scenario, relative_to: a label, or a mapping of swept keys; with ``over``, which takes the mean, min, max or sum,
+    all scenarios that the mapping fits (``{n: [64, 256]}`` fits both), without ``scenario`` all there are.
+    tolerance: absolute, or ``5%``.
     """
 
     where: str
@@ -270,10 +287,17 @@ class PublishedConfig(Section):
         _BY_SHAPE,
     ] | None = None  # fmt: skip
     why: str = ""
-    quantity: str | None = None
+    quantity: Annotated[str, AfterValidator(_quantity)] | None = None
     scenario: Which | None = None
     relative_to: Which | None = None
+    over: Literal["mean", "min", "max", "sum"] | None = None
     compare: Literal["about", "at_most", "at_least", "less_than", "greater_than"] = "about"
+
+    @model_validator(mode="after")
+    def _says_what_is_taken_over_several(self) -> Self:
+        if self.over is not None and self.quantity is None:
+            raise PydanticCustomError("over", "over needs a quantity")
+        return self
 
 
 class Config(Section):

@@ -143,13 +143,12 @@ def read(
     )
 
 
-def label_of(which: str | dict[str, Any], cases: Sequence[Case]) -> str | None:
-    """The label of the one scenario that a label, or a mapping of swept keys, means; None if it is not one."""
+def labels_of(which: str | dict[str, Any], cases: Sequence[Case]) -> list[str]:
+    """The labels of the scenarios that a label, or a mapping of swept keys, means; a list fits each of its values."""
     if isinstance(which, str):
-        found = [case.label for case in cases if case.label == which]
-    else:
-        found = [case.label for case in cases if all(_swept(case, key) == value for key, value in which.items())]
-    return found[0] if len(found) == 1 else None
+        return [case.label for case in cases if case.label == which]
+    wanted = {key: value if isinstance(value, list) else [value] for key, value in which.items()}
+    return [case.label for case in cases if all(_swept(case, key) in wanted[key] for key in wanted)]
 
 
 def _swept(case: Case, key: str) -> Any:
@@ -159,14 +158,20 @@ def _swept(case: Case, key: str) -> Any:
 
 
 def _lost(root: Node, published: Sequence[PublishedConfig], cases: Sequence[Case]) -> list[Mistake]:
-    """Published values of scenarios that are not there, or of several at once."""
+    """Published values of scenarios that are not there, or of several at once without ``over``."""
     labels = [case.label for case in cases]
-    return [
-        mistake_at(root, ("published", i, key), "does not name one scenario", labels)
-        for i, entry in enumerate(published)
-        for key in ("scenario", "relative_to")
-        if (which := getattr(entry, key)) is not None and label_of(which, cases) is None
-    ]
+    lost = []
+    for i, entry in enumerate(published):
+        for key in ("scenario", "relative_to"):
+            which = getattr(entry, key)
+            found = [] if which is None else labels_of(which, cases)
+            if which is None or len(found) == 1 or (found and entry.over):
+                continue
+            problem = "names no scenario" if entry.over else "does not name one scenario"
+            if found:
+                problem += f" but {len(found)}: say over: mean, min, max or sum"
+            lost.append(mistake_at(root, ("published", i, key), problem, () if found else labels))
+    return lost
 
 
 def _plain(root: Node, key: str, default: str) -> Any:

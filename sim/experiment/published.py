@@ -6,17 +6,23 @@ A quantity is one of
 * ``<column>@<load>``: mean over seeds at that load, between two loads by linear interpolation, ``hops_mean@0.3``;
 * a ceiling: ``mcf`` (what is certified to be reachable; the upper end where that is not known), ``mcf.lower``,
   ``mcf.upper``;
-* one of the functions of a load sweep in :data:`SWEEP`.
+* one of the functions of a load sweep in :data:`SWEEP`;
+* two of these, or one and a number, with one of :data:`OPERATORS` between them, spaces around it:
+  ``aspl / lemma_bounds_k_shortest``, ``diameter == 3``. A comparison is 1 where it holds and 0 where not.
+
+With ``over`` the quantity is found for each of several scenarios, then their mean, min, max or sum is taken: the mean
+of a comparison is the share of scenarios where it holds, its sum their number.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from statistics import fmean
 from typing import Any
 
-from sim.config.schema import PublishedConfig
-from sim.config.study import Case, Study, label_of
+from sim.config.schema import PublishedConfig, operands
+from sim.config.study import Case, Study, labels_of
 
 COLUMNS = (
     "where", "scenario", "quantity", "compare", "published", "tolerance", "measured", "verdict", "why",
@@ -72,67 +78,135 @@ SWEEP: dict[str, Callable[[Sweep], float | None]] = {
 """Quantities of a whole load sweep; ``efficiency`` (accepted_max over mcf) is one more."""
 
 
+def _same(a: float, b: float) -> bool:
+    """Equal but for rounding."""
+    return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12)
+
+
+OPERATORS: dict[str, Callable[[float, float], float | None]] = {
+    "/": lambda a, b: a / b if b else None,
+    "-": lambda a, b: a - b,
+    "==": _same,
+    "<=": lambda a, b: a < b or _same(a, b),
+    ">=": lambda a, b: a > b or _same(a, b),
+    "<": lambda a, b: a < b and not _same(a, b),
+    ">": lambda a, b: a > b and not _same(a, b),
+}
+"""What may stand between two quantities. Comparisons take numbers for equal that differ by 1e-9 of themselves."""
+
+OVER: dict[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "min": min, "max": max, "sum": math.fsum}
+"""What ``over`` may make of the values of several scenarios."""
+
+
+@dataclass
+class Measured:
+    """What was measured of one scenario: its rows of results.csv or metrics.csv, and of ceilings.csv."""
+
+    rows: list[Row] = field(default_factory=list)
+    ceilings: list[Row] = field(default_factory=list)
+
+    def quantity(self, name: str) -> float | None:
+        """A quantity, or what an operator makes of two; None if it was not measured."""
+        first, *rest = operands(name)
+        if not rest:
+            return self._one(first)
+        operator, second = rest
+        a, b = (float(part) if _is_number(part) else self._one(part) for part in (first, second))
+        value = None if a is None or b is None else OPERATORS[operator](a, b)
+        return None if value is None else float(value)
+
+    def _one(self, name: str) -> float | None:
+        sweep = Sweep(self.rows)
+        column, at, load = name.partition("@")
+        if at:
+            value = sweep.at(column, float(load)) if _is_number(load) else None
+        elif name in SWEEP:
+            value = SWEEP[name](sweep)
+        elif name == "efficiency":
+            most, ceiling = sweep.accepted_max(), self._ceiling("mcf")
+            value = most / ceiling if most is not None and ceiling else None
+        else:
+            value = self._ceiling(name)
+            numbers = _numbers(sweep.rows, name)
+            value = _mean(numbers) if value is None and numbers else value
+        return None if value is None or math.isnan(value) else value
+
+    def _ceiling(self, name: str) -> float | None:
+        """A ceiling of the scenario, or one of its ends."""
+        kind, _, end = name.partition(".")
+        for row in self.ceilings:
+            if row["ceiling"] == kind and row["load"] is None:
+                lower, upper = row["lower"], row["upper"]
+                return {"lower": lower, "upper": upper, "": upper if lower is None else lower}.get(end)
+        return None
+
+
 def compare(study: Study, rows: Sequence[Row], ceilings: Sequence[Row]) -> list[dict[str, Any]]:
     """One row per entry of ``published:``, with the columns :data:`COLUMNS`.
 
     rows: of results.csv or metrics.csv. ceilings: of ceilings.csv.
     """
-    return [_compare(entry, study.cases, rows, ceilings) for entry in study.published]
+    measured = {case.label: Measured() for case in study.cases}
+    for row in rows:
+        measured[row["scenario"]].rows.append(row)
+    for row in ceilings:
+        measured[row["scenario"]].ceilings.append(row)
+    return [_compare(entry, study.cases, measured) for entry in study.published]
 
 
-def _compare(
-    entry: PublishedConfig, cases: Sequence[Case], rows: Sequence[Row], ceilings: Sequence[Row]
-) -> dict[str, Any]:
-    label, quantity = _subject(entry, cases)
-    measured = None if label is None else _quantity(quantity, label, rows, ceilings)
-    if measured is not None and entry.relative_to is not None:
-        other = label_of(entry.relative_to, cases)
-        reference = None if other is None else _quantity(quantity, other, rows, ceilings)
-        measured = measured / reference if reference else None
+def _compare(entry: PublishedConfig, cases: Sequence[Case], measured: Mapping[str, Measured]) -> dict[str, Any]:
+    labels, quantity = _subject(entry, cases)
+    value = _value(entry, quantity, [measured[label] for label in labels])
+    if value is not None and entry.relative_to is not None:
+        others = labels_of(entry.relative_to, cases)
+        reference = _value(entry, quantity, [measured[label] for label in others])
+        value = value / reference if reference else None
     return {
-        "where": entry.where, "scenario": label or "", "quantity": quantity, "compare": entry.compare,
+        "where": entry.where, "scenario": _named(entry, labels), "quantity": quantity, "compare": entry.compare,
         "published": entry.value, "tolerance": "" if entry.tolerance is None else str(entry.tolerance),
-        "measured": measured, "verdict": verdict(entry, measured), "why": entry.why,
+        "measured": value, "verdict": verdict(entry, value), "why": entry.why,
     }  # fmt: skip
 
 
-def _subject(entry: PublishedConfig, cases: Sequence[Case]) -> tuple[str | None, str]:
-    """(label of the scenario, quantity) that an entry speaks of; no label if there is no such scenario."""
+def _subject(entry: PublishedConfig, cases: Sequence[Case]) -> tuple[list[str], str]:
+    """(labels of the scenarios, quantity) that an entry speaks of; no label if there is no such scenario."""
     if entry.scenario is not None:
-        return label_of(entry.scenario, cases), entry.quantity or entry.where
+        return labels_of(entry.scenario, cases), entry.quantity or entry.where
+    if entry.over is not None or len(cases) == 1:
+        labels = [case.label for case in cases]
+    else:
+        labels = []
     if entry.quantity is not None:
-        return (cases[0].label if len(cases) == 1 else None), entry.quantity
+        return labels, entry.quantity
     for case in sorted(cases, key=lambda case: -len(case.label)):
         if entry.where.startswith(case.label + "."):
-            return case.label, entry.where[len(case.label) + 1 :]
-    return (cases[0].label if len(cases) == 1 else None), entry.where
+            return [case.label], entry.where[len(case.label) + 1 :]
+    return labels, entry.where
 
 
-def _quantity(name: str, label: str, rows: Sequence[Row], ceilings: Sequence[Row]) -> float | None:
-    sweep = Sweep([row for row in rows if row["scenario"] == label])
-    column, at, load = name.partition("@")
-    if at:
-        value = sweep.at(column, float(load)) if _is_number(load) else None
-    elif name in SWEEP:
-        value = SWEEP[name](sweep)
-    elif name == "efficiency":
-        most, ceiling = sweep.accepted_max(), _ceiling("mcf", label, ceilings)
-        value = most / ceiling if most is not None and ceiling else None
-    else:
-        value = _ceiling(name, label, ceilings)
-        numbers = _numbers(sweep.rows, name)
-        value = _mean(numbers) if value is None and numbers else value
-    return None if value is None or math.isnan(value) else value
+def _value(entry: PublishedConfig, quantity: str, scenarios: Sequence[Measured]) -> float | None:
+    """The quantity of a scenario, or of several together; None if it was not measured in each of them."""
+    values = [scenario.quantity(quantity) for scenario in scenarios]
+    found = [value for value in values if value is not None]
+    if not found or len(found) < len(values):
+        return None
+    return found[0] if entry.over is None else OVER[entry.over](found)
 
 
-def _ceiling(name: str, label: str, ceilings: Sequence[Row]) -> float | None:
-    """A ceiling of a scenario, or one of its ends."""
-    kind, _, end = name.partition(".")
-    for row in ceilings:
-        if row["scenario"] == label and row["ceiling"] == kind and row["load"] is None:
-            lower, upper = row["lower"], row["upper"]
-            return {"lower": lower, "upper": upper, "": upper if lower is None else lower}.get(end)
-    return None
+def _named(entry: PublishedConfig, labels: Sequence[str]) -> str:
+    """What is said of the scenarios: the label of the only one, or how many there are of which."""
+    if entry.over is None:
+        return labels[0] if labels else ""
+    which = entry.scenario or {}
+    keys = [which] if isinstance(which, str) else [f"{key}={_short(value)}" for key, value in which.items()]
+    return f"{entry.over} of {len(labels)}" + "".join(f", {key}" for key in keys)
+
+
+def _short(value: Any) -> str:
+    """A value, or the ends of a list of values."""
+    if not isinstance(value, list) or len(value) < 3:
+        return str(value)
+    return f"[{value[0]}, ..., {value[-1]}]"
 
 
 def _numbers(rows: Sequence[Row], name: str) -> list[float]:
