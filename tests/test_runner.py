@@ -17,6 +17,7 @@ from sim.config.study import read
 from sim.engines.base import EngineMismatch
 from sim.experiment import runner
 from sim.experiment.store import Store, StoreError
+from sim.experiment.task import failure
 
 CONFIG = """\
 name: tiny
@@ -314,3 +315,13 @@ def test_a_demand_matrix_is_part_of_the_resolved_configuration(run, fakes, tmp_p
     assert report.exit_code == 0
     resolved = (report.folder / "config.resolved.yaml").read_text()
     assert f"path: {tmp_path / 'demand.csv'}" in resolved
+
+
+def test_an_interruption_inside_a_kernel_is_no_failure():
+    inner = SystemError("returned a result with an exception set")
+    inner.__cause__ = KeyboardInterrupt()
+    outer = SystemError("the same")
+    outer.__cause__ = inner
+    with pytest.raises(KeyboardInterrupt):
+        failure(outer)
+    assert "SystemError: another" in failure(SystemError("another")).problem

@@ -8,13 +8,12 @@ from models.hashing import content_hash
 from models.metrics.spec import MetricSpec
 from models.scenario import SEMANTICS_VERSION
 from models.topology.graph import Topology
-from sim.config.check import crash
 from sim.config.study import Case, Study
 from sim.experiment.pool import Task
 from sim.experiment.progress import Progress
 from sim.experiment.store import Store
 from sim.experiment.tables import metrics_row
-from sim.experiment.task import ID_DIGITS, Outcome
+from sim.experiment.task import ID_DIGITS, Outcome, failure
 
 
 @dataclass
@@ -48,7 +47,7 @@ class MetricRuns:
         def done(outcome: Outcome) -> None:
             cases = waiting.pop(id)
             metrics, problems = outcome.result or ({}, [])
-            record = {"id": id, "metrics": metrics, "problem": outcome.problem or "; ".join(problems)}
+            record: dict[str, Any] = {"id": id, "metrics": metrics, "problem": outcome.problem or "; ".join(problems)}
             if not outcome.problem:  # else a resumed run tries again
                 self.store.write_json(f"points/{id}.json", record)
             for case in cases:
@@ -88,4 +87,4 @@ def measure(topology: Topology, metrics: list[MetricSpec]) -> Outcome:
     except ValueError as error:
         return Outcome(problem=str(error))
     except Exception as error:  # one failing topology must not end the others
-        return Outcome(problem=crash(error))
+        return failure(error)

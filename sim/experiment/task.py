@@ -65,6 +65,16 @@ class Outcome:
     mismatch: bool = False
 
 
+def failure(error: Exception) -> Outcome:
+    """The outcome of a task that raised. An interruption that came while a kernel ran is raised again."""
+    cause: BaseException | None = error
+    while isinstance(cause, SystemError):
+        cause = cause.__cause__
+    if isinstance(cause, KeyboardInterrupt):
+        raise cause
+    return Outcome(problem=crash(error))
+
+
 def start_worker(plugins: Sequence[str] = ()) -> None:
     """Prepares a worker process: Ctrl-C is the parent's to handle, and a worker never outlives it.
 
@@ -102,7 +112,7 @@ def solve_point(path: Path, engine: str, load: float, seed: int, measure: dict[s
     except EngineMismatch as error:
         return Outcome(problem=str(error), mismatch=True)
     except Exception as error:  # one failing point must not end the others
-        return Outcome(problem=crash(error))
+        return failure(error)
 
 
 def solve_ceilings(path: Path, specs: Sequence[CeilingConfig], loads: Sequence[float]) -> Outcome:
@@ -115,4 +125,4 @@ def solve_ceilings(path: Path, specs: Sequence[CeilingConfig], loads: Sequence[f
         with first_use("fluid"):
             return Outcome(ceilings.ceilings(_scenario(path), asked, list(loads)))
     except Exception as error:
-        return Outcome(problem=crash(error))
+        return failure(error)
