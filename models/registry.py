@@ -9,7 +9,7 @@ takes; a user's file does the same through ``plugins:``.
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -35,22 +35,22 @@ class SpecError(ValueError):
     """A component cannot be built from its parameters.
 
     ``key`` names the offending parameter inside the component's mapping (None: the component as
-    a whole), so that the message can point at its line.
+    a whole), so that the message can point at its line. ``choices``: what it might have been.
     """
 
-    def __init__(self, message: str, key: str | None = None):
+    def __init__(self, message: str, key: str | None = None, choices: Sequence[str] = ()):
         super().__init__(message)
         self.key = key
+        self.choices = choices
 
 
 class UnknownKindError(SpecError):
     """No component of that kind; carries the ``choices`` and a near miss, if any."""
 
     def __init__(self, category: str, kind: str):
-        self.choices = names(category)
+        super().__init__(f"unknown {category}", "kind", names(category))
         near = difflib.get_close_matches(kind, self.choices, n=1)
         self.suggestion = near[0] if near else None
-        super().__init__(f"unknown {category}", key="kind")
 
 
 _registered: dict[str, dict[str, type[Spec]]] = {category: {} for category in CATEGORIES}

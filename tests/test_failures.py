@@ -168,8 +168,28 @@ def test_more_than_there_is_cannot_fail(failures, key):
 
 
 @pytest.mark.parametrize(
-    "failures", [{"links": 1.5}, {"links": -0.1}, {"switches": float("nan")}, {"link": 1}, {"seed": -1}]
+    "failures",
+    [
+        {"links": 1.5},
+        {"links": 1.0},
+        {"switches": 3.0},
+        {"links": -0.1},
+        {"switches": float("nan")},
+        {"link": 1},
+        {"seed": -1},
+    ],
 )
 def test_malformed_failures_are_refused(failures):
     with pytest.raises(ValidationError):
         make("topology", kind="torus", dims=[4, 4], failures=failures)
+
+
+def test_a_base_that_failed_is_noted_of_the_subdivided_one():
+    damaged = {"kind": "torus", "dims": [4, 4], "failures": {"links": 1}}
+    assert build("subdivided", p=2, base=damaged).notes["failed"] == {"links": 1, "switches": []}
+
+
+def test_counts_stay_whole_numbers_when_they_are_written_again():
+    failures = Failures(links=1, switches=0.5)
+    assert Failures.model_validate_json(failures.model_dump_json()) == failures
+    assert isinstance(failures.links, int)

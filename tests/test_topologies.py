@@ -128,9 +128,7 @@ def test_kautz_is_the_iterated_line_digraph_of_the_complete_digraph(degree, hops
 
 
 @pytest.mark.parametrize("kind", ["random_digraph", "rrg"])
-@pytest.mark.parametrize(
-    ("n", "degree"), [(2, 1), (3, 2), (5, 2), (7, 4), (8, 6), (12, 11), (30, 27), (100, 60)]
-)
+@pytest.mark.parametrize(("n", "degree"), [(2, 1), (3, 2), (5, 2), (7, 4), (8, 6), (12, 11), (30, 27), (100, 60)])
 def test_random_graphs_are_simple_and_regular_at_every_density(kind, n, degree):
     for seed in range(3):
         topology = build(kind, n=n, degree=degree, seed=seed)
@@ -212,6 +210,7 @@ def test_hypercube_equals_that_of_networkx():
         ({"kind": "rrg", "n": 6, "degree": 2, "ports": 4}, "degree"),
         ({"kind": "rrg", "n": 6, "ports": 4, "hosts_total": 20}, "hosts_total"),
         ({"kind": "rrg", "n": 6, "ports": 12, "hosts_total": 6}, "ports"),
+        ({"kind": "rrg", "n": 6, "ports": 1, "hosts_total": 1}, "ports"),
         ({"kind": "rrg", "n": 6, "ports": 4, "hosts_total": 6, "hosts_per_switch": 2}, "hosts_total"),
         ({"kind": "mddp", "n": 6, "degree": 6}, "degree"),
         ({"kind": "imase", "n": 256, "degree": 8, "a": 2}, None),  # not strongly connected
@@ -238,6 +237,79 @@ def test_impossible_parameters_are_refused(parameters, key):
 def test_values_out_of_range_are_refused(parameters):
     with pytest.raises(ValidationError):
         make("topology", **parameters)
+
+
+HUGE = 10**23
+
+
+@pytest.mark.parametrize(
+    ("parameters", "key"),
+    [
+        ({"kind": "rrg", "n": 200_000_000, "degree": 4}, "n"),
+        ({"kind": "rrg", "n": 10_000_000, "degree": 3}, "n"),
+        ({"kind": "rrg", "n": 40_000, "degree": 39_998}, "n"),
+        ({"kind": "rrg", "n": HUGE, "ports": 4, "hosts_total": HUGE}, "hosts_total"),
+        ({"kind": "torus", "dims": [20_000, 20_000]}, "dims"),
+        ({"kind": "mesh", "dims": [HUGE]}, "dims"),
+        ({"kind": "mesh", "dims": [4], "hosts_per_switch": 10**12}, "hosts_per_switch"),
+        ({"kind": "mesh", "dims": [2], "hosts": [HUGE, 0]}, "hosts"),
+        ({"kind": "mddp", "n": 100_000_000, "degree": 6}, "n"),
+        ({"kind": "power_law", "n": 1_000_000, "mean_ports": 8, "hosts_total": 9}, "n"),
+        ({"kind": "random_digraph", "n": 100_000, "degree": 90_000}, "n"),
+        ({"kind": "imase", "n": HUGE, "degree": 3}, "n"),
+        ({"kind": "gdbg", "n": 64, "degree": HUGE}, "degree"),
+        ({"kind": "kautz", "degree": HUGE, "diameter": 64}, "diameter"),
+        ({"kind": "kautz", "degree": HUGE, "diameter": 1}, "degree"),
+        ({"kind": "vl2", "da": 4, "di": 4, "servers_per_tor": 10**12}, "servers_per_tor"),
+        ({"kind": "dragonfly", "a": 4, "p": 10**12}, "p"),
+        ({"kind": "subdivided", "p": 2, "path_hosts": 10**12, "base": {"kind": "torus", "dims": [4]}}, "path_hosts"),
+        ({"kind": "two_cluster", "large": {"count": 10**12, "ports": 4, "servers": 1},
+          "small": {"count": 4, "ports": 4, "servers": 1}}, "large.count"),
+        ({"kind": "expanded", "base": {"kind": "torus", "dims": [4]},
+          "steps": [{"ports": 4, "switches": 1, "times": 10**12}]}, "steps"),
+        ({"kind": "expanded", "base": {"kind": "torus", "dims": [4]},
+          "steps": [{"ports": 100, "switches": 1000, "times": 1000}]}, "steps"),
+        ({"kind": "expanded", "base": {"kind": "torus", "dims": [4]},
+          "steps": [{"ports": 4, "budget": 1e300, "hosts_total": HUGE}]}, "steps[0]"),
+    ],
+)  # fmt: skip
+def test_absurd_sizes_are_refused_at_once(parameters, key):
+    with pytest.raises(SpecError, match=r"at most|nearest") as error:
+        build(**parameters)
+    assert error.value.key == key
+
+
+def test_numbers_beyond_64_bits_are_taken_modulo_the_order():
+    assert build("imase", n=64, degree=6, b=1 + 64 * HUGE).edge_hash == build("imase", n=64, degree=6).edge_hash
+
+
+@pytest.mark.parametrize(("n", "ports"), [(2, 2), (3, 2), (10, 4), (100, 2), (41, 3)])
+def test_as_many_hosts_as_leave_a_tree_of_links(n, ports):
+    most = n * ports - 2 * (n - 1)
+    topology = build("rrg", n=n, ports=ports, hosts_total=most)
+    assert topology.hosts == most
+    assert topology.channels == 2 * (n - 1)
+    with pytest.raises(SpecError, match=f"at most {most}$") as error:
+        build("rrg", n=n, ports=ports, hosts_total=most + 1)
+    assert error.value.key == "hosts_total"
+
+
+def test_rings_are_connected_at_any_size():
+    ring = build("rrg", n=500, degree=2)
+    assert (ring.out_degree == 2).all()
+    assert is_simple(ring)
+
+
+def test_messages_name_what_is_valid():
+    for parameters, message in [
+        ({"kind": "slim_fly", "q": 1}, "nearest 3"), ({"kind": "slim_fly", "q": 2}, "nearest 3"),
+        ({"kind": "rrg", "n": 6, "degree": 1}, "nearest 2"),
+    ]:  # fmt: skip
+        with pytest.raises(SpecError, match=message):
+            build(**parameters)
+    with pytest.raises(ValidationError) as error:
+        make("topology", kind="hyperx", dims=[4, 4], multiplicity=0)
+    assert error.value.error_count() == 1
 
 
 def test_a_topology_that_is_not_strongly_connected_names_two_switches():

@@ -1,5 +1,6 @@
 """Topologies written to files and read back, and every way in which a file is refused."""
 
+import os
 import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
@@ -24,6 +25,7 @@ from models.topology.formats import (
     write_graphml,
     write_json,
 )
+from models.topology.formats.common import PAIRS
 from models.topology.graph import Topology
 
 
@@ -210,12 +212,14 @@ def test_the_templates_of_the_next_test_are_sound(tmp_path):
         ("x.json", JSON.replace("[1, 1]", "[1, 1"), ":4: not JSON"),
         ("x.json", JSON.replace("[0, 1, 1.0", "[0, 1, -1.0"), ":5: channels.0"),
         ("x.json", JSON.replace("[0, 1, 1.0", "[0, 1, NaN"), ":5: channels.0"),
-        ("x.json", JSON.replace("[1, 0, 1,", "[1, 2, 1,"), ":6: unknown switch 2"),
-        ("x.json", JSON.replace("0, 0]", "0, 1]"), ":5: reverse 1 is not"),
-        ("x.json", JSON.replace("[1, 1]", "[1]"), ":3: 1 entries for 2 switches"),
-        ("x.json", JSON.replace('"hosts"', f"{GRID},\n" '"hosts"'), ":3: coordinates do not place"),
+        ("x.json", JSON.replace("[1, 0, 1,", "[1, 2, 1,"), ":6: channels.1: unknown switch 2"),
+        ("x.json", JSON.replace("0, 0]", "0, 1]"), ":5: channels.0: reverse 1 is not"),
+        ("x.json", JSON.replace("[1, 1]", "[1]"), ":3: hosts: 1 entries for 2 switches"),
+        ("x.json", JSON.replace('"hosts"', f"{GRID},\n" '"hosts"'), ":3: grid: coordinates do not place"),
         ("x.json", JSON.replace("switches", "switch"), ":1: switches: Field required"),
-        ("x.json", "[]", ":1:"),
+        ("x.json", JSON.replace("\n", "\n\t").replace("[1, 1]", "[1]"), ":3: hosts: 1 entries"),
+        ("x.json", JSON.replace("[1, 1]", f"[1, {10**12}]"), ":3: hosts: 1000000000001 in all; at most 20000000"),
+        ("x.json", "[]", ":1: topology: Input should be an object"),
         ("x.anynet", "router 0 node 0 router\n", ":1: router without a number"),
         ("x.anynet", "router 0 node 0\nrouter a\n", ":2: router 'a' is not an integer"),
         ("x.anynet", "router 0 router 1\n\nlink 1 2\n", ":3: 'link' where 'node' or 'router'"),
@@ -225,12 +229,14 @@ def test_the_templates_of_the_next_test_are_sound(tmp_path):
         ("x.anynet", "node 0 router 0\nnode 1 node 0\n", ":2: node 1 cannot be joined to node 0"),
         ("x.anynet", "router 0 node 0 router 1\nrouter 1 node 0\n", ":2: node 0 is at router 0 by line 1"),
         ("x.anynet", "router 0 router 1 3\nrouter 0 router 1\n", ":2: latency 1 from router 0 to 1 contradicts 3"),
-        ("x.anynet", "router 0 node 0\n", ":1: no channels"),
+        ("x.anynet", "\n", ":1: no switches"),
+        ("x.anynet", "router 0\nrouter 1\n", ": not strongly connected"),
         ("x.anynet", "router 0 router 1\nrouter 2\n", ": not strongly connected"),
         ("x.topobench", "0 1\n1 x\n", ":2: entry 'x' is not an integer"),
         ("x.topobench", "0 1\n# 2\n", ":2: entry '#'"),
         ("x.topobench", "0 -1\n", ":1: entry -1 must be 0 or more"),
-        ("x.topobench", "0\n", ":1: no channels"),
+        ("x.topobench", "", ":1: no switches"),
+        ("x.topobench_servers", f"0 {10**12} 1\n", ":1: 1000000000000 hosts; at most 20000000"),
         ("x.dot", "digraph {}", ":1: dot files are written, not read"),
         ("x.xml", "<platform/>", ":1: simgrid files are written, not read"),
     ],
@@ -380,7 +386,7 @@ def test_what_formats_do_not_keep_is_said(tmp_path):
         "topobench": ["hosts", "host_capacity", "capacities", "delays", "parallel channels", "notes"],
         "topobench_servers": ["host_capacity", "capacities", "delays", "parallel channels", "notes"],
         "topobench_capacities": ["host_capacity", "delays", "parallel channels", "notes", "fractions of capacities"],
-        "simgrid": ["parallel channels", "pairs", "notes"], "dot": ["host_capacity", "notes"],
+        "simgrid": ["parallel channels", PAIRS, "notes"], "dot": ["host_capacity", "notes"],
     }  # fmt: skip
     for format, features in lost.items():
         assert write(links, tmp_path / "x", format) == features
@@ -390,7 +396,7 @@ def test_what_formats_do_not_keep_is_said(tmp_path):
     write(links, tmp_path / "x", "anynet")
     assert read(tmp_path / "x", "anynet").delay.tolist() == [0, 0, 0, 0]
     mixed = Topology.from_channels("mixed", 2, [(0, 1), (1, 0), (1, 0)], [1, 0, -1])
-    assert write(mixed, tmp_path / "x") == ["pairs"]
+    assert write(mixed, tmp_path / "x") == [PAIRS]
 
 
 @pytest.mark.parametrize("format", ["anynet", "topobench", "topobench_servers", "topobench_capacities"])
@@ -401,9 +407,74 @@ def test_uni_directional_networks_are_not_written_as_bi_directional_ones(format,
 
 
 def test_suffixes_choose_the_format():
-    names = ["a.json", "a.graphml", "a.ANYNET", "a.topobench", "a.xml", "a.dot", "a.gv", "a.txt", "a"]
-    expected = ["json", "graphml", "anynet", "topobench", "simgrid", "dot", "dot", "edgelist", "edgelist"]
+    names = ["a.json", "a.graphml", "a.ANYNET", "a.topobench", "a.xml", "a.dot", "a.gv", "a.txt", "a", "a.edges"]
+    expected = ["json", "graphml", "anynet", "topobench", "simgrid", "dot", "dot", "edgelist", "edgelist", "edgelist"]
     assert [format_of(name) for name in names] == expected
+
+
+def test_other_suffixes_are_read_as_edge_lists_and_not_written(tmp_path):
+    ring = make("topology", kind="torus", dims=[5], hosts_per_switch=2).build()
+    for name in ("q.pdf", "q.csv"):
+        with pytest.raises(CannotWriteError, match=r"q\.\w+: unknown suffix; choices: \.json, .*\.edgelist or none"):
+            write(ring, tmp_path / name)
+        assert not (tmp_path / name).exists()
+    (tmp_path / "q.dat").write_text("0 1\n1 0\n")
+    assert load(tmp_path / "q.dat").channels == 2
+    for suffix in ("servers", "capacities"):
+        write(ring, tmp_path / f"x.topobench_{suffix}")
+        assert load(tmp_path / f"x.topobench_{suffix}").content_hash == ring.content_hash
+
+
+@pytest.mark.parametrize("suffix", ["json", "graphml", "anynet", "topobench_servers"])
+def test_no_hosts_stay_no_hosts_unless_some_are_asked_for(suffix, tmp_path):
+    path = tmp_path / f"x.{suffix}"
+    write(make("topology", kind="mesh", dims=[4], hosts=[0, 0, 0, 0]).build(), path)
+    assert load(path).hosts == 0
+    assert load(path, hosts_per_switch=2).host_count.tolist() == [2, 2, 2, 2]
+    assert load(path, hosts=[0, 3, 0, 0]).host_count.tolist() == [0, 3, 0, 0]
+
+
+def test_files_that_do_not_tell_of_hosts_get_one_a_switch(tmp_path):
+    (tmp_path / "x.graphml").write_text(re.sub(r'<data key="h">.*?</data>', "", GRAPHML))
+    write(make("topology", kind="mesh", dims=[2]).build(), tmp_path / "x.topobench")
+    for suffix in ("graphml", "topobench"):
+        assert load(tmp_path / f"x.{suffix}").host_count.tolist() == [1, 1]
+
+
+def test_a_written_edge_list_says_whether_its_lines_are_links(tmp_path):
+    for parameters in ({"kind": "torus", "dims": [5]}, {"kind": "kautz", "degree": 2, "diameter": 2}):
+        topology = make("topology", **parameters).build()
+        write(topology, tmp_path / "x.txt")
+        assert load(tmp_path / "x.txt").content_hash == topology.content_hash
+    write(make("topology", kind="mesh", dims=[3]).build(), tmp_path / "x.txt")
+    with pytest.raises(SpecError, match="not strongly connected"):
+        load(tmp_path / "x.txt", directed=True)
+    (tmp_path / "x.txt").write_text("0 1\n1 2\n")
+    with pytest.raises(SpecError, match="directed: false if lines are bi-directional links"):
+        load(tmp_path / "x.txt")
+
+
+@pytest.mark.parametrize("suffix", ["json", "graphml", "anynet", "topobench"])
+def test_one_switch_alone_comes_back(suffix, tmp_path):
+    alone = make("topology", kind="torus", dims=[1]).build()
+    write(alone, tmp_path / f"x.{suffix}")
+    assert load(tmp_path / f"x.{suffix}").content_hash == alone.content_hash
+    with pytest.raises(CannotWriteError, match="this topology has none"):
+        write(alone, tmp_path / "x.txt")
+
+
+def test_only_regular_files_of_bounded_size_are_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(10**9 + 1)  # sparse
+    for path, why in (
+        (tmp_path / "pipe", "not a regular"),
+        ("/dev/zero", "not a regular"),
+        (tmp_path / "huge", "1 GB"),
+    ):
+        with pytest.raises(SpecError, match=why) as error:
+            load(path)
+        assert error.value.key == "path"
 
 
 def test_simgrid_platform_routes_as_the_network_does(tmp_path):
@@ -435,7 +506,8 @@ def test_simgrid_platform_routes_as_the_network_does(tmp_path):
 
 def test_simgrid_merges_parallel_channels_and_bounds_endless_hosts(tmp_path):
     topology = Topology.from_links("two", 2, [(0, 1), (0, 1)], capacity=[1, 2], delay=[5, 2])
-    write(topology.with_hosts(1, float("inf")), tmp_path / "x.xml")
+    lost = write(topology.with_hosts(1, float("inf")), tmp_path / "x.xml")
+    assert lost == ["parallel channels", PAIRS, "an infinite host_capacity (1e+06 is written)"]
     zone = ElementTree.parse(tmp_path / "x.xml").getroot().find("zone")
     links = {link.get("id"): (link.get("bandwidth"), link.get("latency")) for link in zone.findall("link")}
     assert links["s0-s1"] == ("120Gbps", "123.334ns")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from models.registry import make
-from models.topology.degree_diameter_graphs import DATA, base_orders, base_pairs
+from models.topology.degree_diameter_graphs import DATA, bases, shipped_links, shipped_orders
 from models.topology.distances import aspl, diameter
 from models.topology.families.mddp import insert, remove
 
@@ -19,8 +19,8 @@ def mddp(**parameters):
 @pytest.mark.parametrize("path", sorted(DATA.glob("*.txt")), ids=lambda path: path.stem)
 def test_shipped_graphs_are_what_their_names_say(path):
     degree, hops, order = map(int, re.fullmatch(r"und_d(\d+)_k(\d+)_n(\d+)", path.stem).groups())
-    assert base_orders(degree, False, 0)[hops] == order
-    pairs = base_pairs(degree, hops, order, directed=False)
+    assert shipped_orders()[degree, hops] == order
+    pairs = shipped_links(degree, hops)
     graph = nx.Graph(pairs.tolist())
     assert sorted(graph) == list(range(order))
     assert graph.number_of_edges() == len(pairs)
@@ -59,6 +59,17 @@ def test_aspl_of_undirected_mddp():
     assert (topology.out_degree == 8).all()
 
 
+@pytest.mark.parametrize(("n", "degree", "base"), [(385, 20, 381), (43, 5, 24), (1000, 10, 650), (8, 2, 9), (9, 2, 9)])
+def test_undirected_bases_are_the_graphs_of_degree_diameter(n, degree, base):
+    topology = mddp(n=n, degree=degree, directed=False)
+    notes = topology.notes
+    assert (topology.switches, notes["base_order"]) == (n, base)
+    hops = int(re.search(r"\d+\)", notes["base"])[0][:-1])
+    assert diameter(topology) >= hops
+    origin = make("topology", kind="degree_diameter", degree=degree, diameter=hops, directed=False).build()
+    assert (origin.switches, origin.notes["construction"]) == (base, notes["base_construction"])
+
+
 def test_best_of_and_greedy_improve():
     one, five = (mddp(n=64, degree=6, best_of=k) for k in (1, 5))
     greedy = mddp(n=64, degree=6, best_of=1, greedy=True)
@@ -92,7 +103,8 @@ def test_edited_graphs_are_simple_and_nearly_regular(n, degree, directed):
 @pytest.mark.parametrize("directed", [True, False])
 def test_one_edit_changes_only_the_neighbourhood(directed):
     rng = np.random.default_rng(1)
-    base = base_pairs(4, 2, 20 if directed else 15, directed)
+    base = bases(4, directed, 15)[2].links()
+    assert base.max() + 1 == (20 if directed else 15)
     old = set(map(tuple, base.tolist()))
     grown = set(map(tuple, insert(base, 4, directed, rng).tolist()))
     taken = 4 if directed else 2

@@ -1,6 +1,6 @@
 """Graphs of given degree and diameter with many switches: those that are shipped, and those that are constructed.
 
-Families import from here: ``degree_diameter`` takes the largest, ``mddp`` its bases.
+Families import from here: ``degree_diameter`` takes the largest, ``mddp`` starts from it.
 """
 
 import csv
@@ -20,34 +20,47 @@ DATA = Path(__file__).parent / "families" / "data"
 ``voltage_graphs.csv``; the record orders in ``degree_diameter_records.csv``."""
 
 
+MAX_BASE_DIAMETER = 10
+"""Diameter to which undirected graphs are looked for as bases: that of the table of record orders."""
+
+
 class Construction(NamedTuple):
-    """A graph that can be made: its order, how it is made, and its links, int64 [m, 2]."""
+    """A graph that can be made: its order, how it is made, and its links (or arcs), int64 [m, 2]."""
 
     order: int
     name: str
     links: Callable[[], np.ndarray]
 
 
-def base_orders(degree: int, directed: bool, n: int) -> dict[int, int]:
-    """Diameter -> order of the degree-diameter graphs around n: Kautz graphs, or all edge lists of ``DATA``.
+def bases(degree: int, directed: bool, n: int) -> dict[int, Construction]:
+    """Diameter -> graph for MDDP graphs of n switches to start from, the nearest in order among them.
 
-    Diameter 1 is the complete graph. What MDDP graphs start from.
+    Directed: Kautz graphs, up to the first one of n switches or more. Undirected: :func:`largest_graph` for each
+    diameter up to :data:`MAX_BASE_DIAMETER`; of degree 2 only the cycle of n or n + 1.
     """
     if not directed:
-        return {1: degree + 1} | {k: order for (d, k), order in shipped_orders().items() if d == degree}
-    orders = {1: kautz_order(degree, 1)}
-    while orders[len(orders)] < n:
-        orders[len(orders) + 1] = kautz_order(degree, len(orders) + 1)
-    return orders
+        diameters = [n // 2] if degree == 2 else range(1, MAX_BASE_DIAMETER + 1)
+        return {k: graph for k in diameters if (graph := largest_graph(degree, k))}
+    found = {1: kautz(degree, 1)}
+    while found[len(found)].order < n:
+        found[len(found) + 1] = kautz(degree, len(found) + 1)
+    return found
 
 
-def base_pairs(degree: int, diameter: int, order: int, directed: bool) -> np.ndarray:
-    """int64 [m, 2]: arcs or links of a degree-diameter graph that :func:`base_orders` lists."""
-    if directed:
-        return kautz_arcs(degree, diameter)
-    if diameter == 1:
-        return complete_links(degree + 1)
-    return np.loadtxt(_path(degree, diameter, order), dtype=np.int64)
+def kautz(degree: int, diameter: int) -> Construction:
+    """The Kautz graph, as arcs."""
+    arcs = partial(kautz_arcs, degree, diameter)
+    return Construction(kautz_order(degree, diameter), f"Kautz graph K({degree}, {diameter})", arcs)
+
+
+def largest_graph(degree: int, diameter: int) -> Construction | None:
+    """The largest of :func:`constructions`, if there are any."""
+    return max(constructions(degree, diameter), key=lambda graph: graph.order, default=None)
+
+
+def shipped_links(degree: int, diameter: int) -> np.ndarray:
+    """int64 [m, 2]: links of the graph that ``DATA`` has of this degree and diameter."""
+    return np.loadtxt(_path(degree, diameter), dtype=np.int64)
 
 
 @lru_cache(maxsize=1)
@@ -184,7 +197,7 @@ def quadrangle_links(times: int) -> np.ndarray:
 
     585 switches, and ``times`` duplicates of the 65 absolute ones: every switch has one of these as its neighbour.
     """
-    links = base_pairs(9, 3, 585, directed=False)
+    links = shipped_links(9, 3)
     absolute = np.flatnonzero(np.bincount(links.ravel()) == 8)
     return duplicated(links, np.tile(absolute, times), absolute)
 
@@ -210,9 +223,9 @@ def _general(degree: int, diameter: int) -> Iterator[Construction]:
         yield Construction(2 * diameter + 1, "cycle", partial(cycle_links, 2 * diameter + 1))
     order = shipped_orders().get((degree, diameter))
     if order:
-        with _path(degree, diameter, order).open() as file:
+        with _path(degree, diameter).open() as file:
             name = [next(file) for _ in range(2)][1].removeprefix("# ").split("; darts")[0].strip().rstrip(".")
-        yield Construction(order, name, partial(base_pairs, degree, diameter, order, directed=False))
+        yield Construction(order, name, partial(shipped_links, degree, diameter))
     if diameter == 3 and degree > 9:
         times = degree - 9
         name = f"polarity quotient of the symplectic quadrangle W(8), absolute switches duplicated (times {times})"
@@ -248,5 +261,5 @@ def _lifts(degree: int, diameter: int) -> Iterator[Construction]:
         yield Construction(fibres * a * b, name, partial(lift_links, (a, b, r), darts))
 
 
-def _path(degree: int, diameter: int, order: int) -> Path:
-    return DATA / f"und_d{degree}_k{diameter}_n{order}.txt"
+def _path(degree: int, diameter: int) -> Path:
+    return DATA / f"und_d{degree}_k{diameter}_n{shipped_orders()[degree, diameter]}.txt"

@@ -12,23 +12,25 @@ from models.registry import SpecError
 from models.topology.graph import Topology
 
 
-def _fraction_or_count(value: float) -> float:
-    if value >= 1 and value != int(value):
-        raise ValueError("must be a fraction below 1 or a whole number")
+def _share_or_count(value: int | float) -> int | float:
+    if not value >= 0:
+        raise ValueError("must be 0 or more")
+    if isinstance(value, float) and value >= 1:
+        raise ValueError("a share is below 1; a whole number, without a point, counts them")
     return value
 
 
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False), AfterValidator(_fraction_or_count)]
-"""A fraction below 1 of all there are, or a number of them from 1."""
+Amount = Annotated[int | float, AfterValidator(_share_or_count)]
+"""A share below 1 of all there are, or how many of them: what is written with a point is a share."""
 
 
 class Failures(BaseModel):
     """What fails in a network: ``failures: {links: 0.15, switches: 0, seed: 3}``.
 
     ``links`` and ``switches`` are a fraction in [0, 1), of which the nearest whole number fails, or a
-    number from 1. Which ones is drawn uniformly, without replacement, from the seed alone: the switches
-    first, then links among those that join working switches. With the same seed, more failures include
-    the fewer. A bi-directional link fails in both directions, parallel links fail each on its own, and a
+    number, written without a point. Which ones is drawn uniformly, without replacement, from the seed alone:
+    the switches first, then links among those that join working switches. With the same seed, more failures
+    include the fewer. A bi-directional link fails in both directions, parallel links fail each on its own, and a
     switch fails with its hosts and channels; the others are renumbered in their order.
     """
 
@@ -67,7 +69,7 @@ class Failures(BaseModel):
 
 def _drawn(amount: float, count: int, seed: list[int], key: str) -> np.ndarray:
     """Which of ``count`` things fail, int64 [failed]."""
-    number = round(amount * count) if amount < 1 else int(amount)
+    number = round(amount * count) if isinstance(amount, float) else amount
     if number > count:
         raise SpecError(f"there are only {count}", key=f"failures.{key}")
     return np.random.default_rng(seed).permutation(count)[:number]

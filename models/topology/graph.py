@@ -47,6 +47,8 @@ class Topology:
     reverse: np.ndarray
     host_switch: np.ndarray
     host_capacity: float = 1.0
+    hosts_stated: bool = False
+    """Whether it has been said how many hosts stand where, be it none; without, a configuration puts them."""
     grid: Grid | None = None
     notes: dict = field(default_factory=dict)
     """What the construction chose or found (JSON-able), for the manifest and ``simrun topology``."""
@@ -104,7 +106,7 @@ class Topology:
         """The same graph with ``per_switch`` hosts (a number, or one for each switch)."""
         counts = np.broadcast_to(np.asarray(per_switch, np.int64), self.switches)
         hosts = np.repeat(np.arange(self.switches), counts)
-        return replace(self, host_switch=hosts, host_capacity=float(host_capacity))
+        return replace(self, host_switch=hosts, hosts_stated=True, host_capacity=float(host_capacity))
 
     @property
     def channels(self) -> int:

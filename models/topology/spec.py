@@ -3,11 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from pydantic import ValidationError
 
-from models.registry import Spec, SpecError, make
+from models.registry import Spec, SpecError, make, spec_class
 from models.topology.failures import Failures
 from models.topology.graph import Topology
+from models.topology.limits import refuse_if_huge
 
 
 class TopologySpec(Spec):
@@ -30,7 +32,8 @@ class TopologySpec(Spec):
         """The whole topology: the graph, its capacities and its hosts, less what fails of it.
 
         ``hosts_per_switch`` goes to every switch; in a family that has switches without hosts (a fat tree's
-        core, say), to every switch that has some. Failures come last.
+        core, say), to every switch that has some. Unless it is given, no hosts remain none where the family (or
+        a file) says that there are none. Failures come last.
 
         Raises :class:`~models.registry.SpecError` where the parameters describe no strongly connected graph,
         or one that the failures disconnect.
@@ -53,12 +56,12 @@ class TopologySpec(Spec):
                 raise SpecError(f"{len(self.hosts)} entries for {topology.switches} switches", key="hosts")
             if "hosts_per_switch" in given:
                 raise SpecError("give either hosts or hosts_per_switch", key="hosts")
+            refuse_if_huge(sum(self.hosts), "hosts", "hosts")
             topology = topology.with_hosts(self.hosts, topology.host_capacity)
-        elif not topology.hosts:
-            topology = topology.with_hosts(self.hosts_per_switch, topology.host_capacity)
-        elif "hosts_per_switch" in given:
-            counts = (topology.host_count > 0) * self.hosts_per_switch
-            topology = topology.with_hosts(counts, topology.host_capacity)
+        elif "hosts_per_switch" in given or not topology.hosts_stated:
+            places = topology.host_count > 0 if topology.hosts else np.ones(topology.switches, bool)
+            refuse_if_huge(int(places.sum()) * self.hosts_per_switch, "hosts_per_switch", "hosts")
+            topology = topology.with_hosts(places * self.hosts_per_switch, topology.host_capacity)
         host_capacity = self.host_capacity if "host_capacity" in given else topology.host_capacity
         return replace(topology, host_capacity=host_capacity)
 
@@ -95,6 +98,9 @@ def build_nested(parameters: dict[str, Any], key: str) -> Topology:
         raise
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
+        place = f"{key}.{'.'.join(map(str, first['loc']))}"
+        if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
+            fields = spec_class("topology", parameters["kind"]).model_fields.items()
+            raise SpecError("unknown key", place, sorted(field.alias or name for name, field in fields)) from None
         message = first["msg"].removeprefix("Value error, ").replace("Input should", "must")
-        raise SpecError(message, key=f"{key}.{place}") from None
+        raise SpecError(message, place) from None

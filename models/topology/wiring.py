@@ -15,9 +15,6 @@ DRAWS = 100
 SIDEWAYS = 300
 """Exchanges that change nothing, on the way to as few parallel links as possible."""
 
-MAX_CHANNELS = 20_000_000
-"""Networks with more channels than this are refused."""
-
 
 def random_pairs(
     degrees: np.ndarray,
@@ -39,6 +36,10 @@ def random_pairs(
     n = len(degrees)
     into = degrees if into is None else into
     groups = np.arange(n) if groups is None else groups
+    used = np.flatnonzero(degrees + into)
+    if len(used) < n:
+        pairs = random_pairs(degrees[used], directed, rng, into[used], groups[used], draws)
+        return None if pairs is None else used[pairs]
     sources, targets = degrees > 0, into > 0
     together = np.bincount(groups, sources) @ np.bincount(groups, targets)
     if 2 * degrees.sum() > sources.sum() * targets.sum() - together:
@@ -218,12 +219,6 @@ def first_connected(draw: Callable[[], Topology | None], key: str | None) -> Top
         if topology is not None and topology.unreachable_pair() is None:
             return topology
     raise SpecError(f"no connected graph among {DRAWS} drawn", key=key)
-
-
-def refuse_if_huge(channels: int, key: str) -> None:
-    """Raise :class:`~models.registry.SpecError` for a network of more than :data:`MAX_CHANNELS` channels."""
-    if channels > MAX_CHANNELS:
-        raise SpecError(f"{channels} channels; at most {MAX_CHANNELS} are built", key=key)
 
 
 def evenly(total: int, places: int) -> np.ndarray:

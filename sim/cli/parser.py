@@ -77,7 +77,8 @@ def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
         "--export",
         metavar="PATH",
         type=Path,
-        help="write it as .json, .graphml, .anynet, .topobench, .xml (SimGrid), .dot (Graphviz) or an edge list",
+        help="write it as .json, .graphml, .anynet (BookSim), .topobench, .topobench_servers, .topobench_capacities, "
+        ".xml (SimGrid), .dot (Graphviz) or an edge list (.txt)",
     )
     topology.add_argument("--draw", metavar="PATH", type=Path, help="draw it into a .png or .svg file")
 

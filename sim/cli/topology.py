@@ -92,10 +92,12 @@ def parse_spec(text: str, mistakes: list[Mistake]) -> Node:
         key = key.strip()
         if key in values:
             mistakes.append(Mistake("topology", part.strip(), "", "duplicate key"))
+        found: list[Mistake] = []
         try:
-            values[key] = load_text(value, "topology", mistakes, lines=False)
+            values[key] = load_text(value, "topology", found, lines=False)
         except ConfigError as error:
-            mistakes += [Mistake("topology", part.strip(), "", mistake.problem) for mistake in error.mistakes]
+            found += error.mistakes
+        mistakes += [Mistake("topology", part.strip(), "", mistake.problem) for mistake in found]
     return Node({"topology": Node(values, "topology")}, "topology")
 
 

@@ -142,8 +142,8 @@ def from_build(error: Exception, section: str, root: Node) -> Mistake:
     """The mistake behind an exception that a component raised while it was built."""
     if isinstance(error, SpecError):
         path = (section, *parse_path(error.key)) if error.key else (section,)
-        choices, suggestion = getattr(error, "choices", ()), getattr(error, "suggestion", None)
-        return mistake_at(root, path, str(error), choices, suggestion)
+        suggestion = getattr(error, "suggestion", None) or near(str(path[-1]), error.choices)
+        return mistake_at(root, path, str(error), error.choices, suggestion)
     if isinstance(error, OSError | UnicodeDecodeError):
         path = (section, "path") if root.get(section, "path") else (section,)
         unreadable = error.strerror or str(error) if isinstance(error, OSError) else "is not a text file (UTF-8)"

@@ -39,6 +39,9 @@ MOST_CELLS = 1000
 WIDTH = 3.5
 """Width of a picture in inches: one column of a paper."""
 
+KEEP_RIGHT = 0.5
+"""Radii of a switch by which an arrow runs to the right of the line between two switches."""
+
 SWITCH, HOST, LINK = "#0b4f80", "#8c8c8c", "#707070"
 
 
@@ -263,45 +266,52 @@ class _Drawing:
         self.ax.add_collection(PatchCollection(dots, facecolor=HOST, edgecolor="none", zorder=2))
 
     def _links(self) -> None:
-        """A line for a link, an arrow for a uni-directional channel; repeated ones are bent apart."""
+        """A line for a link, an arrow for a uni-directional channel; repeated ones are bent apart.
+
+        Arrows keep to the right, so that at a switch those that arrive stand beside those that leave.
+        """
         topology, xy = self.topology, self.xy
         pairs = list(zip(topology.src.tolist(), topology.dst.tolist(), strict=True))
         drawn = np.flatnonzero(topology.reverse < np.arange(topology.channels)).tolist()
-        present = {pairs[c] for c in drawn}
         head = float(np.clip(0.9 * self.radius * self.points, 3, 8))
         width = float(np.clip(6 / np.sqrt(len(drawn) + 1), 0.3, 0.8))
         copies: Counter[tuple[int, int]] = Counter()
         for c in drawn:
             u, v = pairs[c]
             one_way = topology.reverse[c] < 0
-            bend = self._bend(u, v)
+            bend = self._bend(u, v, one_way)
             bend += 0.16 * ((copies[u, v] + 1) // 2) * (-1) ** copies[u, v]
-            bend += 0.16 * (one_way and (v, u) in present)
             copies[u, v] += 1
+            way = (xy[v] - xy[u]) / np.linalg.norm(xy[v] - xy[u])
+            aside = KEEP_RIGHT * self.radius * one_way * np.array([way[1], -way[0]])
             arrow = FancyArrowPatch(
-                tuple(xy[u]),
-                tuple(xy[v]),
+                tuple(xy[u] + aside),
+                tuple(xy[v] + aside),
                 connectionstyle=f"arc3,rad={bend:.6f}",
                 arrowstyle="-|>,head_length=0.5,head_width=0.2" if one_way else "-",
                 mutation_scale=head,
                 linewidth=width,
                 color=LINK,
                 shrinkA=0.8 * self.radius * self.points,
-                shrinkB=(1.0 if one_way else 0.8) * self.radius * self.points,
+                shrinkB=(0.9 if one_way else 0.8) * self.radius * self.points,
                 zorder=1.5,
             )
             self.ax.add_patch(arrow)
 
-    def _bend(self, u: int, v: int) -> float:
-        """Curvature, to the right of the way from u to v, that keeps a link clear of other switches."""
+    def _bend(self, u: int, v: int, one_way: bool) -> float:
+        """Curvature, to the right of the way from u to v, that keeps a link clear of other switches.
+
+        On a circle short links bend inwards; arrows only where they must, as that brings their ends together.
+        """
         a, b = self.xy[u], self.xy[v]
         length = float(np.linalg.norm(b - a))
         if self.places.inward:
-            if abs(u - v) in (1, len(self.xy) - 1):
+            if abs(u - v) in (1, len(self.xy) - 1) or (one_way and not self._passes_over(u, v)):
                 return 0.0
             across = float(np.ptp(self.xy, axis=0).max())
             clockwise = float(np.sign(a[1] * b[0] - a[0] * b[1]))
-            return clockwise * max(0.0, 0.3 * (1 - length / across))
+            makes_good = 2 * KEEP_RIGHT * self.radius / length if one_way else 0.0
+            return clockwise * (max(0.0, 0.3 * (1 - length / across)) + makes_good)
         return 3.8 * self.radius / length if self._passes_over(u, v) else 0.0
 
     def _passes_over(self, u: int, v: int) -> bool:

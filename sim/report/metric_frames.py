@@ -178,7 +178,7 @@ def axis_title(run: Run, column: str) -> str:
 def _says(key: str, value: str) -> str:
     if key == "case" or re.match(r"(?!(?:true|false|none|null)$)[a-z]", value, re.I):
         return value
-    return f"{key.rpartition('.')[2]}={value}"
+    return f"{spoken(key)[0]}={value}"
 
 
 def _plot(run: Run, given: dict[str, Any]) -> Plot:

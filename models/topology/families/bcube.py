@@ -5,8 +5,8 @@ from pydantic import Field
 
 from models.registry import register
 from models.topology.graph import Topology
+from models.topology.limits import refuse_if_huge
 from models.topology.spec import TopologySpec
-from models.topology.wiring import refuse_if_huge
 
 
 @register("topology", "bcube")

@@ -9,8 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from models.registry import SpecError, register
 from models.topology.families.expanded import Prices
 from models.topology.graph import Topology
+from models.topology.limits import refuse_if_huge
 from models.topology.spec import TopologySpec
-from models.topology.wiring import evenly, refuse_if_huge
+from models.topology.wiring import evenly
 
 Switch = tuple[str, int, int]
 """Tier, pod (core: 0) and place in it: what a switch is called at every stage."""

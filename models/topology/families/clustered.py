@@ -5,8 +5,9 @@ from pydantic import Field
 
 from models.registry import SpecError, register
 from models.topology.graph import Topology
+from models.topology.limits import refuse_if_long_to_draw
 from models.topology.spec import TopologySpec
-from models.topology.wiring import first_connected, random_pairs, refuse_if_huge
+from models.topology.wiring import first_connected, random_pairs
 
 
 @register("topology", "clustered")
@@ -54,7 +55,7 @@ class Clustered(TopologySpec):
         half, inside = self.n // 2, self.degree - self.cross
         if self.n % 2:
             raise SpecError(f"must be even; nearest {self.n - 1}, {self.n + 1}", key="n")
-        refuse_if_huge(self.n * self.degree, "n")
+        refuse_if_long_to_draw(self.n * self.degree, "n")
         if self.cross > min(self.degree, half):
             raise SpecError(f"must be at most {min(self.degree, half)}", key="cross")
         if inside >= half:

@@ -12,14 +12,14 @@ from models.topology.degree_diameter_graphs import (
     alegre_arcs,
     constructions,
     cycle_links,
+    kautz,
+    largest_graph,
     record_orders,
 )
-from models.topology.families.kautz import kautz_arcs, kautz_order
 from models.topology.graph import Topology
+from models.topology.limits import MOST
 from models.topology.nearest import listed
 from models.topology.spec import TopologySpec
-
-MAX_CHANNELS = 20_000_000
 
 MAX_DIAMETER = 64
 
@@ -32,8 +32,7 @@ def largest_digraph(degree: int, diameter: int) -> Construction:
         name = "lift over Z_5 of Alegre's order"
         name += f", line digraph (times {diameter - 4})" if diameter > 4 else ""
         return Construction(25 * 2 ** (diameter - 4), name, partial(alegre_arcs, diameter))
-    arcs = partial(kautz_arcs, degree, diameter)
-    return Construction(kautz_order(degree, diameter), f"Kautz graph K({degree}, {diameter})", arcs)
+    return kautz(degree, diameter)
 
 
 @register("topology", "degree_diameter")
@@ -76,7 +75,7 @@ class DegreeDiameter(TopologySpec):
             smaller = [k for k in range(1, self.diameter) if (graph := self._best(k)) and self._fits(graph)]
             what = f"{best.order} switches of degree {self.degree}: too many"
             if not smaller:
-                raise SpecError(f"{what}; valid up to {isqrt(MAX_CHANNELS) - 1}, with diameter 1", key="degree")
+                raise SpecError(f"{what}; valid up to {isqrt(MOST) - 1}, with diameter 1", key="degree")
             raise SpecError(f"{what}; nearest {smaller[-1]}", key="diameter")
         record = self._record(best)
         notes = {
@@ -90,13 +89,13 @@ class DegreeDiameter(TopologySpec):
         return make(self.kind, best.order, best.links(), notes=notes)
 
     def _fits(self, graph: Construction) -> bool:
-        return graph.order * self.degree <= MAX_CHANNELS
+        return graph.order * self.degree <= MOST
 
     def _best(self, diameter: int) -> Construction | None:
         """The largest graph of this degree at hand."""
         if self.directed:
             return largest_digraph(self.degree, diameter)
-        return max(constructions(self.degree, diameter), key=lambda graph: graph.order, default=None)
+        return largest_graph(self.degree, diameter)
 
     def _alternatives(self) -> str:
         """What there is instead of a bi-directional graph that is not at hand."""

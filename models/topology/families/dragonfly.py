@@ -8,8 +8,8 @@ from pydantic import Field
 from models.registry import SpecError, register
 from models.topology.families.hyperx import clique_links
 from models.topology.graph import Topology
+from models.topology.limits import refuse_if_huge
 from models.topology.spec import TopologySpec
-from models.topology.wiring import refuse_if_huge
 
 Arrangement = Literal["consecutive", "palmtree", "circulant"]
 
@@ -91,6 +91,7 @@ class Dragonfly(TopologySpec):
         if groups > most:
             raise SpecError(f"more than a * h + 1; nearest {most}", key="groups")
         refuse_if_huge(groups * a * (a - 1 + h), "a")
+        refuse_if_huge(groups * a * (self.p or h), "p", "hosts")
         routers = np.arange(groups * a).reshape(groups, a)
         links = np.concatenate([clique_links(routers, 1), global_links(groups, a, h, self.arrangement)])
         notes = {"groups": groups, "group_size": a}

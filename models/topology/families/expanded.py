@@ -7,8 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from models.registry import SpecError, register
 from models.topology.graph import Topology
+from models.topology.limits import MOST_DRAWN, refuse_if_long_to_draw
 from models.topology.spec import TopologySpec, build_nested
-from models.topology.wiring import MAX_CHANNELS, evenly, refuse_if_huge
+from models.topology.wiring import evenly
 
 
 class Prices(BaseModel):
@@ -32,6 +33,10 @@ class Step(BaseModel):
     budget: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     hosts_total: int = Field(default=0, ge=0)
     times: int = Field(default=1, ge=1)
+
+
+MOST_STEPS = 100_000
+"""Repetitions counted, and those that are not carried out."""
 
 
 @register("topology", "expanded")
@@ -83,7 +88,7 @@ class Expanded(TopologySpec):
         for number, step in self._steps():
             saved += step.budget or 0
             new = _servers(step, saved, self.prices, f"steps[{number}]")
-            refuse_if_huge(2 * len(links) + len(new) * step.ports, f"steps[{number}]")
+            refuse_if_long_to_draw(2 * len(links) + len(new) * step.ports, f"steps[{number}]")
             moved = sum(_insert(links, origin, len(hosts) + i, step.ports - k, rng) for i, k in enumerate(new))
             hosts += new
             cost = self.prices.switch * len(new) + (self.prices.cable + self.prices.rewiring) * moved
@@ -112,16 +117,21 @@ class Expanded(TopologySpec):
                 raise SpecError("goes with switches; with budget, give hosts_total", key=f"steps[{i}].servers")
             if step.servers > step.ports - 2:
                 raise SpecError(f"leaves no two ports for links; at most {step.ports - 2}", key=f"steps[{i}].servers")
+        repetitions = sum(step.times for step in self.steps)
+        if repetitions > MOST_STEPS:
+            raise SpecError(f"{repetitions} steps, with their repetitions; at most {MOST_STEPS}", key="steps")
         listed = [(i, step) for i, step in enumerate(self.steps) for _ in range(step.times)]
         if self.stage is not None and self.stage > len(listed):
             raise SpecError(f"at most {len(listed)}, the number of steps", key="stage")
-        return listed[: self.stage]
+        listed = listed[: self.stage]
+        refuse_if_long_to_draw(sum((step.switches or 0) * step.ports for _, step in listed), "steps")
+        return listed
 
 
 def _servers(step: Step, money: float, prices: Prices, key: str) -> list[int]:
     """Hosts at each of the new switches of a step. key: of the step, for errors."""
     if step.switches is not None:
-        refuse_if_huge(step.switches * step.ports, key)
+        refuse_if_long_to_draw(step.switches * step.ports, key)
         return [step.servers] * step.switches
 
     def cost(count: int) -> float:
@@ -137,8 +147,9 @@ def _servers(step: Step, money: float, prices: Prices, key: str) -> list[int]:
             key=f"{key}.budget",
         )
     count = least
-    while count * step.ports <= MAX_CHANNELS and cost(count + 1) <= money:
+    while count * step.ports <= MOST_DRAWN and cost(count + 1) <= money:
         count += 1
+    refuse_if_long_to_draw(count * step.ports, key)
     return evenly(step.hosts_total, count).tolist() if count else []
 
 

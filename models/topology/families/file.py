@@ -12,10 +12,12 @@ from models.topology.spec import TopologySpec
 class File(TopologySpec):
     """The topology in a file.
 
-    ``format`` (default: by suffix, .json, .graphml, .anynet and .topobench, an edge list otherwise):
+    ``format`` (default: by suffix, .json, .graphml, .anynet, .topobench, .topobench_servers and
+    .topobench_capacities, an edge list otherwise):
 
     * edgelist: lines ``u v [capacity] [delay]``, ``#`` starts a comment; ``directed`` tells whether a line is
-      a uni-directional channel (default) or a bi-directional link;
+      a uni-directional channel or a bi-directional link (default: what a comment on the first line says, as in
+      ``# directed: false``, else channels);
     * graphml: node attribute hosts, edge attributes capacity, delay, reverse; all optional;
     * json: what ``simrun topology --export x.json`` writes; nothing is lost;
     * anynet: BookSim 2, lines ``router 0 node 0 node 1 router 1 3 router 2``: a link named on either side goes
@@ -25,11 +27,12 @@ class File(TopologySpec):
       topobench_capacities: ``switch servers neighbour capacity neighbour capacity ...``.
 
     Labels 0 .. n-1 keep their numbers; others are numbered in order of appearance, ``notes`` keeps them. Hosts
-    in the file count unless hosts or hosts_per_switch are given; without either, a switch has one. Capacities
+    in the file count, also if there are none, unless hosts or hosts_per_switch are given; where the file does not
+    tell (edgelist, topobench, graphml without hosts), a switch has one. Capacities
     are positive, delays ticks from 0; self-loops are dropped.
 
-    Refused, with file and line: a missing file, malformed lines, unknown nodes, bad numbers, statements that
-    contradict each other, a network that is not strongly connected.
+    Refused, with file and line: a missing file, one of more than 1 GB, malformed lines, unknown nodes, bad
+    numbers, statements that contradict each other, a network that is not strongly connected.
 
     Example: ``topology: {kind: file, path: models/topology/families/data/und_d3_k2_n10.txt, directed: false}``
 
@@ -43,7 +46,7 @@ class File(TopologySpec):
 
     def graph(self) -> Topology:
         try:
-            topology = read(self.path, self.format, directed=self.directed is not False)
+            topology = read(self.path, self.format, directed=self.directed)
         except OSError as error:
             raise SpecError(f"{self.path}: {error.strerror}", key="path") from None
         except FormatError as error:
@@ -55,6 +58,8 @@ class File(TopologySpec):
             labels = topology.notes.get("labels", range(topology.switches))
             u, v = (labels[end] for end in pair)
             message = f"{self.path}: not strongly connected: no path from switch {u} to switch {v}"
+            if topology.kind == "edgelist" and topology.directed and self.directed is None:
+                message += "; directed: false if lines are bi-directional links"
             raise SpecError(message, key="path")
         notes = {**topology.notes, "file": self.path, "file_kind": topology.kind}
         return replace(topology, kind=self.kind, notes=notes)

@@ -5,6 +5,7 @@ from pydantic import Field
 from models.registry import register
 from models.topology.families.imase import imase_arcs
 from models.topology.graph import Topology
+from models.topology.limits import refuse_if_huge
 from models.topology.spec import TopologySpec
 
 
@@ -12,8 +13,8 @@ from models.topology.spec import TopologySpec
 class Gdbg(TopologySpec):
     """Uni-directional generalised de Bruijn graph: switch i reaches (degree i + alpha) mod n, alpha < degree.
 
-    Self-loops (at most 2 degree of them) are dropped. Valid: 2 <= degree; more than n of them repeat channels.
-    The diameter is at most the smallest D with degree^D >= n.
+    Self-loops (at most 2 degree of them) are dropped; a degree above n repeats channels. The diameter is at most the
+    smallest D with degree^D >= n. Valid: 2 <= degree, up to 2 * 10**7 channels.
 
     Example: ``topology: {kind: gdbg, n: 64, degree: 4}``
 
@@ -24,4 +25,5 @@ class Gdbg(TopologySpec):
     degree: int = Field(ge=2)
 
     def graph(self) -> Topology:
+        refuse_if_huge(self.n * self.degree, "n" if self.n > self.degree else "degree")
         return Topology.from_arcs(self.kind, self.n, imase_arcs(self.n, self.degree, a=1, b=0))

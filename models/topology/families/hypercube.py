@@ -24,6 +24,7 @@ class Hypercube(TopologySpec):
     def graph(self) -> Topology:
         switches, bits = np.arange(2**self.dim), np.arange(self.dim)
         coordinates = switches[:, None] >> bits & 1
-        links = [(v, v | 1 << i) for i in range(self.dim) for v in switches[coordinates[:, i] == 0]]
+        low = [switches[coordinates[:, i] == 0] for i in bits]
+        links = np.concatenate([np.column_stack([v, v | 1 << i]) for i, v in enumerate(low)])
         cube = Grid((2,) * self.dim, False, coordinates)
         return Topology.from_links(self.kind, len(switches), links, grid=cube)

@@ -4,16 +4,23 @@ from math import prod
 from typing import Annotated
 
 import numpy as np
-from pydantic import Field
+from pydantic import AfterValidator
 
 from models.registry import SpecError, register
 from models.topology.families.mesh import Extents
 from models.topology.graph import Topology
+from models.topology.limits import refuse_if_huge
 from models.topology.spec import TopologySpec
-from models.topology.wiring import refuse_if_huge
 
-Multiplicity = Annotated[int, Field(ge=1)]
-"""Parallel links between two neighbours."""
+
+def _from_one(multiplicity: int | list[int]) -> int | list[int]:
+    if min(multiplicity if isinstance(multiplicity, list) else [multiplicity], default=1) < 1:
+        raise ValueError("must be 1 or more")
+    return multiplicity
+
+
+Multiplicity = Annotated[int | list[int], AfterValidator(_from_one)]
+"""Parallel links between two neighbours, in all dimensions or in each."""
 
 
 def clique_links(place: np.ndarray, axis: int) -> np.ndarray:
@@ -66,7 +73,7 @@ class HyperX(TopologySpec):
     """
 
     dims: Extents
-    multiplicity: Multiplicity | list[Multiplicity] = 1
+    multiplicity: Multiplicity = 1
 
     def graph(self) -> Topology:
         multiplicity = self._multiplicities()

@@ -12,8 +12,9 @@ from pydantic import Field
 from models.registry import SpecError, register
 from models.topology.families.hyperx import hyperx_degree, hyperx_links, relative_bisection
 from models.topology.graph import Topology
+from models.topology.limits import refuse_if_huge
 from models.topology.spec import TopologySpec
-from models.topology.wiring import evenly, refuse_if_huge
+from models.topology.wiring import evenly
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,18 @@ from pydantic import Field
 
 from models.registry import SpecError, register
 from models.topology.graph import Topology
+from models.topology.limits import refuse_if_huge
 from models.topology.spec import TopologySpec
 
 
 def imase_arcs(n: int, degree: int, a: int, b: int) -> np.ndarray:
-    """int64 [n * degree, 2]: arcs i -> ((a i + b) d + alpha) mod n, alpha = 0 .. d - 1, loops included."""
+    """int64 [n * degree, 2]: arcs i -> ((a i + b) d + alpha) mod n, alpha = 0 .. d - 1, loops included.
+
+    n**2 * degree must be less than 2**63.
+    """
     tail = np.repeat(np.arange(n), degree)
     alpha = np.tile(np.arange(degree), n)
-    return np.column_stack([tail, ((a * tail + b) * degree + alpha) % n])
+    return np.column_stack([tail, (((a % n) * tail + b % n) * degree + alpha) % n])
 
 
 @register("topology", "imase")
@@ -21,12 +25,15 @@ class Imase(TopologySpec):
 
     Self-loops are dropped, so a few switches have fewer than ``degree`` channels.
 
+    Valid: 1 <= degree < n, up to 2 * 10**7 channels; a and b such that the graph is strongly connected, as it is
+    with a = 1.
+
     Example: ``topology: {kind: imase, n: 256, degree: 6, hosts_per_switch: 4}``
 
     Source: UNI section III-A (Imase and Itoh 1981, doi:10.1109/TC.1981.1675809).
     """
 
-    n: int = Field(ge=2, le=10_000_000)
+    n: int = Field(ge=2)
     degree: int = Field(ge=1)
     a: int = 1
     b: int = 1
@@ -34,4 +41,5 @@ class Imase(TopologySpec):
     def graph(self) -> Topology:
         if self.n <= self.degree:
             raise SpecError(f"must exceed the degree, {self.degree}", key="n")
+        refuse_if_huge(self.n * self.degree, "n")
         return Topology.from_arcs(self.kind, self.n, imase_arcs(self.n, self.degree, self.a, self.b))

@@ -3,11 +3,10 @@
 import numpy as np
 from pydantic import Field
 
-from models.registry import SpecError, register
+from models.registry import register
 from models.topology.graph import Topology
+from models.topology.limits import refuse_if_huge
 from models.topology.spec import TopologySpec
-
-MAX_CHANNELS = 10_000_000
 
 
 def kautz_order(degree: int, diameter: int) -> int:
@@ -31,7 +30,8 @@ class Kautz(TopologySpec):
     distinct; a channel drops the first letter and appends one. Built in arithmetic form: switch i reaches
     (-degree i - alpha) mod n, alpha = 1 .. degree, with n = degree**diameter + degree**(diameter - 1).
 
-    Valid: degree and diameter from 1, up to 10**7 channels.
+    Valid: degree and diameter from 1, up to 2 * 10**7 channels. (Degree 1 gives two switches, of diameter 1,
+    whatever diameter is asked for.)
 
     Example: ``topology: {kind: kautz, degree: 3, diameter: 3}``
 
@@ -43,6 +43,5 @@ class Kautz(TopologySpec):
 
     def graph(self) -> Topology:
         n = kautz_order(self.degree, self.diameter)
-        if n * self.degree > MAX_CHANNELS:
-            raise SpecError(f"K({self.degree}, {self.diameter}) has {n} switches, too many", key="diameter")
+        refuse_if_huge(n * self.degree, "diameter" if self.diameter > 1 else "degree")
         return Topology.from_arcs(self.kind, n, kautz_arcs(self.degree, self.diameter))

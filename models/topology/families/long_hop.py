@@ -6,9 +6,8 @@ from pydantic import Field
 from models.registry import SpecError, register
 from models.topology.codes import find_code, griesmer_bound
 from models.topology.graph import Topology
+from models.topology.limits import MOST
 from models.topology.spec import TopologySpec
-
-MAX_CHANNELS = 20_000_000
 
 
 @register("topology", "long_hop")
@@ -43,8 +42,8 @@ class LongHop(TopologySpec):
         n = 2**self.dim
         if not self.dim <= self.degree < n:
             raise SpecError(f"valid from dim = {self.dim} to 2**dim - 1 = {n - 1}", key="degree")
-        if n * self.degree > MAX_CHANNELS:
-            raise SpecError(f"{n} switches: valid up to {MAX_CHANNELS // n}", key="degree")
+        if n * self.degree > MOST:
+            raise SpecError(f"{n} switches: valid up to {MOST // n}", key="degree")
         code = find_code(self.degree, self.dim, self.seed)
         u = np.tile(np.arange(n), self.degree)
         v = u ^ np.repeat(code.columns, n)

@@ -7,9 +7,10 @@ from pydantic import Field
 from scipy.optimize import linear_sum_assignment
 
 from models.registry import SpecError, register
-from models.topology.degree_diameter_graphs import base_orders, base_pairs
+from models.topology.degree_diameter_graphs import bases
 from models.topology.distances import distance_counts, mean_hops
 from models.topology.graph import Topology
+from models.topology.limits import refuse_if_long_to_draw
 from models.topology.spec import TopologySpec
 
 GREEDY_TRIES = 10
@@ -96,8 +97,8 @@ def _cost(topology: Topology) -> tuple[float, float]:
 class Mddp(TopologySpec):
     """Modified degree-diameter graph: the one nearest in order, randomly edited to n switches.
 
-    The base is a Kautz graph, or with ``directed: false`` an undirected graph of this degree and of some
-    diameter that flitlab has as an edge list (the complete graph is the one of diameter 1). *Adding* a switch: it is
+    The base is a Kautz graph, or with ``directed: false`` the graph of this degree and of some diameter to 10 that
+    ``degree_diameter`` builds. *Adding* a switch: it is
     put into ``degree`` random channels with different tails and different heads (bi-directional: into
     degree // 2 disjoint links). *Removing* a random switch: the channels that it leaves open are joined at
     random into simple ones. Uni-directional graphs stay regular; in bi-directional ones, ports that are free
@@ -107,7 +108,7 @@ class Mddp(TopologySpec):
     the best of ten alternatives, by ASPL, at every single step: better graphs than published, and slower.
 
     Valid: 2 <= degree < n. Far from every base an MDDP graph is about as good as a random one; ``notes``
-    names the base and the numbers of switches added or removed.
+    names the base, its construction and the numbers of switches added or removed. Up to 5 * 10**6 channels.
 
     Example: ``topology: {kind: mddp, n: 64, degree: 6, directed: true, best_of: 5, seed: 1}``
 
@@ -127,10 +128,11 @@ class Mddp(TopologySpec):
     def graph(self) -> Topology:
         if self.degree >= self.n:
             raise SpecError(f"must be below n = {self.n}", key="degree")
-        orders = base_orders(self.degree, self.directed, self.n)
-        diameter = min(orders, key=lambda k: (abs(orders[k] - self.n), k))
-        order = orders[diameter]
-        base = base_pairs(self.degree, diameter, order, self.directed)
+        refuse_if_long_to_draw(self.n * self.degree, "n")
+        found = bases(self.degree, self.directed, self.n)
+        diameter = min(found, key=lambda k: (abs(found[k].order - self.n), k))
+        order, construction, make = found[diameter]
+        base = make()
         if order == self.n:
             best = self._topology(base)
         else:
@@ -139,6 +141,7 @@ class Mddp(TopologySpec):
         cost = _cost(best)
         best.notes.update(
             base=f"{'Kautz' if self.directed else 'degree-diameter'} graph ({self.degree}, {diameter})",
+            base_construction=construction,
             base_order=order,
             added=max(0, self.n - order),
             removed=max(0, order - self.n),

@@ -1,5 +1,6 @@
 """Meshes: grids of switches with bi-directional links between neighbours."""
 
+from math import prod
 from typing import Annotated
 
 import numpy as np
@@ -7,21 +8,25 @@ from pydantic import Field
 
 from models.registry import register
 from models.topology.graph import Grid, Topology
+from models.topology.limits import refuse_if_huge
 from models.topology.spec import TopologySpec
 
-Extents = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)]
+Extents = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=32)]
 """Extents of the dimensions of a grid, each 1 or more."""
 
 
 def grid(kind: str, dims: list[int], wrap: bool) -> Topology:
     """A mesh, or with ``wrap`` a torus, numbered with the last dimension fastest."""
-    place = np.arange(np.prod(dims)).reshape(dims)
+    switches = prod(dims)
+    # the last switch has a neighbour ahead only in a ring, and a ring of two would repeat its only link
+    pairs = [extent if wrap and extent > 2 else extent - 1 for extent in dims]
+    refuse_if_huge(switches, "dims", "switches")
+    refuse_if_huge(2 * sum(switches // extent * k for extent, k in zip(dims, pairs, strict=True)), "dims")
+    place = np.arange(switches).reshape(dims)
     links = []
-    for axis, extent in enumerate(dims):
+    for axis, k in enumerate(pairs):
         ahead = np.roll(place, -1, axis)
-        # the last switch has a neighbour ahead only in a ring, and a ring of two would repeat its only link
-        pairs = extent if wrap and extent > 2 else extent - 1
-        ends = [np.take(end, range(pairs), axis).ravel() for end in (place, ahead)]
+        ends = [np.take(end, range(k), axis).ravel() for end in (place, ahead)]
         links.append(np.column_stack(ends))
     coordinates = np.indices(dims).reshape(len(dims), -1).T.astype(np.int64)
     return Topology.from_links(
@@ -34,7 +39,7 @@ class Mesh(TopologySpec):
     """Mesh: a bi-directional link between switches that differ by 1 in one coordinate.
 
     Switches are numbered row-major, the last dimension fastest. Valid: one or more dimensions of extent
-    1 (no links) or more.
+    1 (no links) or more, up to 2 * 10**7 switches and channels.
 
     Example: ``topology: {kind: mesh, dims: [8, 8]}``
 

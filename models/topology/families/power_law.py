@@ -8,8 +8,9 @@ from scipy.optimize import brentq
 
 from models.registry import SpecError, register
 from models.topology.graph import Topology
+from models.topology.limits import refuse_if_long_to_draw
 from models.topology.spec import TopologySpec
-from models.topology.wiring import first_connected, join_parts, random_links, refuse_if_huge, wireable
+from models.topology.wiring import first_connected, join_parts, random_links, wireable
 
 
 @register("topology", "power_law")
@@ -46,13 +47,13 @@ class PowerLaw(TopologySpec):
 
     def graph(self) -> Topology:
         self.refuse_other_hosts("hosts_total")
-        refuse_if_huge(self.n * self.min_ports, "n")
+        refuse_if_long_to_draw(self.n * self.min_ports, "n")
         if self.min_ports > self.max_ports:
             raise SpecError(f"must be at most max_ports = {self.max_ports}", key="min_ports")
         sizes = np.arange(self.min_ports, self.max_ports + 1)
         exponent = self._exponent(sizes)
         ports = np.random.default_rng([self.seed, 0]).choice(sizes, size=self.n, p=_weights(sizes, exponent))
-        refuse_if_huge(int(ports.sum()), "n")
+        refuse_if_long_to_draw(int(ports.sum()), "n")
         spare = int(ports.sum()) - 2 * (self.n - 1)
         if self.hosts_total > spare:
             message = f"these {ports.sum()} ports connect {self.n} switches and at most {spare} hosts"

@@ -5,6 +5,7 @@ from pydantic import Field
 
 from models.registry import SpecError, register
 from models.topology.graph import Topology
+from models.topology.limits import refuse_if_long_to_draw
 from models.topology.spec import TopologySpec
 from models.topology.wiring import DRAWS, random_pairs
 
@@ -14,7 +15,7 @@ class RandomDigraph(TopologySpec):
     """Uni-directional random regular graph: ``degree`` channels into and out of every switch.
 
     Simple: no self-loops, no parallel channels. Drawn again until it is strongly connected.
-    Valid: 1 <= degree < n.
+    Valid: 1 <= degree < n, up to 5 * 10**6 channels.
 
     Example: ``topology: {kind: random_digraph, n: 64, degree: 4, seed: 1}``
 
@@ -28,6 +29,7 @@ class RandomDigraph(TopologySpec):
     def graph(self) -> Topology:
         if self.degree >= self.n:
             raise SpecError(f"must be below n = {self.n}", key="degree")
+        refuse_if_long_to_draw(self.n * self.degree, "n")
         rng = np.random.default_rng(self.seed)
         for _ in range(DRAWS):
             arcs = random_pairs(np.full(self.n, self.degree), True, rng)

@@ -5,8 +5,12 @@ from pydantic import Field
 
 from models.registry import SpecError, register
 from models.topology.graph import Topology
+from models.topology.limits import refuse_if_huge, refuse_if_long_to_draw
 from models.topology.spec import TopologySpec
-from models.topology.wiring import DRAWS, random_pairs
+from models.topology.wiring import join_parts, random_pairs
+
+DRAWS = 10
+"""Graphs drawn before the parts of one that is not connected are joined."""
 
 
 @register("topology", "rrg")
@@ -18,14 +22,16 @@ class Rrg(TopologySpec):
     rest: the degrees then differ by at most one. One port, noted as ``unwired_switch``, stays free if
     their number is odd.
 
-    Valid: 1 <= degree < n and n * degree even; or every switch left with 1 to n - 1 ports for links.
+    Valid: 2 <= degree < n (or degree 1, n 2) and n * degree even; or every switch left with 1 to n - 1 ports for
+    links, at least 2 (n - 1) in all. Up to 5 * 10**6 channels.
 
     Example: ``topology: {kind: rrg, n: 64, degree: 6, seed: 1}``
 
     Example: ``topology: {kind: rrg, n: 20, ports: 8, hosts_total: 50, seed: 1}``
 
     Source: Singla, Hong, Popa and Godfrey, Jellyfish, NSDI 2012. SIN chapter 4. Drawn by pairing ports and
-    swapping, not by Jellyfish's incremental construction; the statistics are the same.
+    swapping, not by Jellyfish's incremental construction; the statistics are the same. Where ten such graphs are
+    not connected, as is usual with two links a switch, the parts of the next one are joined by exchanging ends.
     """
 
     n: int = Field(ge=2)
@@ -42,41 +48,49 @@ class Rrg(TopologySpec):
             degrees[loser] -= 1
             notes["unwired_switch"] = loser
         rng = np.random.default_rng(self.seed)
-        for _ in range(DRAWS):
+        for draw in range(DRAWS + 1):
             links = random_pairs(degrees, False, rng)
             if links is None:
-                break
+                raise SpecError("no simple graph found", key="hosts_total" if self.degree is None else "degree")
+            if draw == DRAWS:  # sparse graphs are hardly ever connected
+                join_parts(links, self.n, rng)
             topology = Topology.from_links(self.kind, self.n, links, notes=notes)
             if topology.unreachable_pair() is None:
-                return topology.with_hosts(hosts)
-        key = "ports" if self.degree is None else "degree"
-        raise SpecError(f"no connected graph among {DRAWS} drawn", key=key)
+                break
+        return topology if hosts is None else topology.with_hosts(hosts)
 
-    def _ports_of_each(self) -> tuple[np.ndarray, np.ndarray]:
-        """Hosts and links of every switch, int64 [n] each."""
+    def _ports_of_each(self) -> tuple[np.ndarray | None, np.ndarray]:
+        """Hosts (None: as the common keys say) and links of every switch, int64 [n] each."""
         if self.degree is not None:
             if self.ports is not None or self.hosts_total is not None:
                 raise SpecError("give either degree, or ports and hosts_total", key="degree")
             if self.degree >= self.n:
                 raise SpecError(f"must be below n = {self.n}", key="degree")
+            refuse_if_long_to_draw(self.n * self.degree, "n")
             if self.n * self.degree % 2:
                 near = ", ".join(str(d) for d in (self.degree - 1, self.degree + 1) if 0 < d < self.n)
                 message = f"n * degree = {self.n * self.degree} is odd: no such graph; nearest {near}"
                 raise SpecError(message, key="degree")
-            return np.zeros(self.n, np.int64), np.full(self.n, self.degree)
+            if self.degree == 1 and self.n > 2:
+                raise SpecError("connects no more than 2 switches; nearest 2", key="degree")
+            return None, np.full(self.n, self.degree)
         if self.ports is None or self.hosts_total is None:
             missing = "degree" if self.ports is None and self.hosts_total is None else "ports and hosts_total"
             raise SpecError(f"{missing} missing: give either degree, or ports and hosts_total")
         if self.hosts is not None or "hosts_per_switch" in self.model_fields_set:
             message = "hosts_total already says where hosts are: leave out hosts and hosts_per_switch"
             raise SpecError(message, key="hosts_total")
+        most = self.n * self.ports - 2 * (self.n - 1)
+        if most < 1:
+            raise SpecError("must be 2 or more", key="ports")
+        if self.hosts_total > most:
+            message = f"leave too few ports of {self.n * self.ports} to connect {self.n} switches; at most {most}"
+            raise SpecError(message, key="hosts_total")
+        refuse_if_huge(self.hosts_total, "hosts_total", "hosts")
+        widest = self.n - 1 + self.hosts_total // self.n
+        if self.ports > widest:
+            message = f"more ports left for links than the {self.n - 1} other switches; at most {widest}"
+            raise SpecError(message, key="ports")
+        refuse_if_long_to_draw(self.n * self.ports - self.hosts_total, "n")
         hosts = self.hosts_total // self.n + (np.arange(self.n) < self.hosts_total % self.n)
-        degrees = self.ports - hosts
-        if degrees.min() < 1:
-            raise SpecError(
-                f"{self.hosts_total} hosts leave no port for links at some of {self.n} switches "
-                f"with {self.ports} ports; at most {self.n * (self.ports - 1)}", key="hosts_total",
-            )  # fmt: skip
-        if degrees.max() >= self.n:
-            raise SpecError(f"more ports left for links than the {self.n - 1} other switches", key="ports")
-        return hosts, degrees
+        return hosts, self.ports - hosts

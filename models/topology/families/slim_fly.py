@@ -79,11 +79,11 @@ class SlimFly(TopologySpec):
     for delta = -1 and 0. Besta and Hoefler, Slim Fly, SC 2014.
     """
 
-    q: int = Field(ge=2, le=MAX_Q)
+    q: int = Field(le=MAX_Q)
 
     def graph(self) -> Topology:
         if not is_slim_fly_order(self.q):
-            what = "not of the form 4 w - 1, 4 w or 4 w + 1" if self.q == 2 else "not a prime power"
+            what = "must be a prime power from 3" if self.q < 3 else "not a prime power"
             raise SpecError(f"{what}; nearest {listed(nearest(self.q, is_slim_fly_order))}", key="q")
         topology = Topology.from_links(self.kind, 2 * self.q**2, slim_fly_links(self.q))
         return topology.with_hosts((slim_fly_degree(self.q) + 1) // 2)

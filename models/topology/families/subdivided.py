@@ -7,8 +7,8 @@ from pydantic import Field
 
 from models.registry import register
 from models.topology.graph import Topology
+from models.topology.limits import refuse_if_huge
 from models.topology.spec import TopologySpec, build_nested
-from models.topology.wiring import refuse_if_huge
 
 
 @register("topology", "subdivided")
@@ -18,7 +18,7 @@ class Subdivided(TopologySpec):
     ``base`` is the other topology. Its N switches keep their numbers and hosts; the new ones, p - 1 for each
     of its M links, follow path by path and have ``path_hosts`` hosts each. N + M (p - 1) switches, M p links.
     A uni-directional channel becomes a uni-directional path. Every piece has the capacity and the delay of
-    the link it comes from.
+    the link it comes from. ``notes`` keep what failed of the base.
 
     Theorem 1 counts flows between all n switches, those on the paths too: that is ``path_hosts: 1``.
 
@@ -39,6 +39,7 @@ class Subdivided(TopologySpec):
         # the channels that get new switches; the reverses of others use the same ones backwards
         own = np.flatnonzero((base.reverse < 0) | (np.arange(base.channels) < base.reverse))
         refuse_if_huge(base.channels * self.p, "p")
+        refuse_if_huge(len(own) * (self.p - 1) * self.path_hosts, "path_hosts", "hosts")
         inner = n + np.arange(len(own) * (self.p - 1)).reshape(len(own), -1)
         stops = np.column_stack([base.src[own], inner, base.dst[own]])  # [paths, p + 1]
         ahead = np.stack([stops[:, :-1], stops[:, 1:]], axis=-1).reshape(-1, 2)
@@ -49,10 +50,12 @@ class Subdivided(TopologySpec):
         reverse[len(ahead) :] = np.flatnonzero(two_way)
         of = np.repeat(own, self.p)
         of = np.concatenate([of, base.reverse[of[two_way]]])
-        tiers = [*base.notes.get("tiers", [["base", 0, n]]), ["path", n, inner.size]]
+        notes = {key: base.notes[key] for key in ("failed",) if key in base.notes}
+        if inner.size:
+            notes["tiers"] = [*base.notes.get("tiers", [["base", 0, n]]), ["path", n, inner.size]]
         topology = Topology.from_channels(
             self.kind, n + inner.size, np.concatenate([ahead, back]), reverse,
-            capacity=base.capacity[of], delay=base.delay[of], notes={"tiers": tiers} if inner.size else {},
+            capacity=base.capacity[of], delay=base.delay[of], notes=notes,
         )  # fmt: skip
         hosts = np.concatenate([base.host_count, np.full(inner.size, self.path_hosts)])
         return topology.with_hosts(hosts, base.host_capacity)

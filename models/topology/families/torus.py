@@ -11,7 +11,7 @@ class Torus(TopologySpec):
     """Torus: a bi-directional link between switches that differ by 1, modulo the extent, in one coordinate.
 
     Switches are numbered row-major, the last dimension fastest. Valid: one or more dimensions; a dimension
-    of extent 2 is a single link, one of extent 1 has none.
+    of extent 2 is a single link, one of extent 1 has none; up to 2 * 10**7 switches and channels.
 
     Example: ``topology: {kind: torus, dims: [4, 4, 4]}``
 

@@ -7,8 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from models.registry import SpecError, register
 from models.topology.graph import Topology
+from models.topology.limits import refuse_if_long_to_draw
 from models.topology.spec import TopologySpec
-from models.topology.wiring import evenly, first_connected, join_parts, random_links, refuse_if_huge, wireable
+from models.topology.wiring import evenly, first_connected, join_parts, random_links, wireable
 
 
 class SwitchType(BaseModel):
@@ -41,8 +42,9 @@ class TwoCluster(TopologySpec):
     The ``fast_ports`` of the large switches are wired at random among themselves, with links of capacity
     ``line_speed``.
 
-    Connected; simple wherever the degrees allow it (dense clusters may force some parallel links, and a fast
-    link may be parallel to a slow one). A port stays free where a cluster has an odd number of them.
+    How many of a switch's links lead across is drawn first. Connected; each of the three parts, across and inside
+    the clusters, is simple wherever the numbers drawn allow it (dense clusters may force some parallel links), and
+    a fast link may be parallel to a slow one. A port stays free where a cluster has an odd number of them.
     ``notes`` has cross_links, cross_expected, parallel_links and free_ports.
 
     Valid: cross from 0 to (P + Q - 1) / max(P, Q), at least one link across.
@@ -67,10 +69,14 @@ class TwoCluster(TopologySpec):
 
     def graph(self) -> Topology:
         self.refuse_other_hosts("hosts_total, or servers of the types,")
+        for key, own, ports in (
+            ("large.count", self.large, self.large.ports + self.large.fast_ports),
+            ("small.count", self.small, self.small.ports),
+        ):
+            refuse_if_long_to_draw(own.count * ports, key)
         n = self.large.count + self.small.count
         is_large = np.arange(n) < self.large.count
         total_ports = np.where(is_large, self.large.ports, self.small.ports)
-        refuse_if_huge(int(total_ports.sum()), "large.count")
         hosts = np.concatenate(self._hosts())
         network = total_ports - hosts
         expected, links = self._cross_links(int(network[is_large].sum()), int(network[~is_large].sum()))

@@ -5,8 +5,9 @@ from pydantic import Field
 
 from models.registry import SpecError, register
 from models.topology.graph import Topology
+from models.topology.limits import refuse_if_long_to_draw
 from models.topology.spec import TopologySpec
-from models.topology.wiring import evenly, first_connected, random_pairs, refuse_if_huge, wireable
+from models.topology.wiring import evenly, first_connected, random_pairs, wireable
 
 
 @register("topology", "two_layer")
@@ -42,7 +43,7 @@ class TwoLayer(TopologySpec):
 
     def graph(self) -> Topology:
         n = self.pods * self.switches_per_pod
-        refuse_if_huge(n * (self.degree or self.ports or 1), "pods")
+        refuse_if_long_to_draw(n * (self.degree or self.ports or 1), "pods")
         hosts, degrees = self._ports_of_each(n)
         pod = np.arange(n) // self.switches_per_pod
         local, outward = self._split(degrees, pod)
@@ -61,14 +62,15 @@ class TwoLayer(TopologySpec):
                 return None
             return Topology.from_links(self.kind, n, np.concatenate(drawn), notes=notes)
 
-        return first_connected(draw, "local_fraction").with_hosts(hosts)
+        topology = first_connected(draw, "local_fraction")
+        return topology if hosts is None else topology.with_hosts(hosts)
 
-    def _ports_of_each(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Hosts and links of every switch, int64 [n] each."""
+    def _ports_of_each(self, n: int) -> tuple[np.ndarray | None, np.ndarray]:
+        """Hosts (None: as the common keys say) and links of every switch, int64 [n] each."""
         if self.degree is not None:
             if self.ports is not None or self.hosts_total is not None:
                 raise SpecError("give either degree, or ports and hosts_total", key="degree")
-            return np.zeros(n, np.int64), np.full(n, self.degree)
+            return None, np.full(n, self.degree)
         if self.ports is None or self.hosts_total is None:
             missing = "degree" if self.ports is None and self.hosts_total is None else "ports and hosts_total"
             raise SpecError(f"{missing} missing: give either degree, or ports and hosts_total")

@@ -5,8 +5,8 @@ from pydantic import Field
 
 from models.registry import SpecError, register
 from models.topology.graph import Topology
+from models.topology.limits import refuse_if_huge
 from models.topology.spec import TopologySpec
-from models.topology.wiring import refuse_if_huge
 
 
 @register("topology", "vl2")
@@ -16,7 +16,8 @@ class Vl2(TopologySpec):
     ``di`` aggregation switches of ``da`` ports, da / 2 core switches of di ports, one link between every
     two of them; da di / 4 top-of-rack switches (ToRs) with ``servers_per_tor`` hosts each and two links to
     consecutive aggregation switches (cyclically; ToR t starts at t, in an incomplete last turn at 2 t, so
-    that each has da / 2). Links between switches have capacity ``line_speed``, those of hosts have 1.
+    that each has da / 2). Links between switches have capacity ``line_speed`` (which the common key ``capacity``
+    multiplies), those of hosts have 1.
 
     da di / 4 + di + da / 2 switches, numbered ToRs, aggregation, core; da di links; 5 da di hosts by default.
     Valid: da even, and a multiple of 4 where di is odd; di from 2; up to 2 * 10**7 channels.
@@ -53,6 +54,7 @@ class Vl2(TopologySpec):
 
     def network(self, tors: int, links: np.ndarray) -> Topology:
         """ToRs, aggregation and core switches with these links, and the hosts of the ToRs."""
+        refuse_if_huge(tors * self.servers_per_tor, "servers_per_tor", "hosts")
         core = self.da // 2
         tiers = [["ToR", 0, tors], ["aggregation", tors, self.di], ["core", tors + self.di, core]]
         switches = tors + self.di + core

@@ -30,16 +30,26 @@ SUFFIXES: dict[str, Format] = {
     ".graphml": "graphml",
     ".anynet": "anynet",
     ".topobench": "topobench",
+    ".topobench_servers": "topobench_servers",
+    ".topobench_capacities": "topobench_capacities",
     ".xml": "simgrid",
     ".dot": "dot",
     ".gv": "dot",
+    ".txt": "edgelist",
+    ".edges": "edgelist",
+    ".edgelist": "edgelist",
+    "": "edgelist",
 }
-"""Formats that suffixes stand for; any other file is an edge list."""
+"""Formats that suffixes stand for. Files of other names are read as edge lists, and not written."""
 
 
 def format_of(path) -> Format:
-    """Format that a file name stands for."""
-    return SUFFIXES.get(Path(path).suffix.lower(), "edgelist")
+    """Format that a file's name stands for. Raises :class:`CannotWriteError` if it stands for none."""
+    try:
+        return SUFFIXES[Path(path).suffix.lower()]
+    except KeyError:
+        choices = ", ".join(filter(None, SUFFIXES))
+        raise CannotWriteError(f"{path}: unknown suffix; choices: {choices} or none") from None
 
 
 def write(topology: Topology, path, format: Format | None = None) -> list[str]:
@@ -47,7 +57,8 @@ def write(topology: Topology, path, format: Format | None = None) -> list[str]:
 
     Returns what the file does not keep, in words: hosts, capacities, ...
 
-    Raises ``OSError``, and :class:`CannotWriteError` if the file would describe another network.
+    Raises ``OSError``, and :class:`CannotWriteError` if the file would describe another network or its name does
+    not stand for a format.
     """
     match format or format_of(path):
         case "json":
@@ -66,12 +77,12 @@ def write(topology: Topology, path, format: Format | None = None) -> list[str]:
             return write_edgelist(topology, path)
 
 
-def read(path, format: ReadFormat | None = None, directed: bool = True) -> Topology:
-    """Read a topology; ``directed`` tells whether a line of an edge list is a channel or a link.
+def read(path, format: ReadFormat | None = None, directed: bool | None = None) -> Topology:
+    """Read a topology; ``directed`` tells whether a line of an edge list is a channel or a link (see its reader).
 
     Raises ``OSError`` or :class:`FormatError`.
     """
-    match format or format_of(path):
+    match format or SUFFIXES.get(Path(path).suffix.lower(), "edgelist"):
         case "json":
             return read_json(path)
         case "graphml":

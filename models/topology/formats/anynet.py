@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from models.topology.formats.common import Network, lost, need_links, text_of, write_lines
+from models.topology.formats.common import PAIRS, Network, lost, need_links, text_of, write_lines
 from models.topology.graph import Topology
 
 
@@ -25,7 +25,7 @@ def write_anynet(topology: Topology, path) -> list[str]:
         words += [f"router {w} {delay + 1}" if delay else f"router {w}" for w, delay in delays.items()]
         lines.append(" ".join(words))
     write_lines(path, lines)
-    return lost(topology, "hosts", "delays", "pairs")
+    return lost(topology, "hosts", "delays", PAIRS)
 
 
 def read_anynet(path) -> Topology:

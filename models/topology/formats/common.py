@@ -1,5 +1,6 @@
 """What the readers and writers of topology files share."""
 
+import errno
 import math
 from pathlib import Path
 from typing import NoReturn
@@ -7,6 +8,10 @@ from typing import NoReturn
 import numpy as np
 
 from models.topology.graph import Topology
+from models.topology.limits import MOST
+
+MAX_BYTES = 10**9
+"""Files larger than this are not read."""
 
 
 class FormatError(ValueError):
@@ -22,7 +27,12 @@ class CannotWriteError(ValueError):
 
 def text_of(path) -> str:
     """Content of a file. Raises ``OSError``, or :class:`FormatError` if it is not UTF-8."""
-    content = Path(path).read_bytes()
+    path = Path(path)
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    if path.stat().st_size > MAX_BYTES:
+        raise OSError(errno.EFBIG, f"larger than {MAX_BYTES / 1e9:g} GB", str(path))
+    content = path.read_bytes()
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -34,12 +44,16 @@ def write_lines(path, lines: list[str]) -> None:
     Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+PAIRS = "which channels form a bi-directional link"
+"""A feature of a topology, in words."""
+
+
 def lost(topology: Topology, *kept: str) -> list[str]:
     """Features of a topology that are not among those a format keeps, in words.
 
     hosts: how many stand where. host_capacity, capacities, delays: where they are not 1, 1 and 0. parallel
-    channels: several between the same switches. pairs: which channels are the two directions of a link, where
-    the list of channels does not tell. grid, notes: if there are any.
+    channels: several between the same switches. :data:`PAIRS`: where the list of channels does not tell. grid,
+    notes: if there are any.
     """
     ends = topology.src * topology.switches + topology.dst
     features = {
@@ -48,11 +62,17 @@ def lost(topology: Topology, *kept: str) -> list[str]:
         "capacities": bool((topology.capacity != 1).any()),
         "delays": bool(topology.delay.any()),
         "parallel channels": len(np.unique(ends)) < len(ends),
-        "pairs": bool((topology.reverse >= 0).any()),
+        PAIRS: bool((topology.reverse >= 0).any()),
         "grid": topology.grid is not None,
         "notes": bool(topology.notes),
     }
     return [name for name, present in features.items() if present and name not in kept]
+
+
+def need_channels(topology: Topology, format: str) -> None:
+    """Raise :class:`CannotWriteError` if there is a single switch only."""
+    if not topology.channels:
+        raise CannotWriteError(f"{format} files hold switches by their channels only; this topology has none")
 
 
 def need_links(topology: Topology, format: str) -> None:
@@ -112,25 +132,32 @@ class Network:
         return value
 
     def topology(self, kind: str, hosts: dict[str, int] | None = None, **notes) -> Topology:
-        """The topology; nodes 0 .. n-1 keep their numbers, others are numbered in order (notes: labels)."""
-        if not self.ends:
-            self.fail(1, "no channels")
+        """The topology; nodes 0 .. n-1 keep their numbers, others are numbered in order (notes: labels).
+
+        hosts: of each node; None if the file does not say.
+        """
+        if not self.nodes:
+            self.fail(1, "no switches")
         n = len(self.nodes)
         numbers = {str(i): i for i in range(n)}
         if self.nodes.keys() != numbers.keys():
             numbers = self.nodes
             notes["labels"] = list(self.nodes)
         order = np.array([numbers[label] for label in self.nodes])
-        arcs = order[np.array(self.ends)]
-        capacity, delay, reverse = zip(*self.values, strict=True)
-        wrong = wrong_reverse(arcs, np.array(reverse))
+        arcs = order[np.array(self.ends, np.int64).reshape(-1, 2)]
+        capacity, delay, reverse = zip(*self.values, strict=True) if self.values else ((), (), ())
+        wrong = wrong_reverse(arcs, np.array(reverse, np.int64))
         if wrong is not None:
             self.fail(self.lines[wrong], f"reverse {reverse[wrong]} is not the opposite channel")
         if loops := {self.lines[c] for c in np.flatnonzero(arcs[:, 0] == arcs[:, 1])}:
             notes["self_loops_dropped"] = len(loops)
         topology = Topology.from_channels(kind, n, arcs, reverse, capacity=capacity, delay=delay, notes=notes)
+        if hosts is None:
+            return topology
+        if (total := sum(hosts.values())) > MOST:
+            self.fail(1, f"{total} hosts; at most {MOST} are built")
         counts = np.zeros(n, np.int64)
-        for label, count in (hosts or {}).items():
+        for label, count in hosts.items():
             counts[numbers[label]] = count
         return topology.with_hosts(counts)
 

@@ -2,7 +2,7 @@
 
 import json
 
-from models.topology.formats.common import lost, write_lines
+from models.topology.formats.common import PAIRS, lost, write_lines
 from models.topology.graph import Topology
 
 
@@ -33,7 +33,7 @@ def write_dot(topology: Topology, path) -> list[str]:
         lines.append("  node [shape=point, width=0.08, color=gray];")
         lines += [f"  h{h} -> {v} [dir=none, color=gray];" for h, v in enumerate(topology.host_switch)]
     write_lines(path, [*lines, "}"])
-    return lost(topology, "hosts", "capacities", "delays", "parallel channels", "pairs")
+    return lost(topology, "hosts", "capacities", "delays", "parallel channels", PAIRS)
 
 
 def _attributes(values: list[str]) -> str:

@@ -1,8 +1,10 @@
 """Edge lists: one channel or link a line."""
 
+import re
+
 import numpy as np
 
-from models.topology.formats.common import Network, lost, text_of, write_lines
+from models.topology.formats.common import PAIRS, Network, lost, need_channels, text_of, write_lines
 from models.topology.graph import Topology
 
 
@@ -10,7 +12,10 @@ def write_edgelist(topology: Topology, path) -> list[str]:
     """Write lines ``u v [capacity delay]``, links if all channels are paired alike, else channels.
 
     The first line says how to read it back. Returns what the file does not keep.
+
+    Raises :class:`~models.topology.formats.CannotWriteError` if there are no channels.
     """
+    need_channels(topology, "edge list")
     rows = np.arange(topology.channels)
     other = topology.reverse
     alike = all((values == values[other]).all() for values in (topology.capacity, topology.delay))
@@ -23,15 +28,22 @@ def write_edgelist(topology: Topology, path) -> list[str]:
         values = "" if plain else f" {float(topology.capacity[c])!r} {topology.delay[c]}"
         lines.append(f"{topology.src[c]} {topology.dst[c]}{values}")
     write_lines(path, lines)
-    kept = ["capacities", "delays", "parallel channels", *(["pairs"] if both else [])]
+    kept = ["capacities", "delays", "parallel channels", *([PAIRS] if both else [])]
     return lost(topology, *kept)
 
 
-def read_edgelist(path, directed: bool = True) -> Topology:
-    """Read lines ``u v [capacity] [delay]``, each a channel if ``directed``, else a link; # is a comment."""
+def read_edgelist(path, directed: bool | None = None) -> Topology:
+    """Read lines ``u v [capacity] [delay]``, each a channel if ``directed``, else a link; # is a comment.
+
+    directed: None for what a comment on the first line, such as :func:`write_edgelist` puts there, says of it
+    (channels if it says nothing).
+    """
     network = Network(path)
+    text = text_of(path)
+    if directed is None:
+        directed = re.match(r"#.*\bdirected: false\b", text) is None
     first_line: dict[tuple[str, str], int] = {}
-    for number, line in enumerate(text_of(path).splitlines(), 1):
+    for number, line in enumerate(text.splitlines(), 1):
         fields = line.partition("#")[0].split()
         if not fields:
             continue
@@ -46,4 +58,6 @@ def read_edgelist(path, directed: bool = True) -> Topology:
             network.fail(number, f"{message}; directed: true if lines are channels")
         first_line.setdefault((u, v), number)
         network.link(number, u, v, capacity, delay)
+    if not network.ends:
+        network.fail(1, "no channels")
     return network.topology("edgelist")

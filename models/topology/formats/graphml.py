@@ -4,7 +4,7 @@ import xml.sax
 
 import networkx as nx
 
-from models.topology.formats.common import FormatError, Network, lost, text_of
+from models.topology.formats.common import PAIRS, FormatError, Network, lost, text_of
 from models.topology.graph import Topology
 
 
@@ -14,7 +14,7 @@ def write_graphml(topology: Topology, path) -> list[str]:
     Returns what the file does not keep.
     """
     nx.write_graphml_xml(topology.to_networkx(), path)
-    return lost(topology, "hosts", "capacities", "delays", "parallel channels", "pairs")
+    return lost(topology, "hosts", "capacities", "delays", "parallel channels", PAIRS)
 
 
 def read_graphml(path) -> Topology:
@@ -95,7 +95,8 @@ class _GraphmlReader(xml.sax.ContentHandler):
         network, hosts = self.network, {}
         for label, (line, data) in self.nodes.items():
             network.node(label)
-            hosts[label] = network.whole(line, "hosts", (self.defaults | data).get("hosts", "0"))
+            if (count := (self.defaults | data).get("hosts")) is not None:
+                hosts[label] = network.whole(line, "hosts", count)
         for line, ends, data in self.edges:
             values = {"capacity": "1", "delay": "0"} | self.defaults | data
             for end in ends.values():
@@ -106,4 +107,4 @@ class _GraphmlReader(xml.sax.ContentHandler):
                 network.channel(*about, values.get("reverse", "-1"))
             else:
                 network.link(*about)
-        return network.topology("graphml", hosts)
+        return network.topology("graphml", hosts or None)

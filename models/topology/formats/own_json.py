@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from models.topology.formats.common import FormatError, text_of, write_lines, wrong_reverse
 from models.topology.graph import Grid, Topology
+from models.topology.limits import MOST
 
 _Whole = Annotated[int, Field(ge=0)]
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -75,6 +76,11 @@ def write_json(topology: Topology, path) -> list[str]:
 def read_json(path) -> Topology:
     """Read what :func:`write_json` wrote (or what was written by hand in the same form)."""
     text = text_of(path)
+
+    def fail(message: str, *location) -> NoReturn:
+        where = ".".join(map(str, location)) or "topology"
+        raise FormatError(path, _line_of(text, location), f"{where}: {message}") from None
+
     try:
         document = _Document.model_validate_json(text)
     except ValidationError as error:
@@ -84,13 +90,11 @@ def read_json(path) -> Topology:
                 json.loads(text)
             except json.JSONDecodeError as syntax:
                 raise FormatError(path, syntax.lineno, f"not JSON: {syntax.msg}") from None
-        where = ".".join(map(str, first["loc"]))
-        raise FormatError(path, _line_of(text, first["loc"]), f"{where}: {first['msg']}") from None
-
-    def fail(message: str, *location) -> NoReturn:
-        raise FormatError(path, _line_of(text, location), message)
+        fail(first["msg"], *first["loc"])
 
     n = document.switches
+    if sum(document.hosts) > MOST:
+        fail(f"{sum(document.hosts)} in all; at most {MOST} are built", "hosts")
     if len(document.hosts) != n:
         fail(f"{len(document.hosts)} entries for {n} switches", "hosts")
     arcs = np.array([channel[:2] for channel in document.channels], np.int64).reshape(-1, 2)
@@ -120,7 +124,7 @@ def read_json(path) -> Topology:
 def _line_of(text: str, location) -> int:
     """Line on which the value at this path of keys and indices begins, by reading the JSON as YAML."""
     try:
-        node = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        node = yaml.compose(text.replace("\t", " "), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError:
         return 1
     for step in location:

@@ -1,7 +1,12 @@
 """SimGrid platform files."""
 
+import math
+
 from models.topology.formats.common import lost, write_lines
 from models.topology.graph import Topology
+
+ENDLESS = 1e6
+"""What is written for an infinite capacity."""
 
 
 def write_simgrid(
@@ -34,7 +39,7 @@ def write_simgrid(
     ]
     lines += [f'  <host id="h{h}" speed="{speed_gflops:g}Gf"/>' for h in range(topology.hosts)]
     lines += [f'  <router id="s{v}"/>' for v in range(topology.switches)]
-    host_gbps = gbps * min(topology.host_capacity, 1e6)
+    host_gbps = gbps * min(topology.host_capacity, ENDLESS)
     ways = [
         (end, host_gbps, host_ns)
         for h, v in enumerate(topology.host_switch)
@@ -47,7 +52,9 @@ def write_simgrid(
     for (a, b), _, _ in ways:
         lines.append(f'  <route src="{a}" dst="{b}" symmetrical="NO"><link_ctn id="{a}-{b}"/></route>')
     write_lines(path, [*lines, "</zone>", "</platform>"])
-    return lost(topology, "hosts", "host_capacity", "capacities", "delays")
+    missing = lost(topology, "hosts", "host_capacity", "capacities", "delays")
+    endless = math.isinf(topology.host_capacity)
+    return [*missing, f"an infinite host_capacity ({ENDLESS:g} is written)"] if endless else missing
 
 
 def _merged(topology: Topology) -> dict[tuple[int, int], tuple[float, int]]:

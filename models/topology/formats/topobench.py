@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Literal
 
-from models.topology.formats.common import Network, lost, need_links, text_of, write_lines
+from models.topology.formats.common import PAIRS, Network, lost, need_links, text_of, write_lines
 from models.topology.graph import Topology
 
 Layout = Literal["topobench", "topobench_servers", "topobench_capacities"]
@@ -34,10 +34,10 @@ def write_topobench(topology: Topology, path, layout: Layout = "topobench") -> l
     write_lines(path, lines)
     match layout:
         case "topobench":
-            return lost(topology, "pairs")
+            return lost(topology, PAIRS)
         case "topobench_servers":
-            return lost(topology, "pairs", "hosts")
-    missing = lost(topology, "pairs", "hosts", "capacities")
+            return lost(topology, PAIRS, "hosts")
+    missing = lost(topology, PAIRS, "hosts", "capacities")
     return [*missing, "fractions of capacities"] if rounded else missing
 
 
@@ -81,7 +81,9 @@ def read_topobench(path, layout: Layout = "topobench") -> Topology:
             _agree(network, number, links, ends, capacity, f"capacity between {switch} and {rest[i]}")
     for (u, v), (capacity, number) in links.items():
         network.link(number, u, v, capacity)
-    hosts = {switch: int(count) for switch, (count, _) in servers.items()}
+    hosts = None
+    if layout != "topobench":
+        hosts = {switch: int(count) for switch, (count, _) in servers.items()}
     return network.topology(layout, hosts)
 
 
