@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.topology.bounds import moore_aspl
 from models.metrics.summary import summary
 from models.registry import make
+from models.topology.bounds import moore_aspl
 from models.topology.distances import aspl, diameter, distance_counts, distances, mean_hops, sampled_distances
 from models.topology.graph import Topology
 

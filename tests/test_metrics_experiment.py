@@ -105,7 +105,7 @@ def test_topologies_are_forgotten_and_built_again(config, tmp_path, monkeypatch)
         ("[{kind: odd_one, foo: 1}]", "c.yaml:3: metrics[0].foo = 1: unknown key; choices: "),
         ("odd_one", "c.yaml:3: metrics = odd_one: must be a list"),
         ("[{kind: odd_one, label: aspl}]", "c.yaml:3: metrics[0].label = aspl: is the name of a column that every"),
-        ("[{kind: odd_one, factor:3}]", "c.yaml:3: metrics[0].factor:3 = null: unknown key; a space must follow the colon"),
+        ("[{kind: odd_one, factor:3}]", "metrics[0].factor:3 = null: unknown key; a space must follow the colon"),
     ],
 )
 def test_mistakes_in_metrics(config, capsys, metrics, problem):
