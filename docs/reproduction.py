@@ -30,7 +30,7 @@ SIGNS = {"about": "", "at_most": "at most ", "at_least": "at least ", "less_than
 def shown(text: str) -> str:
     """A number as short as it can be without misleading; any other text as it is."""
     try:
-        return f"{float(text):.4g}" if abs(float(text)) < 1e4 else f"{float(text):,.0f}"
+        return f"{float(text):.5g}" if abs(float(text)) < 1e4 else f"{float(text):,.0f}"
     except ValueError:
         return text or "-"
 
