@@ -15,6 +15,7 @@ from fluid.mcf.choose import Method, solve
 from fluid.problem import FluidError, Problem
 from fluid.split import split_theta
 from fluid.total import total
+from models.routing.routes import VIA
 from models.scenario import Scenario
 
 Kind = Literal["mcf", "mcf_paths", "split", "total", "bounds"]
@@ -100,6 +101,8 @@ def _one_kind(scenario: Scenario, spec: CeilingSpec, loads: Sequence[float], the
         yield _omitted(scenario, spec.kind, "the scenario has no routing")
     elif spec.kind in ("mcf_paths", "split") and not routes.oblivious:
         yield _omitted(scenario, spec.kind, f"{routes.kind} routing does not fix the paths beforehand")
+    elif spec.kind == "mcf_paths" and routes.form == VIA:
+        yield _omitted(scenario, spec.kind, f"{routes.kind} routing has too many paths, over every intermediate switch")
     elif spec.kind in ("mcf", "mcf_paths"):
         yield _theta(scenario, spec, spec.kind)
     elif spec.kind == "split":
@@ -125,7 +128,7 @@ def _theta(scenario: Scenario, spec: CeilingSpec, kind: str) -> Ceiling:
     note = ""
     if at_hosts < solution.upper:
         certificate, note = host_certificate(topology, traffic), "upper bound: host channels"
-    upper = verify_upper(topology, traffic, certificate, problem.dags)
+    upper = verify_upper(topology, traffic, certificate, problem.ways)
     note = _join(note, _gap_note(solution.lower, upper, spec))
     lower = min(solution.lower, upper)
     return Ceiling(kind, None, lower, upper, _unit(scenario), solution.method, 0.0, note, certificate)

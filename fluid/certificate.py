@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from fluid.mcf.paths import Paths
-from fluid.problem import UNRESTRICTED, Dags, Demand, Graph, Problem
+from fluid.problem import UNRESTRICTED, Dags, Demand, Graph, Problem, shortest_ways
 from fluid.trees import price
 from models.topology.graph import Topology
 from models.traffic.traffic import Traffic
@@ -62,21 +62,21 @@ def switch_distances(topology: Topology, z: np.ndarray) -> np.ndarray:
     return distances(Graph.of(topology), z)
 
 
-def verify_upper(topology: Topology, traffic: Traffic, z: Certificate, dags: Dags = UNRESTRICTED) -> float:
-    """Upper bound on theta: capacity * z over demand * distance; with ``dags`` for flow within them only.
+def verify_upper(topology: Topology, traffic: Traffic, z: Certificate, ways: Dags | Paths = UNRESTRICTED) -> float:
+    """Upper bound on theta: capacity * z over demand * distance; with ``ways`` for flow within or over them only.
 
     Whatever carries theta * T uses at least theta * demand * distance of the length there is.
     Raises ``ValueError`` for lengths that are negative, not finite or of the wrong number.
     """
     _check_lengths(topology, z)
-    between = network_length(Graph.of(topology), Demand.of(traffic.switch_demand), z.network, dags)
+    between = network_length(Graph.of(topology), Demand.of(traffic.switch_demand), z.network, ways)
     needed = between + traffic.rate @ z.injection + traffic.column_sums @ z.ejection
     return float(z.capacity_length(topology) / needed) if needed > 0 else np.inf
 
 
-def network_length(graph: Graph, demand: Demand, z: np.ndarray, dags: Dags = UNRESTRICTED) -> float:
+def network_length(graph: Graph, demand: Demand, z: np.ndarray, ways: Dags | Paths = UNRESTRICTED) -> float:
     """Sum of demand * distance over the commodities."""
-    return float(demand.amount @ price(graph, demand, dags, z)[0])
+    return float(demand.amount @ shortest_ways(graph, demand, z, ways))
 
 
 def verify_total(topology: Topology, traffic: Traffic, load: float, z: Certificate) -> float:
@@ -154,6 +154,8 @@ def verify_paths(problem: Problem, paths: Paths) -> np.ndarray:
     if not (joined.all() and (graph.src[channel[begin]] == demand.source[commodity]).all()
             and (graph.dst[channel[end - 1]] == demand.destination[commodity]).all()):  # fmt: skip
         raise ValueError("a path does not lead from its source to its destination")
+    if problem.paths is not None and not all(map(np.array_equal, paths[:3], problem.paths[:3])):
+        raise ValueError("flow on paths that the routes do not allow")
     if problem.restricted:
         _check_allowed(problem, np.repeat(demand.row[commodity], end - begin), channel)
     load = np.bincount(channel, np.repeat(flow, end - begin), graph.channels)

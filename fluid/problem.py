@@ -5,8 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fluid.mcf.paths import Paths, cheapest, paths_of
 from fluid.trees import dag_order, price
-from models.routing.routes import Routes
+from models.routing.minimal import minimal_ports
+from models.routing.routes import DIGITS, VIA, Routes
 from models.topology.graph import Topology
 from models.traffic.traffic import Traffic
 
@@ -109,32 +111,39 @@ UNRESTRICTED = Dags(np.zeros((0, 0), np.uint64), np.zeros((0, 0), np.int32))
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Route ``demand`` over ``graph``, within ``dags``."""
+    """Route ``demand`` over ``graph``, within ``dags`` or, if they are given, over ``paths`` (of equal flow)."""
 
     graph: Graph
     demand: Demand
     dags: Dags = UNRESTRICTED
+    paths: Paths | None = None
 
     @classmethod
     def of(cls, topology: Topology, traffic: Traffic, routes: Routes | None = None) -> "Problem":
         """The switch-level problem of a scenario, restricted to the routes if they are given.
 
-        Raises :class:`FluidError` if nothing is demanded, if a demand cannot be met at all, or if the next
-        hops toward some switch form a cycle or a dead end.
+        Over an intermediate switch (VIA) the demand is that of the two legs: from every source to every such
+        switch, and from there on. Raises :class:`FluidError` if nothing is demanded, if a demand cannot be met at
+        all, or if the next hops toward some switch form a cycle or a dead end.
         """
         if not traffic.rate.sum() > 0:
             raise FluidError("the demand matrix is zero: nothing to bound")
         graph = Graph.of(topology)
         demand = Demand.of(traffic.switch_demand)
-        dags = UNRESTRICTED
-        if routes is not None:
-            order = dag_order(graph, routes.ports)
+        dags, paths = UNRESTRICTED, None
+        if routes is not None and routes.paths is not None:
+            paths = paths_of(routes.paths, topology.switches, graph, demand)
+        elif routes is not None:
+            if routes.form == VIA:
+                demand = Demand.of(_by_legs(topology, traffic.switch_demand))
+            ports = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports
+            order = dag_order(graph, ports)
             cyclic = np.flatnonzero(order[:, 0] < 0)
             if len(cyclic):
                 raise FluidError(f"the next hops toward switch {cyclic[0]} form a cycle or a dead end")
-            dags = Dags(routes.ports, order)
-        problem = cls(graph, demand, dags)
-        distance, _ = price(graph, demand, dags, np.ones(graph.channels))
+            dags = Dags(ports, order)
+        problem = cls(graph, demand, dags, paths)
+        distance = problem.distances(np.ones(graph.channels))
         lost = np.flatnonzero(np.isinf(distance))
         if len(lost):
             s, t = demand.source[lost[0]], demand.destination[lost[0]]
@@ -145,3 +154,23 @@ class Problem:
     @property
     def restricted(self) -> bool:
         return len(self.dags.ports) > 0
+
+    @property
+    def ways(self) -> "Dags | Paths":
+        """What restricts the flow."""
+        return self.dags if self.paths is None else self.paths
+
+    def distances(self, z: np.ndarray) -> np.ndarray:
+        """float64 [commodities]: the shortest way of each under lengths z; inf where there is none."""
+        return shortest_ways(self.graph, self.demand, z, self.ways)
+
+
+def shortest_ways(graph: Graph, demand: Demand, z: np.ndarray, ways: "Dags | Paths") -> np.ndarray:
+    """float64 [commodities]: distance under lengths z, within the next hops or over the paths that are allowed."""
+    return cheapest(ways, z) if isinstance(ways, Paths) else price(graph, demand, ways, z)[0]
+
+
+def _by_legs(topology: Topology, demand: np.ndarray) -> np.ndarray:
+    """float64 [switches, switches]: what is sent from s to t if everything goes over the switch of a random host."""
+    share = topology.host_count / topology.hosts
+    return np.outer(demand.sum(axis=1), share) + np.outer(share, demand.sum(axis=0))

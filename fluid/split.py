@@ -1,4 +1,4 @@
-"""Throughput of a routing's fixed traffic split: equal shares over the allowed ports at every hop."""
+"""Throughput of a routing's fixed traffic split: equal shares over the next hops at every switch, or over its paths."""
 
 import numpy as np
 
@@ -38,6 +38,10 @@ def split_load(graph, demand, dags):
 
 
 def split_theta(problem: Problem) -> float:
-    """Theta of the network channels under the split of ``problem.dags``; inf if nothing crosses them."""
-    use = split_load(problem.graph, problem.demand, problem.dags) / problem.graph.capacity
+    """Theta of the network channels under an equal split over next hops or paths; inf if nothing crosses them."""
+    if problem.paths is not None:
+        load = problem.paths.load(problem.graph.channels)
+    else:
+        load = split_load(problem.graph, problem.demand, problem.dags)
+    use = load / problem.graph.capacity
     return float(1 / use.max()) if use.any() else np.inf

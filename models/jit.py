@@ -73,3 +73,9 @@ kernel = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False, for
 Taking an array out of a named tuple otherwise costs two atomic operations; measured on the
 virtual cut-through engine, that made it 50 times slower.
 """
+
+routine = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True)
+"""Decorator: a :data:`kernel` that is called rather than copied to where it is used.
+
+For what a run needs rarely or never: every copy of it would be compiled again.
+"""

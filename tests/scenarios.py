@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from models.registry import SpecError, make
 from models.routing.certificate import certify
 from models.scenario import Scenario, Source, Switching
+from models.topology.distances import diameter
 from models.topology.graph import Topology
 
 TIMES = {"header": 5, "switch": 2, "link": 3, "injection": 2, "ejection": 1, "credit": 2}
@@ -108,16 +109,33 @@ TRAFFIC = [
 
 @st.composite
 def routings(draw, topology: Topology) -> dict:
-    """Every select and VC policy that waits for buffers."""
-    routing: dict = {"kind": "minimal", "select": draw(st.sampled_from(["random", "hash", "adaptive"]))}
-    if topology.grid is not None and draw(st.booleans()):
-        routing = {"kind": "dor"}
-        if topology.grid.wrap:
-            choose = draw(st.sampled_from(["on_entry", "at_crossing"]))
-            routing["vc_policy"] = {"kind": "dateline", "choose": choose}
-    elif draw(st.booleans()):
-        routing["vc_policy"] = draw(st.sampled_from(["any", "hop"]))
-    return routing
+    """Every routing, with every VC policy that can serve it."""
+    kinds = ["minimal", "minimal", "ecmp", "ksp", "llskr", "allpath", "valiant"]
+    kinds += ["dor"] * 2 * (topology.grid is not None) + ["updown"] * (not topology.directed)
+    kinds += ["imase"] * 2 * (topology.kind == "imase")
+    kind = draw(st.sampled_from(kinds))
+    if kind == "dor" and topology.grid.wrap:
+        choose = draw(st.sampled_from(["on_entry", "at_crossing"]))
+        return {"kind": kind, "vc_policy": {"kind": "dateline", "choose": choose}}
+    routing: dict = {"kind": kind}
+    policies = [None, "any", "hop", {"kind": "layered", "order": draw(st.sampled_from(["random", "long_first"]))}]
+    if kind in ("minimal", "imase"):
+        routing["select"] = draw(st.sampled_from(["random", "hash", "adaptive"]))
+        if kind == "minimal" and routing["select"] == "adaptive" and not topology.directed:
+            policies = ["escape"] * 3 + policies
+    elif kind not in ("dor", "updown"):
+        routing["per"] = draw(st.sampled_from(["packet", "flow"]))
+    if kind == "ecmp":
+        routing |= {"ways": draw(st.integers(1, 2)), "routed": draw(st.sampled_from(["hop", "source"]))}
+    elif kind in ("ksp", "llskr"):
+        routing["k"] = draw(st.integers(1, 4))
+    elif kind == "allpath":
+        routing["hops"] = diameter(topology) + draw(st.integers(0, 1))
+    elif kind == "valiant":
+        policies = [None, "any", "hop", "legs"]
+        routing["legs"] = draw(st.sampled_from(["minimal"] + ["updown"] * (not topology.directed)))
+    policy = draw(st.sampled_from(policies))
+    return routing if policy is None else {**routing, "vc_policy": policy}
 
 
 @st.composite
@@ -151,8 +169,9 @@ def wormhole_scenarios(draw) -> Scenario:
         **{name: draw(st.integers(1, 5)) for name in ("switch", "link", "injection", "ejection", "credit")},
     }
     routing = draw(routings(topology))
-    if keys["vcs"] == 1 and routing["kind"] == "dor":
-        routing["vc_policy"] = "any"
+    policy = routing.get("vc_policy")
+    if keys["vcs"] == 1 and (policy in ("escape", "legs") or (policy and "choose" in policy)):
+        routing["vc_policy"] = "any"  # these need two
     return scenario(
         topology, routing=routing, traffic=draw(st.sampled_from(TRAFFIC)), source=source, allow_deadlock=True,
         mode="wormhole", **keys,

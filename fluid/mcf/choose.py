@@ -8,6 +8,8 @@ import numpy as np
 from fluid.certificate import network_length, verify_flow, verify_paths
 from fluid.mcf import arcs
 from fluid.mcf.dense import garg_koenemann
+from fluid.mcf.path_lp import path_flow
+from fluid.mcf.paths import Paths
 from fluid.mcf.sparse import effort, multipliers
 from fluid.problem import Problem
 
@@ -39,6 +41,8 @@ def solve(problem: Problem, gap: float, method: Method = "auto", enough: float =
     method ``exact`` is the arc LP (a gap of EXACT_GAP where that is too large), ``approx`` a first-order
     method, ``auto`` the quicker one for the gap.
     """
+    if problem.paths is not None:
+        return _over_paths(problem, problem.paths, gap, method, enough)
     if use_lp(arcs.columns(problem), method, gap):
         solution = arcs.concurrent_flow(problem)
         served = verify_flow(problem, solution.flow)
@@ -56,6 +60,16 @@ def solve(problem: Problem, gap: float, method: Method = "auto", enough: float =
     return _certified(problem, served, lengths, "Garg-Koenemann")
 
 
+def _over_paths(problem: Problem, paths: Paths, gap: float, method: Method, enough: float) -> Solution:
+    """Where the routing gives every commodity its paths: an LP with a column for each of them, or multipliers."""
+    if use_lp(len(paths.flow), method, gap):
+        lengths, served, solver = path_flow(problem, paths)
+        return _certified(problem, verify_paths(problem, served), lengths, f"path LP ({solver})")
+    gap = EXACT_GAP if method == "exact" else gap
+    lengths, found = multipliers(problem, gap, enough, effort(problem))
+    return _certified(problem, verify_paths(problem, found), lengths, "multipliers")
+
+
 def use_lp(columns: int, method: Method, gap: float) -> bool:
     """Whether an LP of so many columns is the method for this gap."""
     if method == "auto" and gap >= EXACT_GAP:
@@ -66,6 +80,6 @@ def use_lp(columns: int, method: Method, gap: float) -> bool:
 def _certified(problem: Problem, served: np.ndarray, lengths: np.ndarray, method: str) -> Solution:
     """Both bounds, from what the flow serves and from the lengths alone."""
     graph, demand = problem.graph, problem.demand
-    upper = float(graph.capacity @ lengths / network_length(graph, demand, lengths, problem.dags))
+    upper = float(graph.capacity @ lengths / network_length(graph, demand, lengths, problem.ways))
     lower = float((served / demand.amount).min())
     return Solution(min(lower, upper), upper, lengths, method)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from models.jit import kernel, njit
+from models.routing.routes import PathTable
 
 MOST = 40
 """Paths kept per commodity."""
@@ -49,6 +50,38 @@ class Paths(NamedTuple):
     def load(self, channels: int) -> np.ndarray:
         """float64 [channels]: the flow on every channel."""
         return np.bincount(self.channel, np.repeat(self.flow, self.lengths), channels)
+
+
+@njit
+def _channels(table, switches, out_start, dst, source, target, first, start, channel):
+    """Fill first and, if they have elements, start and channel of the paths of every commodity."""
+    count = size = 0
+    for k in range(len(source)):
+        pair = source[k] * switches + target[k]
+        for p in range(table.pair_start[pair], table.pair_start[pair + 1]):
+            v = source[k]
+            for i in range(table.path_start[p], table.path_start[p + 1]):
+                c = out_start[v] + np.int64(table.port[i])
+                v = dst[c]
+                if len(channel) > 0:
+                    channel[size] = c
+                size += 1
+            count += 1
+            if len(start) > 0:
+                start[count] = size
+        first[k + 1] = count
+    return count, size
+
+
+def paths_of(table: PathTable, switches: int, graph, demand) -> Paths:
+    """The paths that a routing has for each commodity, each with an equal share of the demand."""
+    first = np.zeros(demand.size + 1, np.int64)
+    ends = (table, switches, graph.out_start, graph.dst, demand.source, demand.destination, first)
+    count, size = _channels(*ends, np.zeros(0, np.int64), np.zeros(0, np.int32))
+    start, channel = np.zeros(count + 1, np.int64), np.zeros(size, np.int32)
+    _channels(*ends, start, channel)
+    number = np.diff(first)
+    return Paths(first, start, channel, np.repeat(demand.amount / np.maximum(number, 1), number))
 
 
 @kernel

@@ -63,10 +63,14 @@ def multipliers(problem: Problem, gap: float, enough: float, work: Effort):
     """
     graph, demand, capacity = problem.graph, problem.demand, problem.graph.capacity
     rng = np.random.default_rng(1)
-    paths = first_paths(problem, Paths.none(demand.size), work.rounds, rng)
+    given = problem.paths
+    if given is None:
+        paths = first_paths(problem, Paths.none(demand.size), work.rounds, rng)
+    else:
+        paths = given._replace(flow=given.flow.copy())  # which is changed in place
     bias = np.zeros(graph.channels)
     best = np.ones(graph.channels)
-    upper = capacity.sum() / (demand.amount @ price(graph, demand, problem.dags, best)[0])
+    upper = capacity.sum() / (demand.amount @ problem.distances(best))
     best_paths, lower, sharpness = paths, 0.0, 1.0
     for sweep in range(work.sweeps):
         use = paths.load(graph.channels) / capacity
@@ -81,7 +85,10 @@ def multipliers(problem: Problem, gap: float, enough: float, work: Effort):
         weight = np.exp(log_weight)
         z = weight / capacity
         z = np.maximum(z, FLOOR * z.mean())
-        distance, trees = price(graph, demand, problem.dags, z)
+        if given is None:
+            distance, trees = price(graph, demand, problem.dags, z)
+        else:
+            distance = cheapest(given, z)
         bound = capacity @ z / (demand.amount @ distance)
         if bound < upper:
             upper, best = bound, z
@@ -93,7 +100,8 @@ def multipliers(problem: Problem, gap: float, enough: float, work: Effort):
         if unbalanced < 0.5 * excess:
             bias = np.maximum(log_weight - log_weight.max(), -30)
         sharpness = min(2 * sharpness, 16.0) if unbalanced < 0.03 * excess else max(sharpness / 2, 1.0)
-        paths = grown(problem, paths, z, distance, trees, sweep)
+        if given is None:
+            paths = grown(problem, paths, z, distance, trees, sweep)
     return best, best_paths
 
 

@@ -11,11 +11,35 @@ import numpy as np
 
 from models.jit import njit
 from models.registry import SpecError
-from models.routing.routes import ANY, DATELINE_CROSSING, DATELINE_ENTRY, HOP, Routes
-from models.rules.vc import Rings, make_rings, vc_range
+from models.routing.layers import ends_of
+from models.routing.routes import (
+    ANY,
+    DATELINE_CROSSING,
+    DATELINE_ENTRY,
+    ESCAPE,
+    HOP,
+    LAYERED,
+    LEGS,
+    PATHS,
+    TABLE,
+    VIA,
+    Routes,
+)
+from models.rules.bits import lowest
+from models.rules.route import next_hops
+from models.rules.vc import Rings, allowed_vcs, make_rings
 from models.topology.graph import Topology
 
-POLICY_NAMES = {ANY: "any", HOP: "hop", DATELINE_ENTRY: "dateline on_entry", DATELINE_CROSSING: "dateline at_crossing"}
+POLICY_NAMES = {
+    ANY: "any", HOP: "hop", DATELINE_ENTRY: "dateline on_entry", DATELINE_CROSSING: "dateline at_crossing",
+    LAYERED: "layered", LEGS: "legs", ESCAPE: "escape",
+}  # fmt: skip
+
+_WHY = {
+    LAYERED: "the channel dependency graph of every layer is acyclic",
+    LEGS: "the channel dependency graph of each leg is acyclic",
+    ESCAPE: "the dependency graph of the escape channels is acyclic, and every packet may take one at any time",
+}
 
 
 @dataclass(frozen=True)
@@ -42,47 +66,51 @@ def _add(table, known, a, b):
 
 
 @njit
-def _dependencies(ports, out_start, dst, vcs, policy, rings, per_source, table):
+def _table_dependencies(r, out_start, dst, ends, vcs, policy, rings, per_source, table):
     """Fill ``table`` with the edges (from << 32 | to), -1 elsewhere; returns how many, -1 when it is full.
 
-    With ``per_source`` False the VC does not depend on where a packet came from nor on its hop count,
-    so one walk over all channels serves every source.
+    ends: where packets start and end. With ``per_source`` False the VC does not depend on where a packet came
+    from nor on its hop count, so one walk over all channels serves every source.
     """
     switches = len(out_start) - 1
     known = 0
+    one, way, hop = np.uint64(1), np.int64(0), np.int64(0)
     reached = np.zeros(switches, np.bool_)
     stack = np.empty(switches, np.int64)
-    for t in range(switches):
-        for s in range(switches if per_source else 1):
-            if s == t and per_source:
+    for t in ends:
+        for i in range(len(ends) if per_source else 1):
+            s = ends[i]
+            if per_source and s == t:
                 continue
-            if per_source:
-                reached[:] = False
-                reached[s] = True
-                stack[0] = s
-                top = 1
-            else:
-                top = 0
-                for v in range(switches):
-                    if v != t:
-                        stack[top] = v
-                        top += 1
+            reached[:] = False
+            top = 0
+            for j in range(i, i + 1 if per_source else len(ends)):
+                if ends[j] != t:
+                    reached[ends[j]] = True
+                    stack[top] = ends[j]
+                    top += 1
             while top > 0:
                 top -= 1
                 v = stack[top]
-                for c in range(out_start[v], out_start[v + 1]):
-                    if not (ports[t, v] >> np.uint64(c - out_start[v])) & np.uint64(1):
-                        continue
+                ports = next_hops(r, way, hop, v, t)
+                while ports:
+                    port = lowest(ports)
+                    c = out_start[v] + port
+                    ports &= ports - one
                     w = dst[c]
-                    if per_source and not reached[w] and w != t:
+                    if w == t:
+                        continue
+                    if not reached[w]:
                         reached[w] = True
                         stack[top] = w
                         top += 1
-                    low, high = vc_range(policy, vcs, np.int64(0), rings, s, t, c, v)
-                    for e in range(out_start[w], out_start[w + 1]):
-                        if not (ports[t, w] >> np.uint64(e - out_start[w])) & np.uint64(1):
-                            continue
-                        low2, high2 = vc_range(policy, vcs, np.int64(0), rings, s, t, e, w)
+                    low, high = allowed_vcs(r, way, policy, vcs, hop, rings, s, t, c, v, port)
+                    onward = next_hops(r, way, hop, w, t)
+                    while onward:
+                        further = lowest(onward)
+                        e = out_start[w] + further
+                        onward &= onward - one
+                        low2, high2 = allowed_vcs(r, way, policy, vcs, hop, rings, s, t, e, w, further)
                         for a in range(low, high):
                             for b in range(low2, high2):
                                 known = _add(table, known, c * vcs + a, e * vcs + b)
@@ -91,26 +119,115 @@ def _dependencies(ports, out_start, dst, vcs, policy, rings, per_source, table):
     return known
 
 
-def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int) -> np.ndarray:
-    """Edges int64 [k, 2] of the channel dependency graph; vertex = channel * vcs + VC.
+@njit
+def _path_dependencies(r, out_start, dst, width, layered, table):
+    """The same for whole paths; ``width`` is the number of layers if ``layered``, else 1."""
+    known = 0
+    for pair in range(len(r.pair_start) - 1):
+        for p in range(r.pair_start[pair], r.pair_start[pair + 1]):
+            v, last = pair // r.switches, -1
+            layer = np.int64(r.layer[p]) if layered else 0
+            for i in range(r.path_start[p], r.path_start[p + 1]):
+                c = out_start[v] + np.int64(r.path_port[i])
+                if last >= 0:
+                    known = _add(table, known, last * width + layer, c * width + layer)
+                    if 2 * known > len(table):
+                        return -1
+                last, v = c, dst[c]
+    return known
 
-    HOP is not built: its VC grows with every hop, so its graph has no cycle by construction.
+
+@njit
+def _leg_ends(ports, out_start, dst, ends, first, last):
+    """Mark the first and the last channels (bool [channels]) of the routes between ``ends``."""
+    switches = len(out_start) - 1
+    reached = np.zeros(switches, np.bool_)
+    stack = np.empty(switches, np.int64)
+    for t in ends:
+        reached[:] = False
+        reached[t] = True
+        top = 0
+        for s in ends:
+            if s != t:
+                reached[s] = True
+                stack[top] = s
+                top += 1
+        for s in ends:
+            for c in range(out_start[s], out_start[s + 1]):
+                first[c] |= np.bool_((ports[t, s] >> np.uint64(c - out_start[s])) & np.uint64(1))
+        while top > 0:
+            top -= 1
+            v = stack[top]
+            for c in range(out_start[v], out_start[v + 1]):
+                if (ports[t, v] >> np.uint64(c - out_start[v])) & np.uint64(1):
+                    last[c] |= dst[c] == t
+                    if not reached[dst[c]]:
+                        reached[dst[c]] = True
+                        stack[top] = dst[c]
+                        top += 1
+
+
+def _junctions(topology: Topology, routes: Routes) -> np.ndarray:
+    """Dependencies int64 [k, 2] from the last channel before an intermediate switch to the first one after it."""
+    first, last = np.zeros(topology.channels, bool), np.zeros(topology.channels, bool)
+    _leg_ends(routes.ports, topology.out_start, topology.dst, ends_of(topology), first, last)
+    pairs = [
+        np.stack(np.meshgrid(into[last[into]], out[first[out]], indexing="ij"), -1).reshape(-1, 2)
+        for into, out in (
+            (topology.in_channels[topology.in_start[v] : topology.in_start[v + 1]],
+             np.arange(topology.out_start[v], topology.out_start[v + 1]))
+            for v in ends_of(topology).tolist()
+        )
+    ]  # fmt: skip
+    return np.concatenate([np.zeros((0, 2), np.int64), *pairs])
+
+
+def width_of(routes: Routes, vcs: int, policy: int) -> int:
+    """Vertices of the dependency graph for each channel: where VCs depend alike, one stands for all of them."""
+    if policy == LAYERED:
+        return routes.layers
+    return vcs if policy in (DATELINE_ENTRY, DATELINE_CROSSING) else 1
+
+
+def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int) -> np.ndarray:
+    """Edges int64 [k, 2] of the channel dependency graph; vertex = channel * width + class.
+
+    The width is that of :func:`width_of`, a class a VC or a layer. HOP is not built: its VC grows with every hop, so
+    its graph has no cycle by construction. LEGS: the graph of one leg; from the first half of the VCs to the
+    second there is no way back. ESCAPE: the graph of the escape channels, which a packet does not leave once it has
+    taken one; so there are no indirect dependencies between them (Duato 1993).
     """
-    per_source = policy in (DATELINE_ENTRY, DATELINE_CROSSING)
-    width = vcs
-    if policy == ANY:
-        width = 1  # all VCs of a channel depend alike: one vertex stands for them
+    width = width_of(routes, vcs, policy)
+    tables = routes.tables(topology)
+    if routes.form == VIA:
+        tables = tables._replace(form=TABLE)  # one leg
+    if policy == ESCAPE:
+        assert routes.escape is not None
+        escape = np.uint64(1) << routes.escape.astype(np.uint64)
+        np.fill_diagonal(escape, 0)
+        tables = tables._replace(ports=escape)
+    per_source = policy in (DATELINE_ENTRY, DATELINE_CROSSING, LAYERED)
+    classes = policy if per_source else ANY
     rings: Rings = make_rings(topology)
     size = 1 << 16
     while True:
         table = np.full(size, -1, np.int64)
-        known = _dependencies(
-            routes.ports, topology.out_start, topology.dst, width, policy, rings, per_source, table
-        )
+        if routes.form == PATHS:
+            known = _path_dependencies(
+                tables, topology.out_start, topology.dst, width, policy == LAYERED, table
+            )  # fmt: skip
+        else:
+            known = _table_dependencies(
+                tables, topology.out_start, topology.dst, ends_of(topology), width, classes, rings, per_source, table
+            )
         if known >= 0:
-            edges = table[table >= 0]
-            return np.column_stack([edges >> 32, edges & 0xFFFFFFFF])
+            break
         size *= 4
+    found = table[table >= 0]
+    edges = np.column_stack([found >> 32, found & 0xFFFFFFFF])
+    if routes.form == VIA and policy == ANY:
+        edges = np.concatenate([edges, _junctions(topology, routes)])
+    return edges
 
 
 def find_cycle(vertices: int, edges: np.ndarray) -> list[int] | None:
@@ -155,11 +272,12 @@ def _cycle(start, head):
     return stack[:0].copy()
 
 
-def _describe(topology: Topology, cycle: list[int], width: int) -> str:
+def _describe(topology: Topology, cycle: list[int], width: int, policy: int) -> str:
     steps = []
     for vertex in [*cycle[:6], cycle[0]]:
-        channel, vc = divmod(vertex, width)
-        steps.append(f"({topology.src[channel]}->{topology.dst[channel]}, VC {'*' if width == 1 else vc})")
+        channel, which = divmod(vertex, width)
+        vc = {LAYERED: f"layer {which}", ESCAPE: "VC 0"}.get(policy, f"VC {'*' if width == 1 else which}")
+        steps.append(f"({topology.src[channel]}->{topology.dst[channel]}, {vc})")
     if len(cycle) > 6:
         steps.insert(6, f"... {len(cycle) - 6} more")
     return " waits for ".join(steps)
@@ -167,8 +285,28 @@ def _describe(topology: Topology, cycle: list[int], width: int) -> str:
 
 def _check(topology: Topology, routes: Routes, vcs: int, policy: int) -> list[int] | None:
     edges = dependencies(topology, routes, vcs, policy)
-    width = 1 if policy == ANY else vcs
-    return find_cycle(topology.channels * width, edges)
+    return find_cycle(topology.channels * width_of(routes, vcs, policy), edges)
+
+
+def _default(topology: Topology, routes: Routes, vcs: int) -> int:
+    """ANY or, over an intermediate switch, LEGS if that has a certificate; else HOP."""
+    if _check(topology, routes, vcs, ANY) is None:
+        return ANY
+    if routes.form == VIA and vcs >= 2 and _check(topology, routes, vcs, LEGS) is None:
+        return LEGS
+    return HOP
+
+
+def _few_vcs(topology: Topology, routes: Routes, vcs: int, policy: int) -> str | None:
+    """What is wrong if a policy needs more VCs than there are."""
+    if policy == HOP and vcs < routes.hops_max:
+        return f"hop-indexed VCs need one for each channel of the longest route, which has {routes.hops_max}"
+    if policy == LAYERED and vcs < routes.layers:
+        return f"the routes need {routes.layers} layers, and each a VC"
+    names = {DATELINE_ENTRY: "dateline", DATELINE_CROSSING: "dateline", LEGS: "legs", ESCAPE: "escape"}
+    if policy in names and vcs < 2:
+        return f"{names[policy]} needs two VCs or more"
+    return None
 
 
 def certify(topology: Topology, routes: Routes, vcs: int, allow_deadlock: bool = False) -> Certified:
@@ -180,24 +318,25 @@ def certify(topology: Topology, routes: Routes, vcs: int, allow_deadlock: bool =
         return Certified(ANY, "deflection waits for no buffer: no certificate is needed")
     policy = routes.vc_policy
     if policy is None:
-        policy = ANY if _check(topology, routes, vcs, ANY) is None else HOP
+        policy = _default(topology, routes, vcs)
+    if policy in (DATELINE_ENTRY, DATELINE_CROSSING) and (topology.grid is None or routes.kind != "dor"):
+        raise SpecError("dateline needs routing dor on a mesh, torus or hypercube", key="vc_policy")
+    few = _few_vcs(topology, routes, vcs, policy)
+    if few is not None:
+        if policy not in (HOP, LAYERED):
+            raise SpecError(few, key="vcs")
+        if not allow_deadlock:
+            raise SpecError(f"{few} (or switching.allow_deadlock: true)", key="vcs")
+        return Certified(policy, f"{few}; some share a VC: may deadlock", acyclic=False)
     if policy == HOP:
-        if vcs >= routes.hops_max:
-            return Certified(HOP, f"hop: the VC grows with every hop; longest route {routes.hops_max}, VCs {vcs}")
-        need = f"hop-indexed VCs need one for each channel of the longest route, which has {routes.hops_max}"
-        if allow_deadlock:
-            return Certified(HOP, f"{need}; later hops share the last VC: may deadlock", acyclic=False)
-        raise SpecError(f"{need} (or switching.allow_deadlock: true)", key="vcs")
+        return Certified(HOP, f"hop: the VC grows with every hop; longest route {routes.hops_max}, VCs {vcs}")
     name = POLICY_NAMES[policy]
-    if policy in (DATELINE_ENTRY, DATELINE_CROSSING):
-        if topology.grid is None or routes.kind != "dor":
-            raise SpecError("dateline needs routing dor on a mesh, torus or hypercube", key="vc_policy")
-        if vcs < 2:
-            raise SpecError("dateline needs two VCs or more", key="vcs")
     cycle = _check(topology, routes, vcs, policy)
     if cycle is None:
-        return Certified(policy, f"{name}: the channel dependency graph is acyclic")
-    text = _describe(topology, cycle, 1 if policy == ANY else vcs)
+        if policy == LAYERED:
+            name = f"layered in {routes.layers}"
+        return Certified(policy, f"{name}: {_WHY.get(policy, 'the channel dependency graph is acyclic')}")
+    text = _describe(topology, cycle, width_of(routes, vcs, policy), policy)
     if allow_deadlock:
         return Certified(policy, f"{name}: may deadlock: {text}", acyclic=False)
     raise SpecError(

@@ -5,35 +5,65 @@ from typing import Literal
 import numpy as np
 
 from models.registry import SpecError, register
+from models.routing.policy import with_vc_policy
 from models.routing.routes import MAX_PORTS, SELECT, Routes, RoutingSpec
 from models.topology.graph import Grid, Topology
 
 
-def dimension_order_ports(topology: Topology, grid: Grid) -> np.ndarray:
-    """Masks uint64 [t, v]: the shorter way in the first dimension in which v and t differ (both, on a tie)."""
+def line_grid(topology: Topology) -> Grid | None:
+    """The coordinates of a mesh, torus or hypercube, or of a HyperX or flattened butterfly; None of other graphs.
+
+    The latter, which are those whose lines are complete, are numbered with the last dimension fastest.
+    """
+    if topology.grid is not None:
+        return topology.grid
+    dims = topology.notes.get("dims")
+    if topology.kind not in ("hyperx", "hyperx_search", "flattened_butterfly") or not dims:
+        return None
+    if int(np.prod(dims)) != topology.switches:
+        return None
+    grid = Grid(tuple(dims), False, np.indices(dims).reshape(len(dims), -1).T.astype(np.int64))
+    change = grid.coordinates[topology.src] != grid.coordinates[topology.dst]
+    joined = len(np.unique(topology.src * topology.switches + topology.dst))
+    whole = (change.sum(axis=1) == 1).all() and joined == topology.switches * sum(k - 1 for k in dims)
+    return grid if whole else None
+
+
+def dimension_order_ports(topology: Topology, grid: Grid) -> tuple[np.ndarray, int]:
+    """Masks uint64 [t, v] and the longest route.
+
+    A mask holds the channels that go furthest, the shorter way, in the first dimension in which v and t differ: a step
+    where neighbours are linked (two ways on a tie half-way round a ring), all the way where lines are complete.
+    """
     n, place = topology.switches, grid.coordinates
     ports = np.zeros((n, n), np.uint64)
     tail = topology.src
     port = (np.arange(topology.channels) - topology.out_start[tail]).astype(np.uint64)
+    complete = topology.grid is None
     for c in range(topology.channels):
         v, w = tail[c], topology.dst[c]
         d = int(np.flatnonzero(place[v] != place[w])[0])
         same_before = (place[:, :d] == place[v, :d]).all(axis=1)
         ahead, there = place[:, d] - place[v, d], place[:, d] - place[w, d]
-        if grid.wrap:
-            k = grid.dims[d]
-            ahead, there = np.minimum(ahead % k, -ahead % k), np.minimum(there % k, -there % k)
-        closer = same_before & (np.abs(there) < np.abs(ahead))
+        if complete:
+            closer = same_before & (there == 0)
+        else:
+            if grid.wrap:
+                k = grid.dims[d]
+                ahead, there = np.minimum(ahead % k, -ahead % k), np.minimum(there % k, -there % k)
+            closer = same_before & (np.abs(there) < np.abs(ahead))
         ports[closer, v] |= np.uint64(1) << port[c]
-    return ports
+    longest = {True: [min(k - 1, 1) for k in grid.dims], False: [k // 2 if grid.wrap else k - 1 for k in grid.dims]}
+    return ports, sum(longest[complete])
 
 
 @register("routing", "dor")
 class DimensionOrder(RoutingSpec):
     """Dimensions are corrected one after another, the first one first, each the shorter way.
 
-    Half-way round an even ring both ways are equally short: ``select`` draws (random) or hashes.
-    Serves mesh, torus and hypercube. On a torus use ``vc_policy: dateline``.
+    Half-way round an even ring both ways are equally short, and links may be parallel: ``select`` draws (random)
+    or hashes. Serves mesh, torus, hypercube, HyperX and flattened butterfly. On a torus use ``vc_policy: dateline``;
+    elsewhere any VC serves.
 
     Example: ``routing: {kind: dor, vc_policy: {kind: dateline, choose: on_entry}}``
 
@@ -43,15 +73,15 @@ class DimensionOrder(RoutingSpec):
     select: Literal["random", "hash"] = "random"
 
     def build(self, topology: Topology) -> Routes:
-        grid = topology.grid
+        grid = line_grid(topology)
         if grid is None:
             raise SpecError(
-                f"needs the coordinates of an undamaged mesh, torus or hypercube; this {topology.kind} has none "
-                "(minimal serves any topology)",
+                "needs the coordinates of an undamaged mesh, torus, hypercube, HyperX or flattened butterfly; this "
+                f"{topology.kind} has none (minimal serves any topology)",
                 key="kind",
             )
-        if topology.out_degree.max() > MAX_PORTS:
+        if topology.out_degree.max(initial=0) > MAX_PORTS:
             raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch", key="kind")
-        ports = dimension_order_ports(topology, grid)
-        longest = sum(k // 2 if grid.wrap else k - 1 for k in grid.dims)
-        return Routes(self.kind, ports, SELECT[self.select], longest, vc_policy=self.policy_code())
+        ports, longest = dimension_order_ports(topology, grid)
+        routes = Routes(self.kind, ports, SELECT[self.select], longest, vc_policy=self.policy_code())
+        return with_vc_policy(topology, routes, self.vc_policy)

@@ -1,12 +1,15 @@
 """Minimal routing: every next hop that lies on a shortest path."""
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from models.jit import njit
 from models.registry import SpecError, register
-from models.routing.routes import MAX_PORTS, SELECT, Routes, RoutingSpec
+from models.routing.escape import escape_ports
+from models.routing.policy import with_vc_policy
+from models.routing.routes import ESCAPE, MAX_PORTS, SELECT, Routes, RoutingSpec
 from models.topology.graph import Topology
 
 
@@ -66,15 +69,26 @@ class Minimal(RoutingSpec):
     """Shortest paths; at every switch one of the next hops on a shortest path is chosen.
 
     ``select: random`` draws it once a hop, ``hash`` fixes it for each (source, destination) pair and
-    switch, ``adaptive`` takes, every tick anew, the free channel with most credits (ties: lowest).
+    switch, ``adaptive`` takes, every tick anew, the free channel with most credits (ties: lowest). On a fat tree it is
+    up to a nearest common ancestor and down.
+
+    ``vc_policy: escape`` (with adaptive) keeps VC 0 for a routing without a cycle of dependencies, which every packet
+    may enter anywhere and then follows to its end; the other VCs are taken freely.
 
     Example: ``routing: {kind: minimal, select: random, vc_policy: hop}``
 
-    Source: UNI section III-B.
+    Example: ``routing: {kind: minimal, select: adaptive, vc_policy: hop}``
+
+    Source: UNI section III-B; Duato 1993, doi:10.1109/71.250114 (escape).
     """
 
     select: Literal["random", "hash", "adaptive"] = "random"
 
     def build(self, topology: Topology) -> Routes:
         ports, diameter = minimal_ports(topology)
-        return Routes(self.kind, ports, SELECT[self.select], diameter, vc_policy=self.policy_code())
+        routes = Routes(self.kind, ports, SELECT[self.select], diameter, vc_policy=self.policy_code())
+        if routes.vc_policy == ESCAPE and self.select == "adaptive":
+            escape, name, longest = escape_ports(topology)
+            hops = diameter - 1 + longest if diameter else 0
+            routes = replace(routes, escape=escape, hops_max=hops, notes={"escape": name})
+        return with_vc_policy(topology, routes, self.vc_policy)

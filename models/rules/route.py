@@ -1,7 +1,9 @@
 """Which of the allowed outputs a packet takes."""
 
-from models.jit import kernel
-from models.routing.routes import HASH
+import numpy as np
+
+from models.jit import kernel, routine
+from models.routing.routes import DIGITS, HASH, PATHS, TABLE, VIA
 from models.rules.bits import lowest, popcount, select
 from models.rules.draw import FLOW_HASH, ROUTE, below, draw
 
@@ -33,3 +35,105 @@ def fixed_port(ports, rule, seed, switch, source, destination, hosts, sequence, 
     if rule == HASH:
         return pick(ports, draw(seed, FLOW_HASH, switch, source * hosts + destination))
     return pick(ports, route_word(seed, source, sequence, hop))
+
+
+# A packet's *way* is one number, fixed at its first switch, from which its routes follow: the index of its path
+# (PATHS), or (VIA) its intermediate switch and, from bit LEG_AT on, the hops to it. Otherwise it is 0, and ON_ESCAPE
+# from the escape channel on that it has taken.
+LEG_AT = np.int64(24)
+ON_ESCAPE = np.int64(1)
+
+_NO_SWITCH = np.int64(0xFFFFFFFF)  # draws of the way are none of those made at any hop or switch
+_NO_HOP = np.int64((1 << 20) - 1)
+_VIA_MASK = np.int64((1 << 24) - 1)
+_ALONE = np.uint64(1)
+
+
+@routine
+def _way_word(seed, flow, host, sequence, by_flow):
+    """The 63-bit draw that belongs to a packet, or to all packets of its flow."""
+    if by_flow:
+        return draw(seed, FLOW_HASH, _NO_SWITCH, flow)
+    return route_word(seed, host, sequence, _NO_HOP)
+
+
+@kernel
+def choose_way(r, seed, source, destination, hosts, sequence, origin, target):
+    """The way of a packet; r: :class:`~models.routing.routes.Tables`. origin, target: its switches.
+
+    RANDOM draws for every packet, HASH for every pair (source, destination) of hosts, uniformly among the paths, or
+    among the hosts whose switch is the intermediate one.
+    """
+    if r.form != PATHS and r.form != VIA:
+        return np.int64(0)
+    flow = source * hosts + destination
+    word = _way_word(seed, flow, source, sequence, r.rule == HASH)
+    if r.form == PATHS:
+        pair = origin * r.switches + target
+        first = r.pair_start[pair]
+        return first + below(word, r.pair_start[pair + 1] - first)
+    middle = r.host_switch[below(word, hosts)]
+    return middle | np.int64(r.leg[origin, middle]) << LEG_AT
+
+
+@kernel
+def at_target(r, way, hop, here, target):
+    """Whether a packet leaves the network here: not on its way to an intermediate switch."""
+    return here == target and (r.form != VIA or hop >= way >> LEG_AT)
+
+
+@kernel
+def _steps(degree, shift, switches, start, target):
+    """How many steps from ``start`` first lead to ``target`` where v leads to degree v + shift + 0 .. degree - 1.
+
+    After r steps the switches that can be reached are degree**r in a row.
+    """
+    first, size, steps = start, np.int64(1), np.int64(0)
+    while (target - first) % switches >= size:
+        first = (first * degree + shift) % switches
+        size *= degree
+        steps += 1
+    return steps
+
+
+@routine
+def _computed_ports(degree, shift, switches, out_start, dst, here, target):
+    """The set of channels on a shortest path, from the numbers of the switches alone (DIGITS)."""
+    rest = _steps(degree, shift, switches, here, target) - 1
+    ports = np.uint64(0)
+    for c in range(out_start[here], out_start[here + 1]):
+        first, size = np.int64(dst[c]), np.int64(1)
+        for _ in range(rest):
+            first = (first * degree + shift) % switches
+            size *= degree
+        if (target - first) % switches < size:
+            ports |= _ALONE << np.uint64(c - out_start[here])
+    return ports
+
+
+@kernel
+def next_hops(r, way, hop, here, target):
+    """The set of ports that the routes allow a packet that is not at its target (not for PATHS)."""
+    if r.form == TABLE:
+        return r.ports[target, here]
+    if r.form == DIGITS:
+        return _computed_ports(r.degree, r.shift, r.switches, r.out_start, r.dst, here, target)
+    return r.ports[target if hop >= way >> LEG_AT else way & _VIA_MASK, here]
+
+
+@kernel
+def next_port(r, way, seed, here, target, source, destination, hosts, sequence, hop):
+    """The port of a packet that is not at its target, where that is not adaptive."""
+    if r.form == PATHS:
+        return np.int64(r.path_port[r.path_start[way] + hop])
+    ports = next_hops(r, way, hop, here, target)
+    return fixed_port(ports, r.rule, seed, here, source, destination, hosts, sequence, hop)
+
+
+@kernel
+def usable_ports(r, way, hop, here, target):
+    """The set of ports of an adaptive packet: those that its routes allow and its escape channel."""
+    if len(r.escape) == 0:
+        return next_hops(r, way, hop, here, target)
+    escape = _ALONE << np.uint64(r.escape[target, here])
+    return escape if way == ON_ESCAPE else next_hops(r, way, hop, here, target) | escape

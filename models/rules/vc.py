@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.jit import kernel
-from models.routing.routes import ANY, DATELINE_CROSSING, HOP
+from models.jit import kernel, routine
+from models.routing.routes import ANY, DATELINE_CROSSING, ESCAPE_VC, HOP, LAYERED, LEGS, PATHS
+from models.rules.route import LEG_AT, ON_ESCAPE
 from models.topology.graph import Topology
 
 
@@ -74,3 +75,35 @@ def vc_range(policy, vcs, hop, rings, source, destination, channel, tail):
     if dateline_class(rings, policy == DATELINE_CROSSING, source, destination, channel, tail):
         return half, vcs
     return 0, half
+
+
+@routine
+def share(vcs, parts, part):
+    """First VC and one past the last of one of ``parts`` nearly equal ranges; with fewer VCs some share one."""
+    first = part * vcs // parts
+    return first, max(first + 1, (part + 1) * vcs // parts)
+
+
+@routine
+def _escape_vcs(ports, escape, way, vcs, target, tail, port):
+    """The escape VC on the escape channel, the others on channels that the routes allow."""
+    if way == ON_ESCAPE:
+        return ESCAPE_VC, ESCAPE_VC + 1
+    adaptive = ports[target, tail] >> np.uint64(port) & np.uint64(1)
+    return ESCAPE_VC + (port != escape[target, tail]), vcs if adaptive else ESCAPE_VC + 1
+
+
+@kernel
+def allowed_vcs(r, way, policy, vcs, hop, rings, source, target, channel, tail, port):
+    """First VC and one past the last that a packet may take on a channel between switches.
+
+    As :func:`vc_range`, with the policies that look at a packet's way. r: :class:`~models.routing.routes.Tables`.
+    port: that of ``channel`` at its tail.
+    """
+    if policy <= DATELINE_CROSSING:
+        return vc_range(policy, vcs, hop, rings, source, target, channel, tail)
+    if policy == LAYERED:
+        return share(vcs, r.layers, np.int64(r.layer[way if r.form == PATHS else source * r.switches + target]))
+    if policy == LEGS:
+        return share(vcs, np.int64(2), np.int64(hop >= way >> LEG_AT))
+    return _escape_vcs(r.ports, r.escape, way, vcs, target, tail, port)

@@ -12,6 +12,7 @@ from models.jit import kernel
 from models.rules.arrivals import next_arrival
 from models.rules.packets import destination, length
 from models.rules.ports import Ports
+from models.rules.route import choose_way
 from models.topology.graph import Topology
 from sim.engines.base import (
     DEFLECTIONS,
@@ -27,7 +28,7 @@ from sim.engines.base import (
 )
 
 # Fields of a packet record, uint32.
-NEXT, TARGET, SOURCE, BORN, SENT, SEQUENCE, HOP, FLITS, OUTPUT, INPUT_VC, DEFLECTED = range(11)
+NEXT, TARGET, SOURCE, BORN, SENT, SEQUENCE, HOP, FLITS, OUTPUT, INPUT_VC, DEFLECTED, WAY = range(12)
 RECORD = 16  # one cache line; the last fields are a discipline's own
 
 # Fields of a host record, int64.
@@ -107,6 +108,15 @@ def create(c, s, h, tick):
     host[H_BORN] = position >> c.arrivals.shift
     host[H_FLITS] = length(c.packets, c.seed, h, host[H_SEQUENCE])
     return p
+
+
+@kernel
+def set_way(c, s, p):
+    """Fix the way of a packet that has just been created; ``c.routes``: :class:`models.routing.routes.Tables`."""
+    source, target = np.int64(s.packet[p, SOURCE]), np.int64(s.packet[p, TARGET])
+    origin, there = np.int64(c.host_switch[source]), np.int64(c.host_switch[target])
+    sequence = np.int64(s.packet[p, SEQUENCE])
+    s.packet[p, WAY] = choose_way(c.routes, c.seed, source, target, c.hosts, sequence, origin, there)
 
 
 @kernel

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 from models.jit import njit
+from models.routing.routes import ADAPTIVE, ESCAPE, ESCAPE_VC, PATHS, VIA
 from models.rules.arrivals import make_arrivals, next_arrival
 from models.rules.packets import destination, length, make_packets
+from models.rules.route import ON_ESCAPE, at_target, choose_way, next_port, usable_ports
+from models.rules.vc import allowed_vcs, make_rings
 from models.scenario import Scenario
 from sim.engines.base import PacketLog, Snapshot
 from sim.engines.reference.clock import ARRIVALS, CREATION, Alarm, Clock, Signal
@@ -104,6 +107,10 @@ class Network:
         self._arrivals = make_arrivals(source.arrivals, load, source.mean_flits, traffic.rate, source.burst)
         self._packets = make_packets(traffic, source.flits, source.shares)
         self._place = scenario.topology.host_switch.tolist()
+        self._out_start = scenario.topology.out_start.tolist()
+        self.routes = scenario.routes.tables(scenario.topology)
+        self.policy = scenario.vc_policy
+        self._rings = make_rings(scenario.topology)
 
     def start(self, hosts: Sequence[Host]) -> None:
         """Let the hosts that send anything at all create packets."""
@@ -125,9 +132,44 @@ class Network:
     def packet(self, source: int, sequence: int, destination: int, flits: int) -> Packet:
         """A packet created now."""
         place = self._place
-        return Packet(
+        packet = Packet(
             sequence * len(place) + source, sequence, source, destination,
             place[source], place[destination], flits, self.clock.now, Signal(self.clock),
+        )  # fmt: skip
+        if self.routes.form in (PATHS, VIA):
+            packet.way = choose_way(
+                self.routes, self.seed, source, destination, len(place), sequence, packet.origin, packet.target
+            )
+        return packet
+
+    def choices(self, packet: Packet, here: int) -> list[tuple[int, int, int]]:
+        """What a packet may take at a switch: (port, first VC, one past the last); nothing if it leaves there."""
+        r, way, hop = self.routes, packet.way, packet.hop
+        if at_target(r, way, hop, here, packet.target):
+            return []
+        if r.rule == ADAPTIVE:
+            allowed = int(usable_ports(r, way, hop, here, packet.target))
+            ports = [port for port in range(allowed.bit_length()) if allowed >> port & 1]
+        else:
+            ports = [
+                next_port(
+                    r, way, self.seed, here, packet.target, packet.source, packet.destination, len(self._place),
+                    packet.sequence, hop,
+                )
+            ]  # fmt: skip
+        return [(port, *self._vcs(packet, here, port)) for port in ports]
+
+    def enter(self, packet: Packet, vc: int) -> None:
+        """A packet has been granted a VC of a channel between switches."""
+        if self.policy == ESCAPE and vc == ESCAPE_VC:
+            packet.way = int(ON_ESCAPE)
+
+    def _vcs(self, packet: Packet, here: int, port: int) -> tuple[int, int]:
+        """First VC that a packet may take at a port, and one past the last."""
+        channel = self._out_start[here] + port
+        return allowed_vcs(
+            self.routes, packet.way, self.policy, self.times.vcs, packet.hop, self._rings, packet.origin, packet.target,
+            channel, here, port,
         )  # fmt: skip
 
     def life(self, packet: Packet) -> Generator[Signal, Any, None]:

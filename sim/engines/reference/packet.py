@@ -14,6 +14,7 @@ class Packet:
     origin, target: their switches. created, sent: ticks at which it entered and left the source queue.
     hop: channels between switches taken so far; deflections: those of them that it did not want.
     arrived: tick of its head at the present switch.
+    way: what its routes follow from (``models.rules.route``).
     moved: happens when its head arrives at the next place (its value; None and the tail: the destination).
     outlets: in virtual cut-through, the outputs it may take here, each with the VCs it may take there.
     """
@@ -30,6 +31,7 @@ class Packet:
     sent: int = -1
     hop: int = 0
     deflections: int = 0
+    way: int = 0
     arrived: int = -1
     outlets: list = field(default_factory=list)
 

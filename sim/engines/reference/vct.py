@@ -12,11 +12,8 @@ from math import inf
 from operator import attrgetter
 from typing import Any
 
-from models.routing.routes import ADAPTIVE
 from models.rules.order import age_key
 from models.rules.ports import make_ports
-from models.rules.route import fixed_port
-from models.rules.vc import make_rings, vc_range
 from models.scenario import Scenario
 from sim.engines.reference import network
 from sim.engines.reference.clock import CREDITS, Alarm, Allocator
@@ -140,27 +137,10 @@ class Switch(Allocator):
 
     def outlets(self, packet: Packet) -> list[tuple[Output, list]]:
         """The outputs that a packet may take here, each with the VCs that it may take there."""
-        if packet.target == self.index:
+        choices = self.network.choices(packet, self.index)
+        if not choices:
             return [(self.ejection[packet.destination], _SINK)]
-        net = self.network
-        allowed = net.ports[packet.target, self.index]
-        if net.select == ADAPTIVE:
-            ports = [p for p in range(len(self.outputs)) if int(allowed) >> p & 1]
-        else:
-            ports = [
-                fixed_port(
-                    allowed, net.select, net.seed, self.index, packet.source, packet.destination, net.hosts,
-                    packet.sequence, packet.hop,
-                )
-            ]  # fmt: skip
-        outlets = []
-        for output in [self.outputs[port] for port in ports]:
-            first, end = vc_range(
-                net.policy, net.vcs, packet.hop, net.rings, packet.origin, packet.target,
-                output.channel, self.index,
-            )  # fmt: skip
-            outlets.append((output, output.vcs[first:end]))
-        return outlets
+        return [(self.outputs[port], self.outputs[port].vcs[first:end]) for port, first, end in choices]
 
     def expect(self, vc: InputVC) -> None:
         """A packet came to the front of an input VC; it waits from the tick on at which it is eligible."""
@@ -194,6 +174,8 @@ class Switch(Allocator):
         output, room = best
         room.credits -= packet.flits
         vc.leave(now)
+        if isinstance(room, InputVC):
+            self.network.enter(packet, room.index % self.network.times.vcs)
         output.carry(self.network, packet, now, room)
         return True
 
@@ -204,12 +186,6 @@ class VctNetwork(Network):
     def __init__(self, scenario: Scenario, load: float, seed: int, log: bool, shuffle: int):
         super().__init__(scenario, load, seed, log, shuffle)
         topology, times = scenario.topology, scenario.switching
-        self.ports = scenario.routes.ports
-        self.select = scenario.routes.select
-        self.policy = scenario.vc_policy
-        self.rings = make_rings(topology)
-        self.hosts = topology.hosts
-        self.vcs = times.vcs
         self.input_vcs: list[InputVC] = []
 
         switches = [Switch(self, v) for v in range(topology.switches)]
@@ -245,14 +221,18 @@ class VctNetwork(Network):
         A front packet can move (one day) if some VC that it may take has room, has credits coming,
         or holds or awaits a packet that can itself move; the rest is the deadlock.
         """
-        stuck = {vc for vc in self.input_vcs if vc.queue}
+        def waits(vc: InputVC) -> bool:
+            """Whether there is a packet at its front whose header has been read."""
+            return bool(vc.queue) and vc.queue[0].arrived + self.times.header < self.clock.now
+
+        stuck = {vc for vc in self.input_vcs if waits(vc)}
 
         def opens(vc: InputVC | Sink, flits: int) -> bool:
             if isinstance(vc, Sink) or vc.credits >= flits or vc.returning:
                 return True
-            if vc.queue:
+            if waits(vc):
                 return vc not in stuck
-            return vc.credits < vc.size  # a packet is on its way to it
+            return vc.credits < vc.size  # a packet is on its way to its front
 
         while True:
             freed = {

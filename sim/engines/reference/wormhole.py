@@ -22,8 +22,6 @@ from typing import Any, NamedTuple
 
 from models.routing.routes import ADAPTIVE
 from models.rules.ports import make_ports
-from models.rules.route import fixed_port
-from models.rules.vc import make_rings, vc_range
 from models.scenario import Scenario
 from sim.engines.reference import network
 from sim.engines.reference.clock import ARRIVALS, CREDITS, Alarm, Allocator
@@ -176,7 +174,9 @@ class InputVC:
         Alarm(self.switch.clock, now + net.times.credit, CREDITS, self.restore)
         if flit.is_head:
             net.ledger.grant(channel, 1)
-            flit.packet.hop += channel is not None
+            if channel is not None:
+                flit.packet.hop += 1
+                net.enter(flit.packet, outlet.place % net.times.vcs)
         else:
             net.ledger.carry(channel, 1)
         outlet.send(flit, now)
@@ -286,27 +286,10 @@ class Switch(Allocator):
 
     def outlets(self, packet: Packet) -> list[OutputVC]:
         """The output VCs that a packet may take here."""
-        if packet.target == self.index:
+        choices = self.network.choices(packet, self.index)
+        if not choices:
             return self.ejection[packet.destination].vcs
-        net = self.network
-        allowed = net.ports[packet.target, self.index]
-        if net.select == ADAPTIVE:
-            ports = [p for p in range(len(self.outputs)) if int(allowed) >> p & 1]
-        else:
-            ports = [
-                fixed_port(
-                    allowed, net.select, net.seed, self.index, packet.source, packet.destination, net.hosts,
-                    packet.sequence, packet.hop,
-                )
-            ]  # fmt: skip
-        outlets = []
-        for channel in [self.outputs[port] for port in ports]:
-            first, end = vc_range(
-                net.policy, net.times.vcs, packet.hop, net.rings, packet.origin, packet.target,
-                channel.number, self.index,
-            )  # fmt: skip
-            outlets += channel.vcs[first:end]
-        return outlets
+        return [vc for port, first, end in choices for vc in self.outputs[port].vcs[first:end]]
 
     def allocate(self, now: int) -> None:
         """Match inputs with outputs, and give VCs to packets that need one."""
@@ -332,7 +315,7 @@ class Switch(Allocator):
             vcs[place].leave(now)
 
     def _allocate_vcs(self, now: int) -> None:
-        choose = roomiest if self.network.select == ADAPTIVE else next_in_turn
+        choose = roomiest if self.network.routes.rule == ADAPTIVE else next_in_turn
         asking = [vc for vc in self.input_vcs if vc.asks_for_vc(now)]
         for vc in sorted(asking, key=lambda vc: (vc.since, vc.place)):
             outlet = choose(vc.outlets)
@@ -346,12 +329,6 @@ class WormholeNetwork(Network):
     def __init__(self, scenario: Scenario, load: float, seed: int, log: bool, shuffle: int):
         super().__init__(scenario, load, seed, log, shuffle)
         topology, times = scenario.topology, scenario.switching
-        self.ports = scenario.routes.ports
-        self.select = scenario.routes.select
-        self.policy = scenario.vc_policy
-        self.rings = make_rings(topology)
-        self.hosts = topology.hosts
-
         self.switches = [Switch(self, v) for v in range(topology.switches)]
         numbering = make_ports(topology)
         inputs = [
@@ -409,7 +386,7 @@ class WormholeNetwork(Network):
         def comes_free(outlet: OutputVC) -> bool:
             if outlet.holder is not None:
                 return outlet.holder not in stuck
-            return self.select != ADAPTIVE or drains(outlet.to)
+            return self.routes.rule != ADAPTIVE or drains(outlet.to)
 
         def moves(vc: InputVC) -> bool:
             return drains(vc.outlet.to) if vc.outlet else any(comes_free(outlet) for outlet in vc.outlets)

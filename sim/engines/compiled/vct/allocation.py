@@ -3,8 +3,10 @@
 import numpy as np
 
 from models.jit import kernel
+from models.routing.routes import ESCAPE, ESCAPE_VC
+from models.rules.route import ON_ESCAPE
 from sim.engines.base import GRANTS
-from sim.engines.compiled.records import FLITS, H_BORN, HOP, INPUT_VC, LATE, NEXT, NOBODY
+from sim.engines.compiled.records import FLITS, H_BORN, HOP, INPUT_VC, LATE, NEXT, NOBODY, WAY
 from sim.engines.compiled.vct.rows import dequeue, present, room_for
 from sim.engines.compiled.vct.state import FIRST_RETURN, FRONT, LEFT, RETURNS, RING, ROOM, UPSTREAM, WANTED
 from sim.engines.compiled.wheel import wake
@@ -48,6 +50,8 @@ def grant(c, s, p, v, output, next_vc, tick):
     s.vc[next_vc, ROOM] -= flits
     s.packet[p, INPUT_VC] = next_vc
     s.packet[p, HOP] += 1
+    if c.policy == ESCAPE and next_vc % c.vcs == ESCAPE_VC:
+        s.packet[p, WAY] = ON_ESCAPE
     channel = c.ports.out_channel[output]
     s.tally.channel_flits[channel] += flits
     slot = (tick + c.switch + c.link + c.delay[channel] + c.header) & s.outputs.mask

@@ -4,7 +4,7 @@ import numpy as np
 
 from models.jit import kernel
 from models.routing.routes import ADAPTIVE
-from models.rules.route import fixed_port
+from models.rules.route import at_target, next_port
 from sim.engines.base import EVENTS
 from sim.engines.compiled.records import (
     H_BORN,
@@ -19,7 +19,9 @@ from sim.engines.compiled.records import (
     SEQUENCE,
     SOURCE,
     TARGET,
+    WAY,
     create,
+    set_way,
 )
 from sim.engines.compiled.vct.rows import present, roomiest
 from sim.engines.compiled.vct.state import BACK, FRONT, LEFT, ROOM, SWITCH
@@ -31,17 +33,15 @@ def _route(c, s, p):
     """Set the output of a packet that has come to a switch; NOBODY if that is decided every tick."""
     here = np.int64(s.vc[s.packet[p, INPUT_VC], SWITCH])
     target = np.int64(s.packet[p, TARGET])
-    there = c.host_switch[target]
-    if there == here:
+    there = np.int64(c.host_switch[target])
+    way, hop = np.int64(s.packet[p, WAY]), np.int64(s.packet[p, HOP])
+    if at_target(c.routes, way, hop, here, there):
         s.packet[p, OUTPUT] = c.ports.eject[target]
     elif c.rule == ADAPTIVE:
         s.packet[p, OUTPUT] = NOBODY
     else:
         source, sequence = np.int64(s.packet[p, SOURCE]), np.int64(s.packet[p, SEQUENCE])
-        hop = np.int64(s.packet[p, HOP])
-        port = fixed_port(
-            c.routes[there, here], c.rule, c.seed, here, source, target, c.hosts, sequence, hop
-        )
+        port = next_port(c.routes, way, c.seed, here, there, source, target, c.hosts, sequence, hop)
         s.packet[p, OUTPUT] = c.ports.out_base[here] + port
 
 
@@ -77,6 +77,7 @@ def _send(c, s, h, tick):
             wake(s.senders, h, when)
         return
     p = create(c, s, h, tick)
+    set_way(c, s, p)
     s.packet[p, INPUT_VC] = v
     s.vc[v, ROOM] -= flits
     ready = (tick + c.injection + c.header) & s.senders.mask

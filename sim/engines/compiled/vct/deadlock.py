@@ -5,9 +5,10 @@ import numpy as np
 from models.jit import njit
 from models.routing.routes import ADAPTIVE
 from models.rules.bits import lowest
-from sim.engines.compiled.records import FLITS, NOBODY, OUTPUT, TARGET
-from sim.engines.compiled.vct.rows import reclaim, vcs_of
-from sim.engines.compiled.vct.state import FRONT, RETURNS, SWITCH
+from models.rules.route import at_target
+from sim.engines.compiled.records import FLITS, HOP, NOBODY, OUTPUT, TARGET, WAY
+from sim.engines.compiled.vct.rows import ports_of, reclaim, vcs_of
+from sim.engines.compiled.vct.state import FRONT, RETURNS, ROOM, SWITCH
 
 
 @njit
@@ -20,33 +21,42 @@ def stuck(c, s, now):
     count = len(s.vc)
     live = np.zeros(count, np.bool_)
     for v in range(count):
+        reclaim(c, s, v, now - 1)  # what is back by now is no longer on its way
         live[v] = s.vc[v, FRONT] == NOBODY or s.vc[v, RETURNS] > 0
     changed = True
     while changed:
         changed = False
         for v in range(count):
-            if not live[v] and _can_move(c, s, v, live, now):
+            if not live[v] and _can_move(c, s, v, live):
                 live[v] = True
                 changed = True
     return not live.all()
 
 
 @njit
-def _can_move(c, s, v, live, now):
+def _can_move(c, s, v, live):
     """Whether the front packet of VC v finds room now or in a VC known to be live."""
     p = np.int64(s.vc[v, FRONT])
     here = np.int64(s.vc[v, SWITCH])
-    there = c.host_switch[s.packet[p, TARGET]]
-    if there == here:
+    there = np.int64(c.host_switch[s.packet[p, TARGET]])
+    if at_target(c.routes, np.int64(s.packet[p, WAY]), np.int64(s.packet[p, HOP]), here, there):
         return True
     base = c.ports.out_base[here]
-    ports = c.routes[there, here]
     if c.rule != ADAPTIVE:
-        ports = np.uint64(1) << np.uint64(s.packet[p, OUTPUT] - base)
+        return _opens(c, s, p, np.int64(s.packet[p, OUTPUT]), live)
+    ports = ports_of(c, s, p, here)
     while ports:
-        low, high = vcs_of(c, s, p, base + lowest(ports))
+        if _opens(c, s, p, base + lowest(ports), live):
+            return True
         ports &= ports - np.uint64(1)
-        for w in range(low, high):
-            if live[w] or reclaim(c, s, w, now) >= s.packet[p, FLITS]:
-                return True
     return False
+
+
+@njit
+def _opens(c, s, p, output, live):
+    """Whether some VC of an output that packet p may take has room or will have it."""
+    low, high = vcs_of(c, s, p, output)
+    opens = False
+    for w in range(low, high):
+        opens |= live[w] or s.vc[w, ROOM] >= s.packet[p, FLITS]
+    return opens

@@ -6,8 +6,9 @@ from models.jit import kernel
 from models.routing.routes import ADAPTIVE
 from models.rules.bits import lowest
 from models.rules.order import age_key
-from models.rules.vc import vc_range
-from sim.engines.compiled.records import FLITS, HOP, INPUT_VC, LATE, NOBODY, OUTPUT, SOURCE, TARGET
+from models.rules.route import usable_ports
+from models.rules.vc import allowed_vcs
+from sim.engines.compiled.records import FLITS, HOP, INPUT_VC, LATE, NOBODY, OUTPUT, SOURCE, TARGET, WAY
 from sim.engines.compiled.vct.state import FIRST_RETURN, RETURNS, RING, ROOM, SWITCH, WANTED
 from sim.engines.compiled.wheel import wake
 
@@ -50,9 +51,19 @@ def vcs_of(c, s, p, output):
     channel = c.ports.out_channel[output]
     source, target = c.host_switch[s.packet[p, SOURCE]], c.host_switch[s.packet[p, TARGET]]
     here = np.int64(s.vc[s.packet[p, INPUT_VC], SWITCH])
-    low, high = vc_range(c.policy, c.vcs, np.int64(s.packet[p, HOP]), c.rings, source, target, channel, here)
+    low, high = allowed_vcs(
+        c.routes, np.int64(s.packet[p, WAY]), c.policy, c.vcs, np.int64(s.packet[p, HOP]), c.rings, source, target,
+        channel, here, output - c.ports.out_base[here],
+    )  # fmt: skip
     base = c.ports.out_input[output] * c.vcs
     return base + low, base + high
+
+
+@kernel
+def ports_of(c, s, p, here):
+    """The set of ports that an adaptive packet may take at a switch."""
+    there = np.int64(c.host_switch[s.packet[p, TARGET]])
+    return usable_ports(c.routes, np.int64(s.packet[p, WAY]), np.int64(s.packet[p, HOP]), here, there)
 
 
 @kernel
@@ -130,7 +141,7 @@ def present(c, s, v, p, eligible):
     if c.rule == ADAPTIVE and s.packet[p, OUTPUT] == NOBODY:
         here = np.int64(s.vc[v, SWITCH])
         base = c.ports.out_base[here]
-        ports = c.routes[c.host_switch[s.packet[p, TARGET]], here]
+        ports = ports_of(c, s, p, here)
         while ports:
             output = base + lowest(ports)
             ports &= ports - np.uint64(1)

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from models.routing.routes import Tables
 from models.rules.arrivals import Arrivals
 from models.rules.packets import Packets
 from models.rules.ports import Ports, make_ports
@@ -35,7 +36,7 @@ class Constants(NamedTuple):
     ejection: int
     credit: int
     ring: int  # capacity of an input VC's ring of returning room, a power of two
-    routes: np.ndarray
+    routes: Tables
     out_start: np.ndarray
     delay: np.ndarray
     host_switch: np.ndarray
@@ -82,7 +83,7 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
     constants = Constants(
         seed, topology.switches, hosts, model.vcs, scenario.vc_policy, scenario.routes.select,
         model.shared_input, model.header, model.switch, model.link, model.injection, model.ejection,
-        model.credit, ring, scenario.routes.ports, topology.out_start,
+        model.credit, ring, scenario.routes.tables(topology), topology.out_start,
         topology.delay, topology.host_switch.astype(np.uint32), unsigned(ports), make_rings(topology),
         arrivals, packets,
     )  # fmt: skip

@@ -7,9 +7,9 @@ import numpy as np
 
 from models.jit import kernel
 from models.rules.bits import lowest
-from sim.engines.compiled.records import LATE, NOBODY, OUTPUT, TARGET
+from sim.engines.compiled.records import LATE, NOBODY, OUTPUT
 from sim.engines.compiled.vct.allocation import grant
-from sim.engines.compiled.vct.rows import dequeue, first_not_before, room_for, withdraw
+from sim.engines.compiled.vct.rows import dequeue, first_not_before, ports_of, room_for, withdraw
 from sim.engines.compiled.vct.state import FRONT, SWITCH
 from sim.engines.compiled.wheel import wake
 
@@ -57,7 +57,7 @@ def _serve_switch(c, s, awake, count, tick):
         granted = awake[best]
         if s.packet[p, OUTPUT] == NOBODY:
             here = np.int64(s.vc[v, SWITCH])
-            ports = c.routes[c.host_switch[s.packet[p, TARGET]], here]
+            ports = ports_of(c, s, p, here)
             while ports:
                 withdraw(c, s, c.ports.out_base[here] + lowest(ports), oldest)
                 ports &= ports - np.uint64(1)

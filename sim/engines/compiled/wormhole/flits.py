@@ -3,12 +3,12 @@
 import numpy as np
 
 from models.jit import kernel
-from models.routing.routes import ADAPTIVE, ANY
+from models.routing.routes import ADAPTIVE, ANY, ESCAPE, ESCAPE_VC
 from models.rules.bits import lowest
-from models.rules.route import fixed_port
-from models.rules.vc import vc_range
+from models.rules.route import ON_ESCAPE, at_target, next_port, usable_ports
+from models.rules.vc import allowed_vcs
 from sim.engines.base import EVENTS, GRANTS
-from sim.engines.compiled.records import HOP, NEXT, NOBODY, SEQUENCE, SOURCE, TARGET
+from sim.engines.compiled.records import HOP, NEXT, NOBODY, SEQUENCE, SOURCE, TARGET, WAY
 from sim.engines.compiled.wheel import wake
 from sim.engines.compiled.wormhole.sets import (
     LOW,
@@ -128,23 +128,14 @@ def _allow(c, s, vc, p, here, there, output):
     """Add the VCs of a network output that a packet may take."""
     low, high = np.int64(0), np.int64(c.vcs)
     if c.policy != ANY:  # asked for here already, so that a packet's record is not read in vain
-        low, high = vc_range(
-            c.policy, c.vcs, np.int64(s.packet[p, HOP]), c.rings, c.host_switch[s.packet[p, SOURCE]], there,
-            c.ports.out_channel[output], here,
+        low, high = allowed_vcs(
+            c.routes, np.int64(s.packet[p, WAY]), c.policy, c.vcs, np.int64(s.packet[p, HOP]), c.rings,
+            np.int64(c.host_switch[s.packet[p, SOURCE]]), there, np.int64(c.ports.out_channel[output]), here,
+            np.int64(output) - np.int64(c.ports.out_base[here]),
         )  # fmt: skip
     first = (output - U(c.ports.out_base[here])) * U(c.vcs) + U(low)
     put_range(c.size, s.allowed, vc, first, U(high - low))
     s.vc[at(vc, RANGE)] = c.target_vc[c.first_out[here] + first]
-
-
-@kernel
-def _route(c, s, p, here, there, ports):
-    """The port that a packet takes; random choices and hashes are drawn once at every switch."""
-    if ports & (ports - ONE) == 0:
-        return U(lowest(ports))
-    source, sequence, hop = np.int64(s.packet[p, SOURCE]), np.int64(s.packet[p, SEQUENCE]), np.int64(s.packet[p, HOP])
-    target = np.int64(s.packet[p, TARGET])
-    return U(fixed_port(ports, c.rule, c.seed, here, source, target, c.hosts, sequence, hop))
 
 
 @kernel
@@ -156,18 +147,22 @@ def _present(c, s, vc, tick):
     there = np.int64(c.host_switch[target])
     base = U(c.ports.out_base[switch])
     clear(c.size, s.allowed, vc)
-    if there == here:
+    way, hop = np.int64(s.packet[p, WAY]), np.int64(s.packet[p, HOP])
+    if at_target(c.routes, way, hop, here, there):
         output = U(c.ports.eject[target])
         s.vc[at(vc, OUTPUT)] = output
         s.vc[at(vc, RANGE)] = c.target_vc[output * U(c.vcs)]
         put_range(c.size, s.allowed, vc, (output - base) * U(c.vcs), U(c.vcs))
     elif c.rule == ADAPTIVE:
-        ports = c.routes[U(there), switch]
+        ports = usable_ports(c.routes, way, hop, here, there)
         while ports:
             _allow(c, s, vc, p, here, there, base + U(lowest(ports)))
             ports &= ports - ONE
     else:
-        output = base + _route(c, s, p, here, there, c.routes[U(there), switch])
+        source, sequence = np.int64(s.packet[p, SOURCE]), np.int64(s.packet[p, SEQUENCE])
+        output = base + U(
+            next_port(c.routes, way, c.seed, here, there, source, np.int64(target), c.hosts, sequence, hop)
+        )
         s.vc[at(vc, OUTPUT)] = output
         _allow(c, s, vc, p, here, there, output)
     s.vc[at(vc, SINCE)] = tick
@@ -262,6 +257,8 @@ def send(c, s, vc, tick):
             drop(c.size, s.sets, row + U(CREDITED), member)
         if flit & HEAD:
             s.packet[p, HOP] += 1
+            if c.policy == ESCAPE and target % U(c.vcs) == U(ESCAPE_VC):
+                s.packet[p, WAY] = ON_ESCAPE
         s.tally.channel_flits[channel] += 1
         place_flit(s.vc, s.flits, c.ring_bits, c.ring, target, flit)
         later(s.queues, U(s.vc[at(target, DELAY_CLASS)]), tick, target)

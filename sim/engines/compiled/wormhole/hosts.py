@@ -4,7 +4,7 @@ import numpy as np
 
 from models.jit import kernel
 from sim.engines.base import EVENTS
-from sim.engines.compiled.records import H_BORN, H_FLITS, NOBODY, create
+from sim.engines.compiled.records import H_BORN, H_FLITS, NOBODY, create, set_way
 from sim.engines.compiled.wheel import drain, wake
 from sim.engines.compiled.wormhole.flits import later, place_flit
 from sim.engines.compiled.wormhole.sets import U
@@ -45,7 +45,9 @@ def _send(c, s, h, tick):
         if vc == NOBODY:
             return
         s.sending[h, LEFT] = s.host[h, H_FLITS]
-        s.sending[h, SENDING] = create(c, s, h, tick)
+        p = create(c, s, h, tick)
+        set_way(c, s, p)
+        s.sending[h, SENDING] = p
         s.sending[h, ON_VC] = vc
         flit = np.int64(HEAD)
     vc = U(s.sending[h, ON_VC])

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from models.jit import kernel
+from models.routing.routes import Tables
 from models.rules.arrivals import Arrivals
 from models.rules.packets import Packets
 from models.rules.ports import Ports, make_ports
@@ -86,7 +87,7 @@ class Constants(NamedTuple):
     ring: np.uint64  # places in a ring of flits, less 1
     queues: int
     leaving: int  # ticks of the ring of deliveries, less 1
-    routes: np.ndarray
+    routes: Tables
     entry: np.ndarray  # uint32 [members]: the input of the crossbar that a VC is read by, named by its last VC
     readers: np.ndarray  # uint64 [members * words]: the VCs of each of those
     first_in: np.ndarray  # uint64 [switches]: first input VC
@@ -145,7 +146,7 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
         seed, topology.switches, hosts, vcs, scenario.vc_policy, scenario.routes.select, model.iterations,
         model.buffer_flits, model.header, model.injection, delivery, model.credit,
         (1,) if words == 1 else (0, words), np.uint64(ring.bit_length() - 1), np.uint64(ring - 1), len(delays),
-        ticks - 1, scenario.routes.ports, _entries(64 * words, width), _readers(64 * words, words, width),
+        ticks - 1, scenario.routes.tables(topology), _entries(64 * words, width), _readers(64 * words, words, width),
         (ports.in_base[:-1] * vcs).astype(np.uint64), (ports.out_base[:-1] * vcs).astype(np.uint64),
         target_vc, topology.host_switch.astype(np.uint32), unsigned(ports), make_rings(topology), arrivals, packets,
     )  # fmt: skip

@@ -1,0 +1,32 @@
+"""The path LP, one column for each path that a routing allows, in HiGHS: exact, for small problems."""
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+from fluid.mcf.paths import Paths
+from fluid.problem import FluidError, Problem
+
+
+def path_flow(problem: Problem, paths: Paths) -> tuple[np.ndarray, Paths, str]:
+    """Lengths float64 [channels] (duals of the capacities), flows over the paths of largest theta, and the solver.
+
+    Raises :class:`~fluid.problem.FluidError` if HiGHS does not reach optimality.
+    """
+    graph, demand = problem.graph, problem.demand
+    count = len(paths.flow)
+    column = np.repeat(np.arange(count), paths.lengths)
+    # shares of the demand rather than flows: all columns are of the same size
+    share = sparse.csr_array((np.ones(count), (paths.commodity, np.arange(count))), (demand.size, count))
+    amount = demand.amount[paths.commodity[column]]
+    load = sparse.csr_array((amount, (paths.channel, column)), (graph.channels, count))
+    scale = 1 / (paths.load(graph.channels) / graph.capacity).max()  # theta of equal shares
+    serve = sparse.hstack([share, sparse.csr_array(np.full((demand.size, 1), -1.0))])
+    fit = sparse.hstack([load * scale, sparse.csr_array((graph.channels, 1))])
+    gain = np.zeros(count + 1)
+    gain[-1] = -1
+    found = linprog(gain, A_eq=serve, b_eq=np.zeros(demand.size), A_ub=fit, b_ub=graph.capacity, method="highs")
+    if found.status != 0:
+        raise FluidError(f"HiGHS ended with: {found.message}")
+    flow = np.maximum(found.x[:-1], 0) * demand.amount[paths.commodity] * scale
+    return np.abs(found.ineqlin.marginals), paths._replace(flow=flow), "HiGHS"

@@ -1,0 +1,49 @@
+"""Hop-limited all-path routing."""
+
+from pydantic import Field
+
+from models.registry import SpecError, register
+from models.routing.ksp import SourceRouted
+from models.routing.paths import MAX_PATHS, farthest, missing_pair, path_table, require_connected, sets_within
+from models.routing.routes import Routes
+from models.topology.graph import Topology
+
+
+def fewest_hops(switches: int, degree: int) -> int:
+    """The least H with degree**H >= switches; 1 at least."""
+    hops, reached = 1, degree
+    while reached < switches and degree > 1:
+        hops, reached = hops + 1, reached * degree
+    return hops
+
+
+@register("routing", "allpath")
+class AllPath(SourceRouted):
+    """ALLPATH(H): every loopless path of at most ``hops`` channels; a packet follows one of them.
+
+    hops defaults to the least H with degree**H >= the number of switches, which serves every generalised de
+    Bruijn graph. One of a pair's paths is drawn, all with equal probability, for each packet or by flow.
+
+    Example: ``routing: {kind: allpath, hops: 3}``
+
+    Source: DBG section IV-B.
+    """
+
+    hops: int | None = Field(default=None, ge=1)
+
+    def build(self, topology: Topology) -> Routes:
+        require_connected(topology)
+        degree = int(topology.out_degree.max(initial=1))
+        hops = self.hops or fewest_hops(topology.switches, degree)
+        steps = topology.channels * max(1, degree - (not topology.directed)) ** (hops - 1)
+        if steps > 10 * MAX_PATHS:
+            raise SpecError(f"up to {steps:.0e} paths: too many to keep; use fewer hops, or ksp", key="hops")
+        table = path_table(topology, sets_within(topology, hops))
+        lacking = missing_pair(topology, table)
+        if lacking is not None:
+            raise SpecError(
+                f"switch {lacking[1]} is farther than {hops} hops from switch {lacking[0]}; "
+                f"nearest {farthest(topology)}",
+                key="hops",
+            )
+        return self.routes(topology, table, hops_allowed=hops)

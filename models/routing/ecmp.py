@@ -1,0 +1,60 @@
+"""Equal-cost multi-path routing."""
+
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from models.jit import njit
+from models.registry import register
+from models.routing.ksp import SourceRouted
+from models.routing.minimal import minimal_ports
+from models.routing.paths import path_table, require_connected, shortest_sets
+from models.routing.policy import with_vc_policy
+from models.routing.routes import PER, Routes
+from models.rules.bits import popcount, select
+from models.rules.draw import PATH_TIES, below, draw
+from models.topology.graph import Topology
+
+
+@njit
+def keep_ways(ports, ways, seed):
+    """Leave at most ``ways`` channels in every set of ``ports`` [t, v]; which of them is drawn from the seed."""
+    one = np.uint64(1)
+    for t in range(len(ports)):
+        for v in range(len(ports)):
+            drawn = 0
+            while popcount(ports[t, v]) > ways:
+                word = draw(seed, PATH_TIES, v, (t << 7) | drawn)
+                ports[t, v] ^= one << np.uint64(select(ports[t, v], below(word, popcount(ports[t, v]))))
+                drawn += 1
+
+
+@register("routing", "ecmp")
+class EqualCost(SourceRouted):
+    """Equal-cost multi-path: shortest paths only, at most ``ways`` of them.
+
+    ``routed: hop``: every switch knows up to ``ways`` next channels to each destination and chooses one with equal
+    probability: drawn anew for each packet, or by a hash of the flow, another one at every switch (``per: flow``).
+    ``routed: source``: every pair has up to ``ways`` whole shortest paths, of which one is drawn at the source.
+    Which ways are kept where there are more follows from ``seed``. ways 1 is single-path routing.
+
+    Example: ``routing: {kind: ecmp, ways: 8, per: flow}``
+
+    Example: ``routing: {kind: ecmp, ways: 8, routed: source}``
+
+    Source: Hopps, RFC 2992, 2000; Singla, Hong, Popa, Godfrey, Jellyfish, NSDI 2012 (8-way ECMP).
+    """
+
+    ways: int = Field(default=8, ge=1)
+    routed: Literal["hop", "source"] = "hop"
+    seed: int = Field(default=0, ge=0)
+
+    def build(self, topology: Topology) -> Routes:
+        if self.routed == "source":
+            require_connected(topology)
+            return self.routes(topology, path_table(topology, shortest_sets(topology, self.ways, 0, self.seed)))
+        ports, diameter = minimal_ports(topology)
+        keep_ways(ports, self.ways, self.seed)
+        routes = Routes(self.kind, ports, PER[self.per], diameter, vc_policy=self.policy_code())
+        return with_vc_policy(topology, routes, self.vc_policy)

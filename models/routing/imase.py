@@ -1,0 +1,56 @@
+"""Minimal routing by arithmetic on the numbers of switches."""
+
+from typing import Literal
+
+import numpy as np
+
+from models.registry import SpecError, register
+from models.routing.policy import with_vc_policy
+from models.routing.routes import DIGITS, MAX_PORTS, NO_PORTS, SELECT, Routes, RoutingSpec
+from models.topology.distances import diameter
+from models.topology.graph import Topology
+
+
+def digits_of(topology: Topology) -> tuple[int, int] | None:
+    """(degree, shift) if the channels are v -> degree v + shift + 0 .. degree - 1 (mod switches), without loops."""
+    n, most = topology.switches, int(topology.out_degree.max(initial=0))
+    for degree in (most, most + 1):  # one more if there is a loop at every switch
+        tail, step = np.repeat(np.arange(n), degree), np.tile(np.arange(degree), n)
+        for shift in [0, *np.unique(topology.dst[topology.src == 0]).tolist()]:
+            arcs = np.column_stack([tail, (tail * degree + step + shift) % n])
+            if Topology.from_arcs("candidate", n, arcs).edge_hash == topology.edge_hash:
+                return degree, int(shift)
+    return None
+
+
+@register("routing", "imase")
+class Arithmetic(RoutingSpec):
+    """Minimal routing without tables where switch v has channels to degree v + shift + 0 .. degree - 1 (mod n).
+
+    The switches r steps from v are degree**r in a row, so distances and next hops follow from the numbers alone, in
+    time that grows with the degree and the logarithm of n. The routes are exactly the shortest paths, with the
+    same choices among them as ``minimal``. Serves undamaged imase (a = 1) and gdbg graphs of more switches than
+    their degree.
+
+    Example: ``routing: {kind: imase}``
+
+    Source: Imase and Itoh 1981, doi:10.1109/TC.1981.1675809; DBG section IV-A.
+    """
+
+    select: Literal["random", "hash", "adaptive"] = "random"
+
+    def build(self, topology: Topology) -> Routes:
+        digits = digits_of(topology)
+        if digits is None:
+            raise SpecError(
+                f"needs an undamaged imase graph with a = 1, or gdbg; this {topology.kind} is none "
+                "(minimal serves any topology)",
+                key="kind",
+            )
+        if digits[0] > MAX_PORTS:
+            raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch", key="kind")
+        routes = Routes(
+            self.kind, NO_PORTS, SELECT[self.select], diameter(topology), vc_policy=self.policy_code(), form=DIGITS,
+            digits=digits, notes={"degree": digits[0], "shift": digits[1]},
+        )  # fmt: skip
+        return with_vc_policy(topology, routes, self.vc_policy)

@@ -1,0 +1,273 @@
+"""Layers of routes without a cycle of dependencies: the VC policy ``layered``.
+
+A unit, which is a path or all that a pair of switches may use, goes whole into one layer, and a packet
+keeps to the VCs of its layer; so it is enough that the channel dependencies within every layer have no cycle.
+
+Sources: Skeie, Lysne, Theiss, LASH, IPDPS 2002, doi:10.1109/IPDPS.2002.1016580 (first fit). Domke, Hoefler,
+Nagel, DFSSSP, IPDPS 2011, doi:10.1109/IPDPS.2011.65 (spreading units over layers to spare). The order of channels
+is kept as in Pearce and Kelly, J. Experimental Algorithmics 11, 2006, doi:10.1145/1187436.1210590.
+"""
+
+import numpy as np
+
+from models.jit import njit
+from models.registry import SpecError
+from models.routing.routes import MAX_PORTS, PATHS, Routes, VcPolicySpec
+from models.rules.bits import lowest
+from models.rules.route import next_hops
+from models.topology.distances import distances
+from models.topology.graph import Topology
+
+MOST_LAYERS = 255
+
+_ONE = np.uint64(1)
+
+
+@njit
+def _path_edges(r, graph, p, switch, edges):
+    """Dependencies of path p, which starts at ``switch``, as rows (channel, next channel); how many."""
+    out_start, dst = graph[0], graph[1]
+    last, count = -1, 0
+    for i in range(r.path_start[p], r.path_start[p + 1]):
+        c = out_start[switch] + np.int64(r.path_port[i])
+        if last >= 0:
+            edges[count, 0], edges[count, 1] = last, c
+            count += 1
+        last, switch = c, dst[c]
+    return count
+
+
+@njit
+def _pair_edges(r, graph, s, t, seen, stack, edges):
+    """Dependencies of all routes from s to t as rows (channel, next channel); how many. seen: all False."""
+    out_start, dst = graph[0], graph[1]
+    stack[0], top, done, count = s, 1, 0, 0
+    seen[s] = True
+    while done < top:
+        v = stack[done]
+        done += 1
+        ports = next_hops(r, np.int64(0), np.int64(0), v, t)
+        while ports:
+            c = out_start[v] + lowest(ports)
+            ports &= ports - _ONE
+            w = dst[c]
+            if w == t:
+                continue
+            if not seen[w]:
+                seen[w] = True
+                stack[top] = w
+                top += 1
+            onward = next_hops(r, np.int64(0), np.int64(0), w, t)
+            while onward:
+                edges[count, 0], edges[count, 1] = c, out_start[w] + lowest(onward)
+                onward &= onward - _ONE
+                count += 1
+    for i in range(top):
+        seen[stack[i]] = False
+    return count
+
+
+@njit
+def _search(graph, follows, rank, start, limit, backwards, mark, found):
+    """Channels that depend on ``start`` (or, backwards, that it depends on) up to rank ``limit``; how many.
+
+    mark: bool [channels], set for those found; found: int64 [channels], becomes the channels.
+    """
+    out_start, dst, in_start, in_channels, src = graph
+    found[0], count, done = start, 1, 0
+    mark[start] = True
+    while done < count:
+        c = found[done]
+        done += 1
+        if backwards:
+            port = np.uint64(c - out_start[src[c]])
+            for i in range(in_start[src[c]], in_start[src[c] + 1]):
+                e = in_channels[i]
+                if (follows[e] >> port) & _ONE and rank[e] >= limit and not mark[e]:
+                    mark[e] = True
+                    found[count] = e
+                    count += 1
+        else:
+            ports = follows[c]
+            while ports:
+                e = out_start[dst[c]] + lowest(ports)
+                ports &= ports - _ONE
+                if rank[e] <= limit and not mark[e]:
+                    mark[e] = True
+                    found[count] = e
+                    count += 1
+    return count
+
+
+@njit
+def _sort(values, count):
+    """Sort the first ``count`` values (Shell's method: numba's own takes seconds to compile)."""
+    gap = 1
+    while gap < count // 9:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, count):
+            value, j = values[i], i
+            while j >= gap and values[j - gap] > value:
+                values[j] = values[j - gap]
+                j -= gap
+            values[j] = value
+        gap //= 3
+
+
+@njit
+def _order_after(graph, follows, rank, a, b, mark, ahead, behind, moved):
+    """Make rank[a] < rank[b] without breaking the order of other dependencies; False if b comes before a for good.
+
+    follows: uint64 [channels], ports of the channels that each channel waits for. rank: int64 [channels].
+    mark: bool [channels], all False before and after; ahead, behind, moved: int64 [channels], scratch.
+    """
+    if rank[a] < rank[b]:
+        return True
+    after = _search(graph, follows, rank, b, rank[a], False, mark, ahead)
+    cyclic = mark[a]
+    for i in range(after):
+        mark[ahead[i]] = False
+    if cyclic:
+        return False
+    before = _search(graph, follows, rank, a, rank[b], True, mark, behind)
+    for i in range(before):
+        mark[behind[i]] = False
+    # those behind come first, in their order, then those ahead in theirs, on the ranks that all of them have now
+    for i in range(before):
+        behind[i] |= rank[behind[i]] << 32
+    for i in range(after):
+        ahead[i] |= rank[ahead[i]] << 32
+    _sort(behind, before)
+    _sort(ahead, after)
+    i = j = k = 0
+    while i < before or j < after:
+        if j == after or (i < before and behind[i] < ahead[j]):
+            moved[k] = behind[i] >> 32
+            i += 1
+        else:
+            moved[k] = ahead[j] >> 32
+            j += 1
+        k += 1
+    for i in range(before):
+        rank[behind[i] & 0xFFFFFFFF] = moved[i]
+    for j in range(after):
+        rank[ahead[j] & 0xFFFFFFFF] = moved[before + j]
+    return True
+
+
+@njit
+def _one_more(follows, rank):
+    """The same arrays with one layer more, which is empty."""
+    layers, channels = follows.shape
+    more_follows, more_rank = np.zeros((layers + 1, channels), np.uint64), np.empty((layers + 1, channels), np.int64)
+    for c in range(channels):
+        for k in range(layers):
+            more_follows[k, c] = follows[k, c]
+            more_rank[k, c] = rank[k, c]
+        more_rank[layers, c] = c
+    return more_follows, more_rank
+
+
+@njit
+def _first_fit(units, is_path, starts, r, graph, layer, most):
+    """Fill ``layer`` with the first layer that each of ``units`` fits into; how many layers, -1 if over ``most``.
+
+    starts: int64, the source of every path (of pairs nothing: unit s * switches + t).
+    """
+    channels, switches = len(graph[1]), len(graph[0]) - 1
+    follows, rank = _one_more(np.zeros((0, channels), np.uint64), np.zeros((0, channels), np.int64))
+    mark, seen = np.zeros(channels, np.bool_), np.zeros(switches, np.bool_)
+    scratch, stack = np.empty((3, channels), np.int64), np.empty(switches, np.int64)
+    edges = np.empty((64 * channels if not is_path else switches, 2), np.int64)
+    new = np.empty(len(edges), np.int64)
+    for unit in units:
+        if is_path:
+            count = _path_edges(r, graph, unit, starts[unit], edges)
+        else:
+            count = _pair_edges(r, graph, unit // switches, unit % switches, seen, stack, edges)
+        k = 0
+        while True:
+            if k == len(follows):
+                if k == most:
+                    return -1
+                follows, rank = _one_more(follows, rank)
+            added, fits = 0, True
+            for i in range(count):
+                a, b = edges[i, 0], edges[i, 1]
+                bit = _ONE << np.uint64(b - graph[0][graph[1][a]])
+                if follows[k, a] & bit:
+                    continue
+                if not _order_after(graph, follows[k], rank[k], a, b, mark, scratch[0], scratch[1], scratch[2]):
+                    fits = False
+                    break
+                follows[k, a] |= bit
+                new[added] = i
+                added += 1
+            if fits:
+                layer[unit] = k
+                break
+            for j in range(added):
+                a, b = edges[new[j], 0], edges[new[j], 1]
+                follows[k, a] &= ~(_ONE << np.uint64(b - graph[0][graph[1][a]]))
+            k += 1
+    return len(follows)
+
+
+def assign_layers(topology: Topology, routes: Routes, spec: VcPolicySpec) -> tuple[np.ndarray, int]:
+    """The layer uint8 of every path (or pair of switches that hold hosts), and how many layers there are.
+
+    Raises ``SpecError`` if it would take more than 255 layers, or more than ``spec.layers``.
+    """
+    if topology.out_degree.max(initial=0) > MAX_PORTS:
+        raise SpecError(f"layered serves at most {MAX_PORTS} channels out of a switch", key="vc_policy")
+    n = topology.switches
+    place, pairs = unit_pairs(topology, routes)
+    if routes.paths:
+        length = np.diff(routes.paths.path_start)
+    else:
+        length = distances(topology).ravel()[pairs].astype(np.int64)
+    units = place[_ordering(length, spec.order)]
+    total = len(routes.paths.path_start) - 1 if routes.paths else n * n
+    starts = np.zeros(total if routes.paths else 0, np.int64)
+    if routes.paths:
+        starts[place] = pairs // n
+    layer = np.zeros(total, np.uint8)
+    graph = topology.out_start, topology.dst, topology.in_start, topology.in_channels, topology.src
+    limit = spec.layers or MOST_LAYERS
+    count = _first_fit(units, routes.form == PATHS, starts, routes.tables(topology), graph, layer, limit)
+    if count < 0:
+        raise SpecError(f"the routes need more than {limit} layers", key="vc_policy")
+    return _spread(layer, units, count, spec.layers or count), max(count, spec.layers or count)
+
+
+def unit_pairs(topology: Topology, routes: Routes) -> tuple[np.ndarray, np.ndarray]:
+    """Units, int64, and the pair s * switches + t of each."""
+    n = topology.switches
+    if routes.paths:
+        every = np.arange(len(routes.paths.path_start) - 1)
+        return every, np.repeat(np.arange(n * n), np.diff(routes.paths.pair_start))
+    ends = ends_of(topology)
+    pairs = (ends[:, None] * n + ends)[~np.eye(len(ends), dtype=bool)]
+    return pairs, pairs
+
+
+def ends_of(topology: Topology) -> np.ndarray:
+    """int64: the switches at which packets start and end: those with hosts, or all if there are no hosts at all."""
+    return np.flatnonzero(topology.host_count) if topology.hosts else np.arange(topology.switches)
+
+
+def _ordering(length: np.ndarray, order: str) -> np.ndarray:
+    """Indices of the units in the order in which they are put into layers."""
+    if order == "random":
+        return np.random.Generator(np.random.Philox(0)).permutation(len(length))
+    return np.argsort(-length if order == "long_first" else length, kind="stable")
+
+
+def _spread(layer: np.ndarray, units: np.ndarray, count: int, wanted: int) -> np.ndarray:
+    """Split the fullest layer in two until there are ``wanted``: any part of a layer without cycles has none."""
+    for new in range(count, wanted):
+        sizes = np.bincount(layer[units], minlength=new)
+        fullest = units[layer[units] == np.argmax(sizes)]
+        layer[fullest[1::2]] = new
+    return layer

@@ -1,0 +1,144 @@
+"""Tables of whole paths, for the routings that draw one at the source."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from models.jit import njit
+from models.paths.ksp import k_shortest_to
+from models.paths.pathset import PathSet, starts
+from models.paths.within import paths_within_from
+from models.registry import SpecError
+from models.routing.layers import ends_of
+from models.routing.routes import MAX_PATH_PORTS, PathTable
+from models.topology.distances import distances
+from models.topology.graph import Topology
+
+MAX_PATHS = 2 * 10**8
+"""Paths that a table may hold."""
+
+
+@njit
+def _put_lengths(pairs, pair_start, counts, lengths, into):
+    """Write the lengths of paths, pair after pair, to where the pairs begin in the table."""
+    done = 0
+    for i in range(len(pairs)):
+        for j in range(counts[i]):
+            into[pair_start[pairs[i]] + j] = lengths[done]
+            done += 1
+
+
+@njit
+def _put_ports(pairs, pair_start, path_start, counts, ports, into):
+    """The same for the ports: those of a pair are in one piece."""
+    done = 0
+    for i in range(len(pairs)):
+        first = pair_start[pairs[i]]
+        for j in range(path_start[first], path_start[first + counts[i]]):
+            into[j] = ports[done]
+            done += 1
+
+
+def path_table(topology: Topology, groups: Iterable[tuple[np.ndarray, PathSet]]) -> PathTable:
+    """The table of path sets, each with the numbers source * switches + target, int64, of its pairs.
+
+    It takes 8 bytes for each pair of switches and for each path, and one for each of their hops. Raises ``SpecError``
+    if a switch has too many channels or there are too many paths.
+    """
+    n = topology.switches
+    degree = int(topology.out_degree.max(initial=0))
+    if degree > MAX_PATH_PORTS:
+        raise SpecError(f"serves at most {MAX_PATH_PORTS} channels out of a switch; the topology has {degree}")
+    place = np.arange(topology.channels) - topology.out_start[topology.src]
+    parts, total = [], 0
+    for pairs, paths in groups:
+        parts.append((pairs, paths.counts, paths.lengths.astype(np.uint32), place[paths.channel].astype(np.uint8)))
+        total += len(paths.path_start) - 1
+        if total > MAX_PATHS:
+            raise SpecError(f"would take more than {MAX_PATHS:.0e} paths")
+    counts = np.zeros(n * n, np.int64)
+    for pairs, number, _, _ in parts:
+        counts[pairs] = number
+    pair_start = starts(counts)
+    lengths = np.zeros(pair_start[-1], np.uint32)
+    for pairs, number, length, _ in parts:
+        _put_lengths(pairs, pair_start, number, length, lengths)
+    path_start = starts(lengths)
+    port = np.empty(path_start[-1], np.uint8)
+    for pairs, number, _, ports in parts:
+        _put_ports(pairs, pair_start, path_start, number, ports, port)
+    return PathTable(pair_start, path_start, port)
+
+
+def shortest_sets(
+    topology: Topology, k: int, extra: int | None, seed: int
+) -> Iterator[tuple[np.ndarray, PathSet]]:
+    """The k shortest paths between switches with hosts (:func:`~models.paths.ksp.k_shortest_to`) by target."""
+    ends = ends_of(topology)
+    for target in ends.tolist():
+        sources = ends[ends != target]
+        yield sources * topology.switches + target, k_shortest_to(topology, target, sources, k, extra=extra, seed=seed)
+
+
+def sets_within(topology: Topology, hops: int) -> Iterator[tuple[np.ndarray, PathSet]]:
+    """All loopless paths of at most so many hops between switches with hosts, by source."""
+    ends = ends_of(topology)
+    for source in ends.tolist():
+        paths = paths_within_from(topology, source, hops)
+        targets = ends[ends != source]
+        yield source * topology.switches + targets, _chosen(paths, targets)
+
+
+def _chosen(paths: PathSet, pairs: np.ndarray) -> PathSet:
+    """Some of the pairs of a set."""
+    if len(pairs) == paths.pairs:
+        return paths
+    kept_path = np.zeros(len(paths.path_start) - 1, bool)
+    for pair in pairs:
+        kept_path[paths.pair_start[pair] : paths.pair_start[pair + 1]] = True
+    lengths = paths.lengths
+    return PathSet(
+        starts(paths.counts[pairs]), starts(lengths[kept_path]), paths.channel[np.repeat(kept_path, lengths)]
+    )  # fmt: skip
+
+
+def longest(table: PathTable) -> int:
+    """Channels of the longest path."""
+    return int(np.diff(table.path_start).max(initial=0))
+
+
+def missing_pair(topology: Topology, table: PathTable) -> tuple[int, int] | None:
+    """Two switches with hosts (s, t) without a path from s to t, or None."""
+    ends = ends_of(topology)
+    counts = np.diff(table.pair_start).reshape(topology.switches, -1)[np.ix_(ends, ends)]
+    np.fill_diagonal(counts, 1)
+    lacking = np.argwhere(counts == 0)
+    return (int(ends[lacking[0, 0]]), int(ends[lacking[0, 1]])) if len(lacking) else None
+
+
+def path_notes(topology: Topology, table: PathTable) -> dict:
+    """Number of paths, how many a pair has (least, mean), and their mean and longest length in channels."""
+    ends = ends_of(topology)
+    pairs = len(ends) * (len(ends) - 1)
+    counts = np.diff(table.pair_start)
+    paths, used = len(table.path_start) - 1, counts[counts > 0]
+    return {
+        "paths": paths,
+        "paths_per_pair_min": int(used.min()) if len(used) == pairs and pairs else 0,
+        "paths_per_pair_mean": paths / pairs if pairs else 0.0,
+        "hops_mean": float(np.diff(table.path_start).mean()) if paths else 0.0,
+        "hops_max": longest(table),
+    }
+
+
+def require_connected(topology: Topology) -> None:
+    """Raises ``SpecError`` unless every switch reaches every other."""
+    pair = topology.unreachable_pair()
+    if pair is not None:
+        raise SpecError(f"the topology is not strongly connected: no path from switch {pair[0]} to switch {pair[1]}")
+
+
+def farthest(topology: Topology) -> int:
+    """Largest distance between switches with hosts, in channels."""
+    ends = ends_of(topology)
+    return int(distances(topology)[np.ix_(ends, ends)].max(initial=0))

@@ -1,0 +1,147 @@
+"""Up*/down* routing."""
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from models.jit import njit
+from models.registry import SpecError, register
+from models.routing.layers import ends_of
+from models.routing.policy import with_vc_policy
+from models.routing.routes import MAX_PORTS, SELECT, Routes, RoutingSpec
+from models.topology.graph import Topology
+
+_FAR = 1 << 30
+
+
+@njit
+def _updown_ports(order, rank, targets, out_start, dst):
+    """(masks uint64 [t, v], longest route, first target that some switch has no route to or -1).
+
+    order: switches from the top down; rank: their places in it. A channel to a higher rank leads down.
+    """
+    n = len(order)
+    ports = np.zeros((n, n), np.uint64)
+    down, hops = np.empty(n, np.int64), np.empty(n, np.int64)
+    longest = 0
+    one = np.uint64(1)
+    for t in targets:
+        down[:] = _FAR
+        down[t] = 0
+        for i in range(n - 1, -1, -1):  # from below: what leads down is known already
+            v = order[i]
+            for c in range(out_start[v], out_start[v + 1]):
+                if rank[dst[c]] > i:
+                    down[v] = min(down[v], down[dst[c]] + 1)
+        for i in range(n):  # from above: what leads up is known already
+            v = order[i]
+            hops[v] = down[v]
+            if down[v] >= _FAR:
+                for c in range(out_start[v], out_start[v + 1]):
+                    if rank[dst[c]] < i:
+                        hops[v] = min(hops[v], hops[dst[c]] + 1)
+            if v == t or hops[v] >= _FAR:
+                continue
+            longest = max(longest, hops[v])
+            falls = down[v] < _FAR
+            mask = np.uint64(0)
+            for c in range(out_start[v], out_start[v + 1]):
+                w = dst[c]
+                further = down[w] if falls else hops[w]
+                if (rank[w] > i) == falls and further + 1 == hops[v]:
+                    mask |= one << np.uint64(c - out_start[v])
+            ports[t, v] = mask
+        for s in targets:
+            if hops[s] >= _FAR:
+                return ports, longest, t
+    return ports, longest, -1
+
+
+def levels(topology: Topology, roots: list[int]) -> np.ndarray:
+    """int64 [switches]: hops from the nearest root."""
+    level = np.full(topology.switches, -1, np.int64)
+    frontier = np.array(sorted(set(roots)), np.int64)
+    level[frontier] = 0
+    depth = 0
+    while len(frontier):
+        depth += 1
+        ahead = topology.dst[np.isin(topology.src, frontier)]
+        frontier = np.unique(ahead[level[ahead] < 0])
+        level[frontier] = depth
+    return level
+
+
+def centre(topology: Topology) -> int:
+    """The switch with the fewest hops in all to the switches with hosts; of several the one with most channels."""
+    total = np.zeros(topology.switches, np.int64)
+    for end in ends_of(topology).tolist():
+        total += levels(topology, [end])
+    return int(np.lexsort((np.arange(topology.switches), -topology.out_degree, total))[0])
+
+
+def top_tier(topology: Topology) -> list[int]:
+    """The switches of the last tier of a topology built of tiers; none of others."""
+    tiers = topology.notes.get("tiers")
+    if not tiers:
+        return []
+    _, first, count = tiers[-1]
+    return list(range(first, first + count))
+
+
+def updown_ports(topology: Topology, roots: list[int] | None = None) -> tuple[np.ndarray, int, list[int]]:
+    """Masks uint64 [t, v] as in :class:`~models.routing.routes.Routes`, the longest route and the roots.
+
+    Raises ``SpecError`` if some channel has no reverse, if the topology falls apart, if a switch has over 64
+    channels, or if the roots given leave two switches with hosts without a common ancestor.
+    """
+    if topology.directed:
+        raise SpecError(
+            "needs bi-directional links, of which one direction is up and the other down; this topology has "
+            "uni-directional channels (minimal, ksp and valiant serve it)",
+            key="kind",
+        )
+    if topology.out_degree.max(initial=0) > MAX_PORTS:
+        raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch")
+    if topology.unreachable_pair() is not None:
+        raise SpecError("the topology falls apart into several components")
+    if roots is not None and max(roots) >= topology.switches:
+        raise SpecError(f"there are only switches 0 to {topology.switches - 1}", key="roots")
+    choices = [roots] if roots is not None else [r for r in (top_tier(topology), [centre(topology)]) if r]
+    for chosen in choices:
+        order = np.lexsort((np.arange(topology.switches), levels(topology, chosen)))
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        ports, longest, lost = _updown_ports(order, rank, ends_of(topology), topology.out_start, topology.dst)
+        if lost < 0:
+            return ports, int(longest), chosen
+    raise SpecError(f"from these some switch has no way up and down to switch {lost}; from one root all have", "roots")
+
+
+@register("routing", "updown")
+class UpDown(RoutingSpec):
+    """Up*/down*: from the source up, then down to the destination, never up again.
+
+    Levels are hops from the nearest root; the end of a link on the lower level, or of the same level and lower number,
+    is up. A packet goes down as soon as channels down lead to its destination, on a shortest such way, and until
+    then up where that is nearest; so the next hops depend on the destination only. Any VC serves: there is no cycle of
+    dependencies. Routes are not all shortest paths, and the roots carry much.
+
+    roots: default the last tier where the topology has tiers (the core of a fat tree), else the switch nearest to all
+    hosts. ``select: hash`` fixes the choice for each (source, destination) pair and switch.
+
+    Example: ``routing: {kind: updown}``
+
+    Source: Schroeder et al., Autonet, IEEE J. Selected Areas in Communications 9, 1991, doi:10.1109/49.105178.
+    """
+
+    roots: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] | None = None
+    select: Literal["random", "hash"] = "random"
+
+    def build(self, topology: Topology) -> Routes:
+        ports, longest, roots = updown_ports(topology, self.roots)
+        notes = {"roots": roots}
+        routes = Routes(
+            self.kind, ports, SELECT[self.select], longest, vc_policy=self.policy_code(), notes=notes
+        )  # fmt: skip
+        return with_vc_policy(topology, routes, self.vc_policy)

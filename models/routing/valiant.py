@@ -1,0 +1,85 @@
+"""Valiant's routing over a random intermediate switch."""
+
+from typing import Literal
+
+import numpy as np
+
+from models.registry import SpecError, register
+from models.routing.dor import dimension_order_ports, line_grid
+from models.routing.layers import ends_of
+from models.routing.minimal import minimal_ports
+from models.routing.policy import with_vc_policy
+from models.routing.routes import PER, VIA, Routes, RoutingSpec
+from models.routing.updown import updown_ports
+from models.topology.graph import Topology
+
+MAX_SWITCHES = 1 << 24
+
+
+def route_hops(topology: Topology, ports: np.ndarray) -> np.ndarray:
+    """uint8 [s, t]: channels of the routes from s to t by the next hops ``ports`` [t, v]; 0 where there are none."""
+    n = topology.switches
+    hops = np.zeros((n, n), np.uint8)
+    low = ports & (~ports + np.uint64(1))
+    port = np.log2(np.maximum(low, np.uint64(1)).astype(float)).astype(np.int64)
+    switch = np.arange(n)
+    for t in range(n):
+        at, moving = switch.copy(), ports[t] > 0
+        while moving.any():
+            hops[moving, t] += 1
+            at[moving] = topology.dst[topology.out_start[at[moving]] + port[t, at[moving]]]
+            moving &= at != t
+    return hops
+
+
+@register("routing", "valiant")
+class Valiant(RoutingSpec):
+    """Every packet goes over an intermediate switch, that of a host drawn with equal probability from all hosts.
+
+    It goes there, and from there on to its destination, by ``legs``: ``minimal``, ``dor`` or ``updown``; next hops
+    that are equally good are drawn at every hop. ``per: flow`` draws by a hash of the pair of hosts. If the switch
+    drawn is the source or the destination, one leg is left. A packet that passes its destination on the first leg
+    goes on.
+
+    ``vc_policy: hop`` (the default where needed) takes as many VCs as the two longest legs have channels together;
+    ``legs`` one half of the VCs before and one half after the intermediate switch, enough where each leg needs one
+    (dor on a mesh, updown).
+
+    Example: ``routing: {kind: valiant}``
+
+    Example: ``routing: {kind: valiant, legs: updown, vc_policy: legs}``
+
+    Source: Valiant, SIAM J. Computing 11, 1982, doi:10.1137/0211027.
+    """
+
+    per: Literal["packet", "flow"] = "packet"
+    legs: Literal["minimal", "dor", "updown"] = "minimal"
+
+    def build(self, topology: Topology) -> Routes:
+        ports, longest = self._leg_ports(topology)
+        leg = route_hops(topology, ports)
+        if longest > 127 or topology.switches > MAX_SWITCHES:
+            raise SpecError("serves at most 2**24 switches at most 127 hops apart", key="kind")
+        routes = Routes(
+            self.kind, ports, PER[self.per], 2 * longest, vc_policy=self.policy_code(), form=VIA, leg=leg,
+            notes={"legs": self.legs, "hops_mean": mean_hops(topology, leg)},
+        )  # fmt: skip
+        return with_vc_policy(topology, routes, self.vc_policy)
+
+    def _leg_ports(self, topology: Topology) -> tuple[np.ndarray, int]:
+        if self.legs == "updown":
+            return updown_ports(topology)[:2]
+        if self.legs == "minimal":
+            return minimal_ports(topology)
+        grid = line_grid(topology)
+        if grid is None:
+            raise SpecError(f"dor needs the coordinates of a grid, and this {topology.kind} has none", key="legs")
+        return dimension_order_ports(topology, grid)
+
+
+def mean_hops(topology: Topology, leg: np.ndarray) -> float:
+    """Mean channels of a route, between hosts drawn with equal probability that may be the same."""
+    ends = ends_of(topology)
+    weight = topology.host_count[ends] if topology.hosts else np.ones(len(ends))
+    share = weight / weight.sum()
+    return float(2 * share @ leg[np.ix_(ends, ends)] @ share)
