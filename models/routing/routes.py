@@ -12,7 +12,7 @@ from models.registry import Spec
 from models.topology.graph import Topology
 
 # How one of the allowed ways is chosen (``select`` or ``per`` in a config).
-RANDOM, HASH, ADAPTIVE = 0, 1, 2
+RANDOM, HASH, ADAPTIVE, UGAL_LOCAL, UGAL_GLOBAL = 0, 1, 2, 3, 4
 SELECT = {"random": RANDOM, "hash": HASH, "adaptive": ADAPTIVE}
 PER = {"packet": RANDOM, "flow": HASH}
 
@@ -57,6 +57,7 @@ class Tables(NamedTuple):
     Arrays that a form or a VC policy does not need are empty. form, rule: TABLE ... and RANDOM ... ports,
     paths, layer, layers, escape: see Routes. leg: uint8 [switches, switches], hops from s to t (VIA). host_switch:
     int64 [hosts]. degree, shift, out_start, dst: of a graph whose switch v reaches degree v + shift ... (DIGITS).
+    threshold: of UGAL_LOCAL and UGAL_GLOBAL, in flits times hops.
     """
 
     form: int
@@ -75,6 +76,7 @@ class Tables(NamedTuple):
     layer: np.ndarray
     layers: int
     escape: np.ndarray
+    threshold: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +86,8 @@ class Routes:
     ports: uint64 [switches, switches]; bit p of ports[t, v] allows a packet for a host of switch t
     to leave switch v by channel ``topology.out_start[v] + p``; 0 where t == v. Empty for PATHS and DIGITS.
     select: RANDOM (TABLE, DIGITS: drawn once a hop; PATHS, VIA: once a packet), HASH (of the flow, and
-    where drawn by hop of the switch) or ADAPTIVE (decided every tick).
+    where drawn by hop of the switch), ADAPTIVE (decided every tick), or (VIA) UGAL_LOCAL or UGAL_GLOBAL: drawn as
+    RANDOM, and compared with the way without an intermediate switch when the packet is sent (``threshold``).
     deflection: whether packets may be sent to ports outside the set (hot-potato).
     hops_max: the longest route, in channels between switches (deflection: without deflections).
     vc_policy: ANY, HOP, ...; None: ANY if that has a certificate, else HOP.
@@ -109,6 +112,7 @@ class Routes:
     layer: np.ndarray | None = None
     layers: int = 0
     escape: np.ndarray | None = None
+    threshold: int = 0
 
     @cached_property
     def content_hash(self) -> str:
@@ -117,12 +121,14 @@ class Routes:
         if self.form != TABLE or self.vc_policy in (LAYERED, ESCAPE):
             parts += [self.form, *(self.paths or ()), self.digits, self.layers]
             parts += [array for array in (self.layer, self.escape) if array is not None]
+        if self.select in (UGAL_LOCAL, UGAL_GLOBAL):
+            parts.append(self.threshold)
         return content_hash(*parts)
 
     @property
     def oblivious(self) -> bool:
         """Whether the traffic split is fixed beforehand, so that path-restricted ceilings mean something."""
-        return not self.deflection and self.select != ADAPTIVE
+        return not self.deflection and self.select in (RANDOM, HASH)
 
     def tables(self, topology: Topology) -> Tables:
         """The routes for compiled code."""
@@ -135,6 +141,7 @@ class Routes:
             topology.host_switch.astype(np.int64) if by_leg else _NONE, degree, shift,
             topology.out_start if computed else _NONE, topology.dst if computed else _NONE,
             _NO_BYTES if self.layer is None else self.layer, self.layers, none if self.escape is None else self.escape,
+            self.threshold,
         )  # fmt: skip
 
 
@@ -142,8 +149,8 @@ class VcPolicySpec(Spec):
     """``vc_policy`` of a routing; a plain string in a config is its kind.
 
     ``any``: any VC. ``hop``: the h-th channel uses VC h - 1. ``dateline``: under dor on a torus, half of the VCs
-    on either side of the wrap-around, chosen ``on_entry`` of a ring or ``at_crossing``. ``legs``: under valiant,
-    half of the VCs before and half after the intermediate switch. ``layered``: every path has its layer and
+    on either side of the wrap-around, chosen ``on_entry`` of a ring or ``at_crossing``. ``legs``: under valiant and
+    ugal, half of the VCs before and half after the intermediate switch. ``layered``: every path has its layer and
     every layer its VCs; the paths are taken in ``order`` (by length, or drawn) and each put into the first layer that
     it closes no cycle in; with ``layers`` the fullest are split until there are so many. ``escape``: under minimal
     with ``select: adaptive``, VC 0 follows dor (mesh, hypercube) or updown and a packet on it stays on it.

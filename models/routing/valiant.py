@@ -32,8 +32,36 @@ def route_hops(topology: Topology, ports: np.ndarray) -> np.ndarray:
     return hops
 
 
+class ViaSpec(RoutingSpec):
+    """What routings over an intermediate switch share: the ``legs`` by which it is reached and left."""
+
+    legs: Literal["minimal", "dor", "updown"] = "minimal"
+
+    def routes(self, topology: Topology, select: int, threshold: int = 0) -> Routes:
+        """The routes over every switch. Raises :class:`~models.registry.SpecError` where the legs cannot serve it."""
+        ports, longest = self._leg_ports(topology)
+        leg = route_hops(topology, ports)
+        if longest > 127 or topology.switches > MAX_SWITCHES:
+            raise SpecError("serves at most 2**24 switches at most 127 hops apart", key="kind")
+        routes = Routes(
+            self.kind, ports, select, 2 * longest, vc_policy=self.policy_code(), form=VIA, leg=leg,
+            notes={"legs": self.legs, "hops_mean": mean_hops(topology, leg)}, threshold=threshold,
+        )  # fmt: skip
+        return with_vc_policy(topology, routes, self.vc_policy)
+
+    def _leg_ports(self, topology: Topology) -> tuple[np.ndarray, int]:
+        if self.legs == "updown":
+            return updown_ports(topology)[:2]
+        if self.legs == "minimal":
+            return minimal_ports(topology)
+        grid = line_grid(topology)
+        if grid is None:
+            raise SpecError(f"dor needs the coordinates of a grid, and this {topology.kind} has none", key="legs")
+        return dimension_order_ports(topology, grid)
+
+
 @register("routing", "valiant")
-class Valiant(RoutingSpec):
+class Valiant(ViaSpec):
     """Every packet goes over an intermediate switch, that of a host drawn with equal probability from all hosts.
 
     It goes there, and from there on to its destination, by ``legs``: ``minimal``, ``dor`` or ``updown``; next hops
@@ -53,28 +81,9 @@ class Valiant(RoutingSpec):
     """
 
     per: Literal["packet", "flow"] = "packet"
-    legs: Literal["minimal", "dor", "updown"] = "minimal"
 
     def build(self, topology: Topology) -> Routes:
-        ports, longest = self._leg_ports(topology)
-        leg = route_hops(topology, ports)
-        if longest > 127 or topology.switches > MAX_SWITCHES:
-            raise SpecError("serves at most 2**24 switches at most 127 hops apart", key="kind")
-        routes = Routes(
-            self.kind, ports, PER[self.per], 2 * longest, vc_policy=self.policy_code(), form=VIA, leg=leg,
-            notes={"legs": self.legs, "hops_mean": mean_hops(topology, leg)},
-        )  # fmt: skip
-        return with_vc_policy(topology, routes, self.vc_policy)
-
-    def _leg_ports(self, topology: Topology) -> tuple[np.ndarray, int]:
-        if self.legs == "updown":
-            return updown_ports(topology)[:2]
-        if self.legs == "minimal":
-            return minimal_ports(topology)
-        grid = line_grid(topology)
-        if grid is None:
-            raise SpecError(f"dor needs the coordinates of a grid, and this {topology.kind} has none", key="legs")
-        return dimension_order_ports(topology, grid)
+        return self.routes(topology, PER[self.per])
 
 
 def mean_hops(topology: Topology, leg: np.ndarray) -> float:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from models.jit import njit
-from models.routing.routes import ADAPTIVE, ESCAPE, ESCAPE_VC, PATHS, VIA
+from models.routing.routes import ADAPTIVE, ESCAPE, ESCAPE_VC, PATHS, UGAL_GLOBAL, UGAL_LOCAL, VIA
 from models.rules.arrivals import make_arrivals, next_arrival
 from models.rules.packets import destination, length, make_packets
 from models.rules.route import ON_ESCAPE, at_target, choose_way, next_port, usable_ports
+from models.rules.ugal import MINIMALLY, better_way
 from models.rules.vc import allowed_vcs, make_rings
 from models.scenario import Scenario
 from sim.engines.base import PacketLog, Snapshot
@@ -64,6 +65,7 @@ class Host:
         """Start the oldest packet: its head is at ``place`` after the injection delay."""
         packet = self.waiting.popleft()
         packet.sent = now
+        self.network.settle(packet, now)
         self.free_at = now + packet.flits
         self.network.ledger.send(packet)
         packet.moved.set(now + self.network.times.injection, ARRIVALS, place)
@@ -73,7 +75,8 @@ class Output:
     """An output of a switch: a network channel, or (``channel`` None) the ejection channel of a host.
 
     free_at: tick from which it is free. delay: from the grant to the head's arrival, ejection: at the host.
-    place: the switch it leads to (deflection); vcs: the input VCs it leads to (virtual cut-through).
+    place: the switch it leads to (deflection); vcs: the input VCs it leads to; granted: tick and flits
+    of its last grant (virtual cut-through).
     """
 
     def __init__(self, delay: int, channel: int | None = None, place: Any = None):
@@ -81,6 +84,7 @@ class Output:
         self.channel = channel
         self.place = place
         self.vcs: list = []
+        self.granted = -1, 0
         self.free_at = 0
 
     def carry(self, network: "Network", packet: Packet, now: int, place: Any) -> None:
@@ -108,6 +112,7 @@ class Network:
         self._packets = make_packets(traffic, source.flits, source.shares)
         self._place = scenario.topology.host_switch.tolist()
         self._out_start = scenario.topology.out_start.tolist()
+        self._dst = scenario.topology.dst.tolist()
         self.routes = scenario.routes.tables(scenario.topology)
         self.policy = scenario.vc_policy
         self._rings = make_rings(scenario.topology)
@@ -141,6 +146,35 @@ class Network:
                 self.routes, self.seed, source, destination, len(place), sequence, packet.origin, packet.target
             )
         return packet
+
+    def settle(self, packet: Packet, now: int) -> None:
+        """A host starts a packet: under ugal it is decided now whether it goes over an intermediate switch."""
+        if self.routes.rule in (UGAL_LOCAL, UGAL_GLOBAL):
+            minimally, via = (self._queued(packet, way, now) for way in (int(MINIMALLY), packet.way))
+            packet.way = better_way(self.routes, packet.way, packet.origin, packet.target, minimally, via)
+
+    def _queued(self, packet: Packet, way: int, now: int) -> int:
+        """Flits of credit in use on the first channel of a packet's route by a way, or (UGAL_GLOBAL) on all of them."""
+        here, hop, flits = packet.origin, 0, 0
+        while not at_target(self.routes, way, hop, here, packet.target):
+            port = next_port(
+                self.routes, way, self.seed, here, packet.target, packet.source, packet.destination, len(self._place),
+                packet.sequence, hop,
+            )  # fmt: skip
+            channel = self._out_start[here] + port
+            flits += self.in_use(channel, now)
+            if self.routes.rule == UGAL_LOCAL:
+                break
+            here, hop = self._dst[channel], hop + 1
+        return flits
+
+    def in_use(self, channel: int, now: int) -> int:
+        """Flits of credit in use for the buffers at the end of a network channel, as ``now`` began.
+
+        Credits that come back now are back; what is granted now does not count, as hosts and switches decide
+        in the same phase.
+        """
+        raise NotImplementedError
 
     def choices(self, packet: Packet, here: int) -> list[tuple[int, int, int]]:
         """What a packet may take at a switch: (port, first VC, one past the last); nothing if it leaves there."""

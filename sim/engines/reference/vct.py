@@ -173,6 +173,7 @@ class Switch(Allocator):
             return False
         output, room = best
         room.credits -= packet.flits
+        output.granted = now, packet.flits
         vc.leave(now)
         if isinstance(room, InputVC):
             self.network.enter(packet, room.index % self.network.times.vcs)
@@ -202,7 +203,13 @@ class VctNetwork(Network):
             output.vcs = self._input_port(switches[head], int(port), switches[tail])
         for host, place in enumerate(topology.host_switch):
             hosts[host].vcs = self._input_port(switches[place], int(numbering.inject[host]), hosts[host])
+        self._outputs = [output for switch in switches for output in switch.outputs]
         self.start(hosts)
+
+    def in_use(self, channel: int, now: int) -> int:
+        output = self._outputs[channel]
+        tick, flits = output.granted
+        return sum(vc.size - vc.credits for vc in output.vcs) - (flits if tick == now else 0)
 
     def _input_port(self, switch: Switch, port: int, sender: Allocator) -> list[InputVC]:
         """The VCs of an input port."""

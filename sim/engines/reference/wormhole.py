@@ -59,7 +59,7 @@ class Channel:
     """What flits travel on: an output of a switch, or the injection channel of a host.
 
     place: of the output in its switch. delay: ticks from a flit's grant to its arrival. number: of a
-    network channel, else None. vcs: its output VCs. turn: of the inputs that ask for it.
+    network channel, else None. vcs: its output VCs. turn: of the inputs that ask for it. sent: when the last flit was.
     """
 
     def __init__(self, place: int, delay: int, number: int | None = None):
@@ -68,6 +68,7 @@ class Channel:
         self.number = number
         self.vcs: list[OutputVC] = []
         self.turn = Turn()
+        self.sent = -1
 
 
 class OutputVC:
@@ -93,6 +94,7 @@ class OutputVC:
         """A flit leaves for the buffer, or the host, at the other end."""
         arrival, packet = now + self.channel.delay, flit.packet
         self.credits -= 1
+        self.channel.sent = now
         if self.to is None:
             if flit.is_tail:
                 packet.moved.set(arrival, ARRIVALS, None)
@@ -226,6 +228,7 @@ class Host(network.Host, Allocator):
         """The oldest packet leaves the source queue."""
         packet = self.waiting.popleft()
         packet.sent = now
+        self.network.settle(packet, now)
         self.network.ledger.send(packet)
         self._send(Flit(packet, 0), now)
 
@@ -352,7 +355,13 @@ class WormholeNetwork(Network):
             injection = Channel(0, times.injection)
             self._output_vcs(host, injection, inputs[numbering.inject[host.index]])
             host.vcs = injection.vcs
+        self._channels = [output for switch in self.switches for output in switch.outputs if output.number is not None]
         self.start(hosts)
+
+    def in_use(self, channel: int, now: int) -> int:
+        output = self._channels[channel]
+        used = sum(self.times.buffer_flits - int(vc.credits) for vc in output.vcs)
+        return used - (output.sent == now)
 
     def _input_port(self, switch: Switch, port: int) -> list[InputVC]:
         """The VCs of an input port."""

@@ -21,10 +21,10 @@ from sim.engines.compiled.records import (
     TARGET,
     WAY,
     create,
-    set_way,
 )
 from sim.engines.compiled.vct.rows import present, roomiest
 from sim.engines.compiled.vct.state import BACK, FRONT, LEFT, ROOM, SWITCH
+from sim.engines.compiled.vct.ugal import set_way
 from sim.engines.compiled.wheel import drain, wake
 
 
@@ -77,7 +77,7 @@ def _send(c, s, h, tick):
             wake(s.senders, h, when)
         return
     p = create(c, s, h, tick)
-    set_way(c, s, p)
+    set_way(c, s, p, tick)
     s.packet[p, INPUT_VC] = v
     s.vc[v, ROOM] -= flits
     ready = (tick + c.injection + c.header) & s.senders.mask

@@ -29,6 +29,7 @@ class Constants(NamedTuple):
     policy: int
     rule: int
     shared_input: bool
+    buffer_flits: int
     header: int
     switch: int
     link: int
@@ -82,7 +83,7 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
     ring = 1 << (slots - 1).bit_length()
     constants = Constants(
         seed, topology.switches, hosts, model.vcs, scenario.vc_policy, scenario.routes.select,
-        model.shared_input, model.header, model.switch, model.link, model.injection, model.ejection,
+        model.shared_input, model.buffer_flits, model.header, model.switch, model.link, model.injection, model.ejection,
         model.credit, ring, scenario.routes.tables(topology), topology.out_start,
         topology.delay, topology.host_switch.astype(np.uint32), unsigned(ports), make_rings(topology),
         arrivals, packets,

@@ -7,6 +7,8 @@ that they will come to, where credits keep a place; what remains to be told is w
 a queue for each length of delay. Input and output VC of a channel have the same number.
 """
 
+import numpy as np
+
 from models.jit import kernel
 from models.rules.bits import lowest
 from sim.engines.compiled.records import deliver_all, log_is_full
@@ -22,15 +24,16 @@ __all__ = ["advance", "build", "stuck"]
 
 @kernel
 def _switch_all(c, s, tick):
-    """Switch allocation wherever a flit can be sent."""
+    """Switch allocation wherever a flit can be sent; what is granted moves together, so that look-ups overlap."""
+    count = np.int64(0)
     for w in range(len(s.to_switch)):
-        word, rest = s.to_switch[w], U(0)
+        word = s.to_switch[w]
+        s.to_switch[w] = 0
         while word:
-            switch = (U(w) << SIX) | U(lowest(word))
-            if switch_allocation.allocate(c, s, switch, tick):
-                rest |= word & (~word + ONE)
+            count = switch_allocation.allocate(c, s, (U(w) << SIX) | U(lowest(word)), count)
             word &= word - ONE
-        s.to_switch[w] = rest
+    for i in range(count):
+        switch_allocation.serve(c, s, U(s.granted[i]), tick)
 
 
 @kernel

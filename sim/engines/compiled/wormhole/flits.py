@@ -135,7 +135,7 @@ def _allow(c, s, vc, p, here, there, output):
         )  # fmt: skip
     first = (output - U(c.ports.out_base[here])) * U(c.vcs) + U(low)
     put_range(c.size, s.allowed, vc, first, U(high - low))
-    s.vc[at(vc, RANGE)] = c.target_vc[c.first_out[here] + first]
+    s.vc[at(vc, RANGE)] = c.first_out[here] + first
 
 
 @kernel
@@ -151,7 +151,7 @@ def _present(c, s, vc, tick):
     if at_target(c.routes, way, hop, here, there):
         output = U(c.ports.eject[target])
         s.vc[at(vc, OUTPUT)] = output
-        s.vc[at(vc, RANGE)] = c.target_vc[output * U(c.vcs)]
+        s.vc[at(vc, RANGE)] = output * U(c.vcs)
         put_range(c.size, s.allowed, vc, (output - base) * U(c.vcs), U(c.vcs))
     elif c.rule == ADAPTIVE:
         ports = usable_ports(c.routes, way, hop, here, there)
@@ -279,3 +279,5 @@ def send(c, s, vc, tick):
         if left:
             s.fronts[s.fronts[-1]] = vc
             s.fronts[-1] += 1
+    else:
+        look(c, s, switch, member)

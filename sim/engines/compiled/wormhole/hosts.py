@@ -4,7 +4,7 @@ import numpy as np
 
 from models.jit import kernel
 from sim.engines.base import EVENTS
-from sim.engines.compiled.records import H_BORN, H_FLITS, NOBODY, create, set_way
+from sim.engines.compiled.records import H_BORN, H_FLITS, NOBODY, create
 from sim.engines.compiled.wheel import drain, wake
 from sim.engines.compiled.wormhole.flits import later, place_flit
 from sim.engines.compiled.wormhole.sets import U
@@ -19,6 +19,7 @@ from sim.engines.compiled.wormhole.state import (
     TAIL,
     at,
 )
+from sim.engines.compiled.wormhole.ugal import set_way
 
 
 @kernel

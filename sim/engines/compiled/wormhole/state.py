@@ -23,7 +23,7 @@ CREDITS, HOLDER, CHANNEL, DELAY_CLASS, SENDER, SENDER_MEMBER, FEEDER, RANGE = ra
 VC_RECORD = 16  # one cache line; see ``at``
 # FIRST, NEXT_FREE: places in the ring of flits, of the front one and of the next that is sent here. MEMBER: its
 # number in its switch. TARGET_VC, OUTPUT: what the front packet has been given, or (OUTPUT) will be.
-# RANGE: the first of the output VCs that it may be given.
+# RANGE: the first of the output VCs that it may be given, as an index of ``target_vc``.
 # SINCE: the tick from which it asks for a VC. HOLDER: the input VC whose packet has it. SENDER, SENDER_MEMBER:
 # the switch that sends here and the number of the output VC there. FEEDER: the host that sends here, or NOBODY.
 ENDLESS = 1 << 30  # credits for a host
@@ -108,15 +108,16 @@ class State(NamedTuple):
     vc: np.ndarray  # uint32: records of all VCs, see ``at``
     flits: np.ndarray  # uint32: rings of the input VCs, each of a power of two of places
     turn: np.ndarray  # uint32 [outputs]: the entry that was served last
-    vc_turn: np.ndarray  # uint32 [input and output VCs]: by the first of a range, the one that was given last
+    vc_turn: np.ndarray  # uint32, as ``target_vc``: by the first of a range, the one that was given last
     served: np.ndarray  # uint32 [input VCs * 2]: by entry, the member VC and the output that were served last
     holders: np.ndarray  # uint64 [outputs * words]: the input VCs that have a VC of it
     sets: np.ndarray  # uint64 [switches * SETS * words]
     allowed: np.ndarray  # uint64 [input VCs * words]: output VCs that its front packet may take
-    left: np.ndarray  # uint64 [2 * words]: scratch
+    left: np.ndarray  # uint64 [3 * words]: scratch
     offers: np.ndarray  # uint64 [members * words]: scratch, the outputs offered to each input; empty between ticks
     to_switch: np.ndarray  # uint64: bitmap of switches with flits that can be sent
     to_assign: np.ndarray  # uint64: bitmap of switches with packets that can be given a VC
+    granted: np.ndarray  # uint32 [outputs]: VCs whose front flit is sent now << 1 | whether in the first iteration
     fronts: np.ndarray  # uint32 [input VCs + 1]: VCs with a new packet at the front; how many, in the last entry
     queues: Queues
     host: np.ndarray  # int64 [hosts, HOST_RECORD]
@@ -162,15 +163,16 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
         vc=_vc_records(ports, model, hosts, target_vc, delay_class),
         flits=np.zeros(input_vcs * ring, np.uint32),
         turn=np.full(outputs, 64 * words - 1, np.uint32),
-        vc_turn=np.full(input_vcs + hosts * vcs, 64 * words - 1, np.uint32),
+        vc_turn=np.full(len(target_vc), 64 * words - 1, np.uint32),
         served=np.full(input_vcs * 2, 64 * words - 1, np.uint32),
         holders=np.zeros(outputs * words, np.uint64),
         sets=_sets(ports, model, words),
         allowed=np.zeros(input_vcs * words, np.uint64),
-        left=np.zeros(2 * words, np.uint64),
+        left=np.zeros(3 * words, np.uint64),
         offers=np.zeros(64 * words * words, np.uint64),
         to_switch=np.zeros(bitmap, np.uint64),
         to_assign=np.zeros(bitmap, np.uint64),
+        granted=np.zeros(outputs, np.uint32),
         fronts=np.zeros(input_vcs + 1, np.uint32),
         queues=Queues(
             np.zeros(len(delays) * queue, np.uint64), np.zeros(len(delays) * 2, np.uint64), delays,

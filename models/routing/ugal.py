@@ -1,0 +1,44 @@
+"""Universal globally adaptive load-balanced routing: minimal or over a random intermediate switch."""
+
+from dataclasses import replace
+from typing import Literal
+
+from pydantic import Field
+
+from models.registry import register
+from models.routing.routes import UGAL_GLOBAL, UGAL_LOCAL, Routes
+from models.routing.valiant import ViaSpec
+from models.topology.graph import Topology
+
+
+@register("routing", "ugal")
+class Ugal(ViaSpec):
+    """Every packet goes by one leg, or over an intermediate switch as under ``valiant``, whichever is less congested.
+
+    When a host starts a packet it draws the switch of a host with equal probability from all hosts. The packet goes by
+    one leg from source to destination if q_m H_m <= q_v H_v + ``threshold``, else by one leg to the switch drawn and
+    one from there. H_m and H_v are the channels of the two routes, q_m and q_v their congestion, as the tick of the
+    decision begins: credits that come back in it are back, grants made in it do not count. It stays decided.
+
+    ``mode: local`` (UGAL-L) takes for q the flits of credit in use on the channel by which the packet would leave its
+    source switch: VCs times buffer_flits less the credits there, of all its VCs. ``mode: global`` (UGAL-G) takes the
+    sum of the same over all channels of the route that the packet would take, which no real source knows.
+    ``threshold`` is in flits times hops. ``legs`` are those of valiant: ``minimal``, ``dor`` or ``updown``.
+
+    A packet that goes by one leg uses, with ``vc_policy: legs``, the VCs of the second one. Otherwise the VC policies
+    are those of valiant: ``hop`` takes as many VCs as the two longest legs have channels together.
+
+    Example: ``routing: {kind: ugal, mode: local}``
+
+    Example: ``routing: {kind: ugal, mode: global, legs: updown, vc_policy: legs, threshold: 8}``
+
+    Source: Singh, Load-balanced routing in interconnection networks, PhD thesis, Stanford 2005; Kim, Dally, Scott,
+    Abts, ISCA 2008, doi:10.1109/ISCA.2008.19 (UGAL-L and UGAL-G).
+    """
+
+    mode: Literal["local", "global"] = "local"
+    threshold: int = Field(default=0, ge=0, le=1 << 30)
+
+    def build(self, topology: Topology) -> Routes:
+        routes = self.routes(topology, UGAL_LOCAL if self.mode == "local" else UGAL_GLOBAL, self.threshold)
+        return replace(routes, notes={"legs": self.legs})  # how long they are on average, traffic decides

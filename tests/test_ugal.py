@@ -1,0 +1,136 @@
+"""UGAL: both engines measure and decide alike, and it is minimal or valiant where it should be."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from models.registry import make
+from models.routing.certificate import certify
+from models.routing.routes import HOP, LEGS
+from models.rules.ugal import better_way
+from models.scenario import Source
+from sim.engines import engine
+from sim.engines.base import DELIVERED_FLITS, DELIVERED_PACKETS, HOPS
+from sim.engines.compare import BothEngines
+from tests.scenarios import build, scenario, vct_scenarios, wormhole_scenarios
+from tests.test_routing import routes_of
+
+SLOW = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+
+
+@st.composite
+def ugal_scenarios(draw):
+    """Scenarios of both modes, routed by ugal."""
+    case = draw(st.one_of(vct_scenarios(), wormhole_scenarios()))
+    vcs = case.switching.vcs
+    routes = make(
+        "routing", kind="ugal", mode=draw(st.sampled_from(["local", "global"])), threshold=draw(st.integers(0, 9)),
+        legs=draw(st.sampled_from(["minimal"] + ["updown"] * (not case.topology.directed))),
+        vc_policy=draw(st.sampled_from([None, "any", "hop"] + ["legs"] * (vcs > 1))),
+    ).build(case.topology)  # fmt: skip
+    return replace(case, routes=routes, vc_policy=certify(case.topology, routes, vcs, allow_deadlock=True).policy)
+
+
+@given(ugal_scenarios(), st.sampled_from([0.3, 0.7, 1.0]), st.integers(0, 2**40))
+@settings(SLOW, max_examples=60)
+def test_engines_agree(case, load, seed):
+    run = BothEngines().start(case, load, seed)
+    for tick in (133, 400):
+        run.advance(tick)
+        run.snapshot()
+        run.deadlocked()
+
+
+@given(ugal_scenarios(), st.integers(1, 2**20))
+@settings(SLOW, max_examples=15)
+def test_what_is_granted_in_the_same_tick_does_not_count(case, shuffle):
+    """Else who decides first in a tick would matter."""
+    logs = []
+    for order in (0, shuffle):
+        run = engine("reference").start(case, 0.8, 3, log=True, shuffle=order)
+        run.advance(300)
+        logs.append(run.log())
+    for a, b in zip(*logs, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def measure(case, load, ticks=4000, seed=3):
+    """(mean hops, flits delivered a host and tick)."""
+    run = engine("compiled").start(case, load, seed)
+    run.advance(ticks)
+    first = run.scalars()
+    run.advance(3 * ticks)
+    counted = run.scalars() - first
+    return counted[HOPS] / counted[DELIVERED_PACKETS], counted[DELIVERED_FLITS] / (2 * ticks * case.topology.hosts)
+
+
+@pytest.mark.parametrize("switching", ["vct", "wormhole"])
+@pytest.mark.parametrize("mode", ["local", "global"])
+def test_an_idle_network_is_crossed_minimally(switching, mode):
+    topology = build("torus", dims=[8])
+    cases = [
+        scenario(topology, routing={**routing, "vc_policy": "hop"}, mode=switching, vcs=8)
+        for routing in ({"kind": "ugal", "mode": mode}, {"kind": "minimal"}, {"kind": "valiant"})
+    ]
+    ugal, minimal, valiant = (measure(case, 0.001, 30000)[0] for case in cases)
+    assert ugal == pytest.approx(minimal, rel=0.01)
+    assert valiant > 1.7 * minimal
+
+
+@pytest.mark.parametrize("switching", ["vct", "wormhole"])
+@pytest.mark.parametrize("mode", ["local", "global"])
+def test_a_tornado_is_spread(switching, mode):
+    """Minimal routes of a shift by 3 on a ring of 8 take 3 channels in one direction: at most 1 / 3 of the load."""
+    topology = build("torus", dims=[8])
+    through = {}
+    for kind, more in {"ugal": {"mode": mode}, "minimal": {}, "valiant": {}}.items():
+        routing = {"kind": kind, **more, "vc_policy": "hop"}
+        case = scenario(
+            topology, routing=routing, traffic={"kind": "shift", "by": 3}, mode=switching, vcs=8, buffer_flits=16
+        )
+        through[kind] = measure(case, 1.0)[1]
+    assert through["minimal"] <= 0.334  # measured over whole ticks
+    assert through["ugal"] > 1.1 * through["minimal"]
+    assert through["ugal"] > {"local": 0.9, "global": 0.75}[mode] * through["valiant"]
+
+
+@pytest.mark.parametrize("mode", ["local", "global"])
+def test_a_large_threshold_is_minimal(mode):
+    topology = build("rrg", n=10, degree=3, seed=2)
+    logs = []
+    for routing in ({"kind": "ugal", "mode": mode, "threshold": 10**6}, {"kind": "minimal"}):
+        case = scenario(topology, routing={**routing, "vc_policy": "hop"}, source=Source(flits=(3,)), vcs=8)
+        run = engine("compiled").start(case, 0.8, 5, log=True)
+        run.advance(800)
+        logs.append(run.log())
+    for a, b in zip(*logs, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_the_smaller_product_of_congestion_and_hops_wins():
+    ring = build("torus", dims=[8])
+    for threshold in (0, 5):
+        routes = make("routing", kind="ugal", threshold=threshold).build(ring)
+        r = routes.tables(ring)
+        via = 6 | 2 << 24  # from 0 over 6 to 3: 2 + 3 channels, against 3
+        for one in range(12):
+            for two in range(12):
+                assert better_way(r, via, 0, 3, one, two) == (0 if 3 * one <= 5 * two + threshold else via)
+    assert better_way(r, 6 | 2 << 24, 4, 4, 100, 0) == 0  # between hosts of one switch
+
+
+def test_certificate_is_that_of_valiant():
+    mesh = build("mesh", dims=[3, 3])
+    for legs, vcs, policy in (("dor", 2, LEGS), ("minimal", 8, HOP)):
+        certified = certify(mesh, routes_of(mesh, "ugal", legs=legs), vcs)
+        assert certified == certify(mesh, routes_of(mesh, "valiant", legs=legs), vcs)
+        assert (certified.policy, certified.acyclic) == (policy, True)
+
+
+def test_traffic_decides_the_split():
+    routes = routes_of(build("torus", dims=[4]), "ugal")
+    assert not routes.oblivious
+    assert routes.content_hash != replace(routes, threshold=1).content_hash
