@@ -237,3 +237,13 @@ def test_a_matrix_that_is_no_text(mistakes, tmp_path):
     (tmp_path / "m.csv").write_bytes(b"\xff\xfe0,1,2\n")
     text = GOOD.replace("kind: uniform", "kind: matrix, path: m.csv")
     assert mistakes(text) == ["c.yaml:3: traffic.path = m.csv: is not a text file (UTF-8)"]
+
+
+def test_escape_channels_are_no_proof_where_heads_stand_behind_tails(mistakes, tmp_path):
+    text = GOOD + "switching: {mode: wormhole, vcs: 2}\n"
+    sets = ["topology={kind: mesh, dims: [3, 3]}", "routing={kind: minimal, select: adaptive, vc_policy: escape}"]
+    found = mistakes(text, [*sets, "traffic.packet_flits=4"])
+    assert len(found) == 1 and "routing.vc_policy = escape: is proven for vct" in found[0]
+    for more, certain in (("traffic.packet_flits=1", True), ("switching.allow_deadlock=true", False)):
+        study = read(tmp_path / "c.yaml", [*sets, "traffic.packet_flits=4", more])
+        assert study.cases[0].scenario.may_deadlock != certain

@@ -89,6 +89,18 @@ def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
     )
     ceilings.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
 
+    trace = _command(commands, "trace", "follow one packet of a configuration, tick by tick")
+    _configuration(trace)
+    trace.add_argument(
+        "--packet", metavar="ID", type=int, help="sequence number x hosts + source host; without it, ids are listed"
+    )
+    trace.add_argument("--load", metavar="L", type=_load, help="default: the lowest of the file")
+    trace.add_argument("--seed", metavar="S", type=_natural, help="default: the first of the file")
+    trace.add_argument("--scenario", metavar="LABEL", help="as `simrun check` shows it (default: the first)")
+    trace.add_argument("--from", dest="first", metavar="T", type=_natural, default=0, help="first tick to show")
+    trace.add_argument("--to", dest="last", metavar="T", type=_natural, help="tick at which to end")
+    trace.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+
     plot = _command(commands, "plot", "draw the figures of a run folder again")
     plot.add_argument("folder", metavar="DIR", type=Path)
     plot.add_argument("--figures", metavar="NAME", nargs="+", help="default: those of the configuration")
@@ -134,6 +146,20 @@ def _configuration(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--quick", action="store_true", help="apply the quick variant of the file")
     parser.add_argument("--engine", choices=ENGINES, help="in place of the file's")
+
+
+def _load(text: str) -> float:
+    load = float(text)
+    if not 0 < load <= 1:
+        raise argparse.ArgumentTypeError("must be above 0 and at most 1")
+    return load
+
+
+def _natural(text: str) -> int:
+    number = int(text)
+    if not 0 <= number < 2**63:
+        raise argparse.ArgumentTypeError("must be 0 or more")
+    return number
 
 
 def _positive(text: str) -> int:

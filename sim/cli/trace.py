@@ -1,0 +1,195 @@
+"""``simrun trace FILE``."""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from models.jit import first_use
+from models.topology.graph import Topology
+from sim.cli.common import BAD, complain, print_json, print_table, study_of
+from sim.config.study import Case, Study
+from sim.engines import engine
+from sim.engines.base import EngineMismatch, Run
+from sim.engines.compare import BothEngines
+from sim.engines.trace import trace
+from sim.engines.trace.base import Event, Life, waiting, zero_load
+
+MISMATCH = 3
+"""Exit code for engines that disagree."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints one packet's life, or without ``--packet`` which packets are delivered when."""
+    study = study_of(options, experiment="load_sweep")
+    case = None if study is None else _case(study, options.scenario)
+    if study is None or case is None or case.scenario is None:
+        return BAD
+    if options.packet is None and options.last is None:
+        complain("--packet: is missing; --to T (and --from T) lists the packets that are delivered before tick T")
+        return BAD
+    load = case.loads[0] if options.load is None else options.load
+    seed = case.seeds[0] if options.seed is None else options.seed
+    head = {"name": study.name, "scenario": case.label, "load": load, "seed": seed, "engine": study.engine}
+    act = _list if options.packet is None else _trace
+    try:
+        with first_use(case.scenario.switching.mode):
+            return act(case, head, options)
+    except EngineMismatch as error:
+        complain(str(error))
+        return MISMATCH
+    except ValueError as error:
+        complain(str(error))
+        return BAD
+
+
+def _case(study: Study, label: str | None) -> Case | None:
+    """The scenario asked for, by default the first, or None after a complaint."""
+    labels = [case.label for case in study.cases]
+    if label is None:
+        if len(labels) > 1:
+            complain(f"scenario {labels[0]!r}, the first of {len(labels)}; --scenario LABEL takes another")
+        return study.cases[0]
+    if label in labels:
+        return study.cases[labels.index(label)]
+    complain(f"--scenario {label}: no such scenario; choices: {'; '.join(labels)}")
+    return None
+
+
+def _list(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int:
+    """The packets delivered in a range of ticks."""
+    scenario = case.scenario
+    assert scenario is not None
+    both = head["engine"] == "both"
+    run: Run = (BothEngines() if both else engine(head["engine"])).start(scenario, head["load"], head["seed"], log=True)
+    run.advance(options.last)
+    run.snapshot()
+    hosts = scenario.topology.hosts
+    columns = (column.tolist() for column in run.log())
+    packets = [
+        {"packet": identity, "source": identity % hosts, "delivered": tick, "hops": hops}
+        for identity, tick, hops in sorted(zip(*columns, strict=True), key=lambda packet: (packet[1], packet[0]))
+        if tick >= options.first
+    ]
+    if options.json:
+        print_json({**head, "from": options.first, "to": options.last, "packets": packets})
+        return 0
+    title = f"{_title(head)}: {len(packets)} packets delivered in ticks {options.first} .. {options.last - 1}"
+    print_table(title, [(name, _cell(name)) for name in ("packet", "source", "delivered", "hops")], packets)
+    return 0
+
+
+def _cell(name: str) -> Callable[[dict[str, Any]], str]:
+    return lambda row: str(row[name])
+
+
+def _trace(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int:
+    """The events of one packet's life."""
+    life = _life(case, head, options)
+    scenario = case.scenario
+    assert scenario is not None
+    events = [event for event in life.events(scenario.switching.header) if event.tick >= options.first]
+    if options.json:
+        print_json({**head, **_plain(life), **_account(life, case), "events": [_plain_event(e) for e in events]})
+        return 0
+    place = scenario.topology.host_switch
+    flits = f"{life.flits} flit{'s' * (life.flits > 1)}"
+    print(_title(head))
+    print(
+        f"packet {life.identity}: {flits} from host {life.source} (switch {place[life.source]}) "
+        f"to host {life.destination} (switch {place[life.destination]})"
+    )
+    columns = [
+        ("tick", lambda event: str(event.tick)),
+        ("age", lambda event: str(event.tick - life.created)),
+        ("event", lambda event: _sentence(event, life, scenario.topology)),
+        ("waited", lambda event: str(event.waited) if event.waited else ""),
+    ]
+    print_table("", columns, events)
+    print()
+    _print_account(life, case)
+    return 0
+
+
+def _life(case: Case, head: dict[str, Any], options: argparse.Namespace) -> Life:
+    """From the engine asked for; from both, they must tell the same."""
+    names = ("compiled", "reference") if head["engine"] == "both" else (head["engine"],)
+    assert case.scenario is not None
+    lives = [trace(name, case.scenario, head["load"], head["seed"], options.packet, options.last) for name in names]
+    header = case.scenario.switching.header
+    if lives[0] != lives[-1]:
+        ours, theirs = (life.events(header) for life in lives)
+        first = next((i for i, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]), -1)
+        raise EngineMismatch(f"engines differ on packet {options.packet}: {ours[first]}, reference {theirs[first]}")
+    return lives[0]
+
+
+def _title(head: dict[str, Any]) -> str:
+    return f"{head['scenario']}, load {head['load']:g}, seed {head['seed']}, engine {head['engine']}"
+
+
+def _sentence(event: Event, life: Life, topology: Topology) -> str:
+    """An event as a person reads it."""
+    here = f"switch {event.switch}"
+    on = "" if event.vc is None else f" on VC {event.vc}"
+    way = "" if event.channel is None else f" by channel {event.channel}"
+    to = f"host {life.destination}" if event.to is None else f"switch {event.to}{way}{on}"
+    if event.event == "arrived":
+        by = f" from switch {topology.src[event.channel]}{way}" if event.channel is not None else ""
+        return f"head arrives at {here}{by}{on}"
+    return {
+        "created": f"created at host {event.host}",
+        "sent": f"leaves the source queue of host {event.host}{on}",
+        "eligible": f"may be granted at {here}",
+        "allocated": f"gets a VC at {here} towards {to}",
+        "granted": f"granted: {here} -> {to}",
+        "deflected": f"deflected: {here} -> {to}",
+        "tail": f"tail leaves {here}",
+        "delivered": f"tail delivered to host {event.host}",
+    }[event.event]
+
+
+def _plain(life: Life) -> dict[str, Any]:
+    latency = None if life.delivered is None else life.delivered - life.created
+    return {
+        "packet": life.identity, "source": life.source, "destination": life.destination, "flits": life.flits,
+        "created": life.created, "sent": life.sent, "delivered": life.delivered, "latency": latency,
+        "hops": life.hops, "deadlocked": life.deadlocked,
+    }  # fmt: skip
+
+
+def _plain_event(event: Event) -> dict[str, Any]:
+    return {key: value for key, value in event._asdict().items() if value is not None}
+
+
+def _account(life: Life, case: Case) -> dict[str, Any]:
+    """What the ticks of a delivered packet were spent on."""
+    if life.delivered is None or case.scenario is None:
+        return {"zero_load": None, "waiting": None}
+    form = zero_load(life, case.scenario)
+    return {
+        "zero_load": {"latency": sum(form), **form._asdict()},
+        "waiting": waiting(life, case.scenario)._asdict(),
+    }
+
+
+_WAITING = {
+    "source": "in the source queue",
+    "behind": "behind other packets in its VCs",
+    "output": "for outputs, VCs and credits",
+    "tail": "for flits that fell behind",
+}
+
+
+def _print_account(life: Life, case: Case) -> None:
+    if life.delivered is None:
+        why = "the network is deadlocked" if life.deadlocked else "--to T follows it further"
+        print(f"not delivered before tick {life.until}; {why}")
+        return
+    account = _account(life, case)
+    form, spent = account["zero_load"], account["waiting"]
+    parts = ", ".join(f"{name} {form[name]}" for name in ("injection", "header", "switch", "links", "ejection"))
+    print(f"latency {life.delivered - life.created} ticks over {life.hops} hops")
+    print(f"  {form['latency']} in an empty network: {parts}, flits behind the head {form['flits']}")
+    total = sum(spent.values())
+    where = ", ".join(f"{ticks} {_WAITING[name]}" for name, ticks in spent.items() if ticks)
+    print(f"  {total} waiting" + (f": {where}" if where else ""))

@@ -1,0 +1,300 @@
+"""What a packet's life is made of, and how it is put together from one look at the packet after every tick."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from models.rules.arrivals import make_arrivals, next_arrival
+from models.rules.packets import destination, length, make_packets
+from models.rules.ports import make_ports
+from models.scenario import Scenario
+
+PATIENCE = 100_000
+"""Ticks for which a packet is followed after its creation."""
+
+LATEST_CREATION = 10_000_000
+"""No packet created later is looked for."""
+
+_DEADLOCK_CHECK = 1 << 10
+
+
+class Event(NamedTuple):
+    """Something that happens to a packet; what does not apply is None.
+
+    event: ``created``, ``sent``, ``arrived`` (head), ``eligible`` (from this tick on it may be granted),
+    ``allocated`` (wormhole: gets a VC of the next channel), ``granted`` or ``deflected`` (head), ``tail`` (leaves the
+    switch), ``delivered``. host, switch: where. to: switch that it is sent to; None: its host. channel, vc: that it
+    came by (``arrived``) or goes by; channel None: a host's, or one of several parallel ones under deflection.
+    waited: ticks of waiting that end here.
+    """
+
+    tick: int
+    event: str
+    host: int | None = None
+    switch: int | None = None
+    to: int | None = None
+    channel: int | None = None
+    vc: int | None = None
+    waited: int = 0
+
+
+@dataclass
+class Visit:
+    """A packet at a switch: ticks at which its head arrived, may be granted, has a VC, is granted; its tail's grant.
+
+    channel, vc: by which it came.
+    """
+
+    switch: int
+    channel: int | None
+    vc: int | None
+    arrived: int | None = None
+    eligible: int | None = None
+    allocated: int | None = None
+    granted: int | None = None
+    tail: int | None = None
+    deflected: bool = False
+
+
+@dataclass
+class Life:
+    """What happened to a packet before tick ``until``. source, destination: hosts. deadlocked: it never moves again."""
+
+    identity: int
+    source: int
+    destination: int
+    flits: int
+    created: int
+    until: int
+    sent: int | None = None
+    delivered: int | None = None
+    deadlocked: bool = False
+    visits: list[Visit] = field(default_factory=list)
+
+    @property
+    def hops(self) -> int:
+        """Channels between switches."""
+        return max(0, len(self.visits) - 1)
+
+    def events(self, header: int) -> list[Event]:
+        """All that happened, by tick. header: the header delay, which is no waiting."""
+        found = [Event(self.created, "created", host=self.source)]
+        if self.sent is not None:
+            waited = self.sent - self.created
+            found.append(Event(self.sent, "sent", host=self.source, vc=self.visits[0].vc, waited=waited))
+        for i, visit in enumerate(self.visits):
+            found += _events_of(visit, self.visits[i + 1] if i < self.hops else None, header)
+        if self.delivered is not None:
+            found.append(Event(self.delivered, "delivered", host=self.destination))
+        return sorted((event for event in found if event.tick < self.until), key=lambda event: event.tick)
+
+
+def _events_of(visit: Visit, following: Visit | None, header: int) -> list[Event]:
+    here = visit.switch
+    found = []
+    if visit.arrived is not None:
+        found.append(Event(visit.arrived, "arrived", switch=here, channel=visit.channel, vc=visit.vc))
+        if visit.eligible is not None:
+            waited = visit.eligible - visit.arrived - header
+            found.append(Event(visit.eligible, "eligible", switch=here, waited=waited))
+    if following is None:
+        to = channel = vc = None
+    else:
+        to, channel, vc = following.switch, following.channel, following.vc
+    if visit.allocated is not None:
+        found.append(Event(visit.allocated, "allocated", switch=here, to=to, channel=channel, vc=vc))
+    if visit.granted is not None and visit.eligible is not None:
+        name = "deflected" if visit.deflected else "granted"
+        found.append(Event(visit.granted, name, None, here, to, channel, vc, visit.granted - visit.eligible))
+    if visit.tail is not None:
+        found.append(Event(visit.tail, "tail", switch=here))
+    return found
+
+
+class ClosedForm(NamedTuple):
+    """Ticks from creation to delivery in an empty network, along the way that the packet took, by what they are for."""
+
+    injection: int
+    header: int
+    switch: int
+    links: int
+    ejection: int
+    flits: int
+
+
+def zero_load(life: Life, scenario: Scenario) -> ClosedForm:
+    """The closed form for a delivered packet (INTERFACE.md, Time; links: their extra delays included)."""
+    model, through = scenario.switching, len(life.visits)
+    links = sum(
+        (there.arrived or 0) - (here.granted or 0) - model.switch
+        for here, there in zip(life.visits, life.visits[1:], strict=False)
+    )
+    return ClosedForm(
+        model.injection, through * model.header, through * model.switch, links, model.ejection, life.flits - 1
+    )
+
+
+class Waiting(NamedTuple):
+    """Where a delivered packet spent more ticks than in an empty network.
+
+    source: in the queue of its host. behind: another packet of its VC. output: for an output, a VC or credits.
+    tail: flits that fell behind the head (wormhole).
+    """
+
+    source: int
+    behind: int
+    output: int
+    tail: int
+
+
+def waiting(life: Life, scenario: Scenario) -> Waiting:
+    """Of a delivered packet; with :func:`zero_load` this adds up to its latency."""
+    events = life.events(scenario.switching.header)
+    names = ("sent", "eligible", "granted", "deflected")
+    source, behind, granted, deflected = (sum(e.waited for e in events if e.event == name) for name in names)
+    tail, head = life.visits[-1].tail, life.visits[-1].granted
+    return Waiting(source, behind, granted + deflected, (tail or 0) - (head or 0) - life.flits + 1)
+
+
+class Sight(NamedTuple):
+    """A packet that has been sent, as it is at the end of a tick.
+
+    hop: channels between switches that its head has been granted. place: the input VC, in the numbering of
+    ``models.rules.ports`` (deflection: the switch), that its head is in or on its way to. arrives: its head came
+    to a switch in this tick. eligible: tick from which its head may be granted where it is, if that is decided.
+    allocated: it holds a VC of the next channel (wormhole). ejecting: its head has been granted its host's channel.
+    tails: switches that its tail has left (wormhole). deflections: so far. done: it is delivered.
+    """
+
+    hop: int
+    place: int
+    arrives: bool
+    eligible: int | None
+    ejecting: bool
+    done: bool
+    allocated: bool = False
+    tails: int = 0
+    deflections: int = 0
+
+
+class Watch(Protocol):
+    """A run with an eye on one packet."""
+
+    def advance(self, until: int) -> None:
+        """Simulate ticks up to, not including, ``until``."""
+
+    def deadlocked(self) -> bool:
+        """Whether some packet in the network can never move again."""
+
+    def look(self, now: int) -> Sight | None:
+        """The packet after tick ``now``, the last simulated; None before it is sent. To be asked after every tick."""
+
+
+class Recorder:
+    """Puts looks at a packet together into its life."""
+
+    def __init__(self, scenario: Scenario, life: Life):
+        self.life = life
+        self._scenario = scenario
+        self._mode = scenario.switching.mode
+        self._ports = make_ports(scenario.topology)
+        self._deflections = 0
+
+    def add(self, sight: Sight, now: int) -> None:
+        """What a look after tick ``now`` tells."""
+        life = self.life
+        if not life.visits:
+            life.sent = now
+            life.visits.append(self._visit(sight.place))
+        visit = life.visits[-1]
+        if sight.arrives:
+            visit.arrived = now
+        if sight.hop == len(life.visits):
+            self._grant(visit, now)
+            visit.deflected = sight.deflections > self._deflections
+            self._deflections = sight.deflections
+            life.visits.append(self._visit(sight.place))
+        elif sight.ejecting:
+            if visit.granted is None:
+                self._grant(visit, now)
+        else:
+            visit.eligible = sight.eligible
+            if sight.allocated and visit.allocated is None:
+                visit.allocated = now
+        for left in life.visits[: sight.tails]:
+            left.tail = now if left.tail is None else left.tail
+        if sight.done:
+            life.delivered = now
+
+    def _grant(self, visit: Visit, now: int) -> None:
+        """What has not been seen before the grant fell into the tick of the grant."""
+        visit.granted = now
+        visit.eligible = now if visit.eligible is None else visit.eligible
+        if self._mode != "wormhole":
+            visit.tail = now + self.life.flits - 1
+        elif visit.allocated is None:
+            visit.allocated = now
+
+    def _visit(self, place: int) -> Visit:
+        if self._mode == "deflection":
+            return Visit(place, self._channel_to(place), None)
+        ports, (port, vc) = self._ports, divmod(place, self._scenario.switching.vcs)
+        output = int(ports.in_output[port])
+        return Visit(int(ports.in_switch[port]), int(ports.out_channel[output]) if output >= 0 else None, vc)
+
+    def _channel_to(self, switch: int) -> int | None:
+        """The only channel from the switch visited last, None if there are several, or at the first switch."""
+        if not self.life.visits:
+            return None
+        topology, tail = self._scenario.topology, self.life.visits[-1].switch
+        leaving = range(int(topology.out_start[tail]), int(topology.out_start[tail + 1]))
+        channels = [channel for channel in leaving if topology.dst[channel] == switch]
+        return channels[0] if len(channels) == 1 else None
+
+
+def birth(scenario: Scenario, load: float, seed: int, identity: int, latest: int) -> Life:
+    """A packet at its creation, found without a simulation.
+
+    Raises ``ValueError`` if there is no such packet, or none before tick ``latest``.
+    """
+    source, hosts = scenario.source, scenario.topology.hosts
+    if identity < 0:
+        raise ValueError("a packet's id is sequence number x hosts + source host, 0 or more")
+    sequence, host = divmod(identity, hosts)
+    arrivals = make_arrivals(source.arrivals, load, source.mean_flits, scenario.traffic.rate, source.burst)
+    packets = make_packets(scenario.traffic, source.flits, source.shares)
+    if arrivals.keep[host] < 0:
+        raise ValueError(f"host {host} sends nothing, so there is no packet {identity}")
+    counter, position, tick = -1, -arrivals.base, 0
+    for earlier in range(sequence + 1):
+        counter, position = next_arrival(arrivals, seed, host, counter + 1, position)
+        tick = int(position) >> arrivals.shift
+        if tick >= latest:
+            raise ValueError(
+                f"packet {identity} is not created before tick {latest}: it is number {sequence} of host {host}, "
+                f"which by then creates {earlier}"
+            )
+    to, flits = destination(packets, seed, host, sequence), length(packets, seed, host, sequence)
+    return Life(identity, host, int(to), int(flits), tick, latest)
+
+
+def follow(
+    start: Callable[[], Watch], scenario: Scenario, load: float, seed: int, identity: int, until: int | None
+) -> Life:
+    """The packet's life in the run that ``start`` gives (see :func:`sim.engines.trace.trace`)."""
+    life = birth(scenario, load, seed, identity, LATEST_CREATION if until is None else until)
+    life.until = life.created + PATIENCE if until is None else until
+    run, recorder = start(), Recorder(scenario, life)
+    run.advance(life.created)
+    for now in range(life.created, life.until):
+        run.advance(now + 1)
+        sight = run.look(now)
+        if sight is not None:
+            recorder.add(sight, now)
+        if life.delivered is not None:
+            break
+        if scenario.may_deadlock and now % _DEADLOCK_CHECK == 0 and run.deadlocked():
+            life.deadlocked = True
+            life.until = now + 1
+            break
+    return life

@@ -1,0 +1,215 @@
+"""Watching a packet in the compiled engine: its record is read between ticks, the kernels are as they are."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from models.scenario import Scenario
+from sim.engines.base import DELIVERED_PACKETS
+from sim.engines.compiled import deflection
+from sim.engines.compiled.engine import CompiledRun
+from sim.engines.compiled.records import (
+    DEFLECTED,
+    FLITS,
+    H_SEQUENCE,
+    HOP,
+    INPUT_VC,
+    NEXT,
+    NOBODY,
+    SENT,
+    SEQUENCE,
+    SOURCE,
+)
+from sim.engines.compiled.vct import state as vct
+from sim.engines.compiled.wormhole import state as wormhole
+from sim.engines.trace.base import Sight
+
+
+class CompiledWatch(CompiledRun):
+    """A :class:`~sim.engines.trace.base.Watch`; a discipline says where a packet is.
+
+    record: of the packet, -1 before it is sent. hop, place: as when it was last looked at. due: tick at which its
+    head arrives there.
+    """
+
+    def __init__(self, scenario: Scenario, load: float, seed: int, identity: int):
+        super().__init__(scenario, load, seed, log=True)
+        self.identity = identity
+        self.sequence, self.source = divmod(identity, scenario.topology.hosts)
+        self.header = scenario.switching.header
+        self.record = -1
+        self.hop = 0
+        self.place = -1
+        self.due = -1
+        self._logged = 0
+
+    def look(self, now: int) -> Sight | None:
+        if self.record < 0:
+            if self._state.host[self.source, H_SEQUENCE] <= self.sequence:
+                return None
+            self.record = self._find(now)
+            self.place = self.first_place()
+            self.due = self.arrival(now)
+        arrives = self.due == now
+        hop = int(self.field(HOP))
+        if hop > self.hop:
+            self.hop = hop
+            self.place = self.next_place()
+            self.due = self.arrival(now)
+        here = self.due <= now
+        sight = Sight(hop, self.place, arrives, None, False, self._delivered(), deflections=int(self.field(DEFLECTED)))
+        return self.sight(sight._replace(ejecting=sight.done), now, here)
+
+    def _find(self, now: int) -> int:
+        """The record of the packet, which has been sent in this tick."""
+        record = self._state.packet
+        wanted = {SOURCE: self.source, SEQUENCE: self.sequence, SENT: now}
+        fits = record[:, FLITS] > 0
+        for name, value in wanted.items():
+            fits &= record[:, name] == value
+        return int(np.flatnonzero(fits)[0])
+
+    def _delivered(self) -> bool:
+        first, tally = self._logged, self._state.tally
+        self._logged = int(tally.scalars[DELIVERED_PACKETS])
+        return bool((tally.log[first : self._logged, 0] == self.identity).any())
+
+    def field(self, name: int) -> np.uint32:
+        """A field of the packet's record."""
+        return self._state.packet[self.record, name]
+
+    def listed(self, first: int) -> Iterator[int]:
+        """The packets of a list, which are chained by their records."""
+        while first != NOBODY:
+            yield int(first)
+            first = self._state.packet[first, NEXT]
+
+    def slot(self, now: int) -> int:
+        """The tick after ``now`` for which the packet is put down in the ring of arrivals."""
+        ring = self._state.arriving
+        return next(
+            tick for tick in range(now + 1, now + len(ring))
+            if self.record in self.listed(ring[tick % len(ring)])
+        )  # fmt: skip
+
+    def first_place(self) -> int:
+        """Where a packet goes that has just been sent."""
+        return self.next_place()
+
+    def next_place(self) -> int:
+        """Where a packet goes that has just been granted a channel."""
+        raise NotImplementedError
+
+    def arrival(self, now: int) -> int:
+        """Tick at which its head is there."""
+        raise NotImplementedError
+
+    def sight(self, sight: Sight, now: int, here: bool) -> Sight:
+        """``sight`` completed; ejecting is set if the packet is delivered. here: its head has arrived."""
+        raise NotImplementedError
+
+
+class VctWatch(CompiledWatch):
+    """Virtual cut-through."""
+
+    def next_place(self) -> int:
+        return int(self.field(INPUT_VC))
+
+    def arrival(self, now: int) -> int:
+        return self.slot(now) - self.header
+
+    def sight(self, sight: Sight, now: int, here: bool) -> Sight:
+        if sight.done or now < self.due + self.header:
+            return sight
+        front = self._state.vc[self.place, vct.FRONT]
+        if front == self.record:
+            return sight._replace(eligible=self._eligible())
+        return sight._replace(ejecting=self.record not in self.listed(front))
+
+    def _eligible(self) -> int:
+        """From the keys by which it waits for outputs, all the same."""
+        s, ports = self._state, self._constants.ports
+        here = s.vc[self.place, vct.SWITCH]
+        for output in range(ports.out_base[here], ports.out_base[here + 1]):
+            for key in s.rows[output, : s.waiting[output]].tolist():
+                if key & 0xFFFFFFFF == self.place:
+                    return key >> 32
+        raise AssertionError("a packet at the front of its VC waits for nothing")
+
+
+class WormholeWatch(CompiledWatch):
+    """Wormhole. left: (input VC, the VC that it was given there) of the switches that the head has left."""
+
+    def __init__(self, scenario: Scenario, load: float, seed: int, identity: int):
+        super().__init__(scenario, load, seed, identity)
+        self.left: list[tuple[int, int]] = []
+        self.tails = 0
+        self.ejecting = False
+
+    def first_place(self) -> int:
+        return int(self._state.sending[self.source, wormhole.ON_VC])
+
+    def next_place(self) -> int:
+        target = self._vc(self.place, wormhole.TARGET_VC)
+        self.left.append((self.place, target))
+        return target
+
+    def arrival(self, now: int) -> int:
+        if self.hop == 0:
+            return now + self._constants.injection
+        return now + int(self._state.queues.delay[self._vc(self.place, wormhole.DELAY_CLASS)])
+
+    def sight(self, sight: Sight, now: int, here: bool) -> Sight:
+        vc, s = self.place, self._state
+        if here and not self.ejecting and not self._holds_head():
+            self.ejecting = True
+            self.left.append((vc, self._vc(vc, wormhole.TARGET_VC)))
+        while self.tails < len(self.left) and not self._has(*self.left[self.tails]):
+            self.tails += 1
+        asks = here and not self.ejecting and self._is_head(self._vc(vc, wormhole.FIRST))
+        if asks and vc not in s.fronts[: s.fronts[-1]]:  # those there ask from the next tick on
+            target = self._vc(vc, wormhole.TARGET_VC)
+            sight = sight._replace(
+                eligible=self._vc(vc, wormhole.SINCE) + self.header,
+                allocated=target != NOBODY and self._has(vc, target),
+            )
+        return sight._replace(ejecting=self.ejecting, tails=self.tails)
+
+    def _vc(self, vc: int, name: int) -> int:
+        return int(self._state.vc[vc * wormhole.VC_RECORD + name])
+
+    def _has(self, vc: int, target: int) -> bool:
+        """Whether the packet at the front of an input VC has been given a VC."""
+        return self._vc(target, wormhole.HOLDER) == vc
+
+    def _is_head(self, place: int) -> bool:
+        """Whether this packet's head is in a place of the buffer."""
+        flit = int(self._state.flits[(self.place << int(self._constants.ring_bits)) + place])
+        return flit >> wormhole.PACKET_AT == self.record and bool(flit & wormhole.HEAD)
+
+    def _holds_head(self) -> bool:
+        """Whether it is among the flits that have arrived."""
+        first, count = self._vc(self.place, wormhole.FIRST), self._vc(self.place, wormhole.COUNT)
+        return any(self._is_head((first + i) & int(self._constants.ring)) for i in range(count))
+
+
+class DeflectionWatch(CompiledWatch):
+    """Hot-potato."""
+
+    def next_place(self) -> int:
+        return int(self.field(deflection.WHERE))
+
+    def arrival(self, now: int) -> int:
+        return self.slot(now)
+
+    def sight(self, sight: Sight, now: int, here: bool) -> Sight:
+        if sight.done or not here:
+            return sight
+        switch = self._state.place[self.place]
+        ranked = self._state.ranked[self.place, : switch[deflection.RANKED]]
+        if self.record in ranked or self.record in self.listed(switch[deflection.READING]):
+            return sight._replace(eligible=int(self.field(deflection.ELIGIBLE)))
+        return sight._replace(ejecting=True)
+
+
+WATCHES = {"vct": VctWatch, "wormhole": WormholeWatch, "deflection": DeflectionWatch}

@@ -1,0 +1,108 @@
+"""Watching a packet in the reference engine: it is an object, and the ledger hears of it."""
+
+from typing import Any
+
+from models.rules.ports import make_ports
+from models.scenario import Scenario
+from sim.engines.reference import ReferenceEngine
+from sim.engines.reference.ledger import Ledger
+from sim.engines.reference.packet import Packet
+from sim.engines.reference.wormhole import Flit
+from sim.engines.trace.base import Sight
+
+
+class WatchingLedger(Ledger):
+    """A ledger that remembers one packet from its creation on."""
+
+    def __init__(self, scenario: Scenario, identity: int):
+        super().__init__(scenario, log=False)
+        self.identity = identity
+        self.packet: Packet | None = None
+        self.done = False
+
+    def create(self, packet: Packet) -> None:
+        super().create(packet)
+        if packet.identity == self.identity:
+            self.packet = packet
+
+    def deliver(self, packet: Packet, now: int) -> None:
+        super().deliver(packet, now)
+        if packet is self.packet:
+            self.done = True
+
+
+class ReferenceWatch:
+    """A :class:`~sim.engines.trace.base.Watch`; a discipline says what of its places to look at.
+
+    trail: the places (input VCs, or switches) that the packet's head has been sent to.
+    """
+
+    def __init__(self, scenario: Scenario, load: float, seed: int, identity: int):
+        self.run = ReferenceEngine().start(scenario, load, seed)
+        self.run.ledger = self.ledger = WatchingLedger(scenario, identity)
+        self.header = scenario.switching.header
+        self.vcs = scenario.switching.vcs
+        self.first_port = make_ports(scenario.topology).in_base
+        self.trail: list[Any] = []
+
+    def advance(self, until: int) -> None:
+        self.run.advance(until)
+
+    def deadlocked(self) -> bool:
+        return self.run.deadlocked()
+
+    def look(self, now: int) -> Sight | None:
+        packet = self.ledger.packet
+        if packet is None or packet.sent < 0:
+            return None
+        moving = packet.moved.triggered
+        if moving and packet.moved.value is not None and len(self.trail) <= packet.hop:
+            self.trail.append(packet.moved.value)
+        return self.sight(packet, moving, Sight(
+            packet.hop, -1, packet.arrived == now, None, moving and packet.moved.value is None, self.ledger.done,
+            deflections=packet.deflections,
+        ))  # fmt: skip
+
+    def sight(self, packet: Packet, moving: bool, sight: Sight) -> Sight:
+        """``sight`` completed. moving: whether the head is on its way."""
+        raise NotImplementedError
+
+
+class VctWatch(ReferenceWatch):
+    """Virtual cut-through."""
+
+    def sight(self, packet: Packet, moving: bool, sight: Sight) -> Sight:
+        vc = self.trail[-1]
+        at_front = bool(vc.queue) and vc.queue[0] is packet
+        return sight._replace(place=vc.index, eligible=max(packet.arrived + self.header, vc.left) if at_front else None)
+
+
+class WormholeWatch(ReferenceWatch):
+    """Wormhole."""
+
+    tails = 0
+
+    def sight(self, packet: Packet, moving: bool, sight: Sight) -> Sight:
+        vc, head = self.trail[-1], Flit(packet, 0)
+        on_its_way = moving and packet.moved.value is vc
+        ejecting = not on_its_way and head not in vc.flits
+        at_front = bool(vc.flits) and vc.flits[0] == head
+        left = self.trail if ejecting else self.trail[:-1]
+        # a VC belongs to nobody at the end of the tick in which a tail leaves it
+        while self.tails < len(left) and left[self.tails].outlet is None:
+            self.tails += 1
+        return sight._replace(
+            place=int(self.first_port[vc.switch.index]) * self.vcs + vc.place,
+            eligible=vc.since + self.header if at_front else None,
+            ejecting=ejecting, allocated=at_front and vc.outlet is not None, tails=self.tails,
+        )  # fmt: skip
+
+
+class DeflectionWatch(ReferenceWatch):
+    """Hot-potato."""
+
+    def sight(self, packet: Packet, moving: bool, sight: Sight) -> Sight:
+        return sight._replace(place=self.trail[-1].index, eligible=None if moving else packet.arrived + self.header)
+
+
+WATCHES = {"vct": VctWatch, "wormhole": WormholeWatch, "deflection": DeflectionWatch}
