@@ -7,8 +7,8 @@ packets, 4 VCs of 8 flits, iSLIP with one iteration, all channels one cycle. A c
 here (BookSim2 receives a flit in the cycle after its latency), and so does a credit. BookSim2's torus lets
 packets that wrap in a dimension use one half of the VCs and the others the other half: ``dateline on_entry``.
 
-Exit code 1 if zero-load latency differs by a cycle, a mean latency by more than 2 % (10 % above 85 % of saturation),
-or saturation falls into another interval of loads. Saturated: latency over three times that at zero load,
+Exit code 1 if zero-load latency differs by more than 0.1 %, a mean latency by more than 2 % (10 % above 85 % of
+saturation), or saturation falls into another interval of loads. Saturated: latency over three times that at zero load,
 or less than 97 % of the offered traffic accepted.
 """
 
