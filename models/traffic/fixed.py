@@ -7,20 +7,24 @@ from models.topology.graph import Topology
 from models.traffic.traffic import FIXED, Traffic
 
 
-def fixed_traffic(kind: str, topology: Topology, target: np.ndarray) -> Traffic:
+def fixed_traffic(
+    kind: str, topology: Topology, target: np.ndarray, weight: np.ndarray | None = None, notes: dict | None = None
+) -> Traffic:
     """Host i sends to ``target[i]`` (int64 [hosts]); a host that would send to itself sends nothing.
 
-    Rates are scaled so that the busiest row or column of T is 1. Raises ``SpecError`` if no host sends.
+    weight: float64 [hosts] > 0, how much each sends in proportion to others (default: all the same). Rates are
+    scaled so that the busiest row or column of T is 1. Raises ``SpecError`` if no host sends.
     """
     hosts = topology.hosts
     target = np.where(target == np.arange(hosts), -1, target)
     sends = target >= 0
     if not sends.any():
         raise SpecError("no host sends to another one", key="kind")
-    busiest = np.bincount(target[sends], minlength=hosts).max()
+    rate = np.where(sends, 1.0 if weight is None else weight, 0.0)
+    busiest = max(rate.max(), np.bincount(target[sends], rate[sends], hosts).max())
     return Traffic(
-        kind, topology, FIXED, sends / float(busiest), fixed=target.astype(np.int64),
-        notes={"silent_hosts": int((~sends).sum())},
+        kind, topology, FIXED, rate / busiest, fixed=target.astype(np.int64),
+        notes={"silent_hosts": int((~sends).sum()), **(notes or {})},
     )  # fmt: skip
 
 

@@ -1,12 +1,12 @@
 """Random permutation traffic."""
 
-import numpy as np
 from pydantic import Field
 
-from models.registry import SpecError, register
+from models.registry import register
 from models.topology.graph import Topology
+from models.traffic.draw import generator, random_cycle
 from models.traffic.fixed import fixed_traffic
-from models.traffic.traffic import Traffic, TrafficSpec
+from models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
 
 
 @register("traffic", "permutation")
@@ -24,9 +24,5 @@ class Permutation(TrafficSpec):
     seed: int = Field(default=1, ge=0)
 
     def build(self, topology: Topology) -> Traffic:
-        if topology.hosts < 2:
-            raise SpecError(f"needs two hosts or more; the topology has {topology.hosts}", key="kind")
-        order = np.random.Generator(np.random.Philox(self.seed)).permutation(topology.hosts)
-        target = np.empty_like(order)
-        target[order] = np.roll(order, -1)
-        return fixed_traffic(self.kind, topology, target)
+        refuse_single_host(topology)
+        return fixed_traffic(self.kind, topology, random_cycle(generator(self.seed), topology.hosts))

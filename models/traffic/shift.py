@@ -1,26 +1,35 @@
 """Shift traffic."""
 
+from typing import Literal
+
 import numpy as np
+from pydantic import Field
 
 from models.registry import SpecError, register
 from models.topology.graph import Topology
+from models.traffic.draw import generator
 from models.traffic.fixed import fixed_traffic
-from models.traffic.traffic import Traffic, TrafficSpec
+from models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
 
 
 @register("traffic", "shift")
 class Shift(TrafficSpec):
-    """Host i sends to host (i + by) mod hosts.
+    """Host i sends to host (i + by) mod hosts; ``by: random`` draws it from 1 to hosts - 1 (``seed``; see ``notes``).
 
     Example: ``traffic: {kind: shift, by: 17}``
+
+    Example: ``traffic: {kind: shift, by: random, seed: 3}``
 
     Source: DBG section IV-B.
     """
 
-    by: int
+    by: int | Literal["random"]
+    seed: int = Field(default=1, ge=0)
 
     def build(self, topology: Topology) -> Traffic:
-        if self.by % max(topology.hosts, 1) == 0:
+        refuse_single_host(topology)
+        by = int(generator(self.seed).integers(1, topology.hosts)) if self.by == "random" else self.by
+        if by % topology.hosts == 0:
             raise SpecError(f"sends every host to itself ({topology.hosts} hosts)", key="by")
         host = np.arange(topology.hosts)
-        return fixed_traffic(self.kind, topology, (host + self.by) % topology.hosts)
+        return fixed_traffic(self.kind, topology, (host + by) % topology.hosts, notes={"by": by})

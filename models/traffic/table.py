@@ -5,7 +5,11 @@ from scipy import sparse
 
 from models.registry import SpecError
 from models.topology.graph import Topology
+from models.topology.limits import refuse_if_huge
 from models.traffic.traffic import TABLE, Traffic
+
+MOST = 40_000_000
+"""Entries of a demand matrix between hosts: about two gigabytes while it is made."""
 
 
 def table_traffic(kind: str, topology: Topology, matrix, *, hose: bool = True, notes: dict | None = None) -> Traffic:
@@ -22,6 +26,21 @@ def table_traffic(kind: str, topology: Topology, matrix, *, hose: bool = True, n
     weight = rows.data.astype(float) / (busiest if hose else 1.0)
     start, column = rows.indptr.astype(np.int64), rows.indices.astype(np.int64)
     rate = np.add.reduceat(np.append(weight, 0.0), start[:-1]) * (np.diff(start) > 0)
-    return Traffic(
-        kind, topology, TABLE, rate, start=start, column=column, weight=weight, notes=notes or {}
-    )
+    return Traffic(kind, topology, TABLE, rate, start=start, column=column, weight=weight, notes=notes or {})
+
+
+def per_host(topology: Topology, matrix) -> sparse.csr_array:
+    """Demand between hosts from demand [switches, switches]: split equally over the hosts at both ends.
+
+    Raises ``SpecError`` where a switch without hosts has demand, and for more than MOST pairs of hosts.
+    """
+    matrix = sparse.csr_array(matrix)
+    count, place = topology.host_count, topology.host_switch
+    bare = np.flatnonzero((matrix.sum(axis=0) + matrix.sum(axis=1) > 0) & (count == 0))
+    if len(bare):
+        raise SpecError(f"switch {bare[0]} has demand but no hosts", key="path")
+    used = sparse.coo_array(matrix)
+    refuse_if_huge(int(count[used.row] @ count[used.col]), "kind", "demands between hosts", MOST)
+    hosts = np.arange(topology.hosts)
+    share = sparse.csr_array((1.0 / count[place], (hosts, place)), (topology.hosts, topology.switches))
+    return sparse.csr_array(share @ matrix @ share.T)

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from models.hashing import content_hash
-from models.registry import Spec
+from models.registry import Spec, SpecError
 from models.topology.graph import Topology
 
 # How a packet's destination follows from its source.
@@ -27,6 +27,8 @@ class Traffic:
     rate: float64 [hosts], the row sums of T.
     fixed: int64 [hosts], for FIXED: the destination, -1 where a host sends nothing.
     start, column, weight: CSR rows of T for TABLE; int64 [hosts + 1], int64 [entries], float64 [entries].
+    alternates: further matrices that meet the same description as well (a longest matching is not unique); a
+    ceiling is the least over all of them, a simulation uses this one.
     """
 
     kind: str
@@ -38,6 +40,7 @@ class Traffic:
     column: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     weight: np.ndarray = field(default_factory=lambda: np.zeros(0))
     notes: dict = field(default_factory=dict)
+    alternates: tuple["Traffic", ...] = ()
 
     @cached_property
     def cumulative(self) -> np.ndarray:
@@ -77,6 +80,21 @@ class Traffic:
         keep = slice(None) if self.law == UNIFORM_SELF else source != target
         return source[keep], target[keep], amount[keep]
 
+    def switch_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The positive entries of T between different switches, summed over their hosts, without a matrix if few.
+
+        Returns (source switch, destination switch, amount), sorted by destination and source.
+        """
+        place, n = self.topology.host_switch, self.topology.switches
+        if self.law in (UNIFORM, UNIFORM_SELF):
+            share = np.bincount(place, self.rate, n) / (self.topology.hosts - (self.law == UNIFORM))
+            matrix = np.outer(self.topology.host_count, share)
+            np.fill_diagonal(matrix, 0)
+            target, source = np.nonzero(matrix)
+            return source, target, matrix[target, source]
+        source, target, amount = self.pairs()
+        return summed_pairs(n, place[source], place[target], amount)
+
     @cached_property
     def switch_demand(self) -> np.ndarray:
         """float64 [switches, switches]: T summed over the hosts of each switch, diagonal included."""
@@ -95,7 +113,17 @@ class Traffic:
     @cached_property
     def content_hash(self) -> str:
         """Hash of everything that results depend on."""
-        return content_hash(self.law, self.rate, self.fixed, self.start, self.column, self.cumulative)
+        own = (self.law, self.rate, self.fixed, self.start, self.column, self.cumulative)
+        return content_hash(*own, *(other.content_hash for other in self.alternates))
+
+
+def summed_pairs(nodes: int, source: np.ndarray, target: np.ndarray, amount: np.ndarray):
+    """The positive sums of amounts by pair of different nodes: (source, target, sum), sorted by target and source."""
+    pair, entry = np.unique(target * nodes + source, return_inverse=True)
+    total = np.bincount(entry, amount, len(pair))
+    target, source = np.divmod(pair, nodes)
+    keep = (source != target) & (total > 0)
+    return source[keep], target[keep], total[keep]
 
 
 class TrafficSpec(Spec):
@@ -110,3 +138,9 @@ class TrafficSpec(Spec):
         Raises :class:`~models.registry.SpecError` where the pattern does not exist there.
         """
         raise NotImplementedError
+
+
+def refuse_single_host(topology: Topology) -> None:
+    """Raise :class:`~models.registry.SpecError` where there is nobody to send to."""
+    if topology.hosts < 2:
+        raise SpecError(f"needs two hosts or more; the topology has {topology.hosts}", key="kind")

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from models.registry import SpecError, register
+from models.registry import register
 from models.topology.graph import Topology
-from models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic, TrafficSpec
+from models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic, TrafficSpec, refuse_single_host
 
 
 @register("traffic", "uniform")
@@ -21,7 +21,6 @@ class Uniform(TrafficSpec):
     include_self: bool = False
 
     def build(self, topology: Topology) -> Traffic:
-        if topology.hosts < 2:
-            raise SpecError(f"needs two hosts or more; the topology has {topology.hosts}", key="kind")
+        refuse_single_host(topology)
         law = UNIFORM_SELF if self.include_self else UNIFORM
         return Traffic(self.kind, topology, law, np.ones(topology.hosts))

@@ -1,0 +1,105 @@
+"""Longest matchings: traffic that is near the worst case."""
+
+from dataclasses import replace
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+from scipy.optimize import linear_sum_assignment
+
+from models.registry import register
+from models.topology.distances import distances
+from models.topology.graph import Topology
+from models.traffic.draw import generator
+from models.traffic.fixed import fixed_traffic
+from models.traffic.traffic import Traffic, TrafficSpec
+from models.traffic.units import Units
+
+EXACT = 1 << 50
+"""Whole numbers up to here are added without rounding, a few of them at a time."""
+
+
+class Heavy(BaseModel):
+    """``percent`` of the flows, drawn at random, have ``weight`` times the demand of the others."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    percent: float = Field(ge=0, le=100)
+    weight: float = Field(default=10, gt=0, allow_inf_nan=False)
+
+
+@register("traffic", "longest_matching")
+class LongestMatching(TrafficSpec):
+    """Every switch sends to one other and receives from one, so that the mean distance is as large as it can be.
+
+    A maximum-weight perfect matching of senders with receivers (the exact optimum of the assignment problem) on
+    the distance in hops from one to the other. It joins switches where all that have hosts have equally many, else
+    groups of hosts of the largest size that divides all the numbers. The k-th host of a group sends to the k-th host
+    of the other. As few as possible are matched within a switch, and those send nothing.
+
+    Several matchings may be equally long, and throughput differs between them. Which of them is taken is random
+    (``seed``), by whole numbers too small to matter for the length. ``tie_breaks``: so many are drawn; a ceiling is
+    the least over them, a simulation takes the first. ``heavy``: ``percent`` of the flows between switches, drawn
+    at random, are ``weight`` times as large as the others; with one seed a larger percent adds to the same flows.
+    ``notes`` has the matching as [from switch, to switch, hosts] and its mean distance.
+
+    Example: ``traffic: {kind: longest_matching}``
+
+    Example: ``traffic: {kind: longest_matching, heavy: {percent: 5, weight: 10}, tie_breaks: 3, seed: 1}``
+
+    Source: MUT section II-C; heavy flows: MUT section IV-A, Figs 10-12.
+    """
+
+    heavy: Heavy | None = None
+    tie_breaks: int = Field(default=1, ge=1, le=1000)
+    seed: int = Field(default=1, ge=0)
+
+    def build(self, topology: Topology) -> Traffic:
+        units = Units.of(topology)
+        units.refuse_if_many()
+        hops = distances(topology)[np.ix_(units.switch, units.switch)]
+        first, *others = (self._matching(units, hops, attempt) for attempt in range(self.tie_breaks))
+        return replace(first, alternates=tuple(others))
+
+    def _matching(self, units: Units, hops: np.ndarray, attempt: int) -> Traffic:
+        rng = generator(self.seed, attempt)
+        target = longest_assignment(hops, rng)
+        pairs = np.column_stack([units.switch, units.switch[target]])
+        flow, kind = np.unique(pairs, axis=0, return_inverse=True)
+        notes = {
+            "matching": np.column_stack([flow, np.bincount(kind.ravel()) * units.size]).tolist(),
+            "mean_distance": float(hops[np.arange(units.count), target].mean()),
+        }
+        weight = self._weights(flow, rng)[kind.ravel()]
+        return fixed_traffic(self.kind, units.topology, units.hosts_of(target), np.repeat(weight, units.size), notes)
+
+    def _weights(self, flow: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """float64 [flows]: weight of each flow [from switch, to switch]."""
+        weight = np.ones(len(flow))
+        if self.heavy is not None:
+            between = rng.permutation(np.flatnonzero(flow[:, 0] != flow[:, 1]))
+            weight[between[: round(self.heavy.percent / 100 * len(between))]] = self.heavy.weight
+        return weight
+
+
+def lengths(hops: np.ndarray, units: int, dtype: type = np.int32) -> np.ndarray:
+    """Whole numbers by which ``units`` pairs are first longer in all, then fewer within a switch (0 hops)."""
+    length: np.ndarray = hops.astype(dtype)
+    length *= units + 1
+    length += hops > 0
+    return length
+
+
+def longest_assignment(hops: np.ndarray, rng: np.random.Generator | None = None) -> np.ndarray:
+    """int64 [n]: the permutation p that maximises the sum of hops[i, p[i]] ([n, n]), with most of them above 0.
+
+    rng: chooses among those that do, by whole numbers added to the lengths. Exact: doubles hold every sum.
+    """
+    n = len(hops)
+    cost = lengths(hops, n, np.float64)
+    if rng is not None:
+        steps = int(np.clip(EXACT // (n * (cost.max() + 1)), 1, 1 << 16))
+        cost *= n * steps
+        for row in cost:  # a matrix of random numbers would take as much memory again
+            row += rng.integers(0, steps, n, np.uint16)
+    np.negative(cost, out=cost)
+    return linear_sum_assignment(cost)[1]

@@ -1,0 +1,65 @@
+"""Demand between racks, and how it is laid over the switches that have hosts."""
+
+import numpy as np
+from pydantic import Field
+from scipy import sparse
+
+from models.registry import SpecError
+from models.topology.graph import Topology
+from models.traffic.draw import generator
+from models.traffic.table import per_host, table_traffic
+from models.traffic.traffic import Traffic, TrafficSpec
+
+MEASURED = 64
+"""Racks of the clusters that were measured."""
+
+
+def racks_of(topology: Topology) -> np.ndarray:
+    """int64 [racks]: the switches that have hosts. Raises ``SpecError`` unless there are two."""
+    racks = np.flatnonzero(topology.host_count)
+    if len(racks) < 2:
+        raise SpecError("needs hosts at two switches or more", key="kind")
+    return racks
+
+
+def evenly_spaced(size: int, count: int) -> np.ndarray:
+    """int64 [count]: so many of 0 .. size - 1, in order and equally far apart."""
+    return np.arange(count) * size // count
+
+
+def shuffled(matrix, seed: int) -> sparse.csr_array:
+    """The same demand between the same ends, whose places are permuted at random."""
+    order = generator(seed).permutation(matrix.shape[0])
+    return sparse.csr_array(sparse.csr_array(matrix)[order][:, order])
+
+
+def on_racks(topology: Topology, matrix) -> sparse.csr_array:
+    """Demand [hosts, hosts] from demand [racks, racks], rack i being the i-th switch that has hosts."""
+    racks = racks_of(topology)
+    entries = sparse.coo_array(matrix)
+    source, target = racks[entries.row], racks[entries.col]
+    return per_host(topology, sparse.coo_array((entries.data, (source, target)), (topology.switches,) * 2))
+
+
+class Cluster(TrafficSpec):
+    """Demand between the racks of a cluster of MEASURED racks, synthesised by :meth:`racks`.
+
+    On fewer racks, so many evenly spaced ones of the 64 remain; for more, the same rule makes a cluster of that many.
+    """
+
+    shuffle: bool = False
+    seed: int = Field(default=1, ge=0)
+
+    def racks(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """float64 [count, count]: powers of ten. rng: always the same numbers, whatever ``seed``."""
+        raise NotImplementedError
+
+    def build(self, topology: Topology) -> Traffic:
+        count = len(racks_of(topology))
+        size = max(count, MEASURED)
+        kept = evenly_spaced(size, count)
+        matrix = self.racks(size, generator(0))[np.ix_(kept, kept)]
+        np.fill_diagonal(matrix, 0)
+        if self.shuffle:
+            matrix = shuffled(matrix, self.seed)
+        return table_traffic(self.kind, topology, on_racks(topology, matrix), notes={"racks_of_cluster": size})

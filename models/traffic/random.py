@@ -1,0 +1,41 @@
+"""Random receivers."""
+
+import numpy as np
+from pydantic import Field
+from scipy import sparse
+
+from models.registry import SpecError, register
+from models.topology.graph import Topology
+from models.traffic.draw import generator
+from models.traffic.table import table_traffic
+from models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
+
+
+@register("traffic", "random")
+class Random(TrafficSpec):
+    """random(x): every host sends equally to ``x`` different other hosts, drawn from ``seed``.
+
+    T[i, j] = 1 / (the most senders that one host has, or x if that is more) for the receivers j of i: receivers
+    are drawn independently, so that some host usually receives more than it sends, and it is the one that meets
+    the hose model's limit.
+
+    Example: ``traffic: {kind: random, x: 1, seed: 2}``
+
+    Source: GBU section III.
+    """
+
+    x: int = Field(ge=1)
+    seed: int = Field(default=1, ge=0)
+
+    def build(self, topology: Topology) -> Traffic:
+        refuse_single_host(topology)
+        hosts, rng = topology.hosts, generator(self.seed)
+        if self.x >= hosts:
+            raise SpecError(f"must be less than the number of hosts, {hosts}", key="x")
+        other = np.array([rng.choice(hosts - 1, self.x, replace=False, shuffle=False) for _ in range(hosts)])
+        source = np.repeat(np.arange(hosts), self.x)
+        target = other.ravel()
+        target += target >= source
+        return table_traffic(
+            self.kind, topology, sparse.coo_array((np.ones(len(target)), (source, target)), (hosts, hosts))
+        )

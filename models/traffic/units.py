@@ -1,0 +1,54 @@
+"""Groups of hosts that act as one: a pattern between switches, whatever the number of hosts at each."""
+
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+from scipy import sparse
+
+from models.registry import SpecError
+from models.topology.graph import Topology
+
+MOST = 16_384
+"""Units of a pattern that needs a matrix over all pairs of them: two gigabytes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Consecutive hosts of one switch, ``size`` of them in every unit: as many as divides all host counts.
+
+    Where all switches with hosts have equally many, each is one unit. switch: int64 [units].
+    """
+
+    topology: Topology
+    size: int
+    switch: np.ndarray
+
+    @classmethod
+    def of(cls, topology: Topology) -> "Units":
+        """Raises ``SpecError`` unless there are two."""
+        size = gcd(*topology.host_count.tolist())
+        switch = topology.host_switch[:: max(size, 1)]
+        if len(switch) < 2:
+            raise SpecError("needs hosts at two switches or more", key="kind")
+        return cls(topology, size, switch)
+
+    @property
+    def count(self) -> int:
+        return len(self.switch)
+
+    def refuse_if_many(self) -> None:
+        """Raise ``SpecError`` where a matrix over all pairs would not fit in memory."""
+        if self.count > MOST:
+            raise SpecError(
+                f"{self.count} groups of {self.size} hosts to pair; at most {MOST} (equal numbers of hosts at all "
+                "switches make one group a switch)", key="kind",
+            )  # fmt: skip
+
+    def hosts_of(self, target: np.ndarray) -> np.ndarray:
+        """int64 [hosts]: the k-th host of unit u sends to the k-th of unit ``target[u]``."""
+        return (target[:, None] * self.size + np.arange(self.size)).ravel()
+
+    def host_matrix(self, demand) -> sparse.csr_array:
+        """Demand [hosts, hosts] from demand [units, units] of every host: the k-th hosts of both units pair up."""
+        return sparse.csr_array(sparse.kron(sparse.csr_array(demand), sparse.eye_array(self.size), format="csr"))
