@@ -1,12 +1,20 @@
-"""Bounds without optimisation: counted hops, the Moore bound, single-switch cuts, host channels."""
+"""Bounds without optimisation: counted hops, the Moore bound, simple cuts, host channels.
+
+The :class:`Bound` of a scenario is a certified upper bound on its theta, whatever the routing. What the papers state
+for a whole class of demands, or in expectation, stands at the end as functions of its own.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from fluid.certificate import Certificate, verify_upper
+from fluid.cuts import Cut, one_node
+from fluid.cuts.cut import Network
 from fluid.hosts import host_bound, host_certificate
-from fluid.problem import Demand
+from models.registry import make
+from models.topology.bounds import moore_aspl
+from models.topology.distances import distance_counts
 from models.topology.graph import Topology
 from models.traffic.traffic import Traffic
 
@@ -34,10 +42,12 @@ def moore(topology: Topology, traffic: Traffic) -> Bound:
     Per source the largest demands are put nearest. Source: Cerf, Cowan, Mullin and Stanton, Networks 4
     (1974), doi:10.1002/net.3230040405 (average distance); here for the demand at hand.
     """
-    demand = np.array(traffic.switch_demand)
-    np.fill_diagonal(demand, 0)
+    source, _, amount = traffic.switch_pairs()
+    order = np.lexsort((-amount, source))
+    source, amount = source[order], amount[order]
+    rank = np.arange(len(source)) - np.searchsorted(source, source)
     distance = moore_distances(topology.switches, int(topology.out_degree.max(initial=0)), topology.directed)
-    least = float((-np.sort(-demand, axis=1)[:, : topology.switches - 1] @ distance).sum())
+    least = float(amount @ distance[rank])
     upper = topology.capacity.sum() / least if least > 0 else np.inf
     return Bound("moore", float(upper), "total capacity / demand x Moore distance", None)
 
@@ -55,18 +65,36 @@ def moore_distances(switches: int, degree: int, directed: bool) -> np.ndarray:
 
 def cuts(topology: Topology, traffic: Traffic) -> Bound:
     """The tightest cut around a single switch: its channels out (in) over its demand out (in)."""
-    demand = np.array(traffic.switch_demand)
-    np.fill_diagonal(demand, 0)
-    n = topology.switches
-    ways = []
-    for ends, axis, word in ((topology.src, 1, "out of"), (topology.dst, 0, "into")):
-        capacity = np.bincount(ends, topology.capacity, n)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            theta = np.where(demand.sum(axis) > 0, capacity / demand.sum(axis), np.inf)
-        v = int(theta.argmin())
-        ways.append((float(theta[v]), f"channels {word} switch {v}", (ends == v).astype(float)))
-    upper, note, z = min(ways, key=lambda way: way[0])
-    return Bound("cuts", upper, note, Certificate.on_network(topology, z))
+    network = Network.of(topology, traffic)
+    side = one_node.search(network)
+    assert side is not None, "some switch has demand"
+    return _of_cut(network.cut("cuts", side))
+
+
+def two_cluster(topology: Topology, traffic: Traffic) -> Bound | None:
+    """The cut between the two clusters, in the direction in which it is tighter; None where there are no two.
+
+    With the volumetric bound it is SIN's bound for two clusters (equation 5.1), for the demand at hand.
+    """
+    side = clusters(topology)
+    if side is None:
+        return None
+    network = Network.of(topology, traffic)
+    found = network.sparsest([side[None]])
+    return None if found is None else _of_cut(network.cut("two_cluster", found))
+
+
+def _of_cut(cut: Cut) -> Bound:
+    return Bound(cut.name, cut.upper, cut.note, cut.certificate)
+
+
+def clusters(topology: Topology) -> np.ndarray | None:
+    """bool [switches]: the first of two clusters, which its ``notes`` give as two ``tiers`` with hosts in both."""
+    tiers = topology.notes.get("tiers", [])
+    if len(tiers) != 2:
+        return None
+    first = np.arange(topology.switches) < tiers[0][2]
+    return first if topology.host_count[first].any() and topology.host_count[~first].any() else None
 
 
 def hosts(topology: Topology, traffic: Traffic) -> Bound:
@@ -78,7 +106,103 @@ def hosts(topology: Topology, traffic: Traffic) -> Bound:
 
 
 def all_bounds(topology: Topology, traffic: Traffic) -> list[Bound]:
-    """Every bound of this module; those on the network are inf if no demand crosses it."""
-    if Demand.of(traffic.switch_demand).size == 0:
+    """Every bound on theta of this module that applies: the host channels alone if no demand leaves its switch."""
+    if len(traffic.switch_pairs()[0]) == 0:
         return [hosts(topology, traffic)]
-    return [bound(topology, traffic) for bound in (volumetric, moore, cuts, hosts)]
+    found = [bound(topology, traffic) for bound in (volumetric, moore, cuts, two_cluster, hosts)]
+    return [bound for bound in found if bound is not None]
+
+
+# Over all demands, and in expectation
+
+
+def half_of_all_to_all(traffic: Traffic, theta_all_to_all: float, include_self: bool = False) -> float:
+    """A lower bound on theta: half of what all-to-all reaches on the same topology, whatever the hose demand.
+
+    Every demand can go over a random host's switch; either leg is all-to-all traffic. theta_all_to_all: theta (or a
+    lower bound) of ``all_to_all`` with that ``include_self``; with it, T[i, j] = 1 / hosts as in the theorem, without
+    it the same demand between different hosts is hosts / (hosts - 1) times as large. A traffic whose largest row or
+    column sum r is not 1 (``normalise: none``) reaches 1 / r times as much.
+
+    Source: MUT Theorem 2.
+    """
+    size = traffic.topology.hosts
+    scale = 1.0 if include_self else size / (size - 1)
+    network = theta_all_to_all * scale / 2 / max(traffic.rate.max(), traffic.column_sums.max())
+    return min(network, host_bound(traffic.topology, traffic))
+
+
+def worst_case(topology: Topology) -> Bound:
+    """An upper bound on theta of the worst hose demand: the volumetric one of the longest matching.
+
+    No demand in which every host sends and receives 1 has a larger total distance, so no smaller bound of this
+    kind exists. It is of no use for a given demand. Source: MUT section II-C.
+    """
+    longest = make("traffic", kind="longest_matching").build(topology)  # type: ignore[attr-defined]
+    bound = volumetric(topology, longest)
+    return Bound("worst_case", bound.upper, "total capacity / distance of the longest matching", None)
+
+
+def path_length_bound(switches: int, degree: int, flows: float, distance: float | None = None) -> float:
+    """N r / (<D> f): the most that each of ``flows`` equal flows gets in an r-regular network of unit links.
+
+    distance: the mean distance of the flows, at least that of Cerf et al. for any graph of this size and degree,
+    which is taken if it is not given. It holds for all-to-all (<D> is then the ASPL), and for random permutations of
+    hosts on average over the permutations. Source: SIN Theorem 3 and section 4.3.
+    """
+    mean = moore_aspl(switches, degree, directed=False) if distance is None else distance
+    return switches * degree / (mean * flows)
+
+
+@dataclass(frozen=True)
+class TwoClusters:
+    """SIN's bounds on the throughput of two clusters under uniform traffic (equations 5.1 and 5.2).
+
+    They hold for ``all_to_all`` with a host channel's rate as 1, and for random permutations of the hosts but for how
+    many flows happen to cross. hosts: of both clusters. capacity: of all channels; crossing: of those between the
+    clusters, both directions. distance: mean over ordered pairs of different hosts, 0 within a switch.
+    """
+
+    hosts: tuple[int, int]
+    capacity: float
+    crossing: float
+    distance: float
+
+    @classmethod
+    def of(cls, topology: Topology, side: np.ndarray) -> "TwoClusters":
+        """side: bool [switches], one of the clusters."""
+        counts = distance_counts(topology, topology.host_count)
+        across = topology.capacity[side[topology.src] != side[topology.dst]].sum()
+        sizes = int(topology.host_count[side].sum()), int(topology.host_count[~side].sum())
+        pairs = topology.hosts * (topology.hosts - 1)
+        distance = float(counts @ np.arange(len(counts))) / pairs
+        return cls(sizes, float(topology.capacity.sum()), float(across), distance)
+
+    @property
+    def flows_across(self) -> float:
+        """Of a random permutation, expected: 2 n1 n2 / (n1 + n2)."""
+        return 2 * self.hosts[0] * self.hosts[1] / sum(self.hosts)
+
+    @property
+    def by_paths(self) -> float:
+        """C / (<D> (n1 + n2))."""
+        return self.capacity / (self.distance * sum(self.hosts))
+
+    @property
+    def by_cut(self) -> float:
+        """Capacity across / flows across; of both directions, of which the tighter one is no larger."""
+        return self.crossing / self.flows_across
+
+    @property
+    def upper(self) -> float:
+        """Equation 5.1."""
+        return min(self.by_paths, self.by_cut)
+
+    @property
+    def drop(self) -> float:
+        """The capacity across below which the cut limits the bound; C / (2 <D>) for equal clusters. Equation 5.2."""
+        return self.by_paths * self.flows_across
+
+    def threshold(self, peak: float) -> float:
+        """C*: the capacity across below which throughput must be less than a ``peak`` found with more of it."""
+        return peak * self.flows_across

@@ -1,5 +1,6 @@
 """Bisection: the fewest links between two halves that a partitioner finds."""
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -45,8 +46,9 @@ class Bisection(MetricSpec):
         # a link is two channels, so that it counts once
         count = np.where(topology.reverse >= 0, 0.5, 1.0)
         value = count if self.weight == "links" else count * topology.capacity
+        halves = metis_halves(topology, size, value, self.tries, self.seed, whole=self.weight == "links")
         best = min(
-            (self._judge(half, topology, size, value) for half in self._halves(topology, size, value)),
+            (self._judge(half, topology, size, value) for half in halves),
             key=lambda judged: judged[:2],
         )
         imbalance, _, half = best
@@ -68,20 +70,27 @@ class Bisection(MetricSpec):
         crossing = half[topology.src] != half[topology.dst]
         return abs(int(size[half].sum() - size[~half].sum())), float(value[crossing].sum()), half
 
-    def _halves(self, topology: Topology, size: np.ndarray, value: np.ndarray):
-        """One bool [switches] for each try."""
-        import pymetis  # takes a while to load
 
-        n = topology.switches
-        matrix = csr_array((value, (topology.src, topology.dst)), shape=(n, n))
-        matrix = csr_array(matrix + matrix.T)
-        if self.weight == "capacity":  # METIS wants whole numbers of 32 bits
-            matrix.data = np.maximum(np.rint(matrix.data * (2**30 / matrix.data.sum())), 1)
-        adjacency = pymetis.CSRAdjacency(matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32))
-        weights = matrix.data.astype(np.int32)
-        for attempt in range(self.tries):
-            _, part = pymetis.part_graph(
-                2, adjacency, vweights=size.astype(np.int32), eweights=weights, recursive=True,
-                options=pymetis.Options(seed=self.seed + attempt),
-            )  # fmt: skip
-            yield np.asarray(part, bool)
+def metis_halves(
+    topology: Topology, size: np.ndarray, value: np.ndarray, tries: int, seed: int, whole: bool = False
+) -> Iterator[np.ndarray]:
+    """One bool [switches] for each of ``tries`` runs of METIS: halves of equal ``size`` that cut little ``value``.
+
+    size: int64 [switches]. value: float64 [channels], 0 or more. whole: the sums of both directions are whole
+    numbers already; else they are scaled to such, which METIS wants. seed: of the first run.
+    """
+    import pymetis  # takes a while to load
+
+    n = topology.switches
+    matrix = csr_array((value, (topology.src, topology.dst)), shape=(n, n))
+    matrix = csr_array(matrix + matrix.T)
+    if not whole:  # of 32 bits
+        matrix.data = np.maximum(np.rint(matrix.data * (2**30 / matrix.data.sum())), 1)
+    adjacency = pymetis.CSRAdjacency(matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32))
+    weights = matrix.data.astype(np.int32)
+    for attempt in range(tries):
+        _, part = pymetis.part_graph(
+            2, adjacency, vweights=size.astype(np.int32), eweights=weights, recursive=True,
+            options=pymetis.Options(seed=seed + attempt),
+        )  # fmt: skip
+        yield np.asarray(part, bool)

@@ -1,0 +1,13 @@
+"""Cuts around regions: all switches within some hops of one, for networks that are clustered."""
+
+import numpy as np
+
+from fluid.cuts.cut import Network
+from models.topology.distances import distances
+
+
+def search(network: Network) -> np.ndarray | None:
+    """The sparsest cut around the switches within k hops from (or to) some switch, for every k; bool [switches]."""
+    hops = distances(network.topology)
+    tables = [hops, hops.T] if network.topology.directed else [hops]
+    return network.sparsest(table <= k for table in tables for k in range(int(hops.max())))
