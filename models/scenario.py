@@ -10,7 +10,7 @@ from models.routing.routes import Routes
 from models.topology.graph import Topology
 from models.traffic.traffic import Traffic
 
-SEMANTICS_VERSION = 1
+SEMANTICS_VERSION = 2
 """Changes whenever results of an unchanged configuration may change."""
 
 

@@ -110,7 +110,7 @@ TRAFFIC = [
 @st.composite
 def routings(draw, topology: Topology) -> dict:
     """Every routing, with every VC policy that can serve it."""
-    kinds = ["minimal", "minimal", "ecmp", "ksp", "llskr", "allpath", "valiant"]
+    kinds = ["minimal", "minimal", "ecmp", "ksp", "llskr", "allpath", "valiant", "ugal"]
     kinds += ["dor"] * 2 * (topology.grid is not None) + ["updown"] * (not topology.directed)
     kinds += ["imase"] * 2 * (topology.kind == "imase")
     kind = draw(st.sampled_from(kinds))
@@ -123,16 +123,19 @@ def routings(draw, topology: Topology) -> dict:
         routing["select"] = draw(st.sampled_from(["random", "hash", "adaptive"]))
         if kind == "minimal" and routing["select"] == "adaptive" and not topology.directed:
             policies = ["escape"] * 3 + policies
+    elif kind == "ugal":
+        routing |= {"mode": draw(st.sampled_from(["local", "global"])), "threshold": draw(st.integers(0, 9))}
     elif kind not in ("dor", "updown"):
         routing["per"] = draw(st.sampled_from(["packet", "flow"]))
     if kind == "ecmp":
         routing |= {"ways": draw(st.integers(1, 2)), "routed": draw(st.sampled_from(["hop", "source"]))}
     elif kind in ("ksp", "llskr"):
-        routing["k"] = draw(st.integers(1, 4))
+        every = make("routing", kind="llskr", k=4, spread=99).build(topology)
+        routing["k"] = draw(st.integers(1, 4 if kind == "llskr" else max(1, every.notes["paths_per_pair_min"])))
     elif kind == "allpath":
         routing["hops"] = diameter(topology) + draw(st.integers(0, 1))
-    elif kind == "valiant":
-        policies = [None, "any", "hop", "legs"]
+    elif kind in ("valiant", "ugal"):
+        policies += ["legs"]
         routing["legs"] = draw(st.sampled_from(["minimal"] + ["updown"] * (not topology.directed)))
     policy = draw(st.sampled_from(policies))
     return routing if policy is None else {**routing, "vc_policy": policy}

@@ -1,7 +1,7 @@
 """Deadlock certificates against dependency graphs that networkx and plain Python make from the routes themselves."""
 
 import re
-from itertools import pairwise
+from itertools import pairwise, product
 
 import networkx as nx
 import numpy as np
@@ -13,6 +13,8 @@ from models.registry import SpecError, make
 from models.routing.certificate import certify, dependencies, width_of
 from models.routing.layers import ends_of
 from models.routing.routes import ANY, ESCAPE, HOP, LAYERED, LEGS, PATHS, VIA, Routes
+from models.rules.route import LEG_AT
+from models.rules.vc import allowed_vcs, make_rings
 from models.topology.graph import Topology
 from tests.scenarios import build, line, one_way_ring, topologies
 
@@ -77,9 +79,9 @@ def acyclic(edges) -> bool:
 
 
 KINDS = [
-    {"kind": "minimal"}, {"kind": "ecmp", "ways": 1}, {"kind": "ecmp", "routed": "source"}, {"kind": "ksp", "k": 3},
+    {"kind": "minimal"}, {"kind": "ecmp", "ways": 1}, {"kind": "ecmp", "routed": "source"}, {"kind": "llskr", "k": 3},
     {"kind": "updown"}, {"kind": "valiant"}, {"kind": "minimal", "vc_policy": "layered"},
-    {"kind": "ksp", "k": 3, "vc_policy": {"kind": "layered", "order": "random"}},
+    {"kind": "llskr", "k": 3, "spread": 9, "vc_policy": {"kind": "layered", "order": "random"}},
     {"kind": "ecmp", "ways": 1, "vc_policy": {"kind": "layered", "order": "long_first", "layers": 9}},
 ]  # fmt: skip
 
@@ -122,6 +124,53 @@ def test_each_leg_of_valiant_has_its_vcs_where_that_is_enough():
     assert certify(mesh, routes_of(mesh, "valiant"), 8).policy == HOP
     with pytest.raises(SpecError, match="legs may deadlock"):
         certify(mesh, routes_of(mesh, "valiant", vc_policy="legs"), 8)
+
+
+def test_valiant_has_the_layers_of_minimal_for_each_leg():
+    """Every walk of a dragonfly's valiant routes, on the (channel, VC) that a packet may take."""
+    topology = build("dragonfly", hosts=1, a=2, h=1)
+    routes = routes_of(topology, "valiant", vc_policy="layered")
+    n, vcs = topology.switches, 2 * routes.layers
+    assert vcs < routes.hops_max
+    tables, rings, edges = routes.tables(topology), make_rings(topology), set()
+    for s, middle, t in product(range(n), repeat=3):
+        for one in walks(topology, routes.ports, s, middle):
+            way = middle | len(one) << LEG_AT
+            for two in walks(topology, routes.ports, middle, t):
+                held = []
+                for hop, c in enumerate([*one, *two]):
+                    tail = int(topology.src[c])
+                    port = c - int(topology.out_start[tail])
+                    first, end = allowed_vcs(tables, way, LAYERED, vcs, hop, rings, s, t, c, tail, port)
+                    assert end == first + 1
+                    assert (first >= routes.layers) == (hop >= len(one))
+                    held.append((c, first))
+                edges |= set(pairwise(held))
+    assert acyclic(edges)
+    certified = certify(topology, routes, vcs)
+    assert certified.policy == LAYERED
+    assert f"layered in {routes.layers} for each leg" in certified.note
+    with pytest.raises(SpecError, match=f"need {vcs} layers, {routes.layers} for each leg"):
+        certify(topology, routes, vcs - 1)
+
+
+@pytest.mark.parametrize(("p", "vcs", "layers"), [({"a": 4, "p": 2, "h": 2}, 3, 2), ({"a": 8, "p": 4, "h": 4}, 3, 3)])
+def test_a_dragonfly_takes_fewer_layers_than_hops(p, vcs, layers):
+    topology = make("topology", kind="dragonfly", **p).build()
+    order = "short_first" if p["a"] == 4 else "long_first"
+    assert routes_of(topology, "minimal").hops_max == vcs
+    assert routes_of(topology, "minimal", vc_policy={"kind": "layered", "order": order}).layers == layers
+
+
+@pytest.mark.parametrize(
+    ("kind", "degree", "needed"), [("mddp", 6, 4), ("mddp", 8, 4), ("random_digraph", 6, 5)]
+)  # fmt: skip
+def test_hop_indexed_vcs_of_256_switches(kind, degree, needed):
+    topology = build(kind, hosts=4, n=256, degree=degree, seed=1)
+    routes = routes_of(topology, "minimal", vc_policy="hop")
+    assert certify(topology, routes, needed).acyclic
+    with pytest.raises(SpecError, match=f"one for each channel of the longest route, which has {needed}"):
+        certify(topology, routes, needed - 1)
 
 
 @pytest.mark.parametrize("kind", ["mesh", "hypercube", "rrg", "hyperx", "fat_tree"])

@@ -103,13 +103,12 @@ def test_source_routed_ecmp_and_llskr_are_limited_in_length_and_number(topology)
         assert sorted(map(len, chosen)) == sorted(map(len, longer))[:5]
 
 
-def test_ksp_says_how_many_pairs_have_fewer_paths():
+def test_a_ring_has_two_paths_for_every_pair():
     ring = build("torus", dims=[5])
-    assert routes_of(ring, "ksp", k=2).notes["pairs_with_fewer_paths"] == 0
-    routes = routes_of(ring, "ksp", k=3)
-    assert routes.notes["pairs_with_fewer_paths"] == 20
-    assert routes.notes["paths_per_pair_mean"] == 2
-    assert routes.hops_max == 4
+    for kind, k in (("ksp", 2), ("llskr", 2), ("llskr", 3)):
+        routes = routes_of(ring, kind, k=k, **({"spread": 3} if kind == "llskr" else {}))
+        assert (routes.notes["paths_per_pair_min"], routes.notes["paths_per_pair_mean"]) == (2, 2)
+        assert routes.hops_max == 4
 
 
 @pytest.mark.parametrize("ways", [1, 2, 3])
@@ -227,7 +226,7 @@ KINDS = ["minimal", "ecmp", "ksp", "allpath", "llskr", "updown", "valiant"]
 def test_every_packet_arrives(topology, kind, sequence):
     if kind == "updown" and topology.directed:
         kind = "minimal"
-    more = {"hops": int(distances(topology).max(initial=1))} if kind == "allpath" else {}
+    more = {"allpath": {"hops": int(distances(topology).max(initial=1))}, "ksp": {"k": 1}}.get(kind, {})
     routes = routes_of(topology, kind, **more)
     for source in range(min(topology.hosts, 4)):
         for destination in range(topology.hosts):
@@ -247,15 +246,15 @@ def test_only_switches_with_hosts_have_paths():
     ("kind", "topology", "parameters", "message"),
     [
         ("dor", build("rrg", n=8, degree=3), {}, "needs the coordinates .* this rrg has none .*minimal"),
-        ("updown", build("imase", n=8, degree=2), {}, "bi-directional links.*minimal, ksp and valiant"),
+        ("updown", build("imase", n=8, degree=2), {}, "bi-directional links.*minimal, .* valiant and ugal"),
         ("updown", build("rrg", n=8, degree=3), {"roots": [9]}, "only switches 0 to 7"),
         ("updown", line(5), {"roots": [0, 4]}, "no way up and down"),
         ("imase", build("rrg", n=8, degree=3), {}, "undamaged imase"),
         ("imase", build("imase", n=15, degree=2, a=2), {}, "undamaged imase"),
         ("allpath", build("torus", dims=[6]), {"hops": 2}, "farther than 2 hops .* nearest 3"),
         ("valiant", build("rrg", n=8, degree=3), {"legs": "dor"}, "coordinates"),
-        ("valiant", build("rrg", n=8, degree=3), {"vc_policy": "layered"}, "hop or legs"),
-        ("ksp", build("rrg", n=8, degree=3), {"vc_policy": "legs"}, "valiant"),
+        ("ksp", build("torus", dims=[5]), {"k": 3}, "no pair of switches has more than 2 loopless paths; llskr"),
+        ("ksp", build("rrg", n=8, degree=3), {"vc_policy": "legs"}, "valiant or ugal"),
         ("minimal", build("rrg", n=8, degree=3), {"vc_policy": "escape"}, "select: adaptive"),
         ("minimal", build("imase", n=8, degree=2), {"select": "adaptive", "vc_policy": "escape"}, "uni-directional"),
         ("ksp", Topology.from_arcs("chain", 3, [(0, 1), (1, 2)]).with_hosts(1), {}, "not strongly connected"),

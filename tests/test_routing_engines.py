@@ -6,9 +6,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from models.routing.certificate import certify
+from models.routing.routes import ANY, ESCAPE, ESCAPE_VC
+from models.rules.vc import appeal
 from models.scenario import Source
 from sim.engines import engine
 from sim.engines.base import DELIVERED_PACKETS
+from sim.engines.compare import BothEngines
 from tests.scenarios import TIMES, build, scenario, vct_scenarios, wormhole_scenarios
 from tests.test_routing import walk
 
@@ -103,3 +106,37 @@ def test_imase_and_minimal_give_the_same_packets(engine_name):
         logs.append(run.log())
     for one, two in zip(*logs, strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("flits", [(5,), (1, 7)])
+@pytest.mark.parametrize("mode", ["vct", "wormhole"])
+def test_escape_channels_keep_long_packets_moving(mode, flits):
+    """Overload with buffers of one packet: some packets end wherever they are, in every stretch of time."""
+    routing = {"kind": "minimal", "select": "adaptive", "vc_policy": "escape"}
+    source = Source(flits=flits, shares=(1.0,) * len(flits))
+    for topology in (build("torus", hosts=2, dims=[4, 4]), build("rrg", hosts=2, n=12, degree=3, seed=5)):
+        for vcs in (2, 3, 4):
+            case = scenario(
+                topology, routing=routing, source=source, mode=mode, vcs=vcs, buffer_flits=max(flits),
+                header=1, switch=1, link=1,
+            )  # fmt: skip
+            both = BothEngines().start(case, 1.0, vcs)
+            both.advance(150)
+            both.snapshot()
+            run, last = engine("compiled").start(case, 1.0, vcs), 0
+            for tick in range(1000, 10001, 1000):
+                run.advance(tick)
+                delivered = run.scalars()[DELIVERED_PACKETS]
+                assert delivered > last
+                last = delivered
+            assert not run.deadlocked()
+
+
+def test_the_escape_vc_is_the_last_choice():
+    for flits in (1, 4):
+        escape = [appeal(ESCAPE, ESCAPE_VC, credits, flits) for credits in range(9)]
+        other = [appeal(ESCAPE, ESCAPE_VC + 1, credits, flits) for credits in range(9)]
+        assert escape == list(range(9))  # flit by flit
+        assert [worth > 0 for worth in other] == [credits >= flits for credits in range(9)]  # whole packets
+        assert other == sorted(other) and min(other[flits:]) > max(escape)
+        assert [appeal(ANY, 1, credits, flits) for credits in range(9)] == list(range(9))

@@ -6,31 +6,11 @@ import numpy as np
 
 from models.jit import njit
 from models.paths.pathset import PathSet, concatenate, starts
+from models.paths.search import search_to
 from models.rules.draw import PATH_TIES, draw
 from models.topology.graph import Topology
 
 _UNLIMITED = 1 << 40
-
-
-@njit
-def _hops_to(target, in_start, in_tail):
-    """int64 [switches]: hops from each switch to the target, -1 where there is no path."""
-    n = len(in_start) - 1
-    hops = np.full(n, -1, np.int64)
-    queue = np.empty(n, np.int64)
-    hops[target] = 0
-    queue[0] = target
-    head, tail = 0, 1
-    while head < tail:
-        v = queue[head]
-        head += 1
-        for i in range(in_start[v], in_start[v + 1]):
-            u = in_tail[i]
-            if hops[u] < 0:
-                hops[u] = hops[v] + 1
-                queue[tail] = u
-                tail += 1
-    return hops
 
 
 @njit
@@ -194,7 +174,8 @@ def _yen(source, target, limit, out_start, dst, hops, salt, marks, scratch, acce
 def _k_shortest_to(target, sources, k, extra, seed, out_start, dst, in_start, in_tail):
     """(number of paths of each source, length of each path, channels of all paths)."""
     n, channels = len(out_start) - 1, len(dst)
-    hops = _hops_to(target, in_start, in_tail)
+    hops = np.empty(n, np.int64)
+    search_to(target, in_start, in_tail, hops, np.empty(n, np.int64))
     marks = np.zeros(n, np.bool_), np.zeros(channels, np.bool_)
     entries = np.empty((5, channels + 1), np.int64)
     scratch = (

@@ -3,6 +3,7 @@
 import numpy as np
 
 from models.jit import njit
+from models.paths.search import search_to
 from models.topology.graph import Topology
 
 
@@ -13,27 +14,16 @@ def _even_load(out_start, dst, in_start, in_tail, load):
     hops, order = np.empty(n, np.int64), np.empty(n, np.int64)
     paths, flow = np.empty(n), np.empty(n)
     for target in range(n):
-        hops[:] = -1
-        hops[target] = 0
-        order[0] = target
-        head, tail = 0, 1
-        while head < tail:
-            v = order[head]
-            head += 1
-            for i in range(in_start[v], in_start[v + 1]):
-                if hops[in_tail[i]] < 0:
-                    hops[in_tail[i]] = hops[v] + 1
-                    order[tail] = in_tail[i]
-                    tail += 1
+        found = search_to(target, in_start, in_tail, hops, order)
         paths[:] = 0.0
         paths[target] = 1.0
-        for i in range(1, tail):
+        for i in range(1, found):
             v = order[i]
             for c in range(out_start[v], out_start[v + 1]):
                 if hops[dst[c]] == hops[v] - 1:
                     paths[v] += paths[dst[c]]
         flow[:] = 1.0
-        for i in range(tail - 1, 0, -1):  # farthest first, so that all transit has arrived
+        for i in range(found - 1, 0, -1):  # farthest first, so that all transit has arrived
             v = order[i]
             for c in range(out_start[v], out_start[v + 1]):
                 u = dst[c]

@@ -11,7 +11,7 @@ import numpy as np
 
 from models.jit import njit
 from models.registry import SpecError
-from models.routing.layers import ends_of
+from models.routing.layers import ends_of, path_edges
 from models.routing.routes import (
     ANY,
     DATELINE_CROSSING,
@@ -123,17 +123,14 @@ def _table_dependencies(r, out_start, dst, ends, vcs, policy, rings, per_source,
 def _path_dependencies(r, out_start, dst, width, layered, table):
     """The same for whole paths; ``width`` is the number of layers if ``layered``, else 1."""
     known = 0
+    edges = np.empty((r.switches, 2), np.int64)
     for pair in range(len(r.pair_start) - 1):
         for p in range(r.pair_start[pair], r.pair_start[pair + 1]):
-            v, last = pair // r.switches, -1
             layer = np.int64(r.layer[p]) if layered else 0
-            for i in range(r.path_start[p], r.path_start[p + 1]):
-                c = out_start[v] + np.int64(r.path_port[i])
-                if last >= 0:
-                    known = _add(table, known, last * width + layer, c * width + layer)
-                    if 2 * known > len(table):
-                        return -1
-                last, v = c, dst[c]
+            for i in range(path_edges(r, out_start, dst, p, pair // r.switches, edges)):
+                known = _add(table, known, edges[i, 0] * width + layer, edges[i, 1] * width + layer)
+                if 2 * known > len(table):
+                    return -1
     return known
 
 
@@ -301,8 +298,10 @@ def _few_vcs(topology: Topology, routes: Routes, vcs: int, policy: int) -> str |
     """What is wrong if a policy needs more VCs than there are."""
     if policy == HOP and vcs < routes.hops_max:
         return f"hop-indexed VCs need one for each channel of the longest route, which has {routes.hops_max}"
-    if policy == LAYERED and vcs < routes.layers:
-        return f"the routes need {routes.layers} layers, and each a VC"
+    needed = routes.layers * (2 if routes.form == VIA else 1)
+    if policy == LAYERED and vcs < needed:
+        legs = f", {routes.layers} for each leg" if routes.form == VIA else ""
+        return f"the routes need {needed} layers{legs}, and each a VC"
     names = {DATELINE_ENTRY: "dateline", DATELINE_CROSSING: "dateline", LEGS: "legs", ESCAPE: "escape"}
     if policy in names and vcs < 2:
         return f"{names[policy]} needs two VCs or more"
@@ -334,7 +333,7 @@ def certify(topology: Topology, routes: Routes, vcs: int, allow_deadlock: bool =
     cycle = _check(topology, routes, vcs, policy)
     if cycle is None:
         if policy == LAYERED:
-            name = f"layered in {routes.layers}"
+            name = f"layered in {routes.layers}{' for each leg' if routes.form == VIA else ''}"
         return Certified(policy, f"{name}: {_WHY.get(policy, 'the channel dependency graph is acyclic')}")
     text = _describe(topology, cycle, width_of(routes, vcs, policy), policy)
     if allow_deadlock:

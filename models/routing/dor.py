@@ -77,7 +77,7 @@ class DimensionOrder(RoutingSpec):
         if grid is None:
             raise SpecError(
                 "needs the coordinates of an undamaged mesh, torus, hypercube, HyperX or flattened butterfly; this "
-                f"{topology.kind} has none (minimal serves any topology)",
+                f"{topology.kind} has none (minimal, ecmp, ksp, valiant and, if bi-directional, updown serve it)",
                 key="kind",
             )
         if topology.out_degree.max(initial=0) > MAX_PORTS:

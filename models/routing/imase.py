@@ -44,7 +44,7 @@ class Arithmetic(RoutingSpec):
         if digits is None:
             raise SpecError(
                 f"needs an undamaged imase graph with a = 1, or gdbg; this {topology.kind} is none "
-                "(minimal serves any topology)",
+                "(minimal takes the same routes from tables)",
                 key="kind",
             )
         if digits[0] > MAX_PORTS:

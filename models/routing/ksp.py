@@ -4,11 +4,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from models.registry import register
+from models.registry import SpecError, register
 from models.routing.paths import longest, path_notes, path_table, require_connected, shortest_sets
 from models.routing.policy import with_vc_policy
 from models.routing.routes import NO_PORTS, PATHS, PER, PathTable, Routes, RoutingSpec
 from models.topology.graph import Topology
+
+MOST = 1024
+"""Largest k: the search for the k-th path takes time that grows with k."""
 
 
 class SourceRouted(RoutingSpec):
@@ -42,16 +45,19 @@ class KShortest(SourceRouted):
     Source: Singla, Hong, Popa, Godfrey, Jellyfish, NSDI 2012; Yen 1971, doi:10.1287/mnsc.17.11.712.
     """
 
-    k: int = Field(default=8, ge=1)
+    k: int = Field(default=8, ge=1, le=MOST)
     seed: int = Field(default=0, ge=0)
 
     def build(self, topology: Topology) -> Routes:
         require_connected(topology)
         table = path_table(topology, shortest_sets(topology, self.k, None, self.seed))
-        return self.routes(topology, table, **fewer(table, self.k))
-
-
-def fewer(table: PathTable, k: int) -> dict:
-    """For the notes: how many pairs have fewer than k paths."""
-    counts = table.pair_start[1:] - table.pair_start[:-1]
-    return {"pairs_with_fewer_paths": int(((counts > 0) & (counts < k)).sum())}
+        counts = table.pair_start[1:] - table.pair_start[:-1]
+        most = int(counts.max(initial=0))
+        if 0 < most < self.k:
+            raise SpecError(
+                f"no pair of switches has more than {most} loopless paths; llskr takes as many as there are, and "
+                "minimal, ecmp and allpath serve too",
+                key="k",
+            )
+        fewer = int(((counts > 0) & (counts < self.k)).sum())
+        return self.routes(topology, table, pairs_with_fewer_paths=fewer)

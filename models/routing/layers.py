@@ -24,9 +24,8 @@ _ONE = np.uint64(1)
 
 
 @njit
-def _path_edges(r, graph, p, switch, edges):
+def path_edges(r, out_start, dst, p, switch, edges):
     """Dependencies of path p, which starts at ``switch``, as rows (channel, next channel); how many."""
-    out_start, dst = graph[0], graph[1]
     last, count = -1, 0
     for i in range(r.path_start[p], r.path_start[p + 1]):
         c = out_start[switch] + np.int64(r.path_port[i])
@@ -183,7 +182,7 @@ def _first_fit(units, is_path, starts, r, graph, layer, most):
     new = np.empty(len(edges), np.int64)
     for unit in units:
         if is_path:
-            count = _path_edges(r, graph, unit, starts[unit], edges)
+            count = path_edges(r, graph[0], graph[1], unit, starts[unit], edges)
         else:
             count = _pair_edges(r, graph, unit // switches, unit % switches, seen, stack, edges)
         k = 0

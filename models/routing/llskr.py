@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from models.registry import register
-from models.routing.ksp import SourceRouted, fewer
+from models.routing.ksp import MOST, SourceRouted
 from models.routing.paths import path_table, require_connected, shortest_sets
 from models.routing.routes import Routes
 from models.topology.graph import Topology
@@ -19,14 +19,14 @@ class LimitedSpread(SourceRouted):
     Example: ``routing: {kind: llskr, k: 8, spread: 1}``
 
     Source: Yuan, Mahapatra, Nienaber, Pakin, Lang, A new routing scheme for Jellyfish and its performance with
-    HPC workloads, SC 2013, doi:10.1145/2503210.2503229 (its idea; k and spread are parameters here).
+    HPC workloads, SC 2013, doi:10.1145/2503210.2503229 (paths of limited spread; k and spread are parameters).
     """
 
-    k: int = Field(default=8, ge=1)
+    k: int = Field(default=8, ge=1, le=MOST)
     spread: int = Field(default=1, ge=0)
     seed: int = Field(default=0, ge=0)
 
     def build(self, topology: Topology) -> Routes:
         require_connected(topology)
         table = path_table(topology, shortest_sets(topology, self.k, self.spread, self.seed))
-        return self.routes(topology, table, **fewer(table, self.k))
+        return self.routes(topology, table)

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from models.jit import njit
+from models.paths.search import search_to
 from models.registry import SpecError, register
 from models.routing.escape import escape_ports
 from models.routing.policy import with_vc_policy
@@ -18,25 +19,12 @@ def _minimal_ports(switches, out_start, dst, in_start, in_tail):
     """uint64 [t, v] masks of the shortest-path channels, and the diameter (-1: some pair has no path)."""
     ports = np.zeros((switches, switches), np.uint64)
     distance = np.empty(switches, np.int64)
-    queue = np.empty(switches, np.int64)
+    order = np.empty(switches, np.int64)
     diameter = 0
     for t in range(switches):
-        distance[:] = -1
-        distance[t] = 0
-        queue[0] = t
-        head, tail = 0, 1
-        while head < tail:
-            v = queue[head]
-            head += 1
-            for i in range(in_start[v], in_start[v + 1]):
-                u = in_tail[i]
-                if distance[u] < 0:
-                    distance[u] = distance[v] + 1
-                    queue[tail] = u
-                    tail += 1
-        if tail < switches:
+        if search_to(t, in_start, in_tail, distance, order) < switches:
             return ports, -1
-        diameter = max(diameter, distance[queue[tail - 1]])
+        diameter = max(diameter, distance[order[switches - 1]])
         for v in range(switches):
             mask = np.uint64(0)
             for c in range(out_start[v], out_start[v + 1]):
@@ -72,8 +60,8 @@ class Minimal(RoutingSpec):
     switch, ``adaptive`` takes, every tick anew, the free channel with most credits (ties: lowest). On a fat tree it is
     up to a nearest common ancestor and down.
 
-    ``vc_policy: escape`` (with adaptive) keeps VC 0 for a routing without a cycle of dependencies, which every packet
-    may enter anywhere and then follows to its end; the other VCs are taken freely.
+    ``vc_policy: escape`` (with adaptive) keeps VC 0 for a routing without a cycle of dependencies, which a packet
+    enters where it can have no other VC and then follows to its end; the others are taken with room for all of it.
 
     Example: ``routing: {kind: minimal, select: random, vc_policy: hop}``
 

@@ -107,12 +107,17 @@ def longest(table: PathTable) -> int:
     return int(np.diff(table.path_start).max(initial=0))
 
 
-def missing_pair(topology: Topology, table: PathTable) -> tuple[int, int] | None:
-    """Two switches with hosts (s, t) without a path from s to t, or None."""
+def paths_per_pair(topology: Topology, table: PathTable) -> np.ndarray:
+    """int64 [ends, ends]: paths between the switches of :func:`ends_of`; many where both are the same."""
     ends = ends_of(topology)
     counts = np.diff(table.pair_start).reshape(topology.switches, -1)[np.ix_(ends, ends)]
-    np.fill_diagonal(counts, 1)
-    lacking = np.argwhere(counts == 0)
+    np.fill_diagonal(counts, MAX_PATHS)
+    return counts
+
+
+def missing_pair(topology: Topology, table: PathTable) -> tuple[int, int] | None:
+    """Two switches with hosts (s, t) without a path from s to t, or None."""
+    ends, lacking = ends_of(topology), np.argwhere(paths_per_pair(topology, table) == 0)
     return (int(ends[lacking[0, 0]]), int(ends[lacking[0, 1]])) if len(lacking) else None
 
 

@@ -57,7 +57,7 @@ class Tables(NamedTuple):
     Arrays that a form or a VC policy does not need are empty. form, rule: TABLE ... and RANDOM ... ports,
     paths, layer, layers, escape: see Routes. leg: uint8 [switches, switches], hops from s to t (VIA). host_switch:
     int64 [hosts]. degree, shift, out_start, dst: of a graph whose switch v reaches degree v + shift ... (DIGITS).
-    threshold: of UGAL_LOCAL and UGAL_GLOBAL, in flits times hops.
+    threshold: of UGAL_LOCAL (flits times hops) and UGAL_GLOBAL (flits).
     """
 
     form: int

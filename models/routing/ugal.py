@@ -16,14 +16,15 @@ class Ugal(ViaSpec):
     """Every packet goes by one leg, or over an intermediate switch as under ``valiant``, whichever is less congested.
 
     When a host starts a packet it draws the switch of a host with equal probability from all hosts. The packet goes by
-    one leg from source to destination if q_m H_m <= q_v H_v + ``threshold``, else by one leg to the switch drawn and
-    one from there. H_m and H_v are the channels of the two routes, q_m and q_v their congestion, as the tick of the
-    decision begins: credits that come back in it are back, grants made in it do not count. It stays decided.
+    one leg from source to destination if w_m <= w_v + ``threshold``, else by one leg to the switch drawn and one from
+    there. w_m and w_v say how long it would wait on the two routes. It stays decided.
 
-    ``mode: local`` (UGAL-L) takes for q the flits of credit in use on the channel by which the packet would leave its
-    source switch: VCs times buffer_flits less the credits there, of all its VCs. ``mode: global`` (UGAL-G) takes the
-    sum of the same over all channels of the route that the packet would take, which no real source knows.
-    ``threshold`` is in flits times hops. ``legs`` are those of valiant: ``minimal``, ``dor`` or ``updown``.
+    A channel's queue is the flits of credit in use on it, of all its VCs (VCs times buffer_flits less the credits),
+    as the tick of the decision begins: credits that come back in it are back, grants made in it do not count.
+    ``mode: local`` (UGAL-L) knows the source switch only: w is the queue of the channel by which the packet would
+    leave it, times the channels of the route; ``threshold`` is in flits times hops. ``mode: global`` (UGAL-G): w is
+    the sum of the queues of all channels that the packet would take, which no real source knows; ``threshold`` is in
+    flits. ``legs`` are those of valiant.
 
     A packet that goes by one leg uses, with ``vc_policy: legs``, the VCs of the second one. Otherwise the VC policies
     are those of valiant: ``hop`` takes as many VCs as the two longest legs have channels together.

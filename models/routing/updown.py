@@ -98,7 +98,7 @@ def updown_ports(topology: Topology, roots: list[int] | None = None) -> tuple[np
     if topology.directed:
         raise SpecError(
             "needs bi-directional links, of which one direction is up and the other down; this topology has "
-            "uni-directional channels (minimal, ksp and valiant serve it)",
+            "uni-directional channels (minimal, ecmp, ksp, llskr, allpath, valiant and ugal serve it)",
             key="kind",
         )
     if topology.out_degree.max(initial=0) > MAX_PORTS:

@@ -71,7 +71,7 @@ class Valiant(ViaSpec):
 
     ``vc_policy: hop`` (the default where needed) takes as many VCs as the two longest legs have channels together;
     ``legs`` one half of the VCs before and one half after the intermediate switch, enough where each leg needs one
-    (dor on a mesh, updown).
+    (dor on a mesh, updown); ``layered`` the layers of the leg, before and after.
 
     Example: ``routing: {kind: valiant}``
 

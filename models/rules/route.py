@@ -77,6 +77,12 @@ def choose_way(r, seed, source, destination, hosts, sequence, origin, target):
 
 
 @kernel
+def middle_of(way):
+    """The intermediate switch of a way (VIA)."""
+    return way & _VIA_MASK
+
+
+@kernel
 def at_target(r, way, hop, here, target):
     """Whether a packet leaves the network here: not on its way to an intermediate switch."""
     return here == target and (r.form != VIA or hop >= way >> LEG_AT)
@@ -118,7 +124,7 @@ def next_hops(r, way, hop, here, target):
         return r.ports[target, here]
     if r.form == DIGITS:
         return _computed_ports(r.degree, r.shift, r.switches, r.out_start, r.dst, here, target)
-    return r.ports[target if hop >= way >> LEG_AT else way & _VIA_MASK, here]
+    return r.ports[target if hop >= way >> LEG_AT else middle_of(way), here]
 
 
 @kernel

@@ -3,23 +3,25 @@
 import numpy as np
 
 from models.jit import kernel
-from models.rules.route import LEG_AT
+from models.routing.routes import UGAL_LOCAL
+from models.rules.route import middle_of
 
 MINIMALLY = np.int64(0)
 """The way of a packet that goes over no intermediate switch."""
 
-_VIA_MASK = (np.int64(1) << LEG_AT) - np.int64(1)
-
 
 @kernel
 def better_way(r, via, origin, target, minimal_flits, via_flits):
-    """MINIMALLY or ``via``, whichever has the smaller product of congestion and hops; r.threshold favours MINIMALLY.
+    """MINIMALLY or ``via``, whichever is expected to wait less; r.threshold favours MINIMALLY.
 
-    minimal_flits, via_flits: congestion of either. origin, target: switches of the packet.
+    minimal_flits, via_flits: flits queued on the first channel of either, which stands for all channels of the way
+    (UGAL_LOCAL: multiplied by their number), or on all of them (UGAL_GLOBAL: as they are). origin, target: switches
+    of the packet.
     """
-    middle = via & _VIA_MASK
-    minimal_hops = np.int64(r.leg[origin, target])
-    via_hops = np.int64(r.leg[origin, middle]) + np.int64(r.leg[middle, target])
-    if minimal_flits * minimal_hops <= via_flits * via_hops + r.threshold:
+    if r.rule == UGAL_LOCAL:
+        middle = middle_of(via)
+        minimal_flits *= np.int64(r.leg[origin, target])
+        via_flits *= np.int64(r.leg[origin, middle]) + np.int64(r.leg[middle, target])
+    if minimal_flits <= via_flits + r.threshold:
         return MINIMALLY
     return np.int64(via)

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from models.jit import kernel, routine
-from models.routing.routes import ANY, DATELINE_CROSSING, ESCAPE_VC, HOP, LAYERED, LEGS, PATHS
-from models.rules.route import LEG_AT, ON_ESCAPE
+from models.routing.routes import ANY, DATELINE_CROSSING, ESCAPE, ESCAPE_VC, HOP, LAYERED, LEGS, PATHS, VIA
+from models.rules.route import LEG_AT, ON_ESCAPE, middle_of
 from models.topology.graph import Topology
 
 
@@ -85,6 +85,21 @@ def share(vcs, parts, part):
 
 
 @routine
+def _layer_vcs(r, way, vcs, hop, source, target):
+    """The VCs of the layer of a packet's path or pair of switches; over an intermediate switch each leg has its own."""
+    if r.form == PATHS:
+        return share(vcs, r.layers, np.int64(r.layer[way]))
+    second = r.form == VIA and hop >= way >> LEG_AT
+    start, end = source, target
+    if r.form == VIA and way >> LEG_AT > 0:
+        start, end = (middle_of(way), target) if second else (source, middle_of(way))
+    layer = np.int64(r.layer[start * r.switches + end])
+    if r.form == VIA:
+        return share(vcs, 2 * r.layers, layer + r.layers * np.int64(second))
+    return share(vcs, r.layers, layer)
+
+
+@routine
 def _escape_vcs(ports, escape, way, vcs, target, tail, port):
     """The escape VC on the escape channel, the others on channels that the routes allow."""
     if way == ON_ESCAPE:
@@ -103,7 +118,23 @@ def allowed_vcs(r, way, policy, vcs, hop, rings, source, target, channel, tail, 
     if policy <= DATELINE_CROSSING:
         return vc_range(policy, vcs, hop, rings, source, target, channel, tail)
     if policy == LAYERED:
-        return share(vcs, r.layers, np.int64(r.layer[way if r.form == PATHS else source * r.switches + target]))
+        return _layer_vcs(r, way, vcs, hop, source, target)
     if policy == LEGS:
         return share(vcs, np.int64(2), np.int64(hop >= way >> LEG_AT))
     return _escape_vcs(r.ports, r.escape, way, vcs, target, tail, port)
+
+
+_BEFORE_ESCAPE = np.int64(1) << np.int64(32)
+
+
+@kernel
+def appeal(policy, vc, credits, flits):
+    """How much an adaptive packet of ``flits`` prefers a VC with that many credits to others; 0: it cannot have it.
+
+    The more credits the better, and under ESCAPE the escape VC comes last. The other VCs are then given only with room
+    for the whole packet: it leaves the buffer that it is in without waiting for anyone farther on, so that every head
+    comes to the front of its buffer, where it may take the escape channel.
+    """
+    if policy != ESCAPE or vc == ESCAPE_VC:
+        return credits
+    return credits + _BEFORE_ESCAPE if credits >= flits else np.int64(0)

@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from models.routing.certificate import POLICY_NAMES
 from sim.cli.common import BAD, print_json, study_of
 from sim.config.study import Case
 
@@ -35,9 +36,34 @@ def _describe(case: Case) -> dict[str, Any]:
             "hosts": topology.hosts, "directed": topology.directed, "degree_min": int(degree.min()),
             "degree_max": int(degree.max()), "edge_hash": topology.edge_hash,
         },
-        "ticks": case.ticks, "certificate": case.certificate, "loads": case.loads, "seeds": case.seeds,
+        "routing": _routing(case), "ticks": case.ticks, "zero_load": _zero_load(case.ticks),
+        "certificate": case.certificate, "loads": case.loads, "seeds": case.seeds,
         "ceilings": [ceiling.kind for ceiling in case.ceilings], "config": case.resolved,
     }  # fmt: skip
+
+
+def _routing(case: Case) -> dict[str, Any] | None:
+    """What the packets of a simulation follow."""
+    scenario = case.scenario
+    if scenario is None or not case.ticks:
+        return None
+    routes = scenario.routes
+    return {
+        "kind": routes.kind, "vc_policy": POLICY_NAMES[scenario.vc_policy], "hops_max": routes.hops_max,
+        "layers": routes.layers or None, **routes.notes,
+    }  # fmt: skip
+
+
+def _zero_load(ticks: dict[str, int]) -> str | None:
+    """The latency of a packet alone, of L flits over H channels between switches, as a formula."""
+    if not ticks:
+        return None
+    each, hop = ticks["header"] + ticks["switch"], ticks["link"]
+    ends = ticks["injection"] + ticks["ejection"]
+    return (
+        f"{ticks['injection']} + (H + 1) ({ticks['header']} + {ticks['switch']}) + {hop} H + {ticks['ejection']} "
+        f"+ L - 1 = {each + hop} H + {each + ends} + (L - 1) ticks"
+    )
 
 
 def _print(scenario: dict[str, Any]) -> None:
@@ -52,11 +78,19 @@ def _print(scenario: dict[str, Any]) -> None:
     if scenario["ticks"]:
         print(f"  ticks        {', '.join(f'{name} {ticks}' for name, ticks in scenario['ticks'].items())}")
         switching = scenario["config"]["switching"]
-        shown = ("mode", "vcs", "buffer_flits", "input_speedup", "hold_packets", "slotted")
+        shown = ("mode", "vcs", "buffer_flits", "allocator", "iterations", "input_speedup", "hold_packets", "slotted")
         print(f"  switching    {', '.join(f'{key} {switching[key]}' for key in shown if key in switching)}")
+        print(f"  zero load    {scenario['zero_load']}, L flits over H channels between switches")
+        routing = {key: value for key, value in scenario["routing"].items() if value is not None}
+        kind = routing.pop("kind")
+        print(f"  routing      {kind}: {', '.join(f'{key} {_short(value)}' for key, value in routing.items())}")
         print(f"  deadlock     {scenario['certificate']}")
         loads = scenario["loads"]
         seeds = ", ".join(map(str, scenario["seeds"]))
         print(f"  points       {scenario['points']}: {len(loads)} loads {loads[0]} .. {loads[-1]}, seeds {seeds}")
     if scenario["ceilings"]:
         print(f"  ceilings     {', '.join(scenario['ceilings'])}")
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)

@@ -79,8 +79,7 @@ class Builder:
         mistakes += found
         if found or switching is None or routes is None or traffic is None or source is None or certified is None:
             return None
-        may_deadlock = not certified.acyclic or _is_unproven(routes, source, switching)
-        scenario = Scenario(topology, routes, traffic, switching, source, certified.policy, may_deadlock)
+        scenario = Scenario(topology, routes, traffic, switching, source, certified.policy, not certified.acyclic)
         plain = {**_resolved(parts, config), "switching": _plain_switching(config.switching, switching)}
         warnings = _warnings(root, topology, switching, source)
         return Built(parts.again, [], scenario, ticks, certified.note, plain, warnings)
@@ -162,15 +161,6 @@ def _load_mistakes(root: Node, config: Config, traffic: Traffic, source: Source)
     return [mistake_at(root, ("loads",), f"load {load:g} asks for more than one packet per tick and host")]
 
 
-def _is_unproven(routes: Routes, source: Source, switching: Switching) -> bool:
-    """Whether the certificate of the routing says nothing of this discipline.
-
-    Flit by flit, a head may stand behind the tail of a packet that is blocked farther on, and then cannot ask for
-    the escape channel; Duato's theorem excludes that.
-    """
-    return switching.mode == "wormhole" and routes.vc_policy == ESCAPE and max(source.flits) > 1
-
-
 def _switching_mistakes(
     root: Node, config: Config, routes: Routes, source: Source, switching: Switching
 ) -> list[Mistake]:
@@ -187,11 +177,10 @@ def _switching_mistakes(
     if config.switching.iterations > 1 and switching.mode == "vct":
         problem = "must be 1 in vct, which visits everybody once (only islip iterates)"
         found.append(mistake_at(root, ("switching", "iterations"), problem))
-    if _is_unproven(routes, source, switching) and not switching.allow_deadlock:
-        problem = "is proven for vct, and for packets of one flit in wormhole (or switching.allow_deadlock: true)"
-        found.append(mistake_at(root, ("routing", "vc_policy"), problem))
-    if switching.mode == "vct" and switching.buffer_flits < longest:
-        found.append(mistake_at(root, ("switching", "buffer_flits"), f"must hold a whole packet, {longest} flits"))
+    if switching.buffer_flits < longest and (switching.mode == "vct" or routes.vc_policy == ESCAPE):
+        why = "" if switching.mode == "vct" else "; vc_policy escape gives adaptive VCs to packets that fit whole"
+        problem = f"must hold a whole packet, {longest} flits{why}"
+        found.append(mistake_at(root, ("switching", "buffer_flits"), problem))
     return found
 
 

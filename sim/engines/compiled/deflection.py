@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.jit import kernel
+from models.jit import inner, kernel
 from models.rules.arrivals import Arrivals
 from models.rules.bits import lowest, popcount
 from models.rules.occupancy import occupancy_bound
@@ -138,7 +138,7 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
     return constants, state
 
 
-@kernel
+@inner
 def _look(c, s, switch, tick):
     """Have a switch decide at ``tick``, or at the next slot boundary."""
     if c.slot > 1:
@@ -146,7 +146,7 @@ def _look(c, s, switch, tick):
     wake(s.awake, switch, tick)
 
 
-@kernel
+@inner
 def _arrive(c, s, p, tick):
     """A packet's head is in a switch: it is resident from now on, and eligible once its header is read."""
     v = np.int64(s.packet[p, WHERE])
@@ -167,7 +167,7 @@ def _arrive(c, s, p, tick):
         _look(c, s, v, tick)
 
 
-@kernel
+@inner
 def _rank(c, s, v, p):
     """Insert a packet among the eligible ones of a switch."""
     hops, born = s.packet[p, HOP], s.packet[p, BORN]
@@ -184,7 +184,7 @@ def _rank(c, s, v, p):
     s.ranked[v, i] = p
 
 
-@kernel
+@inner
 def _admit(c, s, v, tick):
     """Rank the packets whose header has been read by ``tick``."""
     p = np.int64(s.place[v, READING])
@@ -195,7 +195,7 @@ def _admit(c, s, v, tick):
     s.place[v, READING] = p
 
 
-@kernel
+@inner
 def _choose(c, s, p, ports):
     """One of a non-empty set of ports, by the draw that belongs to the packet's decision at this switch."""
     if popcount(ports) == 1:
@@ -204,7 +204,7 @@ def _choose(c, s, p, ports):
     return pick(ports, route_word(c.seed, source, sequence, np.int64(s.packet[p, HOP])))
 
 
-@kernel
+@inner
 def _hold_output(c, s, v, output, tick):
     """An output is taken for a packet's flits; the switch decides again when it falls free."""
     s.busy[output] = tick + c.flits
@@ -213,7 +213,7 @@ def _hold_output(c, s, v, output, tick):
     _look(c, s, v, tick + c.flits)
 
 
-@kernel
+@inner
 def _forward(c, s, v, p, port, tick):
     """Send a packet out of a network port."""
     _hold_output(c, s, v, c.ports.out_base[v] + port, tick)
@@ -229,7 +229,7 @@ def _forward(c, s, v, p, port, tick):
     s.arriving[slot] = p
 
 
-@kernel
+@inner
 def _eject(c, s, v, p, tick):
     """Send a packet to its host, if the ejection channel is free."""
     output = c.ports.eject[s.packet[p, TARGET]]
@@ -242,7 +242,7 @@ def _eject(c, s, v, p, tick):
     return True
 
 
-@kernel
+@inner
 def _free_ports(c, s, v, tick):
     """Mask of the network outputs that are not held."""
     free = np.uint64(0)
@@ -253,7 +253,7 @@ def _free_ports(c, s, v, tick):
     return free
 
 
-@kernel
+@inner
 def _allocate(c, s, v, tick):
     """One switch's decisions of one tick."""
     _admit(c, s, v, tick)
@@ -284,7 +284,7 @@ def _allocate(c, s, v, tick):
     _let_hosts_send(c, s, v, tick)
 
 
-@kernel
+@inner
 def _let_hosts_send(c, s, v, tick):
     """The hosts of a switch, in turn, start packets while the switch has room for them."""
     first, count = c.host_start[v], c.host_start[v + 1] - c.host_start[v]
@@ -310,7 +310,7 @@ def _let_hosts_send(c, s, v, tick):
         _look(c, s, v, s.asked[h])
 
 
-@kernel
+@inner
 def _arrive_all(c, s, tick):
     """Packets whose head arrives now; False if a switch has come to hold more than :func:`occupancy_bound`."""
     slot = tick & s.awake.mask

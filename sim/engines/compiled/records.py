@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from models.histogram import BUCKETS, bucket
-from models.jit import kernel
+from models.jit import inner
 from models.rules.arrivals import next_arrival
 from models.rules.packets import destination, length
 from models.rules.ports import Ports
@@ -83,7 +83,7 @@ def first_packets(c, s) -> None:
         s.host[h, H_FLITS] = length(c.packets, c.seed, h, 0)
 
 
-@kernel
+@inner
 def create(c, s, h, tick):
     """Turn host h's oldest packet into a record, sent at ``tick``, and move the host on to its next one."""
     host = s.host[h]
@@ -110,7 +110,7 @@ def create(c, s, h, tick):
     return p
 
 
-@kernel
+@inner
 def set_way(c, s, p):
     """Fix the way of a packet that has just been created; ``c.routes``: :class:`models.routing.routes.Tables`."""
     source, target = np.int64(s.packet[p, SOURCE]), np.int64(s.packet[p, TARGET])
@@ -119,7 +119,7 @@ def set_way(c, s, p):
     s.packet[p, WAY] = choose_way(c.routes, c.seed, source, target, c.hosts, sequence, origin, there)
 
 
-@kernel
+@inner
 def _deliver(c, s, p, tick):
     """Count a packet whose tail has reached its host, and free its record."""
     flits, source, target = s.packet[p, FLITS], s.packet[p, SOURCE], s.packet[p, TARGET]
@@ -145,7 +145,7 @@ def _deliver(c, s, p, tick):
     s.free[top] += 1
 
 
-@kernel
+@inner
 def deliver_all(c, s, tick, mask):
     """Count the packets whose tail reaches its host at ``tick``; ``mask``: ticks of the ring, less 1."""
     p = np.int64(s.leaving[tick & mask])
@@ -157,7 +157,7 @@ def deliver_all(c, s, tick, mask):
         s.tally.scalars[EVENTS] += 1
 
 
-@kernel
+@inner
 def log_is_full(c, s):
     """Whether a log is kept that may not hold the packets of one more tick."""
     return len(s.tally.log) > 0 and s.tally.scalars[DELIVERED_PACKETS] + c.hosts > len(s.tally.log)

@@ -1,19 +1,42 @@
-"""What the compiled disciplines share of ugal."""
+"""The way of a packet that a host starts, which may depend on the congestion then: the same in all disciplines."""
 
 import numpy as np
 
-from models.jit import kernel
+from models.jit import inner
+from models.routing.routes import UGAL_GLOBAL, UGAL_LOCAL
 from models.rules.route import at_target, next_port
-from sim.engines.compiled.records import NOBODY, SEQUENCE, SOURCE, TARGET
+from models.rules.ugal import MINIMALLY, better_way
+from sim.engines.compiled import records
+from sim.engines.compiled.records import SEQUENCE, SOURCE, TARGET, WAY
 
 
-@kernel
-def output_by(c, s, p, way, hop, here):
-    """The output by which a packet would leave a switch after ``hop`` channels of a way; NOBODY at its end."""
+@inner
+def _congestion(c, s, p, way, ahead, tick):
+    """Flits of credit in use on the first channel of a way (UGAL_LOCAL), or on all of them."""
     source, target = np.int64(s.packet[p, SOURCE]), np.int64(s.packet[p, TARGET])
-    there = np.int64(c.host_switch[target])
-    if at_target(c.routes, way, hop, here, there):
-        return NOBODY
-    sequence = np.int64(s.packet[p, SEQUENCE])
-    port = next_port(c.routes, way, c.seed, here, there, source, target, c.hosts, sequence, hop)
-    return np.int64(c.ports.out_base[here]) + port
+    here, there = np.int64(c.host_switch[source]), np.int64(c.host_switch[target])
+    sequence, hop, flits = np.int64(s.packet[p, SEQUENCE]), np.int64(0), np.int64(0)
+    while not at_target(c.routes, way, hop, here, there) and (hop == 0 or c.rule == UGAL_GLOBAL):
+        port = next_port(c.routes, way, c.seed, here, there, source, target, c.hosts, sequence, hop)
+        in_use, here = ahead(c, s, here, port, tick)
+        flits += in_use
+        hop += 1
+    return flits
+
+
+@inner
+def set_way(c, s, p, ahead, tick):
+    """As :func:`sim.engines.compiled.records.set_way`; under ugal the less congested of two ways.
+
+    ahead: function (c, s, switch, port, tick) that gives the flits of credit in use on a channel, and the switch at
+    its end.
+    """
+    records.set_way(c, s, p)
+    if c.rule != UGAL_LOCAL and c.rule != UGAL_GLOBAL:
+        return
+    via = np.int64(s.packet[p, WAY])
+    minimal_flits = _congestion(c, s, p, MINIMALLY, ahead, tick)
+    flits = _congestion(c, s, p, via, ahead, tick)
+    origin = np.int64(c.host_switch[s.packet[p, SOURCE]])
+    target = np.int64(c.host_switch[s.packet[p, TARGET]])
+    s.packet[p, WAY] = better_way(c.routes, via, origin, target, minimal_flits, flits)

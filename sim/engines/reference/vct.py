@@ -7,13 +7,16 @@ for as many ticks as it has flits, and its VC's credits return when its tail has
 """
 
 from collections import deque
+from collections.abc import Callable
 from heapq import heappop, heappush
 from math import inf
 from operator import attrgetter
 from typing import Any
 
+from models.routing.routes import ESCAPE
 from models.rules.order import age_key
 from models.rules.ports import make_ports
+from models.rules.vc import appeal
 from models.scenario import Scenario
 from sim.engines.reference import network
 from sim.engines.reference.clock import CREDITS, Alarm, Allocator
@@ -87,9 +90,9 @@ class Sink:
 _SINK = [Sink()]
 
 
-def roomiest(vcs: list, flits: int):
-    """The VC with most credits (ties: the lowest) if a whole packet fits, else None."""
-    best = vcs[0] if len(vcs) == 1 else max(vcs, key=_credits)
+def preferred(vcs: list, flits: int, appeal: Callable):
+    """The VC that appeals most (ties: the lowest) if a whole packet fits, else None."""
+    best = vcs[0] if len(vcs) == 1 else max(vcs, key=appeal)
     return best if best.credits >= flits else None
 
 
@@ -111,7 +114,7 @@ class Host(network.Host, Allocator):
         if not self.waiting or self.free_at > now:
             return
         flits = self.waiting[0].flits
-        vc = roomiest(self.vcs, flits)
+        vc = preferred(self.vcs, flits, _credits)
         if vc is not None:
             vc.credits -= flits
             self.send(now, vc)
@@ -161,13 +164,14 @@ class Switch(Allocator):
             self.wake(vc.reader.free_at)
             return False
         packet = vc.queue[0]
+        appeal = self.network.appeal_to(packet) if self.network.policy == ESCAPE else _credits
         best = None
         for output, vcs in packet.outlets:
             if output.free_at > now:
                 self.wake(output.free_at)
                 continue
-            room = roomiest(vcs, packet.flits)  # without room, returning credits wake this switch
-            if room is not None and (best is None or room.credits > best[1].credits):
+            room = preferred(vcs, packet.flits, appeal)  # without room, returning credits wake this switch
+            if room is not None and (best is None or appeal(room) > appeal(best[1])):
                 best = output, room
         if best is None:
             return False
@@ -205,6 +209,11 @@ class VctNetwork(Network):
             hosts[host].vcs = self._input_port(switches[place], int(numbering.inject[host]), hosts[host])
         self._outputs = [output for switch in switches for output in switch.outputs]
         self.start(hosts)
+
+    def appeal_to(self, packet: Packet) -> Callable[[InputVC], int]:
+        """How much a packet prefers an input VC to others."""
+        vcs, policy = self.times.vcs, self.policy
+        return lambda vc: appeal(policy, vc.index % vcs, vc.credits, packet.flits)
 
     def in_use(self, channel: int, now: int) -> int:
         output = self._outputs[channel]

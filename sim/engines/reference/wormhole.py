@@ -8,7 +8,8 @@ Per tick and switch:
 2. *VC allocation.* Input VCs whose front packet has no VC of an output yet are visited, oldest T first (ties:
    lowest input port, then VC). Of the VCs that it may take and nobody holds, a packet takes the one whose turn
    it is (VCs among which packets may choose take turns); credits do not matter. If routing is adaptive, it takes
-   the one with most credits (ties: the lowest), if any has one.
+   the one with most credits (ties: the lowest), if any has one. With an escape VC, that comes last, and the others
+   need credits for the whole packet.
 
 A head asks from T = max(its arrival, the tick after the grant of the tail before it), and is switched from
 T + header on. A tail gives its VC back when it is granted, in time for the VC allocation of the same tick.
@@ -17,16 +18,19 @@ With a header delay of 0 VC allocation comes first, so that a head can be switch
 
 from collections import defaultdict, deque
 from collections.abc import Iterable
-from math import inf
 from typing import Any, NamedTuple
 
 from models.routing.routes import ADAPTIVE
 from models.rules.ports import make_ports
+from models.rules.vc import appeal
 from models.scenario import Scenario
 from sim.engines.reference import network
 from sim.engines.reference.clock import ARRIVALS, CREDITS, Alarm, Allocator
 from sim.engines.reference.network import Network
 from sim.engines.reference.packet import Packet
+
+ENDLESS = 1 << 30
+"""Credits for a host, which are never used up."""
 
 
 class Flit(NamedTuple):
@@ -79,7 +83,7 @@ class OutputVC:
     and from which some packets may choose.
     """
 
-    def __init__(self, sender: Allocator, channel: Channel, place: int, to: "InputVC | None", credits: float):
+    def __init__(self, sender: Allocator, channel: Channel, place: int, to: "InputVC | None", credits: int):
         self.sender = sender
         self.channel = channel
         self.place = place
@@ -93,12 +97,13 @@ class OutputVC:
     def send(self, flit: Flit, now: int) -> None:
         """A flit leaves for the buffer, or the host, at the other end."""
         arrival, packet = now + self.channel.delay, flit.packet
-        self.credits -= 1
         self.channel.sent = now
         if self.to is None:
             if flit.is_tail:
                 packet.moved.set(arrival, ARRIVALS, None)
-        elif flit.is_head:
+            return
+        self.credits -= 1
+        if flit.is_head:
             packet.moved.set(arrival, ARRIVALS, self.to)
         else:
             Alarm(self.to.switch.clock, arrival, ARRIVALS, self.to.follow, flit)
@@ -257,13 +262,15 @@ def islip(wanted: dict[Input, list[Channel]], iterations: int) -> dict[Input, Ch
     return matched
 
 
-def roomiest(outlets: list[OutputVC]) -> OutputVC | None:
-    """The free VC with most credits (ties: the lowest), None if none has any."""
-    best = min((o for o in outlets if o.holder is None), key=lambda o: (-o.credits, o.place), default=None)
-    return best if best and best.credits else None
+def preferred(outlets: list[OutputVC], packet: Packet, net: "WormholeNetwork") -> OutputVC | None:
+    """The free VC that an adaptive packet prefers (ties: the lowest), None if it can have none."""
+    policy, vcs = net.policy, net.times.vcs
+    worth = {o: appeal(policy, o.place % vcs, o.credits, packet.flits) for o in outlets if o.holder is None}
+    best = min(worth, key=lambda o: (-worth[o], o.place), default=None)
+    return best if best and worth[best] else None
 
 
-def next_in_turn(outlets: list[OutputVC]) -> OutputVC | None:
+def next_in_turn(outlets: list[OutputVC], *_: Any) -> OutputVC | None:
     """The free VC whose turn it is among these, which belong to one output."""
     free = {o.place: o for o in outlets if o.holder is None}
     if not free:
@@ -318,10 +325,10 @@ class Switch(Allocator):
             vcs[place].leave(now)
 
     def _allocate_vcs(self, now: int) -> None:
-        choose = roomiest if self.network.routes.rule == ADAPTIVE else next_in_turn
+        choose = preferred if self.network.routes.rule == ADAPTIVE else next_in_turn
         asking = [vc for vc in self.input_vcs if vc.asks_for_vc(now)]
         for vc in sorted(asking, key=lambda vc: (vc.since, vc.place)):
-            outlet = choose(vc.outlets)
+            outlet = choose(vc.outlets, vc.flits[0].packet, self.network)
             if outlet is not None:
                 vc.outlet, outlet.holder = outlet, vc
 
@@ -377,7 +384,7 @@ class WormholeNetwork(Network):
     def _output_vcs(self, sender: Allocator, channel: Channel, ends: list) -> None:
         """The VCs of a channel, one for each buffer at its end."""
         for i, end in enumerate(ends):
-            room = inf if end is None else self.times.buffer_flits
+            room = ENDLESS if end is None else self.times.buffer_flits
             channel.vcs.append(OutputVC(sender, channel, channel.place * self.times.vcs + i, end, room))
 
     def deadlocked(self) -> bool:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from models.jit import kernel
+from models.jit import inner
 from models.routing.routes import ESCAPE, ESCAPE_VC
 from models.rules.route import ON_ESCAPE
 from sim.engines.base import GRANTS
@@ -12,7 +12,7 @@ from sim.engines.compiled.vct.state import FIRST_RETURN, FRONT, LEFT, RETURNS, R
 from sim.engines.compiled.wheel import wake
 
 
-@kernel
+@inner
 def grant(c, s, p, v, output, next_vc, tick):
     """Move the packet at the front of input VC v to an output; next_vc NOBODY: to its host."""
     flits = np.int64(s.packet[p, FLITS])
@@ -59,7 +59,7 @@ def grant(c, s, p, v, output, next_vc, tick):
     s.arriving[slot] = p
 
 
-@kernel
+@inner
 def serve(c, s, output, tick):
     """Grant a free output to the oldest waiting head that has room (each head waits for one output only)."""
     if s.waiting[output] == 0:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from models.jit import kernel
-from models.routing.routes import ADAPTIVE
+from models.jit import inner
+from models.routing.routes import ADAPTIVE, ANY
 from models.rules.route import at_target, next_port
 from sim.engines.base import EVENTS
 from sim.engines.compiled.records import (
@@ -22,13 +22,14 @@ from sim.engines.compiled.records import (
     WAY,
     create,
 )
-from sim.engines.compiled.vct.rows import present, roomiest
+from sim.engines.compiled.ugal import set_way
+from sim.engines.compiled.vct.rows import preferred, present
 from sim.engines.compiled.vct.state import BACK, FRONT, LEFT, ROOM, SWITCH
-from sim.engines.compiled.vct.ugal import set_way
+from sim.engines.compiled.vct.ugal import ahead
 from sim.engines.compiled.wheel import drain, wake
 
 
-@kernel
+@inner
 def _route(c, s, p):
     """Set the output of a packet that has come to a switch; NOBODY if that is decided every tick."""
     here = np.int64(s.vc[s.packet[p, INPUT_VC], SWITCH])
@@ -45,7 +46,7 @@ def _route(c, s, p):
         s.packet[p, OUTPUT] = c.ports.out_base[here] + port
 
 
-@kernel
+@inner
 def _arrive(c, s, p, tick):
     """A packet's header has been read: it joins its VC, and asks for its output if it is at the front."""
     v = np.int64(s.packet[p, INPUT_VC])
@@ -59,7 +60,7 @@ def _arrive(c, s, p, tick):
         s.vc[v, BACK] = p
 
 
-@kernel
+@inner
 def _send(c, s, h, tick):
     """Host h starts its oldest packet if it can, and is woken when that may change."""
     host = s.host[h]
@@ -71,13 +72,13 @@ def _send(c, s, h, tick):
         return
     flits = host[H_FLITS]
     first = c.ports.inject[h] * c.vcs
-    v, when = roomiest(c, s, first, first + c.vcs, flits, tick)
+    v, when = preferred(c, s, np.int64(ANY), first, first + c.vcs, flits, tick)
     if v == NOBODY:
         if when < LATE:
             wake(s.senders, h, when)
         return
     p = create(c, s, h, tick)
-    set_way(c, s, p, tick)
+    set_way(c, s, p, ahead, tick)
     s.packet[p, INPUT_VC] = v
     s.vc[v, ROOM] -= flits
     ready = (tick + c.injection + c.header) & s.senders.mask
@@ -86,7 +87,7 @@ def _send(c, s, h, tick):
     wake(s.senders, h, min(max(host[H_BORN], tick + flits), tick + s.senders.mask))
 
 
-@kernel
+@inner
 def arrive_all(c, s, tick):
     """Packets whose header has been read by now; all are routed first, so that look-ups overlap."""
     slot = tick & s.outputs.mask
@@ -104,7 +105,7 @@ def arrive_all(c, s, tick):
         s.tally.scalars[EVENTS] += 1
 
 
-@kernel
+@inner
 def send_all(c, s, tick):
     """Every host sends that is to be looked at now and can."""
     count = drain(s.senders, tick, s.members)

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from models.jit import kernel
+from models.jit import inner
 from models.routing.routes import ADAPTIVE
 from models.rules.bits import lowest
 from models.rules.order import age_key
 from models.rules.route import usable_ports
-from models.rules.vc import allowed_vcs
-from sim.engines.compiled.records import FLITS, HOP, INPUT_VC, LATE, NOBODY, OUTPUT, SOURCE, TARGET, WAY
+from models.rules.vc import allowed_vcs, appeal
+from sim.engines.compiled.records import FLITS, HOP, INPUT_VC, LATE, NOBODY, OUTPUT, SOURCE, TARGET, WAY, ZERO
 from sim.engines.compiled.vct.state import FIRST_RETURN, RETURNS, RING, ROOM, SWITCH, WANTED
 from sim.engines.compiled.wheel import wake
 
@@ -17,7 +17,7 @@ _COUNT_AT, _FLITS_AT = 32, 40
 _LOW_MASK, _COUNT_MASK = 0xFFFFFFFF, 0xFF
 
 
-@kernel
+@inner
 def reclaim(c, s, v, tick):
     """Take back the room of packets that has become usable by ``tick``; the room of input VC v."""
     while s.vc[v, RETURNS] > 0:
@@ -30,14 +30,16 @@ def reclaim(c, s, v, tick):
     return s.vc[v, ROOM]
 
 
-@kernel
-def roomiest(c, s, low, high, flits, tick):
-    """(VC, room) of the VC in low .. high - 1 with most room, (NOBODY, tick of the next return) if none has enough."""
-    best, most, soonest = NOBODY, flits - 1, LATE
+@inner
+def preferred(c, s, policy, low, high, flits, tick):
+    """(VC, its appeal) of the one preferred in low .. high - 1, (NOBODY, tick of the next return) if none has room."""
+    best, most, soonest = NOBODY, ZERO, LATE
     for v in range(low, high):
-        room = reclaim(c, s, v, tick)
-        if room > most:
-            best, most = v, room
+        room = np.int64(reclaim(c, s, v, tick))
+        if room >= flits:
+            worth = appeal(policy, v % c.vcs, room, flits)
+            if worth > most:
+                best, most = v, worth
         elif s.vc[v, RETURNS] > 0:
             soonest = min(soonest, np.int64(s.vc[v, RING + 2 * s.vc[v, FIRST_RETURN]]))
     if best == NOBODY:
@@ -45,7 +47,7 @@ def roomiest(c, s, low, high, flits, tick):
     return best, most
 
 
-@kernel
+@inner
 def vcs_of(c, s, p, output):
     """The input VCs at the far end of a network output that a packet may take: (first, one past the last)."""
     channel = c.ports.out_channel[output]
@@ -59,14 +61,14 @@ def vcs_of(c, s, p, output):
     return base + low, base + high
 
 
-@kernel
+@inner
 def ports_of(c, s, p, here):
     """The set of ports that an adaptive packet may take at a switch."""
     there = np.int64(c.host_switch[s.packet[p, TARGET]])
     return usable_ports(c.routes, np.int64(s.packet[p, WAY]), np.int64(s.packet[p, HOP]), here, there)
 
 
-@kernel
+@inner
 def _want(c, s, p, output):
     """What a packet wants of an output: VCs and flits, packed; no VC of an ejection channel."""
     flits = np.int64(s.packet[p, FLITS]) << _FLITS_AT
@@ -76,14 +78,14 @@ def _want(c, s, p, output):
     return flits | ((high - low) << _COUNT_AT) | low
 
 
-@kernel
+@inner
 def room_for(c, s, want, tick):
-    """As :func:`roomiest`, for a packed want."""
+    """As :func:`preferred`, for a packed want."""
     low = want & _LOW_MASK
-    return roomiest(c, s, low, low + ((want >> _COUNT_AT) & _COUNT_MASK), want >> _FLITS_AT, tick)
+    return preferred(c, s, c.policy, low, low + ((want >> _COUNT_AT) & _COUNT_MASK), want >> _FLITS_AT, tick)
 
 
-@kernel
+@inner
 def enqueue(c, s, p, output, eligible, key):
     """Insert a head into an output's row, which is sorted, and see that the output is looked at."""
     i = np.int64(s.waiting[output])
@@ -101,7 +103,7 @@ def enqueue(c, s, p, output, eligible, key):
     wake(s.outputs, output, max(eligible, np.int64(s.busy[output])))
 
 
-@kernel
+@inner
 def dequeue(s, output, i):
     """Remove entry i of an output's row."""
     want = s.wants[output, i]
@@ -116,7 +118,7 @@ def dequeue(s, output, i):
         i += 1
 
 
-@kernel
+@inner
 def withdraw(c, s, output, key):
     """Take a head out of an output's row."""
     for i in range(np.int64(s.waiting[output])):
@@ -125,7 +127,7 @@ def withdraw(c, s, output, key):
             return
 
 
-@kernel
+@inner
 def first_not_before(s, output, key):
     """How many heads of a row are older than ``key``."""
     i = 0
@@ -134,7 +136,7 @@ def first_not_before(s, output, key):
     return i
 
 
-@kernel
+@inner
 def present(c, s, v, p, eligible):
     """The packet at the front of input VC v asks for its output (adaptive: for all it may take)."""
     key = age_key(eligible, v)

@@ -5,7 +5,7 @@ Heads may wait for several of them (adaptive routing), or an input may send one 
 
 import numpy as np
 
-from models.jit import kernel
+from models.jit import inner
 from models.rules.bits import lowest
 from sim.engines.compiled.records import LATE, NOBODY, OUTPUT
 from sim.engines.compiled.vct.allocation import grant
@@ -14,7 +14,7 @@ from sim.engines.compiled.vct.state import FRONT, SWITCH
 from sim.engines.compiled.wheel import wake
 
 
-@kernel
+@inner
 def _serve_switch(c, s, awake, count, tick):
     """Serve ``count`` outputs, all of one switch, visiting heads by age across them.
     """
@@ -35,7 +35,7 @@ def _serve_switch(c, s, awake, count, tick):
         v = oldest & 0xFFFFFFFF
         p = np.int64(s.vc[v, FRONT])
         blocked_until = np.int64(s.input_busy[v // c.vcs])
-        best, best_vc, most = NOBODY, NOBODY, np.int64(-1)
+        best, best_vc, most = NOBODY, NOBODY, np.int64(0)
         for k in range(count):
             output = awake[k]
             if cursor[k] >= s.waiting[output] or s.rows[output, cursor[k]] != oldest:
@@ -46,12 +46,12 @@ def _serve_switch(c, s, awake, count, tick):
             elif c.ports.out_input[output] == NOBODY:
                 best = k
             else:
-                next_vc, room = room_for(c, s, s.wants[output, cursor[k] - 1], tick)
+                next_vc, worth = room_for(c, s, s.wants[output, cursor[k] - 1], tick)
                 if next_vc != NOBODY:
-                    if room > most:
-                        best, best_vc, most = k, next_vc, room
-                elif room < LATE:
-                    wake(s.outputs, output, room)
+                    if worth > most:
+                        best, best_vc, most = k, next_vc, worth
+                elif worth < LATE:  # then it is the tick in which there may be room
+                    wake(s.outputs, output, worth)
         if best == NOBODY:
             continue
         granted = awake[best]
@@ -74,7 +74,7 @@ def _serve_switch(c, s, awake, count, tick):
             wake(s.outputs, output, s.rows[output, cursor[k]] >> 32)
 
 
-@kernel
+@inner
 def serve_together(c, s, outputs, count, tick):
     """Serve ``count`` outputs, ascending and so switch by switch."""
     first = np.int64(0)

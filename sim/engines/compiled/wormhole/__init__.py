@@ -9,7 +9,7 @@ a queue for each length of delay. Input and output VC of a channel have the same
 
 import numpy as np
 
-from models.jit import kernel
+from models.jit import inner, kernel
 from models.rules.bits import lowest
 from sim.engines.compiled.records import deliver_all, log_is_full
 from sim.engines.compiled.wormhole import switch_allocation, vc_allocation
@@ -22,7 +22,7 @@ from sim.engines.compiled.wormhole.state import build
 __all__ = ["advance", "build", "stuck"]
 
 
-@kernel
+@inner
 def _switch_all(c, s, tick):
     """Switch allocation wherever a flit can be sent; what is granted moves together, so that look-ups overlap."""
     count = np.int64(0)
@@ -36,7 +36,7 @@ def _switch_all(c, s, tick):
         switch_allocation.serve(c, s, U(s.granted[i]), tick)
 
 
-@kernel
+@inner
 def _assign_all(c, s):
     """VC allocation wherever a packet can get a VC."""
     for w in range(len(s.to_assign)):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from models.jit import kernel
+from models.jit import inner
 from models.routing.routes import ADAPTIVE, ANY, ESCAPE, ESCAPE_VC
 from models.rules.bits import lowest
 from models.rules.route import ON_ESCAPE, at_target, next_port, usable_ports
@@ -57,13 +57,13 @@ from sim.engines.compiled.wormhole.state import (
 )
 
 
-@kernel
+@inner
 def mark(bitmap, switch):
     """Note that a switch has work."""
     bitmap[switch >> SIX] |= ONE << (switch & LOW)
 
 
-@kernel
+@inner
 def look(c, s, switch, member):
     """Have the switch allocate if the front flit of an input VC can be sent."""
     w, row = word_of(c.size, member), switch * U(SETS)
@@ -73,7 +73,7 @@ def look(c, s, switch, member):
         mark(s.to_switch, switch)
 
 
-@kernel
+@inner
 def later(queues, which, tick, vc):
     """Put a VC into a queue, to come out of it after the queue's delay."""
     end = queues.ends[(U(which) << ONE) | U(1)]
@@ -81,7 +81,7 @@ def later(queues, which, tick, vc):
     queues.ends[(U(which) << ONE) | U(1)] = end + ONE
 
 
-@kernel
+@inner
 def place_flit(vcs, flits, bits, ring, vc, flit):
     """Write a flit that is on its way into the place in a buffer that it will come to."""
     place = U(vcs[at(vc, NEXT_FREE)])
@@ -89,7 +89,7 @@ def place_flit(vcs, flits, bits, ring, vc, flit):
     vcs[at(vc, NEXT_FREE)] = (place + ONE) & ring
 
 
-@kernel
+@inner
 def _land(c, s, vc):
     """A flit arrives."""
     count = s.vc[at(vc, COUNT)]
@@ -104,7 +104,7 @@ def _land(c, s, vc):
             look(c, s, switch, member)
 
 
-@kernel
+@inner
 def land_all(c, s, tick):
     """Flits that arrive now."""
     now = U(tick)
@@ -123,7 +123,7 @@ def land_all(c, s, tick):
         s.tally.scalars[EVENTS] += np.int64(first - begin)
 
 
-@kernel
+@inner
 def _allow(c, s, vc, p, here, there, output):
     """Add the VCs of a network output that a packet may take."""
     low, high = np.int64(0), np.int64(c.vcs)
@@ -138,7 +138,7 @@ def _allow(c, s, vc, p, here, there, output):
     s.vc[at(vc, RANGE)] = c.first_out[here] + first
 
 
-@kernel
+@inner
 def _present(c, s, vc, tick):
     """The packet that has come to the front of an input VC asks for an output VC."""
     p = U(s.flits[(vc << c.ring_bits) | U(s.vc[at(vc, FIRST)])] >> PACKET_AT)
@@ -172,7 +172,7 @@ def _present(c, s, vc, tick):
         later(s.queues, HEADERS, tick, vc)
 
 
-@kernel
+@inner
 def present_all(c, s, tick):
     """Packets that may ask for an output VC from now on; kept apart so that look-ups overlap."""
     for i in range(np.int64(s.fronts[-1])):
@@ -180,7 +180,7 @@ def present_all(c, s, tick):
     s.fronts[-1] = 0
 
 
-@kernel
+@inner
 def read_headers(c, s, tick):
     """Packets whose header delay ends now."""
     now, first, end = U(tick), s.queues.ends[(U(HEADERS) << ONE) | U(0)], s.queues.ends[(U(HEADERS) << ONE) | U(1)]
@@ -196,14 +196,14 @@ def read_headers(c, s, tick):
     s.queues.ends[(U(HEADERS) << ONE) | U(0)] = first
 
 
-@kernel
+@inner
 def _restore(c, s, vc, tick):
     """A credit for an input VC is back with whoever sends to it."""
     credit = s.vc[at(vc, CREDITS)]
     s.vc[at(vc, CREDITS)] = credit + 1
-    if credit:
-        return
     host = s.vc[at(vc, FEEDER)]
+    if credit and (c.policy != ESCAPE or host != NOBODY):  # under ESCAPE, packets wait for more credits than one
+        return
     if host != NOBODY:
         wake(s.senders, host, tick)
         return
@@ -216,7 +216,7 @@ def _restore(c, s, vc, tick):
         mark(s.to_assign, U(s.vc[at(vc, SENDER)]))
 
 
-@kernel
+@inner
 def restore_all(c, s, tick):
     """Credits that come back now."""
     now, first, end = U(tick), s.queues.ends[(U(RETURNED) << ONE) | U(0)], s.queues.ends[(U(RETURNED) << ONE) | U(1)]
@@ -231,7 +231,7 @@ def restore_all(c, s, tick):
     s.tally.scalars[EVENTS] += np.int64(first - begin)
 
 
-@kernel
+@inner
 def send(c, s, vc, tick):
     """The front flit of an input VC is granted."""
     place = U(s.vc[at(vc, FIRST)])

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from models.jit import kernel
+from models.jit import inner
 from sim.engines.base import EVENTS
 from sim.engines.compiled.records import H_BORN, H_FLITS, NOBODY, create
+from sim.engines.compiled.ugal import set_way
 from sim.engines.compiled.wheel import drain, wake
 from sim.engines.compiled.wormhole.flits import later, place_flit
 from sim.engines.compiled.wormhole.sets import U
@@ -19,10 +20,10 @@ from sim.engines.compiled.wormhole.state import (
     TAIL,
     at,
 )
-from sim.engines.compiled.wormhole.ugal import set_way
+from sim.engines.compiled.wormhole.ugal import ahead
 
 
-@kernel
+@inner
 def _roomiest(c, s, host):
     """The injection VC with most credits (ties: the lowest), NOBODY if none has any."""
     first = np.int64(c.ports.inject[host]) * c.vcs
@@ -34,7 +35,7 @@ def _roomiest(c, s, host):
     return best
 
 
-@kernel
+@inner
 def _send(c, s, h, tick):
     """A host sends a flit if it can; a credit that it lacks wakes it again."""
     flit = np.int64(0)
@@ -47,7 +48,7 @@ def _send(c, s, h, tick):
             return
         s.sending[h, LEFT] = s.host[h, H_FLITS]
         p = create(c, s, h, tick)
-        set_way(c, s, p)
+        set_way(c, s, p, ahead, tick)
         s.sending[h, SENDING] = p
         s.sending[h, ON_VC] = vc
         flit = np.int64(HEAD)
@@ -68,7 +69,7 @@ def _send(c, s, h, tick):
     wake(s.senders, h, following)
 
 
-@kernel
+@inner
 def send_all(c, s, tick):
     """Every host sends that is to be looked at now and can."""
     count = drain(s.senders, tick, s.members)

@@ -6,7 +6,7 @@ has one entry where one word does, so that code for switches of up to 64 VCs is 
 
 import numpy as np
 
-from models.jit import kernel
+from models.jit import inner
 from models.rules.allocate import above, first_after
 from models.rules.bits import lowest
 
@@ -16,37 +16,37 @@ SIX = U(6)
 LOW = U(63)
 
 
-@kernel
+@inner
 def words(size):
     """Words of a row."""
     return 1 if len(size) == 1 else size[-1]
 
 
-@kernel
+@inner
 def word_of(size, member):
     """Index of the word that a member is in."""
     return member >> SIX if len(size) > 1 else U(0)
 
 
-@kernel
+@inner
 def slot(size, row, w):
     """Place of word ``w`` of a row: rows lie one after another, so that those of one word need no multiplication."""
     return U(row) if len(size) == 1 else U(row) * U(words(size)) + U(w)
 
 
-@kernel
+@inner
 def bit(member):
     """The member's bit in its word."""
     return ONE << (member & LOW)
 
 
-@kernel
+@inner
 def put(size, sets, row, member):
     """Add a member."""
     sets[slot(size, row, word_of(size, member))] |= bit(member)
 
 
-@kernel
+@inner
 def put_range(size, sets, row, low, count):
     """Add ``count`` members (1 .. 64) from ``low`` on."""
     bits = (~U(0) >> (U(64) - count)) << (low & LOW)
@@ -56,19 +56,19 @@ def put_range(size, sets, row, low, count):
         sets[slot(size, row, w + ONE)] |= ~U(0) >> (U(128) - count - (low & LOW))
 
 
-@kernel
+@inner
 def drop(size, sets, row, member):
     """Remove a member."""
     sets[slot(size, row, word_of(size, member))] &= ~bit(member)
 
 
-@kernel
+@inner
 def has(size, sets, row, member):
     """Whether it is a member."""
     return sets[slot(size, row, word_of(size, member))] & bit(member) != 0
 
 
-@kernel
+@inner
 def is_empty(size, sets, row):
     """Whether there is no member."""
     some = U(0)
@@ -77,20 +77,20 @@ def is_empty(size, sets, row):
     return some == 0
 
 
-@kernel
+@inner
 def clear(size, sets, row):
     """Remove all members."""
     for w in range(words(size)):
         sets[slot(size, row, w)] = 0
 
 
-@kernel
+@inner
 def member_of(w, word):
     """The least member of a word that is not empty."""
     return (U(w) << SIX) | U(lowest(word))
 
 
-@kernel
+@inner
 def first(size, sets, row, last):
     """The member of a set that is not empty that comes first after ``last``, going round."""
     if len(size) == 1:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.jit import kernel
+from models.jit import inner
 from models.routing.routes import Tables
 from models.rules.arrivals import Arrivals
 from models.rules.packets import Packets
@@ -47,7 +47,7 @@ SENDING, LEFT, ON_VC = range(3)
 SENDING_RECORD = 4
 
 
-@kernel
+@inner
 def at(vc, field):
     """Place of a field in the record of a VC."""
     return (U(vc) << U(4)) | U(field)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from models.jit import kernel
+from models.jit import inner
 from models.rules.bits import popcount
 from sim.engines.compiled.wormhole.flits import mark, send
 from sim.engines.compiled.wormhole.sets import ONE, U, clear, first, member_of, put, slot, words
@@ -21,7 +21,7 @@ from sim.engines.compiled.wormhole.state import (
 )
 
 
-@kernel
+@inner
 def _find_ready(c, s, switch):
     """Put the input VCs whose front flit can be sent into row 0 of ``s.left``; how many there are."""
     row, count = switch * U(SETS), np.int64(0)
@@ -33,7 +33,7 @@ def _find_ready(c, s, switch):
     return count
 
 
-@kernel
+@inner
 def allocate(c, s, switch, count):
     """Put the VCs of one switch that may send a flit into ``s.granted``, from ``count`` on; the new count."""
     ready = _find_ready(c, s, switch)
@@ -50,7 +50,7 @@ def allocate(c, s, switch, count):
     return count
 
 
-@kernel
+@inner
 def _match(c, s, switch, iteration, count):
     """One iteration among the input VCs in ``s.left``, of which it takes out those that it settles."""
     base, low = c.first_in[switch], U(c.ports.out_base[switch])
@@ -78,7 +78,7 @@ def _match(c, s, switch, iteration, count):
     return count
 
 
-@kernel
+@inner
 def serve(c, s, grant, tick):
     """An input VC is matched with its output: priorities move on, and its front flit is sent."""
     vc = grant >> ONE
@@ -93,7 +93,7 @@ def serve(c, s, grant, tick):
     send(c, s, vc, tick)
 
 
-@kernel
+@inner
 def _askers(c, s, output):
     """Put the input VCs that ask for an output into row 1 of ``s.left``; 0 if there are none."""
     some = U(0)

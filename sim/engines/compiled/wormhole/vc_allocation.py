@@ -2,20 +2,24 @@
 
 import numpy as np
 
-from models.jit import kernel
+from models.jit import inner
 from models.routing.routes import ADAPTIVE
 from models.rules.bits import lowest
 from models.rules.order import age_key
+from models.rules.vc import appeal
+from sim.engines.compiled.records import FLITS
 from sim.engines.compiled.wormhole.flits import look
 from sim.engines.compiled.wormhole.sets import ONE, U, bit, drop, first, member_of, put, slot, words
 from sim.engines.compiled.wormhole.state import (
     ASKING,
     CREDITED,
     CREDITS,
+    FIRST,
     FREE,
     HELD,
     HOLDER,
     OUTPUT,
+    PACKET_AT,
     RANGE,
     SETS,
     SINCE,
@@ -24,11 +28,19 @@ from sim.engines.compiled.wormhole.state import (
 )
 
 
-@kernel
+@inner
+def _appeal(c, s, switch, vc, member):
+    """How much the packet at the front of an input VC prefers an output VC; 0: it cannot get it."""
+    p = U(s.flits[(vc << c.ring_bits) | U(s.vc[at(vc, FIRST)])] >> PACKET_AT)
+    credits = np.int64(s.vc[at(c.target_vc[c.first_out[switch] + member], CREDITS)])
+    return appeal(c.policy, np.int64(member) % c.vcs, credits, np.int64(s.packet[p, FLITS]))
+
+
+@inner
 def _find(c, s, switch, vc):
     """Put the output VCs that a packet can get into ``s.left``; 0 if there are none.
 
-    They are free, and if routing is adaptive have a credit.
+    They are free, and if routing is adaptive have the credits that it asks for.
     """
     some = U(0)
     for w in range(words(c.size)):
@@ -38,34 +50,34 @@ def _find(c, s, switch, vc):
             while word:
                 member = member_of(w, word)
                 word &= word - ONE
-                if s.vc[at(c.target_vc[c.first_out[switch] + member], CREDITS)] == 0:
+                if _appeal(c, s, switch, vc, member) == 0:
                     free &= ~bit(member)
         s.left[slot(c.size, 0, w)] = free
         some |= free
     return some
 
 
-@kernel
-def _roomiest(c, s, switch):
-    """Of the output VCs in ``s.left``, the one with most credits (ties: the lowest)."""
-    best, most = U(0), np.int64(-1)
+@inner
+def _preferred(c, s, switch, vc):
+    """Of the output VCs in ``s.left``, the one that a packet prefers (ties: the lowest)."""
+    best, most = U(0), np.int64(0)
     for w in range(words(c.size)):
         word = s.left[slot(c.size, 0, w)]
         while word:
             member = member_of(w, word)
             word &= word - ONE
-            credit = np.int64(s.vc[at(c.target_vc[c.first_out[switch] + member], CREDITS)])
-            if credit > most:
-                best, most = member, credit
+            worth = _appeal(c, s, switch, vc, member)
+            if worth > most:
+                best, most = member, worth
     return best
 
 
-@kernel
+@inner
 def _assign(c, s, switch, member):
     """A packet gets one of the output VCs in ``s.left``."""
     vc, row = c.first_in[switch] + member, switch * U(SETS)
     if c.rule == ADAPTIVE:
-        chosen = _roomiest(c, s, switch)
+        chosen = _preferred(c, s, switch, vc)
         output = U(c.ports.out_base[switch]) + chosen // U(c.vcs)
         s.vc[at(vc, OUTPUT)] = output
     else:
@@ -86,7 +98,7 @@ def _assign(c, s, switch, member):
     look(c, s, switch, member)
 
 
-@kernel
+@inner
 def allocate(c, s, switch):
     """Give one switch's free output VCs to the packets that ask for them, oldest first."""
     base, row, count = c.first_in[switch], switch * U(SETS), np.int64(0)

@@ -1,0 +1,26 @@
+"""Breadth-first search against the channels, from a target."""
+
+from models.jit import njit
+
+
+@njit
+def search_to(target, in_start, in_tail, hops, order):
+    """Set ``hops`` to the channels from each switch to the target, -1 where there is no path; how many have one.
+
+    in_start, in_tail: the switches with a channel to v are in_tail[in_start[v]:in_start[v + 1]]. hops: int64
+    [switches]. order: int64 [switches], becomes the switches that have a path, nearest first.
+    """
+    hops[:] = -1
+    hops[target] = 0
+    order[0] = target
+    done, found = 0, 1
+    while done < found:
+        v = order[done]
+        done += 1
+        for i in range(in_start[v], in_start[v + 1]):
+            u = in_tail[i]
+            if hops[u] < 0:
+                hops[u] = hops[v] + 1
+                order[found] = u
+                found += 1
+    return found
