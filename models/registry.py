@@ -19,6 +19,7 @@ CATEGORIES = {
     "routing": "models.routing",
     "traffic": "models.traffic",
     "metric": "models.metrics",
+    "transport": "models.transport",
 }
 """Category -> package whose modules register its built-in kinds."""
 

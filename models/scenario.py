@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,6 +10,9 @@ from models.hashing import content_hash
 from models.routing.routes import Routes
 from models.topology.graph import Topology
 from models.traffic.traffic import Traffic
+
+if TYPE_CHECKING:
+    from models.transport.datagram import Datagram
 
 SEMANTICS_VERSION = 2
 """Changes whenever results of an unchanged configuration may change."""
@@ -18,9 +22,10 @@ SEMANTICS_VERSION = 2
 class Switching:
     """How a switch treats what arrives; all times in ticks (one flit on a channel).
 
-    mode: ``vct``, ``wormhole`` or ``deflection``. vcs: virtual channels of every network and injection channel.
-    buffer_flits: input buffer of each VC. shared_input: an input port sends one packet at a time
-    (``input_speedup: 1``; wormhole: one flit a tick); False: each of its VCs can be read at once (``vcs``).
+    mode: ``vct``, ``wormhole``, ``deflection`` or ``datagram`` (of which :class:`Scenario` holds the rest).
+    vcs: virtual channels of every network and injection channel. buffer_flits: input buffer of each VC.
+    shared_input: an input port sends one packet at a time (``input_speedup: 1``; wormhole: one flit a tick); False:
+    each of its VCs can be read at once (``vcs``).
     iterations: of iSLIP in a tick; wormhole only.
     hold_packets, slotted: deflection only.
     """
@@ -65,7 +70,7 @@ class Scenario:
     """Everything but the load, the seed and how it is measured.
 
     vc_policy: the VC policy in force (``models.routing.routes.ANY`` ...). may_deadlock: it has no certificate,
-    so a run looks for deadlocks.
+    so a run looks for deadlocks. datagram: what that discipline adds; None in the others.
     """
 
     topology: Topology
@@ -75,11 +80,13 @@ class Scenario:
     source: Source
     vc_policy: int = 0
     may_deadlock: bool = False
+    datagram: "Datagram | None" = None
 
     @cached_property
     def content_hash(self) -> str:
         """Hash of everything that results depend on, the semantics' version included."""
+        more = [] if self.datagram is None else [self.datagram.content_hash]
         return content_hash(
             SEMANTICS_VERSION, self.topology.content_hash, self.routes.content_hash, self.traffic.content_hash,
-            asdict(self.switching), asdict(self.source), self.vc_policy,
+            asdict(self.switching), asdict(self.source), self.vc_policy, *more,
         )  # fmt: skip

@@ -1,0 +1,35 @@
+"""Many to one."""
+
+import numpy as np
+from pydantic import Field
+
+from models.registry import SpecError, register
+from models.topology.graph import Topology
+from models.traffic.fixed import fixed_traffic
+from models.traffic.traffic import Traffic, TrafficSpec
+
+
+@register("traffic", "incast")
+class Incast(TrafficSpec):
+    """So many ``senders``, drawn from ``seed``, all send to one ``receiver``, which takes 1 at load 1.
+
+    Example: ``traffic: {kind: incast, senders: 8, receiver: 0}``
+
+    Source: Chen, Griffith, Liu, Katz, Joseph, WREN 2009, doi:10.1145/1592681.1592693.
+    """
+
+    senders: int = Field(default=8, ge=1)
+    receiver: int = Field(default=0, ge=0)
+    seed: int = Field(default=1, ge=0)
+
+    def build(self, topology: Topology) -> Traffic:
+        hosts = topology.hosts
+        if self.receiver >= hosts:
+            raise SpecError(f"must be a host of 0..{hosts - 1}", key="receiver")
+        if self.senders >= hosts:
+            raise SpecError(f"must be below the {hosts} hosts of the topology", key="senders")
+        others = np.delete(np.arange(hosts), self.receiver)
+        chosen = np.random.Generator(np.random.Philox(self.seed)).permutation(others)[: self.senders]
+        target = np.full(hosts, -1, np.int64)
+        target[chosen] = self.receiver
+        return fixed_traffic(self.kind, topology, target)

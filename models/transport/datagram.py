@@ -1,0 +1,70 @@
+"""The part of a scenario that the datagram discipline adds, and the sessions that follow from it."""
+
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from models.hashing import content_hash
+from models.routing.routes import RoutingSpec
+from models.transport.failures import LinkFailures, with_failures
+from models.transport.flows import Flows, arriving, long_lived, together
+from models.transport.law import TransportSpec
+from models.transport.paths import DISTINCT
+from models.transport.session import Queues, Session, make_session, tick_of
+from models.transport.sizes import SizesSpec
+
+if TYPE_CHECKING:
+    from models.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Datagram:
+    """Queues, transport and flows.
+
+    sizes: None for endless flows. poisson: finite ones come in Poisson processes at the load; else every pair of the
+    pattern has one from the beginning. seconds: how long flows come. routing: finds the routes after ``failures``.
+    """
+
+    transport: TransportSpec
+    queues: Queues
+    routing: RoutingSpec
+    path_draw: int = DISTINCT
+    sizes: SizesSpec | None = None
+    poisson: bool = True
+    seconds: float = 2.0
+    failures: LinkFailures | None = None
+
+    @property
+    def content_hash(self) -> str:
+        """Hash of everything that results depend on."""
+        parts = [self.transport.model_dump(mode="json"), self.routing.model_dump(mode="json"), asdict(self.queues)]
+        sizes = self.sizes and [self.sizes.model_dump(mode="json"), *self.sizes.build().table()]
+        failures = self.failures and asdict(self.failures)
+        return content_hash(*parts, self.path_draw, sizes, self.poisson, self.seconds, failures)
+
+
+def session_of(scenario: "Scenario", load: float, seed: int) -> Session:
+    """The run of a scenario at a load with a seed. Raises ``SpecError``."""
+    given = scenario.datagram
+    assert given is not None
+    transport = given.transport.build()
+    flows = _flows(scenario, given, transport.flows, load, seed)
+    session = make_session(
+        scenario.topology, scenario.routes, transport, given.queues, flows, path_draw=given.path_draw, seed=seed
+    )  # fmt: skip
+    return session if given.failures is None else with_failures(session, given.failures, given.routing.build)
+
+
+def _flows(scenario: "Scenario", given: Datagram, flows: int, load: float, seed: int) -> Flows:
+    traffic, packet = scenario.traffic, given.queues.packet_bytes
+    if given.sizes is None:
+        return long_lived(traffic, flows)
+    sizes = given.sizes.build()
+    if not given.poisson:
+        return together(traffic, flows, sizes, packet, seed)
+    given.queues.check()
+    topology = scenario.topology
+    tick = tick_of(topology, given.queues)
+    nic = Fraction(repr(float(given.queues.nic_mbps))) * Fraction(repr(float(topology.host_capacity)))
+    of_packet = Fraction(8 * packet, 10**6) / nic / tick
+    return arriving(traffic, load, sizes, packet, of_packet, int(Fraction(repr(given.seconds)) / tick), seed)

@@ -1,0 +1,32 @@
+"""Data center TCP."""
+
+from pydantic import Field
+
+from models.registry import register
+from models.transport.law import Transport, WindowedSpec, halve, law
+from models.transport.tcp import additive
+
+GAIN = 1.0 / 16.0
+
+
+def by_share(window, share, mss, memory):
+    """Cut the window by half the running mean of the share of marked packets, at most once a round trip."""
+    memory[0] += GAIN * (share - memory[0])
+    return window if share == 0.0 else max(window * (1.0 - memory[0] / 2.0), mss)
+
+
+@register("transport", "dctcp")
+class Dctcp(WindowedSpec):
+    """Data center TCP: queues mark packets that find them above ``mark_packets``, and senders back off by how many.
+
+    The running mean of the marked share has gain 1/16. Losses are treated as TCP does.
+
+    Example: ``transport: {kind: dctcp, mark_packets: 20}``
+
+    Source: Alizadeh et al., Data Center TCP, SIGCOMM 2010, doi:10.1145/1851182.1851192; RFC 8257.
+    """
+
+    mark_packets: int = Field(default=20, ge=1, le=10**6)
+
+    def build(self) -> Transport:
+        return self.windowed(law(additive, halve, by_share), mark_packets=self.mark_packets)

@@ -1,0 +1,107 @@
+"""Which host sends how much to which, and from when on."""
+
+from fractions import Fraction
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+
+from models.jit import njit
+from models.registry import SpecError
+from models.rules.arrivals import SUBTICK_BITS, make_arrivals, next_arrival
+from models.rules.datagram import FLOW_SIZE
+from models.rules.draw import draw
+from models.rules.packets import destination, make_packets
+from models.traffic.traffic import Traffic
+from models.transport.sizes import Sizes
+
+MOST_FLOWS = 1 << 22
+
+
+class Flows(NamedTuple):
+    """Flows in order of their start.
+
+    source, target: hosts, int64 [flows]. packets: int64 [flows], 0 for one that never ends. start: int64 [flows],
+    ticks.
+    """
+
+    source: np.ndarray
+    target: np.ndarray
+    packets: np.ndarray
+    start: np.ndarray
+
+
+def long_lived(traffic: Traffic, flows: int) -> Flows:
+    """So many endless flows from tick 0 for every pair of hosts that the pattern lets talk."""
+    source, target, _ = traffic.pairs()
+    source, target = (np.repeat(hosts, flows).astype(np.int64) for hosts in (source, target))
+    nothing = np.zeros(len(source), np.int64)
+    return Flows(source, target, nothing, nothing)
+
+
+def together(traffic: Traffic, flows: int, sizes: Sizes, packet_bytes: int, seed: int) -> Flows:
+    """The same flows, each of a size that is drawn (incast, where the pattern has one destination)."""
+    endless = long_lived(traffic, flows)
+    return endless._replace(packets=_packets(sizes, packet_bytes, seed, len(endless.source)))
+
+
+def arriving(
+    traffic: Traffic, load: float, sizes: Sizes, packet_bytes: int, nic_ticks: Fraction, ticks: int, seed: int
+) -> Flows:
+    """Flows that hosts open before a tick, in Poisson processes.
+
+    load: bytes that a host of rate 1 offers, as a fraction of its network interface. nic_ticks: ticks that this takes
+    for a packet. The destination of each flow is drawn from the pattern. Raises ``SpecError`` if there are too many.
+    """
+    mean = sizes.mean / packet_bytes
+    expected = load * float(traffic.rate.sum()) / mean * float(ticks / nic_ticks)
+    if expected > MOST_FLOWS:
+        raise SpecError(f"{expected:.2g} flows are more than {MOST_FLOWS}", key="loads")
+    arrivals = make_arrivals("poisson", load, mean, traffic.rate, 1.0)
+    horizon = ceil(ticks / nic_ticks * (1 << SUBTICK_BITS))
+    rows = _arrivals(arrivals, make_packets(traffic, (1,), (1.0,)), seed, horizon, int(expected * 1.5) + 1000)
+    start = (rows[:, 0] * nic_ticks.numerator // nic_ticks.denominator) >> SUBTICK_BITS
+    keep = (start < ticks) & (rows[:, 1] != rows[:, 2])
+    rows, start = rows[keep], start[keep]
+    order = np.lexsort((rows[:, 1], start))
+    source, target = rows[order, 1], rows[order, 2]
+    return Flows(source, target, _packets(sizes, packet_bytes, seed, len(order)), start[order])
+
+
+@njit
+def _arrivals(arrivals, packets, seed, horizon, room):
+    """Every arrival before ``horizon``: rows (position in sub-ticks, source, destination)."""
+    rows = np.empty((room, 3), np.int64)
+    count = 0
+    for host in range(len(arrivals.keep)):
+        if arrivals.keep[host] < 0:
+            continue
+        sequence, counter, position = 0, 0, -arrivals.base
+        while True:
+            counter, position = next_arrival(arrivals, seed, host, counter, position)
+            if position >= horizon:
+                break
+            if count == len(rows):
+                longer = np.empty((2 * count, 3), np.int64)
+                longer[:count] = rows
+                rows = longer
+            rows[count, 0], rows[count, 1] = position, host
+            rows[count, 2] = destination(packets, seed, host, sequence)
+            count += 1
+            sequence += 1
+            counter += 1
+    return rows[:count].copy()
+
+
+@njit
+def _words(seed, words):
+    """The draw of every flow's size."""
+    for flow in range(len(words)):
+        words[flow] = draw(seed, FLOW_SIZE, flow, 0)
+
+
+def _packets(sizes: Sizes, packet_bytes: int, seed: int, count: int) -> np.ndarray:
+    """Packets of so many flows, int64; the last one is as long as the others."""
+    words = np.empty(count, np.int64)
+    _words(seed, words)
+    return -(-sizes.of((words >> 10) * 2.0**-53) // packet_bytes)

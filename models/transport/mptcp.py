@@ -1,0 +1,47 @@
+"""Multipath TCP with linked increases."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from models.registry import register
+from models.transport.law import Transport, WindowedSpec, law
+from models.transport.tcp import additive
+
+
+def linked(windows, rtts, i, credit, mss, memory, now):
+    """The flow as a whole takes as much as TCP would on the best of its paths, no subflow more than TCP."""
+    total = best = speed = 0.0
+    for j in range(len(windows)):
+        total += windows[j]
+        if rtts[j] > 0.0:
+            best = max(best, windows[j] / (rtts[j] * rtts[j]))
+            speed += windows[j] / rtts[j]
+    alone = credit * mss / windows[i]
+    if speed == 0.0:
+        return alone
+    aggressiveness = total * best / (speed * speed)
+    return min(aggressiveness * credit * mss / total, alone)
+
+
+def halve_to_one(window, mss, memory):
+    """``back_off``: half the window, but one packet."""
+    return max(window / 2.0, mss)
+
+
+@register("transport", "mptcp")
+class Mptcp(WindowedSpec):
+    """Multipath TCP: the subflows of a flow share its data, and with ``coupling: lia`` their windows grow as one.
+
+    Slow start and what a loss does concern a subflow alone. There is no window for the flow as a whole.
+
+    Example: ``transport: {kind: mptcp, subflows: 8}``
+
+    Source: Raiciu, Handley, Wischik, RFC 6356, 2011; Wischik, Raiciu, Greenhalgh, Handley, NSDI 2011.
+    """
+
+    subflows: int = Field(default=8, ge=1, le=1024)
+    coupling: Literal["lia", "none"] = "lia"
+
+    def build(self) -> Transport:
+        return self.windowed(law(linked if self.coupling == "lia" else additive, halve_to_one))

@@ -1,0 +1,211 @@
+"""The NewReno machine that every control law steers: acknowledgements, fast recovery and the timer.
+
+It decides what the window is and when a packet is sent again; queues, packets and what the receiver holds are
+the engines'. Sequence numbers count packets, windows are bytes, times ticks. Source: RFC 6582, RFC 6298.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from models.jit import kernel
+from models.transport.law import MEMORY, Law, Transport
+
+# Columns of Senders.seq, int64.
+UNA = 0  # first packet that is not acknowledged
+NEXT = 1  # next packet to be sent
+HIGH = 2  # packets sent so far, each counted once
+RECOVER = 3  # NEXT when the last loss was found
+DUPLICATES = 4
+STATE = 5
+DEADLINE = 6  # of the timer
+ROUND_END = 7  # the acknowledgement that ends the present window of data (laws that heed marks)
+
+CLOSED, OPENING, OPEN, RECOVERY = np.int64(0), np.int64(1), np.int64(2), np.int64(3)
+
+# Columns of Senders.win, float64.
+CWND, SSTHRESH, MDEV, RTO, ACKED, MARKED = range(6)
+
+
+class Rules(NamedTuple):
+    """Of a transport: windows in bytes, times in ticks."""
+
+    law: Law
+    mss: float
+    min_rto: float
+    syn_rto: int
+    init_window: float
+    ssthresh: float
+    heeds_marks: bool
+
+
+class Senders(NamedTuple):
+    """The senders of all subflows.
+
+    seq: int64 [subflows, 8]. win: float64 [subflows, 8]. memory: float64 [subflows, MEMORY], the law's. window:
+    float64 [subflows], bytes: the threshold in recovery, else the congestion window. rtt: float64 [subflows], ticks,
+    smoothed; 0 before the first sample.
+    """
+
+    seq: np.ndarray
+    win: np.ndarray
+    memory: np.ndarray
+    window: np.ndarray
+    rtt: np.ndarray
+
+
+def make_rules(transport: Transport, packet_bytes: int, tick_s: float) -> Rules:
+    """The rules where a tick takes so many seconds; ``transport`` has a law."""
+    assert transport.law is not None
+    mss, ms = float(packet_bytes), 1e-3 / tick_s
+    return Rules(
+        transport.law, mss, max(1.0, transport.min_rto_ms * ms), max(1, round(transport.syn_rto_ms * ms)),
+        transport.init_window * mss, transport.ssthresh * mss, transport.mark_packets > 0,
+    )  # fmt: skip
+
+
+def make_senders(subflows: int) -> Senders:
+    """All closed."""
+    whole, real = np.zeros((subflows, 8), np.int64), np.zeros((subflows, 8))
+    return Senders(whole, real, np.zeros((subflows, MEMORY)), np.zeros(subflows), np.zeros(subflows))
+
+
+@kernel
+def has_room(cwnd, una, following, mss):
+    """Whether a window of ``cwnd`` bytes from packet ``una`` on admits packet ``following``."""
+    return cwnd >= (following + 1 - una) * mss
+
+
+@kernel
+def open_up(r, s, i, now):
+    """The first packet of a connection leaves, or leaves again."""
+    s.seq[i, STATE] = OPENING
+    s.seq[i, DEADLINE] = now + r.syn_rto
+
+
+@kernel
+def opened(r, s, i, sample, now):
+    """The first packet is acknowledged."""
+    s.seq[i, STATE] = OPEN
+    s.win[i, CWND] = r.init_window
+    s.window[i] = r.init_window
+    s.win[i, SSTHRESH] = r.ssthresh
+    _measure(r, s, i, sample)
+    s.seq[i, DEADLINE] = now + np.int64(np.ceil(s.win[i, RTO]))
+
+
+@kernel
+def _measure(r, s, i, sample):
+    """Round trip time, its deviation and the timeout from a sample."""
+    m = float(sample)
+    if s.rtt[i] == 0.0:
+        s.rtt[i] = m
+        s.win[i, MDEV] = m / 2.0
+    else:
+        s.win[i, MDEV] = 0.75 * s.win[i, MDEV] + 0.25 * abs(m - s.rtt[i])
+        s.rtt[i] = 0.875 * s.rtt[i] + 0.125 * m
+    s.win[i, RTO] = max(s.rtt[i] + 4.0 * s.win[i, MDEV], r.min_rto)
+
+
+@kernel
+def _widen(r, s, i, first, last, now):
+    """A new acknowledgement outside recovery."""
+    flight = float(s.seq[i, NEXT] - s.seq[i, UNA]) * r.mss
+    cwnd = s.win[i, CWND]
+    credit = min(cwnd - flight, r.mss)
+    if credit > 0.0:
+        if cwnd < s.win[i, SSTHRESH]:
+            cwnd += min(s.win[i, SSTHRESH] - cwnd, credit)
+        else:
+            more = r.law.grow(s.window[first:last], s.rtt[first:last], i - first, credit, r.mss, s.memory[i], now)
+            cwnd += min(more, credit)
+        s.win[i, CWND] = cwnd
+        s.window[i] = cwnd
+
+
+@kernel
+def _heed(r, s, i, packets, marked):
+    """Count marks; at the end of each window of data the law may narrow the window."""
+    s.win[i, ACKED] += packets
+    if marked:
+        s.win[i, MARKED] += packets
+    if s.seq[i, UNA] < s.seq[i, ROUND_END]:
+        return
+    window = r.law.mark(s.win[i, CWND], min(s.win[i, MARKED] / s.win[i, ACKED], 1.0), r.mss, s.memory[i])
+    if s.seq[i, STATE] == OPEN and window < s.win[i, CWND]:
+        s.win[i, CWND] = window
+        s.window[i] = window
+        s.win[i, SSTHRESH] = window
+    s.win[i, ACKED] = 0.0
+    s.win[i, MARKED] = 0.0
+    s.seq[i, ROUND_END] = s.seq[i, NEXT]
+
+
+@kernel
+def _lose(r, s, i):
+    """A packet is lost: the law sets the threshold."""
+    s.win[i, SSTHRESH] = r.law.back_off(s.win[i, CWND], r.mss, s.memory[i])
+    s.window[i] = s.win[i, SSTHRESH]
+    s.seq[i, RECOVER] = s.seq[i, NEXT]
+
+
+@kernel
+def _duplicate(r, s, i):
+    """An acknowledgement of nothing new; whether the first packet that is missing is to be sent again."""
+    if s.seq[i, STATE] == RECOVERY:
+        s.win[i, CWND] += r.mss
+        return False
+    s.seq[i, DUPLICATES] += 1
+    if s.seq[i, DUPLICATES] != 3 or s.seq[i, UNA] < s.seq[i, RECOVER] or s.seq[i, UNA] == s.seq[i, NEXT]:
+        return False
+    _lose(r, s, i)
+    s.win[i, CWND] = s.win[i, SSTHRESH] + 3.0 * r.mss
+    s.seq[i, STATE] = RECOVERY
+    return True
+
+
+@kernel
+def acknowledge(r, s, i, first, last, una, sample, marked, now):
+    """The receiver of subflow i has all packets below ``una``; whether the first one missing is to be sent again.
+
+    first, last: the subflows of its flow. sample: round trip time. marked: whether the packet that this
+    acknowledges came with a mark. Afterwards whatever the window admits is sent.
+    """
+    _measure(r, s, i, sample)
+    newly = una - s.seq[i, UNA]
+    if newly < 0:
+        return False
+    if newly == 0:
+        return _duplicate(r, s, i)
+    s.seq[i, UNA] = una
+    s.seq[i, NEXT] = max(s.seq[i, NEXT], una)
+    s.seq[i, DEADLINE] = now + np.int64(np.ceil(s.win[i, RTO]))
+    resend = False
+    if s.seq[i, STATE] != RECOVERY:
+        s.seq[i, DUPLICATES] = 0
+        _widen(r, s, i, first, last, now)
+    elif una >= s.seq[i, RECOVER]:
+        flight = float(s.seq[i, NEXT] - una) * r.mss
+        s.win[i, CWND] = min(s.win[i, SSTHRESH], flight + r.mss)
+        s.window[i] = s.win[i, CWND]
+        s.seq[i, STATE] = OPEN
+        s.seq[i, DUPLICATES] = 0
+    else:
+        s.win[i, CWND] = max(s.win[i, CWND] - newly * r.mss, 0.0) + r.mss
+        resend = True
+    if r.heeds_marks:
+        _heed(r, s, i, newly, marked)
+    return resend
+
+
+@kernel
+def time_out(r, s, i, now):
+    """The timer of subflow i expired: sending starts again at the first packet that is missing."""
+    s.win[i, RTO] *= 2.0
+    _lose(r, s, i)
+    s.win[i, CWND] = r.mss
+    s.window[i] = r.mss
+    s.seq[i, STATE] = OPEN
+    s.seq[i, DUPLICATES] = 0
+    s.seq[i, NEXT] = s.seq[i, UNA]
+    s.seq[i, DEADLINE] = now + np.int64(np.ceil(s.win[i, RTO]))

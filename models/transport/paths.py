@@ -1,0 +1,123 @@
+"""The path of every subflow, drawn once."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from models.jit import njit
+from models.registry import SpecError
+from models.routing.routes import PATHS, Routes
+from models.rules.datagram import SUBFLOW_PATH
+from models.rules.draw import below, draw
+from models.rules.route import at_target, choose_way, next_port
+from models.topology.graph import Topology
+
+DISTINCT, WITH_REPLACEMENT = 0, 1
+PATH_DRAWS = {"distinct": DISTINCT, "with_replacement": WITH_REPLACEMENT}
+
+
+class Paths(NamedTuple):
+    """Links of each subflow's path: those of i are link[start[i]:start[i + 1]].
+
+    Channel c is link c, the injection channel of host h is link channels + h, its ejection channel is link
+    channels + hosts + h. start: int64 [subflows + 1]. link: int32.
+    """
+
+    start: np.ndarray
+    link: np.ndarray
+
+
+@njit
+def _draw_distinct(pair_start, pair, group_start, seed, way):
+    """``way`` [subflows]: the paths of each group, all of its pair before any is taken again."""
+    longest = 0
+    for g in range(len(pair)):
+        longest = max(longest, pair_start[pair[g] + 1] - pair_start[pair[g]])
+    order = np.empty(longest, np.int64)
+    for g in range(len(pair)):
+        first = pair_start[pair[g]]
+        count = pair_start[pair[g] + 1] - first
+        if count == 0:
+            continue
+        for i in range(group_start[g], group_start[g + 1]):
+            taken = (i - group_start[g]) % count
+            if taken == 0:
+                for j in range(count):
+                    order[j] = first + j
+            chosen = taken + below(draw(seed, SUBFLOW_PATH, g, i - group_start[g]), count - taken)
+            order[taken], order[chosen] = order[chosen], order[taken]
+            way[i] = order[taken]
+
+
+@njit
+def _walk(r, seed, out_start, dst, origin, target, way, drawn, number, start, link):
+    """Follow the routes of every subflow; the channels go to ``link`` if it has room, ``start`` gets where from."""
+    for i in range(len(origin)):
+        if not drawn:
+            way[i] = choose_way(r, seed, number[i], 0, 1, 0, origin[i], target[i])
+        here, hop = origin[i], 0
+        place = start[i] + 1
+        while not at_target(r, way[i], hop, here, target[i]):
+            port = next_port(r, way[i], seed, here, target[i], number[i], 0, 1, 0, hop)
+            if len(link):
+                link[place + hop] = out_start[here] + port
+            here = dst[out_start[here] + port]
+            hop += 1
+        if not len(link):
+            start[i + 1] = start[i] + hop + 2
+
+
+def draw_paths(
+    topology: Topology,
+    routes: Routes,
+    source: np.ndarray,
+    target: np.ndarray,
+    group_start: np.ndarray,
+    path_draw: int,
+    seed: int,
+    number: np.ndarray | None = None,
+) -> Paths:
+    """A path for every subflow, from the routes of its pair of hosts.
+
+    source, target: hosts, int64 [groups]; group_start: int64 [groups + 1], the subflows of each group. ``DISTINCT``
+    draws the paths of a group without replacement, where routes are whole paths; a pair with fewer paths than
+    subflows uses all of them as evenly as it can. Otherwise every subflow draws by itself: a path, or at every switch
+    a next hop by a hash that differs from switch to switch. number: what subflows are called in draws.
+    """
+    r, sizes = routes.tables(topology), np.diff(group_start)
+    place = topology.host_switch
+    origin, end = np.repeat(place[source], sizes), np.repeat(place[target], sizes)
+    subflows = len(origin)
+    way = np.zeros(subflows, np.int64)
+    distinct = path_draw == DISTINCT and routes.form == PATHS
+    if distinct:
+        _draw_distinct(r.pair_start, place[source] * topology.switches + place[target], group_start, seed, way)
+    number = np.arange(subflows) if number is None else number
+    start = np.zeros(subflows + 1, np.int64)
+    link = np.zeros(0, np.int32)
+    for _ in range(2):  # the first time to count
+        _walk(r, seed, topology.out_start, topology.dst, origin, end, way, distinct, number, start, link)
+        link = np.zeros(start[-1], np.int32) if not len(link) else link
+    link[start[:-1]] = topology.channels + np.repeat(source, sizes)
+    link[start[1:] - 1] = topology.channels + topology.hosts + np.repeat(target, sizes)
+    return Paths(start, link)
+
+
+def most_paths(topology: Topology, routes: Routes) -> int | None:
+    """The most paths that a pair of hosts has; None where routes are no whole paths."""
+    if routes.form != PATHS:
+        return None
+    assert routes.paths is not None
+    return int(np.diff(routes.paths.pair_start).max(initial=1))
+
+
+def backwards(topology: Topology, paths: Paths) -> Paths:
+    """The same paths the other way round. Raises ``SpecError`` where a channel has no reverse."""
+    channels, hosts = topology.channels, topology.hosts
+    turned = np.concatenate([topology.reverse, channels + hosts + np.arange(hosts), channels + np.arange(hosts)])
+    sizes = np.diff(paths.start)
+    index = np.repeat(paths.start[:-1] + paths.start[1:] - 1, sizes) - np.arange(len(paths.link))
+    link = turned[paths.link[index]]
+    if (link < 0).any():
+        raise SpecError("reverse_path needs bi-directional links", key="ack_path", choices=("instant", "pure_delay"))
+    return Paths(paths.start, link.astype(np.int32))

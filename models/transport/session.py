@@ -1,0 +1,188 @@
+"""One thing to simulate packet by packet: queues, paths and flows, laid out for the engines."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+
+from models.jit import njit
+from models.registry import SpecError
+from models.routing.routes import Routes
+from models.rules.datagram import RATIO_BITS, START
+from models.rules.draw import below, draw
+from models.topology.graph import Topology
+from models.transport.flows import Flows
+from models.transport.law import REVERSE_PATH, Transport
+from models.transport.newreno import Rules, make_rules
+from models.transport.paths import DISTINCT, Paths, backwards, draw_paths, most_paths
+
+SYN_BYTES = 1
+MOST_SUBFLOWS = 1 << 24
+_LONGEST_STAY = 1 << 31
+
+
+@dataclass(frozen=True)
+class Queues:
+    """Links and their queues: ``switching:`` of mode datagram.
+
+    queue_bytes: room of a queue, the packet in service included. random_drop: a queue within three packets of full
+    drops every tenth packet at random. link_us: rounded up to ticks, at least one. capacity 1 of a channel or host is
+    ``nic_mbps``.
+    """
+
+    packet_bytes: int = 1000
+    nic_mbps: float = 64.0
+    link_us: float = 100.0
+    queue_bytes: int = 100_000
+    random_drop: bool = True
+
+    def check(self) -> None:
+        """Raises ``SpecError`` for a queue that nothing fits into."""
+        if self.queue_bytes <= 0:
+            raise SpecError("a queue needs room for a packet; at least 1", key="queue_packets")
+        if self.packet_bytes > self.queue_bytes:
+            raise SpecError(f"a packet does not fit into a queue of {self.queue_bytes} bytes", key="packet_bytes")
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What happens to the network as a tick begins.
+
+    broken: int64, links that lose all that is on them and take nothing any more. moved: int64, subflows that go by
+    ``paths`` from now on, and their acknowledgements by ``back`` (REVERSE_PATH).
+    """
+
+    tick: int
+    broken: np.ndarray
+    moved: np.ndarray
+    paths: Paths
+    back: Paths | None
+
+
+@dataclass(frozen=True, eq=False)
+class Session:
+    """Everything that a run depends on.
+
+    A tick is the time of one byte on the fastest channel, ``tick_s`` seconds. delay: int64 [links], ticks of each link
+    (numbered as in :class:`~models.transport.paths.Paths`); ratio: int64 [links], ticks of a byte times
+    2**RATIO_BITS. first: int64 [flows + 1], the subflows of each flow. start: int64 [subflows], ticks. back: paths of
+    acknowledgements (REVERSE_PATH). ack_delay: int64 [subflows], ticks that an acknowledgement needs without queues.
+    gap: int64 [subflows], ticks from packet to packet at a constant rate. rules: None without a law. changes: in the
+    order of their ticks.
+    """
+
+    topology: Topology
+    transport: Transport
+    queues: Queues
+    seed: int
+    tick_s: float
+    delay: np.ndarray
+    ratio: np.ndarray
+    flows: Flows
+    first: np.ndarray
+    start: np.ndarray
+    paths: Paths
+    back: Paths | None
+    ack_delay: np.ndarray
+    gap: np.ndarray
+    rules: Rules | None
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def subflows(self) -> int:
+        """Number of subflows."""
+        return len(self.start)
+
+    def ticks(self, seconds: float) -> int:
+        """Ticks in so many seconds, rounded up."""
+        return ceil(Fraction(repr(float(seconds))) / Fraction(self.tick_s))
+
+
+@njit
+def _start_ticks(seed, begin, within, ticks):
+    """Every subflow starts within so many ticks of ``begin``, at random."""
+    for i in range(len(ticks)):
+        ticks[i] = begin[i] + (below(draw(seed, START, i, 0), within) if within > 0 else 0)
+
+
+def tick_of(topology: Topology, queues: Queues) -> Fraction:
+    """Seconds of a tick: of one byte on the fastest channel."""
+    fastest = max(float(topology.capacity.max(initial=0.0)), topology.host_capacity)
+    if not np.isfinite(fastest):
+        raise SpecError("must be finite in a simulation", key="host_capacity")
+    return Fraction(8, 10**6) / (Fraction(repr(float(queues.nic_mbps))) * Fraction(repr(fastest)))
+
+
+def make_session(
+    topology: Topology,
+    routes: Routes,
+    transport: Transport,
+    queues: Queues,
+    flows: Flows,
+    *,
+    path_draw: int = DISTINCT,
+    seed: int = 1,
+) -> Session:
+    """Draws paths and starts, and checks that everything fits together.
+
+    flows: in order of their start.
+
+    Raises ``SpecError`` for flows of a host to itself, more subflows than paths, queues without room, a retransmission
+    timeout below a tick, and for what would not fit into memory.
+    """
+    queues.check()
+    tick = tick_of(topology, queues)
+    _check(topology, routes, transport, flows, path_draw, tick)
+    per_flow = transport.subflows
+    first = np.arange(len(flows.source) + 1) * per_flow
+    # flows of one pair that start together draw their paths together
+    pair = flows.source * topology.hosts + flows.target
+    group = np.flatnonzero((np.diff(pair, prepend=-1) != 0) | (np.diff(flows.start, prepend=-1) != 0))
+    group_start = np.append(first[group], first[-1])
+    paths = draw_paths(topology, routes, flows.source[group], flows.target[group], group_start, path_draw, seed)
+    within = ceil(Fraction(repr(float(transport.start_ms))) / 1000 / tick)
+    start = np.zeros(len(flows.source) * per_flow, np.int64)
+    _start_ticks(seed, np.repeat(flows.start, per_flow), within, start)
+    capacity = np.concatenate([topology.capacity, np.full(2 * topology.hosts, topology.host_capacity)])
+    ratio = np.ceil(capacity.max() / capacity * 2.0**RATIO_BITS).astype(np.int64)
+    delay = np.full(len(capacity), max(1, ceil(Fraction(repr(float(queues.link_us))) / 10**6 / tick)))
+    delay[: topology.channels] += topology.delay
+    _check_stay(paths, delay, ratio, queues)
+    rules = make_rules(transport, queues.packet_bytes, float(tick)) if transport.law else None
+    nic = int(np.ceil(queues.packet_bytes * capacity.max() / topology.host_capacity))
+    gap = np.full(len(start), max(1, round(nic * per_flow / transport.rate)))
+    back = backwards(topology, paths) if transport.ack_path == REVERSE_PATH and transport.law else None
+    return Session(
+        topology, transport, queues, seed, float(tick), delay, ratio, flows, first, start, paths, back,
+        np.add.reduceat(delay[paths.link], paths.start[:-1]), gap, rules,
+    )  # fmt: skip
+
+
+def _check(
+    topology: Topology, routes: Routes, transport: Transport, flows: Flows, path_draw: int, tick: Fraction
+) -> None:
+    if (own := np.flatnonzero(flows.source == flows.target)).size:
+        raise SpecError(f"host {flows.source[own[0]]} would send to itself", key="traffic")
+    subflows, together = len(flows.source) * transport.subflows, transport.subflows * transport.flows
+    if not len(flows.source):
+        raise SpecError("no host sends anything", key="traffic")
+    if subflows > MOST_SUBFLOWS:
+        raise SpecError(f"{subflows} subflows are more than {MOST_SUBFLOWS}", key="subflows")
+    paths = most_paths(topology, routes)
+    if path_draw == DISTINCT and paths is not None and together > paths:
+        raise SpecError(
+            f"{together} subflows of a pair of hosts, but no pair has more than {paths} distinct paths "
+            "(or path_draw: with_replacement)", key="subflows",
+        )  # fmt: skip
+    if transport.law and Fraction(repr(float(transport.min_rto_ms))) / 1000 < tick:
+        raise SpecError(f"is below the tick, {float(tick) * 1e3:.3g} ms", key="min_rto_ms")
+
+
+def _check_stay(paths: Paths, delay: np.ndarray, ratio: np.ndarray, queues: Queues) -> None:
+    """Times in packets have 32 bits."""
+    stay = delay + (queues.queue_bytes * ratio >> RATIO_BITS)
+    longest = int(np.add.reduceat(stay[paths.link], paths.start[:-1]).max())
+    if longest >= _LONGEST_STAY:
+        problem = f"a packet may be on its way for {longest} ticks; at most {_LONGEST_STAY - 1}"
+        raise SpecError(problem, key="queue_packets")

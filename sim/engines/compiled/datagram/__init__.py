@@ -1,0 +1,156 @@
+"""The datagram discipline, compiled.
+
+In a tick come, in this order: packets that arrive at queues, by the link they come from; packets that arrive at
+hosts, likewise; acknowledgements that come back without queues, by subflow; timers, by subflow.
+"""
+
+import numpy as np
+
+from models.jit import kernel, njit
+from models.rules.bits import lowest
+from models.transport.newreno import CWND
+from models.transport.session import Change, Session
+from sim.engines.compiled.datagram.hosts import deliver, ring, take_timer
+from sim.engines.compiled.datagram.links import accept, break_link, take_head
+from sim.engines.compiled.datagram.state import (
+    ACK_BIT,
+    AFTER,
+    AT,
+    KIND,
+    NOBODY,
+    POOL,
+    SUBFLOW,
+    SYN,
+    TRACE,
+    TRACED,
+    WINDOW,
+    along,
+    build,
+    larger_pool,
+    larger_windows,
+    longer_trace,
+)
+from sim.engines.datagram import Counters, Trace
+
+_ONE = np.uint64(1)
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@kernel
+def _next_slot(c, s, tick, until):
+    """The first tick from ``tick`` on, and before ``until``, in which a link awaits a packet; else ``until``."""
+    while tick < until:
+        slot = np.uint64(tick & c.mask)
+        word = s.bits[slot >> np.uint64(6)] & (_ALL << (slot & np.uint64(63)))
+        if word:
+            return min(tick - (tick & 63) + lowest(word), until)
+        tick += 64 - (tick & 63)
+    return until
+
+
+@kernel
+def _gather(c, s, tick):
+    """The links that await a packet in a tick, ascending, in ``s.members``; how many."""
+    slot = np.uint64(tick & c.mask)
+    link = np.int64(s.slot[slot])
+    s.slot[slot] = NOBODY
+    s.bits[slot >> np.uint64(6)] &= ~(_ONE << (slot & np.uint64(63)))
+    count = np.int64(0)
+    while link != NOBODY:
+        s.members[count] = link
+        count += 1
+        link = s.link[link, AFTER]
+    gap = np.int64(1)
+    while 3 * gap < count:
+        gap = 3 * gap + 1
+    while gap > 0:  # Shell's sort: mostly there are very few, sometimes as many as links
+        for i in range(gap, count):
+            link = s.members[i]
+            place = np.int64(i)
+            while place >= gap and s.members[place - gap] > link:
+                s.members[place] = s.members[place - gap]
+                place -= gap
+            s.members[place] = link
+        gap //= 3
+    return count
+
+
+@njit
+def advance(c, s, tick, until):
+    """Simulate ticks up to ``until``; the tick reached, earlier if something has to grow first."""
+    while True:
+        timers = s.timers[len(s.timers) - 1]
+        rings = s.timers[0] >> 24 if timers > 0 else until
+        tick = _next_slot(c, s, tick, min(rings, until))
+        if tick >= until:
+            return until
+        slot = np.uint64(tick & c.mask)
+        if s.bits[slot >> np.uint64(6)] >> (slot & np.uint64(63)) & _ONE:
+            for k in range(_gather(c, s, tick)):
+                link = s.members[k]
+                p = take_head(c, s, link, tick)
+                if link < c.eject:
+                    at = np.int64(s.packet[p, AT]) + 1
+                    s.packet[p, AT] = at
+                    accept(c, s, np.int64(s.path[at]), p, tick)
+                else:
+                    deliver(c, s, link, p, tick)
+        while s.timers[len(s.timers) - 1] > 0 and s.timers[0] >> 24 == tick:
+            ring(c, s, take_timer(s), tick)
+        tick += 1
+        if s.free[len(s.free) - 1] < c.reserve:
+            s.wants[POOL] = 1
+        if s.wants[POOL] | s.wants[WINDOW] | s.wants[TRACE]:
+            return tick
+
+
+class CompiledDatagrams:
+    """One simulation under way (see :class:`sim.engines.datagram.DatagramRun`)."""
+
+    def __init__(self, session: Session, trace: bool = False):
+        self._constants, self._state = build(session, trace)
+        self._changes = list(session.changes)
+        self._tick = 0
+
+    def advance(self, until: int) -> None:
+        while self._changes and self._changes[0].tick < until:
+            change = self._changes.pop(0)
+            self._run(change.tick)
+            self._apply(change)
+        self._run(until)
+
+    def _apply(self, change: Change) -> None:
+        for link in change.broken.tolist():
+            break_link(self._constants, self._state, link, change.tick)
+        self._state = along(self._state, change.moved, change.paths, change.back)
+
+    def _run(self, until: int) -> None:
+        while self._tick < until:
+            self._tick = advance(self._constants, self._state, self._tick, until)
+            self._grow()
+
+    def _grow(self) -> None:
+        wants = self._state.wants
+        for flag, grow in ((POOL, larger_pool), (WINDOW, larger_windows), (TRACE, longer_trace)):
+            if wants[flag]:
+                self._state = grow(self._state)
+                wants[flag] = 0
+
+    def counters(self) -> Counters:
+        s, links = self._state, self._constants.links
+        return Counters(
+            self._tick, s.subflow_counts.copy(), s.link_counts[:links].copy(), s.finished.copy(),
+            s.senders.win[:, CWND].copy(),
+        )  # fmt: skip
+
+    def in_flight(self) -> np.ndarray:
+        s = self._state
+        used = np.ones(len(s.packet), bool)
+        used[s.free[: s.free[-1]]] = False
+        used &= (s.packet[:, KIND] & ACK_BIT == 0) & (s.packet[:, KIND] != SYN)
+        return np.bincount(s.packet[used, SUBFLOW], minlength=len(s.receiver))
+
+    def trace(self) -> Trace:
+        if not len(self._state.trace):
+            raise ValueError("the run was started without trace=True")
+        return Trace(*self._state.trace[: self._state.wants[TRACED]].T.copy())

@@ -1,0 +1,250 @@
+"""Hosts: what senders send and receivers hold; the windows themselves are NewReno's."""
+
+import numpy as np
+
+from models.jit import kernel, routine
+from models.transport.law import INSTANT, PURE_DELAY
+from models.transport.newreno import (
+    CWND,
+    DEADLINE,
+    HIGH,
+    OPENING,
+    STATE,
+    UNA,
+    acknowledge,
+    has_room,
+    open_up,
+    opened,
+    time_out,
+)
+from models.transport.newreno import NEXT as NEXT_SEQUENCE
+from models.transport.session import SYN_BYTES
+from sim.engines.compiled.datagram.links import accept, free_packet, join, make_packet
+from sim.engines.compiled.datagram.state import (
+    ACK_BIT,
+    AHEAD,
+    AT,
+    DATA,
+    EXPECTED,
+    KIND,
+    MARKED_ACK,
+    SEQUENCE,
+    SIZE,
+    STAMP,
+    SUBFLOW,
+    SYN,
+    SYN_ACK,
+    TRACE,
+    TRACED,
+    WINDOW,
+)
+from sim.engines.datagram import ARRIVED, RECEIVED, RESENT, RTT, SAMPLES, SENT, TIMEOUTS
+
+_LOW = np.int64(0xFFFFFFFF)
+_ONE = np.uint64(1)
+
+
+@routine
+def _emit(c, s, i, sequence, kind, size, stamp, at, now):
+    """A packet of subflow i enters the queue of the link at a place of ``s.path``."""
+    p = make_packet(s)
+    record = s.packet[p]
+    record[AT] = at
+    record[SUBFLOW] = i
+    record[SEQUENCE] = sequence
+    record[STAMP] = stamp
+    record[SIZE] = size
+    record[KIND] = kind
+    accept(c, s, np.int64(s.path[at]), p, now)
+
+
+@kernel
+def _send(c, s, i, sequence, now):
+    s.subflow_counts[i, SENT] += 1
+    _emit(c, s, i, sequence, DATA, c.packet_bytes, now & _LOW, s.path_start[i], now)
+
+
+@kernel
+def _send_on(c, s, i, now):
+    """Send what the window of subflow i admits: again what has been sent before a timeout, then new data."""
+    seq, flow = s.senders.seq[i], c.flow[i]
+    while has_room(s.senders.win[i, CWND], seq[UNA], seq[NEXT_SEQUENCE], c.rules.mss):
+        if seq[NEXT_SEQUENCE] == seq[HIGH]:
+            if s.left[flow] == 0:
+                return
+            s.left[flow] -= 1
+            seq[HIGH] += 1
+        else:
+            s.subflow_counts[i, RESENT] += 1
+        _send(c, s, i, seq[NEXT_SEQUENCE], now)
+        seq[NEXT_SEQUENCE] += 1
+
+
+@routine
+def _hear(c, s, i, kind, una, stamp, now):
+    """An acknowledgement reaches the sender of subflow i."""
+    state = s.senders.seq[i, STATE]
+    if kind == SYN_ACK and state != OPENING:
+        return
+    sample = np.int64(np.uint32(now & _LOW) - np.uint32(stamp))
+    counts = s.subflow_counts[i]
+    counts[SAMPLES] += 1
+    counts[RTT] += sample
+    if state == OPENING:
+        opened(c.rules, s.senders, i, sample, now)
+    else:
+        first, last = c.first[c.flow[i]], c.first[c.flow[i] + 1]
+        marked = kind == MARKED_ACK
+        if acknowledge(c.rules, s.senders, i, first, last, una, sample, marked, now):
+            counts[RESENT] += 1
+            _send(c, s, i, s.senders.seq[i, UNA], now)
+    if s.senders.win[i, CWND] > (64 * s.held.shape[1] - 8) * c.packet_bytes:
+        s.wants[WINDOW] = 1
+    _send_on(c, s, i, now)
+
+
+@kernel
+def _hold(s, i, sequence):
+    """Whether the receiver of subflow i did not have this packet yet."""
+    mine = s.receiver[i]
+    if sequence < mine[EXPECTED]:
+        return False
+    held = s.held[i]
+    mask = np.uint64(64 * len(held) - 1)
+    place = np.uint64(sequence) & mask
+    if sequence > mine[EXPECTED]:
+        bit = _ONE << (place & np.uint64(63))
+        if held[place >> np.uint64(6)] & bit:
+            return False
+        held[place >> np.uint64(6)] |= bit
+        mine[AHEAD] += 1
+        return True
+    mine[EXPECTED] += 1
+    while mine[AHEAD] > 0:
+        place = np.uint64(mine[EXPECTED]) & mask
+        bit = _ONE << (place & np.uint64(63))
+        if not held[place >> np.uint64(6)] & bit:
+            break
+        held[place >> np.uint64(6)] ^= bit
+        mine[AHEAD] -= 1
+        mine[EXPECTED] += 1
+    return True
+
+
+@kernel
+def _receive(c, s, i, sequence, now):
+    """A data packet reaches its receiver."""
+    counts = s.subflow_counts[i]
+    counts[ARRIVED] += 1
+    if len(s.trace):
+        entry = s.trace[s.wants[TRACED]]
+        entry[0], entry[1], entry[2] = now, i, sequence
+        s.wants[TRACED] += 1
+        if s.wants[TRACED] + c.links > len(s.trace):
+            s.wants[TRACE] = 1
+    if _hold(s, i, sequence):
+        counts[RECEIVED] += 1
+        flow = c.flow[i]
+        s.missing[flow] -= 1
+        if s.missing[flow] == 0:
+            s.finished[flow] = now
+
+
+@kernel
+def deliver(c, s, link, p, now):
+    """A packet arrives at the host at the end of a link, or (past the links) of a pipe."""
+    record = s.packet[p]
+    i, kind, stamp = np.int64(record[SUBFLOW]), record[KIND], record[STAMP]
+    sequence = np.int64(record[SEQUENCE])
+    free_packet(s, p)
+    if kind & ACK_BIT:
+        _hear(c, s, i, kind, sequence, stamp, now)
+        return
+    if kind != SYN:
+        _receive(c, s, i, sequence, now)
+    if c.paced:
+        return
+    answer = kind | ACK_BIT
+    expected = s.receiver[i, EXPECTED]
+    if c.ack_path == INSTANT:
+        _hear(c, s, i, answer, expected, stamp, now)
+    elif c.ack_path == PURE_DELAY:
+        p = make_packet(s)
+        record = s.packet[p]
+        record[SUBFLOW], record[SEQUENCE], record[STAMP] = i, expected, stamp
+        record[KIND], record[SIZE] = answer, 0
+        join(c, s, c.links + i, p, now)
+    else:
+        _emit(c, s, i, expected, answer, c.ack_bytes, stamp, s.back_start[i], now)
+
+
+@kernel
+def set_timer(s, tick, i):
+    """Look at subflow i at a tick: sift it up the heap."""
+    place = s.timers[len(s.timers) - 1]
+    s.timers[len(s.timers) - 1] += 1
+    key = tick << 24 | i
+    while place > 0:
+        parent = (place - 1) >> 1
+        if s.timers[parent] <= key:
+            break
+        s.timers[place] = s.timers[parent]
+        place = parent
+    s.timers[place] = key
+
+
+@kernel
+def take_timer(s):
+    """The subflow at the top of the heap, removed."""
+    top = s.timers[0]
+    s.timers[len(s.timers) - 1] -= 1
+    count = s.timers[len(s.timers) - 1]
+    key = s.timers[count]
+    place = np.int64(0)
+    while True:
+        child = 2 * place + 1
+        if child >= count:
+            break
+        if child + 1 < count and s.timers[child + 1] < s.timers[child]:
+            child += 1
+        if s.timers[child] >= key:
+            break
+        s.timers[place] = s.timers[child]
+        place = child
+    s.timers[place] = key
+    return top & np.int64(0xFFFFFF)
+
+
+@routine
+def ring(c, s, i, now):
+    """Subflow i is looked at: it starts, its first packet was lost, a timeout, or the deadline has moved since.
+
+    It is looked at no later than the shortest timeout from now, as an acknowledgement may bring the deadline forward.
+    """
+    if c.paced:
+        _pace(c, s, i, now)
+        return
+    seq = s.senders.seq[i]
+    if seq[DEADLINE] <= now:
+        if seq[STATE] <= OPENING:
+            s.subflow_counts[i, TIMEOUTS] += seq[STATE]
+            open_up(c.rules, s.senders, i, now)
+            _emit(c, s, i, 0, SYN, SYN_BYTES, now & _LOW, s.path_start[i], now)
+        elif seq[UNA] == seq[NEXT_SEQUENCE]:
+            return
+        else:
+            s.subflow_counts[i, TIMEOUTS] += 1
+            time_out(c.rules, s.senders, i, now)
+            _send_on(c, s, i, now)
+    set_timer(s, min(seq[DEADLINE], now + np.int64(np.ceil(c.rules.min_rto))), i)
+
+
+@kernel
+def _pace(c, s, i, now):
+    """A constant-rate sender sends its next packet."""
+    flow, seq = c.flow[i], s.senders.seq[i]
+    if s.left[flow] > 0:
+        s.left[flow] -= 1
+        _send(c, s, i, seq[HIGH], now)
+        seq[HIGH] += 1
+        set_timer(s, now + c.gap[i], i)

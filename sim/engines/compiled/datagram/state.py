@@ -1,0 +1,206 @@
+"""What the datagram kernels work on."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from models.rules.datagram import NEARLY_FULL, service_ticks
+from models.transport.law import INSTANT, PURE_DELAY
+from models.transport.newreno import Rules, Senders, make_senders
+from models.transport.paths import Paths
+from models.transport.session import Session
+from models.transport.tcp import Tcp
+from sim.engines.datagram import LINK_COUNTS, SUBFLOW_COUNTS
+
+# Fields of a packet record, uint32. A packet is in one list at a time: of the link that it is on, in its queue or
+# beyond.
+NEXT = 0  # behind it on the same link
+AT = 1  # its link's place in ``State.path``
+SUBFLOW = 2
+SEQUENCE = 3  # of data; of an acknowledgement the first packet that the receiver lacks
+STAMP = 4  # tick at which the data left the sender, its low 32 bits
+DEPARTS = 5  # tick at which it has left its queue, its low 32 bits
+SIZE = 6  # bytes
+KIND = 7
+RECORD = 8
+
+DATA, SYN, MARKED_DATA = np.uint32(0), np.uint32(1), np.uint32(2)
+ACK, SYN_ACK, MARKED_ACK = np.uint32(4), np.uint32(5), np.uint32(6)
+ACK_BIT = np.uint32(4)
+
+# Fields of a link, int64.
+FREE_AT = 0  # tick at which all that it has accepted will have left
+HEAD = 1  # first packet on it
+SERVING = 2  # first packet that is not known to have left the queue
+TAIL = 3
+OCCUPIED = 4  # bytes that are not known to have left
+AFTER = 5  # next link in the same slot of the wheel
+DECISIONS = 6  # of the random drop
+LINK = 8
+
+# Constants of a link, int64.
+DELAY, RATIO, LIMIT, SERVICE = range(4)
+
+NOBODY: Any = np.int64(0xFFFFFFFF)
+
+# Fields of a receiver, int64.
+EXPECTED = 0  # first packet that it lacks
+AHEAD = 1  # packets that it has beyond
+
+# Flags of State.wants.
+POOL, WINDOW, TRACE, TRACED, TIMERS = 0, 1, 2, 3, 4
+
+
+class Constants(NamedTuple):
+    """What does not change during a run."""
+
+    seed: int
+    links: int  # queues; beyond are the pipes by which acknowledgements come back without queues, one a subflow
+    eject: int  # first of the links to hosts
+    ack_path: int
+    packet_bytes: int
+    ack_bytes: int
+    early: int  # occupancy in bytes from which a queue drops at random
+    mark: int  # occupancy in bytes above which it marks; 0: never
+    paced: bool
+    mask: int  # slots of the wheel, less 1
+    reserve: int  # packets that may be made in one tick
+    rules: Rules
+    fixed: np.ndarray  # int64 [links, 4]; a broken link has no room
+    first: np.ndarray  # int64 [flows + 1]
+    flow: np.ndarray  # int32 [subflows]
+    packets: np.ndarray  # int64 [flows]
+    gap: np.ndarray  # int64 [subflows]
+
+
+class State(NamedTuple):
+    """What changes during a run."""
+
+    packet: np.ndarray  # uint32 [packets, RECORD]
+    free: np.ndarray  # uint32 [packets + 1]: a stack of unused records; its height is in the last entry
+    link: np.ndarray  # int64 [links, LINK]
+    slot: np.ndarray  # uint32 [ticks]: first of the links whose first packet arrives then
+    bits: np.ndarray  # uint64 [ticks / 64]: slots that are not empty
+    members: np.ndarray  # int64 [links]: scratch, the links of one tick
+    path: np.ndarray  # int32: links of all paths, forwards and then backwards
+    path_start: np.ndarray  # int64 [subflows]
+    back_start: np.ndarray  # int64 [subflows]
+    senders: Senders
+    left: np.ndarray  # int64 [flows]: packets that have not been sent for the first time
+    missing: np.ndarray  # int64 [flows]: packets that the receiver lacks
+    receiver: np.ndarray  # int64 [subflows, 2]
+    held: np.ndarray  # uint64 [subflows, words]: a bit for each packet that it has beyond the first it lacks
+    timers: np.ndarray  # int64 [subflows + 1]: a heap of tick << 24 | subflow
+    subflow_counts: np.ndarray
+    link_counts: np.ndarray
+    finished: np.ndarray
+    trace: np.ndarray  # int64 [entries, 3]
+    wants: np.ndarray  # int64: flags
+
+
+ENDLESS = 1 << 62
+
+
+def build(session: Session, traced: bool) -> tuple[Constants, State]:
+    """Constants and the state at tick 0."""
+    queues, transport = session.queues, session.transport
+    links, subflows, hosts = len(session.delay), session.subflows, session.topology.hosts
+    pipes = subflows if transport.law and transport.ack_path == PURE_DELAY else 0
+    fixed = np.zeros((links + pipes, 4), np.int64)
+    fixed[:links, DELAY] = session.delay
+    fixed[:links, RATIO] = session.ratio
+    fixed[:links, LIMIT] = queues.queue_bytes
+    fixed[:links, SERVICE] = [service_ticks(ratio, queues.packet_bytes) for ratio in session.ratio.tolist()]
+    fixed[links:, DELAY] = session.ack_delay[:pipes]
+    horizon = int((fixed[:, DELAY] + np.maximum(fixed[:, SERVICE], 1)).max()) + 2
+    ticks = max(64, 1 << (horizon - 1).bit_length())
+    back = session.back.link if session.back else np.zeros(0, np.int32)
+    reserve = hosts * (queues.queue_bytes // queues.packet_bytes + 4) + subflows
+    pool = 2 * reserve
+    endless = session.flows.packets == 0
+    packets = np.where(endless, ENDLESS, session.flows.packets)
+    rules = session.rules or _no_rules(session)
+    constants = Constants(
+        session.seed, links, links - hosts, transport.ack_path if transport.law else INSTANT, queues.packet_bytes,
+        transport.ack_bytes, queues.queue_bytes - NEARLY_FULL * queues.packet_bytes if queues.random_drop else ENDLESS,
+        transport.mark_packets * queues.packet_bytes, transport.law is None, ticks - 1, reserve, rules, fixed,
+        session.first, np.repeat(np.arange(len(packets)), np.diff(session.first)).astype(np.int32), packets,
+        session.gap,
+    )  # fmt: skip
+    link = np.zeros((links + pipes, LINK), np.int64)
+    link[:, [HEAD, SERVING, TAIL, AFTER]] = NOBODY
+    window = 1 << max(10, int(4 * transport.init_window - 1).bit_length())
+    timers = np.append(np.sort(session.start << 24 | np.arange(subflows)), subflows)  # sorted is a heap
+    state = State(
+        packet=np.zeros((pool, RECORD), np.uint32),
+        free=np.append(np.arange(pool)[::-1], pool).astype(np.uint32),
+        link=link,
+        slot=np.full(ticks, NOBODY, np.uint32),
+        bits=np.zeros(ticks // 64, np.uint64),
+        members=np.zeros(links + pipes, np.int64),
+        path=np.concatenate([session.paths.link, back]),
+        path_start=session.paths.start[:-1].copy(),
+        back_start=session.paths.start[:-1] + len(session.paths.link),
+        senders=make_senders(subflows),
+        left=packets.copy(),
+        missing=packets.copy(),
+        receiver=np.zeros((subflows, 2), np.int64),
+        held=np.zeros((subflows, window // 64), np.uint64),
+        timers=timers,
+        subflow_counts=np.zeros((subflows, SUBFLOW_COUNTS), np.int64),
+        link_counts=np.zeros((links + pipes, LINK_COUNTS), np.int64),
+        finished=np.full(len(packets), -1, np.int64),
+        trace=np.zeros(((1 << 12) + 2 * hosts if traced else 0, 3), np.int64),
+        wants=np.zeros(8, np.int64),
+    )
+    return constants, state
+
+
+def _no_rules(session: Session) -> Rules:
+    """Of the same type as those of a law, for senders that need none."""
+    from models.transport.newreno import make_rules
+
+    return make_rules(Tcp(kind="tcp").build(), session.queues.packet_bytes, session.tick_s)
+
+
+def larger_pool(s: State) -> State:
+    """Twice as many packet records."""
+    old = len(s.packet)
+    height = int(s.free[-1])
+    packet = np.zeros((2 * old, RECORD), np.uint32)
+    packet[:old] = s.packet
+    free = np.zeros(2 * old + 1, np.uint32)
+    free[:old] = np.arange(old, 2 * old)[::-1]
+    free[old : old + height] = s.free[:height]
+    free[-1] = old + height
+    return s._replace(packet=packet, free=free)
+
+
+def larger_windows(s: State) -> State:
+    """Receivers may hold packets twice as far beyond the first they lack."""
+    words = s.held.shape[1]
+    held = np.concatenate([s.held, np.zeros_like(s.held)], axis=1)
+    size = 64 * words
+    for i in np.flatnonzero(s.receiver[:, AHEAD]).tolist():
+        expected = int(s.receiver[i, EXPECTED])
+        held[i] = 0
+        for k in range(size):
+            old, new = (expected + k) % size, (expected + k) % (2 * size)
+            if int(s.held[i, old >> 6]) >> (old & 63) & 1:
+                held[i, new >> 6] |= np.uint64(1 << (new & 63))
+    return s._replace(held=held)
+
+
+def longer_trace(s: State) -> State:
+    """Room for twice as many entries."""
+    return s._replace(trace=np.concatenate([s.trace, np.zeros_like(s.trace)]))
+
+
+def along(s: State, moved: np.ndarray, paths: Paths, back: Paths | None) -> State:
+    """Some subflows, and their acknowledgements, go by new paths; packets under way keep theirs."""
+    at = len(s.path)
+    s.path_start[moved] = at + paths.start[:-1]
+    if back is not None:
+        s.back_start[moved] = at + len(paths.link) + back.start[:-1]
+    links = [s.path, paths.link] if back is None else [s.path, paths.link, back.link]
+    return s._replace(path=np.concatenate(links))

@@ -1,0 +1,363 @@
+"""The datagram discipline: output queues that drop, and hosts that answer and send again.
+
+A queue knows when a packet will have left as soon as it accepts it, so a packet causes one event a hop, its
+arrival at the next place: service and propagation are merged. Events of one tick happen in the order of their
+priorities, which number the links, then the pipes of acknowledgements that meet no queue, then the timers.
+"""
+
+from collections import deque
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import numba
+import numpy as np
+from simpy.events import EventPriority
+
+from models.rules.datagram import NEARLY_FULL, drops_early, service_ticks
+from models.transport.law import INSTANT, PURE_DELAY
+from models.transport.newreno import (
+    CWND,
+    DEADLINE,
+    HIGH,
+    NEXT,
+    OPENING,
+    STATE,
+    UNA,
+    Rules,
+    acknowledge,
+    has_room,
+    make_senders,
+    open_up,
+    opened,
+    time_out,
+)
+from models.transport.session import SYN_BYTES, Change, Session
+from sim.engines import datagram as base
+from sim.engines.datagram import Counters, Trace
+from sim.engines.reference.clock import ARRIVALS, Alarm, Clock
+
+FIRST = ARRIVALS
+"""Priority of what happens to the network before any packet of the tick."""
+
+
+@dataclass(slots=True, eq=False)
+class Packet:
+    """A packet on its way; ``hop`` counts the links of ``path`` behind it. lost: it was on a link that broke.
+
+    sequence: of data; of an acknowledgement the first packet that the receiver lacks. stamp: when the data left.
+    arrive: what happens at the end of the path.
+    """
+
+    subflow: "Subflow"
+    sequence: int
+    size: int
+    stamp: int
+    path: list["Link"]
+    arrive: Callable[["Packet"], None]
+    is_data: bool = False
+    is_syn: bool = False
+    marked: bool = False
+    hop: int = 0
+    lost: bool = False
+
+
+class Link:
+    """A queue and the link behind it.
+
+    leaving: (tick, bytes) of the packets in the queue, of which ``occupied`` is the sum; brought up to date when a
+    packet comes. free_at: when all of them will have left.
+    """
+
+    def __init__(self, network: "ReferenceDatagrams", number: int):
+        session, queues = network.session, network.session.queues
+        self.network = network
+        self.clock = network.clock
+        self.number = number
+        self.priority = EventPriority(FIRST + 1 + number)
+        self.delay = int(session.delay[number])
+        self.ratio = int(session.ratio[number])
+        self.limit = queues.queue_bytes
+        self.early = queues.queue_bytes - NEARLY_FULL * queues.packet_bytes if queues.random_drop else None
+        self.mark = session.transport.mark_packets * queues.packet_bytes
+        self.leaving: deque[tuple[int, int]] = deque()
+        self.occupied = 0
+        self.free_at = 0
+        self.decisions = 0
+        self.counts = [0] * base.LINK_COUNTS
+        self._service: dict[int, int] = {}
+
+    def accept(self, packet: Packet) -> None:
+        """A packet comes to the queue, which takes or drops it."""
+        now, leaving, counts = self.clock.now, self.leaving, self.counts
+        while leaving and leaving[0][0] <= now:
+            self.occupied -= leaving.popleft()[1]
+        occupied = self.occupied + packet.size
+        if occupied > self.limit or (self.early is not None and occupied > self.early and self._is_unlucky()):
+            self._drop(packet)
+            return
+        if self.mark and packet.is_data and not packet.marked and occupied > self.mark:
+            packet.marked = True
+            counts[base.MARKS] += 1
+        departs = max(now, self.free_at) + self._service_ticks(packet.size)
+        self.free_at = departs
+        self.occupied = occupied
+        leaving.append((departs, packet.size))
+        counts[base.ACCEPTED] += 1
+        counts[base.STAY] += departs - now
+        counts[base.MOST] = max(counts[base.MOST], occupied)
+        Alarm(self.clock, departs + self.delay, self.priority, self._pass_on, packet)
+
+    def _drop(self, packet: Packet) -> None:
+        self.counts[base.DROPS] += 1
+        if packet.is_data:
+            packet.subflow.counts[base.DROPPED] += 1
+
+    def break_down(self) -> None:
+        """Lose what is on the link; it takes nothing any more."""
+        for packet in self.network.under_way():
+            if packet.hop < len(packet.path) and packet.path[packet.hop] is self:
+                packet.lost = True
+                self._drop(packet)
+        self.leaving.clear()
+        self.occupied = self.limit = 0
+        self.free_at = self.clock.now
+
+    def _is_unlucky(self) -> bool:
+        self.decisions += 1
+        return drops_early(self.network.session.seed, self.number, self.decisions)
+
+    def _service_ticks(self, size: int) -> int:
+        if size not in self._service:
+            self._service[size] = service_ticks(self.ratio, size)
+        return self._service[size]
+
+    def _pass_on(self, alarm: Any) -> None:
+        packet = alarm.value
+        if packet.lost:
+            return
+        packet.hop += 1
+        if packet.hop < len(packet.path):
+            packet.path[packet.hop].accept(packet)
+        else:
+            packet.arrive(packet)
+
+
+class Flow:
+    """What subflows share. left: packets that have not been sent for the first time; missing: not received."""
+
+    def __init__(self, packets: int, first: int, last: int):
+        self.left = self.missing = packets or float("inf")
+        self.first, self.last = first, last
+        self.finished = -1
+
+
+class Subflow:
+    """A sender and its receiver. ``expected``: first packet that the receiver lacks; ``ahead``: those it has beyond."""
+
+    def __init__(self, network: "ReferenceDatagrams", index: int, flow: Flow):
+        self.network = network
+        self.clock = network.clock
+        self.index = index
+        self.flow = flow
+        self.counts = [0] * base.SUBFLOW_COUNTS
+        session = network.session
+        self.path = network.route(session.paths, index)
+        self.back = network.route(session.back, index) if session.back else []
+        self.expected = 0
+        self.ahead: set[int] = set()
+        links, subflows = len(network.links), session.subflows
+        self.seq, self.win = network.senders.seq[index], network.senders.win[index]
+        self._pipe = EventPriority(FIRST + 1 + links + index)
+        self._timer = EventPriority(FIRST + 1 + links + subflows + index)
+
+    # the sender
+
+    def pace(self) -> Generator[Alarm, Any, None]:
+        """The process of a sender at a constant rate."""
+        sequence, gap = 0, int(self.network.session.gap[self.index])
+        yield Alarm(self.clock, int(self.network.session.start[self.index]), self._timer)
+        while self.flow.left > 0:
+            self.flow.left -= 1
+            self._emit(sequence)
+            sequence += 1
+            yield Alarm(self.clock, self.clock.now + gap, self._timer)
+
+    def watch(self) -> Generator[Alarm, Any, None]:
+        """The process of a sender's timer: it opens the connection and looks whether a deadline has passed.
+
+        An acknowledgement may bring the deadline forward, but not below the shortest timeout.
+        """
+        rules, senders, i = self.network.rules, self.network.senders, self.index
+        seq, patience = self.seq, ceil(rules.min_rto)
+        yield Alarm(self.clock, int(self.network.session.start[i]), self._timer)
+        while True:
+            now = self.clock.now
+            if seq[DEADLINE] <= now:
+                if seq[STATE] <= OPENING:
+                    self.counts[base.TIMEOUTS] += int(seq[STATE] == OPENING)
+                    open_up(rules, senders, i, now)
+                    self.path[0].accept(Packet(self, 0, SYN_BYTES, now, self.path, self.receive, is_syn=True))
+                elif seq[UNA] == seq[NEXT]:
+                    return
+                else:
+                    self.counts[base.TIMEOUTS] += 1
+                    time_out(rules, senders, i, now)
+                    self._send_on()
+            yield Alarm(self.clock, min(int(seq[DEADLINE]), now + patience), self._timer)
+
+    def _emit(self, sequence: int) -> None:
+        self.counts[base.SENT] += 1
+        size = self.network.session.queues.packet_bytes
+        packet = Packet(self, sequence, size, self.clock.now, self.path, self.receive, is_data=True)
+        self.path[0].accept(packet)
+
+    def _send_on(self) -> None:
+        """Send what the window admits: again what has been sent before a timeout, then new data."""
+        seq, mss = self.seq, self.network.rules.mss
+        while has_room(self.win[CWND], seq[UNA], seq[NEXT], mss):
+            if seq[NEXT] < seq[HIGH]:
+                self.counts[base.RESENT] += 1
+            elif self.flow.left > 0:
+                self.flow.left -= 1
+                seq[HIGH] += 1
+            else:
+                return
+            self._emit(int(seq[NEXT]))
+            seq[NEXT] += 1
+
+    def hear(self, answer: Packet) -> None:
+        """An acknowledgement reaches the sender."""
+        rules, senders, i, now = self.network.rules, self.network.senders, self.index, self.clock.now
+        state = self.seq[STATE]
+        if answer.is_syn and state != OPENING:
+            return
+        sample = now - answer.stamp
+        self.counts[base.SAMPLES] += 1
+        self.counts[base.RTT] += sample
+        if state == OPENING:
+            opened(rules, senders, i, sample, now)
+        elif self.network.acknowledge(
+            rules, senders, i, self.flow.first, self.flow.last, answer.sequence, sample, answer.marked, now
+        ):
+            self.counts[base.RESENT] += 1
+            self._emit(int(self.seq[UNA]))
+        self._send_on()
+
+    # the receiver
+
+    def receive(self, packet: Packet) -> None:
+        """A packet reaches the receiver, which answers it."""
+        if packet.is_data:
+            self._take(packet.sequence)
+        session = self.network.session
+        if session.transport.law is None:
+            return
+        answer = Packet(
+            self, self.expected, session.transport.ack_bytes, packet.stamp, [], self.hear, is_syn=packet.is_syn,
+            marked=packet.marked,
+        )  # fmt: skip
+        if session.transport.ack_path == INSTANT:
+            self.hear(answer)
+        elif session.transport.ack_path == PURE_DELAY:
+            tick = self.clock.now + int(session.ack_delay[self.index])
+            Alarm(self.clock, tick, self._pipe, lambda alarm: self.hear(alarm.value), answer)
+        else:
+            answer.path = self.back
+            answer.path[0].accept(answer)
+
+    def _take(self, sequence: int) -> None:
+        self.counts[base.ARRIVED] += 1
+        self.network.note(self.index, sequence)
+        if sequence < self.expected or sequence in self.ahead:
+            return
+        self.counts[base.RECEIVED] += 1
+        self.ahead.add(sequence)
+        while self.expected in self.ahead:
+            self.ahead.remove(self.expected)
+            self.expected += 1
+        self.flow.missing -= 1
+        if self.flow.missing == 0:
+            self.flow.finished = self.clock.now
+
+
+def _machine_code(function: Any, *arguments: Any) -> Callable[..., Any]:
+    """A compiled function for arguments of these types: to look it up at every call would take longer than the call."""
+    signature = tuple(numba.typeof(argument) for argument in arguments)
+    function.compile(signature)
+    return function.get_overload(signature)
+
+
+class ReferenceDatagrams:
+    """One simulation under way (see :class:`sim.engines.datagram.DatagramRun`).
+
+    ``shuffle``: a seed for the order of everything that the model leaves open.
+    """
+
+    def __init__(self, session: Session, trace: bool = False, shuffle: int = 0):
+        self.session = session
+        self.clock = Clock(shuffle)
+        self.rules: Rules = session.rules  # type: ignore[assignment]  # None where nobody asks for them
+        self.senders = make_senders(session.subflows)
+        if session.transport.law:
+            self.acknowledge = _machine_code(acknowledge, self.rules, self.senders, 0, 0, 0, 0, 0, False, 0)
+        self.links = [Link(self, number) for number in range(len(session.delay))]
+        self._trace: list[tuple[int, int, int]] | None = [] if trace else None
+        bounds = session.first.tolist()
+        self.flows = [
+            Flow(packets, first, last)
+            for packets, first, last in zip(session.flows.packets.tolist(), bounds[:-1], bounds[1:], strict=True)
+        ]
+        self.subflows = [Subflow(self, i, flow) for flow in self.flows for i in range(flow.first, flow.last)]
+        for change in session.changes:
+            Alarm(self.clock, change.tick, FIRST, self._change, change)
+        for subflow in self.clock.shuffled(self.subflows):
+            self.clock.process(subflow.watch() if session.transport.law else subflow.pace())
+
+    def _change(self, alarm: Any) -> None:
+        change: Change = alarm.value
+        for number in change.broken.tolist():
+            self.links[number].break_down()
+        for place, index in enumerate(change.moved.tolist()):
+            self.subflows[index].path = self.route(change.paths, place)
+            if change.back is not None:
+                self.subflows[index].back = self.route(change.back, place)
+
+    def route(self, paths: Any, index: int) -> list[Link]:
+        """The links of a subflow's path."""
+        return [self.links[number] for number in paths.link[paths.start[index] : paths.start[index + 1]].tolist()]
+
+    def note(self, subflow: int, sequence: int) -> None:
+        """A data packet reached its receiver."""
+        if self._trace is not None:
+            self._trace.append((self.clock.now, subflow, sequence))
+
+    def advance(self, until: int) -> None:
+        if until > self.clock.now:
+            self.clock.run(int(until))
+
+    def counters(self) -> Counters:
+        return Counters(
+            self.clock.now,
+            np.array([subflow.counts for subflow in self.subflows], np.int64),
+            np.array([link.counts for link in self.links], np.int64),
+            np.array([flow.finished for flow in self.flows], np.int64),
+            self.senders.win[:, CWND].copy(),
+        )
+
+    def in_flight(self) -> np.ndarray:
+        count = np.zeros(len(self.subflows), np.int64)
+        for packet in self.under_way():
+            count[packet.subflow.index] += packet.is_data
+        return count
+
+    def under_way(self) -> list[Packet]:
+        """All packets in queues and on links."""
+        values = (event._value for _, _, _, event in self.clock._queue)
+        return [packet for packet in values if isinstance(packet, Packet) and not packet.lost]
+
+    def trace(self) -> Trace:
+        if self._trace is None:
+            raise ValueError("the run was started without trace=True")
+        return Trace(*np.array(self._trace, np.int64).reshape(-1, 3).T.copy())

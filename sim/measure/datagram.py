@@ -1,0 +1,191 @@
+"""One point of the datagram discipline: throughput of flows in a window, and completion times of those that end."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from models.rules.datagram import service_ticks
+from models.scenario import Scenario
+from models.transport.datagram import session_of
+from models.transport.session import Session
+from sim.engines import datagram
+from sim.engines.datagram import (
+    ACCEPTED,
+    DROPS,
+    MARKS,
+    MOST,
+    RECEIVED,
+    RESENT,
+    RTT,
+    SAMPLES,
+    STAY,
+    TIMEOUTS,
+    Counters,
+)
+from sim.measure.point import jain
+
+SIZE_CLASSES = {"small": 100_000, "medium": 10_000_000, "large": float("inf")}
+"""Name -> bytes of the largest flow; the field's customary bounds."""
+
+
+@dataclass(frozen=True)
+class DatagramResult:
+    """What is known of a run.
+
+    row: the measured columns of results.csv. detail: ``flows``, the rows of flows.csv, of each flow and, where it has
+    several, of its subflows. throughput: float64 [flows], of the window, as a fraction of the network interface.
+    """
+
+    row: dict[str, Any]
+    detail: dict[str, Any]
+    throughput: np.ndarray
+
+
+def run_point(engine: str, scenario: Scenario, load: float, seed: int, window: tuple[float, float]) -> DatagramResult:
+    """:func:`run_session` of a scenario at a load with a seed."""
+    return run_session(engine, session_of(scenario, load, seed), window)
+
+
+def run_session(engine: str, session: Session, window: tuple[float, float]) -> DatagramResult:
+    """Simulate to the end of a window in seconds, with the engine ``reference``, ``compiled`` or ``both``.
+
+    Raises :class:`~sim.engines.base.EngineMismatch` if both engines run and differ.
+    """
+    started = time.process_time()
+    run = datagram.start(engine, session)
+    first, last = (session.ticks(seconds) for seconds in window)
+    run.advance(first)
+    before = run.counters()
+    run.advance(last)
+    after = run.counters()
+    moved = after.subflow - before.subflow
+    throughput = _fractions(session, _per_flow(session, moved[:, RECEIVED]), last - first)
+    row = _summary(session, before, after, throughput)
+    if session.flows.packets.any():
+        row |= _completion(session, after)
+    row["cpu_s"] = time.process_time() - started
+    return DatagramResult(row, {"flows": _flow_rows(session, before, after, throughput)}, throughput)
+
+
+def _per_flow(session: Session, amount: np.ndarray) -> np.ndarray:
+    """Sums over the subflows of each flow."""
+    return np.add.reduceat(amount, session.first[:-1])
+
+
+def _fractions(session: Session, packets: np.ndarray, ticks: int) -> np.ndarray:
+    """Packets in so many ticks as a fraction of what a network interface sends."""
+    rate = session.queues.nic_mbps * session.topology.host_capacity * 1e6 / 8 * session.tick_s  # bytes a tick
+    return packets * session.queues.packet_bytes / (rate * ticks)
+
+
+def _summary(session: Session, before: Counters, after: Counters, throughput: np.ndarray) -> dict[str, Any]:
+    moved, links = after.subflow - before.subflow, after.link - before.link
+    ticks = after.tick - before.tick
+    total, samples = moved.sum(axis=0), moved[:, SAMPLES].sum()
+    stay = links[:, STAY] / ticks
+    per_host = _fractions(session, total[RECEIVED], ticks) / session.topology.hosts
+    return {
+        "host_throughput": float(per_host),
+        "throughput_mean": float(throughput.mean()),
+        "throughput_min": float(throughput.min()),
+        "throughput_max": float(throughput.max()),
+        "jain": jain(throughput),
+        "drops": int(links[:, DROPS].sum()),
+        "retransmissions": int(total[RESENT]),
+        "timeouts": int(total[TIMEOUTS]),
+        "marks": int(links[:, MARKS].sum()),
+        "rtt_ms_mean": float(total[RTT] / samples * session.tick_s * 1e3) if samples else float("nan"),
+        "queue_mean": float(stay.mean()),
+        "queue_mean_max": float(stay.max()),
+        "queue_max": float(after.link[:, MOST].max() / session.queues.packet_bytes),
+        "packets": int(total[RECEIVED]),
+        "packet_hops": int(links[:, ACCEPTED].sum()),
+        "ticks": ticks,
+        "seconds": ticks * session.tick_s,
+    }
+
+
+def ideal_ticks(session: Session) -> np.ndarray:
+    """float64 [flows]: ticks that a flow would need alone, without a handshake, on the best of its paths."""
+    service = np.array([service_ticks(ratio, session.queues.packet_bytes) for ratio in session.ratio.tolist()])
+    link, start = session.paths.link, session.paths.start[:-1]
+    alone = np.add.reduceat(service[link] + session.delay[link], start)
+    slowest = np.maximum.reduceat(service[link], start)
+    packets = np.repeat(session.flows.packets, np.diff(session.first))
+    return np.minimum.reduceat(alone + np.maximum(packets - 1, 0) * slowest, session.first[:-1]).astype(float)
+
+
+def _times(session: Session, after: Counters) -> tuple[np.ndarray, np.ndarray]:
+    """(completion time in ticks, slowdown) of every flow, NaN where it is not complete."""
+    start = np.minimum.reduceat(session.start, session.first[:-1])
+    done = np.where(after.finished >= 0, after.finished - start, np.nan)
+    return done, done / ideal_ticks(session)
+
+
+def _completion(session: Session, after: Counters) -> dict[str, Any]:
+    """Completion times and slowdowns, of all flows and by size class."""
+    done, slowdown = _times(session, after)
+    size = session.flows.packets * session.queues.packet_bytes
+    complete = ~np.isnan(done)
+    row: dict[str, Any] = {"flows": len(size), "flows_complete": int(complete.sum())}
+    classes, lower = [("", np.ones(len(size), bool))], 0.0
+    for name, upper in SIZE_CLASSES.items():
+        classes.append((f"_{name}", (size > lower) & (size <= upper)))
+        lower = upper
+    for name, members in classes:
+        some = members & complete
+        if name:
+            row[f"flows{name}"] = int(members.sum())
+        for column, values in (("fct_ms", done * session.tick_s * 1e3), ("slowdown", slowdown)):
+            chosen = values[some]
+            row[f"{column}_mean{name}"] = float(chosen.mean()) if len(chosen) else float("nan")
+            row[f"{column}_p99{name}"] = float(np.percentile(chosen, 99)) if len(chosen) else float("nan")
+    return row
+
+
+def _flow_rows(session: Session, before: Counters, after: Counters, throughput: np.ndarray) -> list[dict[str, Any]]:
+    """Rows of flows.csv: a flow, then its subflows if there are several."""
+    moved = after.subflow - before.subflow
+    subflow = _fractions(session, moved[:, RECEIVED], after.tick - before.tick)
+    finite = bool(session.flows.packets.any())
+    done, slowdown = _times(session, after) if finite else (throughput, throughput)
+    source, target, packets = (part.tolist() for part in session.flows[:3])
+    first, rows = session.first.tolist(), []
+    for f in range(len(source)):
+        mine = slice(first[f], first[f + 1])
+        row = {"flow": f, "subflow": "", "source": source[f], "target": target[f]}
+        row |= _counts(session, moved[mine].sum(axis=0), float(throughput[f]), session.start[mine].min())
+        if finite:
+            row |= {
+                "size_bytes": packets[f] * session.queues.packet_bytes,
+                "fct_ms": float(done[f] * session.tick_s * 1e3), "slowdown": float(slowdown[f]),
+            }  # fmt: skip
+        alone = mine.stop - mine.start == 1
+        rows.append({**row, "path": path_of(session, mine.start) if alone else ""})
+        for i in range(mine.start, mine.stop) if not alone else ():
+            part = {"flow": f, "subflow": i - mine.start, "source": source[f], "target": target[f]}
+            part |= _counts(session, moved[i], float(subflow[i]), session.start[i])
+            rows.append({**part, "path": path_of(session, i)})
+    return rows
+
+
+def _counts(session: Session, moved: np.ndarray, throughput: float, start: int) -> dict[str, Any]:
+    samples = int(moved[SAMPLES])
+    return {
+        "throughput": throughput,
+        "received_bytes": int(moved[RECEIVED]) * session.queues.packet_bytes,
+        "retransmissions": int(moved[RESENT]),
+        "timeouts": int(moved[TIMEOUTS]),
+        "rtt_ms": float(moved[RTT] / samples * session.tick_s * 1e3) if samples else float("nan"),
+        "start_ms": float(start * session.tick_s * 1e3),
+    }
+
+
+def path_of(session: Session, subflow: int) -> str:
+    """The switches of a subflow's first path, as 3-17-5."""
+    topology, paths = session.topology, session.paths
+    links = paths.link[paths.start[subflow] + 1 : paths.start[subflow + 1] - 1]
+    first = topology.host_switch[paths.link[paths.start[subflow]] - topology.channels]
+    return "-".join(map(str, [int(first), *topology.dst[links].tolist()]))

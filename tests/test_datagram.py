@@ -1,0 +1,346 @@
+"""The datagram discipline: both engines packet for packet, conservation, and what theory says of small networks."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from models.registry import SpecError, make
+from models.topology.graph import Topology
+from models.traffic.fixed import fixed_traffic
+from models.transport.failures import LinkFailures, with_failures
+from models.transport.flows import Flows, arriving, long_lived, together
+from models.transport.law import law
+from models.transport.paths import DISTINCT, PATH_DRAWS, WITH_REPLACEMENT
+from models.transport.session import Queues, Session, make_session
+from models.transport.sizes import SizesSpec
+from models.transport.tcp import additive
+from sim.engines.base import EngineMismatch
+from sim.engines.datagram import (
+    ARRIVED,
+    DROPPED,
+    RECEIVED,
+    RESENT,
+    SENT,
+    Trace,
+    compare_traces,
+    start,
+)
+from sim.engines.reference.datagram import ReferenceDatagrams
+from sim.measure.datagram import ideal_ticks, run_session
+from tests.scenarios import build, line
+
+ECMP = {"kind": "ecmp", "ways": 8, "routed": "source"}
+QUICK = {"min_rto_ms": 20.0, "syn_rto_ms": 60.0, "start_ms": 5.0}
+
+
+def transport(kind="tcp", **keys):
+    quick = QUICK if kind != "none" else {"start_ms": 5.0}
+    return make("transport", kind=kind, **{**quick, **keys}).build()
+
+
+def endless(pairs) -> Flows:
+    source, target = np.array(pairs, np.int64).T
+    return Flows(source.copy(), target.copy(), np.zeros(len(source), np.int64), np.zeros(len(source), np.int64))
+
+
+def session(
+    topology: Topology, pairs, control=None, *, routing=None, packets=0, draw="distinct", seed=1, **queues
+) -> Session:
+    """Flows between pairs of hosts, endless or of so many packets."""
+    flows = endless(pairs)
+    flows = flows._replace(packets=np.full(len(flows.source), packets, np.int64))
+    routes = make("routing", **(routing or ECMP)).build(topology)
+    return make_session(
+        topology, routes, control or transport(), Queues(**queues), flows, path_draw=PATH_DRAWS[draw], seed=seed
+    )  # fmt: skip
+
+
+def throughput(case: Session, window=(0.5, 1.5)) -> np.ndarray:
+    return run_session("compiled", case, window).throughput
+
+
+@st.composite
+def sessions(draw) -> Session:
+    """Small networks with every transport, way of acknowledgements, queue and kind of flow."""
+    topology = draw(
+        st.sampled_from(
+            [
+                line(3, hosts=2),
+                build("rrg", hosts=2, n=6, degree=3, seed=4),
+                build("fat_tree", hosts=2, k=4),
+                build("torus", dims=[3, 3]),
+            ]
+        )
+    )
+    if draw(st.booleans()):
+        speeds = draw(st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=2, max_size=2))
+        capacity = np.where((topology.src + topology.dst) % 2 == 0, *speeds)
+        topology = replace(topology, capacity=capacity.astype(float))
+    kind = draw(st.sampled_from(["tcp", "mptcp", "dctcp", "none"]))
+    keys: dict = {"subflows": draw(st.integers(1, 3)), "flows": draw(st.integers(1, 2))}
+    keys["start_ms"] = draw(st.sampled_from([0.0, 3.0]))
+    if kind != "none":
+        keys["ack_path"] = draw(st.sampled_from(["instant", "pure_delay", "reverse_path"]))
+        keys["init_window"] = draw(st.integers(1, 12))
+    if kind == "mptcp":
+        keys["coupling"] = draw(st.sampled_from(["lia", "none"]))
+    if kind == "dctcp":
+        keys["mark_packets"] = draw(st.integers(1, 5))
+    control = transport(kind, **keys)
+    routing = draw(st.sampled_from([ECMP, {"kind": "ecmp", "ways": 2, "per": "flow"}, {"kind": "minimal"}]))
+    if topology.kind in ("rrg", "torus"):
+        routing = draw(st.sampled_from([routing, {"kind": "ksp", "k": 3}]))
+    queues = Queues(
+        queue_bytes=draw(st.sampled_from([1000, 3000, 20_000])), random_drop=draw(st.booleans()),
+        link_us=draw(st.sampled_from([0.0, 10.0, 300.0])),
+    )  # fmt: skip
+    traffic = make("traffic", kind="permutation", seed=draw(st.integers(0, 9))).build(topology)
+    flows = long_lived(traffic, control.flows)
+    if draw(st.booleans()):
+        flows = together(traffic, control.flows, SizesSpec(kind="fixed", bytes=40_000).build(), 1000, 1)
+    routes = make("routing", **routing).build(topology)
+    draws = draw(st.sampled_from([DISTINCT, WITH_REPLACEMENT]))
+    try:
+        case = make_session(topology, routes, control, queues, flows, path_draw=draws, seed=draw(st.integers(0, 2**40)))
+    except SpecError:  # more subflows than paths
+        case = make_session(topology, routes, control, queues, flows, path_draw=WITH_REPLACEMENT, seed=1)
+    if topology.kind == "rrg" and draw(st.booleans()):
+        failures = LinkFailures(links=1, at_ms=20.0, reroute_ms=draw(st.sampled_from([0.0, 15.0])))
+        case = with_failures(case, failures, make("routing", **ECMP).build)
+    return case
+
+
+@given(sessions())
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+def test_engines_agree_and_conserve_packets(case):
+    run = start("both", case)
+    for milliseconds in (17, 50):
+        run.advance(case.ticks(milliseconds / 1000))
+        counts = run.counters().subflow
+        flying = run.in_flight()
+        np.testing.assert_array_equal(flying, run._reference.in_flight())
+        np.testing.assert_array_equal(counts[:, SENT], counts[:, ARRIVED] + counts[:, DROPPED] + flying)
+
+
+def test_order_of_creation_is_immaterial():
+    topology = build("rrg", hosts=2, n=6, degree=3, seed=4)
+    pairs = [(i, (i + 5) % 12) for i in range(12)]
+    case = session(topology, pairs, transport("mptcp", subflows=3, start_ms=0.0), routing={"kind": "ksp", "k": 3})
+    traces = []
+    for shuffle in (0, 7):
+        run = ReferenceDatagrams(case, trace=True, shuffle=shuffle)
+        run.advance(case.ticks(0.06))
+        traces.append(run.trace())
+    compare_traces(*traces)
+    assert len(traces[0].tick) > 1000
+
+
+def test_pausing_changes_nothing_and_memory_grows_when_needed():
+    case = session(line(2, hosts=4), [(0, 4), (1, 5), (2, 4)], transport(init_window=1), queue_bytes=3_000_000)
+    whole, parts = (start("compiled", case, trace=True) for _ in range(2))
+    whole.advance(case.ticks(0.5))
+    for k in range(1, 51):
+        parts.advance(case.ticks(0.01 * k))
+    compare_traces(whole.trace(), parts.trace())
+
+
+def test_a_difference_is_reported_with_its_packet():
+    one = Trace(*np.array([[1, 0, 0], [2, 0, 1]]).T)
+    two = Trace(*np.array([[1, 0, 0], [3, 0, 1]]).T)
+    with pytest.raises(EngineMismatch, match=r"packet 1 of subflow 0 received at 2.*received at 3"):
+        compare_traces(one, two)
+
+
+@pytest.mark.parametrize("kind", ["tcp", "mptcp", "dctcp"])
+def test_one_flow_fills_its_path(kind):
+    case = session(line(2), [(0, 1)], transport(kind, subflows=1))
+    assert throughput(case) == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_constant_rate_is_kept():
+    case = session(line(2), [(0, 1)], transport("none", rate=0.25))
+    assert throughput(case) == pytest.approx(0.25, abs=0.001)
+
+
+def test_first_packet_takes_the_closed_form():
+    """Uplink, one channel, ejection: each a service of 1000 byte times and 800 of delay; the handshake 801 each."""
+    case = session(line(2), [(0, 1)], transport(start_ms=0.0), packets=1)
+    run = start("both", case)
+    run.advance(case.ticks(0.1))
+    assert run.counters().finished.tolist() == [3 * 801 + 3 * 1800]
+    assert ideal_ticks(case).tolist() == [3 * 1800]
+
+
+@pytest.mark.parametrize("kind", ["tcp", "dctcp"])
+def test_two_flows_share_a_link_fairly(kind):
+    case = session(line(2, hosts=2), [(0, 2), (1, 3)], transport(kind))
+    shares = throughput(case, (1.0, 9.0))
+    assert shares.sum() == pytest.approx(1.0, abs=0.02)
+    assert shares.min() > 0.4
+
+
+def parking_lot(control):
+    """Three links in a row, a flow over all of them and one over each."""
+    topology = line(4, hosts=2)
+    return session(topology, [(0, 6), (1, 2), (3, 4), (5, 7)], control)
+
+
+def test_parking_lot_favours_short_paths_as_one_over_rtt():
+    """The long flow has three times the loss and more delay: far less than a third of the others, but not nothing."""
+    shares = throughput(parking_lot(transport()), (2.0, 12.0))
+    assert 0.05 < shares[0] < 0.3
+    np.testing.assert_allclose(shares[1:] + shares[0], 1.0, atol=0.05)
+
+
+def test_coupled_subflows_of_one_path_in_the_parking_lot_are_as_one():
+    plain = throughput(parking_lot(transport()), (2.0, 12.0))
+    coupled = throughput(parking_lot(replace(transport("mptcp", subflows=1))), (2.0, 12.0))
+    np.testing.assert_allclose(plain, coupled, atol=0.1)
+
+
+@pytest.mark.parametrize(("coupling", "least", "most"), [("lia", 0.4, 0.57), ("none", 0.62, 0.8)])
+def test_coupled_subflows_take_no_more_than_one_tcp_at_a_shared_bottleneck(coupling, least, most):
+    """Four flows of two subflows against four of one: uncoupled they take two thirds, coupled a half.
+
+    Queues that drop what comes last favour small windows, hence both a little more.
+    """
+    topology = line(2, hosts=8)
+    flows = endless([(i, 8 + i) for i in range(8)])
+    routes = make("routing", **ECMP).build(topology)
+    control = transport("mptcp", subflows=2, coupling=coupling)
+    case = make_session(topology, routes, control, Queues(), flows, path_draw=WITH_REPLACEMENT)
+    never = (np.arange(16) >= 8) & (np.arange(16) % 2 == 1)
+    share = throughput(replace(case, start=np.where(never, np.int64(1) << 35, case.start)), (2.0, 22.0))
+    assert share.sum() > 0.95
+    assert least < share[:4].sum() / share.sum() < most
+
+
+def test_nothing_overtakes_on_a_single_path():
+    case = session(line(3, hosts=2), [(0, 4), (1, 5)], transport("none"))
+    run = start("compiled", case, trace=True)
+    run.advance(case.ticks(0.2))
+    trace = run.trace()
+    for subflow in (0, 1):
+        assert (np.diff(trace.sequence[trace.subflow == subflow]) > 0).all()
+    assert run.counters().subflow[:, DROPPED].sum() > 100
+
+
+@given(st.integers(1, 3), st.integers(1, 120), st.integers(0, 2**30), st.sampled_from(["tcp", "mptcp", "dctcp"]))
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_every_packet_of_a_finite_flow_arrives(room, packets, seed, kind):
+    """Whatever the queues drop: they are tiny, and drop at random as well."""
+    control = transport(kind, subflows=2, syn_rto_ms=20.0)
+    topology = build("rrg", hosts=2, n=6, degree=3, seed=4)
+    pairs = [(i, (i + 5) % 12) for i in range(12)]
+    case = session(topology, pairs, control, packets=packets, seed=seed, queue_bytes=1000 * room)
+    run = start("compiled", case)
+    run.advance(case.ticks(60.0))
+    after = run.counters()
+    assert (after.finished > 0).all()
+    assert np.add.reduceat(after.subflow[:, RECEIVED], case.first[:-1]).tolist() == [packets] * 12
+    assert run.in_flight().sum() == 0
+    assert (after.subflow[:, SENT] == after.subflow[:, RECEIVED] + after.subflow[:, RESENT]).all()
+
+
+def test_flows_go_on_after_a_link_fails():
+    topology = Topology.from_links("ring", 4, [(0, 1), (1, 2), (2, 3), (3, 0)]).with_hosts(1)
+    case = session(topology, [(0, 1), (1, 2), (2, 3), (3, 0)])
+    failures = LinkFailures(links=1, at_ms=300.0, reroute_ms=100.0, seed=2)
+    failing = with_failures(case, failures, make("routing", **ECMP).build)
+    broken = failing.changes[0].broken
+    assert len(broken) == 2 and len(failing.changes[1].moved) == 1
+    hit = failing.changes[1].moved
+    run = start("both", failing)
+    marks = []
+    for seconds in (0.299, 0.301, 0.4, 1.5):
+        run.advance(failing.ticks(seconds))
+        marks.append(run.counters().subflow[hit, RECEIVED].sum())
+    assert marks[1] - marks[0] < 20 and marks[2] - marks[1] < 20  # what was past the failure still arrives
+    assert marks[3] - marks[2] > 2000
+
+
+def test_arrivals_offer_the_load():
+    topology = build("fat_tree", hosts=2, k=4)
+    traffic = make("traffic", kind="uniform").build(topology)
+    sizes = SizesSpec(kind="fixed", bytes=10_000).build()
+    case = session(topology, [(0, 1)])
+    flows = arriving(traffic, 0.5, sizes, 1000, 1000, case.ticks(4.0), 3)
+    offered = flows.packets.sum() * 1000 / (16 * 4.0 * 8e6)
+    assert offered == pytest.approx(0.5, rel=0.05)
+    assert (np.diff(flows.start) >= 0).all() and (flows.source != flows.target).all()
+
+
+def test_incast_is_served_in_turn():
+    topology = build("fat_tree", hosts=2, k=4)
+    traffic = make("traffic", kind="incast", senders=6, receiver=3).build(topology)
+    flows = together(traffic, 1, SizesSpec(kind="fixed", bytes=60_000).build(), 1000, 1)
+    case = make_session(topology, make("routing", **ECMP).build(topology), transport(), Queues(), flows)
+    row = run_session("both", case, (0.0, 0.4)).row
+    assert row["flows_complete"] == 6
+    assert 60 * 6 * 0.125 <= row["fct_ms_p99"] + 5 < 200
+    assert row["slowdown_mean"] > 1 and row["flows_small"] == 6
+
+
+def test_a_law_of_ones_own():
+    """One that never widens its window keeps what it starts with."""
+
+    def stay(windows, rtts, i, credit, mss, memory, now):
+        return 0.0
+
+    control = replace(transport(ssthresh=4, init_window=4), law=law(stay))
+    case = session(line(2), [(0, 1)], control)
+    share = throughput(case)
+    assert share[0] == pytest.approx(4 * 1000 / (3 * 1800), rel=0.02)
+
+
+def test_a_law_that_cannot_be_compiled_is_named():
+    def wrong(windows, rtts, i, credit, mss, memory, now):
+        return open("x")
+
+    with pytest.raises(SpecError, match=r"grow \(.*test_datagram.py:\d+\) cannot be compiled"):
+        law(wrong)
+    assert law(additive)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"control": transport("mptcp", subflows=8)}, "8 subflows of a pair .* no pair has more than 1 distinct paths"),
+        ({"queue_bytes": 0}, "a queue needs room"),
+        ({"queue_bytes": 500}, "a packet does not fit into a queue of 500 bytes"),
+        ({"control": transport(min_rto_ms=1e-5)}, "below the tick"),
+        ({"pairs": [(0, 0)]}, "host 0 would send to itself"),
+        ({"pairs": np.zeros((0, 2), int)}, "no host sends anything"),
+    ],
+)
+def test_what_cannot_be_is_refused(wrong, says):
+    keys = {"pairs": [(0, 1)], **wrong}
+    with pytest.raises(SpecError, match=says):
+        session(line(2), **keys)
+
+
+def test_unknown_laws_are_refused_with_the_choices():
+    with pytest.raises(SpecError) as error:
+        make("transport", kind="tpc")
+    assert list(error.value.choices) == ["dctcp", "mptcp", "none", "tcp"]
+
+
+def test_flow_rows_name_paths():
+    topology = build("rrg", hosts=2, n=6, degree=3, seed=4)
+    case = session(topology, [(0, 7)], transport("mptcp", subflows=2), routing={"kind": "ksp", "k": 3})
+    rows = run_session("compiled", case, (0.1, 0.3)).detail["flows"]
+    assert [row["subflow"] for row in rows] == ["", 0, 1]
+    assert rows[0]["received_bytes"] == rows[1]["received_bytes"] + rows[2]["received_bytes"]
+    assert all(row["path"].startswith("0-") and row["path"].endswith("-3") for row in rows[1:])
+    assert rows[1]["path"] != rows[2]["path"]
+
+
+def test_unused_traffic_pattern_is_fixed():
+    topology = line(2, hosts=2)
+    traffic = fixed_traffic("shift", topology, np.array([2, 3, 0, 1]))
+    flows = long_lived(traffic, 2)
+    assert flows.source.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert flows.target.tolist() == [2, 2, 3, 3, 0, 0, 1, 1]
