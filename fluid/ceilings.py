@@ -3,80 +3,59 @@
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
-
-from pydantic import BaseModel, ConfigDict, Field
+from dataclasses import replace
 
 from fluid.bounds import all_bounds
+from fluid.ceiling import CONCURRENT, Ceiling, CeilingSpec, Kind, Method
 from fluid.certificate import Certificate, verify_upper
+from fluid.cuts import all_cuts, best
+from fluid.decomposition import decomposition, utilisation
 from fluid.hosts import host_bound, host_certificate
-from fluid.mcf.choose import Method, solve
+from fluid.mcf.choose import solve
 from fluid.problem import FluidError, Problem
+from fluid.sharing.rows import MODELS, model_rows, theta_rows
 from fluid.split import split_theta
 from fluid.total import total
 from models.routing.routes import VIA
 from models.scenario import Scenario
 
-Kind = Literal["mcf", "mcf_paths", "split", "total", "bounds"]
+BY_ROUTING = ("mcf_paths", "split", *MODELS)
+"""Kinds that say something of the paths of a routing."""
 
 
-class CeilingSpec(BaseModel):
-    """One entry of ``ceilings:`` in a configuration.
+def ceilings(
+    scenario: Scenario, specs: Sequence[CeilingSpec], loads: Sequence[float] = (), *, keep_flow: bool = False
+) -> list[Ceiling]:
+    """The ceilings asked for, in order; ``total`` gives one per load, other kinds a row for each quantity.
 
-    method: ``exact`` solves an LP (or, where that is too large, approximates as closely as it can),
-    ``approx`` uses a first-order method, ``auto`` chooses.
-    gap: relative distance of the two bounds at which an approximation may stop.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    kind: Kind
-    method: Method = "auto"
-    gap: float = Field(default=0.01, gt=0, lt=1)
-
-
-@dataclass(frozen=True, eq=False)
-class Ceiling:
-    """A ceiling between ``lower`` (a flow reaches it) and ``upper`` (lengths forbid more).
-
-    ceiling: ``mcf``, ``mcf_paths``, ``split``, ``total``, ``bounds`` or ``bounds:<name>``.
-    load: for ``total``, else None.
-    lower, upper: nan where omitted or not known; ``note`` says why.
-    unit: ``load`` (theta multiplies T, as loads do), ``theta_hose`` (the same, with infinite host channels)
-    or, for ``total``, ``flits/tick/host``, as ``accepted``.
-    certificate: the lengths behind ``upper``, if lengths are.
-    """
-
-    ceiling: str
-    load: float | None
-    lower: float
-    upper: float
-    unit: str
-    method: str
-    seconds: float
-    note: str = ""
-    certificate: Certificate | None = None
-
-
-def ceilings(scenario: Scenario, specs: Sequence[CeilingSpec], loads: Sequence[float] = ()) -> list[Ceiling]:
-    """The ceilings asked for, in order; ``total`` gives one per load.
-
-    Equal input gives equal results, ``seconds`` (of CPU) excepted. ``mcf_paths`` and ``split`` are omitted,
-    with the reason, where the scenario has no routes or they do not fix the traffic split.
+    Equal input gives equal results, ``seconds`` (of CPU) excepted. What needs the paths of a routing is omitted, with
+    the reason, where the scenario has no routes or they do not fix the traffic split. keep_flow: the rows keep
+    the flows behind their lower bounds, which may be large.
     Raises :class:`~fluid.problem.FluidError` if the demand is zero or joins switches that no path joins.
     """
-    found: list[Ceiling] = []
-    theta: float | None = None
-    for spec in specs:
-        if spec.kind == "total" and theta is None and loads:
-            # only loads past theta need work: a rough theta serves
-            theta = _theta(scenario, spec.model_copy(update={"gap": max(spec.gap, 0.02)}), "mcf").lower
-        for ceiling in _timed(_one_kind(scenario, spec, loads, theta)):
-            found.append(ceiling)
-            if ceiling.ceiling == "mcf":
-                theta = ceiling.lower
-    return found
+    solved = _Solved(scenario)
+    found = [row for spec in specs for row in _timed(_one_kind(solved, spec, loads))]
+    return found if keep_flow else [replace(row, flow=None) for row in found]
+
+
+class _Solved:
+    """The maximum concurrent flows of a scenario, each solved once."""
+
+    def __init__(self, scenario: Scenario):
+        self.scenario = scenario
+        self.found: dict[tuple[str, Method, float], Ceiling] = {}
+
+    def theta(self, kind: str, spec: CeilingSpec) -> Ceiling:
+        """``mcf`` or ``mcf_paths`` by the method and to the gap of ``spec``."""
+        key = (kind, spec.method, spec.gap)
+        if key not in self.found:
+            self.found[key] = _theta(self.scenario, spec, kind)
+        return self.found[key]
+
+    def rough(self, spec: CeilingSpec) -> float:
+        """A theta that some flow reaches: the best known, or one that is quickly found."""
+        known = [ceiling.lower for (kind, _, _), ceiling in self.found.items() if kind == "mcf"]
+        return max(known) if known else self.theta("mcf", spec.model_copy(update={"gap": max(spec.gap, 0.02)})).lower
 
 
 def _timed(rows: Iterator[Ceiling]) -> Iterator[Ceiling]:
@@ -91,27 +70,79 @@ def _unit(scenario: Scenario) -> str:
     return "theta_hose" if math.isinf(scenario.topology.host_capacity) else "load"
 
 
-def _omitted(scenario: Scenario, kind: str, reason: str) -> Ceiling:
-    return Ceiling(kind, None, math.nan, math.nan, _unit(scenario), "omitted", 0.0, reason)
-
-
-def _one_kind(scenario: Scenario, spec: CeilingSpec, loads: Sequence[float], theta: float | None) -> Iterator[Ceiling]:
+def _pathless(scenario: Scenario, kind: Kind) -> str:
+    """Why there are no paths to speak of; '' if there are."""
     routes = scenario.routes
-    if spec.kind in ("mcf_paths", "split") and routes is None:
-        yield _omitted(scenario, spec.kind, "the scenario has no routing")
-    elif spec.kind in ("mcf_paths", "split") and not routes.oblivious:
-        yield _omitted(scenario, spec.kind, f"{routes.kind} routing does not fix the paths beforehand")
-    elif spec.kind == "mcf_paths" and routes.form == VIA:
-        yield _omitted(scenario, spec.kind, f"{routes.kind} routing has too many paths, over every intermediate switch")
-    elif spec.kind in ("mcf", "mcf_paths"):
-        yield _theta(scenario, spec, spec.kind)
-    elif spec.kind == "split":
-        yield _split(scenario)
-    elif spec.kind == "total":
+    if routes is None:
+        return "the scenario has no routing"
+    if not routes.oblivious:
+        return f"{routes.kind} routing does not fix the paths beforehand"
+    if routes.form == VIA and kind != "split":
+        return f"{routes.kind} routing has too many paths, over every intermediate switch"
+    return ""
+
+
+def _one_kind(solved: _Solved, spec: CeilingSpec, loads: Sequence[float]) -> Iterator[Ceiling]:
+    scenario, kind = solved.scenario, spec.kind
+    if kind in BY_ROUTING and (reason := _pathless(scenario, kind)):
+        yield Ceiling.omitted(kind, _unit(scenario), reason)
+    elif kind in CONCURRENT:
+        ceiling = _split(scenario) if kind == "split" else solved.theta(kind, spec)
+        yield ceiling
+        if spec.per_flow:
+            yield from theta_rows(scenario, ceiling)
+    elif kind in MODELS:
+        yield from _models(scenario, kind)
+    elif kind == "total":
         for load in loads:
-            yield _total(scenario, spec, load, theta)
+            yield _total(scenario, spec, load, solved.rough(spec))
+    elif kind == "decomposition":
+        yield from _decomposition(scenario, solved.theta("mcf", spec))
+    elif kind == "utilisation":
+        yield from _utilisation(scenario, solved.theta("mcf", spec))
+    elif kind == "cuts":
+        yield from _cuts(scenario)
     else:
         yield from _bounds(scenario)
+
+
+def _models(scenario: Scenario, kind: Kind) -> Iterator[Ceiling]:
+    """A throughput model, or why it would be too large."""
+    Problem.of(scenario.topology, scenario.traffic)  # for its errors
+    try:
+        yield from list(model_rows(scenario, kind, _unit(scenario)))
+    except FluidError as error:
+        yield Ceiling.omitted(kind, _unit(scenario), str(error))
+
+
+NO_LOAD = "no flow crosses the network"
+
+
+def _decomposition(scenario: Scenario, mcf: Ceiling) -> Iterator[Ceiling]:
+    """The throughput of the concurrent flow found, and its factors."""
+    if mcf.channel_load is None:
+        yield Ceiling.omitted("decomposition", "flits/tick", NO_LOAD)
+        return
+    problem = Problem.of(scenario.topology, scenario.traffic)
+    parts = decomposition(problem, mcf.lower, mcf.channel_load)
+    note = f"theta {mcf.lower:.6g} = capacity x utilisation / (distance x stretch x {problem.demand.amount.sum():.6g})"
+    rows = [
+        ("", parts.throughput, "flits/tick"), (":capacity", parts.capacity, "flits/tick"),
+        (":utilisation", parts.utilisation, "1"), (":distance", parts.distance, "hops"),
+        (":stretch", parts.stretch, "1"),
+    ]  # fmt: skip
+    for name, value, unit in rows:
+        yield Ceiling.value(f"decomposition{name}", value, value, unit, mcf.method, "" if name else note)
+
+
+def _utilisation(scenario: Scenario, mcf: Ceiling) -> Iterator[Ceiling]:
+    """Mean utilisation of all network channels, then of each class of them, by the concurrent flow found."""
+    if mcf.channel_load is None:
+        yield Ceiling.omitted("utilisation", "1", NO_LOAD)
+        return
+    for name, use in utilisation(scenario.topology, mcf.channel_load).items():
+        row = f"utilisation:{name}" if name else "utilisation"
+        yield Ceiling.value(row, use, use, "1", mcf.method, "" if name else f"by the flow of theta {mcf.lower:.6g}")
 
 
 def _theta(scenario: Scenario, spec: CeilingSpec, kind: str) -> Ceiling:
@@ -122,8 +153,11 @@ def _theta(scenario: Scenario, spec: CeilingSpec, kind: str) -> Ceiling:
     if problem.demand.size == 0:
         return _host_ceiling(scenario, kind, at_hosts, "closed form", "no demand leaves its switch")
     solution = solve(problem, spec.gap, spec.method, at_hosts)
+    # where hosts bind, the network carries the part of its flow that they let through
+    load = solution.load * min(1.0, at_hosts / solution.lower)
     if solution.lower >= at_hosts:
-        return _host_ceiling(scenario, kind, at_hosts, solution.method, "host channels bind")
+        row = _host_ceiling(scenario, kind, at_hosts, solution.method, "host channels bind")
+        return replace(row, channel_load=load, flow=solution.flow)
     certificate = Certificate.on_network(topology, solution.lengths)
     note = ""
     if at_hosts < solution.upper:
@@ -131,7 +165,8 @@ def _theta(scenario: Scenario, spec: CeilingSpec, kind: str) -> Ceiling:
     upper = verify_upper(topology, traffic, certificate, problem.ways)
     note = _join(note, _gap_note(solution.lower, upper, spec))
     lower = min(solution.lower, upper)
-    return Ceiling(kind, None, lower, upper, _unit(scenario), solution.method, 0.0, note, certificate)
+    unit, method = _unit(scenario), solution.method
+    return Ceiling(kind, None, lower, upper, unit, method, 0.0, note, certificate, load, solution.flow)
 
 
 def _host_ceiling(scenario: Scenario, kind: str, at_hosts: float, method: str, note: str) -> Ceiling:
@@ -160,12 +195,12 @@ def _split(scenario: Scenario) -> Ceiling:
     return Ceiling("split", None, theta, theta, _unit(scenario), "equal split", 0.0, note)
 
 
-def _total(scenario: Scenario, spec: CeilingSpec, load: float, theta: float | None) -> Ceiling:
+def _total(scenario: Scenario, spec: CeilingSpec, load: float, theta: float) -> Ceiling:
     """Largest total at a load, per host."""
     topology, traffic = scenario.topology, scenario.traffic
     unit, hosts = "flits/tick/host", topology.hosts
     offer = load * float(traffic.rate.sum()) / hosts
-    if theta is not None and load <= theta:
+    if load <= theta:
         return Ceiling("total", load, offer, offer, unit, "offer", 0.0, "the load is below a certified theta")
     try:
         found = total(topology, traffic, load, spec.gap, spec.method)
@@ -186,4 +221,15 @@ def _bounds(scenario: Scenario) -> Iterator[Ceiling]:
         yield Ceiling(name, None, math.nan, bound.upper, _unit(scenario), "closed form", 0.0, note, bound.certificate)
 
 
-__all__ = ["Ceiling", "CeilingSpec", "FluidError", "ceilings"]
+def _cuts(scenario: Scenario) -> Iterator[Ceiling]:
+    """The sparsest cut, then that of each heuristic."""
+    Problem.of(scenario.topology, scenario.traffic)  # for its errors
+    unit, every = _unit(scenario), all_cuts(scenario.topology, scenario.traffic)
+    if not every:
+        yield Ceiling.omitted("cuts", unit, "no demand leaves its switch")
+        return
+    for name, cut in [("cuts", best(every)), *((f"cuts:{cut.name}", cut) for cut in every)]:
+        yield Ceiling(name, None, math.nan, cut.upper, unit, cut.name, 0.0, cut.note, cut.certificate)
+
+
+__all__ = ["Ceiling", "CeilingSpec", "FluidError", "Kind", "ceilings"]

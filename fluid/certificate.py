@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from fluid.mcf.paths import Paths
-from fluid.problem import UNRESTRICTED, Dags, Demand, Graph, Problem, shortest_ways
+from fluid.problem import UNRESTRICTED, Dags, Demand, Graph, Orbit, Problem, shortest_ways
 from fluid.trees import price
 from models.topology.graph import Topology
 from models.traffic.traffic import Traffic
@@ -69,9 +69,23 @@ def verify_upper(topology: Topology, traffic: Traffic, z: Certificate, ways: Dag
     Raises ``ValueError`` for lengths that are negative, not finite or of the wrong number.
     """
     _check_lengths(topology, z)
-    between = network_length(Graph.of(topology), Demand.of(traffic.switch_demand), z.network, ways)
+    between = demand_length(topology, traffic, z.network, ways)
     needed = between + traffic.rate @ z.injection + traffic.column_sums @ z.ejection
     return float(z.capacity_length(topology) / needed) if needed > 0 else np.inf
+
+
+def demand_length(topology: Topology, traffic: Traffic, z: np.ndarray, ways: Dags | Paths = UNRESTRICTED) -> float:
+    """Sum of demand * distance; one search serves where translations leave the demand and all lengths as they are."""
+    graph = Graph.of(topology)
+    orbit = Orbit.of(topology, traffic) if isinstance(ways, Dags) and len(ways.ports) == 0 else None
+    if orbit is not None and orbit.translations.invariant(z):
+        return orbit_length(graph, orbit, z)
+    return network_length(graph, Demand.of_traffic(traffic), z, ways)
+
+
+def orbit_length(graph: Graph, orbit: Orbit, z: np.ndarray) -> float:
+    """The same of all demand that translations make of the orbit's, under lengths that they leave as they are."""
+    return graph.nodes * network_length(graph, orbit.demand, z)
 
 
 def network_length(graph: Graph, demand: Demand, z: np.ndarray, ways: Dags | Paths = UNRESTRICTED) -> float:
@@ -85,15 +99,17 @@ def verify_total(topology: Topology, traffic: Traffic, load: float, z: Certifica
     Weak duality: a pair pays its distance to the channels and keeps the rest of 1, if any, for itself.
     """
     _check_lengths(topology, z)
-    distance = switch_distances(topology, z.network)
+    demand = Demand.of_traffic(traffic)
+    distance = shortest_ways(Graph.of(topology), demand, z.network, UNRESTRICTED)
     if hosts_overloaded(topology, traffic, load) or z.injection.any() or z.ejection.any():
         source, target, amount = offered_pairs(topology, traffic, load)
-        place = topology.host_switch
-        far = z.injection[source] + distance[place[source], place[target]] + z.ejection[target]
-        kept = float(amount @ np.maximum(0, 1 - far))
-    else:
-        kept = load * float((traffic.switch_demand * np.maximum(0, 1 - distance)).sum())
-    return z.capacity_length(topology) + kept
+        s, t = topology.host_switch[source], topology.host_switch[target]
+        far = z.injection[source] + z.ejection[target]
+        apart = s != t
+        far[apart] += distance[demand.find(topology.switches, s[apart], t[apart])]
+        return z.capacity_length(topology) + float(amount @ np.maximum(0, 1 - far))
+    local = max(float(traffic.rate.sum()) - float(demand.amount.sum()), 0.0)
+    return z.capacity_length(topology) + load * (local + float(demand.amount @ np.maximum(0, 1 - distance)))
 
 
 def hosts_overloaded(topology: Topology, traffic: Traffic, load: float) -> bool:
@@ -110,13 +126,21 @@ def offered_pairs(topology: Topology, traffic: Traffic, load: float) -> tuple[np
 def verify_flow(problem: Problem, flow: np.ndarray, amount: np.ndarray | None = None) -> np.ndarray:
     """What each commodity gets of a flow by destination, once scaled until the fullest channel is full.
 
-    flow: float64 [targets, channels] >= 0. amount: float64 [commodities], what the flow is meant to deliver
-    (default: the demand). Where rounding left a node short of conservation, the missing is taken to cross
-    every channel, which no repair could exceed. Returns float64 [commodities].
+    As :func:`delivering_load`; returns float64 [commodities].
+    """
+    amount = problem.demand.amount if amount is None else amount
+    load = delivering_load(problem, flow, amount)
+    return amount / max((load / problem.graph.capacity).max(), np.finfo(float).tiny)
+
+
+def delivering_load(problem: Problem, flow: np.ndarray, amount: np.ndarray) -> np.ndarray:
+    """float64 [channels]: a load at which a flow delivers ``amount``.
+
+    flow: float64 [targets, channels] >= 0. amount: float64 [commodities]. Where rounding left a node short of
+    conservation, the missing is taken to cross every channel, which no repair could exceed.
     Raises ``ValueError`` for negative flow or flow on channels that the routes do not allow.
     """
     graph, demand = problem.graph, problem.demand
-    amount = demand.amount if amount is None else amount
     if not (flow >= 0).all():
         raise ValueError("flow must not be negative")
     short = -net_outflow(graph, flow)
@@ -124,8 +148,8 @@ def verify_flow(problem: Problem, flow: np.ndarray, amount: np.ndarray | None = 
     short[np.arange(len(demand.target)), demand.target] = 0
     if problem.restricted:
         _check_allowed(problem, *np.nonzero(flow))
-    load = flow.sum(axis=0) + np.maximum(short, 0).sum()
-    return amount / max((load / graph.capacity).max(), np.finfo(float).tiny)
+    load: np.ndarray = flow.sum(axis=0) + np.maximum(short, 0).sum()
+    return load
 
 
 def net_outflow(graph: Graph, flow: np.ndarray) -> np.ndarray:
@@ -143,11 +167,39 @@ def verify_paths(problem: Problem, paths: Paths) -> np.ndarray:
     Paths without channels carry nothing. Raises ``ValueError`` for negative flow and for paths that do not
     lead from source to destination over allowed channels.
     """
+    _check_paths(problem, paths)
+    load = paths.load(problem.graph.channels)
+    return _served(problem, paths) / max((load / problem.graph.capacity).max(), np.finfo(float).tiny)
+
+
+def verify_orbit(problem: Problem, paths: Paths) -> tuple[float, np.ndarray]:
+    """Theta, and float64 [channels] the load at theta, of flows for switch 0 that translations take everywhere.
+
+    A channel then carries what all channels of its generator carry for switch 0. ``paths`` are those of the commodities
+    of ``problem.orbit``. Raises ``ValueError`` as :func:`verify_paths`.
+    """
+    assert problem.orbit is not None
+    generator, demand = problem.orbit.translations.generator, problem.orbit.demand
+    one = Problem(problem.graph, demand)
+    _check_paths(one, paths)
+    load = np.bincount(generator, paths.load(problem.graph.channels))[generator]
+    theta = (_served(one, paths) / demand.amount).min() / (load / problem.graph.capacity).max()
+    return float(theta), load / (load / problem.graph.capacity).max()
+
+
+def _served(problem: Problem, paths: Paths) -> np.ndarray:
+    """float64 [commodities]: the flow of each over paths that have channels."""
+    real = paths.lengths > 0
+    return np.bincount(paths.commodity[real], paths.flow[real], problem.demand.size)
+
+
+def _check_paths(problem: Problem, paths: Paths) -> None:
+    """Raise ``ValueError`` unless all paths that have channels lead where they should, over allowed channels."""
     graph, demand = problem.graph, problem.demand
     real = paths.lengths > 0
     begin, end = paths.start[:-1][real], paths.start[1:][real]
-    commodity, channel, flow = paths.commodity[real], paths.channel, paths.flow[real]
-    if not (flow >= 0).all():
+    commodity, channel = paths.commodity[real], paths.channel
+    if not (paths.flow[real] >= 0).all():
         raise ValueError("flow must not be negative")
     joined = graph.dst[channel[:-1]] == graph.src[channel[1:]]
     joined[end[:-1] - 1] = True  # two paths need not meet
@@ -158,9 +210,6 @@ def verify_paths(problem: Problem, paths: Paths) -> np.ndarray:
         raise ValueError("flow on paths that the routes do not allow")
     if problem.restricted:
         _check_allowed(problem, np.repeat(demand.row[commodity], end - begin), channel)
-    load = np.bincount(channel, np.repeat(flow, end - begin), graph.channels)
-    served = np.bincount(commodity, flow, demand.size)
-    return served / max((load / graph.capacity).max(), np.finfo(float).tiny)
 
 
 def _check_allowed(problem: Problem, row: np.ndarray, channel: np.ndarray) -> None:

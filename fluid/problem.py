@@ -4,17 +4,33 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from fluid.mcf.paths import Paths, cheapest, paths_of
+from fluid.translations import Translations, translations
 from fluid.trees import dag_order, price
 from models.routing.minimal import minimal_ports
 from models.routing.routes import DIGITS, VIA, Routes
 from models.topology.graph import Topology
-from models.traffic.traffic import Traffic
+from models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic, summed_pairs
 
 
 class FluidError(ValueError):
     """A ceiling is not defined for this scenario; the message says why."""
+
+
+MEMORY_MOST = 4 << 30
+"""Bytes that a solve may need."""
+PAIR_BYTES = 48
+"""Of every pair of switches with demand: its ends and amount, what is derived from them, and a distance."""
+
+
+def refuse_if_large(needed: float, what: str, instead: str = "") -> None:
+    """Raise :class:`FluidError` if so many bytes are too many."""
+    if needed > MEMORY_MOST:
+        most = f"more than the {MEMORY_MOST / 2**30:g} GiB that a solve may use"
+        raise FluidError(f"{what} needs about {needed / 2**30:.2g} GiB of memory, {most}{instead}")
 
 
 class Graph(NamedTuple):
@@ -51,6 +67,10 @@ class Graph(NamedTuple):
     def nodes(self) -> int:
         return len(self.out_start) - 1
 
+    def matrix(self) -> csr_array:
+        """[nodes, nodes], an entry where there is a channel."""
+        return csr_array((np.ones(self.channels), (self.src, self.dst)), (self.nodes, self.nodes))
+
     @property
     def channels(self) -> int:
         return len(self.src)
@@ -70,12 +90,27 @@ class Demand(NamedTuple):
     @classmethod
     def of(cls, matrix: np.ndarray) -> "Demand":
         """The positive entries [s, t], s != t, of a matrix between nodes; the diagonal needs no network."""
-        columns = np.array(matrix.T, float)
-        np.fill_diagonal(columns, 0.0)
-        target, source = np.nonzero(columns > 0)
-        present, start = np.unique(target, return_index=True)
-        start = np.append(start, len(target)).astype(np.int64)
-        return cls(present.astype(np.int64), start, source.astype(np.int64), columns[target, source])
+        target, source = np.nonzero(matrix.T > 0)
+        apart = source != target
+        source, target = source[apart], target[apart]
+        return cls._sorted(source, target, np.asarray(matrix[source, target], float))
+
+    @classmethod
+    def of_traffic(cls, traffic: Traffic) -> "Demand":
+        """What is demanded between different switches; sparse patterns never become a matrix."""
+        return cls._sorted(*traffic.switch_pairs())
+
+    @classmethod
+    def of_pairs(cls, nodes: int, source: np.ndarray, target: np.ndarray, amount: np.ndarray) -> "Demand":
+        """From pairs of nodes in any order; what several of them demand is added up."""
+        return cls._sorted(*summed_pairs(nodes, source, target, amount))
+
+    @classmethod
+    def _sorted(cls, source: np.ndarray, target: np.ndarray, amount: np.ndarray) -> "Demand":
+        """From pairs of different switches by target and source."""
+        count = np.bincount(target)
+        present = np.flatnonzero(count)
+        return cls(present, np.concatenate([[0], np.cumsum(count[present])]), source, amount)
 
     @property
     def size(self) -> int:
@@ -90,6 +125,10 @@ class Demand(NamedTuple):
     def row(self) -> np.ndarray:
         """int64 [commodities]: the index into ``target`` of every commodity."""
         return np.repeat(np.arange(len(self.target)), np.diff(self.start))
+
+    def find(self, nodes: int, source: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """int64: the commodity of each pair of different nodes, which must have one."""
+        return np.searchsorted(self.destination * nodes + self.source, target * nodes + source)
 
     def scaled(self, factor: float) -> "Demand":
         return self._replace(amount=self.amount * factor)
@@ -110,13 +149,35 @@ UNRESTRICTED = Dags(np.zeros((0, 0), np.uint64), np.zeros((0, 0), np.int32))
 
 
 @dataclass(frozen=True, eq=False)
+class Orbit:
+    """Translations that leave graph and demand as they are, and the demand for switch 0 that they take everywhere."""
+
+    translations: Translations
+    demand: Demand
+
+    @classmethod
+    def of(cls, topology: Topology, traffic: Traffic) -> "Orbit | None":
+        """None if there are no such translations."""
+        for group in translations(topology):
+            if (toward := group.common_demand(traffic)) is not None:
+                source = np.flatnonzero(toward)
+                demand = Demand(np.zeros(1, np.int64), np.array([0, len(source)]), source, toward[source])
+                return cls(group, demand)
+        return None
+
+
+@dataclass(frozen=True, eq=False)
 class Problem:
-    """Route ``demand`` over ``graph``, within ``dags`` or, if they are given, over ``paths`` (of equal flow)."""
+    """Route ``demand`` over ``graph``, within ``dags`` or, if they are given, over ``paths`` (of equal flow).
+
+    orbit: what translations make of the whole problem, if they leave it as it is and every channel is allowed.
+    """
 
     graph: Graph
     demand: Demand
     dags: Dags = UNRESTRICTED
     paths: Paths | None = None
+    orbit: Orbit | None = None
 
     @classmethod
     def of(cls, topology: Topology, traffic: Traffic, routes: Routes | None = None) -> "Problem":
@@ -126,10 +187,10 @@ class Problem:
         switch, and from there on. Raises :class:`FluidError` if nothing is demanded, if a demand cannot be met at
         all, or if the next hops toward some switch form a cycle or a dead end.
         """
-        if not traffic.rate.sum() > 0:
-            raise FluidError("the demand matrix is zero: nothing to bound")
+        _check_demand(traffic)
         graph = Graph.of(topology)
-        demand = Demand.of(traffic.switch_demand)
+        refuse_if_large(PAIR_BYTES * _pairs_most(traffic), "the list of switch pairs with demand")
+        demand = Demand.of_traffic(traffic)
         dags, paths = UNRESTRICTED, None
         if routes is not None and routes.paths is not None:
             paths = paths_of(routes.paths, topology.switches, graph, demand)
@@ -142,14 +203,20 @@ class Problem:
             if len(cyclic):
                 raise FluidError(f"the next hops toward switch {cyclic[0]} form a cycle or a dead end")
             dags = Dags(ports, order)
-        problem = cls(graph, demand, dags, paths)
-        distance = problem.distances(np.ones(graph.channels))
-        lost = np.flatnonzero(np.isinf(distance))
-        if len(lost):
-            s, t = demand.source[lost[0]], demand.destination[lost[0]]
-            way = "path" if routes is None else "route"
-            raise FluidError(f"switch {s} has demand for switch {t} but no {way} to it")
+        orbit = Orbit.of(topology, traffic) if routes is None else None
+        problem = cls(graph, demand, dags, paths, orbit)
+        problem._check_reachable()
         return problem
+
+    def _check_reachable(self) -> None:
+        """Raise :class:`FluidError` for the first demand that cannot be met at all."""
+        free = self.paths is None and not self.restricted
+        if free and connected_components(self.graph.matrix(), connection="strong", return_labels=False) == 1:
+            return
+        lost = np.flatnonzero(np.isinf(self.distances(np.ones(self.graph.channels))))
+        if len(lost):
+            s, t = self.demand.source[lost[0]], self.demand.destination[lost[0]]
+            raise FluidError(f"switch {s} has demand for switch {t} but no {'path' if free else 'route'} to it")
 
     @property
     def restricted(self) -> bool:
@@ -168,6 +235,24 @@ class Problem:
 def shortest_ways(graph: Graph, demand: Demand, z: np.ndarray, ways: "Dags | Paths") -> np.ndarray:
     """float64 [commodities]: distance under lengths z, within the next hops or over the paths that are allowed."""
     return cheapest(ways, z) if isinstance(ways, Paths) else price(graph, demand, ways, z)[0]
+
+
+def _pairs_most(traffic: Traffic) -> int:
+    """Pairs of switches with demand, at most."""
+    if traffic.law in (UNIFORM, UNIFORM_SELF):
+        return int((traffic.topology.host_count > 0).sum()) ** 2
+    return len(traffic.fixed) + len(traffic.column)
+
+
+def _check_demand(traffic: Traffic) -> None:
+    """Raise :class:`FluidError` for entries of T that are no amounts, and if there is no demand at all."""
+    rate = traffic.rate
+    if not (np.isfinite(rate).all() and (rate >= 0).all() and (traffic.weight >= 0).all()):
+        source, target, amount = traffic.pairs()
+        i, j, value = next(p for p in zip(source, target, amount, strict=True) if not 0 <= p[2] < np.inf)
+        raise FluidError(f"the demand of host {i} for host {j} is {value}: it must be finite and not negative")
+    if not rate.sum() > 0:
+        raise FluidError("the demand matrix is zero: nothing to bound")
 
 
 def _by_legs(topology: Topology, demand: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fluid.ceiling import Method
 from fluid.certificate import (
     Certificate,
     hosts_overloaded,
@@ -13,9 +14,9 @@ from fluid.certificate import (
     verify_total,
 )
 from fluid.mcf import arcs
-from fluid.mcf.choose import EXACT_GAP, PATHS_MOST, Method, use_lp
-from fluid.mcf.paths import Paths, balance, trimmed
-from fluid.mcf.sparse import Effort, effort, first_paths, grown
+from fluid.mcf.choose import EXACT_GAP, PATHS_MOST
+from fluid.mcf.paths import Paths, balance, cheapest, extend, trimmed
+from fluid.mcf.sparse import Effort, effort, first_paths
 from fluid.problem import Demand, FluidError, Graph, Problem
 from fluid.trees import price
 from models.topology.graph import Topology
@@ -49,21 +50,23 @@ class _Offer:
 
     @classmethod
     def of(cls, topology: Topology, traffic: Traffic, load: float) -> "_Offer":
-        n, most = topology.switches, topology.host_capacity
-        offer: np.ndarray = load * traffic.switch_demand
-        sent: np.ndarray = load * traffic.rate
-        received: np.ndarray = load * traffic.column_sums
+        n, most, switch = topology.switches, topology.host_capacity, topology.host_switch
         if hosts_overloaded(topology, traffic, load):
-            switch, hosts = topology.host_switch, topology.hosts
             source, target, amount = offered_pairs(topology, traffic, load)
-            sent, received = np.bincount(source, amount, hosts), np.bincount(target, amount, hosts)
-            offer = np.bincount(switch[source] * n + switch[target], amount, n * n).reshape(n, n)
-        if max(sent.max(), received.max()) <= most * (1 + 1e-12):
-            problem, local = Problem(Graph.of(topology), Demand.of(offer)), float(np.trace(offer))
-            return cls(topology, traffic, load, problem, np.arange(topology.channels), local)
-        pools = [np.bincount(topology.host_switch, np.minimum(way, most), n) for way in (sent, received)]
-        problem, place = _with_host_channels(topology, offer, pools)
-        return cls(topology, traffic, load, problem, place, 0.0)
+            sent, received = (np.bincount(end, amount, topology.hosts) for end in (source, target))
+            if max(sent.max(), received.max()) > most * (1 + 1e-12):
+                pools = [np.bincount(switch, np.minimum(way, most), n) for way in (sent, received)]
+                # a switch may send to itself: over its host channels
+                demand = Demand.of_pairs(3 * n, n + switch[source], 2 * n + switch[target], amount)
+                graph, place = _with_host_channels(topology, pools)
+                return cls(topology, traffic, load, Problem(graph, demand), place, 0.0)
+            demand = Demand.of_pairs(n, switch[source], switch[target], amount)
+            offered = float(amount.sum())
+        else:
+            demand = Demand.of_traffic(traffic).scaled(load)
+            offered = load * float(traffic.rate.sum())
+        local = max(offered - float(demand.amount.sum()), 0.0)
+        return cls(topology, traffic, load, Problem(Graph.of(topology), demand), np.arange(topology.channels), local)
 
     @property
     def pooled(self) -> bool:
@@ -85,19 +88,18 @@ class _Offer:
         if not self.pooled:
             return self.local + float(np.minimum(served, self.problem.demand.amount).sum())
         n, most, demand = self.topology.switches, self.topology.host_capacity, self.problem.demand
-        share = np.zeros((n, n))
-        share[demand.source - n, demand.destination - 2 * n] = np.minimum(served / demand.amount, 1)
+        share = np.minimum(served / demand.amount, 1)
         source, target, amount = offered_pairs(self.topology, self.traffic, self.load)
         place = self.topology.host_switch
-        amount = amount * share[place[source], place[target]]
+        amount = amount * share[demand.find(3 * n, n + place[source], 2 * n + place[target])]
         for end in (source, target):
             busy = np.bincount(end, amount, self.topology.hosts)
             amount = amount * np.minimum(1, most / np.maximum(busy, 1e-300))[end]
         return float(amount.sum())
 
 
-def _with_host_channels(topology: Topology, offer: np.ndarray, pools: list[np.ndarray]) -> tuple[Problem, np.ndarray]:
-    """The problem with one injection and one ejection channel per switch, and its numbering of channels."""
+def _with_host_channels(topology: Topology, pools: list[np.ndarray]) -> tuple[Graph, np.ndarray]:
+    """The graph with one injection and one ejection channel per switch, and its numbering of channels."""
     n = topology.switches
     switch = np.arange(n)
     src = np.concatenate([topology.src, n + switch, switch])
@@ -105,10 +107,7 @@ def _with_host_channels(topology: Topology, offer: np.ndarray, pools: list[np.nd
     # a switch without hosts has a channel that nothing uses; logarithms and LPs want it positive
     capacity = np.maximum(np.concatenate([topology.capacity, *pools]), 1e-9)
     order = np.lexsort((dst, src))
-    matrix = np.zeros((3 * n, 3 * n))
-    matrix[n : 2 * n, 2 * n :] = offer
-    graph = Graph.from_channels(3 * n, src[order], dst[order], capacity[order])
-    return Problem(graph, Demand.of(matrix)), np.argsort(order)
+    return Graph.from_channels(3 * n, src[order], dst[order], capacity[order]), np.argsort(order)
 
 
 def total(topology: Topology, traffic: Traffic, load: float, gap: float, method: Method) -> Total:
@@ -121,7 +120,7 @@ def total(topology: Topology, traffic: Traffic, load: float, gap: float, method:
     if problem.demand.size == 0:
         none = Certificate.on_network(topology, np.zeros(topology.channels))
         return Total(offer.local, offer.local, "local", none)
-    if use_lp(arcs.columns(problem) + problem.demand.size, method, gap):
+    if arcs.suits(arcs.columns(problem) + problem.demand.size, method, gap < EXACT_GAP):
         solution = arcs.total_flow(problem)
         z, used = solution.lengths, f"arc LP ({solution.solver})"
         served = verify_flow(problem, solution.flow, solution.amount)
@@ -151,7 +150,7 @@ def accept(problem: Problem, gap: float, work: Effort, local: float):
     for sweep in range(work.sweeps):
         use = paths.load(graph.channels) / capacity
         z = np.exp(np.minimum(bias + alpha * (use - 1), 50)) / capacity
-        balance(graph, paths, rng.permutation(demand.size), alpha, work.passes, use * capacity, z)
+        balance(graph, paths, rng.permutation(demand.size), alpha, work.passes, 0.0, use * capacity, z)
         use = paths.load(graph.channels) / capacity
         feasible = trimmed(paths, np.maximum(use, 1))
         if feasible.flow.sum() > lower:
@@ -159,14 +158,14 @@ def accept(problem: Problem, gap: float, work: Effort, local: float):
 
         log_weight = bias + alpha * (use - 1)
         z = np.exp(np.minimum(log_weight, 50)) / capacity
-        distance, trees = price(graph, demand, problem.dags, z)
+        distance, found = price(graph, demand, problem.dags, z, (1 - 1e-9) * cheapest(paths, z))
         scaled, bound = _scaled(problem, z, distance)
         if bound < upper:
             upper, best = bound, scaled
         if upper + local <= (1 + gap) * (lower + local):
             break
         bias = np.maximum(log_weight, log_weight.max() - 30)
-        paths = grown(problem, paths, z, distance, trees, sweep)
+        paths = Paths(*extend(paths, found, sweep % 3 == 2, np.zeros(demand.size)))
     return best, best_paths
 
 

@@ -1,180 +1,62 @@
-"""Compiled shortest paths: trees toward a destination, searches from both ends, a routing's DAG."""
+"""Compiled shortest paths for many demands: trees toward a destination, a routing's DAG, prices of a demand."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 
+from fluid.bidirectional import begin, forget, meet, new_search, pop, push, star, walk
 from models.jit import kernel, njit
 
-
-class Search(NamedTuple):
-    """Arrays [nodes] of a search: float64 distance, int32 channel (taken to or from a node), int32 heap.
-
-    place: int32, where in the heap a node stands; -1 before it is reached.
-    """
-
-    distance: np.ndarray
-    channel: np.ndarray
-    heap: np.ndarray
-    place: np.ndarray
-
-
-@kernel
-def _sift_up(heap, place, key, i):
-    node = heap[i]
-    while i > 0:
-        parent = (i - 1) >> 1
-        if key[heap[parent]] <= key[node]:
-            break
-        heap[i] = heap[parent]
-        place[heap[i]] = i
-        i = parent
-    heap[i] = node
-    place[node] = i
-
-
-@kernel
-def _pop(heap, place, key, size):
-    """Remove and return the nearest node of a heap of ``size`` nodes."""
-    top = heap[0]
-    node = heap[size - 1]
-    size -= 1
-    i = 0
-    while True:
-        child = 2 * i + 1
-        if child >= size:
-            break
-        if child + 1 < size and key[heap[child + 1]] < key[heap[child]]:
-            child += 1
-        if key[heap[child]] >= key[node]:
-            break
-        heap[i] = heap[child]
-        place[heap[i]] = i
-        i = child
-    heap[i] = node
-    place[node] = i
-    return top
-
-
-@kernel
-def _enter(v, a, reach, search, size):
-    """Reach node v over channel a at distance ``reach``; the new size of the heap."""
-    if search.place[v] < 0:
-        search.place[v] = size
-        search.heap[size] = v
-        size += 1
-    search.distance[v] = reach
-    search.channel[v] = a
-    _sift_up(search.heap, search.place, search.distance, search.place[v])
-    return size
-
-
-@kernel
-def _begin(v, search):
-    """Start a search at node v: a heap of one."""
-    search.distance[:] = np.inf
-    search.channel[:] = -1
-    search.place[:] = -1
-    search.distance[v] = 0.0
-    search.heap[0] = v
-    search.place[v] = 0
+BLOCKS = 8
+"""Blocks of destinations that are priced side by side; the results do not depend on their number."""
+ALONE = 100_000
+"""Demands times nodes below which one thread prices them all sooner than several."""
 
 
 @kernel
 def dijkstra(graph, t, length, search, order):
-    """Shortest-path tree toward node t under lengths >= 0 (zeros allowed); returns the nodes reached.
+    """Shortest-path tree toward node t under lengths >= 0; returns the nodes reached.
 
-    Fills search.distance (inf: cannot reach t), search.channel (the next one toward t, -1: none) and
-    order [nodes] (nearest first, every node after its next hop).
+    Fills search.distance (inf: cannot reach t), search.channel (the next one toward t) and order [nodes]
+    (nearest first, every node after its next hop). The search must be a new one.
     """
-    _begin(t, search)
-    size, settled = 1, 0
+    begin(search, t)
+    size, touched, settled = 1, 1, 0
     while size > 0:
-        v = _pop(search.heap, search.place, search.distance, size)
-        size -= 1
+        v, at = search.node[0], search.key[0]
+        size = pop(search, size)
+        if at > search.distance[v]:
+            continue
         order[settled] = v
         settled += 1
         for i in range(graph.in_start[v], graph.in_start[v + 1]):
             a = graph.in_channel[i]
             u = graph.src[a]
-            reach = search.distance[v] + length[a]
+            reach = at + length[a]
             if reach < search.distance[u]:
-                size = _enter(u, a, reach, search, size)
+                if search.distance[u] == np.inf:
+                    search.touched[touched] = u
+                    touched += 1
+                search.distance[u] = reach
+                search.channel[u] = a
+                size = push(search, size, reach, u)
     return settled
-
-
-@kernel
-def meet(graph, s, t, length, ahead, behind):
-    """Distance from s to t by searches from both ends; ahead.channel then leads from s to t (only there)."""
-    _begin(t, ahead)
-    _begin(s, behind)
-    waiting, known = 1, 1  # sizes of the heaps of ``ahead`` and ``behind``
-    best, middle = np.inf, t
-    while waiting > 0 and known > 0:
-        to_t, from_s = ahead.distance[ahead.heap[0]], behind.distance[behind.heap[0]]
-        if to_t + from_s >= best:
-            break
-        if waiting <= known:
-            v = _pop(ahead.heap, ahead.place, ahead.distance, waiting)
-            waiting -= 1
-            for i in range(graph.in_start[v], graph.in_start[v + 1]):
-                a = graph.in_channel[i]
-                u = graph.src[a]
-                reach = to_t + length[a]
-                if reach < ahead.distance[u]:
-                    waiting = _enter(u, a, reach, ahead, waiting)
-                    if reach + behind.distance[u] < best:
-                        best, middle = reach + behind.distance[u], u
-        else:
-            v = _pop(behind.heap, behind.place, behind.distance, known)
-            known -= 1
-            for a in range(graph.out_start[v], graph.out_start[v + 1]):
-                u = graph.dst[a]
-                reach = from_s + length[a]
-                if reach < behind.distance[u]:
-                    known = _enter(u, a, reach, behind, known)
-                    if reach + ahead.distance[u] < best:
-                        best, middle = reach + ahead.distance[u], u
-    if best < np.inf:
-        _join(graph, s, t, middle, ahead, behind)
-    return best
-
-
-@kernel
-def _join(graph, s, t, middle, ahead, behind):
-    """Make ahead.channel lead from s over ``middle`` to t.
-
-    Where lengths vanish both halves may pass the same node: then the way back to s starts at the last of those.
-    """
-    v = middle
-    ahead.place[v] = -2  # on the way from middle to t
-    while v != t:
-        v = graph.dst[ahead.channel[v]]
-        ahead.place[v] = -2
-    v = middle
-    while v != s:
-        v = graph.src[behind.channel[v]]
-        if ahead.place[v] == -2:
-            middle = v
-    v = middle
-    while v != s:
-        a = behind.channel[v]
-        v = graph.src[a]
-        ahead.channel[v] = a
 
 
 @kernel
 def dag_tree(graph, dags, t, length, search, order):
     """As :func:`dijkstra`, over the channels that a routing allows toward t."""
-    search.distance[:] = np.inf
-    search.channel[:] = -1
     search.distance[t] = 0.0
+    search.touched[0] = t
     reached = 0
     for i in range(len(order)):
         v = dags.order[t, i]
         if v < 0:
             break
         order[i] = v
+        search.touched[i] = v
         reached += 1
         ports = dags.ports[t, v]
         a = graph.out_start[v]
@@ -197,33 +79,79 @@ def tree(graph, dags, t, length, search, order):
     return dijkstra(graph, t, length, search, order)
 
 
-@njit
-def new_search(nodes):
-    """Arrays for a search over ``nodes`` nodes."""
-    return Search(np.empty(nodes), np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes, np.int32))
+class Found(NamedTuple):
+    """One path per commodity k, channel[start[k]:start[k + 1]] (int32) from source to target; it may be empty."""
+
+    start: np.ndarray
+    channel: np.ndarray
 
 
 @njit
-def price(graph, demand, dags, length):
-    """Distance float64 [commodities] and next channel int32 [targets, nodes] under lengths [channels].
-
-    The channels lead from every source to its target; elsewhere they mean nothing.
-    """
-    nodes = len(graph.in_start) - 1
-    distances = np.empty(len(demand.source))
-    trees = np.empty((len(demand.target), nodes), np.int32)
+def _price(graph, demand, dags, length, out, into, limit, low, high):
+    """:func:`price` of the demands for target[low:high]: distance, start and channel of these alone."""
+    nodes, first = len(graph.in_start) - 1, demand.start[low]
+    keep = len(limit) > 0
+    distance = np.empty(demand.start[high] - first)
+    start = np.zeros(len(distance) + 1 if keep else 1, np.int64)
+    channel = np.empty(8 * len(distance) + nodes if keep else 0, np.int32)
+    ahead, behind = new_search(nodes, len(length)), new_search(nodes, len(length))
     order = np.empty(nodes, np.int32)
-    search, behind = new_search(nodes), new_search(nodes)
-    for i in range(len(demand.target)):
-        t, begin, end = demand.target[i], demand.start[i], demand.start[i + 1]
-        if end == begin + 1 and len(dags.ports) == 0:
-            distances[begin] = meet(graph, demand.source[begin], t, length, search, behind)
-        else:
-            tree(graph, dags, t, length, search, order)
-            for k in range(begin, end):
-                distances[k] = search.distance[demand.source[k]]
-        trees[i] = search.channel
-    return distances, trees
+    size = 0
+    for i in range(low, high):
+        t, some = demand.target[i], demand.start[i + 1] - demand.start[i]
+        # a search from both ends settles about 100 times fewer nodes than a tree
+        single = len(dags.ports) == 0 and 100 * some <= nodes + 100
+        if not single:
+            reached = tree(graph, dags, t, length, behind, order)
+        for k in range(demand.start[i], demand.start[i + 1]):
+            s, j, middle = demand.source[k], k - first, -1
+            most = limit[k] if keep else np.inf
+            if single:
+                distance[j], middle = meet(out, into, s, t, most, ahead, behind)
+            elif behind.distance[s] < most:
+                distance[j], middle = behind.distance[s], s
+            else:
+                distance[j] = most
+            if keep:
+                if middle >= 0:
+                    if size + nodes > len(channel):
+                        channel = np.concatenate((channel, np.empty_like(channel)))
+                    size = walk(graph, s, t, middle, ahead, behind, channel, size)
+                start[j + 1] = size
+        if not single:
+            forget(behind, reached)
+    return distance, start, channel[:size].copy()
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def price(graph, demand, dags, length, limit=None):
+    """Shortest paths under lengths [channels] >= 0, where shorter than ``limit`` [commodities].
+
+    Returns (distance float64 [commodities], at most the limit, and the paths :class:`Found`);
+    without a limit there are only the distances, inf where no path leads. Paths need lengths > 0.
+    """
+    limit = np.zeros(0) if limit is None else limit
+    out = star(graph.out_start, np.arange(len(length)), graph.dst, length)
+    into = star(graph.in_start, graph.in_channel, graph.src, length)
+    targets = len(demand.target)
+    blocks = BLOCKS if len(demand.source) * (len(graph.in_start) - 1) > ALONE else 1
+    cut = [targets * i // blocks for i in range(blocks + 1)]
+
+    def block(i):
+        return _price(graph, demand, dags, length, out, into, limit, cut[i], cut[i + 1])
+
+    if blocks == 1:
+        parts = [block(0)]
+    else:
+        with ThreadPoolExecutor(min(blocks, cores())) as pool:
+            parts = list(pool.map(block, range(blocks)))
+    distance, start, channel = zip(*parts, strict=True)
+    ends = np.concatenate([np.zeros(1, np.int64), *(part[1:] - part[:-1] for part in start)]).cumsum()
+    return np.concatenate(distance), Found(ends, np.concatenate(channel))
 
 
 @njit

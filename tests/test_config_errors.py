@@ -37,7 +37,7 @@ def test_all_at_once(mistakes):
     found = mistakes(
         "topology: {kind: imasee, n: 16}\nrouting: {kind: minimal, selct: hash}\nseads: [1]\n"
         "traffic: {kind: uniform, packet_flit: 4}\nloads: [0.1, 1.2]\nmeasure:\n  ticks: many\n"
-        "switching: {mode: datagram}\n"
+        "switching: {mode: datagrams}\n"
     )
     assert len(found) == 7
     starts = (
@@ -47,7 +47,7 @@ def test_all_at_once(mistakes):
         "c.yaml:4: traffic.packet_flit = 4: unknown key; choices: ",
         "c.yaml:5: loads[1] = 1.2: must be less than or equal to 1",
         "c.yaml:7: measure.ticks = many: must be a valid integer",
-        "c.yaml:8: switching.mode = datagram: is not built yet; choices: vct, wormhole, deflection",
+        "c.yaml:8: switching.mode = datagrams: is not one of the choices; choices: vct, wormhole, deflection, datagram",
     )
     for start in starts:
         assert sum(line.startswith(start) for line in found) == 1, start
@@ -85,7 +85,7 @@ def test_all_at_once(mistakes):
         ("seeds: [-1]", "seeds[0] = -1: must be greater than or equal to 0"),
         ("schema: 2", "schema = 2: is not one of the choices; choices: 1"),
         ("name: a/b", "name = a/b: must be the name of a folder"),
-        ("experiment: search", "experiment = search: is not built yet; choices: load_sweep, metrics, ceilings"),
+        ("experiment: saturation", "experiment = saturation: is not built yet; choices: load_sweep, metrics, ceilings"),
         ("experiment: lod_sweep", "experiment = lod_sweep: is not one of the choices; choices: load_sweep"),
         ("ceilings: [mfc]", "ceilings[0] = mfc: is not one of the choices; choices: mcf, "),
         ("ceilings: [{kind: mcf, gap: 2}]", "ceilings[0].gap = 2: must be less than 1"),
@@ -218,7 +218,7 @@ def test_a_published_value_of_no_scenario_is_refused(tmp_path):
         (
             GOOD + "engine: {sweep: [compiled, reference]}\n",
             "c.yaml:5: engine: cannot differ between scenarios; choices: topology, routing, switching, traffic, "
-            "transport, loads, seeds, measure, ceilings, metrics",
+            "transport, loads, seeds, measure, ceilings, relative, search, metrics",
         ),
     ],
 )
@@ -239,11 +239,12 @@ def test_a_matrix_that_is_no_text(mistakes, tmp_path):
     assert mistakes(text) == ["c.yaml:3: traffic.path = m.csv: is not a text file (UTF-8)"]
 
 
-def test_escape_channels_are_no_proof_where_heads_stand_behind_tails(mistakes, tmp_path):
-    text = GOOD + "switching: {mode: wormhole, vcs: 2}\n"
+def test_escape_needs_buffers_for_whole_packets(mistakes, tmp_path):
+    text = GOOD + "switching: {mode: wormhole, vcs: 2, buffer_flits: 3}\n"
     sets = ["topology={kind: mesh, dims: [3, 3]}", "routing={kind: minimal, select: adaptive, vc_policy: escape}"]
     found = mistakes(text, [*sets, "traffic.packet_flits=4"])
-    assert len(found) == 1 and "routing.vc_policy = escape: is proven for vct" in found[0]
-    for more, certain in (("traffic.packet_flits=1", True), ("switching.allow_deadlock=true", False)):
-        study = read(tmp_path / "c.yaml", [*sets, "traffic.packet_flits=4", more])
-        assert study.cases[0].scenario.may_deadlock != certain
+    assert len(found) == 1 and "switching.buffer_flits = 3: must hold a whole packet, 4 flits; vc_policy" in found[0]
+    plain = ["routing={kind: dor}", sets[0], "traffic.packet_flits=4"]  # without escape channels, wormhole needs less
+    assert read(tmp_path / "c.yaml", plain).cases
+    study = read(tmp_path / "c.yaml", [*sets, "traffic.packet_flits=3"])
+    assert not study.cases[0].scenario.may_deadlock

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+import fluid.problem
 from fluid.ceilings import CeilingSpec, ceilings
 from fluid.certificate import Certificate, verify_flow, verify_paths, verify_upper
 from fluid.mcf import arcs, choose
@@ -66,7 +67,8 @@ def test_exact_reaches_the_closed_form(name):
     row = theta(scenario(topology, pattern(topology)))
     assert row.lower == pytest.approx(value, rel=1e-6)
     assert row.upper == pytest.approx(value, rel=1e-6)
-    assert row.unit == "theta_hose" and "arc LP" in row.method and row.note == ""
+    assert row.unit == "theta_hose" and row.note == ""
+    assert "arc LP" in row.method or "column generation" in row.method
 
 
 @pytest.mark.parametrize("name", CLOSED_FORMS)
@@ -75,7 +77,7 @@ def test_approximation_brackets_the_closed_form_within_the_gap(name):
     row = theta(scenario(topology, pattern(topology)), method="approx", gap=0.01)
     assert row.lower <= value * (1 + 1e-9) and value <= row.upper * (1 + 1e-9)
     assert row.upper <= 1.01 * row.lower * (1 + 1e-9)
-    assert row.method == "multipliers"
+    assert row.method in ("multipliers", "scaled shortest paths")
 
 
 @pytest.mark.parametrize("k, value", [(16, 0.5)])
@@ -204,24 +206,34 @@ def test_parallel_channels_add_up():
     assert theta(scenario(topology, table(topology, [[0, 1], [0, 0]]))).lower == pytest.approx(2)
 
 
-def test_a_path_problem_larger_than_one_array_of_columns_names_its_solver():
+def test_each_size_and_gap_names_its_method():
     topology = make("topology", kind="imase", n=48, degree=3, host_capacity=INF).build()
     problem = Problem.of(topology, all_to_all(topology))
     assert arcs.columns(problem) > arcs.SIMPLEX_COLUMNS
     exact = solve(problem, 0.01, "exact")
-    assert exact.method == "arc LP (ipm)"
+    assert exact.method == solve(problem, 1e-6, "auto").method == "column generation"
     assert exact.upper <= exact.lower * (1 + 1e-6)
     assert solve(problem, 0.01, "auto").method == "multipliers"
 
 
-def test_an_lp_that_is_too_large_is_approximated_closely_and_says_so(monkeypatch):
-    monkeypatch.setattr(choose, "EXACT_COLUMNS", 0)
-    topology = directed_circulant(14, (1, 3, 5))
-    row = theta(scenario(topology, shifted(topology, 6)))
-    assert row.method == "multipliers"
-    assert row.upper <= row.lower * (1 + 1e-4)
-    if row.upper > row.lower * (1 + 1e-6):
-        assert "where 1e-06 was asked" in row.note
+def test_an_exact_solution_that_would_not_fit_is_refused_with_its_size_and_approximated_by_auto(monkeypatch):
+    topology = make("topology", kind="imase", n=48, degree=3, host_capacity=INF).build()
+    case = scenario(topology, shifted(topology, 6))
+    for limit in ("MEMORY_MOST", "FINISH_MOST"):
+        monkeypatch.setattr(choose, limit, 1 << 18)
+    monkeypatch.setattr(fluid.problem, "MEMORY_MOST", 1 << 18)
+    monkeypatch.setattr(arcs, "SIMPLEX_COLUMNS", 0)
+    with pytest.raises(FluidError, match=r"exact solution needs about \S+ GiB of memory, more than .* method: approx"):
+        theta(case)
+    row = theta(case, method="auto", gap=1e-6)
+    assert row.method == "multipliers" and row.upper <= row.lower * (1 + 1e-3)
+
+
+def test_a_list_of_pairs_that_would_not_fit_is_refused_before_it_is_made(monkeypatch):
+    monkeypatch.setattr(fluid.problem, "MEMORY_MOST", 1 << 20)
+    topology = make("topology", kind="imase", n=400, degree=3).build()
+    with pytest.raises(FluidError, match="the list of switch pairs with demand needs about"):
+        Problem.of(topology, all_to_all(topology))
 
 
 def test_same_input_same_bytes():

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from sim.config.errors import ConfigError
-from sim.config.schema import PublishedConfig
+from sim.config.reporting import PublishedConfig
 from sim.config.study import read
 from sim.experiment.published import compare
 

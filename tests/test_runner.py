@@ -287,7 +287,8 @@ def test_a_folder_that_cannot_be_written(tmp_path):
 def test_the_experiment_ceilings_simulates_nothing_although_total_has_loads(run, fakes):
     report = run(CONFIG.replace("routing: {sweep: [{kind: minimal}, {kind: deflection}]}", "experiment: ceilings"))
     assert report.exit_code == 0 and report.results == [] and fakes.points == []
-    assert not (report.folder / "points").exists() and not (report.folder / "results.csv").exists()
+    assert not (report.folder / "results.csv").exists()
+    assert rows(report, "metrics.csv")[0]["total@0.4"] == "0.5"
 
 
 def test_files_of_another_shape_are_as_good_as_none(run, fakes):

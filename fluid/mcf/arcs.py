@@ -6,6 +6,7 @@ import highspy
 import numpy as np
 from scipy import sparse
 
+from fluid.ceiling import Method
 from fluid.certificate import net_outflow
 from fluid.mcf.dense import send
 from fluid.problem import FluidError, Problem
@@ -13,6 +14,8 @@ from fluid.trees import price
 
 SIMPLEX_COLUMNS = 4000
 """Up to this many columns simplex is quicker than an interior-point method, and ends in a vertex."""
+COLUMNS_MOST = 200_000
+"""Columns up to which the LP is tried at all (about half a minute and 300 MB)."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,13 @@ def columns(problem: Problem) -> int:
     if problem.restricted:
         return int(usable(problem).sum())
     return len(problem.demand.target) * problem.graph.channels
+
+
+def suits(count: int, method: Method, closely: bool) -> bool:
+    """Whether an LP of ``count`` columns is the method: where it is quick, or where it is asked for and fits."""
+    if method == "auto" and not closely:
+        return count <= SIMPLEX_COLUMNS
+    return method != "approx" and count <= COLUMNS_MOST
 
 
 def concurrent_flow(problem: Problem) -> ArcSolution:

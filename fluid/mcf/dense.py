@@ -6,8 +6,9 @@ phase is that of Karakostas, doi:10.1145/1328911.1328918 (lengths only grow, so 
 
 import numpy as np
 
+from fluid.bidirectional import forget, new_search
 from fluid.problem import Problem
-from fluid.trees import new_search, price, tree
+from fluid.trees import price, tree
 from models.jit import njit
 
 
@@ -20,7 +21,7 @@ def send(graph, demand, dags, length, rate, load, flow):
     """
     nodes = len(graph.in_start) - 1
     order = np.empty(nodes, np.int32)
-    search = new_search(nodes)
+    search = new_search(nodes, len(length))
     carried = np.zeros(nodes)
     volume = 0.0
     for i in range(len(demand.target)):
@@ -42,6 +43,7 @@ def send(graph, demand, dags, length, rate, load, flow):
                 if rate > 0.0:
                     length[a] *= np.exp(rate * amount / graph.capacity[a])
         carried[t] = 0.0
+        forget(search, reached)
     return volume
 
 
@@ -54,13 +56,13 @@ def garg_koenemann(problem: Problem, gap: float, enough: float, keep_flow: bool,
     graph, demand, dags = problem.graph, problem.demand, problem.dags
     length = 1.0 / graph.capacity
     distance, _ = price(graph, demand, dags, length)
-    hop_bound = graph.channels / (demand.amount @ distance)
+    hop_bound = graph.channels / (demand.amount * distance).sum()
     load = np.zeros(graph.channels)
     flow = np.zeros((len(demand.target) if keep_flow else 0, graph.channels))
     best, upper = length.copy(), hop_bound
     for phase in range(1, phases + 1):
         volume = send(graph, demand, dags, length, 0.1 * hop_bound, load, flow)
-        bound = graph.capacity @ length / volume
+        bound = (graph.capacity * length).sum() / volume
         if bound < upper:
             upper, best = bound, length.copy()
         lower = phase / (load / graph.capacity).max()

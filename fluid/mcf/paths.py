@@ -12,6 +12,8 @@ from models.routing.routes import PathTable
 
 MOST = 40
 """Paths kept per commodity."""
+BOLDEST = 1.5
+"""Largest change of the logarithm of a weight in one shift."""
 
 
 class Paths(NamedTuple):
@@ -93,125 +95,118 @@ def _cost(paths, p, z):
 
 
 @kernel
-def _move(paths, p, amount, skip, mark, alpha, graph, load, z):
+def _shift(paths, p, best, mark, stamp, scale, load, z):
+    """Move flow from path p to ``best``, whose channels are marked ``stamp``: one Newton step, of bounded size."""
+    gain, curvature, steepest = 0.0, 0.0, 0.0
+    for i in range(paths.start[p], paths.start[p + 1]):
+        a = paths.channel[i]
+        if mark[a] == stamp:
+            mark[a] = stamp + 1  # shared by both paths: nothing changes there
+        else:
+            gain += z[a]
+            curvature += z[a] * scale[a]
+            steepest = max(steepest, scale[a])
+    if paths.start[p] == paths.start[p + 1]:
+        gain = 1.0
+    for i in range(paths.start[best], paths.start[best + 1]):
+        a = paths.channel[i]
+        if mark[a] == stamp:
+            gain -= z[a]
+            curvature += z[a] * scale[a]
+            steepest = max(steepest, scale[a])
+    if paths.start[best] == paths.start[best + 1]:
+        gain -= 1.0
+    step = min(paths.flow[p], gain / curvature, BOLDEST / steepest) if gain > 0.0 else 0.0
+    if step > 0.0:
+        paths.flow[p] -= step
+        paths.flow[best] += step
+        _put(paths, p, -step, stamp + 1, mark, scale, load, z)
+        _put(paths, best, step, stamp + 1, mark, scale, load, z)
+    for i in range(paths.start[best], paths.start[best + 1]):
+        mark[paths.channel[i]] = stamp
+
+
+@kernel
+def _put(paths, p, amount, skip, mark, scale, load, z):
     """Add ``amount`` to the channels of path p that are not marked ``skip``; z follows exponentially."""
     last, factor = 0.0, 1.0
     for i in range(paths.start[p], paths.start[p + 1]):
         a = paths.channel[i]
         if mark[a] != skip:
             load[a] += amount
-            if graph.capacity[a] != last:
-                last = graph.capacity[a]
-                factor = np.exp(alpha * amount / last)
+            if scale[a] != last:
+                last = scale[a]
+                factor = np.exp(amount * last)
             z[a] *= factor
 
 
 @kernel
-def _balance(graph, paths, order, alpha, passes, load, z, mark):
+def _balance(paths, order, passes, tolerance, scale, load, z, mark, cost):
     stamp = np.int64(0)
     for _ in range(passes):
         for k in order:
             low, high = paths.first[k], paths.first[k + 1]
             if high - low < 2:
                 continue
-            best, cheapest = low, np.inf
+            best = low
             for p in range(low, high):
-                cost = _cost(paths, p, z)
-                if cost < cheapest:
-                    best, cheapest = p, cost
+                cost[p - low] = _cost(paths, p, z)
+                if cost[p - low] < cost[best - low]:
+                    best = p
+            enough = (1 + tolerance) * cost[best - low]
+            stamp += 2
+            for i in range(paths.start[best], paths.start[best + 1]):
+                mark[paths.channel[i]] = stamp
             for p in range(low, high):
-                if p == best or paths.flow[p] == 0.0:
-                    continue
-                stamp += 2
-                for i in range(paths.start[best], paths.start[best + 1]):
-                    mark[paths.channel[i]] = stamp
-                gain, curvature, step = 0.0, 0.0, paths.flow[p]
-                for i in range(paths.start[p], paths.start[p + 1]):
-                    a = paths.channel[i]
-                    if mark[a] == stamp:
-                        mark[a] = stamp + 1  # shared by both paths: nothing changes there
-                    else:
-                        gain += z[a]
-                        curvature += z[a] / graph.capacity[a]
-                        step = min(step, 1.5 * graph.capacity[a] / alpha)
-                if paths.start[p] == paths.start[p + 1]:
-                    gain = 1.0
-                for i in range(paths.start[best], paths.start[best + 1]):
-                    a = paths.channel[i]
-                    if mark[a] == stamp:
-                        gain -= z[a]
-                        curvature += z[a] / graph.capacity[a]
-                        step = min(step, 1.5 * graph.capacity[a] / alpha)
-                if paths.start[best] == paths.start[best + 1]:
-                    gain -= 1.0
-                if gain <= 0.0:
-                    continue
-                step = min(step, gain / (alpha * curvature))
-                _move(paths, p, -step, stamp + 1, mark, alpha, graph, load, z)
-                _move(paths, best, step, stamp + 1, mark, alpha, graph, load, z)
-                paths.flow[p] -= step
-                paths.flow[best] += step
+                if paths.flow[p] > 0.0 and cost[p - low] > enough:
+                    _shift(paths, p, best, mark, stamp, scale, load, z)
 
 
 @njit
-def balance(graph, paths, order, alpha, passes, load, z):
-    """Shift flow from every path to the cheapest of its commodity, by Newton steps of bounded size.
+def balance(graph, paths, order, alpha, passes, tolerance, load, z):
+    """Shift flow to the cheapest path of each commodity from those dearer by more than a relative ``tolerance``.
 
     The potential is the sum over channels of capacity * z / alpha, z = exp(alpha * load / capacity) up to
     constants; ``order`` is that of the commodities. paths.flow, load and z are updated in place.
     """
     mark = np.zeros(len(graph.capacity), np.int64)
-    _balance(graph, paths, order, alpha, passes, load, z, mark)
+    most = 0
+    for k in range(len(order)):
+        most = max(most, paths.first[k + 1] - paths.first[k])
+    _balance(paths, order, passes, tolerance, alpha / graph.capacity, load, z, mark, np.empty(most))
 
 
 @njit
-def extend(graph, demand, paths, trees, wanted, purge, amount):
-    """New path arrays (first, start, channel, flow): every ``wanted`` commodity gets its tree path as well.
+def extend(paths, found, purge, amount):
+    """New path arrays (first, start, channel, flow): the paths ``found`` for some commodities join.
 
-    The tree path of commodity k starts with flow amount[k]. With ``purge``, paths without flow are left out
-    (not those of no channels: no search would find them again).
+    That of commodity k starts with flow amount[k]; MOST paths are enough. With ``purge``, paths without flow
+    are left out (not those of no channels: no search would find them again).
     """
-    commodities = len(demand.source)
+    commodities = len(amount)
     first = np.zeros(commodities + 1, np.int64)
-    size = np.int64(0)
-    count = np.int64(0)
-    for i in range(len(demand.target)):
-        for k in range(demand.start[i], demand.start[i + 1]):
-            for p in range(paths.first[k], paths.first[k + 1]):
-                if not purge or paths.flow[p] > 0.0 or paths.start[p] == paths.start[p + 1]:
-                    count += 1
-                    size += paths.start[p + 1] - paths.start[p]
-            if wanted[k]:
+    start = np.zeros(len(paths.flow) + commodities + 1, np.int64)
+    channel = np.empty(len(paths.channel) + len(found.channel), np.int32)
+    flow = np.empty(len(paths.flow) + commodities)
+    count, size = 0, 0
+    for k in range(commodities):
+        for p in range(paths.first[k], paths.first[k + 1]):
+            if not purge or paths.flow[p] > 0.0 or paths.start[p] == paths.start[p + 1]:
+                for i in range(paths.start[p], paths.start[p + 1]):
+                    channel[size] = paths.channel[i]
+                    size += 1
+                flow[count] = paths.flow[p]
                 count += 1
-                v = demand.source[k]
-                while v != demand.target[i]:
-                    size += 1
-                    v = graph.dst[trees[i, v]]
-            first[k + 1] = count
-    start = np.zeros(count + 1, np.int64)
-    channel = np.empty(size, np.int32)
-    flow = np.empty(count)
-    here, size = np.int64(0), np.int64(0)
-    for i in range(len(demand.target)):
-        for k in range(demand.start[i], demand.start[i + 1]):
-            for p in range(paths.first[k], paths.first[k + 1]):
-                if not purge or paths.flow[p] > 0.0 or paths.start[p] == paths.start[p + 1]:
-                    for j in range(paths.start[p], paths.start[p + 1]):
-                        channel[size] = paths.channel[j]
-                        size += 1
-                    flow[here] = paths.flow[p]
-                    here += 1
-                    start[here] = size
-            if wanted[k]:
-                v = demand.source[k]
-                while v != demand.target[i]:
-                    channel[size] = trees[i, v]
-                    size += 1
-                    v = graph.dst[trees[i, v]]
-                flow[here] = amount[k]
-                here += 1
-                start[here] = size
-    return first, start, channel, flow
+                start[count] = size
+        if found.start[k] < found.start[k + 1] and count - first[k] < MOST:
+            for i in range(found.start[k], found.start[k + 1]):
+                channel[size] = found.channel[i]
+                size += 1
+            flow[count] = amount[k]
+            count += 1
+            start[count] = size
+        first[k + 1] = count
+    return first, start[: count + 1].copy(), channel[:size].copy(), flow[:count].copy()
 
 
 @njit

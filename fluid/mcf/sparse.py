@@ -12,12 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fluid.mcf.paths import MOST, Paths, balance, cheapest, extend
+from fluid.mcf.paths import Paths, balance, cheapest, extend
 from fluid.problem import Problem
 from fluid.trees import price
 
 FLOOR = 1e-5
 """Least length of a channel, relative to the mean: keeps shortest paths short where weights vanish."""
+BALANCED = 0.1
+"""Paths of a commodity are alike if their costs differ by less than this part of the gap that is left."""
 
 
 @dataclass(frozen=True)
@@ -36,24 +38,32 @@ def effort(problem: Problem) -> Effort:
     """
     demand, nodes = problem.demand, problem.graph.nodes
     if demand.size <= 8 * nodes:
-        return Effort(rounds=8, passes=40, sweeps=400)
+        return Effort(rounds=8, passes=20, sweeps=400)
     few = demand.size < 500_000
-    return Effort(rounds=3 if few else 2, passes=4 if few else 2, sweeps=max(20, 20_000_000 // demand.size))
+    return Effort(rounds=3 if few else 2, passes=4 if few else 2, sweeps=max(60, 20_000_000 // demand.size))
 
 
 def first_paths(problem: Problem, paths: Paths, rounds: int, rng: np.random.Generator) -> Paths:
     """``paths`` and equal shares of every demand on shortest paths, each round avoiding loaded channels."""
     graph, demand = problem.graph, problem.demand
     share = demand.amount / rounds
-    every = np.ones(demand.size, np.bool_)
+    anything = np.full(demand.size, np.inf)
     excess = np.zeros(graph.channels)
     for _ in range(rounds):
         z = rng.uniform(0.9, 1.1, graph.channels) * np.exp(1.5 * excess) / graph.capacity
-        _, trees = price(graph, demand, problem.dags, z)
-        paths = Paths(*extend(graph, demand, paths, trees, every, False, share))
+        _, found = price(graph, demand, problem.dags, z, anything)
+        paths = Paths(*extend(paths, found, False, share))
         use = paths.load(graph.channels) / graph.capacity
         excess = np.minimum(use / use.mean() - 1, 2)
     return paths
+
+
+def bound_by(problem: Problem, z: np.ndarray, distance: np.ndarray) -> float:
+    """What lengths allow, from the distance that every commodity has under them.
+
+    Summed without BLAS, whose threads would cost more than they do and change the last digits.
+    """
+    return float((problem.graph.capacity * z).sum() / (problem.demand.amount * distance).sum())
 
 
 def multipliers(problem: Problem, gap: float, enough: float, work: Effort):
@@ -70,13 +80,15 @@ def multipliers(problem: Problem, gap: float, enough: float, work: Effort):
         paths = given._replace(flow=given.flow.copy())  # which is changed in place
     bias = np.zeros(graph.channels)
     best = np.ones(graph.channels)
-    upper = capacity.sum() / (demand.amount @ problem.distances(best))
+    upper = bound_by(problem, best, problem.distances(best))
     best_paths, lower, sharpness = paths, 0.0, 1.0
     for sweep in range(work.sweeps):
         use = paths.load(graph.channels) / capacity
         alpha = sharpness * np.log(graph.channels + 1) / 2 * (lower or 1 / use.max())
         z = np.exp(bias + alpha * (use - use.max())) / capacity
-        balance(graph, paths, rng.permutation(demand.size), alpha, work.passes, use * capacity, z)
+        tolerance = BALANCED * min(upper / lower - 1, 1.0) if lower else BALANCED
+        order = rng.permutation(demand.size)
+        balance(graph, paths, order, alpha, work.passes, tolerance, use * capacity, z)
         use = paths.load(graph.channels) / capacity
         if 1 / use.max() > lower:
             lower, best_paths = 1 / use.max(), paths._replace(flow=paths.flow.copy())
@@ -86,28 +98,20 @@ def multipliers(problem: Problem, gap: float, enough: float, work: Effort):
         z = weight / capacity
         z = np.maximum(z, FLOOR * z.mean())
         if given is None:
-            distance, trees = price(graph, demand, problem.dags, z)
+            distance, found = price(graph, demand, problem.dags, z, (1 - 1e-9) * cheapest(paths, z))
         else:
             distance = cheapest(given, z)
-        bound = capacity @ z / (demand.amount @ distance)
+        bound = bound_by(problem, z, distance)
         if bound < upper:
             upper, best = bound, z
         if upper <= (1 + gap) * lower or lower >= enough:
             break
 
-        mean = weight @ use / weight.sum()
+        mean = (weight * use).sum() / weight.sum()
         unbalanced, excess = mean - 1 / bound, use.max() - mean
         if unbalanced < 0.5 * excess:
             bias = np.maximum(log_weight - log_weight.max(), -30)
         sharpness = min(2 * sharpness, 16.0) if unbalanced < 0.03 * excess else max(sharpness / 2, 1.0)
         if given is None:
-            paths = grown(problem, paths, z, distance, trees, sweep)
+            paths = Paths(*extend(paths, found, sweep % 3 == 2, np.zeros(demand.size)))
     return best, best_paths
-
-
-def grown(problem: Problem, paths: Paths, z, distance, trees, sweep: int) -> Paths:
-    """``paths`` with the shortest ones that beat all stored, and every third sweep without the empty ones."""
-    better = distance < (1 - 1e-9) * cheapest(paths, z)
-    wanted = better & (np.diff(paths.first) < MOST)
-    nothing = np.zeros(problem.demand.size)
-    return Paths(*extend(problem.graph, problem.demand, paths, trees, wanted, sweep % 3 == 2, nothing))

@@ -1,30 +1,130 @@
 """``simrun ceilings FILE``."""
 
 import argparse
+import json
 import tempfile
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
-from sim.cli.common import BAD, complain, print_json, study_of
+import yaml
+
+from sim.cli.common import BAD, FAILED, complain, print_json, print_rows, study_of
 from sim.cli.tables import print_ceilings
-from sim.experiment.ceilings import CeilingRuns
-from sim.experiment.pool import cores, run_all
-from sim.experiment.store import Store
+from sim.config.errors import ConfigError
+from sim.config.study import Study
+from sim.experiment.ceilings import COLUMNS, CeilingRuns
+from sim.experiment.certificates import CONFIGURATION, INDEX, Verdict, verify_all
+from sim.experiment.pool import cores
+from sim.experiment.runner import CHECK_FAILED, INTERRUPTED, carry_out
+from sim.experiment.store import Store, StoreError
 
 
 def run(options: argparse.Namespace) -> int:
-    """Computes and prints the ceilings of a configuration; writes nothing."""
+    """Computes and prints the ceilings of a configuration; writes nothing but what the options ask for."""
+    if options.verify is not None:
+        return _verify(options)
+    if options.file is None:
+        complain("simrun ceilings: FILE is missing (or --verify DIR)")
+        return BAD
     study = study_of(options, experiment="ceilings")
     if study is None:
         return BAD
-    ceilings = CeilingRuns(study)
-    with tempfile.TemporaryDirectory() as folder:
-        store = Store(Path(folder))
-        run_all(ceilings.tasks(store), max(1, min(options.jobs or cores(), len(ceilings.missing))), study.plugins)
+    try:
+        with _folder(options.out) as folder:
+            return _compute(study, Path(folder), options)
+    except StoreError as error:
+        complain(f"simrun ceilings: {options.out}: {error}")
+        return BAD
+    except OSError as error:
+        complain(f"simrun ceilings: {error}")
+        return BAD
+
+
+def _folder(given: Path | None) -> AbstractContextManager[Path | str]:
+    """Where results are kept: for ever in the folder given, else as long as it takes."""
+    return tempfile.TemporaryDirectory() if given is None else nullcontext(given)
+
+
+def _compute(study: Study, folder: Path, options: argparse.Namespace) -> int:
+    store = Store(folder)
+    try:
+        ceilings = CeilingRuns(study, store, options.save)
+        stopped = carry_out(study, ceilings.tasks, ceilings.count, min(options.jobs or cores(), ceilings.count))
+        rows = ceilings.rows()
+        store.write_csv("ceilings.csv", COLUMNS, rows)
+    finally:
         store.close()
-    rows = ceilings.rows()
     if options.json:
         print_json(rows)
     else:
         print_ceilings(rows)
-    complain(*ceilings.problems)
-    return 1 if ceilings.problems else 0
+    if options.save:
+        _index(study, ceilings, options.save)
+    if options.draw and not stopped:
+        _draw(study, ceilings, options.draw)
+    complain(*ceilings.problems, *([stopped] if stopped else []))
+    if stopped == "interrupted":
+        return INTERRUPTED
+    return FAILED if ceilings.problems or stopped else 0
+
+
+def _index(study: Study, ceilings: CeilingRuns, folder: Path) -> None:
+    """What says of which scenario the saved certificates are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    entries = [
+        {"scenario": index, "label": study.cases[index].label, "folder": job.id}
+        for job in ceilings.jobs for index in job.users
+    ]  # fmt: skip
+    text = yaml.safe_dump(study.resolved(), sort_keys=False, allow_unicode=True)
+    (folder / CONFIGURATION).write_text(text, "utf-8")
+    (folder / INDEX).write_text(json.dumps(entries, indent=1) + "\n", "utf-8")
+
+
+def _verify(options: argparse.Namespace) -> int:
+    """Verifies saved certificates; exit code 3 if one does not prove what is claimed."""
+    folder = options.verify
+    try:
+        entries = json.loads((folder / INDEX).read_text("utf-8"))
+        verdicts = list(verify_all(folder, entries))
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        complain(f"simrun ceilings: --verify {folder}: holds no saved certificates ({INDEX}, {CONFIGURATION})")
+        return BAD
+    except ConfigError as error:
+        complain(*map(str, error.mistakes))
+        return BAD
+    rows = [_row(verdict) for verdict in verdicts]
+    if options.json:
+        print_json(rows)
+    else:
+        print_rows("certificates", [name for name in rows[0] if name != "file"] if rows else [], rows, digits=8)
+    return 0 if all(verdict.confirmed for verdict in verdicts) else CHECK_FAILED
+
+
+def _row(verdict: Verdict) -> dict[str, Any]:
+    """What was claimed and what is proven."""
+    claimed, proven = verdict.claimed, verdict.proven
+    ends = ("lower", "upper")
+    return {
+        "scenario": verdict.label, "ceiling": verdict.file if claimed is None else claimed.ceiling,
+        "load": None if claimed is None else claimed.load,
+        **{end: getattr(claimed, end, None) for end in ends},
+        **{f"proven_{end}": getattr(proven, end, None) for end in ends},
+        "verdict": verdict.problem or ("confirmed" if verdict.confirmed else "not proven"), "file": verdict.file,
+    }  # fmt: skip
+
+
+def _draw(study: Study, ceilings: CeilingRuns, path: Path) -> None:
+    """The bottleneck of the only scenario, or of each in a file of its own."""
+    from sim.report.bottleneck import draw_bottleneck
+
+    for index, case in enumerate(study.cases):
+        file = path if len(study.cases) == 1 else path.with_stem(f"{path.stem}_{index + 1}")
+        mcf = ceilings.optimum(index)
+        if mcf is None:
+            complain(f"--draw: {case.label}: there is no certified flow to draw; list mcf under ceilings")
+            continue
+        try:
+            complain(str(draw_bottleneck(case.topology, *mcf, file)))
+        except (OSError, ValueError) as error:
+            complain(f"--draw: {error}")

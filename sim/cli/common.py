@@ -4,7 +4,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sim.config.errors import ConfigError
@@ -63,6 +63,15 @@ def print_table(title: str, columns: Sequence[Column], rows: Sequence[Any]) -> N
     widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
     for line in [headings, *cells]:
         print("  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def print_rows(title: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]], digits: int = 5) -> None:
+    """A table on stdout of some columns of rows."""
+
+    def column(name: str) -> Column:
+        return name, lambda row: number(row.get(name), digits)
+
+    print_table(title, [column(name) for name in names], rows)
 
 
 def number(value: Any, digits: int = 4) -> str:

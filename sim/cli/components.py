@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+from fluid.ceiling import CeilingSpec
 from models.registry import CATEGORIES, names, spec_class
 from sim.config.errors import ConfigError
 from sim.config.load import wrap
 from sim.config.plugins import load_plugins
-from sim.config.schema import CEILINGS, CeilingConfig, SourceConfig
+from sim.config.schema import CEILINGS, SourceConfig
 
 CEILING_TEXT = {
     "mcf": "Maximum concurrent flow: the largest load at which every demand can be met, by any routing.",
@@ -20,6 +21,12 @@ CEILING_TEXT = {
     "split": "The largest load that the routing's fixed split of traffic can carry.",
     "total": "The largest total that can be accepted at each load, no demand getting more than its offer.",
     "bounds": "Bounds that need no optimisation (volume and path length, host channels, cuts).",
+    "cuts": "Sparse cuts, each heuristic's best and the best of all: what no flow can get across.",
+    "mmf": "Max-min fair rates of the flows over the paths of the routing: nobody gains but at a poorer one's cost.",
+    "hm": "Hoefler's model: every path gets the least equal share among its channels.",
+    "jm": "Jain's model: as hm, and what is left is shared again until nothing is.",
+    "decomposition": "Throughput = capacity x utilisation / (distance x stretch) of the maximum concurrent flow.",
+    "utilisation": "Mean use of the channels, and of each class of them, by the maximum concurrent flow.",
 }
 """Ceiling -> what it is."""
 
@@ -41,13 +48,13 @@ def kinds(category: str) -> list[str]:
 
 def documentation(category: str, kind: str) -> str:
     """Docstring of a component."""
-    return CEILING_TEXT[kind] if category == "ceiling" else inspect.getdoc(spec_class(category, kind)) or ""
+    return CEILING_TEXT.get(kind, "") if category == "ceiling" else inspect.getdoc(spec_class(category, kind)) or ""
 
 
 def parameters(category: str, kind: str) -> list[tuple[str, str, str]]:
     """(name, type, default) of every parameter of a component; no default: ''."""
     if category == "ceiling":
-        return _fields(CeilingConfig)
+        return _fields(CeilingSpec)
     return _fields(spec_class(category, kind)) + (_fields(SourceConfig) if category == "traffic" else [])
 
 

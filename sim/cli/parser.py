@@ -83,11 +83,19 @@ def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
     topology.add_argument("--draw", metavar="PATH", type=Path, help="draw it into a .png or .svg file")
 
     ceilings = _command(commands, "ceilings", "compute the ceilings of a configuration, nothing else")
-    _configuration(ceilings)
+    _configuration(ceilings, required=False)
     ceilings.add_argument(
         "--jobs", metavar="N", type=_positive, default=None, help="processes (default: all processors)"
     )
     ceilings.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+    ceilings.add_argument("--out", metavar="DIR", type=Path, help="keep what is computed, and begin with what is there")
+    ceilings.add_argument(
+        "--draw", metavar="PATH", type=Path, help="draw where the bottleneck of mcf is, into a .png or .svg file"
+    )
+    ceilings.add_argument("--save", metavar="DIR", type=Path, help="save flows and lengths that prove the ceilings")
+    ceilings.add_argument(
+        "--verify", metavar="DIR", type=Path, help="in place of FILE: verify what --save has saved, without a solver"
+    )
 
     trace = _command(commands, "trace", "follow one packet of a configuration, tick by tick")
     _configuration(trace)
@@ -138,9 +146,9 @@ def _version_or_help(parser: argparse.ArgumentParser) -> Callable[[argparse.Name
     return run
 
 
-def _configuration(parser: argparse.ArgumentParser) -> None:
+def _configuration(parser: argparse.ArgumentParser, required: bool = True) -> None:
     """Options of every command that reads a configuration."""
-    parser.add_argument("file", metavar="FILE", help="a configuration (YAML)")
+    parser.add_argument("file", metavar="FILE", nargs=None if required else "?", help="a configuration (YAML)")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="change a key, e.g. topology.n=64"
     )

@@ -33,4 +33,4 @@ def _asked_for(folder: Path) -> list[str] | None:
         manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     except (OSError, ValueError):
         return None
-    return None if manifest.get("experiment") == "metrics" else manifest.get("figures")
+    return manifest.get("figures") if manifest.get("experiment") == "load_sweep" else None

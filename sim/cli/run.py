@@ -7,13 +7,16 @@ from statistics import fmean
 from typing import Any
 
 from sim.cli.common import BAD, complain, number, print_json, print_table, study_of
-from sim.cli.tables import print_ceilings, print_metrics
+from sim.cli.tables import print_answers, print_ceilings, print_metrics
 from sim.experiment.pool import cores
 from sim.experiment.runner import INTERRUPTED, Report
 from sim.experiment.runner import run as run_study
 from sim.experiment.store import StoreError
 
 Row = Mapping[str, Any]
+
+MOST_CEILINGS = 4
+"""The ceilings of more scenarios than this are one table, with a line for each scenario."""
 
 MOST_PROBLEMS = 20
 """More failures than this are counted, not listed."""
@@ -78,9 +81,12 @@ def _print(report: Report) -> None:
         rows = [row for row in report.results if row["scenario"] == case.label]
         if rows:
             _print_points(case.label, rows)
-    if report.metrics:
+    experiment = report.study.experiment
+    if report.metrics and experiment == "metrics":
         print_metrics(report.metrics)
-    if report.ceilings:
+    elif report.metrics and (experiment != "ceilings" or len(report.metrics) > MOST_CEILINGS):
+        print_answers(experiment, report.metrics, report.study.columns)
+    elif report.ceilings:
         print_ceilings(report.ceilings)
     if report.published:
         print_published(report.published)
@@ -108,6 +114,12 @@ def _print_points(label: str, rows: Sequence[Row]) -> None:
         notes = [name for name in ("saturated", "deadlocked") if any(row.get(name) for row in group)]
         return ", ".join(dict.fromkeys([*notes, *bad]))
 
+    if any("throughput_mean" in row for row in rows):
+        shown = [("throughput", "throughput_mean"), ("least", "throughput_min"), ("Jain", "jain"), ("drops", "drops")]
+        shown += [("completion (ms)", "fct_ms_mean"), ("slowdown", "slowdown_mean")] * ("fct_ms_mean" in rows[0])
+        flows = [("load", lambda group: number(group[0]["load"])), *((text, mean(name)) for text, name in shown)]
+        print_table(label, [*flows, ("", state)], grouped)
+        return
     columns = [
         ("load", lambda group: number(group[0]["load"])), ("accepted", mean("accepted")),
         ("latency (ticks)", interval), ("hops", mean("hops_mean")), ("", state),
@@ -135,7 +147,8 @@ def _explain(report: Report) -> None:
     """What went wrong, and what to do about it."""
     complain(*report.problems[:MOST_PROBLEMS])
     if len(report.problems) > MOST_PROBLEMS:
-        complain(f"... and {len(report.problems) - MOST_PROBLEMS} more, see status and message in results.csv")
+        table = "results.csv" if report.results else "metrics.csv"
+        complain(f"... and {len(report.problems) - MOST_PROBLEMS} more, see status and message in {table}")
     if any(row["status"] == "ceiling_violated" for row in report.results):
         complain(
             "A simulation delivered more than a certified bound allows. One of the two is wrong: this is a bug in "

@@ -1,16 +1,17 @@
 """Tables that more than one command prints."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sim.cli.common import number, print_table
+from models.metrics.summary import ALWAYS
+from sim.cli.common import number, print_rows, print_table
 
 Row = Mapping[str, Any]
 
 
 def print_ceilings(rows: list[dict[str, Any]]) -> None:
-    """Certified intervals; the single bounds and totals that say no more than the offer are left to ceilings.csv."""
-    shown = [row for row in rows if ":" not in row["ceiling"] and row["method"] != "offer"]
+    """Certified intervals; single bounds and cuts, and totals that only repeat the offer, are left to ceilings.csv."""
+    shown = [row for row in rows if not is_one_of_many(row["ceiling"]) and row["method"] != "offer"]
     columns = [
         ("ceiling", lambda row: row["ceiling"]),
         ("at load", lambda row: number(row["load"]) if row["load"] is not None else ""), ("between", _interval),
@@ -19,6 +20,11 @@ def print_ceilings(rows: list[dict[str, Any]]) -> None:
     ]  # fmt: skip
     for scenario in dict.fromkeys(row["scenario"] for row in shown):
         print_table(f"{scenario}: ceilings", columns, [row for row in shown if row["scenario"] == scenario])
+
+
+def is_one_of_many(ceiling: str) -> bool:
+    """Whether this is one of the bounds or cuts of which the least has a row of its own."""
+    return ceiling.startswith(("bounds:", "cuts:"))
 
 
 def _interval(row: Row) -> str:
@@ -33,8 +39,12 @@ def print_metrics(rows: list[dict[str, Any]]) -> None:
     hidden = ("edge_hash", "notes")
     names = [name for name in dict.fromkeys(key for row in rows for key in row) if name not in hidden]
     names = [name for name in names if not any(str(row.get(name)).startswith(("[", "{")) for row in rows)]
+    print_rows("topologies", names, rows)
 
-    def column(name: str) -> Any:
-        return name, lambda row: number(row.get(name), 5)
 
-    print_table("topologies", [column(name) for name in names], rows)
+def print_answers(title: str, rows: list[dict[str, Any]], swept: Sequence[str]) -> None:
+    """What the experiment found in each scenario, one line each; without what its label and its topology tell."""
+    hidden = {*ALWAYS, *swept, "status", "message"}
+    names = [name for name in dict.fromkeys(key for row in rows for key in row) if name not in hidden]
+    names = [name for name in names if not is_one_of_many(name) and not name.endswith(".upper")]
+    print_rows(title, names, rows)

@@ -16,8 +16,9 @@ from models.topology.graph import Topology
 from models.traffic.traffic import Traffic
 from sim.config import time
 from sim.config.check import from_build, mistake_at
+from sim.config.datagram import datagram_scenario, is_datagram, plain_datagram, with_source_routes
 from sim.config.errors import Mistake
-from sim.config.load import Node
+from sim.config.load import Node, Place
 from sim.config.parts import Parts, PartsBuilder
 from sim.config.schema import Config, SwitchingConfig
 
@@ -51,23 +52,26 @@ class Builder:
 
         config: None where too much of it is wrong; then the parts are built all the same, to find their mistakes.
         """
+        root = with_source_routes(root)
         parts = self.parts.build(root, experiment == "metrics", mistakes)
         metrics = self.parts.metrics(root, mistakes)
         if parts.topology is None:
             return None
+        asked = [metric.model_dump(mode="json", exclude_none=True) for metric in metrics]
         if experiment == "metrics":
-            asked = [metric.model_dump(mode="json", exclude_none=True) for metric in metrics]
             return Built(parts.again, metrics, None, {}, "", {**parts.plain, "metrics": asked}, [])
         if config is None:
             return None
-        if experiment == "ceilings":
-            return _for_ceilings(parts, config)
-        return self._for_simulation(root, config, parts, mistakes)
+        if experiment == "load_sweep" and is_datagram(root):
+            return _for_datagrams(root, config, parts, mistakes)
+        if experiment == "load_sweep":
+            return self._for_simulation(root, config, parts, mistakes)
+        return _for_ceilings(parts, config, metrics, {"metrics": asked} if asked else {})
 
     def _for_simulation(self, root: Node, config: Config, parts: Parts, mistakes: list[Mistake]) -> Built | None:
         topology, routes, traffic, source = parts.topology, parts.routes, parts.traffic, parts.source
         assert topology is not None
-        found = _capacity_mistakes(root, topology)
+        found = _capacity_mistakes(root, topology) + _foreign_mistakes(root)
         if traffic is not None and source is not None:
             found += _load_mistakes(root, config, traffic, source)
         ticks = time.resolve(config.switching, root, found)
@@ -97,18 +101,27 @@ class Builder:
         return result
 
 
-def _for_ceilings(parts: Parts, config: Config) -> Built | None:
+def _for_datagrams(root: Node, config: Config, parts: Parts, mistakes: list[Mistake]) -> Built | None:
+    scenario = datagram_scenario(root, config, parts, mistakes)
+    if scenario is None:
+        return None
+    plain = {**_resolved(parts, config), **plain_datagram(config, scenario, parts)}
+    return Built(parts.again, [], scenario, {}, "", plain, [])
+
+
+def _for_ceilings(parts: Parts, config: Config, metrics: list[MetricSpec], asked: dict[str, Any]) -> Built | None:
     """Without a routing, the ceilings that would need one are omitted, with that reason."""
     if parts.topology is None or parts.traffic is None or parts.source is None:
         return None
     routes: Any = parts.routes
     scenario = Scenario(parts.topology, routes, parts.traffic, Switching("vct"), parts.source)
-    return Built(parts.again, [], scenario, {}, "", _resolved(parts, config), [])
+    return Built(parts.again, metrics, scenario, {}, "", {**_resolved(parts, config), **asked}, [])
 
 
 def _resolved(parts: Parts, config: Config) -> dict[str, Any]:
-    measure = {**config.measure.model_dump(mode="json"), "max_ticks": config.measure.longest}
-    return {**parts.plain, "loads": config.load_list, "seeds": config.seeds, "measure": measure}
+    in_ticks = config.measure.model_dump(mode="json", exclude={"seconds", "window"})
+    measure = {**in_ticks, "max_ticks": config.measure.longest}
+    return {**parts.plain, "loads": config.load_list or None, "seeds": config.seeds, "measure": measure}
 
 
 ALLOCATORS = {"vct": "age", "wormhole": "islip", "deflection": "age"}
@@ -150,6 +163,16 @@ def _capacity_mistakes(root: Node, topology: Topology) -> list[Mistake]:
         found.append(mistake_at(root, ("topology", "host_capacity"), problem))
     if np.any(topology.capacity != 1):
         found.append(mistake_at(root, ("topology", "capacity"), "must be 1 for all channels in a simulation"))
+    return found
+
+
+def _foreign_mistakes(root: Node) -> list[Mistake]:
+    """Keys that only mode datagram knows."""
+    keys: list[Place] = [("transport",), ("traffic", "sizes"), ("switching", "link_failures")]
+    found = [mistake_at(root, key, "is for switching.mode: datagram") for key in keys if root.get(*key) is not None]
+    arrivals = root.get("traffic", "arrivals")
+    if arrivals is not None and arrivals.value == "together":
+        found.append(mistake_at(root, ("traffic", "arrivals"), "is for switching.mode: datagram"))
     return found
 
 

@@ -20,6 +20,8 @@ PER_SCENARIO = (
     "seeds",
     "measure",
     "ceilings",
+    "relative",
+    "search",
     "metrics",
 )
 """Top-level keys that may differ between scenarios."""

@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from models.metrics.spec import MetricSpec
 from models.metrics.summary import ALWAYS
 from models.registry import Spec
@@ -17,10 +19,13 @@ from models.traffic.traffic import Traffic
 from sim.config.check import from_build, mistake_at, spec_of, validated
 from sim.config.errors import Mistake
 from sim.config.load import Node
-from sim.config.schema import SourceConfig
+from sim.config.schema import PathConfig, SourceConfig
 
 SOURCE_KEYS = tuple(SourceConfig.model_fields)
 """Keys of ``traffic:`` that say how packets arrive, not whereto."""
+
+ROUTING_KEYS = tuple(PathConfig.model_fields)
+"""Keys of ``routing:`` that say how a path is drawn, not from which."""
 
 PATHS = ("path", "constants")
 """Keys whose texts are names of files."""
@@ -34,7 +39,7 @@ class Parts:
     """What a configuration names, built; None where it names nothing or has a mistake.
 
     again: builds the topology once more, or remembers it. plain: the mappings under ``topology``, ``routing``
-    and ``traffic`` with their defaults.
+    and ``traffic`` with their defaults. routing, source_config, path_draw: as the configuration has them.
     """
 
     topology: Topology | None
@@ -43,6 +48,9 @@ class Parts:
     traffic: Traffic | None
     source: Source | None
     plain: dict[str, Any]
+    routing: Any = None
+    source_config: SourceConfig | None = None
+    path_draw: str = "distinct"
 
 
 @dataclass
@@ -65,16 +73,21 @@ class PartsBuilder:
         if alone:
             return Parts(topology, again, None, None, None, plain)
         found: dict[str, Any] = {"routing": None, "traffic": None}
-        for name, foreign in (("routing", ()), ("traffic", SOURCE_KEYS)):
-            spec = spec_of(name, absolute, mistakes, without=foreign)
+        specs: dict[str, Any] = {}
+        for name, foreign in (("routing", ROUTING_KEYS), ("traffic", SOURCE_KEYS)):
+            specs[name] = spec = spec_of(name, absolute, mistakes, without=foreign)
             plain[name] = _plain(spec)
             if topology is not None:
                 found[name] = self._part(name, spec, (topology,), root, mistakes)
-        source = _source_config(root, mistakes)
+        source = _own_keys(SourceConfig, "traffic", absolute, mistakes)
+        drawn = _own_keys(PathConfig, "routing", root, mistakes)
         if source is not None:
-            plain["traffic"] |= source.model_dump(mode="json")
+            plain["traffic"] |= source.model_dump(mode="json", exclude_none=True)
         given = {name: mapping for name, mapping in plain.items() if mapping}
-        return Parts(topology, again, found["routing"], found["traffic"], _source(source), given)
+        return Parts(
+            topology, again, found["routing"], found["traffic"], _source(source), given, specs["routing"], source,
+            drawn.path_draw if drawn is not None else PathConfig().path_draw,
+        )  # fmt: skip
 
     def metrics(self, root: Node, mistakes: list[Mistake]) -> list[MetricSpec]:
         """The entries of ``metrics:``; what is wrong with them is added to ``mistakes``."""
@@ -159,13 +172,13 @@ def _with_base(node: Node, base: Path) -> Node:
     return node.with_value(changed)
 
 
-def _source_config(root: Node, mistakes: list[Mistake]) -> SourceConfig | None:
-    """The keys of ``traffic:`` that are not the pattern's; None where there is no such mapping."""
-    traffic = root.get("traffic")
-    if traffic is None or not traffic.is_map:
+def _own_keys(model: type[BaseModel], name: str, root: Node, mistakes: list[Mistake]) -> Any:
+    """The keys of a mapping that are not the component's; None where there is no such mapping."""
+    section = root.get(name)
+    if section is None or not section.is_map:
         return None
-    own = traffic.with_value({key: child for key, child in traffic.value.items() if key in SOURCE_KEYS})
-    return validated(SourceConfig, root.with_value({**root.value, "traffic": own}), ("traffic",), mistakes)
+    own = section.with_value({key: child for key, child in section.value.items() if key in model.model_fields})
+    return validated(model, root.with_value({**root.value, name: own}), (name,), mistakes)
 
 
 def _source(config: SourceConfig | None) -> Source | None:

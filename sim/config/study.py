@@ -1,30 +1,26 @@
 """A configuration file, understood: everything that is needed to run it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fluid.ceiling import CeilingSpec
 from models.metrics.spec import MetricSpec
 from models.scenario import Scenario
 from models.topology.graph import Topology
+from sim.config.asked import ceilings_of, missing, question, varied
 from sim.config.build import Builder, Built
 from sim.config.check import mistake_at, validated
+from sim.config.datagram import ENDLESS_LOAD
 from sim.config.errors import ConfigError, Mistake
 from sim.config.expand import expand
-from sim.config.load import Node, load_file
+from sim.config.load import Node, Place, load_file
 from sim.config.overrides import apply_quick, apply_set, parse_path
 from sim.config.plugins import load_plugins, path_of
-from sim.config.schema import (
-    BY_ROUTING,
-    CEILINGS,
-    NEEDS,
-    CeilingConfig,
-    Config,
-    MeasureConfig,
-    OutputsConfig,
-    PublishedConfig,
-)
+from sim.config.questions import RelativeConfig, SearchConfig
+from sim.config.reporting import OutputsConfig, PublishedConfig
+from sim.config.schema import Config, MeasureConfig
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +29,7 @@ class Case:
 
     keys: column of results.csv -> value, for the case label and the swept keys. loads: ascending.
     again: gives the topology. metrics: what is to be measured of it. scenario: None for the experiment
-    ``metrics``. ticks: delay name -> ticks. flit_ns: None if not given.
+    ``metrics``. ticks: delay name -> ticks. vary: place of the key that ``search`` varies. flit_ns: None if not given.
     """
 
     label: str
@@ -44,7 +40,10 @@ class Case:
     loads: list[float]
     seeds: list[int]
     measure: MeasureConfig
-    ceilings: list[CeilingConfig]
+    ceilings: list[CeilingSpec]
+    relative: RelativeConfig
+    search: SearchConfig | None
+    vary: Place
     flit_ns: float | None
     ticks: dict[str, int]
     certificate: str
@@ -90,6 +89,8 @@ class Study:
             "engine": self.engine,
         }
         head["outputs"] = self.outputs.model_dump(mode="json")
+        if self.plugins:
+            head["plugins"] = self.plugins
         if self.published:
             head["published"] = [row.model_dump(mode="json", exclude_none=True) for row in self.published]
         if len(self.cases) == 1 and not self.cases[0].keys:
@@ -189,13 +190,15 @@ def _cases(
     for variant in expand(root, name, mistakes):
         node = variant.node
         config = _config(node, mistakes)
-        ceilings = _ceilings(node, config, experiment, mistakes)
-        mistakes += _missing(node, experiment)
+        ceilings = ceilings_of(node, config, experiment, mistakes)
+        mistakes += missing(node, experiment)
+        vary = varied(node, config, mistakes) if experiment == "search" else ()
         built = builder.build(node, config, experiment, mistakes)
         if built is None or config is None:
             continue
         warnings += built.warnings
-        cases.append(_case(variant.label, variant.keys, built, config, ceilings))
+        built = replace(built, resolved=built.resolved | question(config, experiment, ceilings))
+        cases.append(_case(variant.label, variant.keys, built, config, ceilings, vary))
     return cases, warnings, config
 
 
@@ -216,38 +219,18 @@ def _config(root: Node, mistakes: list[Mistake]) -> Config | None:
     return validated(Config, rest, (), [])
 
 
-def _case(label: str, keys: dict[str, Any], built: Built, config: Config, ceilings: list[CeilingConfig]) -> Case:
-    resolved = built.resolved
-    if built.scenario is not None:
-        resolved = {**resolved, "ceilings": [ceiling.model_dump(mode="json") for ceiling in ceilings]}
+def _endless_loads(scenario: Scenario | None) -> list[float]:
+    """What stands for the loads of flows that have none."""
+    return [ENDLESS_LOAD] if scenario is not None and scenario.datagram is not None else []
+
+
+def _case(
+    label: str, keys: dict[str, Any], built: Built, config: Config, ceilings: list[CeilingSpec], vary: Place
+) -> Case:
     return Case(
         label=label, keys=keys, again=built.again, metrics=built.metrics, scenario=built.scenario,
-        loads=config.load_list, seeds=config.seeds, measure=config.measure, ceilings=ceilings,
+        loads=config.load_list or _endless_loads(built.scenario), seeds=config.seeds, measure=config.measure,
+        ceilings=ceilings, relative=config.relative, search=config.search, vary=vary,
         flit_ns=config.switching.flit_ns, ticks=built.ticks, certificate=built.certificate,
-        resolved={k: v for k, v in resolved.items() if v is not None},
+        resolved={k: v for k, v in built.resolved.items() if v is not None},
     )  # fmt: skip
-
-
-def _missing(root: Node, experiment: str) -> list[Mistake]:
-    """Keys that the experiment cannot do without, and topology, routing, traffic that are no mappings."""
-    found = []
-    for key in NEEDS.get(experiment, ()):
-        node = root.get(key)
-        if node is None or node.value is None:
-            found.append(mistake_at(root, (key,), f"is missing: experiment {experiment} needs it"))
-    return found
-
-
-def _ceilings(root: Node, config: Config | None, experiment: str, mistakes: list[Mistake]) -> list[CeilingConfig]:
-    """The ceilings asked for; by default all that the configuration allows."""
-    if config is None or experiment == "metrics":
-        return []
-    if config.ceilings is None:
-        lacking = [*(BY_ROUTING if config.routing is None else ()), *(() if config.loads else ("total",))]
-        return [CeilingConfig(kind=kind) for kind in CEILINGS if kind not in lacking]
-    for i, ceiling in enumerate(config.ceilings):
-        if ceiling in config.ceilings[:i]:
-            mistakes.append(mistake_at(root, ("ceilings", i), f"{ceiling.kind} is listed twice"))
-        if ceiling.kind == "total" and root.get("loads") is None:
-            mistakes.append(mistake_at(root, ("ceilings", i), "total is drawn over loads, and there are none"))
-    return config.ceilings

@@ -1,19 +1,25 @@
 """The ceilings of a study: each computed once for all scenarios it applies to, stored with its certificate."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fluid.ceiling import CeilingSpec
 from models.hashing import content_hash
-from sim.config.schema import BY_ROUTING, CeilingConfig
 from sim.config.study import Case, Study
 from sim.experiment.pool import Task
+from sim.experiment.progress import Progress
 from sim.experiment.store import Store
 from sim.experiment.task import Outcome, ceilings_id, solve_ceilings
+
+if TYPE_CHECKING:
+    from fluid.certificate import Certificate
 
 COLUMNS = ("scenario", "load", "ceiling", "lower", "upper", "unit", "method", "seconds", "note")
 """Columns of ceilings.csv."""
@@ -24,12 +30,12 @@ class Job:
     """Ceilings that one call computes, for all cases to which they apply.
 
     case: any of them. users: their indices. rows: one dict per ceiling, None until computed; its
-    ``certificate`` holds the lengths z as lists, or None.
+    ``certificate`` holds the lengths z as lists, its ``channel_load`` the load of every channel, or None.
     """
 
     id: str
     case: Case
-    specs: list[CeilingConfig]
+    specs: list[CeilingSpec]
     users: list[int] = field(default_factory=list)
     rows: list[dict[str, Any]] | None = None
     problem: str = ""
@@ -57,17 +63,28 @@ class Bound:
 class CeilingRuns:
     """All ceilings of a study. What the folder holds already is not computed again.
 
-    ready: called with the index of a case once all its ceilings are known.
+    ready: called with the index of a case once all its ceilings are known. save_to: folder for certificates, which
+    only solving gives: then all is computed.
     """
 
-    def __init__(self, study: Study, store: Store | None = None):
+    def __init__(self, study: Study, store: Store, save_to: Path | None = None):
         self.study = study
         self.store = store
+        self.save_to = save_to
         self.jobs = _jobs(study.cases)
         self.ready: Callable[[int], None] = lambda index: None
         for job in self.jobs:
-            stored = store.read_json(f"ceilings/{job.id}.json") if store else None
-            job.rows = stored if _is_whole(stored, job.specs) else None
+            stored = store.read_json(f"ceilings/{job.id}.json")
+            job.rows = stored if _is_whole(stored, job.specs) and save_to is None else None
+        self._of_case: dict[int, list[Job]] = defaultdict(list)
+        for job in self.jobs:
+            for index in job.users:
+                self._of_case[index].append(job)
+
+    @property
+    def count(self) -> int:
+        """Jobs to be done."""
+        return len(self.missing)
 
     @property
     def missing(self) -> list[Job]:
@@ -76,22 +93,23 @@ class CeilingRuns:
 
     def bounds(self, index: int) -> list[Bound] | None:
         """What the points of a case are checked against; None while some of its ceilings are not known."""
-        of_case = [job for job in self.jobs if index in job.users]
-        if any(job.rows is None for job in of_case):
+        if any(job.rows is None for job in self._of_case[index]):
             return None
-        return [bound for job in of_case for bound in job.bounds]
+        return [bound for job in self._of_case[index] for bound in job.bounds]
 
-    def tasks(self, store: Store) -> Iterator[Task]:
+    def tasks(self, bar: Progress) -> Iterator[Task]:
         """Calls for everything that is missing."""
         for job in self.missing:
             scenario = job.case.scenario
             assert scenario is not None
-            path = store.scenario(scenario, job.id if scenario.routes is None else scenario.content_hash)
+            path = self.store.scenario(scenario, job.id if scenario.routes is None else scenario.content_hash)
 
             def done(outcome: Outcome, job: Job = job) -> None:
                 self._done(job, outcome)
+                bar.advance()
 
-            yield Task(solve_ceilings, (path, job.specs, job.case.loads), done)
+            folder = self.save_to and self.save_to / job.id
+            yield Task(solve_ceilings, (path, job.specs, job.case.loads, folder), done)
 
     def _done(self, job: Job, outcome: Outcome) -> None:
         job.problem = outcome.problem
@@ -99,8 +117,7 @@ class CeilingRuns:
             job.rows = _failure_rows(job.specs, outcome.problem)
         else:
             job.rows = [_row(ceiling) for ceiling in outcome.result]
-            if self.store:
-                self.store.write_json(f"ceilings/{job.id}.json", job.rows)
+            self.store.write_json(f"ceilings/{job.id}.json", job.rows)
         for index in job.users:
             if self.bounds(index) is not None:
                 self.ready(index)
@@ -111,26 +128,66 @@ class CeilingRuns:
 
     def _rows_of(self, index: int, case: Case) -> list[dict[str, Any]]:
         order = [spec.kind for spec in case.ceilings]
-        found = [row for job in self.jobs if index in job.users for row in job.rows or ()]
+        found = [row for job in self._of_case[index] for row in job.rows or ()]
         # ``bounds`` has a row for each single bound, ``bounds:<name>``
         found.sort(key=lambda row: order.index(row["ceiling"].partition(":")[0]))
         return [{"scenario": case.label, **{name: row[name] for name in COLUMNS[1:]}} for row in found]
 
+    def optimum(self, index: int) -> "tuple[Certificate, np.ndarray] | None":
+        """Of the maximum concurrent flow of a case: the lengths of its upper bound, and the load of every channel."""
+        for row in (row for job in self._of_case[index] for row in job.rows or ()):
+            lengths, load = row["certificate"], row.get("channel_load")
+            if row["ceiling"] == "mcf" and lengths is not None and load is not None:
+                return _certificate(lengths), np.array(load)
+        return None
+
+    def found(self, index: int) -> tuple[dict[str, Any], str]:
+        """The ceilings of a case as columns, and which of them failed."""
+        columns = ceiling_columns(self._rows_of(index, self.study.cases[index]))
+        failed = [f"{_kinds(job)}: {job.problem}" for job in self._of_case[index] if job.problem]
+        return columns, "; ".join(failed)
+
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """ceilings.csv: every single ceiling."""
+        return {"ceilings.csv": self.rows()}
+
     @property
     def problems(self) -> list[str]:
         """One line per failed job."""
-        return [
-            f"{job.case.label}, {', '.join(spec.kind for spec in job.specs)}: {job.problem}"
-            for job in self.jobs if job.problem
-        ]  # fmt: skip
+        return [f"{job.case.label}, {_kinds(job)}: {job.problem}" for job in self.jobs if job.problem]
+
+
+def _kinds(job: Job) -> str:
+    return ", ".join(spec.kind for spec in job.specs)
+
+
+def ceiling_columns(rows: Iterable[dict[str, Any]]) -> dict[str, float | None]:
+    """Rows of ceilings.csv of one scenario as columns of metrics.csv.
+
+    ``<ceiling>`` is what is certified to be reachable (the upper end where that is not known), ``<ceiling>.upper`` the
+    upper end of what is known at both; of a ceiling at a load the name is ``<ceiling>@<load>``. Of a ceiling that is
+    asked for twice, by two methods, the first counts.
+    """
+    found: dict[str, float | None] = {}
+    for row in rows:
+        name = row["ceiling"] if row["load"] is None else f"{row['ceiling']}@{row['load']:g}"
+        lower, upper = row["lower"], row["upper"]
+        if name not in found:
+            found |= {name: upper} if lower is None else {name: lower, f"{name}.upper": upper}
+    return found
+
+
+OF_ONE_FLOW = ("mcf", "total", "decomposition", "utilisation")
+"""Ceilings that are computed in one call: the others use what the first finds."""
 
 
 def _jobs(cases: Sequence[Case]) -> list[Job]:
-    """One job for what depends on topology and traffic only, one for what depends on the routing too."""
+    """One job for every ceiling of every scenario, but for those of :data:`OF_ONE_FLOW`; equal ones are one job."""
     jobs: dict[str, Job] = {}
     for index, case in enumerate(cases):
-        for routed in (False, True):
-            specs = [spec for spec in case.ceilings if (spec.kind in BY_ROUTING) == routed]
+        together = [spec for spec in case.ceilings if spec.kind in OF_ONE_FLOW]
+        alone = [[spec] for spec in case.ceilings if spec not in together]
+        for specs in [together, *alone]:
             if specs and case.scenario is not None:
                 key = ceilings_id(case.scenario, specs, case.loads)
                 jobs.setdefault(key, Job(key, case, specs)).users.append(index)
@@ -140,13 +197,14 @@ def _jobs(cases: Sequence[Case]) -> list[Job]:
 def _row(ceiling: Any) -> dict[str, Any]:
     """A ``fluid.ceilings.Ceiling`` as a JSON-able dict."""
     row = {name: getattr(ceiling, name) for name in (*COLUMNS[1:], "certificate")}
+    row["channel_load"] = None if ceiling.channel_load is None else ceiling.channel_load.tolist()
     row |= {end: None for end in ("lower", "upper") if math.isnan(row[end])}
     if (z := ceiling.certificate) is not None:
         row["certificate"] = {part.name: getattr(z, part.name).tolist() for part in fields(z)}
     return row
 
 
-def _is_whole(rows: Any, specs: Sequence[CeilingConfig]) -> bool:
+def _is_whole(rows: Any, specs: Sequence[CeilingSpec]) -> bool:
     """Whether these are rows of all ceilings asked for: a file that somebody has changed is as good as none."""
     names = {*COLUMNS[1:], "certificate"}
     if not isinstance(rows, list) or not all(isinstance(row, dict) and names <= row.keys() for row in rows):
@@ -154,14 +212,14 @@ def _is_whole(rows: Any, specs: Sequence[CeilingConfig]) -> bool:
     return {spec.kind for spec in specs} <= {row["ceiling"] for row in rows}
 
 
-def _certificate(lengths: dict[str, list[float]]) -> Any:
+def _certificate(lengths: dict[str, list[float]]) -> "Certificate":
     """The ``fluid.certificate.Certificate`` of stored lengths."""
     from fluid.certificate import Certificate
 
     return Certificate(**{name: np.array(part, float) for name, part in lengths.items()})
 
 
-def _failure_rows(specs: Sequence[CeilingConfig], problem: str) -> list[dict[str, Any]]:
+def _failure_rows(specs: Sequence[CeilingSpec], problem: str) -> list[dict[str, Any]]:
     """Rows that say why there is no ceiling."""
     empty = dict.fromkeys((*COLUMNS[1:], "certificate"))
     return [{**empty, "ceiling": spec.kind, "method": "failed", "note": problem} for spec in specs]

@@ -33,6 +33,7 @@ def manifest(study: Study) -> dict[str, Any]:
         "figures": list(study.outputs.figures),
         "plots": [plot.model_dump(mode="json", exclude_none=True) for plot in study.outputs.plots],
         "metrics": list(dict.fromkeys(metric.label or metric.kind for case in study.cases for metric in case.metrics)),
+        "ceilings": list(dict.fromkeys(spec.kind for case in study.cases for spec in case.ceilings)),
         "columns": study.columns,
         "scenarios": [_scenario(case) for case in study.cases],
     }

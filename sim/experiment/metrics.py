@@ -1,4 +1,4 @@
-"""The experiment ``metrics``: each topology is measured once, and what the folder holds is not measured again."""
+"""Metrics of topologies: each topology is measured once, and what the folder holds is not measured again."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -12,7 +12,6 @@ from sim.config.study import Case, Study
 from sim.experiment.pool import Task
 from sim.experiment.progress import Progress
 from sim.experiment.store import Store
-from sim.experiment.tables import metrics_row
 from sim.experiment.task import ID_DIGITS, Outcome, failure
 
 
@@ -20,13 +19,17 @@ from sim.experiment.task import ID_DIGITS, Outcome, failure
 class MetricRuns:
     """The topologies of a study and what has been measured of them.
 
-    records: label of the case -> what is in ``points/<id>.json``. problems: one line per failure.
+    records: label of the case -> what is in ``points/<id>.json``.
     """
 
     study: Study
     store: Store
     records: dict[str, dict[str, Any]] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        """Topologies, one per case."""
+        return len(self.study.cases)
 
     def tasks(self, bar: Progress) -> Iterator[Task]:
         """Calls for everything that is missing. Topologies are built one by one, as they are asked for."""
@@ -57,17 +60,16 @@ class MetricRuns:
 
     def _keep(self, case: Case, record: dict[str, Any], bar: Progress) -> None:
         self.records[case.label] = record
-        if record["problem"]:
-            self.problems.append(f"{case.label}: {record['problem']}")
         bar.advance()
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Rows of metrics.csv, in the order of the configuration; none of what was not reached."""
-        return [
-            metrics_row(case, self.records[case.label]["metrics"], self.records[case.label]["problem"])
-            for case in self.study.cases
-            if case.label in self.records
-        ]
+    def found(self, index: int) -> tuple[dict[str, Any], str]:
+        """The metrics of a case, and which of them have no meaning for it."""
+        record = self.records.get(self.study.cases[index].label, {"metrics": {}, "problem": ""})
+        return record["metrics"], record["problem"]
+
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """None: metrics.csv has it all."""
+        return {}
 
 
 def _id(topology: Topology, metrics: list[MetricSpec]) -> str:

@@ -77,7 +77,8 @@ class PointRuns:
         """Calls for everything that is missing."""
         for point in self.missing:
             path = self.store.scenario(point.scenario, point.scenario.content_hash)
-            arguments = (path, self.study.engine, point.load, point.seed, measure_of(point.case.measure))
+            measure = measure_of(point.case.measure, point.scenario)
+            arguments = (path, self.study.engine, point.load, point.seed, measure)
 
             def done(outcome: Outcome, point: Point = point) -> None:
                 self._done(point, outcome)
@@ -96,7 +97,7 @@ class PointRuns:
     def _done(self, point: Point, outcome: Outcome) -> None:
         record = {
             "id": point.id, "scenario": point.scenario.content_hash, "load": point.load, "seed": point.seed,
-            "measure": measure_of(point.case.measure), "engine": self.study.engine,
+            "measure": measure_of(point.case.measure, point.scenario), "engine": self.study.engine,
             "semantics_version": SEMANTICS_VERSION, "status": "ok", "message": "", "checked": None, "row": {},
         }  # fmt: skip
         if outcome.problem:
@@ -151,6 +152,14 @@ class PointRuns:
                     if case.measure.stop_when_saturated and record["row"].get("saturated"):
                         ended.add(seed)
 
+    def flows(self) -> list[dict[str, Any]]:
+        """Rows of flows.csv (datagram)."""
+        return [
+            {"scenario": case.label, **case.keys, "load": load, "seed": seed, **flow}
+            for case, load, seed, record in self.rows()
+            for flow in record.get("detail", {}).get("flows", ())
+        ]
+
     @property
     def problems(self) -> list[str]:
         """One line per point that is not ok."""
@@ -174,7 +183,7 @@ def _was_checked(point: Point, record: dict[str, Any]) -> bool:
 
 def _id(case: Case, load: float, seed: int) -> str:
     assert case.scenario is not None
-    return point_id(case.scenario, load, seed, measure_of(case.measure))
+    return point_id(case.scenario, load, seed, measure_of(case.measure, case.scenario))
 
 
 def _points(cases: Sequence[Case]) -> dict[str, Point]:
@@ -196,6 +205,8 @@ def _slacks(point: Point, result: Any, bounds: list[Bound]) -> dict[str, float]:
     """Ceiling -> relative slack; of ceilings that belong to a load, the point's own."""
     from fluid.crosscheck import slack
 
+    if point.scenario.datagram is not None:
+        return {}  # lengths of channels bound flits in ticks
     return {
         bound.name: slack(point.case.topology, bound.certificate, result.window, result.delivered, result.present)
         for bound in bounds

@@ -50,10 +50,11 @@ def open_pool(jobs: int, plugins: Sequence[str] = ()) -> Executor:
     return ProcessPoolExecutor(jobs, mp_context=context, initializer=start_worker, initargs=(plugins,))
 
 
-def run_all(tasks: Iterable[Task], jobs: int, plugins: Sequence[str] = ()) -> None:
+def run_all(tasks: Iterable[Task | None], jobs: int, plugins: Sequence[str] = ()) -> None:
     """Makes all calls, ``jobs`` at a time, in about the given order; returns when the last is done.
 
-    A task is submitted only when a process is about to be free, so that ``skip`` knows all that is known.
+    A task is submitted only when a process is about to be free, so that ``skip`` knows all that is known. None in
+    the place of a task says that the next one is not known before a call that is under way has returned.
     On an exception (Ctrl-C among them) calls under way are abandoned and their processes ended.
     """
     pool = open_pool(jobs, plugins)
@@ -65,15 +66,19 @@ def run_all(tasks: Iterable[Task], jobs: int, plugins: Sequence[str] = ()) -> No
         raise
 
 
-def _feed(pool: Executor, tasks: Iterator[Task], window: int) -> None:
+END = object()
+
+
+def _feed(pool: Executor, tasks: Iterator[Task | None], window: int) -> None:
     running: dict[Future, Task] = {}
     more = True
     while more or running:
         while more and len(running) < window:
-            task = next((task for task in tasks if not task.skip()), None)
-            more = task is not None
-            if task is not None:
-                running[pool.submit(task.call, *task.arguments)] = task
+            task = next((task for task in tasks if task is None or not task.skip()), END)
+            more = task is not END
+            if not isinstance(task, Task):
+                break
+            running[pool.submit(task.call, *task.arguments)] = task
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             running.pop(future).done(future.result())
 

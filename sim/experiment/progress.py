@@ -1,10 +1,11 @@
 """Progress on stderr: a bar on a terminal, a few plain lines elsewhere."""
 
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Protocol, Self
 
 
 class Progress(Protocol):
@@ -21,8 +22,12 @@ class Quiet:
         """One more point is done."""
 
 
+LULL = 20.0
+"""Seconds after which a plain line says that nothing has ended yet."""
+
+
 class Lines:
-    """A plain line at every tenth of the way, but not more often than every two seconds."""
+    """A plain line at every tenth of the way, but not more often than every two seconds; and after every lull."""
 
     def __init__(self, total: int):
         self.total = total
@@ -44,6 +49,31 @@ class Lines:
             rate = f"{self.ticks / elapsed:,.0f} ticks/s, " if self.ticks else ""
             text = f"{self.done}/{self.total} points, {rate}{left:.0f} s left"
             print(text, file=sys.stderr, flush=True)
+
+    def wait(self) -> None:
+        """Says that work goes on, if nothing has been said for a while."""
+        now = time.monotonic()
+        if now - self.spoken >= LULL:
+            self.spoken = now
+            text = f"{self.done}/{self.total} points after {now - self.started:.0f} s, at work"
+            print(text, file=sys.stderr, flush=True)
+
+    @contextmanager
+    def awaited(self) -> Iterator[Self]:
+        """Calls :meth:`wait` from time to time while work goes on in other processes."""
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(LULL / 4):
+                self.wait()
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield self
+        finally:
+            ended.set()
+            watcher.join()
 
 
 class Bar:
@@ -68,15 +98,16 @@ def progress(total: int) -> Iterator[Progress]:
     if total == 0:
         yield Quiet()
     elif not sys.stderr.isatty():
-        yield Lines(total)
+        with Lines(total).awaited() as lines:
+            yield lines
     else:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress
 
         columns = (
             TextColumn("points"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
+            TimeElapsedColumn(), TimeRemainingColumn(),
         )  # fmt: skip
         with RichProgress(*columns, console=Console(stderr=True)) as bar:
             yield Bar(bar, bar.add_task("points", total=total, rate=""))

@@ -5,7 +5,7 @@ A quantity is one of
 * a column of results.csv or metrics.csv: its mean over all rows of the scenario, ``aspl``;
 * ``<column>@<load>``: mean over seeds at that load, between two loads by linear interpolation, ``hops_mean@0.3``;
 * a ceiling: ``mcf`` (what is certified to be reachable; the upper end where that is not known), ``mcf.lower``,
-  ``mcf.upper``;
+  ``mcf.upper``; ``total@0.9`` at one of the loads;
 * one of the functions of a load sweep in :data:`SWEEP`;
 * two of these, or one and a number, with one of :data:`OPERATORS` between them, spaces around it:
   ``aspl / lemma_bounds_k_shortest``, ``diameter == 3``. A comparison is 1 where it holds and 0 where not.
@@ -21,7 +21,7 @@ from decimal import Decimal
 from statistics import fmean
 from typing import Any
 
-from sim.config.schema import PublishedConfig, operands
+from sim.config.reporting import PublishedConfig, operands
 from sim.config.study import Case, Study, labels_of
 
 COLUMNS = (
@@ -118,7 +118,7 @@ class Measured:
     def _one(self, name: str) -> float | None:
         sweep = Sweep(self.rows)
         column, at, load = name.partition("@")
-        if at:
+        if at and not any(name in row for row in sweep.rows):
             value = sweep.at(column, float(load)) if _is_number(load) else None
         elif name in SWEEP:
             value = SWEEP[name](sweep)

@@ -21,11 +21,14 @@ from sim.experiment.manifest import manifest, now
 from sim.experiment.metrics import MetricRuns
 from sim.experiment.points import PointRuns
 from sim.experiment.pool import Task, run_all
-from sim.experiment.progress import Progress, progress
+from sim.experiment.progress import Progress, Quiet, progress
 from sim.experiment.published import COLUMNS as PUBLISHED
 from sim.experiment.published import compare
+from sim.experiment.relative import RelativeRuns
+from sim.experiment.runs import Runs
+from sim.experiment.search import SearchRuns
 from sim.experiment.store import Store
-from sim.experiment.tables import metrics_columns, result_columns, result_row
+from sim.experiment.tables import metrics_columns, metrics_row, result_columns, result_row
 
 OK, SOME_FAILED, BAD_CONFIG, CHECK_FAILED, INTERRUPTED = 0, 1, 2, 3, 130
 """Exit codes."""
@@ -36,7 +39,10 @@ STATUS = {OK: "done", SOME_FAILED: "some failed", CHECK_FAILED: "check failed", 
 
 @dataclass
 class Report:
-    """What a run came to. Every table is a list of rows (column -> value); problems are one line each."""
+    """What a run came to. Every table is a list of rows (column -> value); problems are one line each.
+
+    tables: of further CSV files, by name.
+    """
 
     study: Study
     folder: Path
@@ -44,6 +50,7 @@ class Report:
     ceilings: list[dict[str, Any]] = field(default_factory=list)
     metrics: list[dict[str, Any]] = field(default_factory=list)
     published: list[dict[str, Any]] = field(default_factory=list)
+    tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     exit_code: int = OK
 
@@ -59,7 +66,7 @@ def run(study: Study, folder: Path, jobs: int) -> Report:
         store.write_json("manifest.json", {**described, "status": "running"})
         store.write("config.yaml", study.given)
         store.write("config.resolved.yaml", yaml.safe_dump(study.resolved(), sort_keys=False, allow_unicode=True))
-        report = _metrics(study, store, jobs) if study.experiment == "metrics" else _simulate(study, store, jobs)
+        report = _simulate(study, store, jobs) if study.experiment == "load_sweep" else _ask(study, store, jobs)
         with _uninterrupted():
             _save(report, store)
             counts = {
@@ -79,20 +86,46 @@ def run(study: Study, folder: Path, jobs: int) -> Report:
         store.close()
 
 
-def _metrics(study: Study, store: Store, jobs: int) -> Report:
-    """The experiment ``metrics``."""
-    runs = MetricRuns(study, store)
-    stopped = _all(study, runs.tasks, len(study.cases), min(jobs, len(study.cases)))
-    report = Report(study, store.folder, metrics=runs.rows())
-    report.problems = [*runs.problems, *([stopped] if stopped else [])]
+def _ask(study: Study, store: Store, jobs: int) -> Report:
+    """The experiments that simulate nothing."""
+    runs = _runs(study, store)
+    count = sum(part.count for part in runs)
+    if study.experiment != "search":  # where one scenario is many calls
+        jobs = min(jobs, count)
+    stopped = carry_out(study, lambda bar: chain.from_iterable(part.tasks(bar) for part in runs), count, jobs)
+    report = Report(study, store.folder)
+    for index, case in enumerate(study.cases):
+        columns, problems = zip(*(part.found(index) for part in runs), strict=True)
+        found = {key: value for part in columns for key, value in part.items()}
+        problem = "; ".join(filter(None, problems))
+        if found or problem:
+            report.metrics.append(metrics_row(case, found, problem))
+        if problem:
+            report.problems.append(f"{case.label}: {problem}")
+    report.tables = {name: rows for part in runs for name, rows in part.tables().items()}
+    report.ceilings = report.tables.pop("ceilings.csv", [])
+    report.problems += [stopped] if stopped else []
     report.exit_code = _exit_code(report, stopped)
     if not stopped:
-        report.published = compare(study, report.metrics, [])
+        report.published = compare(study, report.metrics, report.ceilings)
     return report
 
 
-def _all(study: Study, tasks: Callable[[Progress], Iterable[Task]], count: int, jobs: int) -> str:
-    """Makes all calls; says why it stopped, if it did. tasks: the calls, for a progress report on ``count``."""
+def _runs(study: Study, store: Store) -> list[Runs]:
+    """What an experiment asks of every scenario."""
+    topologies = MetricRuns(study, store)
+    if study.experiment == "metrics":
+        return [topologies]
+    if study.experiment == "search":
+        return [SearchRuns(study, store)]
+    bounds = CeilingRuns(study, store)
+    if study.experiment == "relative":
+        return [topologies, bounds, RelativeRuns(study, store, bounds)]
+    return [topologies, bounds]
+
+
+def carry_out(study: Study, tasks: Callable[[Progress], Iterable[Task | None]], count: int, jobs: int) -> str:
+    """Makes all calls; says why it stopped early, '' if it did not. tasks: the calls, for a report on ``count``."""
     try:
         with _interruptible(), progress(count) as bar:
             run_all(tasks(bar), max(1, jobs), study.plugins)
@@ -104,20 +137,22 @@ def _all(study: Study, tasks: Callable[[Progress], Iterable[Task]], count: int, 
 
 
 def _simulate(study: Study, store: Store, jobs: int) -> Report:
-    """The experiments ``load_sweep`` and ``ceilings``."""
+    """The experiment ``load_sweep``."""
     bounds = CeilingRuns(study, store)
     points = PointRuns(study, store, bounds)
     todo = len(points.missing)
     if done := len(points.points) - todo:
         say(f"{done} of {len(points.points)} points are in {store.folder} already")
-    stopped = _all(
+    stopped = carry_out(
         study,
-        lambda bar: _spread(bounds.tasks(store), points.tasks(bar), len(points.disciplines)),
+        lambda bar: _spread(bounds.tasks(Quiet()), points.tasks(bar), len(points.disciplines)),
         todo,
         min(jobs, todo + len(bounds.missing)),
     )
     report = Report(study, store.folder, ceilings=bounds.rows())
     report.results = [result_row(*entry) for entry in points.rows()]
+    if any(point.scenario.datagram is not None for point in points.points.values()):
+        report.tables["flows.csv"] = points.flows()
     report.problems = [*bounds.problems, *points.problems, *([stopped] if stopped else [])]
     report.exit_code = _exit_code(report, stopped)
     if not stopped:
@@ -141,11 +176,13 @@ def _exit_code(report: Report, stopped: str) -> int:
 
 def _save(report: Report, store: Store) -> None:
     study = report.study
-    if study.experiment == "metrics":
+    for name, rows in report.tables.items():
+        store.write_csv(name, list(dict.fromkeys(key for row in rows for key in row)), rows)
+    if study.experiment not in ("metrics", "search"):
+        store.write_csv("ceilings.csv", ceilings.COLUMNS, report.ceilings)
+    if study.experiment != "load_sweep":
         store.write_csv("metrics.csv", metrics_columns(report.metrics), report.metrics)
     else:
-        store.write_csv("ceilings.csv", ceilings.COLUMNS, report.ceilings)
-    if study.experiment == "load_sweep":
         columns = result_columns(study, report.results)
         store.write_csv("results.csv", columns, report.results)
         if study.outputs.parquet:

@@ -24,11 +24,15 @@ def result_row(case: Case, load: float, seed: int, record: Mapping[str, Any]) ->
 
 
 def result_columns(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Columns of results.csv; the traffic per ns only if some scenario knows what a flit takes."""
+    """Columns of results.csv; of flits only if there are any, per ns only if some scenario knows what a flit takes."""
     head = ["scenario", *study.columns, "load", "seed"]
     tail = ["engine", "status", "message"]
     in_ns = any(case.flit_ns is not None for case in study.cases)
-    measured = [name for name in MEASURED if in_ns or name != "accepted_flit_per_ns_per_host"]
+    rows = list(rows)
+    in_flits = any(case.scenario is None or case.scenario.datagram is None for case in study.cases)
+    filled = {name for row in rows for name in row}
+    measured = [name for name in MEASURED if in_flits or name in filled]
+    measured = [name for name in measured if in_ns or name != "accepted_flit_per_ns_per_host"]
     more = [name for row in rows for name in row if name not in {*head, *measured, *tail}]
     return [*head, *measured, *dict.fromkeys(more), *tail]
 
@@ -41,6 +45,15 @@ def metrics_row(case: Case, metrics: Mapping[str, Any], problem: str = "") -> di
 
 
 def metrics_columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Columns of metrics.csv: all keys of the rows in order of appearance, then how it went."""
+    """Columns of metrics.csv: all keys of the rows in order of appearance, then how it went.
+
+    Upper ends of certified intervals are left out where they are the lower ends in every row.
+    """
     tail = ["status", "message"]
-    return [*dict.fromkeys(key for row in rows for key in row if key not in tail), *tail]
+    columns = dict.fromkeys(key for row in rows for key in row if key not in tail)
+    return [name for name in columns if not _is_twin(name, rows)] + tail
+
+
+def _is_twin(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+    base, upper = name.removesuffix(".upper"), name.endswith(".upper")
+    return upper and all(row.get(name) == row.get(base) for row in rows)

@@ -9,23 +9,27 @@ import pickle
 import signal
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
+from fluid.ceiling import CeilingSpec
+from fluid.ceilings import BY_ROUTING
 from models.hashing import content_hash
 from models.scenario import SEMANTICS_VERSION, Scenario
 from sim.config.check import crash
 from sim.config.plugins import load_plugin
-from sim.config.schema import BY_ROUTING, CeilingConfig, MeasureConfig
+from sim.config.schema import MeasureConfig
 
 ID_DIGITS = 32
 
 
-def measure_of(config: MeasureConfig) -> dict[str, Any]:
-    """What of ``measure:`` results depend on: warmup (None: automatic), ticks, ci, max_ticks."""
+def measure_of(config: MeasureConfig, scenario: Scenario) -> dict[str, Any]:
+    """What of ``measure:`` results depend on: warmup (None: automatic), ticks, ci, max_ticks; or the window."""
+    if scenario.datagram is not None:
+        return {"window": config.measured}
     warmup = None if config.warmup == "auto" else config.warmup
     return {"warmup": warmup, "ticks": config.ticks, "ci": config.ci, "max_ticks": config.longest}
 
@@ -35,7 +39,7 @@ def point_id(scenario: Scenario, load: float, seed: int, measure: dict[str, Any]
     return content_hash("point", SEMANTICS_VERSION, scenario.content_hash, load, seed, measure)[:ID_DIGITS]
 
 
-def ceilings_id(scenario: Scenario, specs: Sequence[CeilingConfig], loads: Sequence[float]) -> str:
+def ceilings_id(scenario: Scenario, specs: Sequence[CeilingSpec], loads: Sequence[float]) -> str:
     """Id of a set of ceilings: of the routing only where one of them depends on it, of the loads only for ``total``."""
     kinds = [spec.kind for spec in specs]
     routed = scenario.routes is not None and set(kinds) & set(BY_ROUTING)
@@ -100,14 +104,16 @@ def _scenario(path: Path) -> Scenario:
 
 
 def solve_point(path: Path, engine: str, load: float, seed: int, measure: dict[str, Any]) -> Outcome:
-    """Simulates a point of the scenario pickled at ``path``; the result is a ``PointResult``."""
+    """Simulates a point of the scenario pickled at ``path``; a ``PointResult`` or ``DatagramResult``."""
     from models.jit import first_use
     from sim.engines.base import EngineMismatch
-    from sim.measure import point
+    from sim.measure import datagram, point
 
     try:
         scenario = _scenario(path)
         with first_use(scenario.switching.mode):
+            if scenario.datagram is not None:
+                return Outcome(datagram.run_point(engine, scenario, load, seed, **measure))
             return Outcome(point.run_point(engine, scenario, load, seed, point.Measure(**measure)))
     except EngineMismatch as error:
         return Outcome(problem=str(error), mismatch=True)
@@ -115,14 +121,25 @@ def solve_point(path: Path, engine: str, load: float, seed: int, measure: dict[s
         return failure(error)
 
 
-def solve_ceilings(path: Path, specs: Sequence[CeilingConfig], loads: Sequence[float]) -> Outcome:
-    """Computes ceilings of the scenario pickled at ``path``; the result is a list of ``Ceiling``."""
+def solve_ceilings(
+    path: Path, specs: Sequence[CeilingSpec], loads: Sequence[float], save_to: Path | None = None
+) -> Outcome:
+    """Computes ceilings of the scenario pickled at ``path``; the result is a list of ``Ceiling``.
+
+    save_to: folder for their certificates.
+    """
     from fluid import ceilings
     from models.jit import first_use
 
     try:
-        asked = [ceilings.CeilingSpec(kind=spec.kind, method=spec.method, gap=spec.gap) for spec in specs]
+        scenario = _scenario(path)
         with first_use("fluid"):
-            return Outcome(ceilings.ceilings(_scenario(path), asked, list(loads)))
+            if save_to is None:
+                return Outcome(ceilings.ceilings(scenario, specs, list(loads)))
+            found = ceilings.ceilings(scenario, specs, list(loads), keep_flow=True)
+        from sim.experiment.certificates import save
+
+        save(save_to, scenario, found)
+        return Outcome([replace(row, flow=None) for row in found])
     except Exception as error:
         return failure(error)

@@ -63,6 +63,32 @@ LABELS: dict[str, tuple[str, str]] = {
     "cost_switches": ("cost of the switches", "US$"),
     "cost_cables": ("cost of the cables", "US$"),
     "cost_per_host": ("cost per host", "US$"),
+    "mcf": ("maximum concurrent flow", "throughput θ"),
+    "mcf.upper": ("maximum concurrent flow, upper end", "throughput θ"),
+    "mcf_paths": ("maximum concurrent flow over the routes", "throughput θ"),
+    "split": ("fixed split of the routing", "throughput θ"),
+    "bounds": ("bound", "throughput θ"),
+    "bounds:volumetric": ("volumetric bound", "throughput θ"),
+    "bounds:moore": ("Moore bound on the throughput", "throughput θ"),
+    "bounds:cuts": ("single-switch cut", "throughput θ"),
+    "bounds:hosts": ("host channels", "throughput θ"),
+    "cuts": ("sparsest cut found", "throughput θ"),
+    "mmf": ("MMF", "flits/tick/flow"),
+    "hm": ("HM", "flits/tick/flow"),
+    "jm": ("JM", "flits/tick/flow"),
+    "mcf:mean": ("MCF", "flits/tick/flow"),
+    "mcf_paths:mean": ("MCF over the routes", "flits/tick/flow"),
+    "decomposition": ("throughput", "flits/tick"),
+    "decomposition:capacity": ("capacity", "flits/tick"),
+    "decomposition:utilisation": ("channel utilisation", ""),
+    "decomposition:distance": ("mean distance", "hops"),
+    "decomposition:stretch": ("stretch", ""),
+    "utilisation": ("channel utilisation", ""),
+    "theta": ("maximum concurrent flow", "throughput θ"),
+    "theta_random": ("same-equipment random graphs", "throughput θ"),
+    "relative": ("throughput relative to random graphs", ""),
+    "found": ("largest value that reaches it", ""),
+    "hosts_total": ("number of hosts", ""),
     "power_total": ("power", "W"),
     "power_per_host": ("power per host", "W"),
 }
@@ -87,7 +113,7 @@ MAIN = {
 }
 """Metric -> the column that says most, where that is not the first."""
 
-IS_BOUND = re.compile(r"moore_(aspl|diameter|order)|lemma_bounds_\w+|bollobas(_per_\w+)?|\w+_bound")
+IS_BOUND = re.compile(r"moore_(aspl|diameter|order)|lemma_bounds_\w+|bollobas(_per_\w+)?|\w+_bound|bounds(:\w+)?")
 
 
 def spoken(column: str) -> tuple[str, str]:
@@ -97,7 +123,12 @@ def spoken(column: str) -> tuple[str, str]:
     (('cost', 'US$'), ('local fraction', ''))
     """
     last = column.rpartition(".")[2]
-    return LABELS.get(column) or LABELS.get(last) or (last.replace("_", " "), "")
+    if known := LABELS.get(column) or LABELS.get(last):
+        return known
+    kind, colon, part = last.partition(":")  # of a ceiling
+    if colon and kind in LABELS:
+        return f"{LABELS[kind][0]}, {part.replace('_', ' ')}", LABELS[kind][1] if kind in ("cuts", "bounds") else ""
+    return last.replace("_", " "), ""
 
 
 def with_unit(name: str, unit: str) -> str:

@@ -67,17 +67,20 @@ def draw_topology(topology: Topology, path, style: Style = "auto") -> Path:
     ValueError: another suffix; a style that does not exist or does not suit the topology.
     OSError: the file cannot be written.
     """
-    path = Path(path)
-    metadata = {".png": {"Software": None}, ".svg": {"Date": None, "Creator": None}}.get(path.suffix.lower())
-    if metadata is None:
-        raise ValueError(f"{path}: pictures are .png or .svg")
-    _save(picture(topology, style), path, metadata)
-    return path
+    return save_picture(lambda: picture(topology, style), Path(path))
 
 
 @in_style
-def _save(figure: Figure, path: Path, metadata: dict[str, Any]) -> None:
-    figure.savefig(path, metadata=metadata)
+def save_picture(make: Callable[[], Figure], path: Path) -> Path:
+    """Saves a figure as PNG or SVG, by the suffix, without dates or versions; returns the file.
+
+    Raises ``ValueError`` for another suffix, before the figure is made.
+    """
+    metadata = {".png": {"Software": None}, ".svg": {"Date": None, "Creator": None}}.get(path.suffix.lower())
+    if metadata is None:
+        raise ValueError(f"{path}: pictures are .png or .svg")
+    make().savefig(path, metadata=metadata)
+    return path
 
 
 @in_style
@@ -95,7 +98,7 @@ def picture(topology: Topology, style: Style = "auto") -> Figure:
         figure.set_size_inches(WIDTH, 3.4)
         _matrix(figure, ax, topology)
     else:
-        _Drawing(figure, ax, topology, PLACES[style](topology)).draw()
+        Drawing(figure, ax, topology, PLACES[style](topology)).draw()
     return figure
 
 
@@ -212,11 +215,17 @@ PLACES: dict[str, Callable[[Topology], Places]] = {
 }
 
 
-class _Drawing:
-    """Switches, links and hosts on an ax, which it gives its size."""
+class Drawing:
+    """Switches, links and hosts on an ax, which it gives its size.
 
-    def __init__(self, figure: Figure, ax: Axes, topology: Topology, places: Places):
-        self.ax, self.topology, self.places = ax, topology, places
+    stroke: what is particular about the line of a channel (for a bi-directional link, the first of its two).
+    """
+
+    def __init__(
+        self, figure: Figure, ax: Axes, topology: Topology, places: Places,
+        stroke: Callable[[int], dict[str, Any]] = lambda channel: {},
+    ):  # fmt: skip
+        self.ax, self.topology, self.places, self.stroke = ax, topology, places, stroke
         self.xy, self.radius = places.xy, places.radius
         room = (2.3 if topology.hosts else 1.4) * self.radius
         (left, bottom), (right, top) = self.xy.min(axis=0) - room, self.xy.max(axis=0) + room
@@ -284,17 +293,16 @@ class _Drawing:
             copies[u, v] += 1
             way = (xy[v] - xy[u]) / np.linalg.norm(xy[v] - xy[u])
             aside = KEEP_RIGHT * self.radius * one_way * np.array([way[1], -way[0]])
+            look: dict[str, Any] = {"linewidth": width, "color": LINK, "zorder": 1.5} | self.stroke(c)
             arrow = FancyArrowPatch(
                 tuple(xy[u] + aside),
                 tuple(xy[v] + aside),
                 connectionstyle=f"arc3,rad={bend:.6f}",
                 arrowstyle="-|>,head_length=0.5,head_width=0.2" if one_way else "-",
                 mutation_scale=head,
-                linewidth=width,
-                color=LINK,
                 shrinkA=0.8 * self.radius * self.points,
                 shrinkB=(0.9 if one_way else 0.8) * self.radius * self.points,
-                zorder=1.5,
+                **look,
             )
             self.ax.add_patch(arrow)
 

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
+
+from sim.measure.interval import mean_and_half
 
 Row = dict[str, str]
 Key = Callable[[Row], float]
@@ -288,18 +289,6 @@ class Curve:
     half: np.ndarray
     saturated: np.ndarray
     replicates: np.ndarray
-
-
-def mean_and_half(values: Sequence[float], alone: float = math.nan) -> tuple[float, float]:
-    """Mean and half-width of its 95 % Student interval; ``alone`` is the half-width of one value.
-
-    >>> mean, half = mean_and_half([1.0, 2.0, 3.0])
-    >>> round(mean, 3), round(half, 3)
-    (2.0, 2.484)
-    """
-    if len(values) < 2:
-        return values[0], alone
-    return fmean(values), float(stdtrit(len(values) - 1, 0.975)) * stdev(values) / math.sqrt(len(values))
 
 
 def curves(rows: Iterable[Row], x: Key, y: Key, half: Key | None = None) -> list[Curve]:

@@ -12,14 +12,22 @@ from typing import Any
 import numpy as np
 
 from sim.config.errors import near
+from sim.measure.interval import mean_and_half
 from sim.report.columns import MAIN, Quantity, spoken, with_unit
-from sim.report.frames import Curve, Row, Run, mean_and_half, number
+from sim.report.frames import Curve, Row, Run, number
 
 SCENARIO = "scenario"
 """The x of a chart that has no other: one line of the chart per scenario."""
 
 MANY = 12
 """Distributions of more curves than this are not drawn unless asked for."""
+
+ANSWERS = {
+    "ceilings": ["mcf", "mcf_paths", "split", "bounds"],
+    "relative": ["relative"],
+    "search": ["found"],
+}
+"""Experiment -> the columns of metrics.csv that it is about."""
 
 Values = tuple[str, ...]
 
@@ -65,8 +73,8 @@ def plots_of(run: Run) -> tuple[list[Plot], list[str]]:
 
 
 def usual(run: Run) -> list[list[str]]:
-    """What is drawn when nothing is asked for: the ASPL, and the main column of every metric; with their bounds."""
-    found = [["aspl", "moore_aspl"]]
+    """What is drawn when nothing is asked for: what the experiment is about, then every metric; with their bounds."""
+    found = [ANSWERS.get(run.manifest.get("experiment", ""), ["aspl", "moore_aspl"])]
     for metric in run.manifest.get("metrics", []):
         columns = [name for name in run.columns if re.fullmatch(rf"{re.escape(metric)}(_\w+)?", name)]
         columns.sort(key=lambda name: name != MAIN.get(metric))
@@ -301,7 +309,7 @@ def _means(run: Run, replicates: list[list[Row]], y: Quantity) -> np.ndarray:
     fixed = [key for key in run.swept if not is_draw(key)]
     found = []
     for rows in replicates:
-        mean, half = mean_and_half([y(row) for row in rows])
+        mean, half = mean_and_half([y(row) for row in rows], number(rows[0], f"{y.expression}_ci95"))
         found.append((mean, half if len(_groups(rows, fixed)) == 1 else math.nan))
     return np.array(found).T
 

@@ -1,5 +1,6 @@
 """Draws the figures of the experiment ``metrics``: curves over a swept parameter, charts, distributions."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullForma
 
 from sim.report import plots
 from sim.report.columns import STEPS, Quantity, spoken
-from sim.report.frames import Curve, Names, Run
+from sim.report.frames import Curve, Names, Run, number
 from sim.report.metric_frames import (
     SCENARIO,
     Plot,
@@ -38,6 +39,9 @@ MOST_MARKED = 60
 MOST_LINES = 150
 """A chart with more lines than this is not drawn: nobody could read it."""
 
+LEAST_GAP = 0.0005
+"""Certified intervals narrower than this (relative) are not mentioned."""
+
 MORE_DASHES = (*DASHES, (0, (3, 1, 1, 1, 1, 1)), (0, (1, 2.5)))
 HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "||||")
 BOUND_DASHES = ((0, (6, 2)), (0, (2, 2)), (0, (6, 2, 1, 2)))
@@ -58,10 +62,20 @@ def figure_of(run: Run, plot: Plot) -> Figure | None:
         return None
     count = len(run.failures)
     failures = f"{count} failed point{'s' * (count > 1)} left out" if count else ""
-    plots.legend_below(figure, handles, failures, canvas.get_renderer())
+    title = " · ".join(filter(None, (_certified(run, plot), failures)))
+    plots.legend_below(figure, handles, title, canvas.get_renderer())
     figure.draw_without_rendering()
     plots.settle(ax, canvas.get_renderer())
     return figure
+
+
+def _certified(run: Run, plot: Plot) -> str:
+    """How wide the certified intervals are whose lower ends are drawn, at most; '' if nobody would see it."""
+    columns = {column for quantity in plot.y for column in quantity.columns}
+    ends = [(number(row, column), number(row, f"{column}.upper")) for column in columns for row in run.metrics]
+    gaps = [upper / lower - 1 for lower, upper in ends if lower]
+    widest = max(filter(math.isfinite, gaps), default=0.0)
+    return f"certified to {100 * widest:.1g} %" if widest >= LEAST_GAP else ""
 
 
 def caption(run: Run, plot: Plot) -> str:

@@ -1,0 +1,187 @@
+"""Compiled shortest path between two nodes: Dijkstra's algorithm from both ends, cut off by a known bound.
+
+Sources: Pohl, Machine Intelligence 6 (1971) (search from both ends); Goldberg and Werneck, ALENEX 2005
+(a node that the other search cannot reach within the bound is not kept).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from models.jit import kernel, njit
+
+
+class Star(NamedTuple):
+    """The channels out of (or into) every node v, shortest first: start[v]:start[v + 1].
+
+    end: int32, the node at the other end. channel: int64, the channel. length: float64.
+    """
+
+    start: np.ndarray
+    end: np.ndarray
+    channel: np.ndarray
+    length: np.ndarray
+
+
+class Search(NamedTuple):
+    """State of a search from one node, over a heap of (key, node) in which outdated entries are left behind.
+
+    distance: float64 [nodes], inf where not reached; of those that are, touched: int32 [nodes] is a list.
+    channel: int32 [nodes], the one over which a node was reached. key: float64, node: int32 [channels + 1].
+    """
+
+    distance: np.ndarray
+    touched: np.ndarray
+    channel: np.ndarray
+    key: np.ndarray
+    node: np.ndarray
+
+
+@njit
+def new_search(nodes, channels):
+    """A search that has not reached anything."""
+    heap = channels + 1
+    return Search(
+        np.full(nodes, np.inf), np.empty(nodes, np.int32), np.empty(nodes, np.int32),
+        np.empty(heap), np.empty(heap, np.int32),
+    )  # fmt: skip
+
+
+@njit
+def star(start, channel, end, length):
+    """The :class:`Star` of channels grouped by node, with the other end and the length of every channel."""
+    order = channel.copy()
+    for v in range(len(start) - 1):
+        for i in range(start[v] + 1, start[v + 1]):
+            a, j = order[i], i
+            while j > start[v] and length[order[j - 1]] > length[a]:
+                order[j] = order[j - 1]
+                j -= 1
+            order[j] = a
+    far = np.empty(len(order), np.int32)
+    ranked = np.empty(len(order))
+    for i in range(len(order)):
+        far[i], ranked[i] = end[order[i]], length[order[i]]
+    return Star(start, far, order, ranked)
+
+
+@kernel
+def push(search, size, key, node):
+    """Add a node to a heap of ``size`` entries; the new size."""
+    i = size
+    while i > 0:
+        parent = (i - 1) >> 1
+        if search.key[parent] <= key:
+            break
+        search.key[i], search.node[i] = search.key[parent], search.node[parent]
+        i = parent
+    search.key[i], search.node[i] = key, node
+    return size + 1
+
+
+@kernel
+def pop(search, size):
+    """Remove the first of ``size`` entries; the new size."""
+    size -= 1
+    key, node = search.key[size], search.node[size]
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= size:
+            break
+        if child + 1 < size and search.key[child + 1] < search.key[child]:
+            child += 1
+        if search.key[child] >= key:
+            break
+        search.key[i], search.node[i] = search.key[child], search.node[child]
+        i = child
+    search.key[i], search.node[i] = key, node
+    return size
+
+
+@kernel
+def begin(search, v):
+    """Start at node v: a heap of one, and one node reached."""
+    search.distance[v] = 0.0
+    search.touched[0] = v
+    search.key[0], search.node[0] = 0.0, v
+
+
+@kernel
+def forget(search, touched):
+    """Undo a search that reached so many nodes."""
+    for i in range(touched):
+        search.distance[search.touched[i]] = np.inf
+
+
+@kernel
+def _advance(channels, search, size, touched, other, beyond, best, middle):
+    """Settle the nearest node of ``search``; the ``other`` one has settled everything nearer than ``beyond``.
+
+    Returns (size of the heap, nodes touched, least length found and the node where both searches met on it).
+    """
+    v, at = search.node[0], search.key[0]
+    size = pop(search, size)
+    if at > search.distance[v] or other.distance[v] <= beyond:
+        return size, touched, best, middle  # outdated, or the way on from v is known
+    for i in range(channels.start[v], channels.start[v + 1]):
+        reach = at + channels.length[i]
+        if reach + beyond >= best:
+            break  # the other channels are longer still
+        u = channels.end[i]
+        if reach < search.distance[u]:
+            if search.distance[u] == np.inf:
+                search.touched[touched] = u
+                touched += 1
+            search.distance[u] = reach
+            search.channel[u] = channels.channel[i]
+            if reach + other.distance[u] < best:
+                best, middle = reach + other.distance[u], u
+            # no use in settling u if even its shortest channel would lead too far
+            on = channels.start[u]
+            if on < channels.start[u + 1] and reach + channels.length[on] + beyond < best:
+                size = push(search, size, reach, u)
+    return size, touched, best, middle
+
+
+@kernel
+def meet(out, into, s, t, limit, ahead, behind):
+    """Length of the shortest path from s to t if that is less than ``limit``, else ``limit``.
+
+    out, into: :class:`Star`. ahead, behind: searches from s and from t, left as new but for their channels.
+    Returns also the node in the middle of the path, -1 if there is none: behind.channel leads from there
+    to t, ahead.channel back to s.
+    """
+    begin(ahead, s)
+    begin(behind, t)
+    here, there, near, far = 1, 1, 1, 1  # sizes of the heaps, nodes touched
+    best, middle = limit, np.int32(-1)
+    while here > 0 and there > 0 and ahead.key[0] + behind.key[0] < best:
+        if here <= there:
+            here, near, best, middle = _advance(out, ahead, here, near, behind, behind.key[0], best, middle)
+        else:
+            there, far, best, middle = _advance(into, behind, there, far, ahead, ahead.key[0], best, middle)
+    forget(ahead, near)
+    forget(behind, far)
+    return best, middle
+
+
+@kernel
+def walk(graph, s, t, middle, ahead, behind, channel, size):
+    """Write the channels of the path that :func:`meet` found from ``channel[size]`` on; the new size."""
+    hops, v = 0, middle
+    while v != s:
+        hops += 1
+        v = graph.src[ahead.channel[v]]
+    v = middle
+    for i in range(hops):
+        a = ahead.channel[v]
+        channel[size + hops - 1 - i] = a
+        v = graph.src[a]
+    size += hops
+    v = middle
+    while v != t:
+        channel[size] = behind.channel[v]
+        v = graph.dst[channel[size]]
+        size += 1
+    return size

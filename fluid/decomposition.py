@@ -1,0 +1,73 @@
+"""Why the throughput is what it is: capacity, utilisation, distance and stretch, and where links are full.
+
+Source: SIN section 5.4.1 (T = C * U / (<D> * AS)) and the link classes after it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fluid.problem import Problem
+from models.topology.graph import Topology
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """The factors of throughput = capacity * utilisation / (distance * stretch).
+
+    throughput: what crosses the network, flits per tick. capacity: of all network channels, flits per tick.
+    utilisation: the part of it in use. distance: hops of a shortest path, mean over the demand. stretch: mean hops of
+    the flow over ``distance``.
+    """
+
+    throughput: float
+    capacity: float
+    utilisation: float
+    distance: float
+    stretch: float
+
+
+def decomposition(problem: Problem, theta: float, load: np.ndarray) -> Decomposition:
+    """The factors for the flow that serves theta * demand with loads float64 [channels] > 0."""
+    capacity, amount = float(problem.graph.capacity.sum()), problem.demand.amount
+    hops = float(amount @ problem.distances(np.ones(problem.graph.channels)))
+    used, throughput = float(load.sum()), theta * float(amount.sum())
+    distance = hops / float(amount.sum())
+    return Decomposition(throughput, capacity, used / capacity, distance, used / (theta * hops))
+
+
+def link_classes(topology: Topology) -> dict[str, np.ndarray]:
+    """Class of links -> bool [channels], by the tiers of both ends and by capacity, as far as they differ.
+
+    Tiers are those of ``notes["tiers"]``; where there are groups (dragonfly) a channel is local or global. Both
+    directions of a link are in the same class. A uniform network has no classes.
+    """
+    names = _by_tier(topology)
+    if len(np.unique(topology.capacity)) > 1:
+        names = [f"{name}@{capacity:g}".lstrip() for name, capacity in zip(names, topology.capacity, strict=True)]
+    every = np.array(names)
+    found = dict.fromkeys(sorted(set(names)))
+    return {name: every == name for name in found if name}
+
+
+def _by_tier(topology: Topology) -> list[str]:
+    """A name for each channel; '' where the topology says nothing of its switches."""
+    notes = topology.notes
+    if "tiers" in notes:
+        tier = np.zeros(topology.switches, np.int64)
+        for number, (_, first, count) in enumerate(notes["tiers"]):
+            tier[first : first + count] = number
+        words = [name for name, _, _ in notes["tiers"]]
+        ends = np.sort(np.column_stack([tier[topology.src], tier[topology.dst]]), axis=1)
+        return [f"{words[a]}-{words[b]}" for a, b in ends]
+    if "group_size" in notes:
+        inside = topology.src // notes["group_size"] == topology.dst // notes["group_size"]
+        return np.where(inside, "local", "global").tolist()
+    return [""] * topology.channels
+
+
+def utilisation(topology: Topology, load: np.ndarray) -> dict[str, float]:
+    """Mean of load / capacity over the channels of each class; ``""`` is all of them."""
+    use = load / topology.capacity
+    every = {"": np.ones(topology.channels, bool)} | link_classes(topology)
+    return {name: float(use[members].mean()) for name, members in every.items()}

@@ -1,0 +1,156 @@
+"""Dense demands that fit on shortest paths: splits by channel weights, scaled until no channel is overloaded.
+
+Wherever capacity times hops bounds the throughput tightly, as for all-to-all on random regular graphs, some flow
+over paths of least total 1 / capacity loads all channels alike. It is sought among the flows that send a share
+proportional to the product of channel weights down every such path: one number per channel describes them all.
+Sources: Dial, Transp. Res. 5 (1971), doi:10.1016/0041-1647(71)90012-8 (such splits, without listing paths);
+Darroch and Ratcliff, Ann. Math. Stat. 43 (1972), doi:10.1214/aoms/1177692379 (scaling to given sums).
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from fluid.bidirectional import forget, new_search
+from fluid.problem import Demand, Problem
+from fluid.trees import tree
+from models.jit import njit
+
+STEP = 2.0
+"""Power of the overload by which a channel's weight falls: a share of its flow has nowhere else to go."""
+LISTED = 100_000_000
+"""Channels of shortest paths, over all destinations, that are kept (4 bytes each); the others are found again."""
+ROWS = 256
+"""Destinations that are handled together."""
+
+
+class Ways(NamedTuple):
+    """Channels on shortest paths toward target low + i: channel[start[i]:start[i + 1]], grouped by source.
+
+    Sources nearer to the target come first. start: int64. channel: int32.
+    """
+
+    low: int
+    start: np.ndarray
+    channel: np.ndarray
+
+
+@njit
+def _ways(graph, demand, dags, length, low, high):
+    nodes = len(graph.in_start) - 1
+    search, order = new_search(nodes, len(length)), np.empty(nodes, np.int32)
+    start = np.zeros(high - low + 1, np.int64)
+    channel = np.empty(3 * nodes * (high - low) + len(length), np.int32)
+    size = 0
+    for i in range(low, high):
+        t = demand.target[i]
+        if size + len(length) > len(channel):
+            channel = np.concatenate((channel, np.empty_like(channel)))
+        reached = tree(graph, dags, t, length, search, order)
+        for j in range(1, reached):
+            v = order[j]
+            for a in range(graph.out_start[v], graph.out_start[v + 1]):
+                far = search.distance[graph.dst[a]]
+                # sums of equal lengths in another order differ by rounding
+                if far < search.distance[v] and far + length[a] <= search.distance[v] * (1 + 1e-12):
+                    channel[size] = a
+                    size += 1
+        forget(search, reached)
+        start[i - low + 1] = size
+    return start, channel[:size].copy()
+
+
+@njit
+def _spread(graph, demand, ways, weight, load, flow):
+    """Add what all demands for the targets of ``ways`` put on the channels; per target too if ``flow`` has rows."""
+    nodes = len(graph.in_start) - 1
+    value, carried = np.zeros(nodes), np.zeros(nodes)
+    for i in range(len(ways.start) - 1):
+        begin, end = ways.start[i], ways.start[i + 1]
+        value[:] = 0.0
+        carried[:] = 0.0
+        value[demand.target[ways.low + i]] = 1.0  # sum over paths of the product of weights
+        for j in range(begin, end):
+            a = ways.channel[j]
+            value[graph.src[a]] += weight[a] * value[graph.dst[a]]
+        for k in range(demand.start[ways.low + i], demand.start[ways.low + i + 1]):
+            carried[demand.source[k]] = demand.amount[k]
+        u, rate = -1, 0.0
+        for j in range(end - 1, begin - 1, -1):
+            a = ways.channel[j]
+            if graph.src[a] != u:
+                u = graph.src[a]
+                rate = carried[u] / value[u]
+            if rate > 0.0:
+                amount = rate * weight[a] * value[graph.dst[a]]
+                carried[graph.dst[a]] += amount
+                load[a] += amount
+                if len(flow) > 0:
+                    flow[i, a] = amount
+
+
+class Split:
+    """The shortest paths of a problem under lengths 1 / capacity, and the flows that channel weights make of them."""
+
+    def __init__(self, problem: Problem):
+        self.problem = problem
+        self._listed: dict[int, Ways] = {}
+        self._room = LISTED
+
+    def ways(self) -> Iterator[Ways]:
+        """The shortest paths, for up to ROWS destinations at a time."""
+        problem = self.problem
+        graph, demand = problem.graph, problem.demand
+        for low in range(0, len(demand.target), ROWS):
+            ways = self._listed.get(low)
+            if ways is None:
+                high = min(low + ROWS, len(demand.target))
+                ways = Ways(low, *_ways(graph, demand, problem.dags, 1 / graph.capacity, low, high))
+                if len(ways.channel) <= self._room:
+                    self._room -= len(ways.channel)
+                    self._listed[low] = ways
+            yield ways
+
+    def load(self, weight: np.ndarray) -> np.ndarray:
+        """float64 [channels]: the load if every path gets a share proportional to the product of its weights."""
+        graph, demand = self.problem.graph, self.problem.demand
+        load, nothing = np.zeros(graph.channels), np.zeros((0, graph.channels))
+        for ways in self.ways():
+            _spread(graph, demand, ways, weight, load, nothing)
+        return load
+
+    def flow(self, weight: np.ndarray) -> Iterator[tuple[Demand, np.ndarray]]:
+        """The same flow, some destinations after others: their demand, and float64 [targets, channels]."""
+        graph, demand = self.problem.graph, self.problem.demand
+        for ways in self.ways():
+            low, high = ways.low, ways.low + len(ways.start) - 1
+            flow = np.zeros((high - low, graph.channels))
+            _spread(graph, demand, ways, weight, np.zeros(graph.channels), flow)
+            begin, end = demand.start[low], demand.start[high]
+            part = Demand(demand.target[low:high], demand.start[low : high + 1] - begin,
+                          demand.source[begin:end], demand.amount[begin:end])  # fmt: skip
+            yield part, flow
+
+
+def scaled_weights(split: Split, gap: float, enough: float, rounds: int = 100) -> np.ndarray | None:
+    """Channel weights whose flow comes within ``gap`` of the bound by lengths 1 / capacity, or carries ``enough``.
+
+    None where such a flow is not found, as a rule because there is none: three rounds in a row hardly helped.
+    """
+    problem = split.problem
+    graph, demand = problem.graph, problem.demand
+    upper = graph.channels / (demand.amount * problem.distances(1 / graph.capacity)).sum()
+    weight, excess = np.ones(graph.channels), [np.inf] * 3
+    for _ in range(rounds):
+        use = split.load(weight) / graph.capacity
+        if not np.isfinite(use).all():
+            return None  # products of weights along very long paths
+        excess.append(use.max() * upper - 1)
+        if excess[-1] <= gap or 1 / use.max() >= enough:
+            return weight
+        if excess[-1] > 0.9 * excess[-4]:
+            return None
+        # room that only the gap leaves is left as it is
+        weight = np.minimum(weight / np.maximum(use * upper, 1e-3) ** STEP, 1e6)
+    return None

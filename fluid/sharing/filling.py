@@ -1,0 +1,56 @@
+"""Raising the rates of paths step by step until each crosses a full link."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fluid.mcf.paths import Paths
+from fluid.sharing.flows import Flows
+
+FULL = 1e-12
+"""A link with less than this part of its capacity left is full."""
+
+Increment = Callable[[np.ndarray, Paths], np.ndarray]
+"""What every rising path gets per unit of its weight, from what every link has left per unit: float64 [paths]."""
+
+
+def filled(flows: Flows, increment: Increment) -> np.ndarray:
+    """float64 [paths]: rates when all paths have met a full link, ``increment`` times weight added in each step.
+
+    The increment must fill some link whenever it is called.
+    """
+    rate, room = np.zeros(len(flows.paths.flow)), flows.capacity.copy()
+    weight, paths = flows.path_weight, flows.paths
+    rising = np.arange(len(rate))
+    while len(rising):
+        left = per_weight(room, paths, weight)
+        step = weight * increment(left, paths)
+        rate[rising] += step
+        room -= np.bincount(paths.channel, np.repeat(step, paths.lengths), len(room))
+        full = (room <= FULL * flows.capacity) | (left <= left.min())
+        room[full] = 0.0
+        stuck = np.logical_or.reduceat(full[paths.channel], paths.start[:-1])
+        rising, weight, paths = rising[~stuck], weight[~stuck], _without(paths, stuck)
+    return rate
+
+
+def per_weight(room: np.ndarray, paths: Paths, weight: np.ndarray) -> np.ndarray:
+    """float64 [links]: what is left of each link per unit of the weight that crosses it; inf where none does."""
+    crossing = np.bincount(paths.channel, np.repeat(weight, paths.lengths), len(room))
+    return np.divide(room, crossing, out=np.full(len(room), np.inf), where=crossing > 0)
+
+
+def least_on_way(left: np.ndarray, paths: Paths) -> np.ndarray:
+    """float64 [paths]: the least of ``left`` on each path."""
+    return np.minimum.reduceat(left[paths.channel], paths.start[:-1])
+
+
+def _without(paths: Paths, dropped: np.ndarray) -> Paths:
+    """One commodity of all the paths that are not dropped."""
+    if not dropped.any():
+        return paths
+    lengths = paths.lengths
+    kept = lengths[~dropped]
+    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
+    first = np.array([0, len(kept)])
+    return Paths(first, start, paths.channel[np.repeat(~dropped, lengths)], np.zeros(len(kept)))

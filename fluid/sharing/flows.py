@@ -1,0 +1,152 @@
+"""Flows between hosts and the paths that each may use: what the throughput models divide capacity among."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fluid.mcf.paths import Paths
+from fluid.problem import FluidError, Problem
+from models.paths.pathset import starts
+from models.scenario import Scenario
+from models.traffic.traffic import UNIFORM, UNIFORM_SELF
+
+PATHS_MOST = 2_000_000
+"""Paths that a model may divide capacity among, all flows together (about 100 bytes each)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Flows:
+    """A flow for every pair of hosts with demand; links are the network, injection and ejection channels.
+
+    source, target: int64 [flows], hosts. weight: float64 [flows], T of the pair.
+    paths: of every flow at least one, each of at least one link; their ``flow`` means nothing.
+    capacity: float64 [links]: network channels first, then, unless infinite, injection and ejection by host.
+    local: demand that crosses no link at all (the same switch, infinite host channels) and is no flow here.
+    """
+
+    source: np.ndarray
+    target: np.ndarray
+    weight: np.ndarray
+    paths: Paths
+    capacity: np.ndarray
+    local: float = 0.0
+
+    @property
+    def path_weight(self) -> np.ndarray:
+        """float64 [paths]: the weight of the flow that each path serves."""
+        return np.repeat(self.weight, np.diff(self.paths.first))
+
+    def rates(self, path_rate: np.ndarray) -> "Rates":
+        """What each flow gets from rates [paths]."""
+        return Rates(np.add.reduceat(path_rate, self.paths.first[:-1]), self.weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """What a model gives every flow. rate: float64 [flows], flits per tick. weight: float64 [flows], as in Flows."""
+
+    rate: np.ndarray
+    weight: np.ndarray
+
+    @property
+    def total(self) -> float:
+        """Aggregate throughput."""
+        return float(self.rate.sum())
+
+    @property
+    def mean(self) -> float:
+        """Aggregate throughput over the number of flows."""
+        return float(self.rate.mean())
+
+    @property
+    def least(self) -> float:
+        """The rate of the worst flow."""
+        return float(self.rate.min())
+
+    @property
+    def theta(self) -> float:
+        """The largest theta such that every flow gets theta times its demand."""
+        return float((self.rate / self.weight).min())
+
+    @property
+    def jain(self) -> float:
+        """Jain's fairness index of the rates: 1 if all are equal, 1 / flows if one has everything."""
+        return float(self.rate.sum() ** 2 / (len(self.rate) * (self.rate**2).sum()))
+
+
+def flows_of(scenario: Scenario) -> Flows:
+    """The flows of a scenario over the paths of its routing; next hops are unrolled into all their paths.
+
+    Raises :class:`~fluid.problem.FluidError` if that is too many paths, or if a pair has none.
+    """
+    topology, traffic = scenario.topology, scenario.traffic
+    if traffic.law in (UNIFORM, UNIFORM_SELF) and topology.hosts**2 > PATHS_MOST:
+        raise FluidError(f"there are {topology.hosts}^2 flows, more than {PATHS_MOST} paths")
+    problem = Problem.of(topology, traffic, scenario.routes)
+    network = unrolled(problem) if problem.paths is None else problem.paths
+    commodity = np.full((topology.switches, topology.switches), -1)
+    commodity[problem.demand.source, problem.demand.destination] = np.arange(problem.demand.size)
+    source, target, weight = traffic.pairs()
+    between = commodity[topology.host_switch[source], topology.host_switch[target]]
+    finite = np.isfinite(topology.host_capacity)
+    kept = (weight > 0) & ((between >= 0) | finite)
+    local = float(weight[(weight > 0) & ~kept].sum())
+    source, target, weight, between = source[kept], target[kept], weight[kept], between[kept]
+    paths = _by_host(network, between, topology.channels, topology.hosts, source, target, finite)
+    ends = np.full(2 * topology.hosts if finite else 0, topology.host_capacity)
+    return Flows(source, target, weight, paths, np.concatenate([topology.capacity, ends]), local)
+
+
+def _by_host(network: Paths, commodity, channels: int, hosts: int, source, target, finite: bool) -> Paths:
+    """The paths of every flow: those of its commodity (-1: one of no channels) between its host channels."""
+    count = np.where(commodity < 0, 1, np.diff(network.first, append=0)[commodity])
+    first = starts(count)
+    if first[-1] > PATHS_MOST:
+        raise FluidError(f"the flows have {first[-1]} paths, more than {PATHS_MOST}")
+    flow = np.repeat(np.arange(len(commodity)), count)
+    path = network.first[commodity[flow]] + np.arange(first[-1]) - first[flow]
+    inner = np.where(commodity[flow] < 0, 0, np.append(network.lengths, 0)[path])
+    start = starts(inner + 2 * finite)
+    channel = np.empty(start[-1], np.int32)
+    within = np.repeat(np.arange(len(flow)), inner)
+    offset = np.arange(len(within)) - starts(inner)[within]
+    channel[start[within] + finite + offset] = network.channel[network.start[path[within]] + offset]
+    if finite:
+        channel[start[:-1]] = channels + source[flow]
+        channel[start[1:] - 1] = channels + hosts + target[flow]
+    return Paths(first, start, channel, np.zeros(len(flow)))
+
+
+def unrolled(problem: Problem) -> Paths:
+    """Every path that the next hops of a routing allow to every commodity.
+
+    Raises :class:`~fluid.problem.FluidError` if there are more than PATHS_MOST.
+    """
+    graph, demand, ports = problem.graph, problem.demand, problem.dags.ports
+    if demand.size == 0:
+        return Paths.none(0)
+    target, at = demand.destination, demand.source
+    whole = np.arange(demand.size)  # commodity of each partial path
+    trail = np.zeros((demand.size, 0), np.int64)  # its channels
+    done: list[tuple[np.ndarray, np.ndarray]] = []
+    while len(whole):
+        degree = np.diff(graph.out_start)[at]
+        parent = np.repeat(np.arange(len(at)), degree)
+        port = np.arange(len(parent)) - starts(degree)[parent]
+        allowed = (ports[target[whole[parent]], at[parent]] >> port.astype(np.uint64)) & np.uint64(1) == 1
+        parent, channel = parent[allowed], (graph.out_start[at[parent]] + port)[allowed]
+        trail, whole, at = np.column_stack([trail[parent], channel]), whole[parent], graph.dst[channel]
+        arrived = at == target[whole]
+        done.append((whole[arrived], trail[arrived]))
+        trail, whole, at = trail[~arrived], whole[~arrived], at[~arrived]
+        if len(whole) + sum(len(commodity) for commodity, _ in done) > PATHS_MOST:
+            raise FluidError(f"the next hops allow more than {PATHS_MOST} paths")
+    commodity = np.concatenate([commodity for commodity, _ in done])
+    lengths = np.concatenate([np.full(len(trail), trail.shape[1]) for _, trail in done])
+    order = np.argsort(commodity, kind="stable")
+    start = starts(lengths)
+    flat = np.concatenate([trail.ravel() for _, trail in done])
+    ordered = starts(lengths[order])
+    place = np.repeat(start[order] - ordered[:-1], lengths[order]) + np.arange(ordered[-1])
+    first = np.searchsorted(commodity[order], np.arange(demand.size + 1))
+    return Paths(first, ordered, flat[place].astype(np.int32), np.zeros(len(order)))

@@ -1,0 +1,15 @@
+"""Jain's method (JM): Hoefler's shares again and again, of what is left, for the paths that cross no full link.
+
+Source: Jain, Bhatele, Ni, Wright, Kale, SC 2014, doi:10.1109/SC.2014.33, as stated by Faizian et al., "Throughput
+Models of Interconnection Networks", section II-D.
+"""
+
+import numpy as np
+
+from fluid.sharing.filling import filled, least_on_way
+from fluid.sharing.flows import Flows
+
+
+def jain(flows: Flows) -> np.ndarray:
+    """float64 [paths]: the rates once every path crosses a full link."""
+    return filled(flows, least_on_way)

@@ -1,0 +1,118 @@
+"""Translations of a Cayley graph of an abelian group: symmetries that take any switch to any other.
+
+Switch numbers are read as coordinates, the last one fastest; translations add the same coordinates to all. Nothing is
+taken on trust: a group counts only if every channel of every switch is found in it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.jit import njit
+from models.topology.graph import Topology
+from models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic
+
+
+@dataclass(frozen=True, eq=False)
+class Translations:
+    """dims: the extents of the group, whose product is the number of switches.
+
+    generator: int64 [channels]; translations take channels to channels of the same generator and capacity, and
+    there is one of each out of every switch.
+    """
+
+    dims: tuple[int, ...]
+    generator: np.ndarray
+
+    @property
+    def generators(self) -> int:
+        return int(self.generator.max()) + 1
+
+    def step(self, origin: np.ndarray, place: np.ndarray) -> np.ndarray:
+        """int64: the switch that ``place`` goes to if ``origin`` goes to 0; both int64 arrays of switches."""
+        return _steps(self.dims, origin, place)
+
+    def common_demand(self, traffic: Traffic) -> np.ndarray | None:
+        """float64 [switches]: the demand for switch 0, if translations take it to that for any other; else None.
+
+        Amounts are the same if they differ by rounding only; those of switch 0 are taken.
+        """
+        topology, n = traffic.topology, traffic.topology.switches
+        if traffic.law in (UNIFORM, UNIFORM_SELF):
+            if topology.host_count.min() < topology.host_count.max() or not _same(traffic.rate):
+                return None
+            row = np.full(n, traffic.rate[0] * topology.host_count[0])
+            row *= topology.host_count[0] / (topology.hosts - (traffic.law == UNIFORM))
+            row[0] = 0
+            return row
+        source, target, amount = traffic.switch_pairs()
+        if len(source) % n or len(source) == 0:
+            return None
+        step = self.step(target, source)
+        order = np.argsort(step, kind="stable")
+        table, steps = amount[order].reshape(-1, n), step[order].reshape(-1, n)
+        if not (_same(steps.T) and _same(table.T)):
+            return None
+        row = np.zeros(n)
+        at_zero = target == 0
+        row[source[at_zero]] = amount[at_zero]
+        return row
+
+    def invariant(self, z: np.ndarray) -> bool:
+        """Whether all channels of a generator have the same z, float64 [channels]."""
+        of_generator = np.zeros(self.generators)
+        of_generator[self.generator] = z
+        return np.array_equal(of_generator[self.generator], z)
+
+
+def _same(value: np.ndarray) -> bool:
+    """Whether all rows are equal, but for rounding."""
+    return bool((np.abs(value - value[0]) <= 1e-12 * np.abs(value[0])).all())
+
+
+def _steps(dims: tuple[int, ...], origin: np.ndarray, place: np.ndarray) -> np.ndarray:
+    coordinates = np.stack(np.unravel_index(np.arange(np.prod(dims)), dims), axis=1)
+    return _difference(np.ascontiguousarray(coordinates), np.array(dims), origin, place)
+
+
+@njit
+def _difference(coordinates, dims, origin, place):
+    found = np.zeros(len(place), np.int64)
+    for i in range(len(place)):
+        for d in range(len(dims)):
+            step = coordinates[place[i], d] - coordinates[origin[i], d]
+            found[i] = found[i] * dims[d] + (step + dims[d] if step < 0 else step)
+    return found
+
+
+def translations(topology: Topology) -> Iterator[Translations]:
+    """Those of all groups that fit the numbering and under which the channels are those of a Cayley graph."""
+    for dims in _groups(topology):
+        if (generator := _generators(topology, dims)) is not None:
+            yield Translations(dims, generator)
+
+
+def _groups(topology: Topology) -> list[tuple[int, ...]]:
+    """Groups to try: that of a grid, binary vectors, a ring."""
+    n = topology.switches
+    bits = n.bit_length() - 1
+    stated = topology.grid.dims if topology.grid else topology.notes.get("dims", ())
+    groups = [tuple(stated), (2,) * bits, (n,)]
+    return [dims for dims in dict.fromkeys(groups) if dims and np.prod(dims) == n]
+
+
+def _generators(topology: Topology, dims: tuple[int, ...]) -> np.ndarray | None:
+    """int64 [channels]: the generator of each channel; None if some switch has others than the rest."""
+    n, degree = topology.switches, topology.out_degree
+    if n < 2 or topology.channels == 0 or degree.min() < degree.max():
+        return None
+    steps = _steps(dims, topology.src, topology.dst)
+    order = np.lexsort((topology.capacity, steps, topology.src))
+    for value in (steps, topology.capacity):
+        table = value[order].reshape(n, -1)
+        if (table != table[0]).any():
+            return None
+    generator = np.empty(topology.channels, np.int64)
+    generator[order] = np.tile(np.arange(degree[0]), n)
+    return generator

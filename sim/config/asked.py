@@ -1,0 +1,83 @@
+"""What an experiment asks of a scenario, and what it cannot do without."""
+
+from typing import Any
+
+from fluid.ceiling import CeilingSpec
+from fluid.ceilings import BY_ROUTING
+from sim.config.check import mistake_at
+from sim.config.datagram import is_endless
+from sim.config.errors import Mistake, key_path, near, show
+from sim.config.load import Node, Place
+from sim.config.overrides import parse_path
+from sim.config.schema import NEEDS, USUAL_CEILINGS, Config
+
+
+def missing(root: Node, experiment: str) -> list[Mistake]:
+    """Keys that the experiment cannot do without, and topology, routing, traffic that are no mappings."""
+    found = []
+    for key in NEEDS.get(experiment, ()):
+        node = root.get(key)
+        if (node is None or node.value is None) and not (key == "loads" and is_endless(root)):
+            found.append(mistake_at(root, (key,), f"is missing: experiment {experiment} needs it"))
+    return found
+
+
+def ceilings_of(root: Node, config: Config | None, experiment: str, mistakes: list[Mistake]) -> list[CeilingSpec]:
+    """The ceilings asked for; by default all usual ones that the configuration allows. ``relative`` needs ``mcf``."""
+    if config is None or experiment in ("metrics", "search"):
+        return []
+    listed = config.ceilings or []
+    if experiment == "relative" and not any(spec.kind == "mcf" for spec in listed):
+        return [CeilingSpec(kind="mcf"), *_checked(root, listed, mistakes)]
+    if config.ceilings is None and experiment != "relative":
+        possible = [kind for kind in USUAL_CEILINGS if kind != "total" or config.loads]
+        return [CeilingSpec(kind=kind) for kind in possible if kind not in BY_ROUTING or config.routing is not None]
+    return _checked(root, listed, mistakes)
+
+
+def _checked(root: Node, ceilings: list[CeilingSpec], mistakes: list[Mistake]) -> list[CeilingSpec]:
+    """Ceilings as they are listed, once what is wrong with them is added to ``mistakes``."""
+    for i, ceiling in enumerate(ceilings):
+        if ceiling in ceilings[:i]:
+            mistakes.append(mistake_at(root, ("ceilings", i), f"{ceiling.kind} is listed twice"))
+        if ceiling.kind == "total" and root.get("loads") is None:
+            mistakes.append(mistake_at(root, ("ceilings", i), "total is drawn over loads, and there are none"))
+    return ceilings
+
+
+def question(config: Config, experiment: str, ceilings: list[CeilingSpec]) -> dict[str, Any]:
+    """What is asked of a scenario, with all defaults, plain."""
+    found: dict[str, Any] = {}
+    if experiment not in ("metrics", "search"):
+        found["ceilings"] = [ceiling.model_dump(mode="json") for ceiling in ceilings]
+    if experiment == "relative":
+        found["relative"] = config.relative.model_dump(mode="json")
+    if experiment == "search" and config.search is not None:
+        found["search"] = config.search.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return found
+
+
+def varied(root: Node, config: Config | None, mistakes: list[Mistake]) -> Place:
+    """The place of the key that a search varies: an integer of the topology (by its name alone) or of the traffic."""
+    if config is None or config.search is None:
+        return ()
+    path = parse_path(config.search.vary)
+    place = path if path and path[0] in ("topology", "traffic") else ("topology", *path)
+    node = root.get(*place)
+    if node is None:
+        known = [
+            key_path((part, key))
+            for part in ("topology", "traffic")
+            for key, child in (root.get(part) or root.with_value({})).value.items()
+            if _is_integer(child.value)
+        ]
+        problem = "names no key of topology or traffic that is given"
+        mistakes.append(mistake_at(root, ("search", "vary"), problem, known, near(key_path(place), known)))
+    elif not _is_integer(node.value):
+        problem = f"must name a key that is a whole number; {key_path(place)} is {show(node.plain()) or 'none'}"
+        mistakes.append(mistake_at(root, ("search", "vary"), problem))
+    return place
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,44 @@
+"""The keys of the experiments that ask for more than a ceiling of a scenario."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from sim.config.section import Section, whole
+
+Draws = Annotated[int, BeforeValidator(whole), Field(ge=1, le=10_000)]
+
+
+class RelativeConfig(Section):
+    """``relative:`` throughput divided by that of random graphs of the same equipment; see ``sim.experiment.relative``.
+
+    draws: random graphs, at least two (the confidence interval needs them).
+    """
+
+    to: Literal["same_equipment"] = "same_equipment"
+    draws: Annotated[int, BeforeValidator(whole), Field(ge=2, le=10_000)] = 10
+
+
+class SearchConfig(Section):
+    """``search:`` the largest value of an integer key at which theta reaches ``until``; see ``sim.experiment.search``.
+
+    vary: a key of the topology (``hosts_total``), or its path (``topology.n``, ``traffic.by``). from, to: bounds of
+    the search; by default 1 and what doubling finds. draws: seeds tried at each value. verify: more seeds, tried at
+    the value found. share: of the seeds tried at a value, how many must reach ``until``. tolerance: relative, on theta.
+    """
+
+    vary: Annotated[str, Field(min_length=1)]
+    until: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    verify: Annotated[int, BeforeValidator(whole), Field(ge=0, le=10_000)] = 10
+    draws: Draws = 3
+    share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    first: Annotated[int, BeforeValidator(whole), Field(ge=0, le=10**9)] | None = Field(None, alias="from")
+    last: Annotated[int, BeforeValidator(whole), Field(ge=0, le=10**9)] | None = Field(None, alias="to")
+    tolerance: Annotated[float, Field(ge=1e-5, lt=1)] = 0.001
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Self:
+        if self.first is not None and self.last is not None and self.first > self.last:
+            raise PydanticCustomError("empty_range", "from is above to")
+        return self

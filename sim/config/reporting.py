@@ -1,0 +1,99 @@
+"""The keys that say what becomes of results: figures of them, and published numbers to compare them with."""
+
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, Tag, model_validator
+from pydantic_core import PydanticCustomError
+
+from sim.config.section import BY_SHAPE, Name, Section, listed
+
+Figure = Literal["latency_load", "accepted_load", "hops_load", "latency_offered", "percentiles"]
+"""Figures that ``outputs.figures`` may name (``sim.report.figures`` draws them)."""
+
+
+class PlotConfig(Section):
+    """A figure of an experiment that simulates nothing: columns of metrics.csv against one of them.
+
+    y: one column or several, or ratios ``a / b``. A column of lists or mappings is drawn as a distribution, one
+    of mappings as a sum up to each key if ``cumulative``. x: by default the swept key that is a number, else the
+    size if it varies, else a chart by scenario. by: columns whose values make a curve each; by default the case and
+    the other swept keys. where: columns and the value, or values, that a row must have. Draws that differ in a swept
+    ``seed`` are averaged. log: by default x, where its values grow by a factor. name: of
+    the files; by default from y and x.
+    """
+
+    y: Annotated[list[str], BeforeValidator(listed), Field(min_length=1)]
+    x: str | None = None
+    by: Annotated[list[str], BeforeValidator(listed)] | None = None
+    where: dict[str, int | float | str | list[int | float | str]] = {}
+    log: Literal["", "x", "y", "xy"] | None = None
+    cumulative: bool = False
+    name: Name | None = None
+    x_label: str | None = None
+    y_label: str | None = None
+
+
+class OutputsConfig(Section):
+    """``outputs:``. figures: of a load sweep. plots: of the others, from metrics.csv."""
+
+    figures: list[Figure] = ["latency_load", "accepted_load", "hops_load"]
+    plots: list[PlotConfig] = []
+    html: bool = True
+    parquet: bool = False
+
+
+Which = str | dict[str, Any]
+
+
+def operands(quantity: str) -> list[str]:
+    """A quantity alone, or as [quantity, operator, quantity].
+
+    >>> operands("aspl"), operands("aspl / moore_aspl")
+    (['aspl'], ['aspl', '/', 'moore_aspl'])
+    """
+    return re.split(r"\s+(/|-|==|<=|>=|<|>)\s+", quantity.strip())
+
+
+def _quantity(value: str) -> str:
+    if len(operands(value)) > 3:
+        raise PydanticCustomError("operators", "must have at most one operator")
+    return value
+
+
+def _percentage(value: str) -> str:
+    if not re.fullmatch(r"\d+(\.\d+)? ?%", value):
+        raise PydanticCustomError("percentage", "must be a number or a percentage such as 5%")
+    return value
+
+
+class PublishedConfig(Section):
+    """A published number to compare with; see ``sim.experiment.published``.
+
+    where: place in the paper, or ``<scenario label>.<quantity>`` if ``quantity`` is absent.
+    scenario, relative_to: a label, or a mapping of swept keys; with ``over``, which takes the mean, min, max or sum,
+    all scenarios that the mapping fits (``{n: [64, 256]}`` fits both), without ``scenario`` all there are.
+    tolerance: absolute, or ``5%``.
+    """
+
+    where: str
+    value: Annotated[float, Field(allow_inf_nan=False)]
+    tolerance: Annotated[
+        Annotated[float, Field(ge=0), Tag("<number>")]
+        | Annotated[str, AfterValidator(_percentage), Tag("<text>")]
+        | Annotated[float, Tag("<list>")]
+        | Annotated[float, Tag("<map>")],
+        BY_SHAPE,
+    ] | None = None  # fmt: skip
+    why: str = ""
+    quantity: Annotated[str, AfterValidator(_quantity)] | None = None
+    scenario: Which | None = None
+    relative_to: Which | None = None
+    over: Literal["mean", "min", "max", "sum"] | None = None
+    compare: Literal["about", "at_most", "at_least", "less_than", "greater_than"] = "about"
+
+    @model_validator(mode="after")
+    def _says_what_is_taken_over_several(self) -> Self:
+        if self.over is not None and self.quantity is None:
+            raise PydanticCustomError("over", "over needs a quantity")
+        return self

@@ -1,0 +1,68 @@
+"""What the parts of a configuration's schema are made of."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field
+from pydantic_core import PydanticCustomError
+
+
+class Section(BaseModel):
+    """A mapping in a configuration: unknown keys and wrong types are refused, nothing is converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def not_built(*names: str) -> BeforeValidator:
+    """Says of names that INTERFACE.md gives to later versions that they are not there yet."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, str) and value in names:
+            raise PydanticCustomError("not_built", "is not built yet")
+        return value
+
+    return BeforeValidator(check)
+
+
+def whole(value: Any) -> Any:
+    """1e4 is a fine way to write a whole number."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def unlike(values: list) -> list:
+    """Refuses a list that says the same thing twice."""
+    for i, value in enumerate(values):
+        if value in values[:i]:
+            raise PydanticCustomError("listed_twice", "{value} is listed twice", {"value": str(value)})
+    return values
+
+
+def _shape(value: Any) -> str:
+    """Which form of a key that has several is meant, so that errors speak of that form alone."""
+    forms: dict[type, str] = {dict: "<map>", list: "<list>", str: "<text>"}
+    return forms.get(type(value), "<number>")
+
+
+BY_SHAPE = Discriminator(_shape)
+"""For a union of forms, each tagged with what :func:`_shape` calls it."""
+
+Count = Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**9)]
+
+
+def _folder(value: str) -> str:
+    if not value.strip() or value.startswith(".") or set(value) & set("/\\\0\n"):
+        raise PydanticCustomError("folder", "must be the name of a folder")
+    return value
+
+
+Name = Annotated[str, AfterValidator(_folder)]
+"""Of a folder or file."""
+
+
+def named(value: Any) -> Any:
+    """A bare name stands for the component of that kind."""
+    return {"kind": value} if isinstance(value, str) else value
+
+
+def listed(value: Any) -> Any:
+    """A bare text stands for a list of one."""
+    return [value] if isinstance(value, str) else value

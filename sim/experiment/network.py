@@ -1,0 +1,82 @@
+"""Networks that no scenario of a study has: described as in a configuration, built and solved in a worker."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from fluid.ceiling import CeilingSpec
+from models.registry import SpecError, make, spec_class
+from models.scenario import Scenario, Source, Switching
+from models.topology.graph import Topology
+from models.traffic.traffic import Traffic
+from sim.config.parts import SOURCE_KEYS
+from sim.config.study import Case
+from sim.experiment.task import Outcome, failure
+
+Network = dict[str, dict[str, Any]]
+"""The mappings under ``topology`` and ``traffic``."""
+
+
+def network_of(case: Case) -> Network:
+    """The network of a scenario, with all defaults; how packets arrive does not matter here."""
+    traffic = {key: value for key, value in case.resolved["traffic"].items() if key not in SOURCE_KEYS}
+    return {"topology": case.resolved["topology"], "traffic": traffic}
+
+
+def is_drawn(network: Network) -> bool:
+    """Whether a seed makes any difference to a network."""
+    return network != redrawn(network, 1)
+
+
+def redrawn(network: Network, draw: int) -> Network:
+    """A network with ``draw`` added to every seed: of the topology, of its failures, of the traffic."""
+    found = {category: dict(parameters) for category, parameters in network.items()}
+    for category, parameters in found.items():
+        field = spec_class(category, parameters["kind"]).model_fields.get("seed")
+        if field is not None:
+            parameters["seed"] = parameters.get("seed", field.get_default()) + draw
+    if failures := found["topology"].get("failures"):
+        found["topology"]["failures"] = {**failures, "seed": failures.get("seed", 1) + draw}
+    return found
+
+
+def build(network: Network) -> tuple[Topology, Traffic]:
+    """A network, built. Raises :class:`~models.registry.SpecError` where there is no such thing."""
+    topology = make("topology", **network["topology"]).build()  # type: ignore[attr-defined]
+    return topology, make("traffic", **network["traffic"]).build(topology)  # type: ignore[attr-defined]
+
+
+def theta_of(network: Network, spec: CeilingSpec) -> Outcome:
+    """The ceiling of a network that ``spec`` asks for; the result is a dict with its interval."""
+    from fluid.ceilings import ceilings
+    from models.jit import first_use
+
+    try:
+        topology, traffic = build(network)
+        routes: Any = None
+        with first_use("fluid"):
+            found = ceilings(Scenario(topology, routes, traffic, Switching("vct"), Source()), [spec])[0]
+        return Outcome({name: getattr(found, name) for name in ("lower", "upper", "method", "seconds", "note")})
+    except SpecError as error:
+        return Outcome(problem=str(error))
+    except Exception as error:
+        return failure(error)
+
+
+def reaches_theta(network: Network, theta: float, tolerance: float) -> Outcome:
+    """Whether a network reaches a throughput; the result is a dict. One that cannot be built does not."""
+    from fluid.reach import reaches
+    from models.jit import first_use
+
+    started = time.process_time()
+    try:
+        topology, traffic = build(network)
+        with first_use("fluid"):
+            found: Mapping[str, Any] = asdict(reaches(topology, traffic, theta, tolerance))
+        return Outcome({**found, "seconds": time.process_time() - started, "note": ""})
+    except SpecError as error:
+        ends = {"reached": False, "lower": None, "upper": None, "method": "not built"}
+        return Outcome({**ends, "seconds": time.process_time() - started, "note": str(error)})
+    except Exception as error:
+        return failure(error)

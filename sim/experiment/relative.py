@@ -1,0 +1,121 @@
+"""The experiment ``relative``: throughput divided by that of random graphs built of the same equipment.
+
+Every switch of a random graph has as many links and hosts as in the network it is compared with, and the demand is
+made anew by the same recipe: a longest matching is that of the random graph. Source: MUT, section IV.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from fluid.ceiling import CeilingSpec
+from models.hashing import content_hash
+from models.scenario import SEMANTICS_VERSION
+from sim.config.study import Case, Study
+from sim.experiment.ceilings import CeilingRuns
+from sim.experiment.network import Network, network_of, theta_of
+from sim.experiment.pool import Task
+from sim.experiment.progress import Progress
+from sim.experiment.store import Store
+from sim.experiment.task import ID_DIGITS, Outcome
+from sim.measure.interval import mean_and_half
+
+COLUMNS = ("scenario", "draw", "theta_random", "theta_random.upper", "relative", "method", "seconds", "note")
+"""Columns of draws.csv."""
+
+
+@dataclass
+class Draw:
+    """A random graph that a scenario is compared with, or several that are equal. record: None until solved."""
+
+    id: str
+    network: Network
+    spec: CeilingSpec
+    record: dict[str, Any] | None = None
+    problem: str = ""
+
+
+@dataclass
+class RelativeRuns:
+    """The random graphs of all scenarios. draws: id -> draw. ceilings: know the throughput of the scenarios."""
+
+    study: Study
+    store: Store
+    ceilings: CeilingRuns
+    draws: dict[str, Draw] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for case in self.study.cases:
+            for draw in _draws(case):
+                self.draws.setdefault(draw.id, draw)
+        for draw in self.draws.values():
+            draw.record = self.store.read_json(f"draws/{draw.id}.json")
+
+    @property
+    def missing(self) -> list[Draw]:
+        """Draws that are not solved."""
+        return [draw for draw in self.draws.values() if not isinstance(draw.record, dict)]
+
+    @property
+    def count(self) -> int:
+        """Draws to solve."""
+        return len(self.missing)
+
+    def tasks(self, bar: Progress) -> Iterator[Task]:
+        """Calls for everything that is missing."""
+        for draw in self.missing:
+            yield Task(theta_of, (draw.network, draw.spec), self._when_done(draw, bar))
+
+    def _when_done(self, draw: Draw, bar: Progress) -> Callable[[Outcome], None]:
+        def done(outcome: Outcome) -> None:
+            draw.problem, draw.record = outcome.problem, outcome.result
+            if draw.record is not None:
+                self.store.write_json(f"draws/{draw.id}.json", draw.record)
+            bar.advance()
+
+        return done
+
+    def found(self, index: int) -> tuple[dict[str, Any], str]:
+        """theta of a case, of its random graphs (mean) and their ratio (mean, 95 % confidence half-width)."""
+        theta = self.ceilings.found(index)[0]
+        draws = self._draws_of(index)
+        problems = [f"random graph {i + 1}: {draw.problem}" for i, draw in enumerate(draws) if draw.problem]
+        known = [draw.record for draw in draws if draw.record is not None]
+        if theta.get("mcf") is None or len(known) < len(draws):
+            return {}, "; ".join(problems)
+        random = [mean_and_half([record[end] for record in known])[0] for end in ("lower", "upper")]
+        mean, half = mean_and_half([theta["mcf"] / record["lower"] for record in known])
+        columns = {
+            "theta": theta["mcf"], "theta.upper": theta["mcf.upper"], "theta_random": random[0],
+            "theta_random.upper": random[1], "relative": mean, "relative_ci95": half,
+        }  # fmt: skip
+        return columns, ""
+
+    def _draws_of(self, index: int) -> list[Draw]:
+        return [self.draws[draw.id] for draw in _draws(self.study.cases[index])]
+
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """draws.csv: every random graph of every scenario."""
+        rows = []
+        for index, case in enumerate(self.study.cases):
+            theta = self.ceilings.found(index)[0].get("mcf")
+            for number, draw in enumerate(self._draws_of(index), 1):
+                record = draw.record or {"lower": None, "upper": None, "method": "failed", "note": draw.problem}
+                ratio = theta / record["lower"] if theta is not None and record["lower"] else None
+                row = (case.label, number, record["lower"], record["upper"], ratio)
+                rest = (record["method"], record.get("seconds"), record["note"])
+                rows.append(dict(zip(COLUMNS, row + rest, strict=True)))
+        return {"draws.csv": rows}
+
+
+def _draws(case: Case) -> list[Draw]:
+    """The random graphs of a scenario, seeds 1, 2, ..., with its own demand made for them."""
+    assert case.scenario is not None
+    network, spec = network_of(case), next(spec for spec in case.ceilings if spec.kind == "mcf")
+    same = (case.scenario.topology.content_hash, case.scenario.traffic.content_hash, network["traffic"])
+    found = []
+    for seed in range(1, case.relative.draws + 1):
+        random = {"kind": "same_equipment", "as": network["topology"], "seed": seed}
+        id = content_hash("relative", SEMANTICS_VERSION, *same, seed, spec.model_dump(mode="json"))
+        found.append(Draw(id[:ID_DIGITS], {"topology": random, "traffic": network["traffic"]}, spec))
+    return found

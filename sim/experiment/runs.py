@@ -1,0 +1,24 @@
+"""What every kind of question about the scenarios of a study has in common; see :class:`Runs`."""
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from sim.experiment.pool import Task
+from sim.experiment.progress import Progress
+
+
+class Runs(Protocol):
+    """One kind of question, asked of every scenario. What the folder of the run holds is not computed again."""
+
+    @property
+    def count(self) -> int:
+        """How often it tells the progress bar that something is done, at most."""
+
+    def tasks(self, bar: Progress) -> Iterator[Task | None]:
+        """Calls for everything that is missing; None where the next call depends on one that is under way."""
+
+    def found(self, index: int) -> tuple[dict[str, Any], str]:
+        """Columns of metrics.csv for the case of this index, as far as they are known; and what went wrong, or ''."""
+
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """Further files to write: name -> rows, all with the same keys."""

@@ -1,0 +1,220 @@
+"""The experiment ``search``: the largest value of an integer key at which throughput reaches a given theta.
+
+By bisection, taking for granted that theta falls as the value grows. Each value is tried on a few seeds, the value
+found on more; if those refute it, the search goes on below. Source: SIN, section 4.1 (servers at full throughput).
+"""
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from models.hashing import content_hash
+from models.scenario import SEMANTICS_VERSION
+from sim.config.load import wrap
+from sim.config.overrides import put
+from sim.config.questions import SearchConfig
+from sim.config.study import Case, Study
+from sim.experiment.network import Network, is_drawn, network_of, reaches_theta, redrawn
+from sim.experiment.pool import Task
+from sim.experiment.progress import Progress
+from sim.experiment.store import Store
+from sim.experiment.task import ID_DIGITS, Outcome
+
+COLUMNS = ("scenario", "value", "draw", "reached", "lower", "upper", "method", "seconds", "note")
+"""Columns of probes.csv."""
+
+FARTHEST = 16
+"""Without ``to``, the search ends at this many times the value in the configuration."""
+
+Question = tuple[int, int]
+"""(value, draws): whether enough of the first so many draws reach theta at a value."""
+
+
+def largest(first: int, last: int, start: int, few: int, many: int) -> Generator[Question, bool, int | None]:
+    """Asks for the largest value in first..last that holds; returns it, or None if none does.
+
+    A coroutine: it yields questions and is sent the answers. start: the value to begin with; from there the search
+    doubles, or halves, until the answer changes. few, many: draws that try a value, and that confirm the last.
+    """
+    passed, above = [first - 1], last + 1
+    doubling = True
+    while True:
+        while above - passed[-1] > 1:
+            low = passed[-1]
+            if low < first:
+                value = max(first, min(start, above // 2))
+            elif doubling:
+                value = min(max(2 * low, low + 1), last)
+            else:
+                value = (low + above) // 2
+            if (yield value, few):
+                passed.append(value)
+            else:
+                above, doubling = value, False
+        found = passed[-1]
+        if found < first:
+            return None
+        if (yield found, many):
+            return found
+        above, passed, doubling = found, passed[:-1], False
+
+
+@dataclass
+class Search:
+    """The search of one scenario. records: (value, draw) -> what was found. question: to be answered next."""
+
+    case: Case
+    store: Store
+    records: dict[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
+    rows: dict[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
+    question: Question | None = None
+    result: int | None = None
+    problem: str = ""
+
+    def __post_init__(self) -> None:
+        self.network, self.asked = network_of(self.case), set[tuple[int, int]]()
+        config = self.config
+        few = config.draws if is_drawn(self.network) else 1
+        many = few + config.verify if is_drawn(self.network) else 1
+        here = self._value
+        first = 1 if config.first is None else config.first
+        last = max(FARTHEST * here, first) if config.last is None else config.last
+        start = min(max(here, first), last) if config.last is None else (first + last) // 2
+        self.last = last
+        self._steps = largest(first, last, start, few, many)
+        self.question = next(self._steps, None)
+
+    @property
+    def config(self) -> SearchConfig:
+        """What is asked."""
+        assert self.case.search is not None
+        return self.case.search
+
+    @property
+    def _value(self) -> int:
+        """The value in the configuration."""
+        node = wrap(self.network, "").get(*self.case.vary)
+        assert node is not None
+        return node.value
+
+    def ready(self) -> tuple[int, int] | None:
+        """A (value, draw) whose solution is wanted and not under way; None if there is none now."""
+        self._go_on()
+        if self.question is None:
+            return None
+        value, draws = self.question
+        wanted = ((value, draw) for draw in range(draws))
+        return next((probe for probe in wanted if probe not in self.records and probe not in self.asked), None)
+
+    def _go_on(self) -> None:
+        """Answers questions as long as what is known suffices."""
+        while self.question is not None and (answer := self._answer(self.question)) is not None:
+            try:
+                self.question = self._steps.send(answer)
+            except StopIteration as end:
+                self.question, self.result = None, end.value
+
+    def _answer(self, question: Question) -> bool | None:
+        """Whether enough draws reach theta; None while that is open. Draws count in their order only."""
+        value, draws = question
+        may_fail = int((1 - self.config.share) * draws + 1e-9)
+        for draw in range(draws):
+            probe = (value, draw)
+            if probe not in self.records:
+                self._recall(probe)
+            if probe not in self.records:
+                return None
+            self.rows[probe] = self.records[probe]
+            may_fail -= not self.records[probe]["reached"]
+            if may_fail < 0:
+                return False
+        return True
+
+    def _recall(self, probe: tuple[int, int]) -> None:
+        stored = self.store.read_json(f"probes/{self.id(probe)}.json")
+        if isinstance(stored, dict) and "reached" in stored:
+            self.records[probe] = stored
+
+    def network_at(self, probe: tuple[int, int]) -> Network:
+        """The network of a value and a draw."""
+        value, draw = probe
+        root = wrap(self.network, "")
+        changed = put(root, self.case.vary, wrap(value, "")).plain()
+        return redrawn(changed, draw)
+
+    def id(self, probe: tuple[int, int]) -> str:
+        """Name of the file of a probe."""
+        scenario = self.case.scenario
+        assert scenario is not None
+        files = (scenario.topology.content_hash, scenario.traffic.content_hash)  # what the network may be read from
+        asked = (self.network_at(probe), self.config.until, self.config.tolerance)
+        return content_hash("search", SEMANTICS_VERSION, *files, *asked)[:ID_DIGITS]
+
+    def learn(self, probe: tuple[int, int], outcome: Outcome) -> None:
+        """Takes what a worker found; the search ends where it found nothing."""
+        if outcome.problem:
+            self.problem, self.question = f"{self.case.vary[-1]} {probe[0]}: {outcome.problem}", None
+            return
+        self.records[probe] = outcome.result
+        self.store.write_json(f"probes/{self.id(probe)}.json", outcome.result)
+        self._go_on()
+
+
+class SearchRuns:
+    """The searches of all scenarios, side by side."""
+
+    def __init__(self, study: Study, store: Store):
+        self.study = study
+        self.searches = [Search(case, store) for case in study.cases]
+
+    @property
+    def count(self) -> int:
+        """Searches."""
+        return len(self.searches)
+
+    def tasks(self, bar: Progress) -> Iterator[Task | None]:
+        """Calls as they become necessary."""
+        open_ = list(self.searches)
+        while open_:
+            ready = None
+            for search in list(open_):
+                ready = search.ready()
+                if search.question is None:
+                    open_.remove(search)
+                    bar.advance()
+                elif ready is not None:
+                    yield self._task(search, ready)
+                    break
+            if open_ and ready is None:
+                yield None
+
+    def _task(self, search: Search, probe: tuple[int, int]) -> Task:
+        search.asked.add(probe)
+        arguments = (search.network_at(probe), search.config.until, search.config.tolerance)
+        return Task(reaches_theta, arguments, lambda outcome: search.learn(probe, outcome))
+
+    def found(self, index: int) -> tuple[dict[str, Any], str]:
+        """The value found, how many networks were solved for it, and what more is to be said of it."""
+        search = self.searches[index]
+        if search.problem or search.question is not None:
+            return {}, search.problem
+        return {"found": search.result, "probes": len(search.rows), "search_note": _note(search)}, ""
+
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """probes.csv: every network that counted, by value and draw."""
+        rows = []
+        for search in self.searches:
+            for (value, draw), record in sorted(search.rows.items()):
+                rest = {name: record[name] for name in COLUMNS[3:]}
+                rows.append({"scenario": search.case.label, "value": value, "draw": draw, **rest})
+        return {"probes.csv": rows}
+
+
+def _note(search: Search) -> str:
+    """What limits the value found other than throughput."""
+    if search.result is None:
+        return "no value reaches it"
+    if search.result == search.last:
+        return "the last value that was allowed"
+    above = search.records.get((search.result + 1, 0), {"note": ""})
+    return f"{search.result + 1} cannot be built: {above['note']}" if above["note"] else ""
