@@ -191,6 +191,18 @@ def test_nobody_is_matched_within_a_switch_without_need():
     assert demand == pytest.approx(np.array([[0, 0.5, 0.5], [0.5, 0, 0.5], [0.5, 0.5, 0]]))
 
 
+def test_mirrored_ties_are_as_long_and_lead_to_the_other_end():
+    on = topology(kind="flattened_butterfly", k=5, n=3)
+    hops = distances(on)
+    random, mirrored = (build(on, kind="longest_matching", ties=ties) for ties in ("random", "mirrored"))
+    assert mirrored.notes["mean_distance"] == random.notes["mean_distance"]
+    at_end = [sum(s + t == 24 for s, t, _ in one.notes["matching"]) for one in (random, mirrored)]
+    assert at_end[0] < at_end[1]
+    # the switch in the middle has to send to and receive from corners, which are 2 hops away
+    most = sum(hops[i, 24 - i] == 2 for i in range(25))
+    assert at_end[1] in (most - 2, most - 1)
+
+
 def test_longest_matching_of_a_cube_joins_opposite_corners():
     cube = topology(kind="hypercube", dim=4, hosts_per_switch=3)
     traffic = build(cube, kind="longest_matching")

@@ -1,6 +1,7 @@
 """Longest matchings: traffic that is near the worst case."""
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -37,7 +38,9 @@ class LongestMatching(TrafficSpec):
     of the other. As few as possible are matched within a switch, and those send nothing.
 
     Several matchings may be equally long, and throughput differs between them. Which of them is taken is random
-    (``seed``), by whole numbers too small to matter for the length. ``tie_breaks``: so many are drawn; a ceiling is
+    (``seed``), by whole numbers too small to matter for the length; ``ties: mirrored`` takes one that leads from as many
+    switches i as possible to the i-th from the end, and is random in the rest: where numbers follow the structure,
+    neighbours then send to neighbours, as in the matchings of MUT's own solver, and that is harder. ``tie_breaks``: so many are drawn; a ceiling is
     the least over them, a simulation takes the first. ``heavy``: ``percent`` of the flows between switches, drawn
     at random, are ``weight`` times as large as the others; with one seed a larger percent adds to the same flows.
     ``notes`` has the matching as [from switch, to switch, hosts] and its mean distance.
@@ -46,10 +49,13 @@ class LongestMatching(TrafficSpec):
 
     Example: ``traffic: {kind: longest_matching, heavy: {percent: 5, weight: 10}, tie_breaks: 3, seed: 1}``
 
+    Example: ``traffic: {kind: longest_matching, ties: mirrored}``
+
     Source: MUT section II-C; heavy flows: MUT section IV-A, Figs 10-12.
     """
 
     heavy: Heavy | None = None
+    ties: Literal["random", "mirrored"] = "random"
     tie_breaks: int = Field(default=1, ge=1, le=1000)
     seed: int = Field(default=1, ge=0)
 
@@ -62,7 +68,7 @@ class LongestMatching(TrafficSpec):
 
     def _matching(self, units: Units, hops: np.ndarray, attempt: int) -> Traffic:
         rng = generator(self.seed, attempt)
-        target = longest_assignment(hops, rng)
+        target = longest_assignment(hops, rng, mirrored=self.ties == "mirrored")
         pairs = np.column_stack([units.switch, units.switch[target]])
         flow, kind = np.unique(pairs, axis=0, return_inverse=True)
         notes = {
@@ -89,13 +95,19 @@ def lengths(hops: np.ndarray, units: int, dtype: type = np.int32) -> np.ndarray:
     return length
 
 
-def longest_assignment(hops: np.ndarray, rng: np.random.Generator | None = None) -> np.ndarray:
+def longest_assignment(
+    hops: np.ndarray, rng: np.random.Generator | None = None, mirrored: bool = False
+) -> np.ndarray:
     """int64 [n]: the permutation p that maximises the sum of hops[i, p[i]] ([n, n]), with most of them above 0.
 
-    rng: chooses among those that do, by whole numbers added to the lengths. Exact: doubles hold every sum.
+    mirrored: of those that do, one with p[i] = n - 1 - i for most i. rng: chooses among the rest, by whole numbers added
+    to the lengths. Exact: doubles hold every sum.
     """
     n = len(hops)
     cost = lengths(hops, n, np.float64)
+    if mirrored:
+        cost *= n + 1
+        cost[np.arange(n), n - 1 - np.arange(n)] += 1
     if rng is not None:
         steps = int(np.clip(EXACT // (n * (cost.max() + 1)), 1, 1 << 16))
         cost *= n * steps
