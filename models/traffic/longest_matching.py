@@ -38,11 +38,12 @@ class LongestMatching(TrafficSpec):
     of the other. As few as possible are matched within a switch, and those send nothing.
 
     Several matchings may be equally long, and throughput differs between them. Which of them is taken is random
-    (``seed``), by whole numbers too small to matter for the length; ``ties: mirrored`` takes one that leads from as many
-    switches i as possible to the i-th from the end, and is random in the rest: where numbers follow the structure,
-    neighbours then send to neighbours, as in the matchings of MUT's own solver, and that is harder. ``tie_breaks``: so many are drawn; a ceiling is
-    the least over them, a simulation takes the first. ``heavy``: ``percent`` of the flows between switches, drawn
-    at random, are ``weight`` times as large as the others; with one seed a larger percent adds to the same flows.
+    (``seed``), by whole numbers too small to matter for the length. ``ties: mirrored`` takes one that leads from as
+    many switches i as possible to the i-th from the end, and is random in the rest: where numbers follow the
+    structure, neighbours then send to neighbours, as in the matchings of MUT's own solver, and that is harder.
+    ``tie_breaks``: so many are drawn; a ceiling is the least over all, a simulation takes the first. ``heavy``:
+    ``percent`` of the flows between switches, drawn at random, are ``weight`` times as large as the others; with one
+    seed a larger percent adds to the same flows.
     ``notes`` has the matching as [from switch, to switch, hosts] and its mean distance.
 
     Example: ``traffic: {kind: longest_matching}``
@@ -100,8 +101,8 @@ def longest_assignment(
 ) -> np.ndarray:
     """int64 [n]: the permutation p that maximises the sum of hops[i, p[i]] ([n, n]), with most of them above 0.
 
-    mirrored: of those that do, one with p[i] = n - 1 - i for most i. rng: chooses among the rest, by whole numbers added
-    to the lengths. Exact: doubles hold every sum.
+    mirrored: of those that do, one with p[i] = n - 1 - i for most i. rng: chooses among the rest, by whole numbers
+    added to the lengths. Exact: doubles hold every sum.
     """
     n = len(hops)
     cost = lengths(hops, n, np.float64)
