@@ -35,6 +35,21 @@ def max_min(flows: Flows) -> np.ndarray:
     return _by_lps(flows)
 
 
+def max_concurrent(flows: Flows) -> float:
+    """The largest theta such that every flow gets theta times its weight.
+
+    Raises :class:`~fluid.problem.FluidError` if the LP would be too large or fails.
+    """
+    if len(flows.paths.flow) > PATHS_MOST:
+        raise FluidError(f"the LP would have {len(flows.paths.flow)} paths, more than {PATHS_MOST}")
+    highs, level = _level_lp(flows)
+    # solved once, with no solution to start from
+    highs.setOptionValue("solver", "ipm")
+    highs.setOptionValue("presolve", "on")
+    solution = _optimum(highs, len(flows.capacity), np.zeros(len(flows.weight)))
+    return solution.col_value[level] / float(flows.weight.mean())
+
+
 def _by_lps(flows: Flows) -> np.ndarray:
     """Raise the common level as far as it goes, fix the flows that cannot follow, and again with the others.
 

@@ -8,7 +8,9 @@ from pydantic_core import PydanticCustomError
 
 from sim.config.section import BY_SHAPE, Name, Section, listed
 
-Figure = Literal["latency_load", "accepted_load", "hops_load", "latency_offered", "percentiles"]
+Figure = Literal[
+    "latency_load", "accepted_load", "hops_load", "latency_offered", "percentiles", "throughput", "slowdown"
+]
 """Figures that ``outputs.figures`` may name (``sim.report.figures`` draws them)."""
 
 
@@ -35,9 +37,9 @@ class PlotConfig(Section):
 
 
 class OutputsConfig(Section):
-    """``outputs:``. figures: of a load sweep. plots: of the others, from metrics.csv."""
+    """``outputs:``. figures: of a load sweep, if its discipline has them. plots: of the others, from metrics.csv."""
 
-    figures: list[Figure] = ["latency_load", "accepted_load", "hops_load"]
+    figures: list[Figure] = ["latency_load", "accepted_load", "hops_load", "throughput", "slowdown"]
     plots: list[PlotConfig] = []
     html: bool = True
     parquet: bool = False

@@ -78,7 +78,7 @@ class PointRuns:
         for point in self.missing:
             path = self.store.scenario(point.scenario, point.scenario.content_hash)
             measure = measure_of(point.case.measure, point.scenario)
-            arguments = (path, self.study.engine, point.load, point.seed, measure)
+            arguments = (path, self.study.engine, point.load, point.seed, measure, _kinds(point.case))
 
             def done(outcome: Outcome, point: Point = point) -> None:
                 self._done(point, outcome)
@@ -133,7 +133,7 @@ class PointRuns:
         if broken:
             record["status"] = "ceiling_violated"
             record["message"] = "delivered more than certified lengths allow: " + ", ".join(broken)
-        record |= {"checked": sorted(spec.kind for spec in point.case.ceilings), "slack": slacks}
+        record |= {"checked": list(_kinds(point.case)), "slack": slacks}
         self._write(record)
 
     def _write(self, record: dict[str, Any]) -> None:
@@ -141,14 +141,15 @@ class PointRuns:
 
     def rows(self) -> Iterator[tuple[Case, float, int, dict[str, Any]]]:
         """(case, load, seed, record) in this order; where saturation is enough, none past the first saturated load."""
-        for case in self.cases:
+        for index, case in enumerate(self.cases):
             ended: set[int] = set()
+            optimum = self.ceilings.found(index)[0].get("mcf")
             for load in case.loads:
                 for seed in case.seeds:
                     record = self.records.get(_id(case, load, seed))
                     if record is None or seed in ended:
                         continue
-                    yield case, load, seed, record
+                    yield case, load, seed, record | {"row": record["row"] | _efficiency(case, record["row"], optimum)}
                     if case.measure.stop_when_saturated and record["row"].get("saturated"):
                         ended.add(seed)
 
@@ -169,6 +170,10 @@ class PointRuns:
         ]  # fmt: skip
 
 
+def _kinds(case: Case) -> tuple[str, ...]:
+    return tuple(sorted({spec.kind for spec in case.ceilings}))
+
+
 def _is_whole(record: Any) -> bool:
     """Whether this is what a run writes: a file that somebody has changed is as good as none."""
     whole = isinstance(record, dict) and all(key in record for key in ("engine", "status", "message", "row"))
@@ -178,7 +183,7 @@ def _is_whole(record: Any) -> bool:
 def _was_checked(point: Point, record: dict[str, Any]) -> bool:
     """Whether a stored point was compared with every kind of ceiling that is asked for now."""
     checked = record.get("checked")
-    return isinstance(checked, list) and {spec.kind for spec in point.case.ceilings} <= set(checked)
+    return isinstance(checked, list) and set(_kinds(point.case)) <= set(checked)
 
 
 def _id(case: Case, load: float, seed: int) -> str:
@@ -201,12 +206,21 @@ def _points(cases: Sequence[Case]) -> dict[str, Point]:
     return points
 
 
+def _efficiency(case: Case, row: dict[str, Any], optimum: float | None) -> dict[str, float]:
+    """Throughput of endless flows as a part of the maximum concurrent flow on the same network, if both are known."""
+    scenario, throughput = case.scenario, row.get("host_throughput")
+    if scenario is None or scenario.datagram is None or scenario.datagram.sizes is not None:
+        return {}
+    if throughput is None or not optimum:
+        return {}
+    nic = scenario.topology.host_capacity
+    return {"efficiency": throughput * nic / (optimum * float(scenario.traffic.rate.mean()))}
+
+
 def _slacks(point: Point, result: Any, bounds: list[Bound]) -> dict[str, float]:
     """Ceiling -> relative slack; of ceilings that belong to a load, the point's own."""
     from fluid.crosscheck import slack
 
-    if point.scenario.datagram is not None:
-        return {}  # lengths of channels bound flits in ticks
     return {
         bound.name: slack(point.case.topology, bound.certificate, result.window, result.delivered, result.present)
         for bound in bounds

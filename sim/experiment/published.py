@@ -75,7 +75,7 @@ SWEEP: dict[str, Callable[[Sweep], float | None]] = {
     "saturation_load": Sweep.saturation_load,
     "hops_growth_10x": Sweep.hops_growth_10x,
 }
-"""Quantities of a whole load sweep; ``efficiency`` (accepted_max over mcf) is one more."""
+"""Quantities of a whole load sweep; ``efficiency`` (accepted_max over mcf) is one more, where it is no column."""
 
 
 def _same(a: float, b: float) -> bool:
@@ -122,7 +122,7 @@ class Measured:
             value = sweep.at(column, float(load)) if _is_number(load) else None
         elif name in SWEEP:
             value = SWEEP[name](sweep)
-        elif name == "efficiency":
+        elif name == "efficiency" and not _numbers(sweep.rows, name):
             most, ceiling = sweep.accepted_max(), self._ceiling("mcf")
             value = most / ceiling if most is not None and ceiling else None
         else:

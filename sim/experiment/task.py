@@ -103,9 +103,15 @@ def _scenario(path: Path) -> Scenario:
     return pickle.loads(path.read_bytes())
 
 
-def solve_point(path: Path, engine: str, load: float, seed: int, measure: dict[str, Any]) -> Outcome:
-    """Simulates a point of the scenario pickled at ``path``; a ``PointResult`` or ``DatagramResult``."""
+def solve_point(
+    path: Path, engine: str, load: float, seed: int, measure: dict[str, Any], kinds: tuple[str, ...] = ()
+) -> Outcome:
+    """Simulates a point of the scenario pickled at ``path``; a ``PointResult`` or ``DatagramResult``.
+
+    kinds: ceilings asked for; those over the paths drawn belong to a point.
+    """
     from models.jit import first_use
+    from models.transport.datagram import session_of
     from sim.engines.base import EngineMismatch
     from sim.measure import datagram, point
 
@@ -113,12 +119,27 @@ def solve_point(path: Path, engine: str, load: float, seed: int, measure: dict[s
         scenario = _scenario(path)
         with first_use(scenario.switching.mode):
             if scenario.datagram is not None:
-                return Outcome(datagram.run_point(engine, scenario, load, seed, **measure))
+                session = session_of(scenario, load, seed)
+                result = datagram.run_session(engine, session, **measure)
+                return Outcome(replace(result, row=result.row | _drawn(scenario, session, kinds)))
             return Outcome(point.run_point(engine, scenario, load, seed, point.Measure(**measure)))
     except EngineMismatch as error:
         return Outcome(problem=str(error), mismatch=True)
     except Exception as error:  # one failing point must not end the others
         return failure(error)
+
+
+def _drawn(scenario: Scenario, session: Any, kinds: tuple[str, ...]) -> dict[str, float]:
+    """Ceilings over the paths of a session; none if flows end, links fail or they would be too large to compute."""
+    if not set(kinds) & {"mcf_paths", "mmf"} or session.flows.packets.any() or session.changes:
+        return {}
+    from fluid.problem import FluidError
+    from fluid.sharing.drawn import drawn_ceilings
+
+    try:
+        return drawn_ceilings(session, scenario.traffic, kinds)
+    except FluidError:
+        return {}
 
 
 def solve_ceilings(

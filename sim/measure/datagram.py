@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from models.rules.datagram import service_ticks
-from models.scenario import Scenario
-from models.transport.datagram import session_of
 from models.transport.session import Session
 from sim.engines import datagram
+from sim.engines.base import Flows
 from sim.engines.datagram import (
     ACCEPTED,
     DROPS,
@@ -36,16 +35,16 @@ class DatagramResult:
 
     row: the measured columns of results.csv. detail: ``flows``, the rows of flows.csv, of each flow and, where it has
     several, of its subflows. throughput: float64 [flows], of the window, as a fraction of the network interface.
+    window: ticks, in the time that a channel of capacity 1 takes for a byte. delivered: bytes received in the window;
+    present: bytes in flight when it began.
     """
 
     row: dict[str, Any]
     detail: dict[str, Any]
     throughput: np.ndarray
-
-
-def run_point(engine: str, scenario: Scenario, load: float, seed: int, window: tuple[float, float]) -> DatagramResult:
-    """:func:`run_session` of a scenario at a load with a seed."""
-    return run_session(engine, session_of(scenario, load, seed), window)
+    window: float
+    delivered: Flows
+    present: Flows
 
 
 def run_session(engine: str, session: Session, window: tuple[float, float]) -> DatagramResult:
@@ -57,7 +56,7 @@ def run_session(engine: str, session: Session, window: tuple[float, float]) -> D
     run = datagram.start(engine, session)
     first, last = (session.ticks(seconds) for seconds in window)
     run.advance(first)
-    before = run.counters()
+    before, present = run.counters(), run.in_flight()
     run.advance(last)
     after = run.counters()
     moved = after.subflow - before.subflow
@@ -66,7 +65,23 @@ def run_session(engine: str, session: Session, window: tuple[float, float]) -> D
     if session.flows.packets.any():
         row |= _completion(session, after)
     row["cpu_s"] = time.process_time() - started
-    return DatagramResult(row, {"flows": _flow_rows(session, before, after, throughput)}, throughput)
+    flows = _flow_rows(session, before, after, throughput)
+    fastest = max(float(session.topology.capacity.max(initial=0.0)), session.topology.host_capacity)
+    return DatagramResult(
+        row, {"flows": flows}, throughput, (last - first) / fastest, _count(session, moved[:, RECEIVED]),
+        _count(session, present),
+    )  # fmt: skip
+
+
+def _count(session: Session, packets: np.ndarray) -> Flows:
+    """Bytes of so many packets [subflows] by their ends."""
+    topology = session.topology
+    sent = _per_flow(session, packets) * session.queues.packet_bytes
+    source, target = session.flows.source, session.flows.target
+    pairs = np.zeros((topology.switches, topology.switches), np.int64)
+    np.add.at(pairs, (topology.host_switch[source], topology.host_switch[target]), sent)
+    sources, targets = (np.bincount(hosts, sent, topology.hosts) for hosts in (source, target))
+    return Flows(pairs, sources.astype(np.int64), targets.astype(np.int64))
 
 
 def _per_flow(session: Session, amount: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from sim.report import metric_plots, plots
+from sim.report.flow_figures import FLOW_KINDS, Maker, entries
 from sim.report.frames import Mark, Names, Run, Units
 from sim.report.metric_frames import plots_of
 from sim.report.plots import Look, column
@@ -72,6 +73,8 @@ def _makers(run: Run, flit_ns: float | None) -> tuple[dict[str, Callable[[], Fig
 @in_style
 def figure_of(run: Run, kind: str, flit_ns: float | None = None) -> Figure | None:
     """One figure, laid out and ready to save; None if the run has nothing to show in it."""
+    if run.of_flows != (kind in FLOW_KINDS):
+        return None
     figure = Figure(layout="constrained")
     canvas, ax = FigureCanvasAgg(figure), figure.add_subplot()
     units, look = run.units(flit_ns), Look(Names(run.scenarios))
@@ -144,12 +147,13 @@ PERCENTILES: dict[str, tuple[str, Any]] = {
 }
 """Columns of the percentile figure: name and dashes."""
 
-KINDS: dict[str, Callable[[Axes, Run, Units, Look], None]] = {
-    kind.__name__: kind for kind in (latency_load, accepted_load, hops_load, latency_offered, percentiles)
+KINDS: dict[str, Maker] = {
+    **{kind.__name__: kind for kind in (latency_load, accepted_load, hops_load, latency_offered, percentiles)},
+    **FLOW_KINDS,
 }
 """Every figure that can be asked for, by name."""
 
-USUAL = ("latency_load", "accepted_load", "hops_load")
+USUAL = ("latency_load", "accepted_load", "hops_load", *FLOW_KINDS)
 """What is drawn when nothing is asked for."""
 
 
@@ -204,6 +208,8 @@ def _legend(figure: Figure, ax: Axes, run: Run, look: Look, renderer: RendererAg
     if not handles and len(run.scenarios) > 1:  # the names of ceilings refer to markers
         handles += [plots.key(look.names[s], **look[s] | {"linestyle": "none"}) for s in run.scenarios]
     gids = [line.get_gid() for line in ax.lines if np.size(line.get_xdata())]
+    if run.of_flows:
+        handles += entries(ax)
     if ax.get_gid() == "percentiles":
         handles += [plots.key(name, linestyle=dashes) for name, dashes in PERCENTILES.values()]
     if "saturated" in gids:

@@ -153,6 +153,11 @@ class Run:
         return list(dict.fromkeys([*seen, *(ceiling.scenario for ceiling in self.ceilings)]))
 
     @property
+    def of_flows(self) -> bool:
+        """Whether its results are of the datagram discipline."""
+        return any("host_throughput" in row for row in self.rows)
+
+    @property
     def columns(self) -> list[str]:
         """Columns of metrics.csv."""
         return list(self.metrics[0]) if self.metrics else []
