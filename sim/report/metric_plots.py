@@ -75,7 +75,7 @@ def _certified(run: Run, plot: Plot) -> str:
     ends = [(number(row, column), number(row, f"{column}.upper")) for column in columns for row in run.metrics]
     gaps = [upper / lower - 1 for lower, upper in ends if lower]
     widest = max(filter(math.isfinite, gaps), default=0.0)
-    return f"certified to {100 * widest:.1g} %" if widest >= LEAST_GAP else ""
+    return f"certified to {100 * widest:.2g} %" if widest >= LEAST_GAP else ""
 
 
 def caption(run: Run, plot: Plot) -> str:
