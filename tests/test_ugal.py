@@ -94,6 +94,7 @@ def test_a_tornado_is_spread(switching, mode):
         through[kind] = measure(case, 1.0)[1]
     assert through["minimal"] <= 0.334  # measured over whole ticks
     assert through["ugal"] > 1.1 * through["minimal"]
+    # what the choice costs with these buffers: 0.94 (local) and 0.90 (global) of valiant were measured in wormhole
     assert through["ugal"] > {"local": 0.9, "global": 0.85}[mode] * through["valiant"]
 
 
