@@ -14,7 +14,7 @@ from models.traffic.traffic import Traffic
 if TYPE_CHECKING:
     from models.transport.datagram import Datagram
 
-SEMANTICS_VERSION = 2
+SEMANTICS_VERSION = 3
 """Changes whenever results of an unchanged configuration may change."""
 
 

@@ -1,10 +1,12 @@
 """Both engines against closed forms that nobody here wrote into them."""
 
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
 
+from models.registry import make
 from models.scenario import Source
 from models.topology.distances import distances
 from models.topology.graph import Topology
@@ -19,6 +21,7 @@ from sim.engines.base import (
     LATENCY,
     SENT_PACKETS,
 )
+from sim.engines.reference import ReferenceEngine
 from sim.measure.point import Measure, run_point, zero_load_latency
 from tests.scenarios import TIMES, build, line, one_way_ring, scenario
 
@@ -55,6 +58,51 @@ def test_zero_load_latency(engine_name, routing, flits):
         assert row["hops_mean"] == by
         assert row["latency_p50"] == pytest.approx(closed_form(by, flits), rel=1 / 64)
         assert min(row["latency_mean"], row["network_latency_mean"]) == closed_form(by, flits)
+
+
+BOOKSIM = {"header": 1, "switch": 1, "link": 2, "injection": 2, "ejection": 2, "credit": 2}
+
+DATELINES = [{"kind": "dateline", "choose": choose} for choose in ("on_entry", "at_crossing")]
+
+NETWORKS = {
+    "mesh 8x8": ({"kind": "mesh", "dims": [8, 8]}, {"kind": "dor"}),
+    "torus 8x8": ({"kind": "torus", "dims": [8, 8]}, {"kind": "dor", "vc_policy": DATELINES[0]}),
+    "torus 4x4x4": ({"kind": "torus", "dims": [4, 4, 4]}, {"kind": "dor", "vc_policy": DATELINES[1]}),
+    "hypercube": ({"kind": "hypercube", "dim": 6}, {"kind": "dor"}),
+    "fat tree": ({"kind": "fat_tree", "k": 4}, {"kind": "minimal"}),
+    "kautz": ({"kind": "kautz", "degree": 3, "diameter": 3}, {"kind": "minimal"}),
+    "dragonfly": ({"kind": "dragonfly", "a": 4, "p": 2, "h": 2}, {"kind": "dragonfly"}),
+}
+"""Topology and routing."""
+
+CASES = [("compiled", network) for network in NETWORKS]
+CASES += [("reference", network) for network in ("fat tree", "kautz", "dragonfly")]
+
+
+@pytest.mark.parametrize("mode", ["vct", "wormhole", "deflection"])
+@pytest.mark.parametrize(("name", "network"), CASES)
+@pytest.mark.parametrize(("flits", "times"), [(1, BOOKSIM), (5, BOOKSIM), (5, TIMES)], ids=["1", "5", "5 slow"])
+def test_a_packet_alone_takes_the_closed_form_to_the_tick(name, network, mode, flits, times):
+    kind, routing = NETWORKS[network]
+    topology = make("topology", **kind).build()
+    if mode == "deflection":
+        routing = {"kind": "deflection"}
+    case = scenario(topology, routing=routing, source=Source(flits=(flits,)), mode=mode, **times)
+    lone = replace(case, traffic=replace(case.traffic, rate=np.eye(topology.hosts)[0]))
+    load, apart = 0.002 * flits, 200
+    run = engine(name).start(lone, load, 7, log=True)
+    run.advance(40_000)
+    log, distance = run.log(), distances(topology)[topology.host_switch[0], topology.host_switch]
+    packets = islice(ReferenceEngine().start(lone, load, 7).draw_packets(0), len(log.identity))
+    alone, before = 0, -apart
+    for delivered, hops, (created, to, _) in zip(log.delivered, log.hops, packets, strict=True):
+        if created - before >= apart:
+            assert delivered - created == closed_form(hops, flits, times)
+            # a dragonfly's routes over one global channel are not all shortest
+            assert hops == distance[to] or (distance[to] < hops <= 3 and network == "dragonfly")
+            alone += 1
+        before = created
+    assert alone > 30
 
 
 def test_zero_load_bound_is_the_longest_route():

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.registry import SpecError, make
-from models.routing.routes import HASH, PATHS, RANDOM, VIA, Routes
+from models.routing.certificate import certify
+from models.routing.routes import HASH, LAYERED, PATHS, RANDOM, VIA, Routes
 from models.rules.route import at_target, choose_way, next_hops, next_port
 from models.topology.distances import distances
 from models.topology.graph import Topology
@@ -62,6 +63,14 @@ def walk(topology: Topology, routes: Routes, source: int, destination: int, sequ
 PAIRS = [
     build("rrg", n=12, degree=3, seed=2), build("imase", n=10, degree=3), build("hyperx", dims=[2, 3], multiplicity=2)
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("topology", PAIRS, ids=lambda t: t.kind)
+def test_lexicographic_ties_are_the_first_of_all_paths_in_order(topology):
+    routes = routes_of(topology, "ksp", k=5, ties="lexicographic")
+    for s, t in [(0, 5), (1, 4), (5, 2)]:
+        every = sorted(simple_paths(topology, s, t, 8), key=lambda path: (len(path), visited(topology, path), path))
+        assert paths_of(topology, routes, s, t) == every[:5]
 
 
 @pytest.mark.parametrize("topology", PAIRS, ids=lambda t: t.kind)
@@ -182,6 +191,51 @@ def test_dor_on_hyperx_corrects_one_dimension_after_the_other():
     assert flat.hops_max == 2
 
 
+DRAGONFLIES = [
+    {"a": 4, "h": 2}, {"a": 4, "h": 2, "groups": 5}, {"a": 3, "h": 1}, {"a": 1, "h": 3}, {"a": 4, "h": 4, "groups": 2},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arrangement", ["consecutive", "palmtree", "circulant"])
+@pytest.mark.parametrize("shape", DRAGONFLIES, ids=lambda p: "-".join(map(str, p.values())))
+def test_a_dragonfly_is_crossed_locally_globally_locally(shape, arrangement):
+    """Every route is a shortest of those that networkx finds where stages allow a channel of each kind in turn."""
+    topology = build("dragonfly", **shape, arrangement=arrangement)
+    routes, n = routes_of(topology, "dragonfly"), topology.switches
+    group = np.arange(n) // shape["a"]
+    stages = nx.DiGraph()
+    for v, w in zip(topology.src.tolist(), topology.dst.tolist(), strict=True):
+        if group[v] == group[w]:
+            stages.add_edges_from([((v, 0), (w, 1)), ((v, 2), (w, 3))])
+        else:
+            stages.add_edges_from([((v, 0), (w, 2)), ((v, 1), (w, 2))])
+    for s in range(n):
+        hops = nx.single_source_shortest_path_length(stages, (s, 0)) if (s, 0) in stages else {}
+        for t in range(n):
+            if s != t:
+                near = [1] if group[s] == group[t] else [2, 3]
+                _, channels = walk(topology, routes, s, t, 0)
+                ways = sorted(hops[t, stage] for stage in near if (t, stage) in hops)
+                assert len(channels) == ways[0]
+                crossed = group[topology.src[channels]] != group[topology.dst[channels]]
+                assert crossed.sum() == (group[s] != group[t])
+    assert routes.hops_max == max(len(walk(topology, routes, 0, t, 0)[1]) for t in range(1, n))
+    for legs, vcs in ((routes, 2), (routes_of(topology, "ugal", legs="dragonfly"), 4)):
+        certified = certify(topology, legs, vcs)
+        assert (certified.policy, certified.acyclic, legs.layers) == (LAYERED, True, 2)
+        with pytest.raises(SpecError, match=f"need {vcs} layers"):
+            certify(topology, legs, vcs - 1)
+
+
+@pytest.mark.parametrize(("arrangement", "shorter"), [("consecutive", 24), ("palmtree", 36), ("circulant", 54)])
+def test_some_shortest_paths_of_a_dragonfly_cross_two_global_channels(arrangement, shorter):
+    topology = build("dragonfly", a=4, h=2, arrangement=arrangement)
+    routes, apart, n = routes_of(topology, "dragonfly"), distances(topology), topology.switches
+    pairs = [(s, t) for s in range(n) for t in range(n) if s != t]
+    longer = sum(len(walk(topology, routes, s, t, 0)[1]) > apart[s, t] for s, t in pairs)
+    assert longer == shorter
+
+
 @pytest.mark.parametrize("legs", ["minimal", "updown"])
 def test_valiant_visits_its_intermediate_switch(legs):
     topology = build("rrg", n=10, degree=3, seed=1).with_hosts([0, 1, 2, 1, 1, 0, 1, 1, 1, 2])
@@ -253,6 +307,10 @@ def test_only_switches_with_hosts_have_paths():
         ("imase", build("imase", n=15, degree=2, a=2), {}, "undamaged imase"),
         ("allpath", build("torus", dims=[6]), {"hops": 2}, "farther than 2 hops .* nearest 3"),
         ("valiant", build("rrg", n=8, degree=3), {"legs": "dor"}, "coordinates"),
+        ("ugal", build("imase", n=8, degree=2), {"legs": "updown"}, "updown needs bi-directional links"),
+        ("dragonfly", build("rrg", n=8, degree=3), {}, "this rrg has none .minimal, ecmp and ksp"),
+        ("dragonfly", build("dragonfly", a=4, h=2, failures={"links": 0.2, "seed": 1}), {}, "local links of this one"),
+        ("dragonfly", build("dragonfly", a=2, h=1, failures={"links": 0.2, "seed": 3}), {}, "are not linked"),
         ("ksp", build("torus", dims=[5]), {"k": 3}, "no pair of switches has more than 2 loopless paths; llskr"),
         ("ksp", build("rrg", n=8, degree=3), {"vc_policy": "legs"}, "valiant or ugal"),
         ("minimal", build("rrg", n=8, degree=3), {"vc_policy": "escape"}, "select: adaptive"),
@@ -280,7 +338,8 @@ def test_examples_in_docstrings():
 
     from models.registry import names, spec_class
 
-    targets = [build("torus", dims=[4, 4]), build("gdbg", n=16, degree=3), build("rrg", n=12, degree=3)]
+    grid, digits, random = build("torus", dims=[4, 4]), build("gdbg", n=16, degree=3), build("rrg", n=12, degree=3)
+    targets = [grid, digits, random, build("dragonfly", a=2, h=1)]
     for kind in names("routing"):
         lines = re.findall(r"Example: ``routing: (.*)``", spec_class("routing", kind).__doc__)
         assert lines, kind

@@ -13,7 +13,7 @@ from models.routing.routes import HOP, LEGS
 from models.rules.ugal import better_way
 from models.scenario import Source
 from sim.engines import engine
-from sim.engines.base import DELIVERED_FLITS, DELIVERED_PACKETS, HOPS
+from sim.engines.base import DELIVERED_FLITS, DELIVERED_PACKETS, HOPS, LATENCY
 from sim.engines.compare import BothEngines
 from tests.scenarios import build, scenario, vct_scenarios, wormhole_scenarios
 from tests.test_routing import routes_of
@@ -96,6 +96,29 @@ def test_a_tornado_is_spread(switching, mode):
     assert through["ugal"] > 1.1 * through["minimal"]
     # what the choice costs with these buffers: 0.94 (local) and 0.90 (global) of valiant were measured in wormhole
     assert through["ugal"] > {"local": 0.9, "global": 0.85}[mode] * through["valiant"]
+
+
+@pytest.mark.parametrize("switching", ["vct", "wormhole"])
+def test_who_knows_all_queues_does_better_on_a_dragonfly(switching):
+    """Group to next group: over one global channel each of eight hosts gets an eighth, over all of them a half."""
+    topology = build("dragonfly", hosts=2, a=4, p=2, h=2)
+    load, latency = 0.3, {}
+    for mode in ("local", "global"):
+        case = scenario(
+            topology, routing={"kind": "ugal", "mode": mode, "legs": "dragonfly", "vc_policy": "hop"}, mode=switching,
+            traffic={"kind": "shift", "by": 8}, source=Source(flits=(1,)), vcs=6, buffer_flits=64,
+            header=1, switch=1, link=1, injection=1,
+        )  # fmt: skip
+        run = engine("compiled").start(case, load, 3)
+        run.advance(4000)
+        first = run.scalars()
+        run.advance(8000)
+        counted = run.scalars() - first
+        latency[mode] = counted[LATENCY] / counted[DELIVERED_PACKETS]
+        through = counted[DELIVERED_FLITS] / (4000 * topology.hosts)
+        if mode == "global" or switching == "vct":
+            assert through == pytest.approx(load, rel=0.02)
+    assert latency["global"] < 0.9 * latency["local"]
 
 
 @pytest.mark.parametrize("mode", ["local", "global"])

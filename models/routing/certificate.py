@@ -11,7 +11,7 @@ import numpy as np
 
 from models.jit import njit
 from models.registry import SpecError
-from models.routing.layers import ends_of, path_edges
+from models.routing.layers import ends_of
 from models.routing.routes import (
     ANY,
     DATELINE_CROSSING,
@@ -24,9 +24,9 @@ from models.routing.routes import (
     TABLE,
     VIA,
     Routes,
+    Tables,
 )
-from models.rules.bits import lowest
-from models.rules.route import next_hops
+from models.routing.walk import hop_dependencies, path_dependencies
 from models.rules.vc import Rings, allowed_vcs, make_rings
 from models.topology.graph import Topology
 
@@ -66,56 +66,29 @@ def _add(table, known, a, b):
 
 
 @njit
-def _table_dependencies(r, out_start, dst, ends, vcs, policy, rings, per_source, table):
+def _table_dependencies(r, graph, degree, ends, vcs, policy, rings, per_source, table):
     """Fill ``table`` with the edges (from << 32 | to), -1 elsewhere; returns how many, -1 when it is full.
 
-    ends: where packets start and end. With ``per_source`` False the VC does not depend on where a packet came
-    from nor on its hop count, so one walk over all channels serves every source.
+    graph: (out_start, dst, src). degree: the largest. ends: where packets start and end. With ``per_source`` False the
+    VC depends neither on where a packet came from nor on its hop count, so one walk serves every source.
     """
-    switches = len(out_start) - 1
-    known = 0
-    one, way, hop = np.uint64(1), np.int64(0), np.int64(0)
-    reached = np.zeros(switches, np.bool_)
-    stack = np.empty(switches, np.int64)
+    out_start, dst, src = graph
+    known, unused = 0, np.int64(0)
+    seen, stack = np.zeros(r.switches, np.bool_), np.empty(r.switches, np.int64)
+    edges = np.empty((degree * len(dst), 2), np.int64)
     for t in ends:
         for i in range(len(ends) if per_source else 1):
-            s = ends[i]
-            if per_source and s == t:
-                continue
-            reached[:] = False
-            top = 0
-            for j in range(i, i + 1 if per_source else len(ends)):
-                if ends[j] != t:
-                    reached[ends[j]] = True
-                    stack[top] = ends[j]
-                    top += 1
-            while top > 0:
-                top -= 1
-                v = stack[top]
-                ports = next_hops(r, way, hop, v, t)
-                while ports:
-                    port = lowest(ports)
-                    c = out_start[v] + port
-                    ports &= ports - one
-                    w = dst[c]
-                    if w == t:
-                        continue
-                    if not reached[w]:
-                        reached[w] = True
-                        stack[top] = w
-                        top += 1
-                    low, high = allowed_vcs(r, way, policy, vcs, hop, rings, s, t, c, v, port)
-                    onward = next_hops(r, way, hop, w, t)
-                    while onward:
-                        further = lowest(onward)
-                        e = out_start[w] + further
-                        onward &= onward - one
-                        low2, high2 = allowed_vcs(r, way, policy, vcs, hop, rings, s, t, e, w, further)
-                        for a in range(low, high):
-                            for b in range(low2, high2):
-                                known = _add(table, known, c * vcs + a, e * vcs + b)
-                                if 2 * known > len(table):
-                                    return -1
+            s, starts = ends[i], ends[i : i + 1] if per_source else ends
+            for j in range(hop_dependencies(r, out_start, dst, starts, t, seen, stack, edges)):
+                c, e = edges[j, 0], edges[j, 1]
+                v, w = src[c], src[e]
+                low, high = allowed_vcs(r, unused, policy, vcs, unused, rings, s, t, c, v, c - out_start[v])
+                low2, high2 = allowed_vcs(r, unused, policy, vcs, unused, rings, s, t, e, w, e - out_start[w])
+                for a in range(low, high):
+                    for b in range(low2, high2):
+                        known = _add(table, known, c * vcs + a, e * vcs + b)
+                        if 2 * known > len(table):
+                            return -1
     return known
 
 
@@ -127,7 +100,7 @@ def _path_dependencies(r, out_start, dst, width, layered, table):
     for pair in range(len(r.pair_start) - 1):
         for p in range(r.pair_start[pair], r.pair_start[pair + 1]):
             layer = np.int64(r.layer[p]) if layered else 0
-            for i in range(path_edges(r, out_start, dst, p, pair // r.switches, edges)):
+            for i in range(path_dependencies(r, out_start, dst, p, pair // r.switches, edges)):
                 known = _add(table, known, edges[i, 0] * width + layer, edges[i, 1] * width + layer)
                 if 2 * known > len(table):
                     return -1
@@ -135,39 +108,25 @@ def _path_dependencies(r, out_start, dst, width, layered, table):
 
 
 @njit
-def _leg_ends(ports, out_start, dst, ends, first, last):
+def _leg_ends(r, out_start, dst, degree, ends, first, last):
     """Mark the first and the last channels (bool [channels]) of the routes between ``ends``."""
-    switches = len(out_start) - 1
-    reached = np.zeros(switches, np.bool_)
-    stack = np.empty(switches, np.int64)
+    seen, stack = np.zeros(r.switches, np.bool_), np.empty(r.switches, np.int64)
+    edges = np.empty((degree * len(dst), 2), np.int64)
     for t in ends:
-        reached[:] = False
-        reached[t] = True
-        top = 0
-        for s in ends:
-            if s != t:
-                reached[s] = True
-                stack[top] = s
-                top += 1
         for s in ends:
             for c in range(out_start[s], out_start[s + 1]):
-                first[c] |= np.bool_((ports[t, s] >> np.uint64(c - out_start[s])) & np.uint64(1))
-        while top > 0:
-            top -= 1
-            v = stack[top]
-            for c in range(out_start[v], out_start[v + 1]):
-                if (ports[t, v] >> np.uint64(c - out_start[v])) & np.uint64(1):
+                if (r.ports[t, s] >> np.uint64(c - out_start[s])) & np.uint64(1):
+                    first[c] = True
                     last[c] |= dst[c] == t
-                    if not reached[dst[c]]:
-                        reached[dst[c]] = True
-                        stack[top] = dst[c]
-                        top += 1
+        for j in range(hop_dependencies(r, out_start, dst, ends, t, seen, stack, edges)):
+            last[edges[j, 1]] |= dst[edges[j, 1]] == t
 
 
-def _junctions(topology: Topology, routes: Routes) -> np.ndarray:
+def _junctions(topology: Topology, one_leg: Tables) -> np.ndarray:
     """Dependencies int64 [k, 2] from the last channel before an intermediate switch to the first one after it."""
     first, last = np.zeros(topology.channels, bool), np.zeros(topology.channels, bool)
-    _leg_ends(routes.ports, topology.out_start, topology.dst, ends_of(topology), first, last)
+    degree = int(topology.out_degree.max(initial=0))
+    _leg_ends(one_leg, topology.out_start, topology.dst, degree, ends_of(topology), first, last)
     pairs = [
         np.stack(np.meshgrid(into[last[into]], out[first[out]], indexing="ij"), -1).reshape(-1, 2)
         for into, out in (
@@ -206,6 +165,7 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int) -> n
     per_source = policy in (DATELINE_ENTRY, DATELINE_CROSSING, LAYERED)
     classes = policy if per_source else ANY
     rings: Rings = make_rings(topology)
+    graph, degree = (topology.out_start, topology.dst, topology.src), int(topology.out_degree.max(initial=0))
     size = 1 << 16
     while True:
         table = np.full(size, -1, np.int64)
@@ -215,7 +175,7 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int) -> n
             )  # fmt: skip
         else:
             known = _table_dependencies(
-                tables, topology.out_start, topology.dst, ends_of(topology), width, classes, rings, per_source, table
+                tables, graph, degree, ends_of(topology), width, classes, rings, per_source, table
             )
         if known >= 0:
             break
@@ -223,7 +183,7 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int) -> n
     found = table[table >= 0]
     edges = np.column_stack([found >> 32, found & 0xFFFFFFFF])
     if routes.form == VIA and policy == ANY:
-        edges = np.concatenate([edges, _junctions(topology, routes)])
+        edges = np.concatenate([edges, _junctions(topology, tables)])
     return edges
 
 
@@ -319,7 +279,10 @@ def certify(topology: Topology, routes: Routes, vcs: int, allow_deadlock: bool =
     if policy is None:
         policy = _default(topology, routes, vcs)
     if policy in (DATELINE_ENTRY, DATELINE_CROSSING) and (topology.grid is None or routes.kind != "dor"):
-        raise SpecError("dateline needs routing dor on a mesh, torus or hypercube", key="vc_policy")
+        raise SpecError(
+            "dateline needs routing dor on a mesh, torus or hypercube (hop and layered serve every routing)",
+            key="vc_policy",
+        )
     few = _few_vcs(topology, routes, vcs, policy)
     if few is not None:
         if policy not in (HOP, LAYERED):

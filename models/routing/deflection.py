@@ -24,7 +24,7 @@ class Deflection(RoutingSpec):
             v = int(np.flatnonzero(topology.in_degree != topology.out_degree)[0])
             raise SpecError(
                 "needs as many channels into every switch as out of it; switch "
-                f"{v} has {topology.in_degree[v]} in and {topology.out_degree[v]} out",
+                f"{v} has {topology.in_degree[v]} in and {topology.out_degree[v]} out (minimal, ecmp and ksp serve it)",
                 key="kind",
             )
         ports, diameter = minimal_ports(topology)

@@ -13,57 +13,14 @@ import numpy as np
 from models.jit import njit
 from models.registry import SpecError
 from models.routing.routes import MAX_PORTS, PATHS, Routes, VcPolicySpec
+from models.routing.walk import hop_dependencies, path_dependencies
 from models.rules.bits import lowest
-from models.rules.route import next_hops
 from models.topology.distances import distances
 from models.topology.graph import Topology
 
 MOST_LAYERS = 255
 
 _ONE = np.uint64(1)
-
-
-@njit
-def path_edges(r, out_start, dst, p, switch, edges):
-    """Dependencies of path p, which starts at ``switch``, as rows (channel, next channel); how many."""
-    last, count = -1, 0
-    for i in range(r.path_start[p], r.path_start[p + 1]):
-        c = out_start[switch] + np.int64(r.path_port[i])
-        if last >= 0:
-            edges[count, 0], edges[count, 1] = last, c
-            count += 1
-        last, switch = c, dst[c]
-    return count
-
-
-@njit
-def _pair_edges(r, graph, s, t, seen, stack, edges):
-    """Dependencies of all routes from s to t as rows (channel, next channel); how many. seen: all False."""
-    out_start, dst = graph[0], graph[1]
-    stack[0], top, done, count = s, 1, 0, 0
-    seen[s] = True
-    while done < top:
-        v = stack[done]
-        done += 1
-        ports = next_hops(r, np.int64(0), np.int64(0), v, t)
-        while ports:
-            c = out_start[v] + lowest(ports)
-            ports &= ports - _ONE
-            w = dst[c]
-            if w == t:
-                continue
-            if not seen[w]:
-                seen[w] = True
-                stack[top] = w
-                top += 1
-            onward = next_hops(r, np.int64(0), np.int64(0), w, t)
-            while onward:
-                edges[count, 0], edges[count, 1] = c, out_start[w] + lowest(onward)
-                onward &= onward - _ONE
-                count += 1
-    for i in range(top):
-        seen[stack[i]] = False
-    return count
 
 
 @njit
@@ -178,13 +135,14 @@ def _first_fit(units, is_path, starts, r, graph, layer, most):
     follows, rank = _one_more(np.zeros((0, channels), np.uint64), np.zeros((0, channels), np.int64))
     mark, seen = np.zeros(channels, np.bool_), np.zeros(switches, np.bool_)
     scratch, stack = np.empty((3, channels), np.int64), np.empty(switches, np.int64)
-    edges = np.empty((64 * channels if not is_path else switches, 2), np.int64)
-    new = np.empty(len(edges), np.int64)
+    edges = np.empty((MAX_PORTS * channels if not is_path else switches, 2), np.int64)
+    new, source = np.empty(len(edges), np.int64), np.empty(1, np.int64)
     for unit in units:
         if is_path:
-            count = path_edges(r, graph[0], graph[1], unit, starts[unit], edges)
+            count = path_dependencies(r, graph[0], graph[1], unit, starts[unit], edges)
         else:
-            count = _pair_edges(r, graph, unit // switches, unit % switches, seen, stack, edges)
+            source[0] = unit // switches
+            count = hop_dependencies(r, graph[0], graph[1], source, unit % switches, seen, stack, edges)
         k = 0
         while True:
             if k == len(follows):

@@ -12,9 +12,14 @@ def with_vc_policy(topology: Topology, routes: Routes, spec: VcPolicySpec | None
     """The routes, with their layers if that is their VC policy. Raises ``SpecError`` if it cannot serve them."""
     policy = None if spec is None else spec.code()
     if policy == LEGS and routes.form != VIA:
-        raise SpecError("legs needs a routing over an intermediate switch: valiant or ugal", key="vc_policy")
+        raise SpecError(
+            "legs needs a routing over an intermediate switch: valiant or ugal (hop and layered serve every routing)",
+            key="vc_policy",
+        )
     if policy == ESCAPE and routes.escape is None:
-        raise SpecError("escape needs routing minimal with select: adaptive", key="vc_policy")
+        raise SpecError(
+            "escape needs routing minimal with select: adaptive (hop and layered serve every routing)", key="vc_policy"
+        )
     if spec is None or policy != LAYERED:
         return routes
     layer, layers = assign_layers(topology, routes, spec)

@@ -19,12 +19,15 @@ class Ugal(ViaSpec):
     one leg from source to destination if w_m <= w_v + ``threshold``, else by one leg to the switch drawn and one from
     there. w_m and w_v say how long it would wait on the two routes. It stays decided.
 
-    A channel's queue is the flits of credit in use on it, of all its VCs (VCs times buffer_flits less the credits),
-    as the tick of the decision begins: credits that come back in it are back, grants made in it do not count.
+    A channel's queue is what waits for it and what it is filling: the flits in the buffers of the switch that it leaves
+    whose front packet goes to it (``vct``: of packets whose header has been read), and the flits of credit in use on
+    all its VCs (VCs times buffer_flits less the credits). It is told as the tick of the decision begins: credits that
+    come back in it are back, grants made in it do not count. Packets in the hosts' source queues do not count either.
+
     ``mode: local`` (UGAL-L) knows the source switch only: w is the queue of the channel by which the packet would
     leave it, times the channels of the route; ``threshold`` is in flits times hops. ``mode: global`` (UGAL-G): w is
     the sum of the queues of all channels that the packet would take, which no real source knows; ``threshold`` is in
-    flits. ``legs`` are those of valiant.
+    flits. ``legs`` are those of valiant; on a dragonfly ``legs: dragonfly`` is the routing of the source.
 
     A packet that goes by one leg uses, with ``vc_policy: legs``, the VCs of the second one. Otherwise the VC policies
     are those of valiant: ``hop`` takes as many VCs as the two longest legs have channels together.
@@ -34,7 +37,8 @@ class Ugal(ViaSpec):
     Example: ``routing: {kind: ugal, mode: global, legs: updown, vc_policy: legs, threshold: 8}``
 
     Source: Singh, Load-balanced routing in interconnection networks, PhD thesis, Stanford 2005; Kim, Dally, Scott,
-    Abts, ISCA 2008, doi:10.1109/ISCA.2008.19 (UGAL-L and UGAL-G).
+    Abts, ISCA 2008, doi:10.1109/ISCA.2008.19 (UGAL-L and UGAL-G, there the queue of the global channel alone).
+    UGAL-G as the sum over the route: Besta, Hoefler, Slim Fly, SC 2014, doi:10.1109/SC.2014.34.
     """
 
     mode: Literal["local", "global"] = "local"

@@ -6,6 +6,7 @@ import numpy as np
 
 from models.registry import SpecError, register
 from models.routing.dor import dimension_order_ports, line_grid
+from models.routing.dragonfly import dragonfly_ports, in_group_order
 from models.routing.layers import ends_of
 from models.routing.minimal import minimal_ports
 from models.routing.policy import with_vc_policy
@@ -35,11 +36,14 @@ def route_hops(topology: Topology, ports: np.ndarray) -> np.ndarray:
 class ViaSpec(RoutingSpec):
     """What routings over an intermediate switch share: the ``legs`` by which it is reached and left."""
 
-    legs: Literal["minimal", "dor", "updown"] = "minimal"
+    legs: Literal["minimal", "dor", "updown", "dragonfly"] = "minimal"
 
     def routes(self, topology: Topology, select: int, threshold: int = 0) -> Routes:
         """The routes over every switch. Raises :class:`~models.registry.SpecError` where the legs cannot serve it."""
-        ports, longest = self._leg_ports(topology)
+        try:
+            ports, longest = self._leg_ports(topology)
+        except SpecError as error:
+            raise SpecError(f"{self.legs} {error}", key="legs") from error
         leg = route_hops(topology, ports)
         if longest > 127 or topology.switches > MAX_SWITCHES:
             raise SpecError("serves at most 2**24 switches at most 127 hops apart", key="kind")
@@ -47,6 +51,8 @@ class ViaSpec(RoutingSpec):
             self.kind, ports, select, 2 * longest, vc_policy=self.policy_code(), form=VIA, leg=leg,
             notes={"legs": self.legs, "hops_mean": mean_hops(topology, leg)}, threshold=threshold,
         )  # fmt: skip
+        if self.legs == "dragonfly" and self.vc_policy is None:
+            return in_group_order(topology, routes)
         return with_vc_policy(topology, routes, self.vc_policy)
 
     def _leg_ports(self, topology: Topology) -> tuple[np.ndarray, int]:
@@ -54,9 +60,11 @@ class ViaSpec(RoutingSpec):
             return updown_ports(topology)[:2]
         if self.legs == "minimal":
             return minimal_ports(topology)
+        if self.legs == "dragonfly":
+            return dragonfly_ports(topology)
         grid = line_grid(topology)
         if grid is None:
-            raise SpecError(f"dor needs the coordinates of a grid, and this {topology.kind} has none", key="legs")
+            raise SpecError(f"needs the coordinates of a grid, and this {topology.kind} has none (minimal serves it)")
         return dimension_order_ports(topology, grid)
 
 
@@ -64,14 +72,15 @@ class ViaSpec(RoutingSpec):
 class Valiant(ViaSpec):
     """Every packet goes over an intermediate switch, that of a host drawn with equal probability from all hosts.
 
-    It goes there, and from there on to its destination, by ``legs``: ``minimal``, ``dor`` or ``updown``; next hops
-    that are equally good are drawn at every hop. ``per: flow`` draws by a hash of the pair of hosts. If the switch
-    drawn is the source or the destination, one leg is left. A packet that passes its destination on the first leg
-    goes on.
+    It goes there, and from there on to its destination, by ``legs``: ``minimal``, ``dor``, ``updown`` or
+    ``dragonfly``; next hops that are equally good are drawn at every hop. ``per: flow`` draws by a hash of the pair of
+    hosts. If the switch drawn is the source or the destination, one leg is left. A packet that passes its destination
+    on the first leg goes on.
 
     ``vc_policy: hop`` (the default where needed) takes as many VCs as the two longest legs have channels together;
     ``legs`` one half of the VCs before and one half after the intermediate switch, enough where each leg needs one
-    (dor on a mesh, updown); ``layered`` the layers of the leg, before and after.
+    (dor on a mesh, updown); ``layered`` the layers of the leg, before and after. By ``dragonfly`` legs the default is
+    their two layers, so 4 VCs.
 
     Example: ``routing: {kind: valiant}``
 

@@ -14,8 +14,8 @@ MINIMALLY = np.int64(0)
 def better_way(r, via, origin, target, minimal_flits, via_flits):
     """MINIMALLY or ``via``, whichever is expected to wait less; r.threshold favours MINIMALLY.
 
-    minimal_flits, via_flits: flits queued on the first channel of either, which stands for all channels of the way
-    (UGAL_LOCAL: multiplied by their number), or on all of them (UGAL_GLOBAL: as they are). origin, target: switches
+    minimal_flits, via_flits: flits queued for the first channel of either, which stands for all channels of the way
+    (UGAL_LOCAL: multiplied by their number), or for all of them (UGAL_GLOBAL: as they are). origin, target: switches
     of the packet.
     """
     if r.rule == UGAL_LOCAL:

@@ -11,15 +11,21 @@ from sim.engines.compiled.records import SEQUENCE, SOURCE, TARGET, WAY
 
 
 @inner
+def by_congestion(rule):
+    """Whether the way of a packet depends on the congestion when it is sent."""
+    return rule in (UGAL_LOCAL, UGAL_GLOBAL)
+
+
+@inner
 def _congestion(c, s, p, way, ahead, tick):
-    """Flits of credit in use on the first channel of a way (UGAL_LOCAL), or on all of them."""
+    """Flits queued for the first channel of a way (UGAL_LOCAL), or for all of them."""
     source, target = np.int64(s.packet[p, SOURCE]), np.int64(s.packet[p, TARGET])
     here, there = np.int64(c.host_switch[source]), np.int64(c.host_switch[target])
     sequence, hop, flits = np.int64(s.packet[p, SEQUENCE]), np.int64(0), np.int64(0)
     while not at_target(c.routes, way, hop, here, there) and (hop == 0 or c.rule == UGAL_GLOBAL):
         port = next_port(c.routes, way, c.seed, here, there, source, target, c.hosts, sequence, hop)
-        in_use, here = ahead(c, s, here, port, tick)
-        flits += in_use
+        queued, here = ahead(c, s, here, port, tick)
+        flits += queued
         hop += 1
     return flits
 
@@ -28,11 +34,10 @@ def _congestion(c, s, p, way, ahead, tick):
 def set_way(c, s, p, ahead, tick):
     """As :func:`sim.engines.compiled.records.set_way`; under ugal the less congested of two ways.
 
-    ahead: function (c, s, switch, port, tick) that gives the flits of credit in use on a channel, and the switch at
-    its end.
+    ahead: function (c, s, switch, port, tick) that gives the flits queued for a channel, and the switch at its end.
     """
     records.set_way(c, s, p)
-    if c.rule != UGAL_LOCAL and c.rule != UGAL_GLOBAL:
+    if not by_congestion(c.rule):
         return
     via = np.int64(s.packet[p, WAY])
     minimal_flits = _congestion(c, s, p, MINIMALLY, ahead, tick)

@@ -8,7 +8,8 @@ import simpy
 from simpy.events import NORMAL, EventPriority
 
 # Phases of a tick, as SimPy priorities; 0 and 1 are SimPy's own and run first.
-ARRIVALS, CREDITS, CREATION, ALLOCATION = (EventPriority(p) for p in (2, 3, 4, 5))
+# Allocation comes in two: hosts decide by what they see before any switch grants anything.
+ARRIVALS, CREDITS, CREATION, SENDING, ALLOCATION = (EventPriority(p) for p in (2, 3, 4, 5, 6))
 
 
 class Clock(simpy.Environment):
@@ -77,9 +78,10 @@ class Allocator:
 
     It looks at its own state only, at the ticks at which that may have changed. Being woken once
     too often changes nothing, so whoever changes the state simply calls :meth:`wake`.
-    waiting: what it could not decide yet.
+    phase: SENDING or ALLOCATION. waiting: what it could not decide yet.
     """
 
+    phase = ALLOCATION
     waiting: Sized
 
     def __init__(self, clock: Clock):
@@ -90,7 +92,7 @@ class Allocator:
         """See to it that :meth:`allocate` is called at a tick; at most one alarm is kept for each."""
         if tick not in self._alarms:
             self._alarms.add(tick)
-            Alarm(self.clock, tick, ALLOCATION, self._ring, tick)
+            Alarm(self.clock, tick, self.phase, self._ring, tick)
 
     def _ring(self, alarm: Any) -> None:
         now = alarm.value

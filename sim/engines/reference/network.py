@@ -75,8 +75,7 @@ class Output:
     """An output of a switch: a network channel, or (``channel`` None) the ejection channel of a host.
 
     free_at: tick from which it is free. delay: from the grant to the head's arrival, ejection: at the host.
-    place: the switch it leads to (deflection); vcs: the input VCs it leads to; granted: tick and flits
-    of its last grant (virtual cut-through).
+    place: the switch it leads to (deflection); vcs: the input VCs it leads to (virtual cut-through).
     """
 
     def __init__(self, delay: int, channel: int | None = None, place: Any = None):
@@ -84,7 +83,6 @@ class Output:
         self.channel = channel
         self.place = place
         self.vcs: list = []
-        self.granted = -1, 0
         self.free_at = 0
 
     def carry(self, network: "Network", packet: Packet, now: int, place: Any) -> None:
@@ -154,7 +152,7 @@ class Network:
             packet.way = better_way(self.routes, packet.way, packet.origin, packet.target, minimally, via)
 
     def _queued(self, packet: Packet, way: int, now: int) -> int:
-        """Flits of credit in use on the first channel of a packet's route by a way, or (UGAL_GLOBAL) on all of them."""
+        """Flits queued for the first channel of a packet's route by a way, or (UGAL_GLOBAL) for all of them."""
         here, hop, flits = packet.origin, 0, 0
         while not at_target(self.routes, way, hop, here, packet.target):
             port = next_port(
@@ -162,17 +160,16 @@ class Network:
                 packet.sequence, hop,
             )  # fmt: skip
             channel = self._out_start[here] + port
-            flits += self.in_use(channel, now)
+            flits += self.queue(channel, now)
             if self.routes.rule == UGAL_LOCAL:
                 break
             here, hop = self._dst[channel], hop + 1
         return flits
 
-    def in_use(self, channel: int, now: int) -> int:
-        """Flits of credit in use for the buffers at the end of a network channel, as ``now`` began.
+    def queue(self, channel: int, now: int) -> int:
+        """Flits in the buffers whose front packet waits for a network channel, and of credit in use on it.
 
-        Credits that come back now are back; what is granted now does not count, as hosts and switches decide
-        in the same phase.
+        Asked by hosts, so before anything is granted in this tick.
         """
         raise NotImplementedError
 

@@ -19,7 +19,7 @@ from models.rules.ports import make_ports
 from models.rules.vc import appeal
 from models.scenario import Scenario
 from sim.engines.reference import network
-from sim.engines.reference.clock import CREDITS, Alarm, Allocator
+from sim.engines.reference.clock import CREDITS, SENDING, Alarm, Allocator
 from sim.engines.reference.network import Network, Output
 from sim.engines.reference.packet import Packet
 
@@ -62,6 +62,11 @@ class InputVC:
         if len(self.queue) == 1:
             self.switch.expect(self)
 
+    def read(self, now: int) -> int:
+        """Flits of the packets here whose header has been read."""
+        header = self.switch.network.times.header
+        return sum(packet.flits for packet in self.queue if packet.arrived + header <= now)
+
     def leave(self, now: int) -> None:
         """The front packet is granted: its credits return once its tail has left."""
         flits = self.queue.popleft().flits
@@ -99,6 +104,7 @@ def preferred(vcs: list, flits: int, appeal: Callable):
 class Host(network.Host, Allocator):
     """Sends its oldest packet whenever its channel is free and an injection VC has room for all of it."""
 
+    phase = SENDING
     waiting: deque[Packet]
 
     def __init__(self, net: "VctNetwork", index: int):
@@ -125,7 +131,7 @@ class Host(network.Host, Allocator):
 class Switch(Allocator):
     """Input VCs, outputs, and the arbitration between them.
 
-    outputs: network channels in channel order. ejection: by host.
+    outputs: network channels in channel order. ejection: by host. input_vcs: in their order.
     waiting: input VCs whose front packet is eligible, in the order in which they are visited.
     """
 
@@ -135,6 +141,7 @@ class Switch(Allocator):
         self.index = index
         self.outputs: list[Output] = []
         self.ejection: dict[int, Output] = {}
+        self.input_vcs: list[InputVC] = []
         self.waiting: list[InputVC] = []
         self._expected: list[tuple[int, int, InputVC]] = []  # heap: age key, tick of eligibility
 
@@ -177,7 +184,6 @@ class Switch(Allocator):
             return False
         output, room = best
         room.credits -= packet.flits
-        output.granted = now, packet.flits
         vc.leave(now)
         if isinstance(room, InputVC):
             self.network.enter(packet, room.index % self.network.times.vcs)
@@ -207,7 +213,7 @@ class VctNetwork(Network):
             output.vcs = self._input_port(switches[head], int(port), switches[tail])
         for host, place in enumerate(topology.host_switch):
             hosts[host].vcs = self._input_port(switches[place], int(numbering.inject[host]), hosts[host])
-        self._outputs = [output for switch in switches for output in switch.outputs]
+        self._outputs = [(output, switch) for switch in switches for output in switch.outputs]
         self.start(hosts)
 
     def appeal_to(self, packet: Packet) -> Callable[[InputVC], int]:
@@ -215,10 +221,10 @@ class VctNetwork(Network):
         vcs, policy = self.times.vcs, self.policy
         return lambda vc: appeal(policy, vc.index % vcs, vc.credits, packet.flits)
 
-    def in_use(self, channel: int, now: int) -> int:
-        output = self._outputs[channel]
-        tick, flits = output.granted
-        return sum(vc.size - vc.credits for vc in output.vcs) - (flits if tick == now else 0)
+    def queue(self, channel: int, now: int) -> int:
+        output, switch = self._outputs[channel]
+        waiting = sum(vc.read(now) for vc in switch.input_vcs if vc.queue and vc.queue[0].outlets[0][0] is output)
+        return waiting + sum(vc.size - vc.credits for vc in output.vcs)
 
     def _input_port(self, switch: Switch, port: int, sender: Allocator) -> list[InputVC]:
         """The VCs of an input port."""
@@ -228,6 +234,7 @@ class VctNetwork(Network):
             vcs.append(InputVC(switch, index, sender, reader, times.buffer_flits))
             if not times.shared_input:
                 reader = Reader()
+        switch.input_vcs += vcs
         self.input_vcs += vcs
         return vcs
 

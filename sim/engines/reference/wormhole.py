@@ -25,7 +25,7 @@ from models.rules.ports import make_ports
 from models.rules.vc import appeal
 from models.scenario import Scenario
 from sim.engines.reference import network
-from sim.engines.reference.clock import ARRIVALS, CREDITS, Alarm, Allocator
+from sim.engines.reference.clock import ARRIVALS, CREDITS, SENDING, Alarm, Allocator
 from sim.engines.reference.network import Network
 from sim.engines.reference.packet import Packet
 
@@ -63,7 +63,7 @@ class Channel:
     """What flits travel on: an output of a switch, or the injection channel of a host.
 
     place: of the output in its switch. delay: ticks from a flit's grant to its arrival. number: of a
-    network channel, else None. vcs: its output VCs. turn: of the inputs that ask for it. sent: when the last flit was.
+    network channel, else None. vcs: its output VCs. turn: of the inputs that ask for it.
     """
 
     def __init__(self, place: int, delay: int, number: int | None = None):
@@ -72,7 +72,6 @@ class Channel:
         self.number = number
         self.vcs: list[OutputVC] = []
         self.turn = Turn()
-        self.sent = -1
 
 
 class OutputVC:
@@ -97,7 +96,6 @@ class OutputVC:
     def send(self, flit: Flit, now: int) -> None:
         """A flit leaves for the buffer, or the host, at the other end."""
         arrival, packet = now + self.channel.delay, flit.packet
-        self.channel.sent = now
         if self.to is None:
             if flit.is_tail:
                 packet.moved.set(arrival, ARRIVALS, None)
@@ -204,6 +202,7 @@ class Host(network.Host, Allocator):
     The packet being sent is ``flit.packet``, and ``flit`` goes next.
     """
 
+    phase = SENDING
     waiting: deque[Packet]
 
     def __init__(self, net: "WormholeNetwork", index: int):
@@ -362,13 +361,13 @@ class WormholeNetwork(Network):
             injection = Channel(0, times.injection)
             self._output_vcs(host, injection, inputs[numbering.inject[host.index]])
             host.vcs = injection.vcs
-        self._channels = [output for switch in self.switches for output in switch.outputs if output.number is not None]
+        self._channels = [(o, switch) for switch in self.switches for o in switch.outputs if o.number is not None]
         self.start(hosts)
 
-    def in_use(self, channel: int, now: int) -> int:
-        output = self._channels[channel]
-        used = sum(self.times.buffer_flits - int(vc.credits) for vc in output.vcs)
-        return used - (output.sent == now)
+    def queue(self, channel: int, now: int) -> int:
+        output, switch = self._channels[channel]
+        waiting = sum(len(vc.flits) for vc in switch.input_vcs if vc.flits and vc.outlets[0].channel is output)
+        return waiting + sum(self.times.buffer_flits - vc.credits for vc in output.vcs)
 
     def _input_port(self, switch: Switch, port: int) -> list[InputVC]:
         """The VCs of an input port."""

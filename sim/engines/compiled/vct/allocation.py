@@ -7,8 +7,9 @@ from models.routing.routes import ESCAPE, ESCAPE_VC
 from models.rules.route import ON_ESCAPE
 from sim.engines.base import GRANTS
 from sim.engines.compiled.records import FLITS, H_BORN, HOP, INPUT_VC, LATE, NEXT, NOBODY, WAY
+from sim.engines.compiled.ugal import by_congestion
 from sim.engines.compiled.vct.rows import dequeue, present, room_for
-from sim.engines.compiled.vct.state import FIRST_RETURN, FRONT, LEFT, RETURNS, RING, ROOM, UPSTREAM, WANTED
+from sim.engines.compiled.vct.state import FIRST_RETURN, FRONT, LEFT, QUEUED, RETURNS, RING, ROOM, UPSTREAM, WANTED
 from sim.engines.compiled.wheel import wake
 
 
@@ -35,6 +36,8 @@ def grant(c, s, p, v, output, next_vc, tick):
     elif s.vc[v, WANTED] and s.busy[upstream] <= back:  # if held, it is looked at when it falls free
         wake(s.outputs, upstream, back)
     s.vc[v, LEFT] = tick + flits
+    if by_congestion(c.rule):
+        s.vc[v, QUEUED] -= np.uint32(flits)
     if c.shared_input:
         s.input_busy[v // c.vcs] = tick + flits
     behind = np.int64(s.packet[p, NEXT])

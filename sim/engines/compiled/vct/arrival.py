@@ -7,6 +7,7 @@ from models.routing.routes import ADAPTIVE, ANY
 from models.rules.route import at_target, next_port
 from sim.engines.base import EVENTS
 from sim.engines.compiled.records import (
+    FLITS,
     H_BORN,
     H_FLITS,
     H_FREE,
@@ -22,9 +23,9 @@ from sim.engines.compiled.records import (
     WAY,
     create,
 )
-from sim.engines.compiled.ugal import set_way
+from sim.engines.compiled.ugal import by_congestion, set_way
 from sim.engines.compiled.vct.rows import preferred, present
-from sim.engines.compiled.vct.state import BACK, FRONT, LEFT, ROOM, SWITCH
+from sim.engines.compiled.vct.state import BACK, FRONT, LEFT, QUEUED, ROOM, SWITCH
 from sim.engines.compiled.vct.ugal import ahead
 from sim.engines.compiled.wheel import drain, wake
 
@@ -51,6 +52,8 @@ def _arrive(c, s, p, tick):
     """A packet's header has been read: it joins its VC, and asks for its output if it is at the front."""
     v = np.int64(s.packet[p, INPUT_VC])
     s.packet[p, NEXT] = NOBODY
+    if by_congestion(c.rule):
+        s.vc[v, QUEUED] += s.packet[p, FLITS]
     if s.vc[v, FRONT] == NOBODY:
         s.vc[v, FRONT] = p
         s.vc[v, BACK] = p

@@ -14,9 +14,10 @@ from sim.engines.compiled.records import HOST_RECORD, NOBODY, RECORD, Tally, fir
 from sim.engines.compiled.wheel import Wheel, make_wheel, wake
 
 # Fields of an input VC record, uint32.
-FRONT, BACK, LEFT, ROOM, RETURNS, FIRST_RETURN, SWITCH, UPSTREAM, WANTED, RING = range(10)
+FRONT, BACK, LEFT, ROOM, RETURNS, FIRST_RETURN, SWITCH, UPSTREAM, WANTED, QUEUED, RING = range(11)
 # UPSTREAM: the output that feeds it, or the number of outputs + the host. WANTED: heads that wait there for
-# room in it. From RING on: pairs (tick, flits) of room on its way back upstream, a ring of them.
+# room in it. QUEUED: flits of the packets in it that are routed and not granted, where congestion decides on ways.
+# From RING on: pairs (tick, flits) of room on its way back upstream, a ring of them.
 
 
 class Constants(NamedTuple):

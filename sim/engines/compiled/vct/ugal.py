@@ -4,12 +4,16 @@ import numpy as np
 
 from models.jit import inner
 from sim.engines.compiled.vct.rows import reclaim
+from sim.engines.compiled.vct.state import QUEUED
 
 
 @inner
 def ahead(c, s, here, port, tick):
-    """Flits of credit in use for the VCs of a channel, and the switch at its end."""
-    entry, flits = np.int64(c.ports.out_input[c.ports.out_base[here] + port]), np.int64(0)
+    """Flits in the buffers whose front packet waits for a channel and of credit in use on it; the switch at its end."""
+    output, flits = c.ports.out_base[here] + port, np.int64(0)
+    for i in range(np.int64(s.waiting[output])):
+        flits += np.int64(s.vc[s.rows[output, i] & 0xFFFFFFFF, QUEUED])
+    entry = np.int64(c.ports.out_input[output])
     for v in range(entry * c.vcs, (entry + 1) * c.vcs):
         flits += c.buffer_flits - np.int64(reclaim(c, s, v, tick))
     return flits, np.int64(c.ports.in_switch[entry])

@@ -1,0 +1,107 @@
+"""Minimal routing of a dragonfly: local, global, local."""
+
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from models.registry import SpecError, register
+from models.routing.policy import with_vc_policy
+from models.routing.routes import LAYERED, MAX_PORTS, SELECT, Routes, RoutingSpec
+from models.topology.graph import Topology
+
+_FAR = 9
+
+
+def router_groups(topology: Topology) -> np.ndarray:
+    """int64 [switches]: the group of every router.
+
+    Raises ``SpecError`` unless the topology is a dragonfly in which the routers of a group are all linked.
+    """
+    size = topology.notes.get("group_size", 0) if topology.kind == "dragonfly" else 0
+    if size and topology.switches % size == 0:
+        group = np.arange(topology.switches) // size
+        local = group[topology.src] == group[topology.dst]
+        if len(np.unique(topology.src[local] * topology.switches + topology.dst[local])) == len(group) * (size - 1):
+            return group
+    what = "local links of this one are missing" if size else f"this {topology.kind} has none"
+    raise SpecError(f"needs the complete groups of a dragonfly, and {what} (minimal, ecmp and ksp serve it)", "kind")
+
+
+def dragonfly_ports(topology: Topology) -> tuple[np.ndarray, int]:
+    """Masks uint64 [t, v] of the shortest routes over one global channel, or none within a group, and the longest.
+
+    Raises ``SpecError`` as :func:`router_groups`, if two groups are not linked, or above 64 channels a router.
+    """
+    group, n = router_groups(topology), topology.switches
+    if topology.out_degree.max(initial=0) > MAX_PORTS:
+        raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch", key="kind")
+    local = group[topology.src] == group[topology.dst]
+
+    def joined(which: np.ndarray) -> csr_array:
+        return csr_array((np.ones(int(which.sum()), np.int8), (topology.src[which], topology.dst[which])), (n, n))
+
+    across, inside = joined(~local), joined(local)
+    crossing = np.full((n, n), _FAR, np.uint8)  # hops of the best route whose first channel is global
+    crossing[(across @ inside).nonzero()] = 2
+    crossing[across.nonzero()] = 1
+    hops = crossing.copy()
+    for v, w in zip(topology.src[local], topology.dst[local], strict=True):
+        np.minimum(hops[v], crossing[w] + np.uint8(1), out=hops[v])
+    hops[inside.nonzero()] = 1
+    np.fill_diagonal(hops, 0)
+    if (hops == _FAR).any():
+        s, t = group[np.argwhere(hops == _FAR)[0]].tolist()
+        raise SpecError(f"groups {s} and {t} of this dragonfly are not linked (minimal, ecmp and ksp serve it)", "kind")
+    ports = np.zeros((n, n), np.uint64)
+    place = (np.arange(topology.channels) - topology.out_start[topology.src]).astype(np.uint64)
+    for c in range(topology.channels):
+        v, w = topology.src[c], topology.dst[c]
+        rest = crossing[w].copy() if local[c] else np.where(group == group[w], 1, _FAR).astype(np.uint8)
+        rest[w] = 0
+        ports[rest + 1 == hops[v], v] |= np.uint64(1) << place[c]
+    return ports, int(hops.max(initial=0))
+
+
+def group_order(topology: Topology) -> np.ndarray:
+    """The layer uint8 of every pair s * switches + t: 0 towards higher groups (and within one), 1 towards lower.
+
+    A packet crosses once, so in either layer it goes from the local channels of one group over a global channel to the
+    local channels of a group farther on, and no dependencies lead back.
+    """
+    group = router_groups(topology)
+    return (group[:, None] > group).astype(np.uint8).ravel()
+
+
+@register("routing", "dragonfly")
+class DragonflyMinimal(RoutingSpec):
+    """Minimal routing of a dragonfly: at most a local channel, one global channel and a local channel.
+
+    Within a group it is the local channel between the routers. Where groups have several global links those of the
+    shortest such routes are used, ``select`` draws (random) or hashes. ``minimal`` takes shortest paths in the graph
+    instead, of which many cross two global channels by way of a third group: they are shorter or as long.
+
+    The default VC policy has two layers, packets to higher and to lower groups; so two VCs are enough. Another
+    ``vc_policy`` replaces it (``hop`` takes three).
+
+    Example: ``routing: {kind: dragonfly}``
+
+    Source: Kim, Dally, Scott and Abts, ISCA 2008, doi:10.1109/ISCA.2008.19, section on minimal routing.
+    """
+
+    select: Literal["random", "hash"] = "random"
+
+    def build(self, topology: Topology) -> Routes:
+        ports, longest = dragonfly_ports(topology)
+        routes = Routes(self.kind, ports, SELECT[self.select], longest, vc_policy=self.policy_code())
+        if self.vc_policy is None:
+            return in_group_order(topology, routes)
+        return with_vc_policy(topology, routes, self.vc_policy)
+
+
+def in_group_order(topology: Topology, routes: Routes) -> Routes:
+    """The routes with the two layers of :func:`group_order`."""
+    return replace(
+        routes, vc_policy=LAYERED, layer=group_order(topology), layers=2, notes={**routes.notes, "layers": 2}
+    )
