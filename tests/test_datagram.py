@@ -95,7 +95,7 @@ def sessions(draw) -> Session:
         routing = draw(st.sampled_from([routing, {"kind": "ksp", "k": 3}]))
     queues = Queues(
         queue_bytes=draw(st.sampled_from([1000, 3000, 20_000])), random_drop=draw(st.booleans()),
-        link_us=draw(st.sampled_from([0.0, 10.0, 300.0])),
+        link_us=draw(st.sampled_from([0.0, 10.0, 300.0])), feeder_packets=draw(st.sampled_from([0, 0, 4, 50])),
     )  # fmt: skip
     traffic = make("traffic", kind="permutation", seed=draw(st.integers(0, 9))).build(topology)
     flows = long_lived(traffic, control.flows)

@@ -28,7 +28,8 @@ class Queues:
 
     queue_bytes: room of a queue, the packet in service included. random_drop: a queue within three packets of full
     drops every tenth packet at random. link_us: rounded up to ticks, at least one. capacity 1 of a channel or host is
-    ``nic_mbps``.
+    ``nic_mbps``. feeder_packets: room of the queue at the host's rate that each subflow has to itself before the
+    network (:func:`~models.transport.feeders.with_feeders`); 0: none.
     """
 
     packet_bytes: int = 1000
@@ -36,6 +37,7 @@ class Queues:
     link_us: float = 100.0
     queue_bytes: int = 100_000
     random_drop: bool = True
+    feeder_packets: int = 0
 
     def check(self) -> None:
         """Raises ``SpecError`` for a queue that nothing fits into."""
@@ -182,7 +184,8 @@ def _check(
 def _check_stay(paths: Paths, delay: np.ndarray, ratio: np.ndarray, queues: Queues) -> None:
     """Times in packets have 32 bits."""
     stay = delay + (queues.queue_bytes * ratio >> RATIO_BITS)
-    longest = int(np.add.reduceat(stay[paths.link], paths.start[:-1]).max())
+    feeder = queues.feeder_packets * queues.packet_bytes * int(ratio[-1]) >> RATIO_BITS
+    longest = int(np.add.reduceat(stay[paths.link], paths.start[:-1]).max()) + feeder
     if longest >= _LONGEST_STAY:
         problem = f"a packet may be on its way for {longest} ticks; at most {_LONGEST_STAY - 1}"
         raise SpecError(problem, key="queue_packets")

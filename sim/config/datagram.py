@@ -85,6 +85,7 @@ def _datagram(config: Config, parts: Parts, transport: Any) -> Datagram:
     queues = Queues(
         switching.packet_bytes, switching.nic_mbps, switching.link_us,
         switching.queue_packets * switching.packet_bytes if room is None else room, switching.random_drop,
+        switching.feeder_packets,
     )  # fmt: skip
     failures = failing if failing is None else LinkFailures(**failing.model_dump())
     return Datagram(
@@ -107,7 +108,7 @@ def plain_datagram(config: Config, scenario: Scenario, parts: Parts) -> dict[str
     """The sections that are this discipline's own, as they were understood."""
     given, switching = scenario.datagram, config.switching
     assert given is not None
-    keys = ("packet_bytes", "nic_mbps", "link_us", "random_drop")
+    keys = ("packet_bytes", "nic_mbps", "link_us", "random_drop", "feeder_packets")
     plain = {"mode": "datagram", **{key: getattr(switching, key) for key in keys}}
     plain["queue_bytes"] = given.queues.queue_bytes
     if switching.link_failures is not None:

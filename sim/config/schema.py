@@ -5,16 +5,16 @@ Topology, routing and traffic are mappings here; the registry knows their keys.
 """
 
 from decimal import Decimal
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, Tag
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from fluid.ceiling import CeilingSpec
 from fluid.ceiling import Kind as CeilingKind
 from models.topology.failures import Amount
 from models.transport.sizes import SizesSpec
-from sim.config.questions import RelativeConfig, SearchConfig
+from sim.config.questions import AdaptiveConfig, RelativeConfig, SaturationConfig, SearchConfig
 from sim.config.reporting import OutputsConfig, PublishedConfig, Which
 from sim.config.section import BY_SHAPE, Count, Name, Section, named, not_built, unlike, whole
 
@@ -48,6 +48,11 @@ class LoadRange(Section):
         return [float(first + i * step) for i in range(count)]
 
 
+def _defaults(value: Any) -> Any:
+    """A section with nothing in it has its defaults."""
+    return {} if value is None else value
+
+
 def _loads(value: Any) -> list[float]:
     if isinstance(value, LoadRange):
         value = value.values()
@@ -62,6 +67,39 @@ Loads = Annotated[
     BY_SHAPE,
     AfterValidator(_loads),
 ]
+"""A load, a list or a range of them; ascending."""
+
+
+class PlacedLoads(Section):
+    """``loads:`` that are found as the run goes, and those ``at`` which there is to be a point anyway.
+
+    Either ``saturation`` or ``adaptive``; with nothing under it, with its defaults.
+    """
+
+    at: Loads = []
+    saturation: Annotated[SaturationConfig | None, BeforeValidator(_defaults)] = None
+    adaptive: Annotated[AdaptiveConfig | None, BeforeValidator(_defaults)] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_range(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.keys() & {"from", "to", "step"}:
+            raise PydanticCustomError("range", "a range besides a search must be under at")
+        return value
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.saturation is None) == (self.adaptive is None):
+            raise PydanticCustomError("one_way", "must have one of saturation and adaptive")
+        return self
+
+
+PLACED = frozenset(PlacedLoads.model_fields)
+"""Keys of :class:`PlacedLoads`; a mapping with any of them is one, any other a range."""
+
+
+def _form(value: Any) -> str:
+    return "<placed>" if isinstance(value, dict) and PLACED & value.keys() else "<fixed>"
 
 LONGEST_DELAY = 1_000_000
 """Ticks of the longest delay: an engine's memory grows with it."""
@@ -118,6 +156,7 @@ class SwitchingConfig(Section):
     queue_packets: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] = 100
     queue_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**9)] | None = None
     random_drop: bool = True
+    feeder_packets: Annotated[int, BeforeValidator(whole), Field(ge=0, le=10**6)] = 0
     link_failures: LinkFailuresConfig | None = None
 
 
@@ -197,7 +236,9 @@ class Config(Section):
     switching: SwitchingConfig = SwitchingConfig()
     traffic: dict[str, Any] | None = None
     transport: dict[str, Any] | None = None
-    loads: Loads | None = None
+    loads: Annotated[
+        Annotated[Loads, Tag("<fixed>")] | Annotated[PlacedLoads, Tag("<placed>")], Discriminator(_form)
+    ] | None = None  # fmt: skip
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1), AfterValidator(unlike)] = [1]
     measure: MeasureConfig = MeasureConfig()
     ceilings: list[Annotated[CeilingSpec, BeforeValidator(named)]] | None = None
@@ -205,8 +246,8 @@ class Config(Section):
     outputs: OutputsConfig = OutputsConfig()
     plugins: list[str] = []
     experiment: Annotated[
-        Literal["load_sweep", "metrics", "ceilings", "relative", "search"],
-        not_built("saturation", "application"),
+        Literal["load_sweep", "saturation", "metrics", "ceilings", "relative", "search"],
+        not_built("application"),
     ] = "load_sweep"
     relative: RelativeConfig = RelativeConfig()
     search: SearchConfig | None = None
@@ -216,9 +257,23 @@ class Config(Section):
 
     @property
     def load_list(self) -> list[float]:
-        """The loads, ascending."""
-        assert self.loads is None or isinstance(self.loads, list)  # the validator makes lists of all forms
-        return self.loads or []
+        """The loads that are known before the run, ascending."""
+        found = self.loads.at if isinstance(self.loads, PlacedLoads) else self.loads
+        assert found is None or isinstance(found, list)  # the validator makes lists of all forms
+        return found or []
+
+    @property
+    def plain_loads(self) -> list[float] | dict[str, Any] | None:
+        """``loads:`` with all defaults, plain."""
+        if isinstance(self.loads, PlacedLoads):
+            plain = self.loads.model_dump(mode="json", exclude_none=True)
+            return {key: value for key, value in plain.items() if value != []}
+        return self.load_list or None
+
+    @property
+    def placing(self) -> SaturationConfig | AdaptiveConfig | None:
+        """How further loads are found, None if they are not."""
+        return self.loads.saturation or self.loads.adaptive if isinstance(self.loads, PlacedLoads) else None
 
 
 NEEDS = {

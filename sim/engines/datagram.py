@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from models.transport.feeders import with_feeders
 from models.transport.session import Session
 from sim.engines.base import EngineMismatch
 
@@ -32,7 +33,7 @@ LINK_COUNTS = 5
 class Counters:
     """Everything up to, not including, ``tick``.
 
-    subflow: int64 [subflows, SUBFLOW_COUNTS]. link: int64 [links, LINK_COUNTS]. finished: int64 [flows], the tick at
+    subflow: int64 [subflows, SUBFLOW_COUNTS]. link: int64 [links + feeders, LINK_COUNTS]. finished: int64 [flows], the tick at
     which the receiver had all of it, -1 before. cwnd: float64 [subflows], bytes.
     """
 
@@ -72,11 +73,11 @@ def start(engine: str, session: Session, trace: bool = False) -> DatagramRun:
     if engine == "compiled":
         from sim.engines.compiled.datagram import CompiledDatagrams
 
-        return CompiledDatagrams(session, trace)
+        return CompiledDatagrams(with_feeders(session), trace)
     if engine == "reference":
         from sim.engines.reference.datagram import ReferenceDatagrams
 
-        return ReferenceDatagrams(session, trace)
+        return ReferenceDatagrams(with_feeders(session), trace)
     if engine == "both":
         return BothDatagrams(session)
     raise KeyError(engine)

@@ -34,7 +34,8 @@ class DatagramResult:
     """What is known of a run.
 
     row: the measured columns of results.csv. detail: ``flows``, the rows of flows.csv, of each flow and, where it has
-    several, of its subflows. throughput: float64 [flows], of the window, as a fraction of the network interface.
+    several, of its subflows; ``channel_use``, what each channel carried as a fraction of what a network interface of
+    capacity 1 sends. throughput: float64 [flows], of the window, as a fraction of the network interface.
     window: ticks, in the time that a channel of capacity 1 takes for a byte. delivered: bytes received in the window;
     present: bytes in flight when it began.
     """
@@ -68,9 +69,16 @@ def run_session(engine: str, session: Session, window: tuple[float, float]) -> D
     flows = _flow_rows(session, before, after, throughput)
     fastest = max(float(session.topology.capacity.max(initial=0.0)), session.topology.host_capacity)
     return DatagramResult(
-        row, {"flows": flows}, throughput, (last - first) / fastest, _count(session, moved[:, RECEIVED]),
+        row, {"flows": flows, "channel_use": _use(session, before, after)}, throughput, (last - first) / fastest, _count(session, moved[:, RECEIVED]),
         _count(session, present),
     )  # fmt: skip
+
+
+def _use(session: Session, before: Counters, after: Counters) -> list[float]:
+    """Of the channels between switches, in the window."""
+    packets = (after.link - before.link)[: session.topology.channels, ACCEPTED]
+    use = _fractions(session, packets, after.tick - before.tick) * session.topology.host_capacity
+    return np.round(use, 4).tolist()
 
 
 def _count(session: Session, packets: np.ndarray) -> Flows:
@@ -99,7 +107,8 @@ def _summary(session: Session, before: Counters, after: Counters, throughput: np
     moved, links = after.subflow - before.subflow, after.link - before.link
     ticks = after.tick - before.tick
     total, samples = moved.sum(axis=0), moved[:, SAMPLES].sum()
-    stay = links[:, STAY] / ticks
+    network = len(session.delay)  # feeders come after its links
+    stay = links[:network, STAY] / ticks
     per_host = _fractions(session, total[RECEIVED], ticks) / session.topology.hosts
     return {
         "host_throughput": float(per_host),
@@ -114,9 +123,9 @@ def _summary(session: Session, before: Counters, after: Counters, throughput: np
         "rtt_ms_mean": float(total[RTT] / samples * session.tick_s * 1e3) if samples else float("nan"),
         "queue_mean": float(stay.mean()),
         "queue_mean_max": float(stay.max()),
-        "queue_max": float(after.link[:, MOST].max() / session.queues.packet_bytes),
+        "queue_max": float(after.link[:network, MOST].max() / session.queues.packet_bytes),
         "packets": int(total[RECEIVED]),
-        "packet_hops": int(links[:, ACCEPTED].sum()),
+        "packet_hops": int(links[:network, ACCEPTED].sum()),
         "ticks": ticks,
         "seconds": ticks * session.tick_s,
     }

@@ -78,9 +78,12 @@ class Link:
         self.priority = EventPriority(FIRST + 1 + number)
         self.delay = int(session.delay[number])
         self.ratio = int(session.ratio[number])
-        self.limit = queues.queue_bytes
-        self.early = queues.queue_bytes - NEARLY_FULL * queues.packet_bytes if queues.random_drop else None
-        self.mark = session.transport.mark_packets * queues.packet_bytes
+        if number < network.feeders:
+            self.limit = queues.queue_bytes
+            self.early = self.limit - NEARLY_FULL * queues.packet_bytes if queues.random_drop else None
+            self.mark = session.transport.mark_packets * queues.packet_bytes
+        else:
+            self.limit, self.early, self.mark = queues.feeder_packets * queues.packet_bytes, None, 0
         self.leaving: deque[tuple[int, int]] = deque()
         self.occupied = 0
         self.free_at = 0
@@ -302,6 +305,7 @@ class ReferenceDatagrams:
         self.senders = make_senders(session.subflows)
         if session.transport.law:
             self.acknowledge = _machine_code(acknowledge, self.rules, self.senders, 0, 0, 0, 0, 0, False, 0)
+        self.feeders = session.topology.channels + 2 * session.topology.hosts
         self.links = [Link(self, number) for number in range(len(session.delay))]
         self._trace: list[tuple[int, int, int]] | None = [] if trace else None
         bounds = session.first.tolist()

@@ -89,7 +89,7 @@ def advance(c, s, tick, until):
             for k in range(_gather(c, s, tick)):
                 link = s.members[k]
                 p = take_head(c, s, link, tick)
-                if link < c.eject:
+                if link < c.eject or c.feeders <= link < c.links:
                     at = np.int64(s.packet[p, AT]) + 1
                     s.packet[p, AT] = at
                     accept(c, s, np.int64(s.path[at]), p, tick)

@@ -105,12 +105,12 @@ def accept(c, s, link, p, now):
     if occupied > c.fixed[link, LIMIT]:
         _drop(c, s, link, p)
         return
-    if occupied > c.early:
+    if occupied > c.early and link < c.feeders:
         line[DECISIONS] += 1
         if drops_early(c.seed, link, line[DECISIONS]):
             _drop(c, s, link, p)
             return
-    if c.mark > 0 and occupied > c.mark and s.packet[p, KIND] == DATA:
+    if c.mark > 0 and occupied > c.mark and link < c.feeders and s.packet[p, KIND] == DATA:
         s.packet[p, KIND] = MARKED_DATA
         s.link_counts[link, MARKS] += 1
     service = c.fixed[link, SERVICE] if size == c.packet_bytes else service_ticks(c.fixed[link, RATIO], size)

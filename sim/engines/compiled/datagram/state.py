@@ -57,6 +57,7 @@ class Constants(NamedTuple):
     seed: int
     links: int  # queues; beyond are the pipes by which acknowledgements come back without queues, one a subflow
     eject: int  # first of the links to hosts
+    feeders: int  # first of the queues before the network, past those links
     ack_path: int
     packet_bytes: int
     ack_bytes: int
@@ -105,24 +106,27 @@ def build(session: Session, traced: bool) -> tuple[Constants, State]:
     """Constants and the state at tick 0."""
     queues, transport = session.queues, session.transport
     links, subflows, hosts = len(session.delay), session.subflows, session.topology.hosts
+    feeders = session.topology.channels + 2 * hosts
     pipes = subflows if transport.law and transport.ack_path == PURE_DELAY else 0
     fixed = np.zeros((links + pipes, 4), np.int64)
     fixed[:links, DELAY] = session.delay
     fixed[:links, RATIO] = session.ratio
     fixed[:links, LIMIT] = queues.queue_bytes
+    fixed[feeders:links, LIMIT] = queues.feeder_packets * queues.packet_bytes
     fixed[:links, SERVICE] = [service_ticks(ratio, queues.packet_bytes) for ratio in session.ratio.tolist()]
     fixed[links:, DELAY] = session.ack_delay[:pipes]
     horizon = int((fixed[:, DELAY] + np.maximum(fixed[:, SERVICE], 1)).max()) + 2
     ticks = max(64, 1 << (horizon - 1).bit_length())
-    back = session.back.link if session.back else np.zeros(0, np.int32)
-    reserve = hosts * (queues.queue_bytes // queues.packet_bytes + 4) + subflows
+    back = session.back or Paths(session.paths.start, np.zeros(0, np.int32))
+    reserve = hosts * (queues.queue_bytes // queues.packet_bytes + 4) + subflows * (queues.feeder_packets + 1)
     pool = 2 * reserve
     endless = session.flows.packets == 0
     packets = np.where(endless, ENDLESS, session.flows.packets)
     rules = session.rules or _no_rules(session)
     constants = Constants(
-        session.seed, links, links - hosts, transport.ack_path if transport.law else INSTANT, queues.packet_bytes,
-        transport.ack_bytes, queues.queue_bytes - NEARLY_FULL * queues.packet_bytes if queues.random_drop else ENDLESS,
+        session.seed, links, feeders - hosts, feeders, transport.ack_path if transport.law else INSTANT,
+        queues.packet_bytes, transport.ack_bytes,
+        queues.queue_bytes - NEARLY_FULL * queues.packet_bytes if queues.random_drop else ENDLESS,
         transport.mark_packets * queues.packet_bytes, transport.law is None, ticks - 1, reserve, rules, fixed,
         session.first, np.repeat(np.arange(len(packets)), np.diff(session.first)).astype(np.int32), packets,
         session.gap,
@@ -138,9 +142,9 @@ def build(session: Session, traced: bool) -> tuple[Constants, State]:
         slot=np.full(ticks, NOBODY, np.uint32),
         bits=np.zeros(ticks // 64, np.uint64),
         members=np.zeros(links + pipes, np.int64),
-        path=np.concatenate([session.paths.link, back]),
+        path=np.concatenate([session.paths.link, back.link]),
         path_start=session.paths.start[:-1].copy(),
-        back_start=session.paths.start[:-1] + len(session.paths.link),
+        back_start=back.start[:-1] + len(session.paths.link),
         senders=make_senders(subflows),
         left=packets.copy(),
         missing=packets.copy(),

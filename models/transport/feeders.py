@@ -1,0 +1,41 @@
+"""A queue of its own before the network for every subflow, as fast as the host: ``feeder_packets``."""
+
+from dataclasses import replace
+from math import ceil
+
+import numpy as np
+
+from models.rules.datagram import RATIO_BITS
+from models.transport.paths import Paths
+from models.transport.session import Change, Session
+
+
+def with_feeders(session: Session) -> Session:
+    """The session as engines run it: data passes subflow i's feeder, link ``len(session.delay) + i``, first.
+
+    A feeder has no delay beyond its service, and room for ``feeder_packets`` packets. Acknowledgements meet none.
+    """
+    if not session.queues.feeder_packets:
+        return session
+    first, subflows = len(session.delay), session.subflows
+    topology = session.topology
+    fastest = max(float(topology.capacity.max(initial=0.0)), topology.host_capacity)
+    ratio = ceil(fastest / topology.host_capacity * 2**RATIO_BITS)
+    changes = tuple(_fed_change(change, first) for change in session.changes)
+    return replace(
+        session,
+        delay=np.append(session.delay, np.zeros(subflows, np.int64)),
+        ratio=np.append(session.ratio, np.full(subflows, ratio)),
+        paths=_behind(first + np.arange(subflows), session.paths),
+        changes=changes,
+    )
+
+
+def _fed_change(change: Change, first: int) -> Change:
+    return replace(change, paths=_behind(first + change.moved, change.paths))
+
+
+def _behind(feeder: np.ndarray, paths: Paths) -> Paths:
+    """Paths that begin with a feeder each."""
+    link = np.insert(paths.link, paths.start[:-1], feeder)
+    return Paths(paths.start + np.arange(len(paths.start)), link.astype(np.int32))
