@@ -16,6 +16,9 @@ Kind = Literal[
     "mcf", "mcf_paths", "split", "total", "bounds", "cuts", "mmf", "hm", "jm", "decomposition", "utilisation"
 ]  # fmt: skip
 Method = Literal["auto", "exact", "approx"]
+BY_ROUTING: tuple[Kind, ...] = ("mcf_paths", "split", "mmf", "hm", "jm")
+"""Kinds that say something of the paths of a routing."""
+
 CONCURRENT = ("mcf", "mcf_paths", "split")
 """Kinds that give every flow the same part of its demand."""
 

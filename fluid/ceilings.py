@@ -6,21 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from fluid.bounds import all_bounds
-from fluid.ceiling import CONCURRENT, Ceiling, CeilingSpec, Kind, Method
+from fluid.ceiling import BY_ROUTING, CONCURRENT, Ceiling, CeilingSpec, Kind, Method
 from fluid.certificate import Certificate, verify_upper
 from fluid.cuts import all_cuts, best
 from fluid.decomposition import decomposition, utilisation
 from fluid.hosts import host_bound, host_certificate
-from fluid.mcf.choose import solve
-from fluid.problem import FluidError, Problem
+from fluid.mcf.choose import PATHS_MOST, solve
+from fluid.problem import Demand, FluidError, Problem
 from fluid.sharing.rows import MODELS, model_rows, theta_rows
 from fluid.split import split_theta
 from fluid.total import total
 from models.routing.routes import VIA
 from models.scenario import Scenario
-
-BY_ROUTING = ("mcf_paths", "split", *MODELS)
-"""Kinds that say something of the paths of a routing."""
 
 
 def ceilings(
@@ -74,11 +71,13 @@ def _pathless(scenario: Scenario, kind: Kind) -> str:
     """Why there are no paths to speak of; '' if there are."""
     routes = scenario.routes
     if routes is None:
-        return "the scenario has no routing"
+        return "" if kind == "mmf" else f"the scenario has no routing, on whose paths {kind} depends"
     if not routes.oblivious:
         return f"{routes.kind} routing does not fix the paths beforehand"
-    if routes.form == VIA and kind != "split":
+    if routes.form == VIA and kind in MODELS:
         return f"{routes.kind} routing has too many paths, over every intermediate switch"
+    if routes.form == VIA and kind == "mcf_paths" and (pairs := Demand.of_traffic(scenario.traffic).size) > PATHS_MOST:
+        return f"{pairs} pairs of switches, each over every other one, are too many (at most {PATHS_MOST})"
     return ""
 
 
@@ -189,7 +188,8 @@ def _gap_note(lower: float, upper: float, spec: CeilingSpec) -> str:
 def _split(scenario: Scenario) -> Ceiling:
     """The fixed split of the routing: one number, no certificate (it bounds this split, not the network)."""
     problem = Problem.of(scenario.topology, scenario.traffic, scenario.routes)
-    network, at_hosts = split_theta(problem), host_bound(scenario.topology, scenario.traffic)
+    topology, traffic = scenario.topology, scenario.traffic
+    network, at_hosts = split_theta(problem, topology, traffic), host_bound(topology, traffic)
     note = "host channels bind" if at_hosts <= network else ""
     theta = min(network, at_hosts)
     return Ceiling("split", None, theta, theta, _unit(scenario), "equal split", 0.0, note)
@@ -208,7 +208,7 @@ def _total(scenario: Scenario, spec: CeilingSpec, load: float, theta: float) -> 
         return Ceiling("total", load, math.nan, math.nan, unit, "omitted", 0.0, str(error))
     lower, upper = found.lower / hosts, found.upper / hosts
     note = _gap_note(lower, upper, spec)
-    return Ceiling("total", load, lower, upper, unit, found.method, 0.0, note, found.certificate)
+    return Ceiling("total", load, lower, upper, unit, found.method, 0.0, note, found.certificate, flow=found.flow)
 
 
 def _bounds(scenario: Scenario) -> Iterator[Ceiling]:

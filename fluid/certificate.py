@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from fluid.mcf.paths import Paths
+from fluid.pricing import price
 from fluid.problem import UNRESTRICTED, Dags, Demand, Graph, Orbit, Problem, shortest_ways
-from fluid.trees import price
 from models.topology.graph import Topology
 from models.traffic.traffic import Traffic
 
@@ -208,13 +208,37 @@ def _check_paths(problem: Problem, paths: Paths) -> None:
         raise ValueError("a path does not lead from its source to its destination")
     if problem.paths is not None and not all(map(np.array_equal, paths[:3], problem.paths[:3])):
         raise ValueError("flow on paths that the routes do not allow")
-    if problem.restricted:
+    if problem.over_others:
+        _check_over_others(problem, paths)
+    elif problem.restricted:
         _check_allowed(problem, np.repeat(demand.row[commodity], end - begin), channel)
 
 
 def _check_allowed(problem: Problem, row: np.ndarray, channel: np.ndarray) -> None:
+    if not _allowed(problem, problem.demand.target[row], channel).all():
+        raise ValueError("flow on a channel that the routes do not allow")
+
+
+def _allowed(problem: Problem, target: np.ndarray, channel: np.ndarray) -> np.ndarray:
+    """bool: whether each channel is a next hop toward the target."""
     graph = problem.graph
     port = (channel - graph.out_start[graph.src[channel]]).astype(np.uint64)
-    ports = problem.dags.ports[problem.demand.target[row], graph.src[channel]]
-    if not (ports >> port & np.uint64(1)).all():
-        raise ValueError("flow on a channel that the routes do not allow")
+    return (problem.dags.ports[target, graph.src[channel]] >> port & np.uint64(1)).astype(bool)
+
+
+def _check_over_others(problem: Problem, paths: Paths) -> None:
+    """Raise ``ValueError`` unless all paths that have channels lead toward some intermediate switch and from it on."""
+    graph, real = problem.graph, np.flatnonzero(paths.lengths)
+    begin, hops = paths.start[real], paths.lengths[real]
+    path = np.repeat(np.arange(len(real)), hops)
+    place = np.arange(len(path)) - (np.cumsum(hops) - hops)[path]
+    target = problem.demand.destination[paths.commodity[real]]
+    proper = np.zeros(len(real), bool)
+    for hop in range(int(hops.max(initial=0))):
+        # as if the intermediate switch were that before the channel ``hop``, or before the last
+        middle = graph.src[paths.channel[begin + np.minimum(hop, hops - 1)]]
+        toward = np.where(place < hop, middle[path], target[path])
+        whole = np.logical_and.reduceat(_allowed(problem, toward, paths.channel), begin)
+        proper |= whole & np.isin(middle, problem.dags.via)
+    if not proper.all():
+        raise ValueError("flow on a path that the routes do not allow")

@@ -8,8 +8,9 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from fluid.mcf.paths import Paths, cheapest, paths_of
+from fluid.pricing import price
 from fluid.translations import Translations, translations
-from fluid.trees import dag_order, price
+from fluid.trees import dag_order
 from models.routing.minimal import minimal_ports
 from models.routing.routes import DIGITS, VIA, Routes
 from models.topology.graph import Topology
@@ -139,13 +140,16 @@ class Dags(NamedTuple):
 
     ports: uint64 [nodes, nodes], as in :class:`~models.routing.routes.Routes`.
     order: int32 [nodes, nodes], row t: nodes so that each comes after all its next hops toward t, -1 padded.
+    via: int64 [switches], unless empty the switches over any one of which a way leads: by next hops toward it, and
+    from it by those toward the destination. Sources and destinations of the demand are among them.
     """
 
     ports: np.ndarray
     order: np.ndarray
+    via: np.ndarray
 
 
-UNRESTRICTED = Dags(np.zeros((0, 0), np.uint64), np.zeros((0, 0), np.int32))
+UNRESTRICTED = Dags(np.zeros((0, 0), np.uint64), np.zeros((0, 0), np.int32), np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,9 +187,8 @@ class Problem:
     def of(cls, topology: Topology, traffic: Traffic, routes: Routes | None = None) -> "Problem":
         """The switch-level problem of a scenario, restricted to the routes if they are given.
 
-        Over an intermediate switch (VIA) the demand is that of the two legs: from every source to every such
-        switch, and from there on. Raises :class:`FluidError` if nothing is demanded, if a demand cannot be met at
-        all, or if the next hops toward some switch form a cycle or a dead end.
+        Raises :class:`FluidError` if nothing is demanded, if a demand cannot be met at all, or if the next hops toward
+        some switch form a cycle or a dead end.
         """
         _check_demand(traffic)
         graph = Graph.of(topology)
@@ -195,14 +198,13 @@ class Problem:
         if routes is not None and routes.paths is not None:
             paths = paths_of(routes.paths, topology.switches, graph, demand)
         elif routes is not None:
-            if routes.form == VIA:
-                demand = Demand.of(_by_legs(topology, traffic.switch_demand))
             ports = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports
             order = dag_order(graph, ports)
             cyclic = np.flatnonzero(order[:, 0] < 0)
             if len(cyclic):
                 raise FluidError(f"the next hops toward switch {cyclic[0]} form a cycle or a dead end")
-            dags = Dags(ports, order)
+            via = np.flatnonzero(topology.host_count) if routes.form == VIA else UNRESTRICTED.via
+            dags = Dags(ports, order, via)
         orbit = Orbit.of(topology, traffic) if routes is None else None
         problem = cls(graph, demand, dags, paths, orbit)
         problem._check_reachable()
@@ -221,6 +223,11 @@ class Problem:
     @property
     def restricted(self) -> bool:
         return len(self.dags.ports) > 0
+
+    @property
+    def over_others(self) -> bool:
+        """Whether every way leads over an intermediate switch (which may be one of its ends)."""
+        return len(self.dags.via) > 0
 
     @property
     def ways(self) -> "Dags | Paths":
@@ -253,9 +260,3 @@ def _check_demand(traffic: Traffic) -> None:
         raise FluidError(f"the demand of host {i} for host {j} is {value}: it must be finite and not negative")
     if not rate.sum() > 0:
         raise FluidError("the demand matrix is zero: nothing to bound")
-
-
-def _by_legs(topology: Topology, demand: np.ndarray) -> np.ndarray:
-    """float64 [switches, switches]: what is sent from s to t if everything goes over the switch of a random host."""
-    share = topology.host_count / topology.hosts
-    return np.outer(demand.sum(axis=1), share) + np.outer(share, demand.sum(axis=0))

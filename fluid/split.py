@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from fluid.problem import Problem
+from fluid.problem import Demand, Problem
 from models.jit import njit
+from models.topology.graph import Topology
+from models.traffic.traffic import Traffic
 
 
 @njit
@@ -37,11 +39,21 @@ def split_load(graph, demand, dags):
     return load
 
 
-def split_theta(problem: Problem) -> float:
-    """Theta of the network channels under an equal split over next hops or paths; inf if nothing crosses them."""
+def split_theta(problem: Problem, topology: Topology, traffic: Traffic) -> float:
+    """Theta of the network channels under an equal split over next hops or paths; inf if nothing crosses them.
+
+    Over an intermediate switch, that of a random host, every demand becomes one for each leg.
+    """
     if problem.paths is not None:
         load = problem.paths.load(problem.graph.channels)
     else:
-        load = split_load(problem.graph, problem.demand, problem.dags)
+        demand = Demand.of(_by_legs(topology, traffic.switch_demand)) if problem.over_others else problem.demand
+        load = split_load(problem.graph, demand, problem.dags)
     use = load / problem.graph.capacity
     return float(1 / use.max()) if use.any() else np.inf
+
+
+def _by_legs(topology: Topology, demand: np.ndarray) -> np.ndarray:
+    """float64 [switches, switches]: what is sent from s to t if everything goes over the switch of a random host."""
+    share = topology.host_count / topology.hosts
+    return np.outer(demand.sum(axis=1), share) + np.outer(share, demand.sum(axis=0))

@@ -17,20 +17,24 @@ from fluid.mcf import arcs
 from fluid.mcf.choose import EXACT_GAP, PATHS_MOST
 from fluid.mcf.paths import Paths, balance, cheapest, extend, trimmed
 from fluid.mcf.sparse import Effort, effort, first_paths
+from fluid.pricing import price
 from fluid.problem import Demand, FluidError, Graph, Problem
-from fluid.trees import price
 from models.topology.graph import Topology
 from models.traffic.traffic import Traffic
 
 
 @dataclass(frozen=True, eq=False)
 class Total:
-    """Bounds on the total accepted, in flits per tick."""
+    """Bounds on the total accepted, in flits per tick.
+
+    flow: behind the lower one, as in :class:`~fluid.ceiling.Ceiling`; None where host channels are a part of it.
+    """
 
     lower: float
     upper: float
     method: str
     certificate: Certificate
+    flow: np.ndarray | Paths | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,21 +121,22 @@ def total(topology: Topology, traffic: Traffic, load: float, gap: float, method:
     """
     offer = _Offer.of(topology, traffic, load)
     problem = offer.problem
+    flow: np.ndarray | Paths
     if problem.demand.size == 0:
         none = Certificate.on_network(topology, np.zeros(topology.channels))
         return Total(offer.local, offer.local, "local", none)
     if arcs.suits(arcs.columns(problem) + problem.demand.size, method, gap < EXACT_GAP):
         solution = arcs.total_flow(problem)
         z, used = solution.lengths, f"arc LP ({solution.solver})"
-        served = verify_flow(problem, solution.flow, solution.amount)
+        served, flow = verify_flow(problem, solution.flow, solution.amount), solution.flow
     elif problem.demand.size > PATHS_MOST:
         raise FluidError(f"{problem.demand.size} commodities are too many (at most {PATHS_MOST})")
     else:
         z, paths = accept(problem, EXACT_GAP if method == "exact" else gap, effort(problem), offer.local)
-        served, used = verify_paths(problem, paths), "multipliers"
+        served, used, flow = verify_paths(problem, paths), "multipliers", paths.carrying()
     certificate = offer.certificate(z)
     upper = min(verify_total(topology, traffic, load, certificate), load * float(traffic.rate.sum()))
-    return Total(min(offer.accepted(served), upper), upper, used, certificate)
+    return Total(min(offer.accepted(served), upper), upper, used, certificate, None if offer.pooled else flow)
 
 
 def accept(problem: Problem, gap: float, work: Effort, local: float):

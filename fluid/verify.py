@@ -45,7 +45,9 @@ def verify(scenario: Scenario, saved: Saved) -> Verified:
     lower = upper = np.nan
     if len(saved.network):
         upper = _upper(scenario, saved, routes)
-    if len(saved.flow):
+    if len(saved.flow) and saved.ceiling == "total":
+        lower = _accepted(scenario, saved)
+    elif len(saved.flow):
         lower = min(_lower(scenario, saved, routes), _at_hosts(scenario))
     elif saved.ceiling in ("mcf", "mcf_paths") and not _demand(scenario).any():
         lower = _at_hosts(scenario)
@@ -102,14 +104,20 @@ def _distances(topology: Topology, z: np.ndarray, routes: Routes | None) -> np.n
         return dijkstra(_matrix(topology, z, np.ones(topology.channels, bool)))
     if routes.paths is not None:
         return _path_distances(topology, z, routes)
-    if routes.form == VIA:
-        raise BadCertificate(f"{routes.kind} routing has no paths of its own")
     ports = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports
     port = (np.arange(topology.channels) - topology.out_start[topology.src]).astype(np.uint64)
     found = np.full((n, n), np.inf)
     for t in range(n):
         allowed = (ports[t, topology.src] >> port) & np.uint64(1) == 1
         found[:, t] = dijkstra(_matrix(topology, z, allowed).T, indices=t)
+    return _over_others(topology, found) if routes.form == VIA else found
+
+
+def _over_others(topology: Topology, leg: np.ndarray) -> np.ndarray:
+    """float64 [switches, switches]: two of the distances ``leg`` [s, t], over the best of the switches with hosts."""
+    found = np.full_like(leg, np.inf)
+    for middle in np.flatnonzero(topology.host_count):
+        np.minimum(found, leg[:, middle, None] + leg[middle], out=found)
     return found
 
 
@@ -143,13 +151,46 @@ def _path_distances(topology: Topology, z: np.ndarray, routes: Routes) -> np.nda
 # Lower bounds: flows
 
 
-def _lower(scenario: Scenario, saved: Saved, routes: Routes | None) -> float:
-    """The theta of a flow, scaled until the fullest network channel is full."""
-    topology = scenario.topology
+def _check_flow(topology: Topology, saved: Saved) -> None:
     if not (np.isfinite(saved.flow).all() and (saved.flow >= 0).all()):
         raise BadCertificate(f"{saved.ceiling}: flow must be finite and not negative")
     if not (saved.channel.min() >= 0 and saved.channel.max() < topology.channels):
         raise BadCertificate(f"{saved.ceiling}: flow on channels that the network does not have")
+
+
+def _accepted(scenario: Scenario, saved: Saved) -> float:
+    """What a flow carries at a load, per host, once the fullest channel is full: of no demand more than its offer.
+
+    nan where host channels would have to take part.
+    """
+    topology, place, most = scenario.topology, scenario.topology.host_switch, scenario.topology.host_capacity
+    _check_flow(topology, saved)
+    source, target, amount = scenario.traffic.pairs()
+    offer = np.minimum(saved.load * amount, most)
+    busiest = max(np.bincount(end, offer, topology.hosts).max() for end in (source, target))
+    if busiest > most * (1 + 1e-12):
+        return np.nan
+    offered = np.zeros((topology.switches, topology.switches))
+    np.add.at(offered, (place[source], place[target]), offer)
+    lost = 0.0
+    if len(saved.first):
+        served = _by_paths(scenario, saved)
+        flow = np.repeat(saved.flow, np.diff(saved.start))
+    else:
+        served, flow = np.zeros_like(offered), saved.flow
+        leaving = _leaving(topology, saved)
+        served[:, saved.node] = np.maximum(leaving, 0).T
+        lost = float(np.maximum(-leaving, 0).sum())
+    use = np.bincount(saved.channel, flow, topology.channels) / topology.capacity
+    within = float(np.diag(offered).sum())
+    carried = np.minimum(served / use.max(), offered)[between(topology)].sum() - lost / use.max()
+    return (within + float(carried)) / topology.hosts
+
+
+def _lower(scenario: Scenario, saved: Saved, routes: Routes | None) -> float:
+    """The theta of a flow, scaled until the fullest network channel is full."""
+    topology = scenario.topology
+    _check_flow(topology, saved)
     if len(saved.first):
         served, missing = _served_by_paths(scenario, saved, routes), 0.0
         flow = np.repeat(saved.flow, np.diff(saved.start))
@@ -162,7 +203,13 @@ def _lower(scenario: Scenario, saved: Saved, routes: Routes | None) -> float:
 
 def _served_by_paths(scenario: Scenario, saved: Saved, routes: Routes | None) -> float:
     """The least that a commodity gets of its demand."""
-    topology, demand = scenario.topology, _demand(scenario)
+    demand, served = _demand(scenario), _by_paths(scenario, saved, routes)
+    return float((served[demand > 0] / demand[demand > 0]).min())
+
+
+def _by_paths(scenario: Scenario, saved: Saved, routes: Routes | None = None) -> np.ndarray:
+    """float64 [switches, switches]: what path flows carry from s to t."""
+    topology = scenario.topology
     source, target = saved.source, saved.target
     commodity = np.repeat(np.arange(len(source)), np.diff(saved.first))
     begin, end = saved.start[:-1], saved.start[1:]
@@ -177,14 +224,17 @@ def _served_by_paths(scenario: Scenario, saved: Saved, routes: Routes | None) ->
         raise BadCertificate(f"{saved.ceiling}: a path does not lead from its source to its destination")
     if routes is not None:
         _check_paths(topology, saved, routes, commodity)
-    served = np.zeros_like(demand)
+    served = np.zeros((topology.switches, topology.switches))
     np.add.at(served, (source[commodity], target[commodity]), saved.flow)
-    return float((served[demand > 0] / demand[demand > 0]).min())
+    return served
 
 
 def _check_paths(topology: Topology, saved: Saved, routes: Routes, commodity: np.ndarray) -> None:
     """Raises unless every path with flow [of ``commodity``] is one of the routing's."""
     port = saved.channel - topology.out_start[topology.src[saved.channel]]
+    if routes.form == VIA:
+        _check_over_others(topology, routes, saved, saved.target[commodity])
+        return
     if routes.paths is None:
         target = np.repeat(saved.target[commodity], np.diff(saved.start))
         _check_ports(topology, routes, saved, target)
@@ -203,11 +253,31 @@ def _check_paths(topology: Topology, saved: Saved, routes: Routes, commodity: np
 
 def _check_ports(topology: Topology, routes: Routes, saved: Saved, target: np.ndarray) -> None:
     """Raises unless every channel with flow is a next hop toward its target [entries]."""
+    if not _next_hops(topology, routes, saved, target).all():
+        raise BadCertificate(f"{saved.ceiling}: flow on a channel that the routing does not allow")
+
+
+def _next_hops(topology: Topology, routes: Routes, saved: Saved, target: np.ndarray) -> np.ndarray:
+    """bool [entries]: whether every channel with flow is a next hop toward a target [entries]."""
     ports = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports
     tail = topology.src[saved.channel]
     port = (saved.channel - topology.out_start[tail]).astype(np.uint64)
-    if not ((ports[target, tail] >> port) & np.uint64(1) == 1).all():
-        raise BadCertificate(f"{saved.ceiling}: flow on a channel that the routing does not allow")
+    return (ports[target, tail] >> port) & np.uint64(1) == 1
+
+
+def _check_over_others(topology: Topology, routes: Routes, saved: Saved, target: np.ndarray) -> None:
+    """Raises unless every path leads by next hops toward a switch with hosts, and from it toward its target [paths]."""
+    hops = np.diff(saved.start)
+    path = np.repeat(np.arange(len(hops)), hops)
+    place = np.arange(len(path)) - saved.start[path]
+    proper = np.zeros(len(hops), bool)
+    for hop in range(int(hops.max(initial=0))):
+        long = hops > hop
+        middle = np.where(long, topology.src[saved.channel[np.where(long, saved.start[:-1] + hop, 0)]], target)
+        right = _next_hops(topology, routes, saved, np.where(place < hop, middle[path], target[path]))
+        proper |= np.logical_and.reduceat(right, saved.start[:-1]) & (topology.host_count[middle] > 0)
+    if not proper.all():
+        raise BadCertificate(f"{saved.ceiling}: flow on a path that the routing does not have")
 
 
 def _served_by_destination(scenario: Scenario, saved: Saved, routes: Routes | None) -> tuple[float, float]:
@@ -216,13 +286,19 @@ def _served_by_destination(scenario: Scenario, saved: Saved, routes: Routes | No
     What is missing may be taken to cross every channel: no repair needs more.
     """
     topology, demand = scenario.topology, _demand(scenario)
-    row = np.repeat(np.arange(len(saved.node)), np.diff(saved.start))
     if routes is not None:
-        _check_ports(topology, routes, saved, saved.node[row])
+        _check_ports(topology, routes, saved, np.repeat(saved.node, np.diff(saved.start)))
+    leaving = _leaving(topology, saved)
+    wanted = demand[:, saved.node].T
+    part = float(leaving.sum() / wanted.sum())
+    return part, float(np.maximum(part * wanted - leaving, 0).sum())
+
+
+def _leaving(topology: Topology, saved: Saved) -> np.ndarray:
+    """float64 [destinations, switches]: what of the flow for each destination leaves every other switch, net."""
+    row = np.repeat(np.arange(len(saved.node)), np.diff(saved.start))
     leaving = np.zeros((len(saved.node), topology.switches))
     np.add.at(leaving, (row, topology.src[saved.channel]), saved.flow)
     np.add.at(leaving, (row, topology.dst[saved.channel]), -saved.flow)
     leaving[np.arange(len(saved.node)), saved.node] = 0
-    wanted = demand[:, saved.node].T
-    part = float(leaving.sum() / wanted.sum())
-    return part, float(np.maximum(part * wanted - leaving, 0).sum())
+    return leaving

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from fluid import trees
+from fluid import pricing
 from fluid.certificate import verify_flow, verify_paths
 from fluid.mcf import arcs
 from fluid.mcf.choose import solve
 from fluid.mcf.paths import Paths
 from fluid.mcf.shortest import Split, scaled_weights
 from fluid.mcf.sparse import effort, multipliers
+from fluid.pricing import price
 from fluid.problem import Demand, Graph, Problem
-from fluid.trees import price
 from models.registry import make
 from models.topology.graph import Topology
 from tests.fluid_cases import INF, all_to_all, hypercube, table
@@ -160,9 +160,9 @@ def test_prices_are_those_of_scipy_and_paths_have_them(case):
 def test_any_number_of_threads_gives_the_same_bytes(monkeypatch):
     problem = Problem.of(TOPOLOGIES["imase"](), pattern(TOPOLOGIES["imase"](), "uneven amounts"))
     results = []
-    monkeypatch.setattr(trees, "ALONE", 0)
+    monkeypatch.setattr(pricing, "ALONE", 0)
     for number in (1, 5):
-        monkeypatch.setattr(trees, "cores", lambda number=number: number)
+        monkeypatch.setattr(pricing, "cores", lambda number=number: number)
         lengths, paths = multipliers(problem, GAP, INF, effort(problem))
         results.append([array.tobytes() for array in (lengths, *paths)])
     assert results[0] == results[1]

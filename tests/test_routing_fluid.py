@@ -1,14 +1,18 @@
 """Ceilings of routings over paths and over intermediate switches."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from fluid.ceilings import CeilingSpec, ceilings
 from fluid.certificate import verify_paths
 from fluid.mcf.choose import solve
 from fluid.problem import Problem
+from fluid.saved import BadCertificate, Saved
+from fluid.verify import verify
 from models.registry import make
 from models.topology.graph import Topology
 from tests.fluid_cases import INF, all_to_all, complete, hypercube, scenario, table
@@ -91,9 +95,77 @@ def test_valiant_makes_every_permutation_uniform():
     cube = hypercube(3).with_hosts(1, INF)
     # 3 * 8 channels; legs of 1.5 hops on average, two for each of 8 hosts
     assert theta(cube, shifted(cube, 1), routes_of(cube, "valiant"), "split").lower == pytest.approx(24 / (8 * 3))
-    row = theta(topology, shifted(topology, 1), routes, "mcf_paths")
+    row = theta(topology, shifted(topology, 1), routes, "jm")
     assert math.isnan(row.lower)
     assert "intermediate" in row.note
+
+
+def legs(topology: Topology, ports: np.ndarray, s: int, t: int) -> list[tuple[int, ...]]:
+    """All ways from s to t by next hops."""
+    if s == t:
+        return [()]
+    hops = [p for p in range(int(topology.out_degree[s])) if int(ports[t, s]) >> p & 1]
+    channels = [int(topology.out_start[s]) + p for p in hops]
+    return [(c, *rest) for c in channels for rest in legs(topology, ports, int(topology.dst[c]), t)]
+
+
+def best_over_others(topology: Topology, ports: np.ndarray, demand: np.ndarray) -> float:
+    """Theta by an LP with a column for every way over every switch with hosts."""
+    pairs = [(s, t) for s, t in np.argwhere(demand > 0).tolist() if s != t]
+    middles = np.flatnonzero(topology.host_count).tolist()
+    ways = [
+        (k, first + last)
+        for k, (s, t) in enumerate(pairs)
+        for m in middles
+        for first in legs(topology, ports, s, m)
+        for last in legs(topology, ports, m, t)
+    ]
+    load, serve = np.zeros((topology.channels, len(ways) + 1)), np.zeros((len(pairs), len(ways) + 1))
+    for p, (k, way) in enumerate(ways):
+        np.add.at(load[:, p], list(way), 1)
+        serve[k, p] = 1
+    serve[:, -1] = [-demand[pair] for pair in pairs]
+    gain = np.append(np.zeros(len(ways)), -1)
+    found = linprog(gain, A_ub=load, b_ub=topology.capacity, A_eq=serve, b_eq=np.zeros(len(pairs)), method="highs")
+    return -found.fun
+
+
+VIA = [
+    (network("rrg", n=8, degree=3, seed=1), "minimal"), (network("rrg", n=8, degree=3, seed=1), "updown"),
+    (network("gdbg", n=7, degree=2), "minimal"), (network("torus", dims=[3, 3]), "dor"),
+    (network("mddp", n=10, degree=2, directed=True), "minimal"),
+    (Topology.from_links("star", 5, [(0, 4), (1, 4), (2, 4), (2, 3)]).with_hosts([1, 2, 0, 1, 0], INF), "minimal"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("topology", "by"), VIA, ids=lambda value: getattr(value, "kind", value))
+def test_valiant_against_an_lp_over_all_its_ways(topology, by):
+    routes, rng = routes_of(topology, "valiant", legs=by), np.random.default_rng(4)
+    matrix = rng.random((topology.hosts,) * 2) * (rng.random((topology.hosts,) * 2) < 0.4)
+    for traffic in (table(topology, matrix / 4), shifted(topology, 2)):
+        best = best_over_others(topology, routes.ports, traffic.switch_demand)
+        exact = theta(topology, traffic, routes, "mcf_paths", method="exact")
+        assert (exact.lower, exact.upper) == pytest.approx((best, best), rel=2e-6)
+        rough = theta(topology, traffic, routes, "mcf_paths", method="approx", gap=0.02)
+        assert rough.lower <= best * (1 + 1e-9) <= rough.upper * (1 + 2e-9)
+        split, free = (theta(topology, traffic, routes, kind) for kind in ("split", "mcf"))
+        assert split.lower <= best * (1 + 1e-9) <= free.upper * (1 + 2e-9)
+
+
+def test_ways_that_valiant_has_not_are_refused():
+    topology = network("rrg", n=12, degree=3, seed=1)
+    traffic = shifted(topology, 3)
+    valiant, others = routes_of(topology, "valiant"), routes_of(topology, "ksp", k=30)
+    one, two = Problem.of(topology, traffic, valiant), Problem.of(topology, traffic, others)
+    with pytest.raises(ValueError, match="do not allow"):
+        verify_paths(one, two.paths)
+    case = scenario(topology, traffic, valiant)
+    (row,) = ceilings(case, [CeilingSpec(kind="mcf_paths", gap=0.02)], keep_flow=True)
+    saved = Saved.of(case, row)
+    assert verify(case, saved).confirms(saved)
+    paths = dict(zip(("first", "start", "channel", "flow"), two.paths, strict=True))
+    with pytest.raises(BadCertificate, match="does not have"):
+        verify(case, replace(saved, **paths))
 
 
 @pytest.mark.parametrize(("kind", "more"), [("ksp", {"k": 3}), ("valiant", {}), ("updown", {}), ("ecmp", {"ways": 2})])

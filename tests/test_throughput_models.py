@@ -12,8 +12,9 @@ from scipy.optimize import linprog
 from fluid.ceilings import CeilingSpec, ceilings
 from fluid.mcf.paths import Paths
 from fluid.problem import FluidError, Problem
-from fluid.sharing import maxmin
+from fluid.sharing import free, maxmin
 from fluid.sharing.flows import Flows, flows_of, unrolled
+from fluid.sharing.free import free_max_min
 from fluid.sharing.hoefler import hoefler
 from fluid.sharing.jain import jain
 from fluid.sharing.maxmin import max_min
@@ -199,6 +200,26 @@ def test_rows_state_their_units_and_the_concurrent_flow_has_them_too():
     assert rows["mcf_paths:total"].lower == pytest.approx(16 * theta) and rows["mcf_paths:jain"].lower == 1
 
 
+@settings(max_examples=25, deadline=None)
+@given(st.one_of(small_scenarios(), small_scenarios(host_capacity=1.0)))
+def test_max_min_over_all_paths_is_that_of_a_routing_that_has_them_all(case):
+    found = flows_of(routed(case, kind="allpath", hops=6))
+    if len(found.weight):
+        of, rates = free_max_min(case.topology, case.traffic)
+        assert np.array_equal(of.source, found.source) and np.array_equal(of.target, found.target)
+        assert rates.rate == pytest.approx(found.rates(max_min(found)).rate, rel=1e-6)
+
+
+def test_max_min_over_all_paths_starts_at_the_maximum_concurrent_flow():
+    topology = make("topology", kind="rrg", n=24, degree=3, seed=2).build().with_hosts(2, INF)
+    case = scenario(topology, make("traffic", kind="random", x=2).build(topology))
+    rows = {
+        row.ceiling: row for row in ceilings(case, [CeilingSpec(kind="mmf"), CeilingSpec(kind="mcf", method="exact")])
+    }
+    assert rows["mmf:theta"].lower == pytest.approx(rows["mcf"].lower, rel=1e-5)
+    assert rows["mmf"].lower > rows["mmf:min"].lower and "all paths" in rows["mmf"].note
+
+
 def test_models_say_why_they_are_omitted(monkeypatch):
     topology = torus(4)
     case = scenario(topology, all_to_all(topology))
@@ -206,6 +227,9 @@ def test_models_say_why_they_are_omitted(monkeypatch):
     assert row.method == "omitted" and "no routing" in row.note
     (row,) = ceilings(routed(case, kind="minimal", select="adaptive"), [CeilingSpec(kind="jm")])
     assert "does not fix the paths" in row.note
+    monkeypatch.setattr(free, "SIZE_MOST", 1000)
+    (row,) = ceilings(case, [CeilingSpec(kind="mmf")])
+    assert row.method == "omitted" and "too many" in row.note
     monkeypatch.setattr(maxmin, "PATHS_MOST", 100)
     (row,) = ceilings(routed(case, kind="ksp", k=2), [CeilingSpec(kind="mmf")])
     assert row.method == "omitted" and "more than 100" in row.note

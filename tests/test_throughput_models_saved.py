@@ -100,6 +100,29 @@ def test_verification_agrees_on_uneven_networks(case):
             assert found.upper == pytest.approx(row.upper, rel=1e-9)
 
 
+@pytest.mark.parametrize("method", ["exact", "approx"])
+def test_a_saved_total_proves_both_ends(method, tmp_path):
+    topology = make("topology", kind="gdbg", n=9, degree=2).build().with_hosts(2, INF)
+    for traffic in (all_to_all(topology), make("traffic", kind="shift", by=5).build(topology)):
+        spec = CeilingSpec(kind="total", method=method)
+        for row in ceilings(scenario(topology, traffic), [spec], [0.9, 2.5], keep_flow=True):
+            claim = saved(scenario(topology, traffic), row, tmp_path)
+            found = verify(scenario(topology, traffic), claim)
+            assert found.lower == pytest.approx(row.lower, rel=1e-9)
+            assert found.upper == pytest.approx(row.upper, rel=1e-9)
+            assert not verify(scenario(topology, traffic), claim).confirms(replace(claim, lower=row.lower * 1.001))
+            halved = replace(claim, flow=np.where(np.arange(len(claim.flow)) % 2, claim.flow, 0.0))
+            assert not verify(scenario(topology, traffic), halved).confirms(claim)
+
+
+def test_a_total_that_hosts_limit_is_verified_from_above_alone():
+    topology = torus(4).with_hosts(1, 1.0)
+    case = scenario(topology, all_to_all(topology))
+    (row,) = ceilings(case, [CeilingSpec(kind="total")], [2.5], keep_flow=True)
+    found = verify(case, Saved.of(case, row))
+    assert np.isnan(found.lower) and found.upper == pytest.approx(row.upper, rel=1e-9)
+
+
 def permutation_case() -> Scenario:
     topology = make("topology", kind="torus", dims=[4, 4]).build().with_hosts(1, INF)
     traffic = make("traffic", kind="permutation", seed=1).build(topology)

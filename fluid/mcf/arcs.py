@@ -9,8 +9,8 @@ from scipy import sparse
 from fluid.ceiling import Method
 from fluid.certificate import net_outflow
 from fluid.mcf.dense import send
+from fluid.pricing import price
 from fluid.problem import FluidError, Problem
-from fluid.trees import price
 
 SIMPLEX_COLUMNS = 4000
 """Up to this many columns simplex is quicker than an interior-point method, and ends in a vertex."""

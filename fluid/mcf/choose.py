@@ -62,7 +62,8 @@ def solve(problem: Problem, gap: float, method: Method = "auto", enough: float =
     """
     if method != "approx" and problem.orbit is not None:
         return _symmetric(problem)
-    if method != "approx" and problem.paths is None and arcs.columns(problem) <= arcs.SIMPLEX_COLUMNS:
+    by_arcs = problem.paths is None and not problem.over_others
+    if method != "approx" and by_arcs and arcs.columns(problem) <= arcs.SIMPLEX_COLUMNS:
         solution = arcs.concurrent_flow(problem)
         served = verify_flow(problem, solution.flow)
         return _certified(problem, served, solution.lengths, f"arc LP ({solution.solver})", solution.flow)

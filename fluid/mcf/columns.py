@@ -20,8 +20,8 @@ from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from fluid.mcf.paths import Paths, cheapest
+from fluid.pricing import Found, price
 from fluid.problem import Graph, Problem
-from fluid.trees import Found, price
 
 STEPS = 100
 """Interior-point steps at most."""

@@ -7,8 +7,9 @@ phase is that of Karakostas, doi:10.1145/1328911.1328918 (lengths only grow, so 
 import numpy as np
 
 from fluid.bidirectional import forget, new_search
+from fluid.pricing import price
 from fluid.problem import Problem
-from fluid.trees import price, tree
+from fluid.trees import tree
 from models.jit import njit
 
 

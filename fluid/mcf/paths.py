@@ -49,6 +49,13 @@ class Paths(NamedTuple):
         """int64 [paths]: channels of every path."""
         return np.diff(self.start)
 
+    def carrying(self) -> "Paths":
+        """Those that have channels and flow."""
+        kept = (self.lengths > 0) & (self.flow > 0)
+        first = np.searchsorted(self.commodity[kept], np.arange(len(self.first)))
+        start = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.lengths[kept])])
+        return Paths(first, start, self.channel[np.repeat(kept, self.lengths)], self.flow[kept])
+
     def load(self, channels: int) -> np.ndarray:
         """float64 [channels]: the flow on every channel."""
         return np.bincount(self.channel, np.repeat(self.flow, self.lengths), channels)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fluid.mcf.paths import Paths, balance, cheapest, extend
+from fluid.pricing import price
 from fluid.problem import Problem
-from fluid.trees import price
 
 FLOOR = 1e-5
 """Least length of a channel, relative to the mean: keeps shortest paths short where weights vanish."""

@@ -9,8 +9,8 @@ import numpy as np
 
 from fluid.mcf.columns import Shared, generate
 from fluid.mcf.paths import Paths, extend
+from fluid.pricing import price
 from fluid.problem import Problem
-from fluid.trees import price
 
 ROUNDS = 4
 """Paths that every commodity starts with, at most."""

@@ -8,7 +8,8 @@ from fluid.mcf.paths import Paths
 from fluid.problem import FluidError, Problem
 from models.paths.pathset import starts
 from models.scenario import Scenario
-from models.traffic.traffic import UNIFORM, UNIFORM_SELF
+from models.topology.graph import Topology
+from models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic
 
 PATHS_MOST = 2_000_000
 """Paths that a model may divide capacity among, all flows together (about 100 bytes each)."""
@@ -80,10 +81,23 @@ def flows_of(scenario: Scenario) -> Flows:
     Raises :class:`~fluid.problem.FluidError` if that is too many paths, or if a pair has none.
     """
     topology, traffic = scenario.topology, scenario.traffic
-    if traffic.law in (UNIFORM, UNIFORM_SELF) and topology.hosts**2 > PATHS_MOST:
-        raise FluidError(f"there are {topology.hosts}^2 flows, more than {PATHS_MOST} paths")
+    if (count := flows_most(traffic)) > PATHS_MOST:
+        raise FluidError(f"there are {count} flows, more than {PATHS_MOST} paths")
     problem = Problem.of(topology, traffic, scenario.routes)
-    network = unrolled(problem) if problem.paths is None else problem.paths
+    return flows_over(topology, traffic, problem, unrolled(problem) if problem.paths is None else problem.paths)
+
+
+def flows_most(traffic: Traffic) -> int:
+    """Pairs of hosts with demand, at most."""
+    uniform = traffic.law in (UNIFORM, UNIFORM_SELF)
+    return traffic.topology.hosts**2 if uniform else len(traffic.fixed) + len(traffic.column)
+
+
+def flows_over(topology: Topology, traffic: Traffic, problem: Problem, network: Paths) -> Flows:
+    """The flows of a demand over the paths ``network`` of the commodities of its problem.
+
+    Raises :class:`~fluid.problem.FluidError` if that is too many paths.
+    """
     commodity = np.full((topology.switches, topology.switches), -1)
     commodity[problem.demand.source, problem.demand.destination] = np.arange(problem.demand.size)
     source, target, weight = traffic.pairs()

@@ -5,6 +5,9 @@ Computers & Operations Research 35 (2008), doi:10.1016/j.cor.2006.03.020 (severa
 "Throughput Models of Interconnection Networks", section II-A.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import highspy
 import numpy as np
 from scipy import sparse
@@ -19,8 +22,10 @@ BINDING = 1e-7
 """A flow is saturated if its dual, times its weight, is above this; they add up to 1."""
 FULL = 1e-9
 """A link with less than this part of its capacity left is full."""
-SLACK = (1e-8, 1e-7, 1e-6)
-"""What fixed rates are reduced by, relatively, so that rounding cannot make the next LP infeasible; more if it does."""
+SLACK = (1e-8, 1e-8, 1e-7, 1e-6)
+"""What fixed rates are reduced by, relatively, so that rounding cannot make the next LP infeasible; more if it does.
+
+The second try is from scratch."""
 
 
 def max_min(flows: Flows) -> np.ndarray:
@@ -42,48 +47,112 @@ def max_concurrent(flows: Flows) -> float:
     """
     if len(flows.paths.flow) > PATHS_MOST:
         raise FluidError(f"the LP would have {len(flows.paths.flow)} paths, more than {PATHS_MOST}")
-    highs, level = _level_lp(flows)
+    lp = LevelLp(flows)
     # solved once, with no solution to start from
-    highs.setOptionValue("solver", "ipm")
-    highs.setOptionValue("presolve", "on")
-    solution = _optimum(highs, len(flows.capacity), np.zeros(len(flows.weight)))
-    return solution.col_value[level] / float(flows.weight.mean())
+    lp.highs.setOptionValue("solver", "ipm")
+    lp.highs.setOptionValue("presolve", "on")
+    return lp.optimum(np.zeros(len(flows.weight))).level / float(flows.weight.mean())
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """An optimal basis of a :class:`LevelLp`: the level and the paths' rates, and the duals of links and flows."""
+
+    level: float
+    path_rate: np.ndarray
+    link_price: np.ndarray
+    flow_price: np.ndarray
+
+
+class LevelLp:
+    """Maximise the level: rates fit the links, every flow has weight * level or more, or at least what is fixed.
+
+    Column 0 is the level and column 1 + p path p; the first rows are the links, the others the flows.
+    """
+
+    def __init__(self, flows: Flows):
+        paths, self.links = flows.paths, len(flows.capacity)
+        count, size = len(paths.flow), len(flows.weight)
+        column = np.repeat(np.arange(count), paths.lengths)
+        fit = sparse.csc_array((np.ones(len(column)), (paths.channel, column)), (self.links, count))
+        serve = sparse.csc_array((np.ones(count), (paths.commodity, np.arange(count))), (size, count))
+        # weights of mean 1: all columns are of about the same size
+        self.weight = flows.weight / flows.weight.mean()
+        level = sparse.csc_array(np.concatenate([np.zeros(self.links), -self.weight])[:, None])
+        matrix = sparse.hstack([level, sparse.vstack([fit, serve])]).tocsc()
+        lp = highspy.HighsLp()
+        lp.num_row_, lp.num_col_ = matrix.shape
+        lp.sense_ = highspy.ObjSense.kMaximize
+        lp.col_cost_ = np.append(1.0, np.zeros(count))
+        lp.col_lower_ = np.zeros(count + 1)
+        lp.col_upper_ = np.full(count + 1, highspy.kHighsInf)
+        lp.row_lower_ = np.concatenate([np.full(self.links, -highspy.kHighsInf), np.zeros(size)])
+        lp.row_upper_ = np.concatenate([flows.capacity, np.full(size, highspy.kHighsInf)])
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
+        self.highs = highspy.Highs()
+        self.highs.setOptionValue("output_flag", False)
+        self.highs.setOptionValue("threads", 1)
+        self.highs.setOptionValue("presolve", "off")
+        # after a flow is fixed, or a path joins, the last solution still fits
+        self.highs.setOptionValue("simplex_strategy", int(highspy.simplex_constants.kSimplexStrategyPrimal))
+        for tolerance in ("primal_feasibility", "dual_feasibility"):
+            self.highs.setOptionValue(f"{tolerance}_tolerance", 1e-10)
+        self.highs.passModel(lp)
+
+    def optimum(self, fixed: np.ndarray) -> Optimum:
+        """The solution in which flows get at least their ``fixed`` rates [flows]."""
+        for slack in SLACK:
+            for flow in np.flatnonzero(fixed).tolist():
+                self.highs.changeRowBounds(self.links + flow, fixed[flow] * (1 - slack), highspy.kHighsInf)
+            self.highs.run()
+            if self.highs.getModelStatus() == highspy.HighsModelStatus.kOptimal:
+                solution = self.highs.getSolution()
+                value, dual = np.array(solution.col_value), np.abs(np.array(solution.row_dual))
+                return Optimum(value[0], np.maximum(value[1:], 0), dual[: self.links], dual[self.links :])
+            self.highs.clearSolver()  # the basis at hand may be what it got stuck at
+        raise FluidError(f"HiGHS ended with {self.highs.modelStatusToString(self.highs.getModelStatus())}")
+
+    def fix(self, flow: int) -> None:
+        """Take a flow off the level."""
+        self.highs.changeCoeff(self.links + flow, 0, 0.0)
+
+    def add(self, flow: int, links: np.ndarray) -> None:
+        """One more path of a flow."""
+        rows = np.append(links, self.links + flow).astype(np.int32)
+        self.highs.addCol(0.0, 0.0, highspy.kHighsInf, len(rows), rows, np.ones(len(rows)))
+
+
+def raised(lp: LevelLp, capacity: np.ndarray, confined: sparse.csr_array, more: Callable[[Optimum], bool]):
+    """Max-min fair rates [flows], and the rates of the paths in the last solution.
+
+    Raise the common level as far as it goes, fix the flows that cannot follow, and again with the others. A flow
+    whose constraint (rate >= weight * level) has a positive dual has that rate in every optimum, by
+    complementary slackness. A saturated flow may have the dual 0 in the optimum found. Many of those are seen at once:
+    flows with no way around a link (``confined`` [flows, links]) that such flows alone fill. For any other the level
+    does not rise in the next LP; some dual is positive in each, since they add up to 1.
+    more: whether some path would raise the level further; it adds them.
+    """
+    count = len(lp.weight)
+    rate, rising = np.zeros(count), np.ones(count, bool)
+    while rising.any():
+        found = lp.optimum(np.where(rising, 0, rate))
+        while more(found):
+            found = lp.optimum(np.where(rising, 0, rate))
+        rate[rising] = lp.weight[rising] * found.level
+        full = confined.T @ rate >= capacity * (1 - FULL)
+        saturated = rising & ((found.flow_price * lp.weight > BINDING) | (confined @ full > 0))
+        for flow in np.flatnonzero(saturated).tolist():
+            lp.fix(flow)
+        rising &= ~saturated
+    return rate, found.path_rate
 
 
 def _by_lps(flows: Flows) -> np.ndarray:
-    """Raise the common level as far as it goes, fix the flows that cannot follow, and again with the others.
-
-    A flow whose constraint (rate >= weight * level) has a positive dual has that rate in every optimum, by
-    complementary slackness. A saturated flow may have the dual 0 in the optimum found. Many of those are seen at once:
-    flows with no way around a link that such flows alone fill. For any other the level does not rise in
-    the next LP; some dual is positive in each, since they add up to 1.
-    """
-    highs, level = _level_lp(flows)
-    links, count = len(flows.capacity), len(flows.weight)
-    confined = _confined(flows)
-    weight = flows.weight / flows.weight.mean()
-    rate, rising = np.zeros(count), np.ones(count, bool)
-    while rising.any():
-        solution = _optimum(highs, links, np.where(rising, 0, rate))
-        rate[rising] = weight[rising] * solution.col_value[level]
-        dual = np.abs(np.array(solution.row_dual)[links:]) * weight
-        full = confined.T @ rate >= flows.capacity * (1 - FULL)
-        saturated = rising & ((dual > BINDING) | (confined @ full > 0))
-        for flow in np.flatnonzero(saturated).tolist():
-            highs.changeCoeff(links + flow, level, 0.0)
-        rising &= ~saturated
-    return _scaled(flows, np.maximum(np.array(solution.col_value)[:level], 0), rate)
-
-
-def _optimum(highs: highspy.Highs, links: int, fixed: np.ndarray) -> highspy.HighsSolution:
-    """The solution in which flows get at least their ``fixed`` rates [flows]."""
-    for slack in SLACK:
-        for flow in np.flatnonzero(fixed).tolist():
-            highs.changeRowBounds(links + flow, fixed[flow] * (1 - slack), highspy.kHighsInf)
-        highs.run()
-        if highs.getModelStatus() == highspy.HighsModelStatus.kOptimal:
-            return highs.getSolution()
-    raise FluidError(f"HiGHS ended with {highs.modelStatusToString(highs.getModelStatus())}")
+    rate, path_rate = raised(LevelLp(flows), flows.capacity, _confined(flows), lambda found: False)
+    # the solver gives a flow a little less or more than its rate
+    given = np.add.reduceat(path_rate, flows.paths.first[:-1])
+    return path_rate * (rate / given)[flows.paths.commodity]
 
 
 def _confined(flows: Flows) -> sparse.csr_array:
@@ -96,40 +165,3 @@ def _confined(flows: Flows) -> sparse.csr_array:
     crossing.data = (crossing.data == np.repeat(np.diff(paths.first), np.diff(crossing.indptr))) * 1.0
     crossing.eliminate_zeros()
     return crossing
-
-
-def _scaled(flows: Flows, path_rate: np.ndarray, rate: np.ndarray) -> np.ndarray:
-    """Rates of the paths that give every flow its rate, where the solver gives it a little less or more."""
-    given = np.add.reduceat(path_rate, flows.paths.first[:-1])
-    return path_rate * (rate / given)[flows.paths.commodity]
-
-
-def _level_lp(flows: Flows) -> tuple[highspy.Highs, int]:
-    """Maximise the level: rates fit the links (first rows), rate - weight * level >= 0 for every flow; its column."""
-    paths, links, count = flows.paths, len(flows.capacity), len(flows.paths.flow)
-    column = np.repeat(np.arange(count), paths.lengths)
-    fit = sparse.csc_array((np.ones(len(column)), (paths.channel, column)), (links, count))
-    serve = sparse.csc_array((np.ones(count), (paths.commodity, np.arange(count))), (len(flows.weight), count))
-    # weights of mean 1: all columns are of about the same size
-    last = sparse.csc_array(np.concatenate([np.zeros(links), -flows.weight / flows.weight.mean()])[:, None])
-    matrix = sparse.hstack([sparse.vstack([fit, serve]), last]).tocsc()
-    lp = highspy.HighsLp()
-    lp.num_row_, lp.num_col_ = matrix.shape
-    lp.sense_ = highspy.ObjSense.kMaximize
-    lp.col_cost_ = np.append(np.zeros(count), 1.0)
-    lp.col_lower_ = np.zeros(count + 1)
-    lp.col_upper_ = np.full(count + 1, highspy.kHighsInf)
-    lp.row_lower_ = np.concatenate([np.full(links, -highspy.kHighsInf), np.zeros(len(flows.weight))])
-    lp.row_upper_ = np.concatenate([flows.capacity, np.full(len(flows.weight), highspy.kHighsInf)])
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
-    highs.setOptionValue("threads", 1)
-    highs.setOptionValue("presolve", "off")
-    # after a flow is fixed the last solution still fits
-    highs.setOptionValue("simplex_strategy", int(highspy.simplex_constants.kSimplexStrategyPrimal))
-    for tolerance in ("primal_feasibility", "dual_feasibility"):
-        highs.setOptionValue(f"{tolerance}_tolerance", 1e-10)
-    highs.passModel(lp)
-    return highs, count

@@ -6,6 +6,7 @@ import numpy as np
 
 from fluid.ceiling import Ceiling
 from fluid.sharing.flows import Flows, Rates, flows_of
+from fluid.sharing.free import free_max_min
 from fluid.sharing.hoefler import hoefler
 from fluid.sharing.jain import jain
 from fluid.sharing.maxmin import max_min
@@ -20,16 +21,22 @@ PER_FLOW, TOTAL = "flits/tick/flow", "flits/tick"
 def model_rows(scenario: Scenario, kind: str, theta_unit: str) -> Iterator[Ceiling]:
     """``kind`` (mean rate per flow), and its total, least rate, theta and Jain index.
 
-    Raises :class:`~fluid.problem.FluidError` if the flows have too many paths.
+    Without a routing ``mmf`` is over all paths there are. Raises :class:`~fluid.problem.FluidError` if the flows have
+    too many paths.
     """
-    flows = flows_of(scenario)
+    if scenario.routes is None:
+        flows, rates = free_max_min(scenario.topology, scenario.traffic)
+        method, over = "LPs (HiGHS), generated paths", "all paths"
+    else:
+        flows = flows_of(scenario)
+        rates = flows.rates(MODELS[kind](flows)) if len(flows.weight) else Rates(flows.weight, flows.weight)
+        single = (np.diff(flows.paths.first) == 1).all()
+        method = {"hm": "shares", "jm": "repeated shares"}.get(kind, "filling" if single else "LPs (HiGHS)")
+        over = f"{len(flows.paths.flow)} paths"
     if len(flows.weight) == 0:
         yield Ceiling.omitted(kind, PER_FLOW, "no flow crosses a link of finite capacity")
         return
-    single = (np.diff(flows.paths.first) == 1).all()
-    method = {"hm": "shares", "jm": "repeated shares"}.get(kind, "filling" if single else "LPs (HiGHS)")
-    rates = flows.rates(MODELS[kind](flows))
-    note = f"{len(flows.weight)} flows, {len(flows.paths.flow)} paths"
+    note = f"{len(flows.weight)} flows, {over}"
     if flows.local:
         note += f"; without {flows.local:g} of demand that needs no link"
     rows = [

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from models.registry import SpecError, register
-from models.routing.paths import longest, path_notes, path_table, require_connected, shortest_sets
+from models.routing.paths import first_sets, longest, path_notes, path_table, require_connected, shortest_sets
 from models.routing.policy import with_vc_policy
 from models.routing.routes import NO_PORTS, PATHS, PER, PathTable, Routes, RoutingSpec
 from models.topology.graph import Topology
@@ -35,22 +35,29 @@ class KShortest(SourceRouted):
 
     Which path is drawn with equal probability at the source: anew for each packet (``per: packet``) or by a hash of
     the pair of hosts (``flow``). Pairs that have fewer than k paths use all they have; the notes say how many
-    pairs those are. Which of equally long paths are among the k follows from ``seed``.
+    pairs those are. Which of equally long paths are among the k is drawn from ``seed``; or with ``ties: lexicographic``
+    they are the first by the numbers of the switches they visit, as programs have it that list paths in that order.
+    These share their first hops, and the links of low numbers.
 
     Memory: 8 bytes a path and a pair, and 1 a hop: 110 MB for the 8 shortest paths of 1,024 switches, which are found
     in about 10 s.
 
     Example: ``routing: {kind: ksp, k: 8}``
 
+    Example: ``routing: {kind: ksp, k: 4, ties: lexicographic}``
+
     Source: Singla, Hong, Popa, Godfrey, Jellyfish, NSDI 2012; Yen 1971, doi:10.1287/mnsc.17.11.712.
     """
 
     k: int = Field(default=8, ge=1, le=MOST)
+    ties: Literal["drawn", "lexicographic"] = "drawn"
     seed: int = Field(default=0, ge=0)
 
     def build(self, topology: Topology) -> Routes:
         require_connected(topology)
-        table = path_table(topology, shortest_sets(topology, self.k, None, self.seed))
+        drawn = self.ties == "drawn"
+        sets = shortest_sets(topology, self.k, None, self.seed) if drawn else first_sets(topology, self.k)
+        table = path_table(topology, sets)
         counts = table.pair_start[1:] - table.pair_start[:-1]
         most = int(counts.max(initial=0))
         if 0 < most < self.k:

@@ -7,7 +7,7 @@ import numpy as np
 from models.jit import njit
 from models.paths.ksp import k_shortest_to
 from models.paths.pathset import PathSet, starts
-from models.paths.within import paths_within_from
+from models.paths.within import counts_within, paths_within_from
 from models.registry import SpecError
 from models.routing.layers import ends_of
 from models.routing.routes import MAX_PATH_PORTS, PathTable
@@ -16,6 +16,8 @@ from models.topology.graph import Topology
 
 MAX_PATHS = 2 * 10**8
 """Paths that a table may hold."""
+LISTED = 10**7
+"""Paths out of one switch that may be listed in order to choose from them."""
 
 
 @njit
@@ -70,9 +72,7 @@ def path_table(topology: Topology, groups: Iterable[tuple[np.ndarray, PathSet]])
     return PathTable(pair_start, path_start, port)
 
 
-def shortest_sets(
-    topology: Topology, k: int, extra: int | None, seed: int
-) -> Iterator[tuple[np.ndarray, PathSet]]:
+def shortest_sets(topology: Topology, k: int, extra: int | None, seed: int) -> Iterator[tuple[np.ndarray, PathSet]]:
     """The k shortest paths between switches with hosts (:func:`~models.paths.ksp.k_shortest_to`) by target."""
     ends = ends_of(topology)
     for target in ends.tolist():
@@ -89,17 +89,37 @@ def sets_within(topology: Topology, hops: int) -> Iterator[tuple[np.ndarray, Pat
         yield source * topology.switches + targets, _chosen(paths, targets)
 
 
-def _chosen(paths: PathSet, pairs: np.ndarray) -> PathSet:
-    """Some of the pairs of a set."""
-    if len(pairs) == paths.pairs:
+def first_sets(topology: Topology, k: int) -> Iterator[tuple[np.ndarray, PathSet]]:
+    """The k shortest paths between switches with hosts, of equally long ones the first by switch numbers, by source.
+
+    All paths of as many hops as it takes are listed. Raises ``SpecError`` if those are too many.
+    """
+    ends = ends_of(topology)
+    degree = int(topology.out_degree.max(initial=0))
+    for source in ends.tolist():
+        targets, hops = ends[ends != source], 0
+        counts = np.zeros(topology.switches, np.int64)
+        while (counts[targets] < k).any() and hops < topology.switches - 1:
+            hops += 1
+            if degree * max(degree - (not topology.directed), 1) ** (hops - 1) > LISTED:
+                raise SpecError(
+                    f"lexicographic lists all paths before it chooses, and more than {LISTED:.0e} may have {hops} hops",
+                    key="ties",
+                )
+            counts = counts_within(topology, source, hops).sum(0)
+        yield source * topology.switches + targets, _chosen(paths_within_from(topology, source, hops), targets, k)
+
+
+def _chosen(paths: PathSet, pairs: np.ndarray, most: int = MAX_PATHS) -> PathSet:
+    """Some of the pairs of a set, and no more than so many paths of each, the first ones."""
+    if len(pairs) == paths.pairs and paths.counts.max(initial=0) <= most:
         return paths
+    kept = np.minimum(paths.counts[pairs], most)
     kept_path = np.zeros(len(paths.path_start) - 1, bool)
-    for pair in pairs:
-        kept_path[paths.pair_start[pair] : paths.pair_start[pair + 1]] = True
+    for pair, number in zip(pairs, kept, strict=True):
+        kept_path[paths.pair_start[pair] : paths.pair_start[pair] + number] = True
     lengths = paths.lengths
-    return PathSet(
-        starts(paths.counts[pairs]), starts(lengths[kept_path]), paths.channel[np.repeat(kept_path, lengths)]
-    )  # fmt: skip
+    return PathSet(starts(kept), starts(lengths[kept_path]), paths.channel[np.repeat(kept_path, lengths)])
 
 
 def longest(table: PathTable) -> int:

@@ -1,0 +1,175 @@
+"""The price of a demand: the shortest allowed way of every commodity under lengths of the channels."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from fluid.bidirectional import forget, meet, new_search, star, walk
+from fluid.trees import dag_tree, tree
+from models.jit import kernel, njit
+
+BLOCKS = 8
+"""Blocks of destinations that are priced side by side; the results do not depend on their number."""
+ALONE = 100_000
+"""Demands times nodes below which one thread prices them all sooner than several."""
+
+
+class Found(NamedTuple):
+    """One path per commodity k, channel[start[k]:start[k + 1]] (int32) from source to target; it may be empty."""
+
+    start: np.ndarray
+    channel: np.ndarray
+
+
+def price(graph, demand, dags, length, limit=None):
+    """Shortest allowed paths under lengths [channels] >= 0, where shorter than ``limit`` [commodities].
+
+    Returns (distance float64 [commodities], at most the limit, and the paths :class:`Found`);
+    without a limit there are only the distances, inf where no path leads. Paths need lengths > 0.
+    """
+    limit = np.zeros(0) if limit is None else limit
+    alone = len(demand.source) * (len(graph.in_start) - 1) <= ALONE
+    if len(dags.via) > 0:
+        legs = _legs(graph, dags, length, alone)
+
+        def block(low, high):
+            return _over(graph, demand, dags.via, legs, limit, low, high)
+    else:
+        out = star(graph.out_start, np.arange(len(length)), graph.dst, length)
+        into = star(graph.in_start, graph.in_channel, graph.src, length)
+
+        def block(low, high):
+            return _direct(graph, demand, dags, length, out, into, limit, low, high)
+
+    distance, start, channel = zip(*_in_blocks(block, len(demand.target), alone), strict=True)
+    ends = np.concatenate([np.zeros(1, np.int64), *(part[1:] - part[:-1] for part in start)]).cumsum()
+    return np.concatenate(distance), Found(ends, np.concatenate(channel))
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _in_blocks(block: Callable, size: int, alone: bool) -> list:
+    """block(low, high) for parts of range(size), in order: by several threads unless ``alone``."""
+    if alone:
+        return [block(0, size)]
+    cut = [size * i // BLOCKS for i in range(BLOCKS + 1)]
+    with ThreadPoolExecutor(min(BLOCKS, cores())) as pool:
+        return list(pool.map(block, cut[:-1], cut[1:]))
+
+
+@njit
+def _direct(graph, demand, dags, length, out, into, limit, low, high):
+    """:func:`price` of the demands for target[low:high]: distance, start and channel of these alone."""
+    nodes, first = len(graph.in_start) - 1, demand.start[low]
+    keep = len(limit) > 0
+    distance = np.empty(demand.start[high] - first)
+    start = np.zeros(len(distance) + 1 if keep else 1, np.int64)
+    channel = np.empty(8 * len(distance) + nodes if keep else 0, np.int32)
+    ahead, behind = new_search(nodes, len(length)), new_search(nodes, len(length))
+    order = np.empty(nodes, np.int32)
+    size = 0
+    for i in range(low, high):
+        t, some = demand.target[i], demand.start[i + 1] - demand.start[i]
+        # a search from both ends settles about 100 times fewer nodes than a tree
+        single = len(dags.ports) == 0 and 100 * some <= nodes + 100
+        if not single:
+            reached = tree(graph, dags, t, length, behind, order)
+        for k in range(demand.start[i], demand.start[i + 1]):
+            s, j, middle = demand.source[k], k - first, -1
+            most = limit[k] if keep else np.inf
+            if single:
+                distance[j], middle = meet(out, into, s, t, most, ahead, behind)
+            elif behind.distance[s] < most:
+                distance[j], middle = behind.distance[s], s
+            else:
+                distance[j] = most
+            if keep:
+                if middle >= 0:
+                    if size + nodes > len(channel):
+                        channel = np.concatenate((channel, np.empty_like(channel)))
+                    size = walk(graph, s, t, middle, ahead, behind, channel, size)
+                start[j + 1] = size
+        if not single:
+            forget(behind, reached)
+    return distance, start, channel[:size].copy()
+
+
+class Legs(NamedTuple):
+    """Shortest legs to the intermediate switches, numbered i.
+
+    row: int64 [nodes], the number i of a switch. near: float64 [nodes, i], the distance to each. far: float64
+    [i, i'], from i' to i. channel: int32 [i, nodes], the next one toward i.
+    """
+
+    row: np.ndarray
+    near: np.ndarray
+    far: np.ndarray
+    channel: np.ndarray
+
+
+def _legs(graph, dags, length, alone: bool) -> Legs:
+    nodes, count = len(graph.in_start) - 1, len(dags.via)
+    distance, channel = np.full((count, nodes), np.inf), np.full((count, nodes), -1, np.int32)
+    _in_blocks(lambda low, high: _trees(graph, dags, length, low, high, distance, channel), count, alone)
+    row = np.full(nodes, -1)
+    row[dags.via] = np.arange(count)
+    return Legs(row, np.ascontiguousarray(distance.T), np.ascontiguousarray(distance[:, dags.via]), channel)
+
+
+@njit
+def _trees(graph, dags, length, low, high, distance, channel):
+    """Fill rows low:high of distance and channel by the trees toward those intermediate switches."""
+    nodes = len(graph.in_start) - 1
+    search, order = new_search(nodes, len(length)), np.empty(nodes, np.int32)
+    for i in range(low, high):
+        reached = dag_tree(graph, dags, dags.via[i], length, search, order)
+        for j in range(reached):
+            v = order[j]
+            distance[i, v], channel[i, v] = search.distance[v], search.channel[v]
+        forget(search, reached)
+
+
+@njit
+def _over(graph, demand, via, legs, limit, low, high):
+    """As :func:`_direct`, over the intermediate switch that makes both legs together shortest."""
+    nodes, first = len(graph.in_start) - 1, demand.start[low]
+    keep = len(limit) > 0
+    distance = np.empty(demand.start[high] - first)
+    start = np.zeros(len(distance) + 1 if keep else 1, np.int64)
+    channel = np.empty(8 * len(distance) + 2 * nodes if keep else 0, np.int32)
+    size = 0
+    for i in range(low, high):
+        t = demand.target[i]
+        last = legs.row[t]
+        far = legs.far[last]
+        for k in range(demand.start[i], demand.start[i + 1]):
+            s, j, middle = demand.source[k], k - first, -1
+            near, best = legs.near[s], limit[k] if keep else np.inf
+            for m in range(len(via)):
+                if near[m] + far[m] < best:
+                    best, middle = near[m] + far[m], m
+            distance[j] = best
+            if keep:
+                if middle >= 0:
+                    if size + 2 * nodes > len(channel):
+                        channel = np.concatenate((channel, np.empty_like(channel)))
+                    size = _follow(graph, legs.channel[middle], s, via[middle], channel, size)
+                    size = _follow(graph, legs.channel[last], via[middle], t, channel, size)
+                start[j + 1] = size
+    return distance, start, channel[:size].copy()
+
+
+@kernel
+def _follow(graph, toward, s, t, channel, size):
+    """Append to channel[:size] the way from s to t by the next channels ``toward`` it; the new size."""
+    while s != t:
+        channel[size] = toward[s]
+        s = graph.dst[toward[s]]
+        size += 1
+    return size
