@@ -23,6 +23,9 @@ OCCUPANCY_MAX = 11  # packets resident in one switch (deflection; 0 in vct)
 EVENTS = 12  # the engine's own measure of work; the only one that engines need not agree on
 SCALARS = 13
 
+LONG = 256
+"""Hops, or deflections, from which on delivered packets are counted together."""
+
 
 class Flows(NamedTuple):
     """Flits of a set of packets by where they come from and go to.
@@ -40,6 +43,7 @@ class Snapshot:
     """Counters at the start of tick ``tick``: everything that happened in ticks [0, tick).
 
     scalars: int64 [SCALARS]. histogram: int64, packets by latency bucket (``models.histogram``).
+    hops, deflections: int64 [LONG], delivered packets by how many they had; the last counts all that had more, too.
     created: int64 [hosts], flits by source. channel_flits: int64 [channels], flits granted.
     delivered, present: flits delivered so far, and flits in the network (sent, not delivered).
     """
@@ -47,6 +51,8 @@ class Snapshot:
     tick: int
     scalars: np.ndarray
     histogram: np.ndarray
+    hops: np.ndarray
+    deflections: np.ndarray
     created: np.ndarray
     channel_flits: np.ndarray
     delivered: Flows

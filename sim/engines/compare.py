@@ -38,6 +38,8 @@ def compare_snapshots(compiled: Snapshot, reference: Snapshot) -> None:
         raise EngineMismatch(f"engines differ at tick {compiled.tick}: scalar {place}: {values}")
     pairs = {
         "histogram": (compiled.histogram, reference.histogram),
+        "hops": (compiled.hops, reference.hops),
+        "deflections": (compiled.deflections, reference.deflections),
         "created": (compiled.created, reference.created),
         "channel_flits": (compiled.channel_flits, reference.channel_flits),
     }

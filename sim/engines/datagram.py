@@ -33,8 +33,8 @@ LINK_COUNTS = 5
 class Counters:
     """Everything up to, not including, ``tick``.
 
-    subflow: int64 [subflows, SUBFLOW_COUNTS]. link: int64 [links + feeders, LINK_COUNTS]. finished: int64 [flows], the tick at
-    which the receiver had all of it, -1 before. cwnd: float64 [subflows], bytes.
+    subflow: int64 [subflows, SUBFLOW_COUNTS]. link: int64 [links + feeders, LINK_COUNTS]. finished: int64 [flows],
+    the tick at which the receiver had all of it, -1 before. cwnd: float64 [subflows], bytes.
     """
 
     tick: int

@@ -81,8 +81,8 @@ class CompiledRun:
             tally.pairs.reshape(n, n).copy(), tally.by_source.copy(), tally.by_destination.copy()
         )
         return Snapshot(
-            self._tick, scalars, tally.histogram.copy(), self._cursor[:, sources.FLITS].copy(),
-            tally.channel_flits.copy(), delivered, present,
+            self._tick, scalars, tally.histogram.copy(), tally.hops.copy(), tally.deflections.copy(),
+            self._cursor[:, sources.FLITS].copy(), tally.channel_flits.copy(), delivered, present,
         )  # fmt: skip
 
     def log(self) -> PacketLog:

@@ -22,6 +22,7 @@ from sim.engines.base import (
     HOPS,
     HOPS_MAX,
     LATENCY,
+    LONG,
     NETWORK_LATENCY,
     SCALARS,
     SENT_PACKETS,
@@ -49,6 +50,8 @@ class Tally(NamedTuple):
 
     scalars: np.ndarray
     histogram: np.ndarray
+    hops: np.ndarray
+    deflections: np.ndarray
     channel_flits: np.ndarray
     pairs: np.ndarray
     by_source: np.ndarray
@@ -59,7 +62,8 @@ class Tally(NamedTuple):
 def make_tally(topology: Topology) -> Tally:
     """All zero, without a log."""
     return Tally(
-        np.zeros(SCALARS, np.int64), np.zeros(BUCKETS, np.int64), np.zeros(topology.channels, np.int64),
+        np.zeros(SCALARS, np.int64), np.zeros(BUCKETS, np.int64), np.zeros(LONG, np.int64),
+        np.zeros(LONG, np.int64), np.zeros(topology.channels, np.int64),
         np.zeros(topology.switches**2, np.int64), np.zeros(topology.hosts, np.int64),
         np.zeros(topology.hosts, np.int64), np.zeros((0, 3), np.int64),
     )  # fmt: skip
@@ -120,10 +124,10 @@ def set_way(c, s, p):
 
 
 @inner
-def _deliver(c, s, p, tick):
+def deliver(c, s, p, tick):
     """Count a packet whose tail has reached its host, and free its record."""
     flits, source, target = s.packet[p, FLITS], s.packet[p, SOURCE], s.packet[p, TARGET]
-    latency, hops = tick - s.packet[p, BORN], s.packet[p, HOP]
+    latency, hops, deflections = tick - s.packet[p, BORN], s.packet[p, HOP], s.packet[p, DEFLECTED]
     if len(s.tally.log):
         entry = s.tally.scalars[DELIVERED_PACKETS]
         s.tally.log[entry, 0] = np.int64(s.packet[p, SEQUENCE]) * c.hosts + source
@@ -134,9 +138,11 @@ def _deliver(c, s, p, tick):
     s.tally.scalars[LATENCY] += latency
     s.tally.scalars[NETWORK_LATENCY] += tick - s.packet[p, SENT]
     s.tally.scalars[HOPS] += hops
-    s.tally.scalars[DEFLECTIONS] += s.packet[p, DEFLECTED]
+    s.tally.scalars[DEFLECTIONS] += deflections
     s.tally.scalars[HOPS_MAX] = max(s.tally.scalars[HOPS_MAX], hops)
     s.tally.histogram[bucket(latency)] += 1
+    s.tally.hops[min(hops, LONG - 1)] += 1
+    s.tally.deflections[min(deflections, LONG - 1)] += 1
     s.tally.pairs[c.host_switch[source] * c.switches + c.host_switch[target]] += flits
     s.tally.by_source[source] += flits
     s.tally.by_destination[target] += flits
@@ -152,7 +158,7 @@ def deliver_all(c, s, tick, mask):
     s.leaving[tick & mask] = NOBODY
     while p != NOBODY:
         following = np.int64(s.packet[p, NEXT])
-        _deliver(c, s, p, tick)
+        deliver(c, s, p, tick)
         p = following
         s.tally.scalars[EVENTS] += 1
 

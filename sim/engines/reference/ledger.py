@@ -15,6 +15,8 @@ class Ledger:
     def __init__(self, scenario: Scenario, log: bool):
         self.counts = [0] * base.SCALARS
         self.histogram = [0] * BUCKETS
+        self.hops = [0] * base.LONG
+        self.deflections = [0] * base.LONG
         self.created = np.zeros(scenario.topology.hosts, np.int64)
         self.channel_flits = [0] * scenario.topology.channels
         self.sent = _no_flows(scenario)
@@ -58,6 +60,8 @@ class Ledger:
         counts[base.HOPS_MAX] = max(counts[base.HOPS_MAX], packet.hop)
         counts[base.DEFLECTIONS] += packet.deflections
         self.histogram[bucket(latency)] += 1
+        self.hops[min(packet.hop, base.LONG - 1)] += 1
+        self.deflections[min(packet.deflections, base.LONG - 1)] += 1
         _add(self.delivered, packet)
         if self.packets is not None:
             self.packets.append((packet.identity, now, packet.hop))
@@ -74,6 +78,8 @@ class Ledger:
             tick,
             self.scalars(events),
             np.array(self.histogram, np.int64),
+            np.array(self.hops, np.int64),
+            np.array(self.deflections, np.int64),
             self.created.copy(),
             np.array(self.channel_flits, np.int64),
             delivered=Flows(*(part.copy() for part in self.delivered)),

@@ -138,59 +138,67 @@ class VctWatch(CompiledWatch):
 
 
 class WormholeWatch(CompiledWatch):
-    """Wormhole. left: (input VC, the VC that it was given there) of the switches that the head has left."""
+    """Wormhole.
+
+    left: (input VC, the VC that it was given there) of the switches that the head has left. since: tick from which it
+    has been at the front where it is.
+    """
 
     def __init__(self, scenario: Scenario, load: float, seed: int, identity: int):
         super().__init__(scenario, load, seed, identity)
         self.left: list[tuple[int, int]] = []
+        self.since: int | None = None
         self.tails = 0
         self.ejecting = False
 
     def first_place(self) -> int:
-        return int(self._state.sending[self.source, wormhole.ON_VC])
+        return int(self._state.sending["vc"][self.source])
 
     def next_place(self) -> int:
-        target = self._vc(self.place, wormhole.TARGET_VC)
+        target = self._vc(self.place, "target")
         self.left.append((self.place, target))
+        self.since = None
         return target
 
     def arrival(self, now: int) -> int:
         if self.hop == 0:
             return now + self._constants.injection
-        return now + int(self._state.queues.delay[self._vc(self.place, wormhole.DELAY_CLASS)])
+        output = self._vc(self.left[-1][0], "output")
+        return now + int(self._state.queue["delay"][self._state.output["queue"][output]])
 
     def sight(self, sight: Sight, now: int, here: bool) -> Sight:
-        vc, s = self.place, self._state
+        vc = self.place
         if here and not self.ejecting and not self._holds_head():
             self.ejecting = True
-            self.left.append((vc, self._vc(vc, wormhole.TARGET_VC)))
+            self.left.append((vc, self._vc(vc, "target")))
         while self.tails < len(self.left) and not self._has(*self.left[self.tails]):
             self.tails += 1
-        asks = here and not self.ejecting and self._is_head(self._vc(vc, wormhole.FIRST))
-        if asks and vc not in s.fronts[: s.fronts[-1]]:  # those there ask from the next tick on
-            target = self._vc(vc, wormhole.TARGET_VC)
-            sight = sight._replace(
-                eligible=self._vc(vc, wormhole.SINCE) + self.header,
-                allocated=target != NOBODY and self._has(vc, target),
-            )
+        if here and not self.ejecting and self._asks():
+            self.since = now if self.since is None else self.since
+            sight = sight._replace(eligible=self.since + self.header, allocated=self._has(vc, self._vc(vc, "target")))
         return sight._replace(ejecting=self.ejecting, tails=self.tails)
 
-    def _vc(self, vc: int, name: int) -> int:
-        return int(self._state.vc[vc * wormhole.VC_RECORD + name])
+    def _vc(self, vc: int, field: str) -> int:
+        return int(self._state.vc[field][vc])
 
     def _has(self, vc: int, target: int) -> bool:
         """Whether the packet at the front of an input VC has been given a VC."""
-        return self._vc(target, wormhole.HOLDER) == vc
+        return self._vc(target, "holder") == vc
 
-    def _is_head(self, place: int) -> bool:
+    def _asks(self) -> bool:
+        """Whether the head is at the front; what comes there in this tick asks from the next on."""
+        new = int(self._state.new[self.place // 64]) >> self.place % 64 & 1
+        return self._is_head(self._vc(self.place, "front")) and not new
+
+    def _is_head(self, number: int) -> bool:
         """Whether this packet's head is in a place of the buffer."""
-        flit = int(self._state.flits[(self.place << int(self._constants.ring_bits)) + place])
-        return flit >> wormhole.PACKET_AT == self.record and bool(flit & wormhole.HEAD)
+        c = self._constants
+        flit = int(self._state.flits[(number & int(c.ring)) * int(c.inputs) + self.place])
+        return flit >> int(wormhole.PACKET_AT) == self.record and bool(flit & int(wormhole.HEAD))
 
     def _holds_head(self) -> bool:
         """Whether it is among the flits that have arrived."""
-        first, count = self._vc(self.place, wormhole.FIRST), self._vc(self.place, wormhole.COUNT)
-        return any(self._is_head((first + i) & int(self._constants.ring)) for i in range(count))
+        return any(map(self._is_head, range(self._vc(self.place, "front"), self._vc(self.place, "landed"))))
 
 
 class DeflectionWatch(CompiledWatch):

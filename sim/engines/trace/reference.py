@@ -1,4 +1,4 @@
-"""Watching a packet in the reference engine: it is an object, and the ledger hears of it."""
+"""Watching packets in the reference engine: they are objects, and the ledger hears of them."""
 
 from typing import Any
 
@@ -6,40 +6,55 @@ from models.rules.ports import make_ports
 from models.scenario import Scenario
 from sim.engines.reference import ReferenceEngine
 from sim.engines.reference.ledger import Ledger
+from sim.engines.reference.network import Network
 from sim.engines.reference.packet import Packet
 from sim.engines.reference.wormhole import Flit
 from sim.engines.trace.base import Sight
 
 
 class WatchingLedger(Ledger):
-    """A ledger that remembers one packet from its creation on."""
+    """A ledger that remembers one packet, or all (``identity`` None), from the creation on.
 
-    def __init__(self, scenario: Scenario, identity: int):
+    known: packets by id. done: ids of those delivered.
+    """
+
+    def __init__(self, scenario: Scenario, identity: int | None):
         super().__init__(scenario, log=False)
         self.identity = identity
-        self.packet: Packet | None = None
-        self.done = False
+        self.known: dict[int, Packet] = {}
+        self.done: set[int] = set()
 
     def create(self, packet: Packet) -> None:
         super().create(packet)
-        if packet.identity == self.identity:
-            self.packet = packet
+        if self.identity in (None, packet.identity):
+            self.known[packet.identity] = packet
 
     def deliver(self, packet: Packet, now: int) -> None:
         super().deliver(packet, now)
-        if packet is self.packet:
-            self.done = True
+        if packet.identity in self.known:
+            self.done.add(packet.identity)
+
+
+def watched(scenario: Scenario, load: float, seed: int, identity: int | None = None) -> tuple[Network, WatchingLedger]:
+    """A run at tick 0, and the ledger that remembers one of its packets, or all."""
+    run, ledger = ReferenceEngine().start(scenario, load, seed), WatchingLedger(scenario, identity)
+    run.ledger = ledger
+    return run, ledger
 
 
 class ReferenceWatch:
     """A :class:`~sim.engines.trace.base.Watch`; a discipline says what of its places to look at.
 
-    trail: the places (input VCs, or switches) that the packet's head has been sent to.
+    trail: the places (input VCs, or switches) that the packet's head has been sent to. under_way: a run that is
+    watched already, with its ledger.
     """
 
-    def __init__(self, scenario: Scenario, load: float, seed: int, identity: int):
-        self.run = ReferenceEngine().start(scenario, load, seed)
-        self.run.ledger = self.ledger = WatchingLedger(scenario, identity)
+    def __init__(
+        self, scenario: Scenario, load: float, seed: int, identity: int,
+        under_way: tuple[Network, WatchingLedger] | None = None,
+    ):  # fmt: skip
+        self.run, self.ledger = under_way or watched(scenario, load, seed, identity)
+        self.identity = identity
         self.header = scenario.switching.header
         self.vcs = scenario.switching.vcs
         self.first_port = make_ports(scenario.topology).in_base
@@ -52,15 +67,15 @@ class ReferenceWatch:
         return self.run.deadlocked()
 
     def look(self, now: int) -> Sight | None:
-        packet = self.ledger.packet
+        packet = self.ledger.known.get(self.identity)
         if packet is None or packet.sent < 0:
             return None
         moving = packet.moved.triggered
         if moving and packet.moved.value is not None and len(self.trail) <= packet.hop:
             self.trail.append(packet.moved.value)
         return self.sight(packet, moving, Sight(
-            packet.hop, -1, packet.arrived == now, None, moving and packet.moved.value is None, self.ledger.done,
-            deflections=packet.deflections,
+            packet.hop, -1, packet.arrived == now, None, moving and packet.moved.value is None,
+            self.identity in self.ledger.done, deflections=packet.deflections,
         ))  # fmt: skip
 
     def sight(self, packet: Packet, moving: bool, sight: Sight) -> Sight:

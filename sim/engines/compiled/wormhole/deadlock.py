@@ -2,19 +2,10 @@
 
 from models.jit import njit
 from models.routing.routes import ADAPTIVE
+from models.rules.bits import lowest
 from sim.engines.compiled.records import NOBODY
-from sim.engines.compiled.wormhole.sets import ONE, U, has, member_of, slot, words
-from sim.engines.compiled.wormhole.state import (
-    COUNT,
-    HELD,
-    HOLDER,
-    MEMBER,
-    SETS,
-    SWITCH,
-    TARGET_VC,
-    VC_RECORD,
-    at,
-)
+from sim.engines.compiled.wormhole.routing import choices_at, front_packet, outputs_of
+from sim.engines.compiled.wormhole.state import NO_VC, ONE, U
 
 
 @njit
@@ -24,12 +15,12 @@ def stuck(c, s, now):
     It can if the buffer ahead has room or itself can move a flit; if its packet has no VC yet, if it
     may take one that is free or whose holder can move. (Routing that is adaptive waits for room in a free VC too.)
     """
-    live = s.vc[COUNT : (len(s.flits) >> c.ring_bits) * VC_RECORD : VC_RECORD] == 0
+    live = s.vc.landed[: c.inputs] == s.vc.front[: c.inputs]
     changed = True
     while changed:
         changed = False
-        for v in range(len(live)):
-            if not live[v] and _can_move(c, s, U(v), live):
+        for v in range(c.inputs):
+            if not live[v] and _can_move(c, s, v, live):
                 live[v] = True
                 changed = True
     return not live.all()
@@ -38,24 +29,37 @@ def stuck(c, s, now):
 @njit
 def _drains(c, s, to, live):
     """Whether the buffer at the end of an output VC will take a flit."""
-    return to >= len(live) or s.vc[at(to, COUNT)] < c.buffer_flits or live[to]
+    return to >= c.inputs or s.vc[to].landed - s.vc[to].front < c.buffer_flits or live[to]
+
+
+@njit
+def _comes_free(c, s, o, choices, live):
+    """Whether a packet will get one of some VCs of an output."""
+    while choices:
+        to = U(s.output[o].first) + U(lowest(choices))
+        choices &= choices - ONE
+        holder = U(s.vc[to].holder)
+        if holder != U(NOBODY):
+            if live[holder]:
+                return True
+        elif c.rule != ADAPTIVE or _drains(c, s, to, live):
+            return True
+    return False
 
 
 @njit
 def _can_move(c, s, v, live):
     """Whether the front flit of VC v can move, given the VCs known to be live."""
-    switch = U(s.vc[at(v, SWITCH)])
-    if has(c.size, s.sets, switch * U(SETS) + U(HELD), U(s.vc[at(v, MEMBER)])):
-        return _drains(c, s, s.vc[at(v, TARGET_VC)], live)
-    for w in range(words(c.size)):
-        word = s.allowed[slot(c.size, v, w)]
-        while word:
-            to = c.target_vc[c.first_out[switch] + member_of(w, word)]
-            word &= word - ONE
-            holder = s.vc[at(to, HOLDER)]
-            if holder != NOBODY:
-                if live[holder]:
-                    return True
-            elif c.rule != ADAPTIVE or _drains(c, s, to, live):
-                return True
+    vc = s.vc[v]
+    if not U(vc.blocked) & NO_VC:
+        return _drains(c, s, U(vc.target), live)
+    if c.rule != ADAPTIVE:
+        return _comes_free(c, s, U(vc.output), s.choices[v], live)
+    p = front_packet(c, s, v)
+    base, ports = outputs_of(c, s, v, p)
+    while ports:
+        o = base + U(lowest(ports))
+        ports &= ports - ONE
+        if _comes_free(c, s, o, choices_at(c, s, v, p, o), live):
+            return True
     return False

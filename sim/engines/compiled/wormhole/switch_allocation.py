@@ -1,104 +1,87 @@
-"""Switch allocation: inputs are matched with outputs (see :mod:`models.rules.allocate`)."""
+"""Switch allocation: inputs are matched with outputs (see :mod:`models.rules.allocate`).
 
-import numpy as np
+Whoever asks makes a *bid*, and the highest wins. It says who comes first by rotating priority, and above that when it
+was made, so that it beats all bids of earlier iterations and nothing has to be cleared.
+"""
 
 from models.jit import inner
-from models.rules.bits import popcount
-from sim.engines.compiled.wormhole.flits import mark, send
-from sim.engines.compiled.wormhole.sets import ONE, U, clear, first, member_of, put, slot, words
-from sim.engines.compiled.wormhole.state import (
-    CREDITED,
-    HELD,
-    MEMBER,
-    OUT,
-    OUTPUT,
-    PRESENT,
-    READ,
-    SETS,
-    SWITCH,
-    VC,
-    at,
-)
+from sim.engines.compiled.wormhole.flits import send
+from sim.engines.compiled.wormhole.queues import place_in
+from sim.engines.compiled.wormhole.state import ONE, RETURNED, U
+
+# Bits of a bid: how far the VC is from its turn at its input and, above, the output (or the input at the output),
+# whether the output has offered itself, and the time.
+_VCS, _PORTS, _PLACES = U(0xFF), U(0xFFFF), U(0xFFFFFF)
+_PORT_AT, _OFFERED_AT, _TIME_AT = U(8), U(24), U(25)
 
 
 @inner
-def _find_ready(c, s, switch):
-    """Put the input VCs whose front flit can be sent into row 0 of ``s.left``; how many there are."""
-    row, count = switch * U(SETS), np.int64(0)
-    for w in range(words(c.size)):
-        word = s.sets[slot(c.size, row + U(PRESENT), w)] & s.sets[slot(c.size, row + U(HELD), w)]
-        word &= s.sets[slot(c.size, row + U(CREDITED), w)] & s.sets[slot(c.size, row + U(READ), w)]
-        s.left[slot(c.size, 0, w)] = word
-        count += popcount(word)
-    return count
+def _offer(c, s, count, time):
+    """Every output offers itself to one of the inputs that ask for it."""
+    for i in range(count):
+        v = U(s.ready[i])
+        e, output = U(s.vc[v].entry), s.output[U(s.vc[v].output)]
+        bid = time | ((U(output.turn) - e) & _PLACES)
+        if c.iterations > 1 and s.entry[e].best >= time:  # matched in this tick already
+            bid = U(0)
+        s.bid[i] = bid
+        output.best = max(output.best, bid)
 
 
 @inner
-def allocate(c, s, switch, count):
-    """Put the VCs of one switch that may send a flit into ``s.granted``, from ``count`` on; the new count."""
-    ready = _find_ready(c, s, switch)
-    if ready == 0:
-        return count
-    if ready == 1:  # the common case
-        s.granted[count] = ((c.first_in[switch] + first(c.size, s.left, U(0), U(0))) << ONE) | ONE
-        return count + 1
-    before = count
-    for iteration in range(c.iterations):
-        count = _match(c, s, switch, iteration, count)
-    if count - before < ready:
-        mark(s.to_switch, switch)
-    return count
+def _accept(c, s, count, time):
+    """Every input accepts one of the offers, for one of its VCs."""
+    for i in range(count):
+        v = U(s.ready[i])
+        o, entry = U(s.vc[v].output), s.entry[U(s.vc[v].entry)]
+        bid = time | (((U(entry.output) - o) & _PORTS) << _PORT_AT) | ((U(entry.vc) - v) & _VCS)
+        bid |= U(s.output[o].best == s.bid[i]) << _OFFERED_AT
+        s.bid[i] = bid
+        entry.best = max(entry.best, bid)
 
 
 @inner
-def _match(c, s, switch, iteration, count):
-    """One iteration among the input VCs in ``s.left``, of which it takes out those that it settles."""
-    base, low = c.first_in[switch], U(c.ports.out_base[switch])
-    clear(c.size, s.left, U(2))
-    for output in range(low, U(c.ports.out_base[switch + ONE])):
-        if _askers(c, s, output):
-            entry = U(c.entry[first(c.size, s.left, 1, U(s.turn[output]))])
-            put(c.size, s.left, U(2), entry)
-            put(c.size, s.offers, entry, output - low)
-    for v in range(words(c.size)):
-        word = s.left[slot(c.size, U(2), v)]
-        while word:
-            entry = member_of(v, word)
-            word &= word - ONE
-            output = low + first(c.size, s.offers, entry, U(s.served[((base + entry) << ONE) | U(OUT)]))
-            clear(c.size, s.offers, entry)
-            _askers(c, s, output)
-            for w in range(words(c.size)):
-                s.left[slot(c.size, 1, w)] &= c.readers[slot(c.size, entry, w)]
-            member = first(c.size, s.left, 1, U(s.served[((base + entry) << ONE) | U(VC)]))
-            for w in range(words(c.size)):
-                s.left[slot(c.size, 0, w)] &= ~(s.holders[slot(c.size, output, w)] | c.readers[slot(c.size, entry, w)])
-            s.granted[count] = ((base + member) << ONE) | U(iteration == 0)
-            count += 1
-    return count
+def _grant(c, s, count):
+    """Move the VCs that are matched from ``s.ready`` to the queue of credits; how many are left."""
+    queue = s.queue[RETURNED]
+    end, left = queue.end, U(0)
+    for i in range(count):
+        v, bid = U(s.ready[i]), s.bid[i]
+        matched = U(s.entry[U(s.vc[v].entry)].best == bid) & (bid >> _OFFERED_AT)
+        s.entries[place_in(c, RETURNED, end)] = v
+        s.ready[left] = v
+        end += matched
+        left += ONE - matched
+    queue.end = end
+    return left
 
 
 @inner
-def serve(c, s, grant, tick):
-    """An input VC is matched with its output: priorities move on, and its front flit is sent."""
-    vc = grant >> ONE
-    switch, member = U(s.vc[at(vc, SWITCH)]), U(s.vc[at(vc, MEMBER)])
-    entry = U(c.entry[member])
-    place = (vc - member + entry) << ONE
-    s.served[place | U(VC)] = member
-    if grant & ONE:
-        output = U(s.vc[at(vc, OUTPUT)])
-        s.turn[output] = entry
-        s.served[place | U(OUT)] = output - U(c.ports.out_base[switch])
-    send(c, s, vc, tick)
+def _rotate(c, s, v, iteration, closed):
+    """Priorities move on, and for the rest of the tick nobody outbids an input that is matched."""
+    o, e = s.vc[v].output, s.vc[v].entry
+    output, entry = s.output[U(o)], s.entry[U(e)]
+    entry.vc = v
+    if iteration == 0:
+        entry.output = o
+        output.turn = e
+    if c.iterations > 1:
+        entry.best = closed
+        output.best = closed
 
 
 @inner
-def _askers(c, s, output):
-    """Put the input VCs that ask for an output into row 1 of ``s.left``; 0 if there are none."""
-    some = U(0)
-    for w in range(words(c.size)):
-        word = s.holders[slot(c.size, output, w)] & s.left[slot(c.size, 0, w)]
-        s.left[slot(c.size, 1, w)] = word
-        some |= word
-    return some
+def allocate_all(c, s, tick, ready):
+    """Send what can be sent of the first ``ready`` VCs in ``s.ready``; its new length."""
+    iterations = U(c.iterations)
+    for iteration in range(iterations):
+        first = s.queue[RETURNED].end
+        time = (U(tick) + ONE) * (iterations + ONE)
+        _offer(c, s, ready, (time + iteration) << _TIME_AT)
+        _accept(c, s, ready, (time + iteration) << _TIME_AT)
+        ready = _grant(c, s, ready)
+        for i in range(first, s.queue[RETURNED].end):
+            v = s.entries[place_in(c, RETURNED, i)]
+            _rotate(c, s, v, iteration, (time + iterations) << _TIME_AT)
+            ready = send(c, s, v, ready)
+    return ready

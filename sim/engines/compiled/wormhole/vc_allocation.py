@@ -2,126 +2,130 @@
 
 import numpy as np
 
-from models.jit import inner
-from models.routing.routes import ADAPTIVE
+from models.jit import inner, routine
+from models.routing.routes import ADAPTIVE, ANY
+from models.rules.allocate import first_after
 from models.rules.bits import lowest
-from models.rules.order import age_key
 from models.rules.vc import appeal
-from sim.engines.compiled.records import FLITS
-from sim.engines.compiled.wormhole.flits import look
-from sim.engines.compiled.wormhole.sets import ONE, U, bit, drop, first, member_of, put, slot, words
-from sim.engines.compiled.wormhole.state import (
-    ASKING,
-    CREDITED,
-    CREDITS,
-    FIRST,
-    FREE,
-    HELD,
-    HOLDER,
-    OUTPUT,
-    PACKET_AT,
-    RANGE,
-    SETS,
-    SINCE,
-    TARGET_VC,
-    at,
-)
+from sim.engines.compiled.records import FLITS, NOBODY
+from sim.engines.compiled.wormhole.flits import credits, line_of
+from sim.engines.compiled.wormhole.queues import push, take
+from sim.engines.compiled.wormhole.routing import choices_at, front_packet, output_of, outputs_of
+from sim.engines.compiled.wormhole.state import HEADERS, NO_CREDIT, ONE, UNREAD, U
+
+_NOBODY = U(NOBODY)
 
 
 @inner
-def _appeal(c, s, switch, vc, member):
-    """How much the packet at the front of an input VC prefers an output VC; 0: it cannot get it."""
-    p = U(s.flits[(vc << c.ring_bits) | U(s.vc[at(vc, FIRST)])] >> PACKET_AT)
-    credits = np.int64(s.vc[at(c.target_vc[c.first_out[switch] + member], CREDITS)])
-    return appeal(c.policy, np.int64(member) % c.vcs, credits, np.int64(s.packet[p, FLITS]))
+def present_all(c, s):
+    """List the input VCs to whose front a packet has come in ``s.asking``; how many there are."""
+    count = take(s.new, s.asking)
+    for i in range(count):
+        v = U(s.asking[i])
+        if c.rule != ADAPTIVE:
+            p = front_packet(c, s, v)
+            o = output_of(c, s, v, p)
+            s.vc[v].output = o
+            if c.policy != ANY:
+                s.choices[v] = choices_at(c, s, v, p, o)
+        if c.header > 1:
+            s.vc[v].blocked |= UNREAD
+            push(c, s, HEADERS, U(0), v)
+    return count
 
 
 @inner
-def _find(c, s, switch, vc):
-    """Put the output VCs that a packet can get into ``s.left``; 0 if there are none.
-
-    They are free, and if routing is adaptive have the credits that it asks for.
-    """
-    some = U(0)
-    for w in range(words(c.size)):
-        free = s.allowed[slot(c.size, vc, w)] & s.sets[slot(c.size, switch * U(SETS) + U(FREE), w)]
-        if c.rule == ADAPTIVE:
-            word = free
-            while word:
-                member = member_of(w, word)
-                word &= word - ONE
-                if _appeal(c, s, switch, vc, member) == 0:
-                    free &= ~bit(member)
-        s.left[slot(c.size, 0, w)] = free
-        some |= free
-    return some
+def _next_in_turn(c, s, v):
+    """The VC whose turn it is of those that the front packet may take and nobody has, NOBODY if there is none."""
+    o, choices = U(s.vc[v].output), s.choices[v]
+    free = s.output[o].free & choices
+    turn = o * U(c.vcs) + U(lowest(choices))
+    chosen = U(first_after(free, s.vc_turn[turn]))
+    if free == U(0):
+        return _NOBODY
+    s.vc_turn[turn] = chosen
+    return chosen
 
 
-@inner
-def _preferred(c, s, switch, vc):
-    """Of the output VCs in ``s.left``, the one that a packet prefers (ties: the lowest)."""
-    best, most = U(0), np.int64(0)
-    for w in range(words(c.size)):
-        word = s.left[slot(c.size, 0, w)]
-        while word:
-            member = member_of(w, word)
-            word &= word - ONE
-            worth = _appeal(c, s, switch, vc, member)
+@routine
+def _preferred(c, s, v):
+    """The output, and the VC there, that an adaptive packet prefers (ties: the lowest); NOBODY if it can have none."""
+    p = front_packet(c, s, v)
+    base, ports = outputs_of(c, s, v, p)
+    output, best, most = U(0), _NOBODY, np.int64(0)
+    while ports:
+        o = base + U(lowest(ports))
+        ports &= ports - ONE
+        free = choices_at(c, s, v, p, o) & s.output[o].free
+        while free:
+            k = U(lowest(free))
+            free &= free - ONE
+            worth = appeal(c.policy, np.int64(k), credits(s, U(s.output[o].first) + k), np.int64(s.packet[p, FLITS]))
             if worth > most:
-                best, most = member, worth
-    return best
+                output, best, most = o, k, worth
+    return output, best
 
 
 @inner
-def _assign(c, s, switch, member):
-    """A packet gets one of the output VCs in ``s.left``."""
-    vc, row = c.first_in[switch] + member, switch * U(SETS)
+def _give(c, s, v, ready):
+    """Give the front packet of an input VC an output VC; whether there is one, and the new length of ``s.ready``."""
+    vc = s.vc[v]
     if c.rule == ADAPTIVE:
-        chosen = _preferred(c, s, switch, vc)
-        output = U(c.ports.out_base[switch]) + chosen // U(c.vcs)
-        s.vc[at(vc, OUTPUT)] = output
+        o, chosen = _preferred(c, s, v)
+        vc.output = o
     else:
-        output, turn = U(s.vc[at(vc, OUTPUT)]), U(s.vc[at(vc, RANGE)])
-        chosen = first(c.size, s.left, 0, U(s.vc_turn[turn]))
-        s.vc_turn[turn] = chosen
-    target = U(c.target_vc[c.first_out[switch] + chosen])
-    s.vc[at(vc, TARGET_VC)] = target
-    s.vc[at(target, HOLDER)] = vc
-    drop(c.size, s.sets, row + U(FREE), chosen)
-    drop(c.size, s.sets, row + U(ASKING), member)
-    put(c.size, s.sets, row + U(HELD), member)
-    put(c.size, s.holders, output, member)
-    if s.vc[at(target, CREDITS)]:
-        put(c.size, s.sets, row + U(CREDITED), member)
-    else:
-        drop(c.size, s.sets, row + U(CREDITED), member)
-    look(c, s, switch, member)
+        chosen = _next_in_turn(c, s, v)
+    if chosen == _NOBODY:
+        return False, ready
+    output = s.output[U(vc.output)]
+    target = U(output.first) + chosen
+    output.free &= ~(ONE << chosen)
+    there = s.vc[target]
+    there.holder = v
+    vc.target = target
+    blocked = (U(vc.blocked) & UNREAD) | U(credits(s, target) == 0) * NO_CREDIT
+    vc.blocked = blocked
+    s.ready[ready] = v
+    return True, ready + U(blocked == U(0))
 
 
 @inner
-def allocate(c, s, switch):
-    """Give one switch's free output VCs to the packets that ask for them, oldest first."""
-    base, row, count = c.first_in[switch], switch * U(SETS), np.int64(0)
-    if len(c.size) == 1:
-        asking = s.sets[slot(c.size, row + U(ASKING), 0)]
-        if asking & (asking - ONE) == 0:  # the common case
-            if asking and _find(c, s, switch, base + U(lowest(asking))):
-                _assign(c, s, switch, U(lowest(asking)))
-            return
-    for w in range(words(c.size)):
-        word = s.sets[slot(c.size, row + U(ASKING), w)]
-        while word:
-            member = member_of(w, word)
-            word &= word - ONE
-            if _find(c, s, switch, base + member):
-                key = age_key(np.int64(s.vc[at(base + member, SINCE)]), np.int64(member))
-                place = count
-                while place > 0 and s.members[place - 1] > key:
-                    s.members[place] = s.members[place - 1]
-                    place -= 1
-                s.members[place] = key
-                count += 1
-    for k in range(count):
-        member = U(s.members[k] & 0xFFFFFFFF)
-        if _find(c, s, switch, base + member):
-            _assign(c, s, switch, member)
+def _wait(s, v, line):
+    """Put an input VC at the end of a line."""
+    queue = s.line[line]
+    s.following[v] = NOBODY
+    if queue.first == NOBODY:
+        queue.first = v
+    else:
+        s.following[U(queue.last)] = v
+    queue.last = v
+
+
+@inner
+def _call_up(c, s):
+    """Empty the lines in which a packet may be given a VC into ``s.called``, oldest first; how many there are."""
+    count = U(0)
+    for i in range(take(s.to_retry, s.calling)):
+        queue = s.line[U(s.calling[i])]
+        v = U(queue.first)
+        queue.first = NOBODY
+        while v != _NOBODY:
+            s.called[count] = v
+            count += ONE
+            v = U(s.following[v])
+    return count
+
+
+@inner
+def allocate_all(c, s, count, ready):
+    """Give free VCs to packets that wait for them, and then to the first ``count`` in ``s.asking``, ascending.
+
+    Whoever gets none waits. Returns the new length of ``s.ready``.
+    """
+    waited = _call_up(c, s)
+    for i in range(waited + count):
+        v = U(s.called[i]) if i < waited else U(s.asking[i - waited])
+        given, ready = _give(c, s, v, ready)
+        if not given:
+            _wait(s, v, line_of(c, s, v))
+    return ready
