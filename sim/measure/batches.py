@@ -3,11 +3,11 @@
 import numpy as np
 from scipy import stats
 
-GROUPS = 10
-"""Batches behind an interval: few enough to be long, many enough for a narrow t."""
+FEWEST, MOST = 10, 40
+"""Groups of batches behind an interval: few are long, hence independent; many make t narrow and the spread known."""
 
 
-def regroup(batches: np.ndarray, groups: int = GROUPS) -> np.ndarray:
+def regroup(batches: np.ndarray, groups: int = FEWEST) -> np.ndarray:
     """Add neighbouring rows of [batches, columns] up into at most ``groups`` rows of equal length.
 
     Rows that do not fill a last group are left out of it, from the start.
@@ -30,6 +30,37 @@ def ratio_half_width(numerator: np.ndarray, denominator: np.ndarray, confidence:
     spread = numerator - mean * denominator
     error = np.sqrt((spread**2).sum() / (count * (count - 1))) / denominator.mean()
     return float(stats.t.ppf((1 + confidence) / 2, count - 1) * error)
+
+
+def mean_half_width(batches: np.ndarray) -> float:
+    """Half-width of the 95 % interval of the ratio of two columns, from neighbouring batches [batches, 2].
+
+    Batches are added up by twos until the correlation of neighbours is within its standard error or few are left; what
+    remains of it widens the interval as in a first-order autoregression (Tafazzoli, Wilson 2011,
+    doi:10.1080/0740817X.2010.504688). The error of a mean delay grows like its square (Whitt 1989,
+    doi:10.1287/mnsc.35.11.1341), so that an interval of equal sides misses the large truth behind a small mean; it is
+    that of 1 / mean that has equal sides, and the longer one of the mean's is returned.
+    ``benchmarks/interval_coverage.py`` measures how often the truth is covered.
+    """
+    groups = MOST
+    while True:
+        numerator, denominator = regroup(batches, groups).astype(float).T
+        if len(numerator) < 2 or denominator.sum() == 0:
+            return float("nan")
+        mean = numerator.sum() / denominator.sum()
+        correlation = neighbours(numerator - mean * denominator)
+        if groups <= FEWEST or correlation <= 1 / np.sqrt(len(numerator)):
+            break
+        groups //= 2
+    correlation = max(correlation, 0.0)
+    half = ratio_half_width(numerator, denominator) * np.sqrt((1 + correlation) / (1 - correlation))
+    return float(half / (1 - min(half / mean, 0.5)) if mean > 0 else half)
+
+
+def neighbours(series: np.ndarray) -> float:
+    """Correlation of neighbours in a series of mean 0; 0 if it does not vary."""
+    square = (series**2).sum()
+    return float((series[1:] * series[:-1]).sum() / square) if square > 0 else 0.0
 
 
 def exceeds_noise(difference: np.ndarray, least: float, confidence: float = 0.999) -> bool:

@@ -69,8 +69,8 @@ def run_session(engine: str, session: Session, window: tuple[float, float]) -> D
     flows = _flow_rows(session, before, after, throughput)
     fastest = max(float(session.topology.capacity.max(initial=0.0)), session.topology.host_capacity)
     return DatagramResult(
-        row, {"flows": flows, "channel_use": _use(session, before, after)}, throughput, (last - first) / fastest, _count(session, moved[:, RECEIVED]),
-        _count(session, present),
+        row, {"flows": flows, "channel_use": _use(session, before, after)}, throughput, (last - first) / fastest,
+        _count(session, moved[:, RECEIVED]), _count(session, present),
     )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from sim.engines.base import (
     Snapshot,
 )
 from sim.engines.compare import BothEngines
-from sim.measure.batches import exceeds_noise, ratio_half_width, regroup
+from sim.measure.batches import exceeds_noise, mean_half_width, regroup
 from sim.measure.warmup import is_steady
 
 FIRST_BATCHES = 40
@@ -150,7 +150,7 @@ def measure_batches(run: Run, start: int, measure: Measure) -> tuple[np.ndarray,
         batches = np.diff(np.array(rows), axis=0)
         if is_precise(batches, measure.ci) or is_saturated(batches):
             break
-        for _ in range(count // 4 or 1):
+        for _ in range(len(batches) // 2 or 1):
             if now + length > start + measure.max_ticks:
                 break
             now += length
@@ -160,8 +160,7 @@ def measure_batches(run: Run, start: int, measure: Measure) -> tuple[np.ndarray,
 
 def latency_half_width(batches: np.ndarray) -> float:
     """95 % half-width of the mean latency, in ticks."""
-    groups = regroup(batches)
-    return ratio_half_width(groups[:, LATENCY].astype(float), groups[:, DELIVERED_PACKETS].astype(float))
+    return mean_half_width(batches[:, [LATENCY, DELIVERED_PACKETS]])
 
 
 def is_precise(batches: np.ndarray, wanted: float) -> bool:
@@ -240,14 +239,22 @@ def jain(shares: np.ndarray) -> float:
 
 
 def details(before: Snapshot, after: Snapshot) -> dict:
-    """The latency histogram, as [lower edge, packets] of the buckets in use, and the use of each channel."""
-    histogram = after.histogram - before.histogram
-    used = np.flatnonzero(histogram)
-    low = edges()[used]
-    window = after.tick - before.tick
+    """What the window's packets were like, as [value, packets] pairs, and the use of each channel.
+
+    A latency is the lower edge of its bucket. The use is in flits per tick.
+    """
+    latency = _pairs(after.histogram - before.histogram)
+    latency[:, 0] = edges()[latency[:, 0]]
+    flits = after.channel_flits - before.channel_flits
     return {
-        "latency_histogram": np.column_stack([low, histogram[used]]).tolist(),
-        "channel_utilisation": np.round((after.channel_flits - before.channel_flits) / window, 6).tolist(),
+        "latency_histogram": latency.tolist(),
+        "hops_histogram": _pairs(after.hops - before.hops).tolist(),
+        "deflections_histogram": _pairs(after.deflections - before.deflections).tolist(),
+        "channel_use": np.round(flits / (after.tick - before.tick), 4).tolist(),
     }
 
 
+def _pairs(counts: np.ndarray) -> np.ndarray:
+    """int64 [entries, 2]: (index, count) where there are any."""
+    used = np.flatnonzero(counts)
+    return np.column_stack([used, counts[used]])

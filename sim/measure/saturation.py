@@ -1,0 +1,108 @@
+"""Where a scenario saturates, as its points show it.
+
+A load is *saturated* if the network does not carry what is offered (the flag ``saturated``, see ``docs/model.md``) or
+has come to a deadlock, and so is every load from ``limit`` on, the certified upper end of the maximum concurrent flow:
+there some demand cannot be met for ever, whatever a finite run shows. The saturation point of a seed lies between the
+most that is carried, in units of load, below the lowest saturated load, and that load; within this bracket it is taken
+to be the most that is carried up to and at that load. The flag comes a little late, at losses that exceed noise and
+1 %; what is carried there is no more than the network can carry, so the value does not depend on how late.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from sim.measure.interval import mean_and_half
+
+Row = Mapping[str, Any]
+"""Of results.csv, as it was measured or as it was read from the file."""
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """Of one seed, in loads, lower <= value <= upper.
+
+    lower: 0 if the lowest load is saturated. upper: ``limit`` if none is. value: NaN if none is.
+    over: the row at ``upper``, None if there is none.
+    """
+
+    lower: float
+    upper: float
+    value: float
+    over: Row | None
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """Of one scenario, in loads.
+
+    value: mean over seeds, NaN if one of them is never saturated. half: half-width of its 95 % Student interval over
+    seeds, NaN for a single one. lower, upper: hold the brackets of all seeds. seeds: seed -> its own bracket.
+    """
+
+    value: float
+    half: float
+    lower: float
+    upper: float
+    seeds: dict[int, Bracket]
+
+    def at(self, column: str) -> float:
+        """A column just past saturation, mean over seeds; NaN if nothing is known of it."""
+        rows = [bracket.over for bracket in self.seeds.values() if bracket.over is not None]
+        values = [number(row, column) for row in rows]
+        known = [value for value in values if not math.isnan(value)]
+        return fmean(known) if known else math.nan
+
+
+def saturation(rows: Iterable[Row], limit: float = math.inf) -> Saturation | None:
+    """The saturation point of the scenario that all these rows are of; None without a single load.
+
+    limit: a load from which on everything counts as saturated.
+    """
+    by_seed: dict[int, list[Row]] = {}
+    for row in rows:
+        if is_over(row, limit) is not None:
+            by_seed.setdefault(int(row["seed"]), []).append(row)
+    seeds = {seed: bracket(of_seed, limit) for seed, of_seed in sorted(by_seed.items())}
+    if not seeds:
+        return None
+    value, half = mean_and_half([one.value for one in seeds.values()])
+    lower, upper = min(one.lower for one in seeds.values()), max(one.upper for one in seeds.values())
+    return Saturation(value, half, lower, upper, seeds)
+
+
+def bracket(rows: Iterable[Row], limit: float = math.inf) -> Bracket:
+    """The saturation point of one seed, from rows of different loads."""
+    ordered = sorted(rows, key=lambda row: float(row["load"]))
+    over = next((row for row in ordered if is_over(row, limit)), None)
+    first = math.inf if over is None else float(over["load"])
+    lower = max((carried(row) for row in ordered if float(row["load"]) < first), default=0.0)
+    upper = min(first, limit)
+    value = math.nan if over is None else min(max(carried(over), lower), upper)
+    return Bracket(lower, upper, value, over)
+
+
+def is_over(row: Row, limit: float = math.inf) -> bool | None:
+    """Whether a point is past saturation; None if it has not been measured."""
+    if row.get("saturated") in (None, ""):
+        return None
+    return float(row["load"]) >= limit or any(_says_yes(row.get(name)) for name in ("saturated", "deadlocked"))
+
+
+def carried(row: Row) -> float:
+    """Accepted traffic in units of load, at most the load; the load itself where nothing is known of it."""
+    load, accepted, offered = (number(row, name) for name in ("load", "accepted", "offered"))
+    share = accepted / offered if offered > 0 else math.nan
+    return load if math.isnan(share) else load * min(share, 1.0)
+
+
+def number(row: Row, column: str) -> float:
+    """The number in a column; NaN where there is none."""
+    value = row.get(column)
+    return float(value) if value not in (None, "") else math.nan
+
+
+def _says_yes(value: Any) -> bool:
+    return value is True or value == "True"
