@@ -140,6 +140,32 @@ def test_several_columns_have_dashes_and_labels_can_be_given(tmp_path):
     assert [path.stem for path in figures.draw(tmp_path, ["both"])] == ["both"] * 2
 
 
+def test_points_are_not_joined(tmp_path):
+    figure = drawn(sweep(tmp_path, sizes=(64, 16), plots=[{"y": ["aspl"], "x": "moore_aspl", "style": "points"}]))
+    assert {line.get_linestyle() for line in lines(figure, "curve")} == {"None"}
+    assert all(line.get_marker() for line in lines(figure, "curve"))
+    assert legend(figure) == ["imase", "rrg"]
+
+
+def test_what_is_not_swept_in_a_case_is_not_in_its_name(tmp_path):
+    rows = [network({"case": "rrg", "topology.degree": d}, n, 2.0 + d / n) for d in (3, 4) for n in (16, 32)]
+    rows += [network({"case": "torus", "topology.degree": ""}, n, 3.0) for n in (16, 64)]
+    plot = {"y": ["aspl"], "x": "switches", "by": ["case", "topology.degree"]}
+    figure = drawn(write_run(tmp_path, rows, columns=["case", "topology.degree"], plots=[plot]))
+    assert legend(figure) == ["rrg, degree=3", "rrg, degree=4", "torus"]
+
+
+def test_the_label_of_a_charts_names_fits_into_it(tmp_path):
+    rows = [network({"case": "torus"}, 64, 4.06), network({"case": "b"}, 64, 2.64)]
+    plot = {"y": ["aspl"], "x": "case", "x_label": "the networks that are compared"}
+    figure = drawn(write_run(tmp_path, rows, columns=["case"], plots=[plot]))
+    figure.canvas.draw()
+    title = figure.axes[0].get_title("left")
+    box = figure.axes[0]._left_title.get_window_extent()
+    assert title == "the networks that are compared"
+    assert 0 <= box.y0 < box.y1 <= figure.bbox.y1 and 0 <= box.x0 < box.x1 <= figure.bbox.x1
+
+
 def test_x_may_be_measured(tmp_path):
     folder = sweep(tmp_path, sizes=(64, 16, 32), seeds=(1, 2), plots=[{"y": ["aspl"], "x": "moore_aspl"}])
     figure = drawn(folder)
@@ -261,7 +287,7 @@ def test_what_cannot_be_drawn_is_named_after_the_rest_is_drawn(tmp_path):
     with pytest.raises(ValueError, match=r"no column 'asp'; did you mean 'aspl'.*kind: holds no numbers.*'nowhere'"):
         figures.draw(tmp_path)
     assert (tmp_path / "figures" / "good.png").exists()
-    assert '<img alt="good"' in html.write(tmp_path).read_text("utf-8")
+    assert 'data-chart="good"' in html.write(tmp_path).read_text("utf-8")
 
 
 def test_lists_and_numbers_do_not_mix(tmp_path):
@@ -326,7 +352,7 @@ def test_run_and_plot_draw_the_same_figures(tmp_path, capsys):
     paths = sorted((out / "figures").iterdir())
     assert [path.name for path in paths] == ["aspl_n.png", "aspl_n.svg", "far.png", "far.svg"]
     before = [path.read_bytes() for path in paths]
-    assert 'alt="far"' in (out / "report.html").read_text("utf-8")
+    assert 'data-chart="far"' in (out / "report.html").read_text("utf-8")
     for path in paths:
         path.unlink()
     capsys.readouterr()

@@ -1,17 +1,22 @@
 """Figures and page of a synthetic run: what is on them, and the same bytes every time."""
 
+import base64
 import csv
 import doctest
 import json
 import random
+import re
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from sim.cli import main
 from sim.report import figures, frames, html
 from sim.report.frames import Ceiling, Names, Run, Units, curves, load, mean_and_half, number
+from sim.report.html import answer, charts, network, tables
 from sim.report.plots import column
 
 COLUMNS = [
@@ -263,9 +268,7 @@ def test_missing_columns(tmp_path):
 
 def test_ceilings_merge_only_if_equal_or_overlapping_by_the_same_method():
     def marks(*ends):
-        ceilings = [
-            Ceiling(str(i), "mcf", np.nan, *end, "load", how, "") for i, (*end, how) in enumerate(ends)
-        ]
+        ceilings = [Ceiling(str(i), "mcf", np.nan, *end, "load", how, "") for i, (*end, how) in enumerate(ends)]
         return [(m.scenarios, m.lower, m.upper) for m in Run([], [], ceilings, {}).thetas()]
 
     assert marks((0.5, 0.5, "exact"), (0.5 + 1e-12, 0.5, "approx")) == [(("0", "1"), 0.5, 0.5)]
@@ -275,7 +278,7 @@ def test_ceilings_merge_only_if_equal_or_overlapping_by_the_same_method():
 
 
 def test_examples_in_docstrings():
-    assert doctest.testmod(frames).failed == 0
+    assert doctest.testmod(frames).failed == doctest.testmod(answer).failed == doctest.testmod(tables).failed == 0
 
 
 def test_short_names():
@@ -286,20 +289,169 @@ def test_short_names():
     assert Names(["routing=minimal"])["routing=minimal"] == "minimal"
 
 
+OUTSIDE = re.compile(
+    r"""(?:src|href)="(?!data:|#)|url\((?!#)|@import|fetch\(|XMLHttpRequest|https?://(?!www\.w3\.org)"""
+)
+"""What would load something from elsewhere."""
+
+
 def test_page_is_self_contained_and_escaped(run):
     figures.draw(run, ["latency_load"])
     page = html.write(run)
     text = page.read_text("utf-8")
     assert page == run / "report.html"
     assert 'src="data:image/svg+xml;base64,' in text
-    assert "http" not in text.replace("http://www.w3.org", "")
+    assert not OUTSIDE.search(text)
+    assert "default-src 'none'" in text
     assert "&lt;the quick one&gt;" in text
-    assert "prefers-color-scheme: dark" in text
+    assert "prefers-color-scheme: dark" in text and "@media print" in text
     assert "deflection has no path set" in text
     assert "versions.flitlab" in text
-    assert text.count('<tr><td class="text">routing=minimal</td>') == 12 + 3 + 12  # loads, ceilings, totals
+    assert text.count('<tr><td class="text">routing=minimal') == 1 + 12 + 3 + 12  # scenarios, loads, ceilings, totals
     assert text == html.write(run).read_text("utf-8")
+
+
+def test_page_says_what_share_of_the_ceiling_is_reached(run):
+    text = html.write(run).read_text("utf-8")
+    found = answer.standings(Run.read(run))
+    assert [s.ceiling for s in found] == ["mcf 0.563"] * 2
+    assert [s.share for s in found] == pytest.approx([0.427 * 0.985 / 0.563, 0.512 * 0.985 / 0.563], rel=0.02)
+    assert answer.sentence(Run.read(run), found) in text
+    assert "minimal reaches 7" in text and "and deflection 8" in text
+
+
+def test_what_the_share_is_of_is_said(tmp_path):
+    rows = [point("minimal", x, 1, 0.4, None) for x in (0.1, 0.3, 0.5)]
+    write_csv(tmp_path / "results.csv", rows, COLUMNS)
+    assert "no ceiling is known" in answer.sentence(Run.read(tmp_path), answer.standings(Run.read(tmp_path)))
+    write_csv(tmp_path / "ceilings.csv", [row for row in ceiling_rows([]) if row["ceiling"] != "mcf"], CEILINGS)
+    run = Run.read(tmp_path)
+    (found,) = (s for s in answer.standings(run) if s.value > 0)
+    assert (found.name, found.share) == ("mcf_paths", pytest.approx(found.value / 0.5581))
+    assert answer.sentence(run, [found]).startswith("Of the load that the best use of its routes could carry")
+
+
+def test_charts_hold_the_curves_and_ceilings_of_the_figures(run):
+    found = {chart["name"]: chart for chart in charts.charts(Run.read(run), run)}
+    assert list(found) == ["latency_load", "accepted_load", "percentiles", "hops_load"]
+    latency = found["latency_load"]
+    assert [line["name"] for line in latency["series"]] == ["minimal", "deflection"]
+    assert [len(line["hollow"]) for line in latency["series"]] == [4, 2]
+    assert latency["series"][0]["seeds"] == [3] * 12
+    assert [(mark["name"], mark["upper"], mark["keys"]) for mark in latency["marks"]] == [
+        ("split", 0.44, [0]), ("mcf_paths", 0.5581, [0]), ("mcf", 0.563, []),
+    ]  # fmt: skip
+    assert len(found["percentiles"]["series"]) == 6
+    assert found["accepted_load"]["totals"][0]["y"][-1] == pytest.approx(total(0.6, 0.562), rel=1e-4)
+
+
+def test_labels_are_data(tmp_path):
+    evil = "</script><img src=x onerror=alert(1)>&"
+    rows = [point("minimal", x, 1, 0.4, None) | {"scenario": evil} for x in (0.1, 0.2)]
+    write_csv(tmp_path / "results.csv", rows, COLUMNS)
+    (tmp_path / "manifest.json").write_text(json.dumps({"name": evil, "command": ["simrun", evil], "versions": {}}))
+    text = html.write(tmp_path).read_text("utf-8")
+    assert "<img src=x" not in text
+    assert text.count("</script>") == 2
+    data = text[text.index('id="data">') + len('id="data">') :]
+    assert json.loads(data[: data.index("</script>")])["scenarios"] == [evil]
 
 
 def test_page_of_an_empty_folder(tmp_path):
     assert "<h1>" in html.write(tmp_path).read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory) -> Path:
+    """A real run of few ticks."""
+    folder = tmp_path_factory.mktemp("runs")
+    file = folder / "tiny.yaml"
+    file.write_text(TINY)
+    assert main(["run", str(file), "--out", str(folder / "tiny"), "--jobs", "1"]) == 0
+    return folder / "tiny"
+
+
+TINY = """
+schema: 1
+name: tiny
+topology: {kind: imase, n: 8, degree: 2, hosts_per_switch: 2}
+routing: {sweep: [{kind: minimal}, {kind: deflection}]}
+switching: {mode: vct, vcs: 4, buffer_flits: 8, input_speedup: vcs}
+traffic: {kind: uniform, packet_flits: 4}
+loads: [0.1, 0.7]
+seeds: [1, 2]
+measure: {warmup: 200, ticks: 400, ci: null}
+ceilings: [mcf]
+outputs: {figures: [latency_load]}
+"""
+
+
+def test_points_keep_what_went_on_inside(simulated):
+    for file in simulated.glob("points/*.json"):
+        record = json.loads(file.read_text())
+        row, detail = record["row"], record["detail"]
+        hops = detail["hops_histogram"]
+        assert sum(count for _, count in hops) == row["packets"]
+        assert sum(value * count for value, count in hops) == pytest.approx(row["hops_mean"] * row["packets"])
+        deflections = sum(value * count for value, count in detail["deflections_histogram"])
+        assert deflections == pytest.approx(row["deflections_mean"] * row["packets"])
+        carried = sum(detail["channel_use"]) * row["ticks"] / 4  # packets of 4 flits
+        assert carried == pytest.approx(row["hops_mean"] * row["packets"], rel=0.1)
+
+
+def test_inside_of_the_network(simulated):
+    run = Run.read(simulated)
+    found = network.inside(run, simulated)
+    assert [sorted(one.states) for one in found] == [[0.1, 0.7]] * 2
+    assert all(one.optimum.max() == pytest.approx(1, abs=1e-6) for one in found)
+    document = network.data(run, found)
+    (only,) = document["maps"]
+    assert (only["n"], len(only["src"]), len(only["xy"])) == (8, found[0].topology.channels, 8)
+    first = document["scenarios"][0]["states"][0]
+    use = np.frombuffer(base64.b64decode(first["use"]), np.uint8) / document["levels"]
+    state = found[0].states[0.1]
+    assert use == pytest.approx(state.use / state.replicates, abs=0.003)
+    assert sum(share for _, share in first["hops"]) == pytest.approx(1, abs=1e-3)
+
+
+def test_loads_and_scenarios_beyond_the_limit_are_left_out(simulated, monkeypatch):
+    run = Run.read(simulated)
+    monkeypatch.setattr(network, "MOST_BYTES", 130)
+    document = network.data(run, network.inside(run, simulated))
+    assert [len(scenario["states"]) for scenario in document["scenarios"]] == [1, 1]
+    assert "1 loads" in document["left_out"]
+    monkeypatch.setattr(network, "MOST_BYTES", 70)
+    assert len(network.data(run, network.inside(run, simulated))["scenarios"]) == 1
+
+
+def test_page_of_a_run_that_was_killed_shows_its_points(simulated, tmp_path, capsys):
+    killed = tmp_path / "killed"
+    shutil.copytree(simulated, killed)
+    for name in ("results.csv", "ceilings.csv", "report.html"):
+        (killed / name).unlink()
+    manifest = json.loads((killed / "manifest.json").read_text()) | {"status": "running"}
+    (killed / "manifest.json").write_text(json.dumps(manifest))
+    whole, part = Run.read(simulated), Run.read(killed)
+    columns = ("scenario", "load", "seed", "accepted", "latency_mean", "saturated", "status")
+    assert [[row[c] for c in columns] for row in part.rows] == [[row[c] for c in columns] for row in whole.rows]
+    assert repr(part.ceilings) == repr(whole.ceilings)
+    assert main(["report", str(killed)]) == 0
+    assert capsys.readouterr().out.strip() == str(killed / "report.html")
+    assert "not finished" in (killed / "report.html").read_text()
+
+
+def test_report_refuses_what_is_no_run_folder(tmp_path, capsys):
+    assert main(["report", str(tmp_path)]) == 2
+    assert "no run folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("size", "width"), [("column", 3.5), ("double", 7.16)])
+def test_figures_at_paper_sizes(run, tmp_path, size, width):
+    shutil.copytree(run, tmp_path / "run")
+    asked = ["--figures", "latency_load", "--format", "pdf", "svg", "--size", size]
+    assert main(["plot", str(tmp_path / "run"), *asked]) == 0
+    pdf, svg = ((tmp_path / "run" / "figures" / f"latency_load.{suffix}").read_bytes() for suffix in ("pdf", "svg"))
+    box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+)", pdf)
+    assert box is not None and float(box[1]) / 72 == pytest.approx(width, abs=0.01)
+    assert re.search(rb'width="([\d.]+)pt"', svg)[1] == box[1]
+    assert b"CreationDate" not in pdf and b"/Type3" not in pdf

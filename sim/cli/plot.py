@@ -3,34 +3,47 @@
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
-from sim.cli.common import BAD, complain
-
-TABLES = ("results.csv", "ceilings.csv", "metrics.csv")
-"""What figures are drawn from."""
+from sim.cli.common import BAD, complain, no_run_folder
+from sim.config.errors import ConfigError
+from sim.config.study import read
 
 
 def run(options: argparse.Namespace) -> int:
     """Draws the figures of a run folder from its tables, without simulating anything."""
     folder = options.folder
-    if not any((folder / name).exists() for name in TABLES):
-        complain(f"{folder}: no run folder: it holds none of {', '.join(TABLES)}")
+    if problem := no_run_folder(folder):
+        complain(problem)
         return BAD
+    from sim.report import bottleneck
     from sim.report.figures import draw
 
+    asked = _asked_for(folder)
+    wanted = options.figures or asked.get("figures") or []
+    kinds = wanted if options.figures or asked.get("experiment") == "load_sweep" else None
+    if kinds is not None:
+        kinds = [name for name in kinds if name != bottleneck.NAME]
+    formats = options.format or asked.get("formats") or ("png", "svg")
+    size = options.size or asked.get("size") or "column"
     try:
-        for path in draw(folder, options.figures or _asked_for(folder)):
+        files = draw(folder, kinds, formats=formats, size=size)
+        if bottleneck.NAME in wanted:
+            files += bottleneck.draw_all(read(folder / "config.resolved.yaml"), folder, formats)
+        for path in files:
             print(path)
+    except ConfigError as error:
+        complain(*map(str, error.mistakes))
+        return BAD
     except (OSError, ValueError) as error:
         complain(f"{folder}: {error}")
         return BAD
     return 0
 
 
-def _asked_for(folder: Path) -> list[str] | None:
-    """The figures of a load sweep that the run was asked for; None if it does not say."""
+def _asked_for(folder: Path) -> dict[str, Any]:
+    """The manifest, which says what the run was asked for; empty where there is none."""
     try:
-        manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
+        return json.loads((folder / "manifest.json").read_text("utf-8"))
     except (OSError, ValueError):
-        return None
-    return manifest.get("figures") if manifest.get("experiment") == "load_sweep" else None
+        return {}

@@ -21,13 +21,13 @@ MISMATCH = 3
 def run(options: argparse.Namespace) -> int:
     """Prints one packet's life, or without ``--packet`` which packets are delivered when."""
     study = study_of(options, experiment="load_sweep")
-    case = None if study is None else _case(study, options.scenario)
+    case = None if study is None else case_of(study, options.scenario)
     if study is None or case is None or case.scenario is None:
         return BAD
     if options.packet is None and options.last is None:
         complain("--packet: is missing; --to T (and --from T) lists the packets that are delivered before tick T")
         return BAD
-    load = case.loads[0] if options.load is None else options.load
+    load = case.grid[0] if options.load is None else options.load
     seed = case.seeds[0] if options.seed is None else options.seed
     head = {"name": study.name, "scenario": case.label, "load": load, "seed": seed, "engine": study.engine}
     act = _list if options.packet is None else _trace
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         return BAD
 
 
-def _case(study: Study, label: str | None) -> Case | None:
+def case_of(study: Study, label: str | None) -> Case | None:
     """The scenario asked for, by default the first, or None after a complaint."""
     labels = [case.label for case in study.cases]
     if label is None:

@@ -1,5 +1,6 @@
 """Pictures of a bottleneck: the channels that bind, drawn on the network, and how much of the others is in use."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,17 @@ from matplotlib.figure import Figure
 from fluid.certificate import Certificate
 from fluid.decomposition import link_classes
 from models.topology.graph import Topology
+from sim.config.study import Study
+from sim.experiment.ceilings import stored_optimum
 from sim.report.drawing import PLACES, WIDTH, Drawing, save_picture, suitable
 from sim.report.figures import in_style
 from sim.report.plots import DASHES, OKABE_ITO
+
+NAME = "bottleneck"
+"""Of the figure, in ``outputs.figures`` and as a file."""
+
+MOST_DRAWN = 24
+"""The bottlenecks of the first so many scenarios are drawn."""
 
 BINDING = "#D55E00"
 
@@ -54,6 +63,21 @@ def draw_bottleneck(topology: Topology, certificate: Certificate, load: np.ndarr
     ValueError: another suffix. OSError: the file cannot be written.
     """
     return save_picture(lambda: picture(topology, certificate, load), path)
+
+
+def draw_all(study: Study, folder: Path, formats: Sequence[str]) -> list[Path]:
+    """Draws the bottleneck of every scenario of a run into its folder; of several, the files are numbered.
+
+    formats: png and svg count. Returns the files; scenarios without a certified ``mcf`` have none.
+    """
+    written = []
+    for number, case in enumerate(study.cases[:MOST_DRAWN], 1):
+        if found := stored_optimum(folder, case):
+            stem = folder / "figures" / (NAME if len(study.cases) == 1 else f"{NAME}_{number}")
+            stem.parent.mkdir(parents=True, exist_ok=True)
+            files = [stem.with_suffix(f".{suffix}") for suffix in formats if suffix != "pdf"]
+            written += [draw_bottleneck(case.topology, *found, file) for file in files]
+    return written
 
 
 @in_style

@@ -102,9 +102,9 @@ def picture(topology: Topology, style: Style = "auto") -> Figure:
     return figure
 
 
-def suitable(topology: Topology) -> Style:
-    """The style that ``auto`` stands for."""
-    if topology.switches > MOST_NODES:
+def suitable(topology: Topology, most: int = MOST_NODES) -> Style:
+    """The style that ``auto`` stands for. most: switches beyond which it is a matrix."""
+    if topology.switches > most:
         return "matrix"
     if topology.notes.get("tiers"):
         return "layered"
@@ -151,6 +151,12 @@ class Places:
             nearest = float(cKDTree(self.xy).query(self.xy, k=2)[0][:, 1].min())
         span = float(np.ptp(self.xy, axis=0).max()) + 1
         return max(0.004 * span, min(0.34, 0.36 * nearest, 9 / (72 * WIDTH) * span))
+
+    def spots(self, v: int, count: int) -> np.ndarray:
+        """float64 [count, 2]: where hosts of a switch stand, in a fan on its outer side."""
+        turn = np.linspace(-1, 1, count) * min(self.fan, 0.3 * (count - 1))
+        direction = np.arctan2(*self.outward[v][::-1]) + turn
+        return self.xy[v] + 1.9 * self.radius * np.column_stack([np.cos(direction), np.sin(direction)])
 
 
 def _circular(topology: Topology) -> Places:
@@ -260,10 +266,7 @@ class Drawing:
         """Dots in a fan on the outer side of each switch, or their number if they are many."""
         dots = []
         for v, count in enumerate(self.topology.host_count.tolist()):
-            shown = count if count <= MOST_HOSTS else 1
-            turn = np.linspace(-1, 1, shown) * min(self.places.fan, 0.3 * (shown - 1))
-            direction = np.arctan2(*self.places.outward[v][::-1]) + turn
-            spots = self.xy[v] + 1.9 * self.radius * np.column_stack([np.cos(direction), np.sin(direction)])
+            spots = self.places.spots(v, count if count <= MOST_HOSTS else 1)
             if count > MOST_HOSTS:
                 size = min(6.5, 0.8 * self.radius * self.points)
                 x, y = spots[0]

@@ -1,6 +1,6 @@
-"""``draw(folder)``: the figures of a run folder, as PNG and SVG, the same bytes every time."""
+"""``draw(folder)``: the figures of a run folder, as PNG, SVG and PDF, the same bytes every time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import matplotlib.style
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -21,9 +21,22 @@ from sim.report.plots import Look, column
 in_style = matplotlib.style.context(["default", Path(__file__).with_name("style.mplstyle")])
 """Decorator: the style of the figures and nothing of the user's matplotlibrc."""
 
+FORMATS: dict[str, dict[str, None]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+"""Suffix -> what files of this kind would say of the day and of versions."""
 
-def draw(folder: Path, kinds: list[str] | None = None, flit_ns: float | None = None) -> list[Path]:
-    """Draws figures of a run folder into ``folder/figures/<kind>.{png,svg}``.
+SIZES = {"column": (3.5, 2.4), "double": (7.16, 3.2)}
+"""Width and height in inches of a figure in one column of a paper, and across two."""
+
+
+def draw(
+    folder: Path, kinds: list[str] | None = None, flit_ns: float | None = None,
+    formats: Sequence[str] = ("png", "svg"), size: str = "column",
+) -> list[Path]:  # fmt: skip
+    """Draws figures of a run folder into ``folder/figures/<kind>.<format>``.
 
     Parameters
     ----------
@@ -31,6 +44,7 @@ def draw(folder: Path, kinds: list[str] | None = None, flit_ns: float | None = N
     kinds: names from :data:`KINDS`, or of the plots of metrics.csv if there is one; all of :data:`USUAL`, or
         all plots, if None. A kind for which there is nothing to draw is left out.
     flit_ns: duration of a flit; from the manifest or the columns if None. Without it, axes are in ticks.
+    formats: of :data:`FORMATS`. size: of :data:`SIZES`.
 
     Returns
     -------
@@ -42,14 +56,14 @@ def draw(folder: Path, kinds: list[str] | None = None, flit_ns: float | None = N
     """
     folder = Path(folder)
     run = Run.read(folder)
-    makers, mistakes = _makers(run, flit_ns)
+    makers, mistakes = _makers(run, flit_ns, size)
     chosen = list(makers if run.metrics else USUAL) if kinds is None else kinds
     if unknown := [kind for kind in chosen if kind not in makers]:
         raise ValueError(f"no figure named {', '.join(unknown)}; choices: {', '.join(makers)}")
     written: list[Path] = []
     for kind in chosen:
         if figure := makers[kind]():
-            written += save(figure, folder / "figures" / kind)
+            written += save(figure, folder / "figures" / kind, formats)
     if mistakes and kinds is None:
         raise ValueError("; ".join(mistakes))
     return written
@@ -62,39 +76,59 @@ def captions(run: Run) -> dict[str, str]:
     return {name: (kind.__doc__ or "").strip() for name, kind in KINDS.items()}
 
 
-def _makers(run: Run, flit_ns: float | None) -> tuple[dict[str, Callable[[], Figure | None]], list[str]]:
+def _makers(run: Run, flit_ns: float | None, size: str) -> tuple[dict[str, Callable[[], Figure | None]], list[str]]:
     """Every figure that a run has, name -> what draws it; and what is wrong with those that it cannot have."""
     if not run.metrics:
-        return {kind: partial(figure_of, run, kind, flit_ns) for kind in KINDS}, []
+        return {kind: partial(figure_of, run, kind, flit_ns, size) for kind in KINDS}, []
     found, mistakes = plots_of(run)
-    return {plot.name: partial(in_style(metric_plots.figure_of), run, plot) for plot in found}, mistakes
+    figure = in_style(metric_plots.figure_of)
+    return {plot.name: partial(figure, run, plot, SIZES[size]) for plot in found}, mistakes
 
 
 @in_style
-def figure_of(run: Run, kind: str, flit_ns: float | None = None) -> Figure | None:
+def figure_of(run: Run, kind: str, flit_ns: float | None = None, size: str = "column") -> Figure | None:
     """One figure, laid out and ready to save; None if the run has nothing to show in it."""
+    figure = Figure(layout="constrained", figsize=SIZES[size])
+    FigureCanvasAgg(figure)
+    return figure if _draw_sweep(figure.add_subplot(), run, kind, flit_ns, alone=True) else None
+
+
+@in_style
+def draw_on(ax: Axes, run: Run, name: str, flit_ns: float | None = None, alone: bool = False) -> None:
+    """Draws a figure of a run on axes. alone: they have their figure for themselves, and the key goes below them.
+
+    Raises ValueError for a figure that does not exist, or for which the run has nothing to show.
+    """
+    if run.metrics:
+        found = {plot.name: partial(metric_plots.draw_on, ax, run, plot, alone) for plot in plots_of(run)[0]}
+    else:
+        found = {kind: partial(_draw_sweep, ax, run, kind, flit_ns, alone) for kind in KINDS}
+    if name not in found:
+        raise ValueError(f"no figure named {name}; choices: {', '.join(found)}")
+    if not found[name]():
+        raise ValueError(f"{name}: this run has nothing to show in it")
+
+
+def _draw_sweep(ax: Axes, run: Run, kind: str, flit_ns: float | None, alone: bool) -> bool:
+    """Draws a figure of a load sweep, if there is anything to show."""
     if run.of_flows != (kind in FLOW_KINDS):
-        return None
-    figure = Figure(layout="constrained")
-    canvas, ax = FigureCanvasAgg(figure), figure.add_subplot()
+        return False
     units, look = run.units(flit_ns), Look(Names(run.scenarios))
     KINDS[kind](ax, run, units, look)
     if not {line.get_gid() for line in ax.lines} & {"curve", "total", "ceiling"}:
-        return None
-    _legend(figure, ax, run, look, canvas.get_renderer())
-    figure.draw_without_rendering()
-    plots.settle(ax, canvas.get_renderer())
-    return figure
+        return False
+    plots.finish(ax, *_key(ax, run, look), alone)
+    return True
 
 
 @in_style
-def save(figure: Figure, stem: Path) -> list[Path]:
-    """Writes ``stem.png`` and ``stem.svg`` without dates or versions in them."""
+def save(figure: Figure, stem: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+    """Writes ``stem.<format>`` of every format without dates or versions in them."""
     stem.parent.mkdir(parents=True, exist_ok=True)
-    png, svg = stem.with_suffix(".png"), stem.with_suffix(".svg")
-    figure.savefig(png, metadata={"Software": None})
-    figure.savefig(svg, metadata={"Date": None, "Creator": None})
-    return [png, svg]
+    paths = [stem.with_name(f"{stem.name}.{suffix}") for suffix in formats]
+    for path, suffix in zip(paths, formats, strict=True):
+        figure.savefig(path, metadata=FORMATS[suffix])
+    return paths
 
 
 def latency_load(ax: Axes, run: Run, units: Units, look: Look) -> None:
@@ -202,8 +236,8 @@ def _largest(ax: Axes, axis: str) -> float:
     return max((float(max(getattr(line, f"get_{axis}data")())) for line in lines), default=0.0)
 
 
-def _legend(figure: Figure, ax: Axes, run: Run, look: Look, renderer: RendererAgg) -> None:
-    """The key, below the axes where it hides nothing; failed points are mentioned."""
+def _key(ax: Axes, run: Run, look: Look) -> tuple[list[Any], str]:
+    """Entries and title of the key; failed points are mentioned."""
     handles = ax.get_legend_handles_labels()[0]
     if not handles and len(run.scenarios) > 1:  # the names of ceilings refer to markers
         handles += [plots.key(look.names[s], **look[s] | {"linestyle": "none"}) for s in run.scenarios]
@@ -216,5 +250,4 @@ def _legend(figure: Figure, ax: Axes, run: Run, look: Look, renderer: RendererAg
         handles.append(plots.key("past saturation", marker="o", markerfacecolor="white"))
     count = len(run.failures)
     failures = f"{count} failed point{'s' * (count > 1)} left out" if count else ""
-    title = " · ".join(filter(None, (look.names.title, failures)))
-    plots.legend_below(figure, handles, title, renderer)
+    return handles, " · ".join(filter(None, (look.names.title, failures)))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sim.measure.interval import mean_and_half
+from sim.report import stored
 
 Row = dict[str, str]
 Key = Callable[[Row], float]
@@ -134,14 +135,21 @@ class Run:
 
     @classmethod
     def read(cls, folder: Path) -> "Run":
-        """Reads the tables and manifest.json; what is absent counts as empty."""
+        """Reads the tables and manifest.json; what is absent counts as empty.
+
+        Of a run that is under way, or was killed, the points and ceilings it has are read.
+        """
         rows, metrics = read_csv(folder / "results.csv"), read_csv(folder / "metrics.csv")
-        manifest = folder / "manifest.json"
+        ceilings = read_csv(folder / "ceilings.csv")
+        file = folder / "manifest.json"
+        manifest = json.loads(file.read_text("utf-8")) if file.exists() else {}
+        if manifest.get("status") == "running":
+            rows, ceilings = stored.results(folder, manifest), stored.ceilings(folder, manifest)
         return cls(
             rows=[row for row in rows if not failed(row)],
             failures=[row for row in rows + metrics if failed(row)],
-            ceilings=[Ceiling.from_row(row) for row in read_csv(folder / "ceilings.csv")],
-            manifest=json.loads(manifest.read_text("utf-8")) if manifest.exists() else {},
+            ceilings=[Ceiling.from_row(row) for row in ceilings],
+            manifest=manifest,
             metrics=[row for row in metrics if not failed(row)],
             published=read_csv(folder / "published.csv"),
         )
@@ -346,7 +354,9 @@ class Names:
 
     def _plain(self, part: str) -> str:
         """The value alone where it speaks for itself: under a title, or if it is a word."""
-        value = part.partition("=")[2]
+        key, _, value = part.partition("=")
+        if not re.fullmatch(r"[\w.]+", key):
+            return part
         return value if self.title or re.match(r"(?!(?:true|false|none|null)$)[a-z]", value, re.I) else part
 
 

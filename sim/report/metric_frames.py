@@ -37,7 +37,7 @@ class Plot:
     """A figure: y over x, a curve for each combination of the values of ``by``.
 
     name: of the files. y: columns or ratios of two. where: column -> texts that a row may have there. log: which
-    axes are logarithmic; None to choose. cumulative: of a distribution.
+    axes are logarithmic; None to choose. cumulative: of a distribution. style: ``lines`` or ``points``.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Plot:
     x_label: str | None = None
     y_label: str | None = None
     cumulative: bool = False
+    style: str = "lines"
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,11 +168,12 @@ def chart(run: Run, plot: Plot) -> list[Series]:
 def combined(keys: Sequence[str], values: Sequence[str]) -> str:
     """The name of a combination of swept values: words speak for themselves, numbers need their key.
 
-    >>> combined(["topology.kind", "topology.degree"], ["imase", "4"])
+    What is not swept in a case has no value there.
+
+    >>> combined(["topology.kind", "topology.degree", "topology.n"], ["imase", "4", ""])
     'imase, degree=4'
     """
-    plain = [_says(key, value) for key, value in zip(keys, values, strict=True)]
-    return ", ".join(plain)
+    return ", ".join(_says(key, value) for key, value in zip(keys, values, strict=True) if value)
 
 
 def axis_title(run: Run, column: str) -> str:
@@ -209,7 +211,8 @@ def _plot(run: Run, given: dict[str, Any]) -> Plot:
     rest = {key: given.get(key) for key in ("log", "x_label", "y_label")}
     shown = [quantity.expression for quantity in y if not quantity.bound] or [y[0].expression]
     name = given.get("name") or _file_name([*shown, *([] if x == SCENARIO else [x])])
-    return Plot(name=name, y=y, x=x, by=by, where=where, cumulative=bool(given.get("cumulative")), **rest)
+    cumulative, style = bool(given.get("cumulative")), given.get("style") or "lines"
+    return Plot(name=name, y=y, x=x, by=by, where=where, cumulative=cumulative, style=style, **rest)
 
 
 def _texts(value: Any) -> Values:

@@ -47,11 +47,16 @@ HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "||||")
 BOUND_DASHES = ((0, (6, 2)), (0, (2, 2)), (0, (6, 2, 1, 2)))
 
 
-def figure_of(run: Run, plot: Plot) -> Figure | None:
-    """One figure, laid out and ready to save; None if there is nothing to show in it."""
+def figure_of(run: Run, plot: Plot, size: tuple[float, float] | None = None) -> Figure | None:
+    """One figure, laid out and ready to save; None if there is nothing to show in it. size: inches."""
+    figure = Figure(layout="constrained", figsize=size)
+    FigureCanvasAgg(figure)
+    return figure if draw_on(figure.add_subplot(), run, plot, alone=True) else None
+
+
+def draw_on(ax: Axes, run: Run, plot: Plot, alone: bool) -> bool:
+    """Draws a plot on axes, if there is anything to show. alone: they have their figure for themselves."""
     run = run.where(plot.where)
-    figure = Figure(layout="constrained")
-    canvas, ax = FigureCanvasAgg(figure), figure.add_subplot()
     if is_distribution(run, plot.y[0].expression):
         handles = _distributions(ax, run, plot)
     elif plot.x != SCENARIO and numeric(run.metrics, plot.x):
@@ -59,14 +64,11 @@ def figure_of(run: Run, plot: Plot) -> Figure | None:
     else:
         handles = _chart(ax, run, plot)
     if handles is None:
-        return None
+        return False
     count = len(run.failures)
     failures = f"{count} failed point{'s' * (count > 1)} left out" if count else ""
-    title = " · ".join(filter(None, (_certified(run, plot), failures)))
-    plots.legend_below(figure, handles, title, canvas.get_renderer())
-    figure.draw_without_rendering()
-    plots.settle(ax, canvas.get_renderer())
-    return figure
+    plots.finish(ax, handles, " · ".join(filter(None, (_certified(run, plot), failures))), alone)
+    return True
 
 
 def _certified(run: Run, plot: Plot) -> str:
@@ -178,11 +180,14 @@ def _curves(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
     bounds = [entry for entry in found if entry not in drawn]
     if not drawn:
         return None
-    strokes = Strokes(plot.by, [(entry.quantity, entry.values) for entry in drawn])
-    marked = max(len(entry.curve.x) for entry in drawn) <= MOST_MARKED
-    unmarked: dict[str, Any] = {} if marked else {"marker": "", "linewidth": 0.8}
+    joined = plot.style == "lines"
+    strokes = Strokes(plot.by, [(entry.quantity, entry.values) for entry in drawn], dashed=joined)
+    marked = not joined or max(len(entry.curve.x) for entry in drawn) <= MOST_MARKED
+    style: dict[str, Any] = {} if marked else {"marker": "", "linewidth": 0.8}
+    if not joined:
+        style = {"linestyle": "none"}
     for entry in drawn:
-        own = strokes(entry.quantity, entry.values) | unmarked
+        own = strokes(entry.quantity, entry.values) | style
         ax.plot(entry.curve.x, entry.curve.y, **own, gid="curve")
         plots.band(ax, entry.curve, own["color"])
     _scales(ax, plot, np.unique(np.concatenate([entry.curve.x for entry in drawn])), found)
@@ -192,7 +197,7 @@ def _curves(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
         keys += _bound(ax, strokes, [entry for entry in bounds if entry.quantity == quantity], dashes)
     _label(ax.set_xlabel, plot.x_label or axis_title(run, plot.x), 60)
     _label(ax.set_ylabel, plot.y_label or _title(plot))
-    return (strokes.handles(**unmarked) if len(drawn) > 1 else []) + keys
+    return (strokes.handles(**style) if len(drawn) > 1 else []) + keys
 
 
 def _scales(ax: Axes, plot: Plot, x: np.ndarray, drawn: Sequence[Series]) -> None:
@@ -302,7 +307,7 @@ def _chart(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
         return None
     strokes = Strokes(plot.by, [(entry.quantity, entry.values) for entry in drawn], dashed=False)
     log = plot.log or ""
-    _room(ax, len(names) * (1 + 0.3 * (len(drawn) - 1)))
+    _room(ax, len(names) * (1 + 0.3 * (len(drawn) - 1)) + bool(plot.x_label))
     for i, entry in enumerate(drawn):
         own = strokes(entry.quantity, entry.values)
         if len(drawn) == 1 and not log:
@@ -316,7 +321,8 @@ def _chart(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
         ax.plot(entry.curve.y, entry.curve.x, linestyle="none", **style, zorder=3, gid="bound")
     _chart_axes(ax, names, bool(log), len(drawn) > 1)
     _label(ax.set_xlabel, plot.y_label or _title(plot), 45)
-    ax.set_ylabel(plot.x_label or "")
+    if plot.x_label:  # on top: beside a few names there is no room for a rotated line
+        ax.set_title(plot.x_label, loc="left", fontsize=ax.xaxis.label.get_fontsize(), pad=3)
     keys = [plots.key(quantity.name, **style) for quantity in dict.fromkeys(entry.quantity for entry in bounds)]
     return (strokes.handles(linestyle="none") if len(drawn) > 1 else []) + keys
 

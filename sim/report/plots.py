@@ -188,6 +188,19 @@ def plot_diagonal(ax: Axes, reach: float) -> None:
     )  # fmt: skip
 
 
+def finish(ax: Axes, handles: Sequence[Any], title: str, alone: bool) -> None:
+    """Adds the key, below axes that have their figure for themselves, and finds the place of every name."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    renderer = RendererAgg(figure.bbox.width, figure.bbox.height, figure.dpi)  # whatever the figure's own canvas is
+    if alone:
+        legend_below(figure, handles, title, renderer)
+    elif handles:
+        ax.legend(handles=handles, title=title or None)
+    figure.draw_without_rendering()
+    settle(ax, renderer)
+
+
 def settle(ax: Axes, renderer: RendererAgg) -> None:
     """Moves every :class:`Name` to the place where it covers least; call when the layout is final."""
     obstacles = np.concatenate([np.empty((0, 2)), *map(_along, ax.lines)])

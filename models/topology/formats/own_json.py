@@ -54,6 +54,12 @@ def write_json(topology: Topology, path) -> list[str]:
 
     Returns an empty list: nothing is lost.
     """
+    write_lines(path, [json_text(topology)])
+    return []
+
+
+def json_text(topology: Topology) -> str:
+    """What :func:`write_json` writes, without the last line's end."""
     grid = topology.grid
     head = {
         "format": "flitlab-topology",
@@ -69,8 +75,7 @@ def write_json(topology: Topology, path) -> list[str]:
     channels = [json.dumps(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
     lines = [f"{json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in head.items()]
     lines.append('"channels": [\n' + ",\n".join(channels) + "\n]")
-    write_lines(path, ["{", ",\n".join(lines), "}"])
-    return []
+    return "\n".join(["{", ",\n".join(lines), "}"])
 
 
 def read_json(path) -> Topology:

@@ -1,0 +1,21 @@
+"""``simrun report DIR``."""
+
+import argparse
+
+from sim.cli.common import BAD, complain, no_run_folder
+
+
+def run(options: argparse.Namespace) -> int:
+    """Writes the page of a run folder again, from what lies in it; the run need not be finished."""
+    folder = options.folder
+    if not (folder / "manifest.json").exists() and (problem := no_run_folder(folder)):
+        complain(problem)
+        return BAD
+    from sim.report import html
+
+    try:
+        print(html.write(folder))
+    except (OSError, ValueError) as error:
+        complain(f"{folder}: {error}")
+        return BAD
+    return 0

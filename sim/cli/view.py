@@ -1,0 +1,26 @@
+"""``simrun view FILE``."""
+
+import argparse
+from pathlib import Path
+
+from sim.cli.common import BAD, complain, study_of
+from sim.cli.trace import case_of
+
+
+def run(options: argparse.Namespace) -> int:
+    """Writes a page that plays a short run of one scenario, tick by tick."""
+    study = study_of(options, experiment="load_sweep")
+    case = None if study is None else case_of(study, options.scenario)
+    if study is None or case is None or case.scenario is None:
+        return BAD
+    from sim.report.view import animate
+
+    load = case.grid[0] if options.load is None else options.load
+    seed = case.seeds[0] if options.seed is None else options.seed
+    path = options.out or Path(f"{study.name}.view.html")
+    try:
+        print(animate(case.scenario, case.label, load, seed, options.ticks, path))
+    except (OSError, ValueError) as error:
+        complain(f"simrun view: {error}")
+        return BAD
+    return 0

@@ -1,0 +1,36 @@
+"""The lives of all packets of a short run, for an animation."""
+
+from models.scenario import Scenario
+from sim.engines.trace.base import Life, Recorder
+from sim.engines.trace.reference import WATCHES, ReferenceWatch, watched
+
+
+def film(scenario: Scenario, load: float, seed: int, ticks: int) -> list[Life]:
+    """What happens to every packet created before tick ``ticks``, up to that tick, in the reference engine.
+
+    Sorted by creation, then by id. Raises ``ValueError`` for a discipline whose packets are not followed so
+    (datagram), and for a load that hosts cannot create.
+    """
+    mode = scenario.switching.mode
+    if mode not in WATCHES:
+        raise ValueError(f"switching.mode = {mode!r}: packets are followed in {', '.join(WATCHES)} only")
+    run, ledger = watched(scenario, load, seed)
+    lives: dict[int, Life] = {}
+    under_way: dict[int, tuple[ReferenceWatch, Recorder]] = {}
+    for now in range(ticks):
+        run.advance(now + 1)
+        for identity, packet in ledger.known.items():
+            if identity not in lives:
+                life = Life(identity, packet.source, packet.destination, packet.flits, packet.created, ticks)
+                watch = WATCHES[mode](scenario, load, seed, identity, (run, ledger))
+                lives[identity], under_way[identity] = life, (watch, Recorder(scenario, life))
+        for identity, (watch, recorder) in list(under_way.items()):
+            sight = watch.look(now)
+            if sight is not None:
+                recorder.add(sight, now)
+            if identity in ledger.done:
+                del under_way[identity]
+    if scenario.may_deadlock and run.deadlocked():
+        for identity in under_way:
+            lives[identity].deadlocked = lives[identity].sent is not None
+    return sorted(lives.values(), key=lambda life: (life.created, life.identity))

@@ -1,0 +1,200 @@
+"""``write(folder)``: one self-contained page with the answer, charts, tables, configuration and provenance."""
+
+import base64
+import json
+import shlex
+from collections.abc import Sequence
+from contextlib import suppress
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from sim.report import figures
+from sim.report.bottleneck import NAME as BOTTLENECK
+from sim.report.frames import Run
+from sim.report.html import answer, charts, network, tables
+
+LONGEST_TEXT = 400_000
+"""A resolved configuration of more bytes is not shown: a study may have thousands of topologies."""
+
+FEW_POINTS = 100
+"""The table of so many points is open from the beginning."""
+
+LARGEST_FIGURE = 300_000
+"""A static figure of more bytes as SVG is shown as PNG."""
+
+
+def write(folder: Path) -> Path:
+    """Writes ``folder/report.html`` from what lies in a run folder; draws the figures if there are none.
+
+    The page loads nothing from elsewhere, and shows its figures and tables without its script, too. Means are over
+    replicates, with 95 % confidence half-widths. Of a run that is not finished it shows what there is.
+    """
+    folder = Path(folder)
+    run = Run.read(folder)
+    if not _pictures(folder):
+        with suppress(ValueError):  # a page without a figure is better than no page
+            figures.draw(folder)
+    name = str(run.manifest.get("name") or folder.resolve().name)
+    standings, found = answer.standings(run), network.inside(run, folder)
+    drawn = charts.charts(run, folder)
+    units = run.units()
+    document: dict[str, Any] = {
+        "scenarios": run.scenarios, "charts": drawn, "inside": network.data(run, found), "time": units.time,
+        "unit": units.time_name,
+    }  # fmt: skip
+    sections = [
+        ("figures", "Figures", _figures(folder, drawn, _captions(run))),
+        ("published", "Published values", tables.published(run.published)),
+        ("scenarios", "Scenarios", tables.scenarios(run, standings)),
+        ("network", "Inside the network", _network(document["inside"], found)),
+        ("metrics", "Metrics", tables.metrics(run.metrics)),
+        ("ceilings", "Ceilings", tables.ceilings(run.ceilings)),
+        ("results", "Results", _results(run)),
+        ("failed", "Failed points", tables.failures(run)),
+        ("configuration", "Configuration", _configuration(folder)),
+        ("reproduce", "How to reproduce", _reproduce(run)),
+        ("provenance", "Provenance", _provenance(run)),
+    ]
+    sections = [section for section in sections if section[2]]
+    text = Template(resource("page.html")).substitute(
+        title=escape(name), style=resource("style.css"), heading=escape(name),
+        answer=escape(answer.sentence(run, standings)), facts=_facts(run),
+        contents="".join(f'<li><a href="#{id}">{escape(title)}</a></li>' for id, title, _ in sections),
+        sections="".join(_section(*section) for section in sections),
+        data=json.dumps(document, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c"),
+        script="\n".join(map(resource, ("common.js", "theme.js", "charts.js", "network.js", "page.js"))),
+    )  # fmt: skip
+    page = folder / "report.html"
+    page.write_text(text, "utf-8")
+    return page
+
+
+def resource(name: str) -> str:
+    """A file of this package."""
+    return (files(__package__) / name).read_text("utf-8")
+
+
+def _section(id: str, title: str, body: str) -> str:
+    return f'<section id="{id}" aria-label="{escape(title)}">\n<h2>{escape(title)}</h2>\n{body}</section>\n'
+
+
+def _facts(run: Run) -> str:
+    """What was run, in a line of short facts."""
+    manifest = run.manifest
+    counts = [
+        (len(run.scenarios), "scenario"), (len(run.rows), "point"), (len(run.ceilings), "ceiling"),
+        (len(run.failures), "failed point"),
+    ]  # fmt: skip
+    facts = [str(manifest[key]).replace("_", " ") for key in ("experiment",) if key in manifest]
+    facts += [f"{count:,} {what}{'s' * (count > 1)}" for count, what in counts if count]
+    facts += [f"engine {manifest['engine']}"] if run.rows and "engine" in manifest else []
+    facts += [str(manifest.get("finished") or manifest.get("created") or "")[:10]]
+    status = str(manifest.get("status") or "")
+    items = "".join(f"<li>{escape(fact)}</li>" for fact in facts if fact)
+    state = "" if status in ("", "done") else f'<li class="warn">{escape(_said(status))}</li>'
+    return f'<ul class="facts">{state}{items}</ul>' if items or state else ""
+
+
+def _said(status: str) -> str:
+    return "not finished: what there is so far" if status == "running" else status
+
+
+def _figures(folder: Path, drawn: Sequence[charts.Chart], captions: dict[str, str]) -> str:
+    """Interactive charts with the static figures that stand for them, then the other static ones."""
+    static = _pictures(folder)
+    parts = [_chart(chart, static.pop(chart["name"], None)) for chart in drawn]
+    order = {name: i for i, name in enumerate(captions)}
+    rest = sorted(static, key=lambda name: (order.get(name, len(order)), name))
+    parts += [_figure(static[name], captions.get(name, name)) for name in rest]
+    return f'<div class="figures">\n{"".join(parts)}</div>\n' if parts else ""
+
+
+def _captions(run: Run) -> dict[str, str]:
+    """What static figures show, by name."""
+    labels = [str(scenario.get("label")) for scenario in run.manifest.get("scenarios", ())]
+    names = [BOTTLENECK] if len(labels) == 1 else [f"{BOTTLENECK}_{i}" for i in range(1, len(labels) + 1)]
+    binding = (f"Where the maximum concurrent flow binds: {label}" for label in labels)
+    return figures.captions(run) | dict(zip(names, binding, strict=True))
+
+
+def _pictures(folder: Path) -> dict[str, Path]:
+    """The static figures that there are, by name; as SVG where possible."""
+    return {file.stem: file for suffix in ("png", "svg") for file in sorted(folder.glob(f"figures/*.{suffix}"))}
+
+
+def _chart(chart: charts.Chart, file: Path | None) -> str:
+    """What the script draws a chart into; until then, and without it, the static figure."""
+    title, note = escape(chart["title"]), escape(chart.get("note") or "")
+    image = _image(file, chart["title"]) if file else '<p class="soft">The script of the page draws this.</p>'
+    return (
+        f'<figure class="chart" data-chart="{escape(chart["name"])}">\n<h3>{title}</h3>\n'
+        f'<div class="static">{image}</div>\n<figcaption>{note}</figcaption></figure>\n'
+    )
+
+
+def _figure(file: Path, caption: str) -> str:
+    return f"<figure>{_image(file, file.stem)}<figcaption>{escape(caption)}</figcaption></figure>\n"
+
+
+def _image(file: Path, text: str) -> str:
+    """The picture as it is on disk, as an image of its own so that no ids of two pictures meet."""
+    kind = "png" if file.suffix == ".png" else "svg+xml"
+    if file.stat().st_size > LARGEST_FIGURE and file.with_suffix(".png").exists():
+        file, kind = file.with_suffix(".png"), "png"
+    coded = base64.b64encode(file.read_bytes()).decode("ascii")
+    return f'<img alt="{escape(text)}" src="data:image/{kind};base64,{coded}">'
+
+
+def _network(data: dict[str, Any], found: Sequence[network.Inside]) -> str:
+    if not data:
+        return ""
+    more = f'<p class="soft">{escape(data["left_out"])}</p>\n' if data["left_out"] else ""
+    return f'{more}<div id="inside"></div>\n<noscript>{network.busiest(found)}</noscript>\n'
+
+
+def _results(run: Run) -> str:
+    rows = tables.results(run) if run.rows else ""
+    return tables.folded(f"{len(run.rows):,} points, as means over seeds", rows, opened=len(run.rows) <= FEW_POINTS)
+
+
+def _configuration(folder: Path) -> str:
+    given, resolved = folder / "config.yaml", folder / "config.resolved.yaml"
+    parts = [f'<pre tabindex="0">{escape(given.read_text("utf-8"))}</pre>\n'] if given.exists() else []
+    if resolved.exists() and resolved.stat().st_size <= LONGEST_TEXT:
+        text = escape(resolved.read_text("utf-8"))
+        parts.append(tables.folded("as resolved, with every default", f'<pre tabindex="0">{text}</pre>'))
+    return "".join(parts)
+
+
+def _reproduce(run: Run) -> str:
+    """The commands that give the same bytes again."""
+    command = run.manifest.get("command")
+    if not command:
+        return ""
+    arguments = [str(word) for word in command[1:]]
+    versions = run.manifest.get("versions", {})
+    needs = [f"{name}=={versions[name]}" for name in versions if versions[name] and name not in ("flitlab", "python")]
+    flitlab = f"flitlab {versions.get('flitlab') or '(from its source)'}"
+    lines = [
+        f"# Python {versions.get('python', '')}, {flitlab}, semantics version {run.manifest.get('semantics_version')}",
+        f"pip install {shlex.join(needs)}",
+        f"simrun {shlex.join(arguments)}",
+    ]
+    text = (
+        "config.yaml in the folder of the run is the file that was given. Results are the same bytes on any number of "
+        "processes: results.csv and ceilings.csv, but for the columns cpu_s and seconds."
+    )
+    return f'<pre tabindex="0">{escape(chr(10).join(lines))}</pre>\n<p class="soft">{escape(text)}</p>\n'
+
+
+def _provenance(run: Run) -> str:
+    """The manifest, without what tables of the page say already; scenario by scenario on request."""
+    hidden = ("scenarios", "published", "problems", "plots", "drawn")
+    general = {key: value for key, value in run.manifest.items() if key not in hidden}
+    parts = [tables.table(("key", "value"), list(tables.flat(general)), text=(0, 1))]
+    entries = list(tables.flat({s["label"]: s for s in run.manifest.get("scenarios", ()) if "label" in s}))
+    scenarios = tables.table(("key", "value"), entries, text=(0, 1)) if not run.metrics else ""
+    return "".join(parts) + tables.folded("of each scenario: hashes, seeds, delays, certificates", scenarios)

@@ -1,0 +1,185 @@
+"""What a run found, in one sentence: the share of its ceiling that each scenario reaches."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from sim.experiment.saturation import CEILINGS, LIMITS
+from sim.measure.saturation import Saturation, saturation
+from sim.report.frames import Ceiling, Names, Run, number
+
+FEW = 4
+"""Scenarios beyond which only the best and the worst are named."""
+
+OF = {
+    "mcf": "Of the load that any routing could carry on the same network",
+    "mcf_paths": "Of the load that the best use of its routes could carry",
+    "split": "Of the load that the routing's own split over its routes could carry",
+    "bounds": "Of the load that bounds allow on the same network",
+}
+"""Ceiling -> what a share of it is a share of."""
+
+PLURAL = {"agrees": "agree", "differs": "differ"}
+
+NARROW = 0.02
+"""Certified intervals narrower than this (relative) are one number."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a scenario saturates, in loads, and what of its ceiling that is; texts are '' where nothing is known.
+
+    value, half: saturation and its 95 % half-width, NaN where unknown. name: of the ceiling. share: value / ceiling.
+    """
+
+    scenario: str
+    value: float = math.nan
+    half: float = math.nan
+    name: str = ""
+    share: float = math.nan
+    between: str = ""
+    ceiling: str = ""
+    efficiency: str = ""
+
+
+def ceiling_of(run: Run, scenario: str, names: Sequence[str] = CEILINGS) -> Ceiling | None:
+    """The first of these ceilings that is known of a scenario."""
+    known = {c.name: c for c in reversed(run.ceilings) if c.scenario == scenario and c.known}
+    return next((known[name] for name in names if name in known), None)
+
+
+def limit_of(run: Run, scenario: str) -> float:
+    """The load from which on no routing can carry what is offered."""
+    known = (c.upper for c in run.ceilings if c.scenario == scenario and c.name in LIMITS and c.known)
+    return min(known, default=math.inf)
+
+
+def standings(run: Run) -> list[Standing]:
+    """One for each scenario."""
+    return [_standing(run, scenario) for scenario in run.scenarios]
+
+
+def _standing(run: Run, scenario: str) -> Standing:
+    least = ceiling_of(run, scenario)
+    ceiling = "" if least is None else f"{least.name} {_interval(least.lower, least.upper)}"
+    rows = [row for row in run.rows if row.get("scenario") == scenario and row.get("load") and row.get("seed")]
+    found = saturation(rows, limit_of(run, scenario))
+    if found is None or not found.upper:
+        return Standing(scenario, ceiling=ceiling)
+    between = f"{found.lower:.4g} – {found.upper:.4g}" if math.isfinite(found.upper) else f"above {found.lower:.4g}"
+    name = "" if least is None else least.name
+    known = Standing(scenario, found.value, found.half, name, between=between, ceiling=ceiling)
+    return known if least is None else _with_efficiency(known, found, least.upper)
+
+
+def _with_efficiency(known: Standing, found: Saturation, ceiling: float) -> Standing:
+    if math.isfinite(found.value):
+        share, text = found.value / ceiling, percent(found.value / ceiling)
+    else:
+        share, text = found.lower / ceiling, f"at least {percent(found.lower / ceiling)}"
+    return Standing(**{**known.__dict__, "share": share, "efficiency": text})
+
+
+def _interval(lower: float, upper: float) -> str:
+    if upper - lower <= NARROW * upper:
+        return f"{upper:.4g}"
+    return f"{lower:.4g} – {upper:.4g}"
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """
+    A share in percent, with a space that does not break.
+
+    >>> percent(0.6789), percent(0.00012, 2)
+    ('68\\xa0%', '0.01\\xa0%')
+    """
+    return f"{100 * share:.{digits}f}\xa0%"
+
+
+def sentence(run: Run, found: Sequence[Standing]) -> str:
+    """What the run found, as a person would say it; '' if there is nothing to say."""
+    parts = [_of_sweep(run, found), _of_flows(run), _of_relative(run), _of_search(run), _of_ceilings(run, found)]
+    first = next(filter(None, parts), "")
+    return " ".join(filter(None, (first, _of_published(run))))
+
+
+def _of_sweep(run: Run, found: Sequence[Standing]) -> str:
+    shares = {s.scenario: s for s in found if math.isfinite(s.share)}
+    if not shares:
+        stable = {s.scenario: s for s in found if s.between}
+        if not stable:
+            return ""
+        texts = {name: f"at load {s.between}" for name, s in stable.items()}
+        told = _told(run, {name: s.value for name, s in stable.items()}, texts, "ends", "range")
+        return f"Stable traffic: {told}; no ceiling is known to compare that with."
+    told = _told(run, {k: s.share for k, s in shares.items()}, {k: s.efficiency for k, s in shares.items()})
+    kinds = {s.name for s in shares.values()}
+    of = OF[kinds.pop()] if len(kinds) == 1 else "Of their certified ceilings"
+    return f"{of}, {told} before saturation."
+
+
+def _told(
+    run: Run, values: dict[str, float], texts: dict[str, str], verb: str = "reaches", plural: str = "reach"
+) -> str:
+    """Each value if there are few, else the least and the greatest."""
+    names = Names(run.scenarios)
+    if len(values) == 1:
+        return f"this scenario {verb} {next(iter(texts.values()))}"
+    if len(values) <= FEW:
+        said = [f"{names[name]} {verb if i == 0 else ''} {text}".replace("  ", " ")
+                for i, (name, text) in enumerate(texts.items())]  # fmt: skip
+        return ", ".join(said[:-1]) + " and " + said[-1]
+    known = {name: value for name, value in values.items() if math.isfinite(value)} or values
+    low, high = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
+    return f"{len(values)} scenarios {plural} from {texts[low]} ({names[low]}) to {texts[high]} ({names[high]})"
+
+
+def _of_flows(run: Run) -> str:
+    """Of endless flows of the datagram discipline: what of the optimum their hosts get."""
+    if not run.of_flows:
+        return ""
+    shares: dict[str, float] = {}
+    for scenario in run.scenarios:
+        rows = [row for row in run.rows if row.get("scenario") == scenario]
+        values = [value for row in rows if math.isfinite(value := number(row, "efficiency"))]
+        if values:
+            shares[scenario] = fmean(values)
+    if not shares:
+        return ""
+    told = _told(run, shares, {name: percent(share) for name, share in shares.items()})
+    return f"Of the throughput of the maximum concurrent flow, {told}."
+
+
+def _of_column(run: Run, column: str) -> dict[str, float]:
+    values = {row.get("scenario") or "": number(row, column) for row in run.metrics}
+    return {name: value for name, value in values.items() if math.isfinite(value)}
+
+
+def _of_relative(run: Run) -> str:
+    found = _of_column(run, "relative")
+    told = found and _told(run, found, {name: percent(value) for name, value in found.items()})
+    return f"Of the throughput of random graphs built of the same equipment, {told}." if told else ""
+
+
+def _of_search(run: Run) -> str:
+    found = _of_column(run, "found") if run.manifest.get("experiment") == "search" else {}
+    told = found and _told(run, found, {name: f"{value:g}" for name, value in found.items()}, "has", "range")
+    return f"The largest value that passes: {told}." if told else ""
+
+
+def _of_ceilings(run: Run, found: Sequence[Standing]) -> str:
+    if run.rows:
+        return ""
+    known = {s.scenario: ceiling.upper for s in found if (ceiling := ceiling_of(run, s.scenario, ["mcf"]))}
+    told = known and _told(run, known, {name: f"{value:.4g}" for name, value in known.items()}, "is at", "range")
+    return f"The maximum concurrent flow θ: {told}." if told else ""
+
+
+def _of_published(run: Run) -> str:
+    if not run.published:
+        return ""
+    verdicts = Counter(row.get("verdict") or "unknown" for row in run.published)
+    told = ", ".join(f"{count} {PLURAL.get(verdict, verdict)}" for verdict, count in verdicts.most_common())
+    return f"Of {len(run.published)} published values: {told}."

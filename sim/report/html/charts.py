@@ -1,0 +1,196 @@
+"""The interactive charts of the page, as data for its script: curves, ceilings and what the axes are called."""
+
+import csv
+import math
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sim.report import metric_frames, metric_plots
+from sim.report.flow_figures import SLOWDOWNS
+from sim.report.frames import Curve, Key, Names, Run, curves, load, number
+from sim.report.plots import column
+
+Chart = dict[str, Any]
+"""What the script draws. name: of the static figure it stands for. x, y: label, unit ('rate', 'time' or '') and scale
+('linear', 'log' or 'knee'). series, marks (vertical lines), totals (dashed curves): see below. diagonal: whether y = x
+is drawn."""
+
+DIGITS = 5
+"""Significant digits of a coordinate."""
+
+MOST_FLOWS = 400
+"""Points of a curve of flows by rank; of more flows, evenly spaced ranks are shown."""
+
+
+def charts(run: Run, folder: Path) -> list[Chart]:
+    """All that a run has."""
+    if run.metrics:
+        return _metric_charts(run)
+    if run.of_flows:
+        return list(filter(None, (_slowdown(run), _flows(run, folder))))
+    return [chart for chart in _sweep(run) if chart["series"]]
+
+
+def _sweep(run: Run) -> Iterable[Chart]:
+    accepted, offered = column("accepted"), column("offered")
+    latency = curves(run.rows, accepted, column("latency_mean"), column("latency_ci95"))
+    yield _chart(
+        "latency_load", "Latency over accepted traffic", _axis("accepted traffic", "rate"),
+        _axis("mean packet latency", "time", "knee"), _series(run, latency), marks=_marks(run),
+        note="Bands are 95 % intervals, hollow markers are past saturation, vertical lines certified ceilings.",
+    )  # fmt: skip
+    yield _chart(
+        "accepted_load", "Accepted over offered traffic", _axis("offered traffic", "rate"),
+        _axis("accepted traffic", "rate"), _series(run, curves(run.rows, offered, accepted)), marks=_marks(run),
+        totals=_totals(run), diagonal=True,
+        note="The grey diagonal is all that is offered; “total” bounds what any network like it could accept.",
+    )  # fmt: skip
+    tails = [("latency_p50", "median", 0), ("latency_p99", "99 %", 1), ("latency_p999", "99.9 %", 2)]
+    yield _chart(
+        "percentiles", "Median and tails of the latency", _axis("accepted traffic", "rate"),
+        _axis("packet latency", "time", "log"),
+        [line for name, what, dash in tails for line in _series(run, _over(run, accepted, name), what, dash)],
+        note="Solid: median; dashed: 99 % and 99.9 % of packets are faster.",
+    )  # fmt: skip
+    yield _chart(
+        "hops_load", "Path length over accepted traffic", _axis("accepted traffic", "rate"), _axis("mean hops"),
+        _series(run, _over(run, accepted, "hops_mean")), note="Channels between switches.",
+    )  # fmt: skip
+    yield _chart(
+        "fairness", "Fairness between sources", _axis("offered traffic", "rate"),
+        _axis("accepted / created, worst source"), _series(run, _over(run, offered, "min_flow_ratio")),
+        note="Of the host that gets the least of what it creates; below saturation about 1, but for packets under way.",
+    )  # fmt: skip
+
+
+def _slowdown(run: Run) -> Chart | None:
+    found = [
+        line for dash, (name, (what, _)) in enumerate(SLOWDOWNS.items())
+        for line in _series(run, curves(run.rows, load, column(name)), what, dash)
+    ]  # fmt: skip
+    axes = _axis("load (fraction of NIC rate)"), _axis("slowdown (completion time / alone)", scale="log")
+    note = "Solid: mean over flows; dashed: 99th percentile."
+    return _chart("slowdown", "Slowdown of finite flows", *axes, found, note=note) if found else None
+
+
+def _flows(run: Run, folder: Path) -> Chart | None:
+    """Throughput of flows by rank, all loads and seeds of a scenario together."""
+    found: dict[str, list[float]] = {}
+    file = folder / "flows.csv"
+    if file.exists():
+        with file.open(newline="", encoding="utf-8") as lines:
+            for row in csv.DictReader(lines):
+                value = number(row, "throughput")
+                if not row.get("subflow") and math.isfinite(value):
+                    found.setdefault(row.get("scenario") or "", []).append(value)
+    lines_of = []
+    for scenario in run.scenarios:
+        values = np.sort(found.get(scenario, []))[::-1]
+        if len(values) > 1:
+            rank = np.unique(np.linspace(0, len(values) - 1, min(len(values), MOST_FLOWS)).astype(int))
+            share = rank / (len(values) - 1)
+            lines_of.append(_plain_line(run, scenario, share, values[rank]))
+    axes = _axis("share of flows"), _axis("throughput of a flow (fraction of NIC rate)")
+    note = "Flows from the fastest to the slowest; a level line is a fair network."
+    return _chart("flows", "Throughput of flows by rank", *axes, lines_of, lines=True, note=note) if lines_of else None
+
+
+def _metric_charts(run: Run) -> list[Chart]:
+    """Curves of the plots of metrics.csv that have a numeric x; the others are static figures alone."""
+    found = []
+    for plot in metric_frames.plots_of(run)[0]:
+        part = run.where(plot.where)
+        if plot.x == metric_frames.SCENARIO or not metric_frames.numeric(part.metrics, plot.x):
+            continue
+        if metric_frames.is_distribution(part, plot.y[0].expression):
+            continue
+        entries = metric_frames.series(part, plot)
+        alone = len({entry.quantity for entry in entries}) == 1
+        lines = []
+        for i, entry in enumerate(entries):
+            by = metric_frames.combined(plot.by, entry.values)
+            name = ", ".join(filter(None, (by, "" if alone and by else entry.quantity.name)))
+            lines.append(_line(entry.curve, name, i, 1 if entry.quantity.bound else 0))
+        titles = dict.fromkeys(quantity.title for quantity in plot.y if not quantity.bound)
+        y = plot.y_label or next(iter(titles), plot.y[0].title)
+        x = plot.x_label or metric_frames.axis_title(part, plot.x)
+        log = plot.log or ""
+        axes = _axis(x, scale="log" if "x" in log else "linear"), _axis(y, scale="log" if "y" in log else "linear")
+        found.append(_chart(plot.name, metric_plots.caption(run, plot), *axes, lines, shared=False))
+    return [chart for chart in found if any(len(line["x"]) > 1 for line in chart["series"])]
+
+
+def _over(run: Run, x: Key, name: str) -> list[Curve]:
+    return curves(run.rows, x, column(name))
+
+
+def _chart(name: str, title: str, x: Chart, y: Chart, series: Sequence[Chart], **more: Any) -> Chart:
+    return {"name": name, "title": title, "x": x, "y": y, "series": list(series), **more}
+
+
+def _axis(label: str, unit: str = "", scale: str = "linear") -> Chart:
+    return {"label": label, "unit": unit, "scale": scale}
+
+
+def _series(run: Run, found: Iterable[Curve], what: str = "", dash: int | None = None) -> list[Chart]:
+    """Curves of scenarios, which have the same look in all charts. dash: of ``what`` is drawn, else the scenario's."""
+    names = Names(run.scenarios)
+    place = {scenario: i for i, scenario in enumerate(run.scenarios)}
+    lines = []
+    for curve in found:
+        i = place[curve.scenario]
+        name = ", ".join(filter(None, (names[curve.scenario], what)))
+        lines.append(_line(curve, name, i, i if dash is None else dash))
+    return lines
+
+
+def _line(curve: Curve, name: str, look: int, dash: int) -> Chart:
+    """key: what the legend of all charts has in common. hollow: points past saturation."""
+    half = curve.half if np.isfinite(curve.half).any() else np.zeros(0)
+    return {
+        "key": look, "name": name, "look": look, "dash": dash, "x": numbers(curve.x), "y": numbers(curve.y),
+        "half": numbers(half), "hollow": np.flatnonzero(curve.saturated).tolist(), "load": numbers(curve.load),
+        "seeds": curve.replicates.tolist(),
+    }  # fmt: skip
+
+
+def _plain_line(run: Run, scenario: str, x: np.ndarray, y: np.ndarray) -> Chart:
+    i = run.scenarios.index(scenario)
+    name = Names(run.scenarios)[scenario]
+    return {"key": i, "name": name, "look": i, "dash": i, "x": numbers(x), "y": numbers(y), "half": [], "hollow": []}
+
+
+def _marks(run: Run) -> list[Chart]:
+    """Ceilings of one number. keys: the scenarios that they belong to, none if these are all."""
+    place = {scenario: i for i, scenario in enumerate(run.scenarios)}
+    rate: Callable[[str], int] = place.__getitem__
+    return [
+        {
+            "name": mark.name, "lower": _short(mark.lower), "upper": _short(mark.upper), "method": mark.method,
+            "keys": [] if len(mark.scenarios) == len(run.scenarios) else list(map(rate, mark.scenarios)),
+        }
+        for mark in run.thetas() if math.isfinite(mark.upper)
+    ]  # fmt: skip
+
+
+def _totals(run: Run) -> list[Chart]:
+    place = {scenario: i for i, scenario in enumerate(run.scenarios)}
+    return [
+        {
+            "name": "total", "x": numbers(total.offered), "y": numbers(total.accepted),
+            "keys": [] if len(total.scenarios) == len(run.scenarios) else [place[s] for s in total.scenarios],
+        }
+        for total in run.totals()
+    ]  # fmt: skip
+
+
+def numbers(values: Iterable[float]) -> list[float | None]:
+    """As JSON can hold them, with a few digits."""
+    return [_short(value) if math.isfinite(value) else None for value in map(float, values)]
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")

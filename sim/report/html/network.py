@@ -1,0 +1,201 @@
+"""What went on inside the network, as data for the page's script: use of channels, path lengths, maps."""
+
+import base64
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from models.topology.formats import FormatError, read
+from models.topology.graph import Topology
+from sim.report.drawing import PLACES, suitable
+from sim.report.frames import Names, Run
+from sim.report.html import tables
+from sim.report.stored import certified, points
+
+MOST_BYTES = 1_500_000
+"""Of the use of channels on a page: beyond, some loads, then some scenarios, are left out."""
+
+MOST_SWITCHES = 600
+"""Switches beyond which a map is a matrix."""
+
+MOST_LINES = {"circular": 700}
+"""Channels beyond which a map of this style is a matrix; of the other styles, :data:`MOST_LINKS`."""
+
+MOST_LINKS = 6000
+
+LEVELS = 250
+"""Steps in which the use of a channel is told; 1 is so many."""
+
+SHOWN = 10
+"""Channels in the table of those used most."""
+
+
+@dataclass
+class State:
+    """A scenario at one load, sums over replicates. use: float64 [channels], flits per tick."""
+
+    use: np.ndarray
+    hops: Counter[int] = field(default_factory=Counter)
+    deflections: Counter[int] = field(default_factory=Counter)
+    replicates: int = 0
+    saturated: bool = False
+
+    def add(self, point: Mapping[str, Any]) -> None:
+        """One replicate more."""
+        detail = point["detail"]
+        self.use = self.use + np.array(detail["channel_use"])
+        for name in ("hops", "deflections"):
+            for value, packets in detail.get(f"{name}_histogram", ()):
+                getattr(self, name)[value] += packets
+        self.replicates += 1
+        self.saturated |= bool(point["row"].get("saturated"))
+
+
+@dataclass
+class Inside:
+    """What is known of a scenario. states: by load. optimum, price: of the channels in the maximum concurrent flow."""
+
+    label: str
+    topology: Topology
+    states: dict[float, State] = field(default_factory=dict)
+    optimum: np.ndarray | None = None
+    price: np.ndarray | None = None
+
+
+def inside(run: Run, folder: Path) -> list[Inside]:
+    """Of every scenario whose topology the folder holds and of whose channels something is known."""
+    found: dict[str, Inside] = {}
+    topologies: dict[str, Topology] = {}
+    for scenario in run.manifest.get("scenarios", ()):
+        name = scenario.get("topology", {}).get("hash")
+        file = folder / "topologies" / f"{name}.json"
+        if name is None or not file.exists():
+            continue
+        try:
+            topology = topologies.setdefault(name, topologies.get(name) or read(file))
+        except (OSError, FormatError):
+            continue
+        found[scenario["label"]] = Inside(scenario["label"], topology)
+    for scenario, point in points(folder, run.manifest):
+        one = found.get(scenario["label"])
+        if one is not None and len(point.get("detail", {}).get("channel_use", ())) == one.topology.channels:
+            one.states.setdefault(point["load"], State(np.zeros(one.topology.channels))).add(point)
+    for scenario, row in certified(folder, run.manifest):
+        one = found.get(scenario["label"])
+        if one is not None and row["ceiling"] == "mcf":
+            _add_optimum(one, row)
+    return [one for one in found.values() if one.states or one.optimum is not None]
+
+
+def _add_optimum(one: Inside, row: Mapping[str, Any]) -> None:
+    flow, lengths = row.get("channel_load"), row.get("certificate")
+    if flow is not None and len(flow) == one.topology.channels:
+        one.optimum = np.array(flow) / one.topology.capacity
+    if lengths is not None and len(lengths["network"]) == one.topology.channels:
+        price = np.array(lengths["network"]) * one.topology.capacity
+        one.price = price / max(price.max(initial=0.0), 1e-300)
+
+
+def data(run: Run, found: Iterable[Inside]) -> dict[str, Any]:
+    """For the script; {} if nothing is known. left_out: what the page has no room for, in words."""
+    kept, left_out = _within_limits(list(found))
+    if not kept:
+        return {}
+    names = Names(run.scenarios)
+    places: dict[int, int] = {}
+    maps: list[dict[str, Any]] = []
+    for one in kept:
+        if id(one.topology) not in places:
+            places[id(one.topology)] = len(maps)
+            maps.append(_map(one.topology))
+    scenarios = [
+        {
+            "key": run.scenarios.index(one.label), "name": names[one.label], "map": places[id(one.topology)],
+            "states": [_state(one, load) for load in sorted(one.states)],
+            "optimum": None if one.optimum is None else _packed(one.optimum),
+            "price": None if one.price is None else _packed(one.price),
+        }
+        for one in kept if one.label in run.scenarios
+    ]  # fmt: skip
+    return {"levels": LEVELS, "maps": maps, "scenarios": scenarios, "left_out": left_out} if scenarios else {}
+
+
+def _within_limits(found: list[Inside]) -> tuple[list[Inside], str]:
+    """As many scenarios, and loads of each, as there is room for."""
+    each = [one.topology.channels * 4 / 3 for one in found]
+    room = int(MOST_BYTES // max(sum(each), 1))
+    most = max((len(one.states) for one in found), default=0) + 2
+    if room >= most:
+        return found, ""
+    if room > 2:
+        for one in found:
+            loads = sorted(one.states)
+            chosen = np.unique(np.linspace(0, max(len(loads) - 1, 0), room - 2).astype(int))
+            one.states = {loads[i]: one.states[loads[i]] for i in chosen.tolist() if loads}
+        return found, f"{room - 2} loads of each scenario are shown."
+    kept = []
+    for one, size in zip(found, np.cumsum(each) * 3, strict=True):
+        if size <= MOST_BYTES:
+            one.states = {load: one.states[load] for load in sorted(one.states)[:1]}
+            kept.append(one)
+    return kept, f"The first {len(kept)} of {len(found)} scenarios are shown, at one load."
+
+
+def _state(one: Inside, load: float) -> dict[str, Any]:
+    state = one.states[load]
+    use = state.use / state.replicates / one.topology.capacity
+    return {
+        "load": load, "saturated": state.saturated, "use": _packed(use), "mean": round(float(use.mean()), 4),
+        "hops": _shares(state.hops), "deflections": _shares(state.deflections),
+    }  # fmt: skip
+
+
+def _shares(counts: Counter[int]) -> list[list[float]]:
+    """[value, share of packets] from 0, or the smallest, to the largest value."""
+    total = sum(counts.values())
+    if not total:
+        return []
+    return [[value, float(f"{counts[value] / total:.4g}")] for value in range(min(counts), max(counts) + 1)]
+
+
+def _packed(use: np.ndarray) -> str:
+    """One byte a channel, in base64. A little more than 1, of packets that the window's end cuts, is 1."""
+    return base64.b64encode(np.clip(np.rint(use * LEVELS), 0, LEVELS).astype(np.uint8).tobytes()).decode("ascii")
+
+
+def _map(topology: Topology) -> dict[str, Any]:
+    """Where switches stand (0 .. 1000, y downwards), and the ends of channels."""
+    found: dict[str, Any] = {
+        "n": topology.switches, "kind": topology.kind, "src": topology.src.tolist(), "dst": topology.dst.tolist(),
+        "hosts": topology.host_count.tolist(), "style": "matrix", "xy": [],
+    }  # fmt: skip
+    style = suitable(topology, MOST_SWITCHES)
+    if style == "matrix" or topology.channels > MOST_LINES.get(style, MOST_LINKS):
+        return found
+    xy = PLACES[style](topology).xy * [1, -1]
+    low, span = xy.min(axis=0), float(np.ptp(xy, axis=0).max(initial=0)) or 1.0
+    placed = np.rint((xy - low) / span * 1000).astype(int)
+    return found | {"style": style, "xy": placed.tolist()}
+
+
+def busiest(found: Iterable[Inside]) -> str:
+    """For readers without a script: the channels used most, at the highest load that was not saturated."""
+    parts = []
+    for one in list(found)[:4]:
+        stable = [load for load, state in one.states.items() if not state.saturated] or list(one.states)
+        if not stable:
+            continue
+        load, topology = max(stable), one.topology
+        use = one.states[load].use / one.states[load].replicates / topology.capacity
+        rows = [
+            (f"{topology.src[c]} → {topology.dst[c]}", f"{use[c]:.3f}")
+            for c in np.argsort(-use, kind="stable")[:SHOWN].tolist()
+        ]
+        title = f"Channels used most: {one.label}, load {load:g}"
+        parts.append(tables.table(("channel", "utilisation"), rows, caption=title))
+    return "".join(parts) or f'<p class="soft">{escape("Nothing is stored of the channels.")}</p>'

@@ -1,0 +1,206 @@
+"""Tables of the page. Every text in them is data and is escaped."""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import Any
+
+from sim.measure.saturation import saturation
+from sim.report.frames import Ceiling, Row, Run, curves, load, number
+from sim.report.html.answer import Standing, limit_of, percent
+
+MEASURES = (
+    "offered", "accepted", "min_flow_ratio", "jain", "latency_mean", "latency_p50", "latency_p99",
+    "latency_p999", "hops_mean", "deflections_mean", "throughput_mean", "throughput_min",
+)  # fmt: skip
+"""Columns of results.csv that the table of results shows, where they exist."""
+
+MOST_ROWS = 2000
+"""Rows of a table that the page shows."""
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], text: Sequence[int] = (0,), caption: str = "") -> str:
+    """A table that can be sorted by its columns, which are set left where named in ``text``; '' without rows."""
+    if not rows:
+        return ""
+    side = [' class="text"' if i in text else "" for i in range(len(head))]
+    shown = rows[:MOST_ROWS]
+    lines = ["".join(f"<td{s}>{escape(cell)}" for s, cell in zip(side, row, strict=True)) for row in shown]
+    top = "".join(f'<th scope="col"{s}>{escape(cell)}' for s, cell in zip(side, head, strict=True))
+    more = f"The first {MOST_ROWS:,} of {len(rows):,} rows. " if len(rows) > MOST_ROWS else ""
+    note = f'<p class="soft">{escape(more + caption)}</p>\n' if more or caption else ""
+    body = "\n".join(f"<tr>{line}" for line in lines)
+    return (
+        f'{note}<div class="wide" tabindex="0" role="region" aria-label="{escape(caption or ", ".join(head))}">'
+        f'<table class="sortable">\n<thead><tr>{top}\n<tbody>\n{body}\n</table></div>\n'
+    )
+
+
+def folded(summary: str, body: str, opened: bool = False) -> str:
+    """Something that is opened on request, if it is not yet; '' if there is nothing."""
+    return f"<details{' open' * opened}><summary>{escape(summary)}</summary>\n{body}\n</details>\n" if body else ""
+
+
+def scenarios(run: Run, standings: Sequence[Standing]) -> str:
+    """One row per scenario of a load sweep."""
+    if not any(row.get("saturated") for row in run.rows):
+        return ""
+    units = run.units()
+    head = ["scenario", f"zero-load latency ({units.time_name})", "hops", "saturation (load)", "between loads"]
+    head += ["ceiling", "efficiency", "least source's share", "points"]
+    rows = []
+    for standing in standings:
+        own = sorted((row for row in run.rows if row.get("scenario") == standing.scenario), key=load)
+        found = saturation(own, limit_of(run, standing.scenario)) if own else None
+        first = [row for row in own if load(row) == load(own[0])]
+        rows.append((
+            standing.scenario, plain(units.time * _mean(first, "latency_mean")), plain(_mean(first, "hops_mean")),
+            plus_minus(standing.value, standing.half), standing.between, standing.ceiling, standing.efficiency,
+            plain(found.at("min_flow_ratio")) if found else "", str(len(own)),
+        ))  # fmt: skip
+    caption = (
+        "Zero-load latency and hops are those of the lowest load. Efficiency is saturation over the ceiling. The least "
+        "source's share is accepted over created traffic of the worst-served host just past saturation."
+    )
+    return table(head, rows, text=(0,), caption=caption)
+
+
+def results(run: Run) -> str:
+    """Means over replicates per scenario and load; the rows as they are where there is no load."""
+    cells: dict[tuple[str, float], dict[str, str]] = {}
+    for measure in MEASURES:
+        for curve in curves(run.rows, load, lambda row, m=measure: number(row, m)):  # type: ignore[misc]
+            for i, value in enumerate(curve.load):
+                point = cells.setdefault((curve.scenario, float(value)), {})
+                point[measure] = plus_minus(curve.y[i], curve.half[i])
+                point["seeds"] = str(curve.replicates[i])
+                point["saturated"] = "yes" if curve.saturated[i] else ""
+    if not cells:
+        return raw(run.rows)
+    for row in run.rows:
+        if row.get("precise") == "False" and (place := (row.get("scenario") or "", load(row))) in cells:
+            cells[place]["imprecise"] = "yes"
+    order = {scenario: i for i, scenario in enumerate(run.scenarios)}
+    keys = sorted(cells, key=lambda key: (order[key[0]], key[1]))
+    known = {name for point in cells.values() for name in point}
+    measures = [name for name in (*MEASURES, "saturated", "imprecise", "seeds") if name in known]
+    rows = [(scenario, f"{x:g}", *(cells[scenario, x].get(m, "") for m in measures)) for scenario, x in keys]
+    note = (
+        "Flits/tick/host and ticks; means ± half-width of the 95 % confidence interval over replicates. Imprecise: "
+        "some replicate did not reach the precision asked for (measure.ci)."
+    )
+    return table(("scenario", "load", *measures), rows, caption=note)
+
+
+def raw(rows: Sequence[Row]) -> str:
+    """Rows of a CSV file as they are."""
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    text = [i for i, name in enumerate(columns) if not all(is_number(row.get(name) or "0") for row in rows)]
+    return table(columns, [[short(row.get(column) or "") for column in columns] for row in rows], text=text)
+
+
+def failures(run: Run) -> str:
+    """Points that gave no result, and why."""
+    keep = ("scenario", "load", "seed", "status", "error", "message", "note")
+    return raw([{column: row[column] for column in keep if row.get(column)} for row in run.failures])
+
+
+ONE_SIDED = ("bounds", "cuts")
+"""Ceilings of which nobody knows whether they can be reached."""
+
+
+def ceilings(found: Iterable[Ceiling]) -> str:
+    """Every ceiling with its certified interval, how wide that is, and how it came about."""
+    rows = []
+    for c in found:
+        only_upper = c.name.partition(":")[0] in ONE_SIDED
+        lower = "" if only_upper else f"{c.lower:.6g}"
+        ends = (lower, f"{c.upper:.6g}") if c.known else ("omitted", "omitted")
+        at = f"{c.load:g}" if math.isfinite(c.load) else ""
+        measured = c.known and not only_upper and 0 < c.upper < math.inf
+        gap = percent((c.upper - c.lower) / c.upper, 2) if measured else ""
+        rows.append((c.scenario, c.name, at, *ends, gap, c.unit, c.method, c.note))
+    head = ("scenario", "ceiling", "load", "lower", "upper", "gap", "unit", "method", "note")
+    caption = (
+        "The lower end is reached by a flow, the upper end proven by lengths of channels (duality); both were "
+        "recomputed from these by code that knows no solver. Every simulated point was checked against the lengths."
+    )
+    return table(head, rows, text=(0, 1, 6, 7, 8), caption=caption)
+
+
+SIGNS = {"at_most": "≤ ", "at_least": "≥ ", "less_than": "< ", "greater_than": "> "}
+
+
+def published(rows: Sequence[Row]) -> str:
+    """*published | measured | verdict*."""
+    head = ("where", "scenario", "quantity", "published", "measured", "verdict", "why")
+    cells = [[short({**row, "published": _claim(row)}.get(name) or "") for name in head] for row in rows]
+    return table(head, cells, text=(0, 1, 2, 5, 6))
+
+
+def _claim(row: Row) -> str:
+    value = SIGNS.get(row.get("compare") or "", "") + (row.get("published") or "")
+    return value + (f" ± {row['tolerance']}" if row.get("tolerance") else "")
+
+
+def metrics(rows: Sequence[Row]) -> str:
+    """One row per topology; what fits no cell of a table is left to metrics.csv."""
+    columns = [name for name in (rows[0] if rows else ()) if not _is_long(name, rows)]
+    text = [i for i, name in enumerate(columns) if not all(is_number(row.get(name) or "0") for row in rows)]
+    cells = [[short(row.get(name) or "") for name in columns] for row in rows]
+    return table(columns, cells, text=text, caption="Distributions and notes are in metrics.csv.")
+
+
+def _is_long(name: str, rows: Sequence[Row]) -> bool:
+    """Hashes, notes, distributions, how it went, and what says nothing of any topology."""
+    begins = {(row.get(name) or "")[:1] for row in rows}
+    hidden = name in ("edge_hash", "notes", "status", "message")
+    return hidden or begins == {""} or "{" in begins or _is_list(name, rows)
+
+
+def _is_list(name: str, rows: Sequence[Row]) -> bool:
+    """Whether a column holds lists of more than a few entries; swept dimensions are shown."""
+    return any((row.get(name) or "")[:1] == "[" and len(row[name]) > 40 for row in rows)
+
+
+def flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """The leaves of a JSON document as (path, text)."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from flat(inner, f"{path}.{key}" if path else str(key))
+    else:
+        yield path, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def is_number(text: str) -> bool:
+    """Whether a cell is a finite number."""
+    return math.isfinite(number({"": text}, ""))
+
+
+def short(text: str) -> str:
+    """A number with six digits; any other text as it is."""
+    return f"{float(text):.6g}" if is_number(text) and len(text) > 7 else text
+
+
+def plain(value: float) -> str:
+    """A number with four digits; '' for none.
+
+    >>> plain(0.123456), plain(12345.6), plain(math.nan)
+    ('0.1235', '12346', '')
+    """
+    if not math.isfinite(value):
+        return ""
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
+
+
+def plus_minus(mean: float, half: float) -> str:
+    """A mean and the half-width of its interval, where there is one."""
+    if not math.isfinite(mean):
+        return ""
+    return f"{plain(mean)} ± {float(f'{half:.1g}'):g}" if half > 0 else plain(mean)
+
+
+def _mean(rows: Sequence[Row], column: str) -> float:
+    values = [value for row in rows if math.isfinite(value := number(row, column))]
+    return sum(values) / len(values) if values else math.nan

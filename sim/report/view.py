@@ -1,0 +1,93 @@
+"""``animate(...)``: a self-contained page that plays a short run, packet by packet."""
+
+import json
+import math
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from models.scenario import Scenario
+from models.topology.graph import Topology
+from sim.engines.trace.base import Life
+from sim.engines.trace.film import film
+from sim.report.drawing import PLACES, suitable
+from sim.report.html import resource
+
+MOST_SWITCHES, MOST_CHANNELS, MOST_HOSTS = 120, 800, 512
+"""Networks beyond this are not animated: nobody could follow what goes on."""
+
+MOST_PACKETS = 6000
+"""A run that creates more is not animated; the page would be slow."""
+
+
+def animate(scenario: Scenario, label: str, load: float, seed: int, ticks: int, path: Path) -> Path:
+    """Simulates ticks [0, ticks) in the reference engine and writes the page that plays them.
+
+    Raises ``ValueError`` where the network, or the run, is too large, or packets are not followed in its discipline;
+    ``OSError`` where the page cannot be written.
+    """
+    _refuse_large(scenario, load, ticks)
+    lives = film(scenario, load, seed, ticks)
+    title = f"{label}, load {load:g}, seed {seed}"
+    document = {"ticks": ticks, "map": _map(scenario.topology), "packets": [_packet(life) for life in lives]}
+    facts = [
+        scenario.switching.mode, f"{scenario.topology.kind}, {scenario.topology.switches} switches",
+        f"{scenario.topology.hosts} hosts", f"{len(lives)} packets", f"ticks 0 – {ticks - 1}", "reference engine",
+    ]  # fmt: skip
+    text = Template(resource("view.html")).substitute(
+        title=escape(title), style=resource("style.css") + resource("view.css"),
+        facts="".join(f"<li>{escape(fact)}</li>" for fact in facts),
+        data=json.dumps(document, separators=(",", ":")).replace("<", "\\u003c"),
+        script="\n".join(map(resource, ("common.js", "charts.js", "theme.js", "view.js"))),
+    )  # fmt: skip
+    path.write_text(text, "utf-8")
+    return path
+
+
+def _refuse_large(scenario: Scenario, load: float, ticks: int) -> None:
+    """Raises ``ValueError`` that names what is too large, and what would do."""
+    topology = scenario.topology
+    expected = load * float(scenario.traffic.rate.sum()) * ticks / scenario.source.mean_flits
+    sizes = [
+        ("switches", topology.switches, MOST_SWITCHES), ("channels", topology.channels, MOST_CHANNELS),
+        ("hosts", topology.hosts, MOST_HOSTS), ("packets", math.ceil(expected), MOST_PACKETS),
+    ]  # fmt: skip
+    for what, value, most in sizes:
+        if value > most:
+            advice = "a lower --load or fewer --ticks" if what == "packets" else "a smaller network (--set)"
+            raise ValueError(f"{value} {what} are too many for an animation (at most {most}): take {advice}")
+
+
+def _map(topology: Topology) -> dict[str, Any]:
+    """Where switches and hosts stand, in thousandths of the width, y downwards; the ends of channels."""
+    places = PLACES[suitable(topology, MOST_SWITCHES)](topology)
+    hosts = [places.spots(v, count) for v, count in enumerate(topology.host_count.tolist()) if count]
+    spots = np.concatenate(hosts) if hosts else np.zeros((0, 2))
+    everything = np.concatenate([places.xy, spots])
+    low = (everything * [1, -1]).min(axis=0)
+    scale = 1000 / max(float(np.ptp(everything, axis=0).max()), 1e-9)
+
+    def placed(xy: np.ndarray) -> list[list[int]]:
+        return np.rint((xy * [1, -1] - low) * scale).astype(int).tolist()
+
+    return {
+        "xy": placed(places.xy), "hosts": placed(spots), "home": topology.host_switch.tolist(),
+        "radius": round(places.radius * scale, 1), "src": topology.src.tolist(), "dst": topology.dst.tolist(),
+        "capacity": topology.capacity.tolist(),
+    }  # fmt: skip
+
+
+def _packet(life: Life) -> list[Any]:
+    """[id, source, destination, flits, created, sent, delivered, deadlocked, visits], ticks or null.
+
+    A visit: [switch, channel it came by, head arrived, eligible, granted, tail left, deflected].
+    """
+    visits = [
+        [visit.switch, visit.channel, visit.arrived, visit.eligible, visit.granted, visit.tail, int(visit.deflected)]
+        for visit in life.visits
+    ]
+    ends = [life.created, life.sent, life.delivered, int(life.deadlocked)]
+    return [life.identity, life.source, life.destination, life.flits, *ends, visits]
