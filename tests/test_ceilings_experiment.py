@@ -2,7 +2,6 @@
 
 import csv
 import json
-import time
 
 import pytest
 
@@ -11,7 +10,6 @@ from sim.cli import main
 from sim.cli.components import documentation, kinds
 from sim.config.errors import ConfigError
 from sim.config.study import read
-from sim.experiment import progress
 from sim.experiment.runner import run
 from sim.report import figures, metric_frames, metric_plots
 from sim.report.frames import Run
@@ -181,15 +179,6 @@ def test_mistakes(config, more, line):
     with pytest.raises(ConfigError) as caught:
         read(config(more=more))
     assert any(line in str(mistake) for mistake in caught.value.mistakes)
-
-
-def test_long_silence_is_broken(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "LULL", 0.02)
-    with progress.progress(2) as bar:
-        bar.advance()
-        while "1/2 points after" not in (said := capsys.readouterr().err):
-            time.sleep(0.01)
-    assert "at work" in said
 
 
 def test_every_ceiling_is_described():

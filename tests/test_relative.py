@@ -105,7 +105,7 @@ def test_any_number_of_processes_gives_the_same_bytes(study, tmp_path):
     ("text", "line"),
     [
         (CONFIG.replace("draws: 3", "draws: 1"), "c.yaml:2: relative.draws = 1: must be greater than or equal to 2"),
-        (CONFIG.replace("draws", "drawz"), "c.yaml:2: relative.drawz = 3: unknown key; choices: draws, to; did you"),
+        (CONFIG.replace("draws", "drawz"), "c.yaml:2: relative.drawz = 3: unknown key; choices: by, draws, to;"),
         (CONFIG.replace("to: same_equipment", "to: fat_tree"), "c.yaml:2: relative.to = fat_tree: is not one of the "),
         (CONFIG.replace("traffic: {kind: longest_matching}\n", ""), "traffic: is missing: experiment relative needs"),
     ],
@@ -119,3 +119,29 @@ def test_mistakes(study, text, line):
 def test_mcf_is_there_though_other_ceilings_are_listed(study):
     kinds = [spec.kind for spec in study(CONFIG.replace("{kind: mcf, method: exact}", "bounds")).cases[0].ceilings]
     assert kinds == ["mcf", "bounds"]
+
+
+def test_other_ceilings_than_the_concurrent_flow_can_be_compared(study, tmp_path):
+    """Over the ways of a routing on both sides; the random graphs are those of the other ceiling."""
+    text = CONFIG.replace("draws: 3}", "draws: 3, by: mcf_paths}").replace("kind: mcf,", "kind: mcf_paths,")
+    text += "routing: {kind: ksp, k: 2}\n"
+    row = run(study(text), tmp_path / "paths", 1).metrics[0]
+    topology = make("topology", kind="hypercube", dim=3, host_capacity=float("inf")).build()
+    ratios = []
+    for seed in (1, 2, 3):
+        random = make("topology", kind="same_equipment", seed=seed, **{"as": {"kind": "hypercube", "dim": 3}}).build()
+        random = random.with_hosts(1, float("inf"))
+        ratios.append(over_two_paths(topology) / over_two_paths(random))
+    assert row["relative"] == pytest.approx(sum(ratios) / 3, rel=1e-5)
+    fair = run(study(text.replace("mcf_paths", "mmf").replace(", method: exact", "")), tmp_path / "mmf", 1).metrics[0]
+    assert fair["theta"] == fair["mmf"] > 0 and fair["relative"] > 0
+    with pytest.raises(ConfigError, match="the ways of a routing"):
+        study(text.replace("routing: {kind: ksp, k: 2}\n", ""))
+
+
+def over_two_paths(topology):
+    """As ``theta``, over the two shortest paths of every pair."""
+    traffic = make("traffic", kind="longest_matching").build(topology)
+    routes = make("routing", kind="ksp", k=2).build(topology)
+    scenario = Scenario(topology, routes, traffic, Switching("vct"), Source())
+    return ceilings(scenario, [CeilingSpec(kind="mcf_paths", method="exact")])[0].lower

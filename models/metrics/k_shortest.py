@@ -26,7 +26,7 @@ class KShortest(MetricSpec):
     Source: DBG section III-B, Figures 5 to 9. Paths: Yen 1971.
     """
 
-    k: int = Field(default=8, ge=1)
+    k: int = Field(default=8, ge=1, le=1024)
 
     def measure(self, topology: Topology) -> dict[str, Any]:
         n = topology.switches

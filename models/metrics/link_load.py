@@ -33,7 +33,7 @@ class LinkLoad(MetricSpec):
     """
 
     routing: Literal["minimal", "ksp", "allpath"] = "minimal"
-    k: int = Field(default=8, ge=1)
+    k: int = Field(default=8, ge=1, le=1024)
     hops: int | None = Field(default=None, ge=1)
     seed: int = Field(default=0, ge=0)
 

@@ -30,7 +30,7 @@ class PathCounts(MetricSpec):
     """
 
     routing: Literal["ecmp", "ksp"] = "ksp"
-    k: int = Field(default=8, ge=1)
+    k: int = Field(default=8, ge=1, le=1024)
     pattern: Literal["permutation"] = "permutation"
     seed: int = Field(default=1, ge=0)
 

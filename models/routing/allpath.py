@@ -35,7 +35,7 @@ class AllPath(SourceRouted):
         require_connected(topology)
         degree = int(topology.out_degree.max(initial=1))
         hops = self.hops or fewest_hops(topology.switches, degree)
-        steps = topology.channels * max(1, degree - (not topology.directed)) ** (hops - 1)
+        steps = topology.channels * max(1, degree - (not topology.directed)) ** min(hops - 1, 64)  # more is too many
         if steps > 10 * MAX_PATHS:
             raise SpecError(f"up to {steps:.0e} paths: too many to keep; use fewer hops, or ksp", key="hops")
         table = path_table(topology, sets_within(topology, hops))

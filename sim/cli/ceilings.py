@@ -50,7 +50,8 @@ def _compute(study: Study, folder: Path, options: argparse.Namespace) -> int:
     store = Store(folder)
     try:
         ceilings = CeilingRuns(study, store, options.save)
-        stopped = carry_out(study, ceilings.tasks, ceilings.count, min(options.jobs or cores(), ceilings.count))
+        count = len(ceilings.places)
+        stopped = carry_out(study, ceilings.tasks, count, min(options.jobs or cores(), count))
         rows = ceilings.rows()
         store.write_csv("ceilings.csv", COLUMNS, rows)
     finally:

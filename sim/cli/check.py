@@ -4,33 +4,74 @@ import argparse
 from typing import Any
 
 from models.routing.certificate import POLICY_NAMES
-from sim.cli.common import BAD, print_json, study_of
-from sim.config.study import Case
+from sim.cli.common import BAD, complain, print_json, study_of
+from sim.config.study import Case, Study
+from sim.experiment.estimate import Cost, Prices, cost, memory, wall
+from sim.experiment.pool import cores
 
 
 def run(options: argparse.Namespace) -> int:
-    """Checks a configuration and prints what it would run."""
+    """Checks a configuration and prints what it would run, and what that would cost."""
     study = study_of(options)
     if study is None:
         return BAD
-    scenarios = [_describe(case) for case in study.cases]
-    points = sum(scenario["points"] for scenario in scenarios)
+    jobs = options.jobs or cores()
+    costs = _costs(study)
+    scenarios = [_describe(case, cost) for case, cost in zip(study.cases, costs, strict=True)]
+    total = {
+        "points": sum(cost.points for cost in costs), "cpu_s": sum(cost.seconds for cost in costs),
+        "ceilings_cpu_s": sum(_known(cost) for cost in costs), "jobs": jobs, "wall_s": wall(costs, jobs),
+        "memory_mb": jobs * memory(study.cases) / 1e6,
+    }  # fmt: skip
     if options.json:
         head = {"name": study.name, "experiment": study.experiment, "engine": study.engine}
-        print_json({**head, "points": points, "scenarios": scenarios})
+        print_json({**head, "points": total["points"], "estimate": total, "scenarios": scenarios})
         return 0
-    print(f"{study.name}: {study.experiment}, {len(scenarios)} scenarios, {points} points")
+    print(f"{study.name}: {study.experiment}, {len(scenarios)} scenarios, {total['points']} points")
+    if total["points"]:
+        print(f"estimate: {_said(total)}")
     for scenario in scenarios:
         _print(scenario)
     return 0
 
 
-def _describe(case: Case) -> dict[str, Any]:
+def _costs(study: Study) -> list[Cost]:
+    """What every case will take; machines that are new are calibrated first."""
+    prices = Prices(complain)
+    return [cost(case, study.engine, prices) for case in study.cases]
+
+
+def _known(cost: Cost) -> float:
+    """CPU seconds of the ceilings of a case, as far as that is known."""
+    return sum(seconds for seconds in cost.ceilings.values() if seconds is not None)
+
+
+def _said(total: dict[str, Any]) -> str:
+    return (
+        f"{_time(total['cpu_s'])} of CPU time for the points, {_time(total['ceilings_cpu_s'])} for the ceilings; "
+        f"{_time(total['wall_s'])} with --jobs {total['jobs']}; {total['memory_mb']:,.0f} MB"
+    )
+
+
+def _time(seconds: float) -> str:
+    """
+    >>> _time(0.4), _time(12.3), _time(600), _time(86400)
+    ('under 1 s', '12 s', '10 min', '24.0 h')
+    """
+    if seconds < 1:
+        return "under 1 s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _describe(case: Case, cost: Cost) -> dict[str, Any]:
     topology = case.topology
     degree = topology.out_degree
     return {
         "label": case.label,
-        "points": len(case.loads) * len(case.seeds) if case.ticks else 0,
+        "points": cost.points,
+        "estimate": {"cpu_s": cost.seconds, "ceilings_cpu_s": cost.ceilings},
         "topology": {
             "kind": topology.kind, "switches": topology.switches, "channels": topology.channels,
             "hosts": topology.hosts, "directed": topology.directed, "degree_min": int(degree.min()),
@@ -38,6 +79,7 @@ def _describe(case: Case) -> dict[str, Any]:
         },
         "routing": _routing(case), "ticks": case.ticks, "zero_load": _zero_load(case.ticks),
         "certificate": case.certificate, "loads": case.loads, "seeds": case.seeds,
+        "placing": case.resolved["loads"] if case.placing is not None else None,
         "ceilings": [ceiling.kind for ceiling in case.ceilings], "config": case.resolved,
     }  # fmt: skip
 
@@ -85,11 +127,25 @@ def _print(scenario: dict[str, Any]) -> None:
         kind = routing.pop("kind")
         print(f"  routing      {kind}: {', '.join(f'{key} {_short(value)}' for key, value in routing.items())}")
         print(f"  deadlock     {scenario['certificate']}")
-        loads = scenario["loads"]
-        seeds = ", ".join(map(str, scenario["seeds"]))
-        print(f"  points       {scenario['points']}: {len(loads)} loads {loads[0]} .. {loads[-1]}, seeds {seeds}")
+    if scenario["points"]:
+        _print_points(scenario)
     if scenario["ceilings"]:
-        print(f"  ceilings     {', '.join(scenario['ceilings'])}")
+        costs = scenario["estimate"]["ceilings_cpu_s"]
+        print(f"  ceilings     {', '.join(kind + _about(costs.get(kind)) for kind in scenario['ceilings'])}")
+
+
+def _print_points(scenario: dict[str, Any]) -> None:
+    loads, placing = scenario["loads"], scenario["placing"]
+    seeds = ", ".join(map(str, scenario["seeds"]))
+    said = [f"{len(loads)} loads {loads[0]} .. {loads[-1]}"] if loads else []
+    if placing is not None:
+        said += ["adaptive loads" if "adaptive" in placing else "the search for saturation"]
+    count = f"{'about ' if placing is not None else ''}{scenario['points']}"
+    print(f"  points       {count}: {', '.join(said)}, seeds {seeds}; {_time(scenario['estimate']['cpu_s'])}")
+
+
+def _about(seconds: float | None) -> str:
+    return "" if seconds is None else f" ({_time(seconds)})"
 
 
 def _short(value: Any) -> str:

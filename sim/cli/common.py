@@ -5,6 +5,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from sim.config.errors import ConfigError
@@ -36,9 +37,25 @@ def study_of(options: argparse.Namespace, experiment: str | None = None) -> Stud
     return study
 
 
+TABLES = ("results.csv", "ceilings.csv", "metrics.csv")
+"""What figures and pages are made of; one is enough."""
+
+
+def no_run_folder(folder: Path) -> str:
+    """Why figures and pages cannot be made of a folder, or ''."""
+    if any((folder / name).exists() for name in TABLES):
+        return ""
+    return f"{folder}: no run folder: it holds none of {', '.join(TABLES)}"
+
+
 def print_json(value: Any) -> None:
-    """One JSON document on stdout. NaN becomes null, infinity a string (JSON has neither)."""
-    print(json.dumps(_finite(value), indent=1, ensure_ascii=False))
+    """One JSON document on stdout."""
+    print(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """A JSON document. NaN becomes null, infinity a string (JSON has neither)."""
+    return json.dumps(_finite(value), indent=1, ensure_ascii=False)
 
 
 def _finite(value: Any) -> Any:

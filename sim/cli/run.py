@@ -1,17 +1,23 @@
 """``simrun run FILE``."""
 
 import argparse
+import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from sim.cli.common import BAD, complain, number, print_json, print_table, study_of
-from sim.cli.tables import print_answers, print_ceilings, print_metrics
-from sim.experiment.pool import cores
+from models.hashing import content_hash
+from models.jit import source_hash
+from sim.cli.common import BAD, FAILED, complain, number, print_json, print_table, study_of
+from sim.cli.tables import print_answers, print_ceilings, print_metrics, print_saturation
+from sim.config.study import Study
+from sim.experiment.cluster import ClusterError, connected
+from sim.experiment.pool import Pool, cores
 from sim.experiment.runner import INTERRUPTED, Report
 from sim.experiment.runner import run as run_study
-from sim.experiment.store import StoreError
+from sim.experiment.store import Store, StoreError, WriteError
 
 Row = Mapping[str, Any]
 
@@ -29,41 +35,97 @@ def run(options: argparse.Namespace) -> int:
         return BAD
     folder = options.out or Path("runs") / study.name
     try:
-        report = run_study(study, folder, options.jobs or cores())
-    except StoreError as error:
-        complain(f"{options.file}: output folder = {folder}: {error}")
+        with _pool(options.cluster, study) as pool:
+            report = run_study(study, folder, options.jobs or cores(), pool)
+    except ClusterError as error:
+        complain(f"--cluster {options.cluster}: {error}")
         return BAD
-    _draw(report)
-    if options.json:
+    except StoreError as error:
+        return refused(error, options.file, folder)
+    return finish(report, options.json)
+
+
+def _pool(cluster: str | None, study: Study) -> AbstractContextManager[Pool | None]:
+    return connected(cluster, study.plugins) if cluster else nullcontext()
+
+
+def refused(error: StoreError, file: str | Path, folder: Path) -> int:
+    """Says why a folder cannot be used; the exit code."""
+    complain(f"{file}: output folder = {folder}: {error}")
+    if not isinstance(error, WriteError):
+        return BAD
+    complain("what was written before is whole; the same command goes on from there")
+    return FAILED
+
+
+def finish(report: Report, as_json: bool) -> int:
+    """Draws and prints what a run came to; the exit code."""
+    draw(report)
+    if as_json:
         print_json(_document(report))
     else:
         _print(report)
-    _explain(report)
+    explain(report)
     return report.exit_code
 
 
-def _draw(report: Report) -> None:
-    """Draws the figures and the page asked for."""
+TABLES = ("results.csv", "ceilings.csv", "metrics.csv", "flows.csv", "config.yaml", "config.resolved.yaml")
+"""What figures and page follow from."""
+
+
+def draw(report: Report) -> None:
+    """Draws the figures and the page asked for, unless they are there and drawn of the same tables by the same code."""
     outputs = report.study.outputs
     if not report.results and not report.metrics:
         return
-    from sim.report import figures, html
+    drawn = _drawn(report.folder)
+    texts = [path.read_text("utf-8") for name in TABLES if (path := report.folder / name).exists()]
+    stamp = content_hash(source_hash(), outputs.model_dump(mode="json"), *texts)
+    if drawn.get("stamp") == stamp and all((report.folder / name).exists() for name in drawn["files"]):
+        return
+    from sim.report import bottleneck, figures, html
 
-    kinds = None if report.metrics else list(outputs.figures)
+    files: list[Path] = []
+    kinds = None if report.metrics else [name for name in outputs.figures if name != bottleneck.NAME]
     if kinds is None or kinds:
-        _attempt(figures.draw, report.folder, kinds)
+        files += _attempt(figures.draw, report.folder, kinds, None, outputs.formats, outputs.size) or []
+    if bottleneck.NAME in outputs.figures:
+        files += _attempt(bottleneck.draw_all, report.study, report.folder, outputs.formats) or []
     if outputs.html:
-        _attempt(html.write, report.folder)
+        page = _attempt(html.write, report.folder)
+        files += [page] if page else []
+    _note_drawn(report.folder, {"stamp": stamp, "files": [str(path.relative_to(report.folder)) for path in files]})
 
 
-def _attempt(draw: Callable[..., Any], *arguments: Any) -> None:
-    """A figure that fails is no reason to lose the results."""
+def _drawn(folder: Path) -> dict[str, Any]:
+    """What the manifest says of the pictures: what they were drawn of, and their files."""
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    return manifest.get("drawn") or {}
+
+
+def _note_drawn(folder: Path, drawn: dict[str, Any]) -> None:
     try:
-        draw(*arguments)
+        store = Store(folder)
+    except StoreError:  # somebody else goes on there already
+        return
+    try:
+        manifest = json.loads((folder / "manifest.json").read_bytes())
+        store.write_json("manifest.json", {**manifest, "drawn": drawn})
+    except WriteError as error:
+        complain(f"{folder}: {error}")
+    finally:
+        store.close()
+
+
+def _attempt(draw: Callable[..., Any], *arguments: Any) -> Any:
+    """What a picture's function returns. One that fails is no reason to lose the results."""
+    try:
+        return draw(*arguments)
     except ValueError as error:
         complain(f"figures: {error}")
     except Exception as error:
         complain(f"figures: {type(error).__name__}: {error}")
+    return None
 
 
 def _document(report: Report) -> dict[str, Any]:
@@ -72,7 +134,8 @@ def _document(report: Report) -> dict[str, Any]:
         "name": study.name, "experiment": study.experiment, "folder": str(report.folder),
         "exit_code": report.exit_code, "scenarios": [{"label": case.label, **case.keys} for case in study.cases],
         "results": report.results, "ceilings": report.ceilings, "metrics": report.metrics,
-        "published": report.published, "problems": report.problems,
+        "saturation": report.tables.get("saturation.csv", []), "published": report.published,
+        "problems": report.problems,
     }  # fmt: skip
 
 
@@ -88,6 +151,8 @@ def _print(report: Report) -> None:
         print_answers(experiment, report.metrics, report.study.columns)
     elif report.ceilings:
         print_ceilings(report.ceilings)
+    if saturation := report.tables.get("saturation.csv"):
+        print_saturation(saturation)
     if report.published:
         print_published(report.published)
     print(f"results in {report.folder}")
@@ -143,12 +208,19 @@ def print_published(rows: list[dict[str, Any]]) -> None:
     print_table("published | measured | verdict", columns, rows)
 
 
-def _explain(report: Report) -> None:
+def explain(report: Report) -> None:
     """What went wrong, and what to do about it."""
     complain(*report.problems[:MOST_PROBLEMS])
     if len(report.problems) > MOST_PROBLEMS:
         table = "results.csv" if report.results else "metrics.csv"
         complain(f"... and {len(report.problems) - MOST_PROBLEMS} more, see status and message in {table}")
+    vague = [row for row in report.results if row.get("precise") is False]
+    if vague:
+        over = sum(bool(row.get("saturated")) for row in vague)
+        complain(
+            f"{len(vague)} of {len(report.results)} points did not reach the precision asked for (measure.ci; column "
+            f"precise), {over} of them are saturated"
+        )
     if any(row["status"] == "ceiling_violated" for row in report.results):
         complain(
             "A simulation delivered more than a certified bound allows. One of the two is wrong: this is a bug in "

@@ -1,5 +1,6 @@
 """Tables that more than one command prints."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,34 @@ def print_ceilings(rows: list[dict[str, Any]]) -> None:
     ]  # fmt: skip
     for scenario in dict.fromkeys(row["scenario"] for row in shown):
         print_table(f"{scenario}: ceilings", columns, [row for row in shown if row["scenario"] == scenario])
+
+
+def print_saturation(rows: Sequence[Row]) -> None:
+    """Where scenarios saturate, in loads, and what part of the ceiling that is; those that nothing is known of not."""
+
+    def point(row: Row) -> str:
+        half = number(row["ci95"], 2)
+        return number(row["saturation"]) + (f" ± {half}" if half != "-" else "")
+
+    def between(row: Row) -> str:
+        ends = [number(row[end], 4) for end in ("lower", "upper")]
+        return f"above {ends[0]}" if math.isinf(row["upper"]) else " .. ".join(ends)
+
+    def ceiling(row: Row) -> str:
+        return "" if row["ceiling"] is None else f"{row['ceiling']} {number(row['ceiling_upper'])}"
+
+    def efficiency(row: Row) -> str:
+        value = row["efficiency"]
+        if value is not None and math.isnan(value):
+            return f"at least {row['lower'] / row['ceiling_upper']:.1%}"
+        return "" if value is None else f"{value:.1%}"
+
+    columns = [
+        ("scenario", lambda row: row["scenario"]), ("load", point), ("between", between), ("ceiling", ceiling),
+        ("efficiency", efficiency), ("least source's share", lambda row: number(row["min_flow_ratio"])),
+        ("Jain", lambda row: number(row["jain"])), ("latency at half", lambda row: number(row["latency_half"])),
+    ]  # fmt: skip
+    print_table("saturation", columns, rows)
 
 
 def is_one_of_many(ceiling: str) -> bool:

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from fluid.ceiling import CeilingSpec
-from fluid.ceilings import BY_ROUTING
+from fluid.ceiling import BY_ROUTING, CeilingSpec
 from sim.config.check import mistake_at
 from sim.config.datagram import is_endless
 from sim.config.errors import Mistake, key_path, near, show
 from sim.config.load import Node, Place
-from sim.config.overrides import parse_path
-from sim.config.schema import NEEDS, USUAL_CEILINGS, Config
+from sim.config.overrides import parse_path, put
+from sim.config.schema import NEEDS, PLACED, USUAL_CEILINGS, Config
 
 
 def missing(root: Node, experiment: str) -> list[Mistake]:
@@ -22,13 +21,26 @@ def missing(root: Node, experiment: str) -> list[Mistake]:
     return found
 
 
+def with_search(root: Node) -> Node:
+    """What ``experiment: saturation`` means: a search for the saturation point besides the loads that are given."""
+    loads = root.get("loads")
+    if loads is None or loads.value is None:
+        return put(root, ("loads",), root.with_value({"saturation": root.with_value({})}))
+    if loads.is_map and PLACED & loads.value.keys():
+        return root
+    return put(root, ("loads",), loads.with_value({"at": loads, "saturation": loads.with_value({})}))
+
+
 def ceilings_of(root: Node, config: Config | None, experiment: str, mistakes: list[Mistake]) -> list[CeilingSpec]:
-    """The ceilings asked for; by default all usual ones that the configuration allows. ``relative`` needs ``mcf``."""
+    """The ceilings asked for; by default all usual ones that the configuration allows. ``relative`` needs its own."""
     if config is None or experiment in ("metrics", "search"):
         return []
     listed = config.ceilings or []
-    if experiment == "relative" and not any(spec.kind == "mcf" for spec in listed):
-        return [CeilingSpec(kind="mcf"), *_checked(root, listed, mistakes)]
+    by = config.relative.by
+    if experiment == "relative" and by == "mcf_paths" and config.routing is None:
+        mistakes.append(mistake_at(root, ("relative", "by"), "is over the ways of a routing, and there is none"))
+    if experiment == "relative" and not any(spec.kind == by for spec in listed):
+        return [CeilingSpec(kind=by), *_checked(root, listed, mistakes)]
     if config.ceilings is None and experiment != "relative":
         possible = [kind for kind in USUAL_CEILINGS if kind != "total" or config.loads]
         return [CeilingSpec(kind=kind) for kind in possible if kind not in BY_ROUTING or config.routing is not None]

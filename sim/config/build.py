@@ -21,6 +21,7 @@ from sim.config.errors import Mistake
 from sim.config.load import Node, Place
 from sim.config.parts import Parts, PartsBuilder
 from sim.config.schema import Config, SwitchingConfig
+from sim.config.size import simulation_mistakes
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +85,9 @@ class Builder:
         if found or switching is None or routes is None or traffic is None or source is None or certified is None:
             return None
         scenario = Scenario(topology, routes, traffic, switching, source, certified.policy, not certified.acyclic)
+        if huge := simulation_mistakes(root, scenario, config.measure):
+            mistakes += huge
+            return None
         plain = {**_resolved(parts, config), "switching": _plain_switching(config.switching, switching)}
         warnings = _warnings(root, topology, switching, source)
         return Built(parts.again, [], scenario, ticks, certified.note, plain, warnings)
@@ -102,6 +106,10 @@ class Builder:
 
 
 def _for_datagrams(root: Node, config: Config, parts: Parts, mistakes: list[Mistake]) -> Built | None:
+    if config.placing is not None:
+        problem = "mode datagram has no saturation point: what its flows reach is efficiency in results.csv"
+        mistakes.append(mistake_at(root, ("loads",), problem))
+        return None
     scenario = datagram_scenario(root, config, parts, mistakes)
     if scenario is None:
         return None
@@ -121,7 +129,7 @@ def _for_ceilings(parts: Parts, config: Config, metrics: list[MetricSpec], asked
 def _resolved(parts: Parts, config: Config) -> dict[str, Any]:
     in_ticks = config.measure.model_dump(mode="json", exclude={"seconds", "window"})
     measure = {**in_ticks, "max_ticks": config.measure.longest}
-    return {**parts.plain, "loads": config.load_list or None, "seeds": config.seeds, "measure": measure}
+    return {**parts.plain, "loads": config.plain_loads, "seeds": config.seeds, "measure": measure}
 
 
 ALLOCATORS = {"vct": "age", "wormhole": "islip", "deflection": "age"}

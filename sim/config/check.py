@@ -46,7 +46,8 @@ def _from_pydantic(error: Any, model: type[BaseModel], root: Node, prefix: Place
     if kind == "extra_forbidden":
         if re.match(r"\w+:\S", str(inner[-1])):
             return mistake_at(root, path, "unknown key; a space must follow the colon")
-        choices = sorted(_keys(_model_at(model, inner[:-1])) + (list(keys) if len(inner) == 1 else []))
+        known = {key for one in _models_at(model, inner[:-1]) for key in _keys(one)}
+        choices = sorted(known | set(keys if len(inner) == 1 else ()))
         return mistake_at(root, path, "unknown key", choices, near(str(inner[-1]), choices))
     if kind == "missing":
         return mistake_at(root, path, "is missing")
@@ -83,22 +84,21 @@ def _leaves(annotation: Any) -> Iterator[Any]:
         yield from _leaves(argument)
 
 
-def _model_at(model: type[BaseModel], path: Place) -> type[BaseModel]:
-    """The model that describes the mapping at ``path``."""
+def _models_at(model: type[BaseModel], path: Place) -> list[type[BaseModel]]:
+    """The models that describe the mapping at ``path``: one for each form that it may have."""
+    models = [model]
     for part in path:
-        nested = [
-            leaf for leaf in _leaves(_annotation(model, part)) if isinstance(leaf, type) and issubclass(leaf, BaseModel)
-        ]
-        model = nested[0] if nested else model
-    return model
+        leaves = [leaf for one in models for leaf in _leaves(_annotation(one, part))]
+        models = [leaf for leaf in leaves if isinstance(leaf, type) and issubclass(leaf, BaseModel)] or models
+    return models
 
 
 def _literals(model: type[BaseModel], path: Place) -> list[str]:
     """The choices of the Literal at ``path``."""
     names = tuple(part for part in path if isinstance(part, str))
     if names:
-        inside = _model_at(model, path)
-        annotation = _annotation(_model_at(model, names[:-1]), names[-1])
+        inside = _models_at(model, path)[0]
+        annotation = _annotation(_models_at(model, names[:-1])[0], names[-1])
         if annotation is None or not any(get_args(leaf) for leaf in _leaves(annotation)):
             annotation = _annotation(inside, "kind")
         return [str(leaf) for leaf in _leaves(annotation) if isinstance(leaf, str | int) and not isinstance(leaf, bool)]

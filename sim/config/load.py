@@ -17,6 +17,9 @@ from sim.config.errors import ConfigError, Mistake, key_path, show
 Place = tuple[str | int, ...]
 """Where a value stands: keys and list indices from the top."""
 
+LONGEST_FILE = 20_000_000
+"""Bytes of the longest file that is read."""
+
 MOST_NODES = 200_000
 """A file that unfolds (by aliases) to more values than this is refused."""
 
@@ -110,24 +113,32 @@ def wrap(value: Any, file: str, line: int | None = None) -> Node:
     return Node(value, file, line)
 
 
-def load_file(path: str | Path, mistakes: list[Mistake]) -> Node:
-    """The mapping in a YAML file.
+def load_file(path: str | Path, mistakes: list[Mistake], text: str | None = None) -> Node:
+    """The mapping in a YAML file; in a text, where there is no file.
 
     What is wrong but lets one read on (duplicate keys, tags, NaN) is added to ``mistakes``.
     Raises :class:`~sim.config.errors.ConfigError` if it cannot be read or parsed, is empty or no mapping.
     """
-    try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ConfigError([Mistake(str(path), "", "", "is not a text file (UTF-8)")]) from None
-    except OSError as error:
-        raise ConfigError([Mistake(str(path), "", "", error.strerror or str(error))]) from None
-    node = load_text(text, str(path), mistakes)
+    node = load_text(read_text(path) if text is None else text, str(path), mistakes, lines=text is None)
     if node.value is None:
         raise ConfigError([Mistake(str(path), "", "", "is empty")])
     if not node.is_map:
         raise ConfigError([Mistake(node.where, "", show(node.plain()), "must be a mapping of keys to values")])
     return node
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a file. Raises :class:`~sim.config.errors.ConfigError` if it cannot be read."""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(LONGEST_FILE + 1)
+        if len(content) > LONGEST_FILE:
+            raise ConfigError([Mistake(str(path), "", "", f"is longer than {LONGEST_FILE:,} bytes")])
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ConfigError([Mistake(str(path), "", "", "is not a text file (UTF-8)")]) from None
+    except OSError as error:
+        raise ConfigError([Mistake(str(path), "", "", error.strerror or str(error))]) from None
 
 
 def load_text(text: str, file: str, mistakes: list[Mistake], lines: bool = True) -> Node:

@@ -16,9 +16,11 @@ def merge(base: Node, over: Node, name: str = "") -> Node:
     """``over`` laid on ``base``: mappings key by key, anything else replaced.
 
     A mapping whose ``kind`` changes is replaced but for :data:`OF_ANY_KIND`; so is one that is, or becomes,
-    a ``{sweep: ...}``. name: the key that holds ``base``.
+    a ``{sweep: ...}``, and so are loads of another form. name: the key that holds ``base``.
     """
     if not (base.is_map and over.is_map) or is_sweep(base) or is_sweep(over):
+        return over
+    if name == "loads" and not base.value.keys() & over.value.keys():
         return over
     kept = base.value
     kind = over.get("kind")

@@ -20,6 +20,7 @@ from sim.config.check import from_build, mistake_at, spec_of, validated
 from sim.config.errors import Mistake
 from sim.config.load import Node
 from sim.config.schema import PathConfig, SourceConfig
+from sim.config.size import routing_mistakes
 
 SOURCE_KEYS = tuple(SourceConfig.model_fields)
 """Keys of ``traffic:`` that say how packets arrive, not whereto."""
@@ -77,7 +78,9 @@ class PartsBuilder:
         for name, foreign in (("routing", ROUTING_KEYS), ("traffic", SOURCE_KEYS)):
             specs[name] = spec = spec_of(name, absolute, mistakes, without=foreign)
             plain[name] = _plain(spec)
-            if topology is not None:
+            huge = routing_mistakes(root, topology) if topology is not None and spec and name == "routing" else []
+            mistakes += huge
+            if topology is not None and not huge:
                 found[name] = self._part(name, spec, (topology,), root, mistakes)
         source = _own_keys(SourceConfig, "traffic", absolute, mistakes)
         drawn = _own_keys(PathConfig, "routing", root, mistakes)

@@ -10,13 +10,33 @@ from sim.config.section import Section, whole
 Draws = Annotated[int, BeforeValidator(whole), Field(ge=1, le=10_000)]
 
 
+class SaturationConfig(Section):
+    """``loads.saturation:`` the saturation point of every seed, by bisection; see ``sim.experiment.saturation``.
+
+    tolerance: relative width of the bracket at which the search ends.
+    """
+
+    tolerance: Annotated[float, Field(ge=1e-3, lt=1)] = 0.01
+
+
+class AdaptiveConfig(Section):
+    """``loads.adaptive:`` loads along the curve, more where latency bends; see ``sim.experiment.saturation``.
+
+    points: loads of the curve, up to the first that is past saturation.
+    """
+
+    points: Annotated[int, BeforeValidator(whole), Field(ge=4, le=1000)] = 10
+
+
 class RelativeConfig(Section):
     """``relative:`` throughput divided by that of random graphs of the same equipment; see ``sim.experiment.relative``.
 
-    draws: random graphs, at least two (the confidence interval needs them).
+    draws: random graphs, at least two (the confidence interval needs them). by: the ceiling that is compared; with a
+    routing, mcf_paths and mmf are over its ways on the random graphs too.
     """
 
     to: Literal["same_equipment"] = "same_equipment"
+    by: Literal["mcf", "mcf_paths", "mmf"] = "mcf"
     draws: Annotated[int, BeforeValidator(whole), Field(ge=2, le=10_000)] = 10
 
 

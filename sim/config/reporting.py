@@ -9,9 +9,10 @@ from pydantic_core import PydanticCustomError
 from sim.config.section import BY_SHAPE, Name, Section, listed
 
 Figure = Literal[
-    "latency_load", "accepted_load", "hops_load", "latency_offered", "percentiles", "throughput", "slowdown"
-]
-"""Figures that ``outputs.figures`` may name (``sim.report.figures`` draws them)."""
+    "latency_load", "accepted_load", "hops_load", "latency_offered", "percentiles", "throughput", "slowdown",
+    "bottleneck",
+]  # fmt: skip
+"""Figures that ``outputs.figures`` may name (``sim.report.figures`` and ``sim.report.bottleneck`` draw them)."""
 
 
 class PlotConfig(Section):
@@ -21,8 +22,8 @@ class PlotConfig(Section):
     of mappings as a sum up to each key if ``cumulative``. x: by default the swept key that is a number, else the
     size if it varies, else a chart by scenario. by: columns whose values make a curve each; by default the case and
     the other swept keys. where: columns and the value, or values, that a row must have. Draws that differ in a swept
-    ``seed`` are averaged. log: by default x, where its values grow by a factor. name: of
-    the files; by default from y and x.
+    ``seed`` are averaged. style: ``points`` are not joined. log: by default x, where its values grow by a factor.
+    name: of the files; by default from y and x.
     """
 
     y: Annotated[list[str], BeforeValidator(listed), Field(min_length=1)]
@@ -31,16 +32,23 @@ class PlotConfig(Section):
     where: dict[str, int | float | str | list[int | float | str]] = {}
     log: Literal["", "x", "y", "xy"] | None = None
     cumulative: bool = False
+    style: Literal["lines", "points"] = "lines"
     name: Name | None = None
     x_label: str | None = None
     y_label: str | None = None
 
 
 class OutputsConfig(Section):
-    """``outputs:``. figures: of a load sweep, if its discipline has them. plots: of the others, from metrics.csv."""
+    """``outputs:``. figures: of a load sweep, if its discipline has them; ``bottleneck``, where the maximum concurrent
+    flow ``mcf`` of each scenario is stuck, of any experiment that computes it. plots: of the others, from metrics.csv.
+
+    formats: of both. size: for one column of a paper, 3.5 in wide, or across two, 7.16 in.
+    """
 
     figures: list[Figure] = ["latency_load", "accepted_load", "hops_load", "throughput", "slowdown"]
     plots: list[PlotConfig] = []
+    formats: Annotated[list[Literal["png", "svg", "pdf"]], Field(min_length=1)] = ["png", "svg"]
+    size: Literal["column", "double"] = "column"
     html: bool = True
     parquet: bool = False
 

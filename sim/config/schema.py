@@ -101,6 +101,7 @@ PLACED = frozenset(PlacedLoads.model_fields)
 def _form(value: Any) -> str:
     return "<placed>" if isinstance(value, dict) and PLACED & value.keys() else "<fixed>"
 
+
 LONGEST_DELAY = 1_000_000
 """Ticks of the longest delay: an engine's memory grows with it."""
 

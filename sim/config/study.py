@@ -7,29 +7,35 @@ from typing import Any
 
 from fluid.ceiling import CeilingSpec
 from models.metrics.spec import MetricSpec
+from models.routing.routes import Routes
 from models.scenario import Scenario
 from models.topology.graph import Topology
-from sim.config.asked import ceilings_of, missing, question, varied
+from sim.config.asked import ceilings_of, missing, question, varied, with_search
 from sim.config.build import Builder, Built
 from sim.config.check import mistake_at, validated
 from sim.config.datagram import ENDLESS_LOAD
 from sim.config.errors import ConfigError, Mistake
 from sim.config.expand import expand
-from sim.config.load import Node, Place, load_file
+from sim.config.load import Node, Place, load_file, read_text
 from sim.config.overrides import apply_quick, apply_set, parse_path
 from sim.config.plugins import load_plugins, path_of
-from sim.config.questions import RelativeConfig, SearchConfig
+from sim.config.questions import AdaptiveConfig, RelativeConfig, SaturationConfig, SearchConfig
 from sim.config.reporting import OutputsConfig, PublishedConfig
 from sim.config.schema import Config, MeasureConfig
+from sim.config.size import too_many_points
+
+TENTHS = [i / 10 for i in range(1, 11)]
+"""The loads at which a ceiling is drawn that depends on them, where no others are known."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Case:
     """One scenario of a study.
 
     keys: column of results.csv -> value, for the case label and the swept keys. loads: ascending.
     again: gives the topology. metrics: what is to be measured of it. scenario: None for the experiment
-    ``metrics``. ticks: delay name -> ticks. vary: place of the key that ``search`` varies. flit_ns: None if not given.
+    ``metrics``. placing: how further loads are found, None if they are not. ticks: delay name -> ticks. vary: place of
+    the key that ``search`` varies. flit_ns: None if not given.
     """
 
     label: str
@@ -38,6 +44,7 @@ class Case:
     metrics: list[MetricSpec]
     scenario: Scenario | None
     loads: list[float]
+    placing: SaturationConfig | AdaptiveConfig | None
     seeds: list[int]
     measure: MeasureConfig
     ceilings: list[CeilingSpec]
@@ -53,6 +60,24 @@ class Case:
     def topology(self) -> Topology:
         """Of the scenario; where there is none, built again at need."""
         return self.again() if self.scenario is None else self.scenario.topology
+
+    @property
+    def simulated(self) -> bool:
+        """Whether it has points: a load sweep, in any discipline."""
+        return bool(self.loads or self.placing) and "measure" in self.resolved and "switching" in self.resolved
+
+    @property
+    def grid(self) -> list[float]:
+        """The loads, or tenths where they are only found as the run goes."""
+        return self.loads or ([] if self.placing is None else TENTHS)
+
+    @property
+    def routes(self) -> Routes | None:
+        """What packets follow; None where there is no routing."""
+        return None if self.scenario is None else self.scenario.routes
+
+    def __repr__(self) -> str:
+        return f"<Case {self.label}>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,16 +129,18 @@ def read(
     quick: bool = False,
     engine: str | None = None,
     experiment: str | None = None,
+    text: str | None = None,
 ) -> Study:
     """Reads, checks and builds a configuration.
 
     sets: ``key.path=value`` changes. quick: apply the ``quick:`` mapping of the file, if it has one.
-    engine, experiment: in place of the file's.
+    engine, experiment: in place of the file's. text: of the configuration, where no file holds it; ``file`` is then
+    what messages call it, and where paths begin.
 
     Raises :class:`~sim.config.errors.ConfigError` with all mistakes.
     """
     mistakes: list[Mistake] = []
-    root = load_file(file, mistakes)
+    root = load_file(file, mistakes, text)
     unread = list(mistakes)
     root = apply_quick(root, mistakes) if quick else root
     for change in sets:
@@ -132,13 +159,13 @@ def read(
     return Study(
         file=str(file),
         name=name + ("-quick" if quick and root.get("quick") else ""),
-        experiment=experiment,
+        experiment=_carried_out(experiment),
         engine=engine or config.engine,
         outputs=config.outputs,
         published=config.published,
         cases=cases,
         warnings=list(dict.fromkeys(map(str, warnings))),
-        given=Path(file).read_text("utf-8-sig"),
+        given=read_text(file) if text is None else text,
         changes=[f"--set {change}" for change in sets] + ["--quick"] * quick,
         plugins=[path_of(name, base) for name in config.plugins],
     )
@@ -181,14 +208,15 @@ def _plain(root: Node, key: str, default: str) -> Any:
 
 
 def _cases(
-    root: Node, name: str, experiment: str, builder: Builder, mistakes: list[Mistake]
+    root: Node, name: str, asked: str, builder: Builder, mistakes: list[Mistake]
 ) -> tuple[list[Case], list[Mistake], Config | None]:
     cases: list[Case] = []
     warnings: list[Mistake] = []
-    config = None
+    config, points = None, 0
+    experiment = _carried_out(asked)
     # also the keys that no scenario sees are checked, on any scenario
     for variant in expand(root, name, mistakes):
-        node = variant.node
+        node = with_search(variant.node) if asked == "saturation" else variant.node
         config = _config(node, mistakes)
         ceilings = ceilings_of(node, config, experiment, mistakes)
         mistakes += missing(node, experiment)
@@ -199,7 +227,16 @@ def _cases(
         warnings += built.warnings
         built = replace(built, resolved=built.resolved | question(config, experiment, ceilings))
         cases.append(_case(variant.label, variant.keys, built, config, ceilings, vary))
+        points += len(config.load_list) * len(config.seeds)
+        if huge := too_many_points(root, points):
+            mistakes += huge
+            break
     return cases, warnings, config
+
+
+def _carried_out(experiment: str) -> str:
+    """The experiment itself: ``saturation`` is a load sweep that places its loads."""
+    return "load_sweep" if experiment == "saturation" else experiment
 
 
 def _config(root: Node, mistakes: list[Mistake]) -> Config | None:
@@ -229,8 +266,8 @@ def _case(
 ) -> Case:
     return Case(
         label=label, keys=keys, again=built.again, metrics=built.metrics, scenario=built.scenario,
-        loads=config.load_list or _endless_loads(built.scenario), seeds=config.seeds, measure=config.measure,
-        ceilings=ceilings, relative=config.relative, search=config.search, vary=vary,
+        loads=config.load_list or _endless_loads(built.scenario), placing=config.placing, seeds=config.seeds,
+        measure=config.measure, ceilings=ceilings, relative=config.relative, search=config.search, vary=vary,
         flit_ns=config.switching.flit_ns, ticks=built.ticks, certificate=built.certificate,
         resolved={k: v for k, v in built.resolved.items() if v is not None},
     )  # fmt: skip

@@ -1,10 +1,11 @@
 """The ceilings of a study: each computed once for all scenarios it applies to, stored with its certificate."""
 
+import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,22 +75,17 @@ class CeilingRuns:
         self.jobs = _jobs(study.cases)
         self.ready: Callable[[int], None] = lambda index: None
         for job in self.jobs:
-            stored = store.read_json(f"ceilings/{job.id}.json")
-            job.rows = stored if _is_whole(stored, job.specs) and save_to is None else None
+            if save_to is None:
+                self._read(job)
         self._of_case: dict[int, list[Job]] = defaultdict(list)
         for job in self.jobs:
             for index in job.users:
                 self._of_case[index].append(job)
 
     @property
-    def count(self) -> int:
-        """Jobs to be done."""
-        return len(self.missing)
-
-    @property
-    def missing(self) -> list[Job]:
-        """Jobs without rows."""
-        return [job for job in self.jobs if job.rows is None]
+    def places(self) -> list[int]:
+        """Of the jobs without rows."""
+        return [place for place, job in enumerate(self.jobs) if job.rows is None]
 
     def bounds(self, index: int) -> list[Bound] | None:
         """What the points of a case are checked against; None while some of its ceilings are not known."""
@@ -97,19 +93,40 @@ class CeilingRuns:
             return None
         return [bound for job in self._of_case[index] for bound in job.bounds]
 
+    def needed(self, cases: Collection[int]) -> list[int]:
+        """Places of the jobs without rows that any of these cases has."""
+        return [place for place in self.places if not set(self.jobs[place].users).isdisjoint(cases)]
+
     def tasks(self, bar: Progress) -> Iterator[Task]:
-        """Calls for everything that is missing."""
-        for job in self.missing:
+        """Calls for everything that is missing, and that no other process has put into the folder meanwhile."""
+        for place in self.places:
+            job = self.jobs[place]
             scenario = job.case.scenario
             assert scenario is not None
-            path = self.store.scenario(scenario, job.id if scenario.routes is None else scenario.content_hash)
+            file = self.store.scenario(scenario, job.id if scenario.routes is None else scenario.content_hash)
 
             def done(outcome: Outcome, job: Job = job) -> None:
                 self._done(job, outcome)
                 bar.advance()
 
             folder = self.save_to and self.save_to / job.id
-            yield Task(solve_ceilings, (path, job.specs, job.case.loads, folder), done)
+            name = f"{job.case.label}: {_kinds(job)}"
+            arguments = (file, job.specs, job.case.grid, folder)
+            yield Task(solve_ceilings, arguments, done, partial(self._recall, job), name, place)
+
+    def _recall(self, job: Job) -> bool:
+        """Whether the rows of a job are known, or are in the folder by now."""
+        if job.rows is None and self.save_to is None:
+            self._read(job)
+            self._tell(job)
+        return job.rows is not None
+
+    def _read(self, job: Job) -> None:
+        stored = self.store.read_json(f"ceilings/{job.id}.json")
+        if stored is not None and not _is_whole(stored, job.specs):
+            self.store.quarantine(f"ceilings/{job.id}.json", "is no result of ceilings")
+            stored = None
+        job.rows = stored
 
     def _done(self, job: Job, outcome: Outcome) -> None:
         job.problem = outcome.problem
@@ -118,6 +135,9 @@ class CeilingRuns:
         else:
             job.rows = [_row(ceiling) for ceiling in outcome.result]
             self.store.write_json(f"ceilings/{job.id}.json", job.rows)
+        self._tell(job)
+
+    def _tell(self, job: Job) -> None:
         for index in job.users:
             if self.bounds(index) is not None:
                 self.ready(index)
@@ -135,11 +155,7 @@ class CeilingRuns:
 
     def optimum(self, index: int) -> "tuple[Certificate, np.ndarray] | None":
         """Of the maximum concurrent flow of a case: the lengths of its upper bound, and the load of every channel."""
-        for row in (row for job in self._of_case[index] for row in job.rows or ()):
-            lengths, load = row["certificate"], row.get("channel_load")
-            if row["ceiling"] == "mcf" and lengths is not None and load is not None:
-                return _certificate(lengths), np.array(load)
-        return None
+        return _optimum(row for job in self._of_case[index] for row in job.rows or ())
 
     def found(self, index: int) -> tuple[dict[str, Any], str]:
         """The ceilings of a case as columns, and which of them failed."""
@@ -185,13 +201,37 @@ def _jobs(cases: Sequence[Case]) -> list[Job]:
     """One job for every ceiling of every scenario, but for those of :data:`OF_ONE_FLOW`; equal ones are one job."""
     jobs: dict[str, Job] = {}
     for index, case in enumerate(cases):
-        together = [spec for spec in case.ceilings if spec.kind in OF_ONE_FLOW]
-        alone = [[spec] for spec in case.ceilings if spec not in together]
-        for specs in [together, *alone]:
-            if specs and case.scenario is not None:
-                key = ceilings_id(case.scenario, specs, case.loads)
-                jobs.setdefault(key, Job(key, case, specs)).users.append(index)
+        for key, specs in _parts(case).items():
+            jobs.setdefault(key, Job(key, case, specs)).users.append(index)
     return list(jobs.values())
+
+
+def _parts(case: Case) -> dict[str, list[CeilingSpec]]:
+    """The ceilings of a scenario that are one call each, by id."""
+    together = [spec for spec in case.ceilings if spec.kind in OF_ONE_FLOW]
+    alone = [[spec] for spec in case.ceilings if spec not in together]
+    if case.scenario is None:
+        return {}
+    return {ceilings_id(case.scenario, specs, case.grid): specs for specs in [together, *alone] if specs}
+
+
+def _optimum(rows: Iterable[dict[str, Any]]) -> "tuple[Certificate, np.ndarray] | None":
+    for row in rows:
+        lengths, load = row["certificate"], row.get("channel_load")
+        if row["ceiling"] == "mcf" and lengths is not None and load is not None:
+            return _certificate(lengths), np.array(load)
+    return None
+
+
+def stored_optimum(folder: Path, case: Case) -> "tuple[Certificate, np.ndarray] | None":
+    """As :meth:`CeilingRuns.optimum`, from the files of a run folder; None also where they are not there."""
+    files = [folder / "ceilings" / f"{name}.json" for name in names_of(case)]
+    return _optimum(row for file in files if file.exists() for row in json.loads(file.read_bytes()))
+
+
+def names_of(case: Case) -> list[str]:
+    """Ids of the ceilings of a scenario: ``ceilings/<id>.json`` holds them with what certifies them."""
+    return list(_parts(case))
 
 
 def _row(ceiling: Any) -> dict[str, Any]:

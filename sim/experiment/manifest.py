@@ -4,13 +4,21 @@ import platform
 import sys
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from models.hashing import content_hash
 from models.scenario import SEMANTICS_VERSION
+from models.topology.formats.own_json import json_text
+from models.topology.graph import Topology
 from sim.config.study import Case, Study
+from sim.experiment.ceilings import names_of
+from sim.experiment.store import Store
 
 LIBRARIES = ("flitlab", "numpy", "numba", "scipy", "highspy", "networkx", "simpy")
+
+KEPT, MOST_CHANNELS = 100, 20_000
+"""So many topologies at most are kept in the folder of a run, none of more channels: those that a page can show."""
 
 
 def manifest(study: Study) -> dict[str, Any]:
@@ -19,6 +27,7 @@ def manifest(study: Study) -> dict[str, Any]:
     return {
         "name": study.name,
         "file": study.file,
+        "path": str(Path(study.file).resolve()),
         "changes": study.changes,
         "experiment": study.experiment,
         "engine": study.engine,
@@ -31,12 +40,25 @@ def manifest(study: Study) -> dict[str, Any]:
         "flit_ns": _common([case.flit_ns for case in study.cases]),
         "mean_rate": {case.label: float(case.scenario.traffic.rate.mean()) for case in study.cases if case.scenario},
         "figures": list(study.outputs.figures),
+        "formats": list(study.outputs.formats),
+        "size": study.outputs.size,
         "plots": [plot.model_dump(mode="json", exclude_none=True) for plot in study.outputs.plots],
         "metrics": list(dict.fromkeys(metric.label or metric.kind for case in study.cases for metric in case.metrics)),
         "ceilings": list(dict.fromkeys(spec.kind for case in study.cases for spec in case.ceilings)),
         "columns": study.columns,
         "scenarios": [_scenario(case) for case in study.cases],
     }
+
+
+def keep_topologies(study: Study, store: Store) -> None:
+    """Writes ``topologies/<hash>.json`` of what the scenarios of a study run on, for pictures of the results."""
+    kept: dict[str, Topology] = {}
+    for case in study.cases:
+        if case.scenario is not None and len(kept) < KEPT and case.topology.channels <= MOST_CHANNELS:
+            kept.setdefault(case.topology.content_hash, case.topology)
+    for name, topology in kept.items():
+        if not (store.folder / "topologies" / f"{name}.json").exists():
+            store.write(f"topologies/{name}.json", json_text(topology) + "\n")
 
 
 def now() -> str:
@@ -58,6 +80,7 @@ def _scenario(case: Case) -> dict[str, Any]:
         },
         "seeds": case.seeds,
         "loads": case.loads,
+        "ceilings": names_of(case),
     }  # fmt: skip
     described |= {"traffic": {"hash": scenario.traffic.content_hash, "notes": scenario.traffic.notes}}
     if scenario.routes is not None:
@@ -65,12 +88,12 @@ def _scenario(case: Case) -> dict[str, Any]:
         described["routing"] = {
             "kind": routes.kind, "hash": routes.content_hash, "hops_max": routes.hops_max, "notes": routes.notes,
         }  # fmt: skip
+    if case.ticks or scenario.datagram is not None:
+        described |= {"hash": scenario.content_hash, "switching": case.resolved["switching"]}
     if case.ticks:
         described |= {
-            "hash": scenario.content_hash,
             "ticks": case.ticks,
             "flit_ns": case.flit_ns,
-            "switching": case.resolved["switching"],
             "measure": case.resolved["measure"],
             "vc_policy": scenario.vc_policy,
             "certificate": case.certificate,

@@ -27,14 +27,14 @@ class MetricRuns:
     records: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
-    def count(self) -> int:
-        """Topologies, one per case."""
-        return len(self.study.cases)
+    def places(self) -> list[int]:
+        """Of the topologies, one per case."""
+        return list(range(len(self.study.cases)))
 
     def tasks(self, bar: Progress) -> Iterator[Task]:
         """Calls for everything that is missing. Topologies are built one by one, as they are asked for."""
         waiting: dict[str, list[Case]] = {}
-        for case in self.study.cases:
+        for place, case in enumerate(self.study.cases):
             topology = case.topology
             id = _id(topology, case.metrics)
             stored = self.store.read_json(f"points/{id}.json")
@@ -44,7 +44,8 @@ class MetricRuns:
                 waiting[id].append(case)
             else:
                 waiting[id] = [case]
-                yield Task(measure, (topology, case.metrics), self._when_done(id, waiting, bar))
+                done = self._when_done(id, waiting, bar)
+                yield Task(measure, (topology, case.metrics), done, name=f"{case.label}: metrics", place=place)
 
     def _when_done(self, id: str, waiting: dict[str, list[Case]], bar: Progress) -> Callable[[Outcome], None]:
         def done(outcome: Outcome) -> None:
@@ -52,7 +53,7 @@ class MetricRuns:
             metrics, problems = outcome.result or ({}, [])
             record: dict[str, Any] = {"id": id, "metrics": metrics, "problem": outcome.problem or "; ".join(problems)}
             if not outcome.problem:  # else a resumed run tries again
-                self.store.write_json(f"points/{id}.json", record)
+                self.store.write_record(f"points/{id}.json", record)
             for case in cases:
                 self._keep(case, record, bar)
 

@@ -15,7 +15,7 @@ from sim.config.study import Case
 from sim.experiment.task import Outcome, failure
 
 Network = dict[str, dict[str, Any]]
-"""The mappings under ``topology`` and ``traffic``."""
+"""The mappings under ``topology`` and ``traffic``, and under ``routing`` if that plays a part."""
 
 
 def network_of(case: Case) -> Network:
@@ -55,8 +55,12 @@ def theta_of(network: Network, spec: CeilingSpec) -> Outcome:
     try:
         topology, traffic = build(network)
         routes: Any = None
+        if routing := network.get("routing"):
+            routes = make("routing", **routing).build(topology)  # type: ignore[attr-defined]
         with first_use("fluid"):
             found = ceilings(Scenario(topology, routes, traffic, Switching("vct"), Source()), [spec])[0]
+        if found.method == "omitted":
+            return Outcome(problem=found.note)
         return Outcome({name: getattr(found, name) for name in ("lower", "upper", "method", "seconds", "note")})
     except SpecError as error:
         return Outcome(problem=str(error))

@@ -1,8 +1,9 @@
 """The points of a study: one simulation for each scenario, load and seed, checked against the ceilings."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from models.scenario import SEMANTICS_VERSION, Scenario
@@ -10,8 +11,10 @@ from sim.config.study import Case, Study
 from sim.experiment.ceilings import Bound, CeilingRuns
 from sim.experiment.pool import Task
 from sim.experiment.progress import Progress
+from sim.experiment.saturation import Placement, limit_of, place_of, placements, seed_rows, table
 from sim.experiment.store import Store
 from sim.experiment.task import Outcome, measure_of, point_id, solve_point
+from sim.measure.saturation import saturation
 
 ROUNDING = -1e-9
 """Relative slack below which a point exceeds a ceiling; above it is rounding."""
@@ -22,7 +25,10 @@ NEVER = 2.0
 
 @dataclass
 class Point:
-    """One simulation. case: any of those that have it. stop: whether saturation at a lower load makes it needless."""
+    """One simulation. case: any of those that have it. stop: whether saturation at a lower load makes it needless.
+
+    place: its own, or that of all points that it may depend on.
+    """
 
     id: str
     case: Case
@@ -30,6 +36,7 @@ class Point:
     load: float
     seed: int
     stop: bool
+    place: int = 0
 
     @property
     def scenario(self) -> Scenario:
@@ -43,6 +50,7 @@ class PointRuns:
 
     Those the folder holds are not run again, if the same engine did them.
 
+    points: by id; those whose loads are found as the run goes join as they become known. placements: what finds them.
     records: id -> what is in ``points/<id>.json``.
     """
 
@@ -57,13 +65,29 @@ class PointRuns:
         self._waiting: dict[int, list[tuple[Point, Any]]] = defaultdict(list)
         ceilings.ready = self._ceilings_ready
         for point in self.points.values():
-            record = store.read_json(f"points/{point.id}.json")
-            if _is_whole(record) and record["engine"] == study.engine and _was_checked(point, record):
-                self._keep(point, record)
+            self._recall(point)
+        self._placed: dict[tuple[int, float, int], Point] = {}
+        self.placements = placements(self.cases)
+        for placement in self.placements:
+            self._go_on(placement)
+
+    def _recall(self, point: Point) -> None:
+        """Takes the record that the folder holds, if it is as good as a new one."""
+        name = f"points/{point.id}.json"
+        record = self.store.read_json(name)
+        if record is not None and not _is_whole(record):
+            self.store.quarantine(name, "is no result of a point")
+        elif record is not None and record["engine"] == self.study.engine and _was_checked(point, record):
+            self._keep(point, record)
+
+    @property
+    def count(self) -> int:
+        """Points to be simulated, as far as that is known."""
+        return len(self.missing) + sum(placement.left for placement in self.placements)
 
     @property
     def missing(self) -> list[Point]:
-        """Points without a result, first one of each discipline."""
+        """Points without a result whose loads are known, first one of each discipline."""
         todo = [point for point in self.points.values() if point.id not in self.records]
         first = {point.scenario.switching.mode: point for point in reversed(todo)}
         return sorted(todo, key=lambda point: first[point.scenario.switching.mode] is not point)
@@ -73,26 +97,67 @@ class PointRuns:
         """Switching modes of what is missing."""
         return {point.scenario.switching.mode for point in self.missing}
 
-    def tasks(self, bar: Progress) -> Iterator[Task]:
-        """Calls for everything that is missing."""
-        for point in self.missing:
-            path = self.store.scenario(point.scenario, point.scenario.content_hash)
-            measure = measure_of(point.case.measure, point.scenario)
-            arguments = (path, self.study.engine, point.load, point.seed, measure, _kinds(point.case))
+    def tasks(self, bar: Progress) -> Iterator[Task | None]:
+        """Calls for everything that is missing; None while the next depends on one that is under way."""
+        known = self.missing
+        asked = {point.id for point in known}
+        yield from (self._task(point, bar) for point in known)
+        while open_ := [placement for placement in self.placements if not placement.ended]:
+            point = next((point for placement in open_ for point in self._wanted(placement, asked)), None)
+            if point is not None:
+                asked.add(point.id)
+                yield self._task(point, bar)
+            elif any(not placement.ended for placement in open_):
+                yield None
 
-            def done(outcome: Outcome, point: Point = point) -> None:
-                self._done(point, outcome)
-                bar.advance(self.records[point.id]["row"].get("ticks") or 0)
+    def _task(self, point: Point, bar: Progress) -> Task:
+        file = self.store.scenario(point.scenario, point.scenario.content_hash)
+        measure = measure_of(point.case.measure, point.scenario)
+        arguments = (file, self.study.engine, point.load, point.seed, measure, _kinds(point.case))
 
-            def skip(point: Point = point) -> bool:
-                needless = (
-                    point.stop and self._saturated.get((point.scenario.content_hash, point.seed), NEVER) < point.load
-                )
-                if needless:
-                    bar.advance()
-                return needless
+        def done(outcome: Outcome) -> None:
+            self._done(point, outcome)
+            row = self.records[point.id]["row"]
+            bar.advance(row.get("ticks") or 0, point.case.label, {**row, "load": point.load, "seed": point.seed})
 
-            yield Task(solve_point, arguments, done, skip)
+        def skip() -> bool:
+            needless = point.stop and self._saturated.get((point.scenario.content_hash, point.seed), NEVER) < point.load
+            if needless:
+                bar.advance()
+            return needless
+
+        name = f"{point.case.label}, load {point.load}, seed {point.seed}"
+        return Task(solve_point, arguments, done, skip, name, point.place)
+
+    def _go_on(self, placement: Placement) -> None:
+        """Lets a placement find its next load, once the ceilings of its case are known."""
+        if not placement.ended and self.ceilings.bounds(placement.index) is not None:
+            placement.go_on(
+                lambda: self.limit(placement.index),
+                lambda load, seed: self.records.get(self._point(placement, load, seed).id),
+            )
+
+    def _point(self, placement: Placement, load: float, seed: int) -> Point:
+        """A load that a placement asks for, or was given."""
+        key = (placement.index, load, seed)
+        if key not in self._placed:
+            case, index = placement.case, placement.index
+            point = Point(_id(case, load, seed), case, index, load, seed, False, placement.place)
+            self._placed[key] = self.points.setdefault(point.id, point)
+            if self._placed[key] is point:
+                self._recall(point)
+        return self._placed[key]
+
+    def _wanted(self, placement: Placement, asked: Container[str]) -> Iterator[Point]:
+        """Points without which a placement cannot go on, and that nobody has asked for yet."""
+        self._go_on(placement)
+        if placement.question is not None:
+            points = (self._point(placement, placement.question, seed) for seed in placement.seeds)
+            yield from (point for point in points if point.id not in self.records and point.id not in asked)
+
+    def limit(self, index: int) -> float:
+        """The load from which on no routing can carry what a case offers, as far as its ceilings say so."""
+        return limit_of(self.ceilings.found(index)[0])
 
     def _done(self, point: Point, outcome: Outcome) -> None:
         record = {
@@ -137,21 +202,41 @@ class PointRuns:
         self._write(record)
 
     def _write(self, record: dict[str, Any]) -> None:
-        self.store.write_json(f"points/{record['id']}.json", record)
+        self.store.write_record(f"points/{record['id']}.json", record)
 
     def rows(self) -> Iterator[tuple[Case, float, int, dict[str, Any]]]:
         """(case, load, seed, record) in this order; where saturation is enough, none past the first saturated load."""
         for index, case in enumerate(self.cases):
             ended: set[int] = set()
             optimum = self.ceilings.found(index)[0].get("mcf")
-            for load in case.loads:
+            for load in self._loads(index):
                 for seed in case.seeds:
                     record = self.records.get(_id(case, load, seed))
                     if record is None or seed in ended:
                         continue
-                    yield case, load, seed, record | {"row": record["row"] | _efficiency(case, record["row"], optimum)}
-                    if case.measure.stop_when_saturated and record["row"].get("saturated"):
+                    more = _efficiency(case, record["row"], optimum) | _precise(case, record["row"])
+                    yield case, load, seed, record | {"row": record["row"] | more}
+                    if case.placing is None and case.measure.stop_when_saturated and record["row"].get("saturated"):
                         ended.add(seed)
+
+    def _loads(self, index: int) -> list[float]:
+        """All loads of a case that have a point, ascending."""
+        placed = (load for placement in self.placements if placement.index == index for load in placement.loads)
+        return sorted({*self.cases[index].loads, *placed})
+
+    def saturation_tables(self) -> dict[str, list[dict[str, Any]]]:
+        """saturation.csv and saturation_seeds.csv: where scenarios saturate, as the points that are there show it."""
+        rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for case, load, seed, record in self.rows():
+            rows[case.label].append({"load": load, "seed": seed, **record["row"]})
+        tables: dict[str, list[dict[str, Any]]] = {}
+        for index, case in enumerate(self.cases):
+            found = saturation(rows[case.label], self.limit(index))
+            if found is not None:
+                row = table(case, found, rows[case.label], self.ceilings.found(index)[0])
+                tables.setdefault("saturation.csv", []).append(row)
+                tables.setdefault("saturation_seeds.csv", []).extend(seed_rows(case, found))
+        return tables
 
     def flows(self) -> list[dict[str, Any]]:
         """Rows of flows.csv (datagram)."""
@@ -186,6 +271,7 @@ def _was_checked(point: Point, record: dict[str, Any]) -> bool:
     return isinstance(checked, list) and set(_kinds(point.case)) <= set(checked)
 
 
+@lru_cache(maxsize=100_000)
 def _id(case: Case, load: float, seed: int) -> str:
     assert case.scenario is not None
     return point_id(case.scenario, load, seed, measure_of(case.measure, case.scenario))
@@ -195,7 +281,7 @@ def _points(cases: Sequence[Case]) -> dict[str, Point]:
     """All distinct points by id: high loads first (they take long) unless saturation may end them."""
     found: list[tuple[tuple[float, int, int], Point]] = []
     for index, case in enumerate(cases):
-        stop = case.measure.stop_when_saturated
+        stop = case.measure.stop_when_saturated and case.placing is None
         for load in case.loads:
             for turn, seed in enumerate(case.seeds):
                 point = Point(_id(case, load, seed), case, index, load, seed, stop)
@@ -203,6 +289,12 @@ def _points(cases: Sequence[Case]) -> dict[str, Point]:
     points: dict[str, Point] = {}
     for _, point in sorted(found, key=lambda pair: pair[0]):
         points.setdefault(point.id, point).stop &= point.stop
+    curves: dict[tuple[str, int], int] = {}
+    for place, point in enumerate(points.values()):
+        curve = (point.scenario.content_hash, point.seed)
+        point.place = curves.setdefault(curve, len(curves)) if point.stop else place
+        if point.case.placing is not None:
+            point.place = place_of(point.case, point.index, point.seed)
     return points
 
 
@@ -215,6 +307,14 @@ def _efficiency(case: Case, row: dict[str, Any], optimum: float | None) -> dict[
         return {}
     nic = scenario.topology.host_capacity
     return {"efficiency": throughput * nic / (optimum * float(scenario.traffic.rate.mean()))}
+
+
+def _precise(case: Case, row: dict[str, Any]) -> dict[str, bool]:
+    """Whether a point reached the precision asked for; of flows, and where none is asked for, nothing is said."""
+    half, mean = row.get("latency_ci95"), row.get("latency_mean")
+    if case.measure.ci is None or half is None or mean is None:
+        return {}
+    return {"precise": bool(half <= case.measure.ci * mean)}
 
 
 def _slacks(point: Point, result: Any, bounds: list[Bound]) -> dict[str, float]:

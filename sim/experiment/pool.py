@@ -1,39 +1,98 @@
-"""Where tasks run: a process pool on this machine, or this very process."""
+"""Where tasks run: a process pool on this machine, this very process, or a cluster (see ``sim.experiment.cluster``)."""
 
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from sim.experiment.task import start_worker
+from sim.experiment.task import Outcome, start_worker
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A call to make in a worker, and what to do with what it returns.
+    """A call to make in a worker, and what to do with the :class:`~sim.experiment.task.Outcome` that it returns.
 
-    skip: asked just before the call is made. done: gets the returned value, in this process.
+    done: gets the outcome, in this process. skip: asked just before the call is made. name: what it computes, for
+    messages. place: which one it is of all calls of its kind in the study, whatever is done already; shards go by it.
     """
 
-    call: Callable[..., Any]
+    call: Callable[..., Outcome]
     arguments: tuple
-    done: Callable[[Any], None]
+    done: Callable[[Outcome], None]
     skip: Callable[[], bool] = lambda: False
+    name: str = ""
+    place: int = 0
 
 
-class InProcess(Executor):
-    """An executor that makes each call at once, here."""
+class Pool(Protocol):
+    """Processes that make calls."""
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
-        """The finished future of ``fn(*args, **kwargs)``."""
-        future: Future = Future()
+    @property
+    def room(self) -> int:
+        """Calls that may be under way at a time, those that wait for a process among them."""
+
+    def submit(self, call: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
+        """Makes a call; ``BrokenExecutor`` in its future says that the process died which made it, or another one."""
+
+    def reopen(self) -> None:
+        """Replaces the processes after one of them died."""
+
+    def close(self, abandon: bool = False) -> None:
+        """Ends the processes. abandon: also where calls are under way."""
+
+
+class InProcess:
+    """Makes each call at once, here."""
+
+    room = 1
+
+    def submit(self, call: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
+        """The finished future of ``call(*arguments)``."""
+        future: Future[Outcome] = Future()
         try:
-            future.set_result(fn(*args, **kwargs))
+            future.set_result(call(*arguments))
         except Exception as error:
             future.set_exception(error)
         return future
+
+    def reopen(self) -> None:
+        """Nothing: if this process dies, that is the end."""
+
+    def close(self, abandon: bool = False) -> None:
+        """Nothing."""
+
+
+class Processes:
+    """``jobs`` processes on this machine, each of which has loaded the plugins."""
+
+    def __init__(self, jobs: int, plugins: Sequence[str]):
+        self.jobs = jobs
+        self.plugins = plugins
+        self.room = jobs + 1
+        self.reopen()
+
+    def reopen(self) -> None:
+        """New processes in place of the old ones, if any."""
+        # spawned, not forked: numba's and HiGHS's threads do not survive a fork
+        context = multiprocessing.get_context("spawn")
+        self._executor = ProcessPoolExecutor(
+            self.jobs, mp_context=context, initializer=start_worker, initargs=(self.plugins,)
+        )
+
+    def submit(self, call: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
+        """Makes a call in one of the processes."""
+        return self._executor.submit(call, *arguments)
+
+    def close(self, abandon: bool = False) -> None:
+        """Ends the processes."""
+        workers = multiprocessing.active_children() if abandon else []
+        self._executor.shutdown(wait=not abandon, cancel_futures=abandon)
+        for worker in workers:
+            worker.terminate()
+        for worker in workers:
+            worker.join(5)
 
 
 def cores() -> int:
@@ -41,52 +100,106 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def open_pool(jobs: int, plugins: Sequence[str] = ()) -> Executor:
-    """An executor with ``jobs`` processes that have loaded the plugins; for one, this process itself."""
-    if jobs == 1:
-        return InProcess()
-    # spawned, not forked: numba's and HiGHS's threads do not survive a fork
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(jobs, mp_context=context, initializer=start_worker, initargs=(plugins,))
+def open_pool(jobs: int, plugins: Sequence[str] = ()) -> Pool:
+    """A pool of ``jobs`` processes that have loaded the plugins; for one, this process itself."""
+    return InProcess() if jobs == 1 else Processes(jobs, plugins)
 
 
-def run_all(tasks: Iterable[Task | None], jobs: int, plugins: Sequence[str] = ()) -> None:
-    """Makes all calls, ``jobs`` at a time, in about the given order; returns when the last is done.
+def run_all(pool: Pool, *phases: Iterable[Task | None]) -> None:
+    """Makes all calls in about the given order and closes the pool; returns when the last is done.
 
-    A task is submitted only when a process is about to be free, so that ``skip`` knows all that is known. None in
-    the place of a task says that the next one is not known before a call that is under way has returned.
+    A phase begins when all calls of the one before have returned. A task is submitted only when a process is about to
+    be free, so that ``skip`` knows all that is known. None in the place of a task says that the next one is not known
+    before a call that is under way has returned; if there is none under way, nothing comes any more.
     On an exception (Ctrl-C among them) calls under way are abandoned and their processes ended.
     """
-    pool = open_pool(jobs, plugins)
     try:
-        _feed(pool, iter(tasks), jobs + 1 if jobs > 1 else 1)
-        pool.shutdown()
+        for tasks in phases:
+            _Feed(pool, iter(tasks)).run()
+        pool.close()
     except BaseException:
-        _abandon(pool)
+        pool.close(abandon=True)
         raise
 
 
 END = object()
 
+PATIENCE = 5.0
+"""Seconds after which it is asked again how much room there is: processes of a cluster come and go."""
 
-def _feed(pool: Executor, tasks: Iterator[Task | None], window: int) -> None:
-    running: dict[Future, Task] = {}
-    more = True
-    while more or running:
-        while more and len(running) < window:
-            task = next((task for task in tasks if task is None or not task.skip()), END)
-            more = task is not END
-            if not isinstance(task, Task):
-                break
-            running[pool.submit(task.call, *task.arguments)] = task
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
-            running.pop(future).done(future.result())
+MOST_DEATHS = 8
+"""So many calls in a row that end the process which makes them are no longer taken for the fault of the calls."""
+
+DIED = "the process that computed it died twice (out of memory?)"
 
 
-def _abandon(pool: Executor) -> None:
-    workers = multiprocessing.active_children()
-    pool.shutdown(wait=False, cancel_futures=True)
-    for worker in workers:
-        worker.terminate()
-    for worker in workers:
-        worker.join(5)
+class _Feed:
+    """Keeps a pool busy.
+
+    When a process dies, every call under way is a suspect. Suspects are made again one at a time, with all the memory
+    of the machine; one during which a process dies twice has failed.
+    """
+
+    def __init__(self, pool: Pool, tasks: Iterator[Task | None]):
+        self.pool = pool
+        self.tasks = tasks
+        self.running: dict[Future[Outcome], Task] = {}
+        self.suspects: list[Task] = []
+        self.guilty: list[Task] = []
+        self.more = True
+        self.deaths = 0
+
+    def run(self) -> None:
+        """Until all is done."""
+        while self.more or self.running or self.suspects:
+            alone = None
+            if self.suspects and not self.running:
+                alone = self.suspects.pop(0)
+                self._submit(alone)
+            while self.more and not alone and not self.suspects and len(self.running) < self.pool.room:
+                if not self._submit_next():
+                    break
+            done = wait(self.running, None if alone else PATIENCE, FIRST_COMPLETED).done
+            lost = [task for future in done if (task := self._end(future)) is not None]
+            if lost:
+                self._mourn(lost, alone)
+
+    def _submit_next(self) -> bool:
+        """Whether there was a task to submit."""
+        task = next((task for task in self.tasks if task is None or not task.skip()), END)
+        self.more = task is not END and (task is not None or bool(self.running))
+        if isinstance(task, Task):
+            self._submit(task)
+        return isinstance(task, Task)
+
+    def _submit(self, task: Task) -> None:
+        try:
+            self.running[self.pool.submit(task.call, *task.arguments)] = task
+        except BrokenExecutor as error:  # a process died while it had nothing to do
+            future: Future[Outcome] = Future()
+            future.set_exception(error)
+            self.running[future] = task
+
+    def _end(self, future: "Future[Outcome]") -> Task | None:
+        """Passes on what a call came to; the task, if its process died."""
+        task = self.running.pop(future)
+        try:
+            outcome = future.result()
+        except BrokenExecutor:
+            return task
+        self.deaths = 0
+        task.done(outcome)
+        return None
+
+    def _mourn(self, lost: list[Task], alone: Task | None) -> None:
+        lost += [task for future in wait(self.running).done if (task := self._end(future)) is not None]
+        self.deaths += 1
+        if self.deaths > MOST_DEATHS:
+            raise BrokenExecutor("processes die whatever they are to do")
+        self.pool.reopen()
+        if alone is not None and alone in self.guilty:
+            alone.done(Outcome(problem=DIED))
+            return
+        if alone is not None:
+            self.guilty.append(alone)
+        self.suspects += lost

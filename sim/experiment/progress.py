@@ -1,107 +1,44 @@
-"""Progress on stderr: a bar on a terminal, a few plain lines elsewhere."""
+"""Progress on stderr, on a terminal only: a bar, and where each scenario saturates as far as that is known."""
 
+import math
 import sys
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol, Self
+from typing import Any, Protocol
+
+from sim.measure.saturation import Saturation, saturation
+
+Row = Mapping[str, Any]
+
+
+def say(text: str) -> None:
+    """A line for the user, on stderr."""
+    print(text, file=sys.stderr, flush=True)
 
 
 class Progress(Protocol):
     """Told of every finished point."""
 
-    def advance(self, ticks: int = 0) -> None:
-        """One more point is done, which simulated ``ticks``."""
+    def advance(self, ticks: int = 0, scenario: str = "", row: Row | None = None) -> None:
+        """One more point is done, which simulated ``ticks``. row: of results.csv, of that scenario."""
 
 
 class Quiet:
     """Says nothing."""
 
-    def advance(self, ticks: int = 0) -> None:
+    def advance(self, ticks: int = 0, scenario: str = "", row: Row | None = None) -> None:
         """One more point is done."""
 
 
-LULL = 20.0
-"""Seconds after which a plain line says that nothing has ended yet."""
-
-
-class Lines:
-    """A plain line at every tenth of the way, but not more often than every two seconds; and after every lull."""
-
-    def __init__(self, total: int):
-        self.total = total
-        self.done = 0
-        self.ticks = 0
-        self.started = self.spoken = time.monotonic()
-        self.said = 0
-
-    def advance(self, ticks: int = 0) -> None:
-        """One more point is done."""
-        self.done += 1
-        self.ticks += ticks
-        now = time.monotonic()
-        tenth = 10 * self.done // self.total
-        if self.done == self.total or (tenth > self.said and now - self.spoken > 2):
-            self.said, self.spoken = tenth, now
-            elapsed = max(now - self.started, 1e-9)
-            left = elapsed / self.done * (self.total - self.done)
-            rate = f"{self.ticks / elapsed:,.0f} ticks/s, " if self.ticks else ""
-            text = f"{self.done}/{self.total} points, {rate}{left:.0f} s left"
-            print(text, file=sys.stderr, flush=True)
-
-    def wait(self) -> None:
-        """Says that work goes on, if nothing has been said for a while."""
-        now = time.monotonic()
-        if now - self.spoken >= LULL:
-            self.spoken = now
-            text = f"{self.done}/{self.total} points after {now - self.started:.0f} s, at work"
-            print(text, file=sys.stderr, flush=True)
-
-    @contextmanager
-    def awaited(self) -> Iterator[Self]:
-        """Calls :meth:`wait` from time to time while work goes on in other processes."""
-        ended = threading.Event()
-
-        def watch() -> None:
-            while not ended.wait(LULL / 4):
-                self.wait()
-
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
-            yield self
-        finally:
-            ended.set()
-            watcher.join()
+MOST_SCENARIOS = 8
+"""So many scenarios are shown at most, the last that had a point done."""
 
 
 class Bar:
-    """A bar on a terminal."""
+    """A bar on a terminal, with a line for each of the scenarios that points were of last."""
 
-    def __init__(self, bar, task):
-        self.bar = bar
-        self.task = task
-        self.ticks = 0
-        self.started = time.monotonic()
-
-    def advance(self, ticks: int = 0) -> None:
-        """One more point is done."""
-        self.ticks += ticks
-        rate = self.ticks / max(time.monotonic() - self.started, 1e-9)
-        self.bar.update(self.task, advance=1, rate=f"{rate:,.0f} ticks/s" if self.ticks else "")
-
-
-@contextmanager
-def progress(total: int) -> Iterator[Progress]:
-    """Reports on ``total`` points."""
-    if total == 0:
-        yield Quiet()
-    elif not sys.stderr.isatty():
-        with Lines(total).awaited() as lines:
-            yield lines
-    else:
-        from rich.console import Console
+    def __init__(self, total: int):
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress
 
@@ -109,5 +46,55 @@ def progress(total: int) -> Iterator[Progress]:
             TextColumn("points"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
             TimeElapsedColumn(), TimeRemainingColumn(),
         )  # fmt: skip
-        with RichProgress(*columns, console=Console(stderr=True)) as bar:
-            yield Bar(bar, bar.add_task("points", total=total, rate=""))
+        self._bar = RichProgress(*columns)
+        self._task = self._bar.add_task("points", total=total, rate="")
+        self._ticks = 0
+        self._started = time.monotonic()
+        self._rows: dict[str, list[Row]] = {}
+
+    def advance(self, ticks: int = 0, scenario: str = "", row: Row | None = None) -> None:
+        """One more point is done."""
+        self._ticks += ticks
+        rate = self._ticks / max(time.monotonic() - self._started, 1e-9)
+        self._bar.update(self._task, advance=1, rate=f"{rate:,.0f} ticks/s" if self._ticks else "")
+        if row is not None:
+            self._rows[scenario] = [*self._rows.pop(scenario, []), row]
+
+    def __rich__(self) -> Any:
+        """The lines, as they are on the terminal."""
+        from rich.console import Group
+        from rich.text import Text
+
+        shown = list(self._rows.items())[-MOST_SCENARIOS:]
+        found = [(scenario, saturation(rows)) for scenario, rows in sorted(shown)]
+        lines = [Text(f"  {scenario}: {estimate(point)}", overflow="ellipsis") for scenario, point in found if point]
+        return Group(*lines, self._bar)
+
+
+def estimate(point: Saturation) -> str:
+    """Where a scenario saturates, in words.
+
+    >>> from sim.measure.saturation import saturation
+    >>> rows = [{"load": load, "seed": 1, "saturated": load > 0.4} for load in (0.2, 0.4, 0.6)]
+    >>> estimate(saturation(rows)), estimate(saturation(rows[:2])), estimate(saturation(rows[2:]))
+    ('saturates between 0.4 and 0.6', 'not saturated, carries 0.4', 'saturates below 0.6')
+    """
+    if math.isinf(point.upper):
+        return f"not saturated, carries {point.lower:.3g}"
+    if point.lower == 0:
+        return f"saturates below {point.upper:.3g}"
+    return f"saturates between {point.lower:.3g} and {point.upper:.3g}"
+
+
+@contextmanager
+def progress(total: int) -> Iterator[Progress]:
+    """Reports on ``total`` points."""
+    if total == 0 or not sys.stderr.isatty():
+        yield Quiet()
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    bar = Bar(total)
+    with Live(bar, console=Console(stderr=True), refresh_per_second=4):
+        yield bar

@@ -23,6 +23,7 @@ from typing import Any
 
 from sim.config.reporting import PublishedConfig, operands
 from sim.config.study import Case, Study, labels_of
+from sim.measure.saturation import saturation
 
 COLUMNS = (
     "where", "scenario", "quantity", "compare", "published", "tolerance", "measured", "verdict", "why",
@@ -57,6 +58,11 @@ class Sweep:
         """Lowest load at which a replicate is saturated; None if none is."""
         return min((row["load"] for row in self.rows if row.get("saturated")), default=None)
 
+    def saturation(self) -> float | None:
+        """The saturation point, see ``sim.measure.saturation``; None if nothing is saturated."""
+        found = saturation(self.rows)
+        return None if found is None else found.value
+
     def hops_growth_10x(self) -> float | None:
         """Mean hops at the highest accepted traffic over those at a tenth of it."""
         accepted, hops = self.column("accepted"), self.column("hops_mean")
@@ -73,6 +79,7 @@ class Sweep:
 SWEEP: dict[str, Callable[[Sweep], float | None]] = {
     "accepted_max": Sweep.accepted_max,
     "saturation_load": Sweep.saturation_load,
+    "saturation": Sweep.saturation,
     "hops_growth_10x": Sweep.hops_growth_10x,
 }
 """Quantities of a whole load sweep; ``efficiency`` (accepted_max over mcf) is one more, where it is no column."""

@@ -26,9 +26,13 @@ COLUMNS = ("scenario", "draw", "theta_random", "theta_random.upper", "relative",
 
 @dataclass
 class Draw:
-    """A random graph that a scenario is compared with, or several that are equal. record: None until solved."""
+    """A random graph that a scenario is compared with, or several that are equal. record: None until solved.
+
+    label: of one of the scenarios.
+    """
 
     id: str
+    label: str
     network: Network
     spec: CeilingSpec
     record: dict[str, Any] | None = None
@@ -52,41 +56,39 @@ class RelativeRuns:
             draw.record = self.store.read_json(f"draws/{draw.id}.json")
 
     @property
-    def missing(self) -> list[Draw]:
-        """Draws that are not solved."""
-        return [draw for draw in self.draws.values() if not isinstance(draw.record, dict)]
-
-    @property
-    def count(self) -> int:
-        """Draws to solve."""
-        return len(self.missing)
+    def places(self) -> list[int]:
+        """Of the draws that are not solved."""
+        return [place for place, draw in enumerate(self.draws.values()) if not isinstance(draw.record, dict)]
 
     def tasks(self, bar: Progress) -> Iterator[Task]:
         """Calls for everything that is missing."""
-        for draw in self.missing:
-            yield Task(theta_of, (draw.network, draw.spec), self._when_done(draw, bar))
+        draws = list(self.draws.values())
+        for place in self.places:
+            draw = draws[place]
+            done = self._when_done(draw, bar)
+            yield Task(theta_of, (draw.network, draw.spec), done, name=f"{draw.label}: a random graph", place=place)
 
     def _when_done(self, draw: Draw, bar: Progress) -> Callable[[Outcome], None]:
         def done(outcome: Outcome) -> None:
             draw.problem, draw.record = outcome.problem, outcome.result
             if draw.record is not None:
-                self.store.write_json(f"draws/{draw.id}.json", draw.record)
+                self.store.write_record(f"draws/{draw.id}.json", draw.record)
             bar.advance()
 
         return done
 
     def found(self, index: int) -> tuple[dict[str, Any], str]:
         """theta of a case, of its random graphs (mean) and their ratio (mean, 95 % confidence half-width)."""
-        theta = self.ceilings.found(index)[0]
+        theta, by = self.ceilings.found(index)[0], self.study.cases[index].relative.by
         draws = self._draws_of(index)
         problems = [f"random graph {i + 1}: {draw.problem}" for i, draw in enumerate(draws) if draw.problem]
         known = [draw.record for draw in draws if draw.record is not None]
-        if theta.get("mcf") is None or len(known) < len(draws):
+        if theta.get(by) is None or len(known) < len(draws):
             return {}, "; ".join(problems)
         random = [mean_and_half([record[end] for record in known])[0] for end in ("lower", "upper")]
-        mean, half = mean_and_half([theta["mcf"] / record["lower"] for record in known])
+        mean, half = mean_and_half([theta[by] / record["lower"] for record in known])
         columns = {
-            "theta": theta["mcf"], "theta.upper": theta["mcf.upper"], "theta_random": random[0],
+            "theta": theta[by], "theta.upper": theta[f"{by}.upper"], "theta_random": random[0],
             "theta_random.upper": random[1], "relative": mean, "relative_ci95": half,
         }  # fmt: skip
         return columns, ""
@@ -98,7 +100,7 @@ class RelativeRuns:
         """draws.csv: every random graph of every scenario."""
         rows = []
         for index, case in enumerate(self.study.cases):
-            theta = self.ceilings.found(index)[0].get("mcf")
+            theta = self.ceilings.found(index)[0].get(case.relative.by)
             for number, draw in enumerate(self._draws_of(index), 1):
                 record = draw.record or {"lower": None, "upper": None, "method": "failed", "note": draw.problem}
                 ratio = theta / record["lower"] if theta is not None and record["lower"] else None
@@ -111,11 +113,15 @@ class RelativeRuns:
 def _draws(case: Case) -> list[Draw]:
     """The random graphs of a scenario, seeds 1, 2, ..., with its own demand made for them."""
     assert case.scenario is not None
-    network, spec = network_of(case), next(spec for spec in case.ceilings if spec.kind == "mcf")
+    by = case.relative.by
+    network, spec = network_of(case), next(spec for spec in case.ceilings if spec.kind == by)
+    routing = {"routing": case.resolved["routing"]} if by != "mcf" and case.resolved.get("routing") else {}
     same = (case.scenario.topology.content_hash, case.scenario.traffic.content_hash, network["traffic"])
     found = []
     for seed in range(1, case.relative.draws + 1):
         random = {"kind": "same_equipment", "as": network["topology"], "seed": seed}
-        id = content_hash("relative", SEMANTICS_VERSION, *same, seed, spec.model_dump(mode="json"))
-        found.append(Draw(id[:ID_DIGITS], {"topology": random, "traffic": network["traffic"]}, spec))
+        id = content_hash("relative", SEMANTICS_VERSION, *same, seed, spec.model_dump(mode="json"), *routing.values())
+        found.append(
+            Draw(id[:ID_DIGITS], case.label, {"topology": random, "traffic": network["traffic"], **routing}, spec)
+        )
     return found

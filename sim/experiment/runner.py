@@ -1,33 +1,36 @@
 """Runs a study into a folder: ceilings, points, the check of one against the other, and the tables."""
 
+import json
 import signal
-import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from models.scenario import SEMANTICS_VERSION
 from sim.config.check import crash
 from sim.config.study import Study
 from sim.experiment import ceilings
 from sim.experiment.ceilings import CeilingRuns
-from sim.experiment.manifest import manifest, now
+from sim.experiment.cluster import ClusterError
+from sim.experiment.manifest import keep_topologies, manifest, now
 from sim.experiment.metrics import MetricRuns
 from sim.experiment.points import PointRuns
-from sim.experiment.pool import Task, run_all
-from sim.experiment.progress import Progress, Quiet, progress
+from sim.experiment.pool import Pool, Task, open_pool, run_all
+from sim.experiment.progress import Progress, Quiet, progress, say
 from sim.experiment.published import COLUMNS as PUBLISHED
 from sim.experiment.published import compare
 from sim.experiment.relative import RelativeRuns
 from sim.experiment.runs import Runs
 from sim.experiment.search import SearchRuns
-from sim.experiment.store import Store
+from sim.experiment.shards import Shard
+from sim.experiment.store import Store, StoreError
 from sim.experiment.tables import metrics_columns, metrics_row, result_columns, result_row
 
 OK, SOME_FAILED, BAD_CONFIG, CHECK_FAILED, INTERRUPTED = 0, 1, 2, 3, 130
@@ -55,18 +58,147 @@ class Report:
     exit_code: int = OK
 
 
-def run(study: Study, folder: Path, jobs: int) -> Report:
-    """Runs what is not in the folder yet and writes all its files.
+Tasks = Callable[[Progress], Iterable[Task | None]]
+"""The calls to make, which tell a progress bar when one is done."""
 
-    Raises :class:`~sim.experiment.store.StoreError` if the folder cannot be used, at the beginning or later on.
+Work = Callable[[Tasks, int, int], str]
+"""What becomes of the calls: (calls, how often they tell the bar, processes that are of use) -> why it stopped."""
+
+
+def run(study: Study, folder: Path, jobs: int, pool: Pool | None = None) -> Report:
+    """Runs what is not in the folder yet, in ``jobs`` processes here or in a pool, and writes all its files.
+
+    Raises :class:`~sim.experiment.store.StoreError` if the folder cannot be used,
+    :class:`~sim.experiment.store.WriteError` if that turns out later on.
     """
+
+    def work(tasks: Tasks, count: int, most: int) -> str:
+        return carry_out(study, tasks, count, min(jobs, most), pool)
+
+    return _run(study, folder, work)
+
+
+def merge(study: Study, folder: Path) -> Report:
+    """Writes all files of a run from what is in its folder already; what is missing is a problem of the report.
+
+    Raises :class:`~sim.experiment.store.StoreError` as :func:`run` does.
+    """
+    missing: list[str] = []
+
+    def look(tasks: Tasks, count: int, most: int) -> str:
+        known = takewhile(lambda task: task is not None, tasks(Quiet()))
+        missing.extend(f"{task.name}: is missing" for task in known if task is not None and not task.skip())
+        return ""
+
+    return _run(study, folder, look, missing)
+
+
+def run_shard(study: Study, folder: Path, jobs: int, shard: Shard) -> Report:
+    """Runs what belongs to a shard and is not in the folder yet. Writes no tables: see :func:`merge`.
+
+    Other shards may do the same in the same folder at the same time. Ceilings that the points of a shard are checked
+    against belong to one shard each; where that has not computed them by the time the points are done, this one does.
+
+    Raises :class:`~sim.experiment.store.StoreError` as :func:`run` does.
+    """
+    store = Store(folder, shared=True)
+    try:
+        _describe(study, store)
+        report = Report(study, folder)
+        if study.experiment == "load_sweep":
+            bounds = CeilingRuns(study, store)
+            points = PointRuns(study, store, bounds)
+            mine = [point for point in points.missing if shard.takes(point.place)]
+            placed = {placement.index for placement in points.placements if shard.takes(placement.place)}
+            needed = set(bounds.needed(placed | {point.index for point in mine}))
+
+            phases: list[Tasks] = [
+                lambda bar: chain(shard.of(bounds.tasks(Quiet())), shard.of(points.tasks(bar))),
+                lambda bar: (task for task in bounds.tasks(Quiet()) if task.place in needed),
+                lambda bar: shard.of(points.tasks(bar)),  # those whose loads follow from ceilings
+            ]
+            stopped = carry_out(study, phases[0], len(mine), min(jobs, len(mine) + len(needed)), then=phases[1:])
+            report.results = [result_row(*entry) for entry in points.rows()]
+            report.problems = [*bounds.problems, *points.problems]
+        else:
+            runs = _runs(study, store)
+            count = sum(shard.takes(place) for part in runs for place in part.places)
+            stopped = carry_out(
+                study, lambda bar: chain.from_iterable(shard.of(part.tasks(bar)) for part in runs), count, jobs
+            )
+            found = [(case.label, part.found(index)[1]) for index, case in enumerate(study.cases) for part in runs]
+            report.problems = [f"{label}: {problem}" for label, problem in found if problem]
+        report.problems += [stopped] if stopped else []
+        report.exit_code = _exit_code(report, stopped)
+        return report
+    finally:
+        store.close()
+
+
+RESULTS = ("points", "ceilings", "draws", "probes")
+"""Folders of what is not computed twice."""
+
+
+def gather(folder: Path, others: Iterable[Path]) -> None:
+    """Copies the results in other folders into one. Raises :class:`~sim.experiment.store.StoreError`."""
     store = Store(folder)
     try:
-        described = manifest(study)
-        store.write_json("manifest.json", {**described, "status": "running"})
-        store.write("config.yaml", study.given)
-        store.write("config.resolved.yaml", yaml.safe_dump(study.resolved(), sort_keys=False, allow_unicode=True))
-        report = _simulate(study, store, jobs) if study.experiment == "load_sweep" else _ask(study, store, jobs)
+        _refuse_other_semantics(folder)
+        for other in others:
+            _refuse_other_semantics(other)
+            for file in (file for name in RESULTS for file in sorted((other / name).glob("*.json"))):
+                target = folder / file.relative_to(other)
+                if not target.exists():
+                    store.write(str(file.relative_to(other)), file.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"cannot be read: {error}") from None
+    finally:
+        store.close()
+
+
+def _before(folder: Path) -> dict[str, Any]:
+    """The manifest that a folder has, {} if there is none that can be read."""
+    try:
+        found = json.loads((folder / "manifest.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _refuse_other_semantics(folder: Path) -> None:
+    version = _before(folder).get("semantics_version", SEMANTICS_VERSION)
+    if version != SEMANTICS_VERSION:
+        raise StoreError(
+            f"{folder} holds results of semantics_version {version}, those of this flitlab have {SEMANTICS_VERSION}: "
+            "equal configurations may give different results, so the two cannot be mixed; choose another folder"
+        )
+
+
+def _describe(study: Study, store: Store) -> dict[str, Any]:
+    """Writes what is to be run; returns the manifest, as far as it is known. Shards must all be of the same study."""
+    _refuse_other_semantics(store.folder)
+    described = manifest(study)
+    resolved = yaml.safe_dump(study.resolved(), sort_keys=False, allow_unicode=True)
+    before = store.folder / "config.resolved.yaml"
+    if store.shared and before.exists() and before.read_text("utf-8") != resolved:
+        raise StoreError("holds another configuration (config.resolved.yaml), of which shards may be running")
+    store.write_json("manifest.json", {**described, "status": "running"})
+    store.write("config.yaml", study.given)
+    keep_topologies(study, store)
+    store.write("config.resolved.yaml", resolved)
+    return described
+
+
+def _run(study: Study, folder: Path, work: Work, missing: Sequence[str] = ()) -> Report:
+    """Does the work and writes all files. missing: what the work finds to be so."""
+    store = Store(folder)
+    try:
+        drawn = _before(folder).get("drawn")
+        described = _describe(study, store)
+        report = _simulate(study, store, work) if study.experiment == "load_sweep" else _ask(study, store, work)
+        if missing:
+            report.problems += missing
+            report.exit_code = report.exit_code or SOME_FAILED
         with _uninterrupted():
             _save(report, store)
             counts = {
@@ -79,6 +211,7 @@ def run(study: Study, folder: Path, jobs: int) -> Report:
                 "finished": now(),
                 **counts,
                 "published": report.published,
+                "drawn": drawn,
             }
             store.write_json("manifest.json", {**described, **outcome})
         return report
@@ -86,13 +219,12 @@ def run(study: Study, folder: Path, jobs: int) -> Report:
         store.close()
 
 
-def _ask(study: Study, store: Store, jobs: int) -> Report:
+def _ask(study: Study, store: Store, work: Work) -> Report:
     """The experiments that simulate nothing."""
     runs = _runs(study, store)
-    count = sum(part.count for part in runs)
-    if study.experiment != "search":  # where one scenario is many calls
-        jobs = min(jobs, count)
-    stopped = carry_out(study, lambda bar: chain.from_iterable(part.tasks(bar) for part in runs), count, jobs)
+    count = sum(len(part.places) for part in runs)
+    most = MANY if study.experiment == "search" else count  # there one scenario is many calls
+    stopped = work(lambda bar: chain.from_iterable(part.tasks(bar) for part in runs), count, most)
     report = Report(study, store.folder)
     for index, case in enumerate(study.cases):
         columns, problems = zip(*(part.found(index) for part in runs), strict=True)
@@ -124,35 +256,46 @@ def _runs(study: Study, store: Store) -> list[Runs]:
     return [topologies, bounds]
 
 
-def carry_out(study: Study, tasks: Callable[[Progress], Iterable[Task | None]], count: int, jobs: int) -> str:
-    """Makes all calls; says why it stopped early, '' if it did not. tasks: the calls, for a report on ``count``."""
+MANY = 1_000_000
+"""More processes than there will be."""
+
+
+def carry_out(
+    study: Study, tasks: Tasks, count: int, jobs: int, pool: Pool | None = None, then: Sequence[Tasks] = ()
+) -> str:
+    """Makes all calls; says why it stopped early, '' if it did not. tasks: the calls, for a report on ``count``.
+
+    jobs: processes here; or a pool. then: more calls, once the first have returned, and so on.
+    """
     try:
         with _interruptible(), progress(count) as bar:
-            run_all(tasks(bar), max(1, jobs), study.plugins)
+            run_all(pool or open_pool(max(1, jobs), study.plugins), *(phase(bar) for phase in (tasks, *then)))
     except KeyboardInterrupt:
         return "interrupted"
     except BrokenExecutor as error:
         return f"a worker process died (out of memory?): {crash(error)}; the same command goes on from here"
+    except ClusterError as error:
+        return f"the cluster: {error}; the same command goes on from here"
     return ""
 
 
-def _simulate(study: Study, store: Store, jobs: int) -> Report:
+def _simulate(study: Study, store: Store, work: Work) -> Report:
     """The experiment ``load_sweep``."""
     bounds = CeilingRuns(study, store)
     points = PointRuns(study, store, bounds)
-    todo = len(points.missing)
-    if done := len(points.points) - todo:
+    todo = points.count
+    if done := len(points.points) - len(points.missing):
         say(f"{done} of {len(points.points)} points are in {store.folder} already")
-    stopped = carry_out(
-        study,
+    stopped = work(
         lambda bar: _spread(bounds.tasks(Quiet()), points.tasks(bar), len(points.disciplines)),
         todo,
-        min(jobs, todo + len(bounds.missing)),
+        todo + len(bounds.places),
     )
     report = Report(study, store.folder, ceilings=bounds.rows())
     report.results = [result_row(*entry) for entry in points.rows()]
     if any(point.scenario.datagram is not None for point in points.points.values()):
         report.tables["flows.csv"] = points.flows()
+    report.tables |= points.saturation_tables()
     report.problems = [*bounds.problems, *points.problems, *([stopped] if stopped else [])]
     report.exit_code = _exit_code(report, stopped)
     if not stopped:
@@ -160,7 +303,7 @@ def _simulate(study: Study, store: Store, jobs: int) -> Report:
     return report
 
 
-def _spread(bounds: Iterator[Task], points: Iterator[Task], disciplines: int) -> Iterator[Task]:
+def _spread(bounds: Iterator[Task], points: Iterator[Task | None], disciplines: int) -> Iterator[Task | None]:
     """Ceilings before points, but first one task for each set of kernels that may have to be compiled."""
     return chain(islice(bounds, 1), islice(points, disciplines), bounds, points)
 
@@ -198,11 +341,8 @@ def _write_parquet(path: Path, columns: list[str], rows: list[dict[str, Any]]) -
         pd.DataFrame(rows, columns=columns).to_parquet(path)
     except ImportError:
         say("outputs.parquet: pyarrow is not installed (pip install flitlab[parquet]); results.csv has it all")
-
-
-def say(text: str) -> None:
-    """A line for the user, on stderr."""
-    print(text, file=sys.stderr, flush=True)
+    except OSError as error:
+        say(f"outputs.parquet: {error}; results.csv has it all")
 
 
 @contextmanager

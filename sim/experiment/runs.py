@@ -11,11 +11,14 @@ class Runs(Protocol):
     """One kind of question, asked of every scenario. What the folder of the run holds is not computed again."""
 
     @property
-    def count(self) -> int:
-        """How often it tells the progress bar that something is done, at most."""
+    def places(self) -> list[int]:
+        """The places of what it tells the progress bar of, one for each time, at most."""
 
     def tasks(self, bar: Progress) -> Iterator[Task | None]:
-        """Calls for everything that is missing; None where the next call depends on one that is under way."""
+        """Calls for everything that is missing; None where the next call depends on one that is under way.
+
+        Calls that depend on what others return have the same place, so that one shard has them all.
+        """
 
     def found(self, index: int) -> tuple[dict[str, Any], str]:
         """Columns of metrics.csv for the case of this index, as far as they are known; and what went wrong, or ''."""

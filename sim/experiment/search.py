@@ -14,7 +14,7 @@ from sim.config.load import wrap
 from sim.config.overrides import put
 from sim.config.questions import SearchConfig
 from sim.config.study import Case, Study
-from sim.experiment.network import Network, is_drawn, network_of, reaches_theta, redrawn
+from sim.experiment.network import Network, build, is_drawn, network_of, reaches_theta, redrawn
 from sim.experiment.pool import Task
 from sim.experiment.progress import Progress
 from sim.experiment.store import Store
@@ -156,7 +156,7 @@ class Search:
             self.problem, self.question = f"{self.case.vary[-1]} {probe[0]}: {outcome.problem}", None
             return
         self.records[probe] = outcome.result
-        self.store.write_json(f"probes/{self.id(probe)}.json", outcome.result)
+        self.store.write_record(f"probes/{self.id(probe)}.json", outcome.result)
         self._go_on()
 
 
@@ -168,9 +168,9 @@ class SearchRuns:
         self.searches = [Search(case, store) for case in study.cases]
 
     @property
-    def count(self) -> int:
-        """Searches."""
-        return len(self.searches)
+    def places(self) -> list[int]:
+        """Of the searches."""
+        return list(range(len(self.searches)))
 
     def tasks(self, bar: Progress) -> Iterator[Task | None]:
         """Calls as they become necessary."""
@@ -191,14 +191,17 @@ class SearchRuns:
     def _task(self, search: Search, probe: tuple[int, int]) -> Task:
         search.asked.add(probe)
         arguments = (search.network_at(probe), search.config.until, search.config.tolerance)
-        return Task(reaches_theta, arguments, lambda outcome: search.learn(probe, outcome))
+        name = f"{search.case.label}: {search.case.vary[-1]} {probe[0]}"
+        place = self.searches.index(search)
+        return Task(reaches_theta, arguments, lambda outcome: search.learn(probe, outcome), name=name, place=place)
 
     def found(self, index: int) -> tuple[dict[str, Any], str]:
-        """The value found, how many networks were solved for it, and what more is to be said of it."""
+        """The network and the value found, how many were solved for it, and what more is to be said of it."""
         search = self.searches[index]
         if search.problem or search.question is not None:
             return {}, search.problem
-        return {"found": search.result, "probes": len(search.rows), "search_note": _note(search)}, ""
+        answer = {"found": search.result, "probes": len(search.rows), "search_note": _note(search)}
+        return {**_size(search), **answer}, ""
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
         """probes.csv: every network that counted, by value and draw."""
@@ -208,6 +211,15 @@ class SearchRuns:
                 rest = {name: record[name] for name in COLUMNS[3:]}
                 rows.append({"scenario": search.case.label, "value": value, "draw": draw, **rest})
         return {"probes.csv": rows}
+
+
+def _size(search: Search) -> dict[str, Any]:
+    """Columns that other experiments have too, of the first network of the value found."""
+    if search.result is None:
+        return {}
+    topology, _ = build(search.network_at((search.result, 0)))
+    names = ("kind", "switches", "channels", "hosts")
+    return {name: getattr(topology, name) for name in names}
 
 
 def _note(search: Search) -> str:

@@ -1,6 +1,7 @@
 """The folder of a run: every file is written whole or not at all, so that a kill at any moment does no harm."""
 
 import csv
+import hashlib
 import io
 import json
 import math
@@ -9,81 +10,116 @@ import pickle
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from models.scenario import Scenario
+from sim.experiment.progress import say
+from sim.experiment.task import ScenarioFile
 
 try:
     import fcntl
 except ImportError:  # not a Unix: two runs in one folder are then the user's affair
     fcntl = None  # type: ignore[assignment]
 
+PART, SCRATCH = ".part", ".scenarios-"
+"""How files end that are being written; how folders begin that only a run itself needs. Both begin with a dot."""
+
+QUARANTINE = "quarantine"
+"""Folder, beside what they were, of files that are not what a run wrote."""
+
+DIGEST = ', "digest": "'
+"""What ends the one line of a stored result: the SHA-256 of what stands before it."""
+
 
 class StoreError(Exception):
     """The folder cannot be used; the message says why."""
 
 
+class WriteError(StoreError):
+    """A file of a run under way cannot be written, for instance because the disk is full."""
+
+
 class Store:
     """Reads and writes the files of one run folder, which it creates.
 
-    Raises :class:`StoreError` if it cannot be written or another run is using it.
+    shared: whether other processes may write there at the same time, who share it too (shards). Each of them writes
+    other files, or the same ones with the same content.
+
+    Raises :class:`StoreError` if it cannot be written, another run is using it, or a link leads out of it.
     """
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, shared: bool = False):
         self.folder = folder
+        self.shared = shared
+        self._scratch: Path | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._lock = (folder / ".lock").open("w")
+            _refuse_links(folder)
+            self._lock = _locked(folder / ".lock", shared)
         except OSError as error:
             raise StoreError(f"cannot be written: {error.strerror or error}") from None
-        try:
-            if fcntl is not None:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._lock.close()
-            raise StoreError("another run is writing there") from None
-        self._scenarios = folder / ".scenarios"
-        shutil.rmtree(self._scenarios, ignore_errors=True)
+        if not shared:
+            _tidy(folder)
 
     def close(self) -> None:
         """Removes what only the run itself needed."""
-        shutil.rmtree(self._scenarios, ignore_errors=True)
-        (self.folder / ".lock").unlink(missing_ok=True)
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+        try:
+            if fcntl is not None:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            (self.folder / ".lock").unlink(missing_ok=True)
+        except OSError:
+            pass  # another shard goes on
         self._lock.close()
 
     def write(self, name: str, text: str) -> None:
-        """Replaces a file, atomically and durably. Raises :class:`StoreError` where that cannot be (a full disk)."""
+        """Replaces a file, atomically and durably. Raises :class:`WriteError` where that cannot be (a full disk)."""
         try:
-            self._replace(self.folder / name, text)
+            _replace(self.folder / name, text.encode("utf-8"))
         except OSError as error:
-            raise StoreError(f"{name} cannot be written: {error.strerror or error}") from None
-
-    @staticmethod
-    def _replace(path: Path, text: str) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with open(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+            raise WriteError(f"{name} cannot be written: {error.strerror or error}") from None
 
     def write_json(self, name: str, value: Any) -> None:
         """Replaces a JSON file."""
         self.write(name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
+    def write_record(self, name: str, record: dict[str, Any]) -> None:
+        """Replaces the file of a result, with a digest of it by which :meth:`read_json` knows it again."""
+        text = json.dumps(record)[:-1]  # on one line: with an indent, Python itself would write it, ten times slower
+        self.write(name, f'{text}{DIGEST}{_digest(text.encode())}"}}\n')
+
     def read_json(self, name: str) -> Any:
-        """The content of a JSON file, None if there is none that can be read."""
+        """The content of the file of a result, None if there is none. What is damaged is put into quarantine."""
         try:
-            return json.loads((self.folder / name).read_text("utf-8"))
-        except (OSError, ValueError):
+            text = (self.folder / name).read_bytes()
+        except OSError:
             return None
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            self.quarantine(name, "is cut short or no JSON")
+            return None
+        digest = value.pop("digest", None) if isinstance(value, dict) else None
+        if digest is None or digest == _digest(text.rpartition(DIGEST.encode())[0]):
+            return value
+        self.quarantine(name, "is not what was written")
+        return None
+
+    def quarantine(self, name: str, why: str) -> None:
+        """Moves a file that is as good as none out of the way, and says so."""
+        path = self.folder / name
+        place = path.parent / QUARANTINE / path.name
+        try:
+            place.parent.mkdir(exist_ok=True)
+            os.replace(path, place)
+        except FileNotFoundError:
+            return  # another shard was quicker
+        except OSError as error:
+            raise WriteError(f"{name} {why} and cannot be moved: {error.strerror or error}") from None
+        say(f"{path} {why}: moved to {place.parent}; what it held is computed again")
 
     def write_csv(self, name: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
         """Replaces a CSV file; numbers are written so that they read back equal."""
@@ -93,13 +129,88 @@ class Store:
         writer.writerows([cell(row.get(column)) for column in columns] for row in rows)
         self.write(name, text.getvalue())
 
-    def scenario(self, scenario: Scenario, name: str) -> Path:
-        """Path of a scenario, pickled for the workers under a name that follows from its content."""
-        path = self._scenarios / f"{name}.pickle"
-        if not path.exists():
-            self._scenarios.mkdir(exist_ok=True)
-            path.write_bytes(pickle.dumps(scenario, pickle.HIGHEST_PROTOCOL))
-        return path
+    def scenario(self, scenario: Scenario, name: str) -> ScenarioFile:
+        """A scenario, pickled for the workers under a name that follows from its content."""
+        try:
+            if self._scratch is None:  # of this process alone: nobody else's pickles are ever read
+                self._scratch = Path(tempfile.mkdtemp(dir=self.folder, prefix=SCRATCH))
+            path = self._scratch / f"{name}.pickle"
+            if not path.exists():
+                _replace(path, pickle.dumps(scenario, pickle.HIGHEST_PROTOCOL))
+        except OSError as error:
+            raise WriteError(f"a scenario cannot be written: {error.strerror or error}") from None
+        return ScenarioFile(path.resolve())
+
+
+def _replace(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PART)
+    try:
+        with open(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _locked(path: Path, shared: bool) -> Any:
+    """The open lock file. The last to close it deletes it: whoever got a deleted one tries again."""
+    while True:
+        lock = path.open("a+")  # some file systems want it readable for a shared lock
+        if fcntl is None:
+            return lock
+        try:
+            fcntl.flock(lock, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            raise StoreError("another run is writing there") from None
+        except OSError:  # a file system without locks
+            return lock
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
+                return lock
+        lock.close()
+
+
+def _entries(folder: Path) -> Iterable[os.DirEntry]:
+    """What is in a folder and in the folders in it."""
+    for entry in _listed(folder):
+        if entry.is_dir(follow_symlinks=False):
+            yield from _listed(entry)
+        yield entry
+
+
+def _listed(folder: "os.PathLike[str]") -> list[os.DirEntry]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except FileNotFoundError:  # another shard has ended
+        return []
+
+
+def _refuse_links(folder: Path) -> None:
+    """A run folder that somebody hands on must not make us write elsewhere."""
+    home = folder.resolve()
+    for entry in _entries(folder):
+        if entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(home):
+            raise StoreError(f"{Path(entry.path).relative_to(folder)} is a link that leads out of it")
+
+
+def _tidy(folder: Path) -> None:
+    """Removes what a killed run has left."""
+    for entry in _entries(folder):
+        if entry.name.startswith(SCRATCH) and entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        elif entry.name.startswith(".") and entry.name.endswith(PART):
+            Path(entry.path).unlink(missing_ok=True)
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()
 
 
 def cell(value: Any) -> str:

@@ -1,7 +1,7 @@
 """The units of work: ids that follow from content, and what a worker process does with them.
 
-A worker gets the path of a pickled scenario, not the scenario: one may be many megabytes, and serves
-hundreds of points.
+A worker gets a pickled scenario by name (:class:`ScenarioFile`): one may be many megabytes, and serves hundreds of
+points.
 """
 
 import os
@@ -15,8 +15,7 @@ from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
-from fluid.ceiling import CeilingSpec
-from fluid.ceilings import BY_ROUTING
+from fluid.ceiling import BY_ROUTING, CeilingSpec
 from models.hashing import content_hash
 from models.scenario import SEMANTICS_VERSION, Scenario
 from sim.config.check import crash
@@ -55,6 +54,13 @@ def ceilings_id(scenario: Scenario, specs: Sequence[CeilingSpec], loads: Sequenc
         parts,
         drawn,
     )[:ID_DIGITS]
+
+
+@dataclass(frozen=True)
+class ScenarioFile:
+    """A pickled scenario among the arguments of a task. Workers that share no disk with us get its content instead."""
+
+    path: Path
 
 
 @dataclass(frozen=True)
@@ -99,14 +105,19 @@ def _exit_with_parent() -> None:
 
 
 @lru_cache(maxsize=4)
-def _scenario(path: Path) -> Scenario:
-    return pickle.loads(path.read_bytes())
+def _scenario(file: ScenarioFile | bytes) -> Scenario:
+    return pickle.loads(file if isinstance(file, bytes) else file.path.read_bytes())
 
 
 def solve_point(
-    path: Path, engine: str, load: float, seed: int, measure: dict[str, Any], kinds: tuple[str, ...] = ()
+    file: ScenarioFile | bytes,
+    engine: str,
+    load: float,
+    seed: int,
+    measure: dict[str, Any],
+    kinds: tuple[str, ...] = (),
 ) -> Outcome:
-    """Simulates a point of the scenario pickled at ``path``; a ``PointResult`` or ``DatagramResult``.
+    """Simulates a point of a pickled scenario; the result is a ``PointResult`` or ``DatagramResult``.
 
     kinds: ceilings asked for; those over the paths drawn belong to a point.
     """
@@ -116,7 +127,7 @@ def solve_point(
     from sim.measure import datagram, point
 
     try:
-        scenario = _scenario(path)
+        scenario = _scenario(file)
         with first_use(scenario.switching.mode):
             if scenario.datagram is not None:
                 session = session_of(scenario, load, seed)
@@ -143,9 +154,9 @@ def _drawn(scenario: Scenario, session: Any, kinds: tuple[str, ...]) -> dict[str
 
 
 def solve_ceilings(
-    path: Path, specs: Sequence[CeilingSpec], loads: Sequence[float], save_to: Path | None = None
+    file: ScenarioFile | bytes, specs: Sequence[CeilingSpec], loads: Sequence[float], save_to: Path | None = None
 ) -> Outcome:
-    """Computes ceilings of the scenario pickled at ``path``; the result is a list of ``Ceiling``.
+    """Computes ceilings of a pickled scenario; the result is a list of ``Ceiling``.
 
     save_to: folder for their certificates.
     """
@@ -153,7 +164,7 @@ def solve_ceilings(
     from models.jit import first_use
 
     try:
-        scenario = _scenario(path)
+        scenario = _scenario(file)
         with first_use("fluid"):
             if save_to is None:
                 return Outcome(ceilings.ceilings(scenario, specs, list(loads)))

@@ -15,9 +15,9 @@ class File(TopologySpec):
     ``format`` (default: by suffix, .json, .graphml, .anynet, .topobench, .topobench_servers and
     .topobench_capacities, an edge list otherwise):
 
-    * edgelist: lines ``u v [capacity] [delay]``, ``#`` starts a comment; ``directed`` tells whether a line is
-      a uni-directional channel or a bi-directional link (default: what a comment on the first line says, as in
-      ``# directed: false``, else channels);
+    * edgelist: lines ``u v [capacity] [delay]`` (or with commas), ``#`` starts a comment; ``directed`` tells
+      whether a line is a uni-directional channel or a bi-directional link (default: what a comment on the first
+      line says, as in ``# directed: false``, else channels);
     * graphml: node attribute hosts, edge attributes capacity, delay, reverse; all optional;
     * json: what ``simrun topology --export x.json`` writes; nothing is lost;
     * anynet: BookSim 2, lines ``router 0 node 0 node 1 router 1 3 router 2``: a link named on either side goes

@@ -35,6 +35,8 @@ def write_edgelist(topology: Topology, path) -> list[str]:
 def read_edgelist(path, directed: bool | None = None) -> Topology:
     """Read lines ``u v [capacity] [delay]``, each a channel if ``directed``, else a link; # is a comment.
 
+    Fields are separated by blanks or by single commas.
+
     directed: None for what a comment on the first line, such as :func:`write_edgelist` puts there, says of it
     (channels if it says nothing).
     """
@@ -44,7 +46,8 @@ def read_edgelist(path, directed: bool | None = None) -> Topology:
         directed = re.match(r"#.*\bdirected: false\b", text) is None
     first_line: dict[tuple[str, str], int] = {}
     for number, line in enumerate(text.splitlines(), 1):
-        fields = line.partition("#")[0].split()
+        values = line.partition("#")[0]
+        fields = [field.strip() for field in values.split(",")] if "," in values else values.split()
         if not fields:
             continue
         if not 2 <= len(fields) <= 4:

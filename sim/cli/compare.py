@@ -1,0 +1,117 @@
+"""``simrun compare A B ...``."""
+
+import argparse
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sim.cli.common import BAD, Column, complain, json_text, number, print_json, print_table
+from sim.report import compare
+from sim.report.compare_configs import Configuration, differences
+from sim.report.frames import Run
+
+HEADINGS = {
+    "saturation": "saturates at", "accepted_max": "accepted at most", "zero_load_latency": "zero-load latency",
+    "throughput": "throughput", "throughput_min": "least", "slowdown": "slowdown",
+}  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compares runs of configurations that differ in nothing but what was swept."""
+    folders: list[Path] = options.folders
+    try:
+        runs = {name: Run.read(folder) for name, folder in zip(_names(folders), folders, strict=True)}
+        empty = next((name for name, one in runs.items() if not one.rows and not one.ceilings), None)
+        if empty is not None:
+            raise ValueError(f"{empty}: no results to compare: neither results.csv nor ceilings.csv has a row")
+        configurations = [
+            Configuration.read(folder, one.manifest) for folder, one in zip(folders, runs.values(), strict=True)
+        ]
+        comparison = None if (wrong := _refusal(configurations, options.allow)) else compare.compare(runs)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        complain(f"simrun compare: {error}")
+        return BAD
+    if comparison is None:
+        complain(f"{' and '.join(runs)} differ in more than what was swept (allow it with --allow KEY):", *wrong)
+        return BAD
+    out = options.out or Path("runs") / ("compare-" + "-".join(name.replace("/", "-") for name in runs))
+    document = {"runs": {name: str(folder) for name, folder in zip(runs, folders, strict=True)},
+                "scenarios": comparison.document()}  # fmt: skip
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        files = compare.draw(comparison, out)
+        (out / "compare.json").write_text(json_text(document) + "\n", "utf-8")
+    except OSError as error:
+        complain(f"simrun compare: {out}: cannot be written: {error.strerror or error}")
+        return BAD
+    if options.json:
+        print_json({**document, "figures": [str(file) for file in files]})
+    else:
+        _print(comparison)
+        print(f"figures in {out}")
+    return 0
+
+
+def _names(folders: Sequence[Path]) -> list[str]:
+    """The last part of each path; all of it where that is not unique."""
+    last = [folder.resolve().name for folder in folders]
+    names = last if len(set(last)) == len(last) else [str(folder) for folder in folders]
+    if len(set(names)) < len(names):
+        raise ValueError("the same folder is given twice")
+    return names
+
+
+def _refusal(configurations: Sequence[Configuration], allowed: Sequence[str]) -> list[str]:
+    known = {part for one in configurations for key in one.values for part in _prefixes(key)}
+    if unknown := [key for key in allowed if key not in known]:
+        raise ValueError(f"--allow {unknown[0]}: no run has this key")
+    return differences(configurations, allowed)
+
+
+def _prefixes(key: str) -> list[str]:
+    parts = key.split(".")
+    return [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
+
+
+def _print(comparison: compare.Comparison) -> None:
+    rows = comparison.document()
+
+    def cell(name: str) -> Column:
+        at = comparison.at.get(name)
+        unit = ", ".join(filter(None, (comparison.units[name], f"at load {at:g}" if at and at < 1 else "")))
+        return f"{HEADINGS[name]} ({unit})" if unit else HEADINGS[name], lambda row: _quantity(row["quantities"][name])
+
+    bounds = [name for name in compare.CEILINGS if any(name in row["ceilings"] for row in rows)]
+    columns: list[Column] = [
+        ("run", lambda row: row["run"]), ("scenario", lambda row: row["scenario"]), *map(cell, comparison.units),
+        *((name, lambda row, name=name: _ceiling(row["ceilings"].get(name))) for name in bounds),
+    ]  # fmt: skip
+    print_table("comparison", columns, rows)
+    for name in dict.fromkeys(row["reference"] for row in rows if row["reference"]):
+        against = [row["scenario"] for row in rows if row["reference"] == name]
+        print(f"differences are from {name}: {', '.join(dict.fromkeys(against))}")
+    print("± 95 % interval over seeds; * differs at the 5 % level (Welch's t), = does not, ? too few seeds to say")
+
+
+MARKS = {True: " *", False: " =", None: " ?"}
+
+
+def _quantity(one: dict[str, Any]) -> str:
+    if math.isnan(one["value"]):
+        return one["note"]
+    text = number(one["value"])
+    if not math.isnan(one["ci95"]):
+        text += f" ± {number(one['ci95'], 2)}"
+    if one["difference"] is None:
+        return text
+    relative = f"{one['relative']:+.1%}" if one["relative"] is not None else f"{one['difference']:+.3g}"
+    return f"{text} ({relative}{MARKS[one['significant']]})"
+
+
+def _ceiling(one: dict[str, Any] | None) -> str:
+    if one is None:
+        return "-"
+    lower, upper = one["lower"], one["upper"]
+    text = number(upper) if lower == upper else f"{number(lower)} .. {number(upper)}"
+    return text + (" *" if one["differs"] else "")

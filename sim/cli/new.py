@@ -1,0 +1,50 @@
+"""``simrun new KIND [FILE]``."""
+
+import argparse
+import json
+import re
+from importlib.resources import files
+from pathlib import Path
+
+from sim.cli.common import BAD, complain
+
+EDGES = "own_graph"
+"""The kind that comes with an edge list. Each kind is a file in ``sim/cli/starters``."""
+
+WORDS = ("true", "false", "null", "yes", "no", "on", "off")
+"""Words that are no texts in YAML, or were none once."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Writes a commented configuration to begin with. What is there already is left alone."""
+    file = options.file or Path(f"{options.kind}.yaml")
+    edges = file.with_name(f"{file.stem}_edges.txt")
+    written = {file: starter(options.kind, file.stem, edges.name)}
+    if options.kind == EDGES:
+        written[edges] = (files("sim.cli") / "starters" / "edges.txt").read_text("utf-8")
+    there = [path for path in written if path.exists()]
+    if there:
+        complain(*(f"simrun new: {path}: is there already; nothing was written" for path in there))
+        return BAD
+    try:
+        for path, text in written.items():
+            with path.open("x", encoding="utf-8") as out:
+                out.write(text)
+    except OSError as error:
+        complain(f"simrun new: {error.filename}: {error.strerror}")
+        return BAD
+    print("\n".join(map(str, written)))
+    complain(f"next: simrun check {file}; simrun quick {file}; simrun {file} --quick; simrun {file}")
+    return 0
+
+
+def starter(kind: str, name: str, edges: str) -> str:
+    """The text of a starter configuration, under a name of its own. edges: the file of its edge list."""
+    text = (files("sim.cli") / "starters" / f"{kind}.yaml").read_text("utf-8")
+    return text.replace("NAME", _plain(name)).replace("EDGES", _plain(edges))
+
+
+def _plain(text: str) -> str:
+    """A text as YAML has it: in quotes where it would otherwise be read as something else."""
+    plain = re.fullmatch(r"[A-Za-z]\w*(-\w+)*(\.txt)?", text) and text.lower() not in WORDS
+    return text if plain else json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,89 @@
+"""``simrun quick FILE``."""
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sim.cli.common import BAD, number, print_json, print_table, study_of
+from sim.cli.run import explain
+from sim.config.reporting import OutputsConfig
+from sim.config.schema import MeasureConfig
+from sim.config.study import Case, Study
+from sim.experiment.pool import cores
+from sim.experiment.runner import run as run_study
+from sim.measure.point import zero_load_latency
+
+TICKS = 300
+"""Ticks that are measured, or as many as three packets alone take, one after another."""
+
+SECONDS = 0.12
+"""Seconds of a run of mode datagram: most flows start in its first half, in the second all send."""
+
+CHEAP = ("split", "bounds")
+"""Ceilings that are computed."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs a moment of every scenario, in a folder that is thrown away: does everything build and run?"""
+    study = study_of(options)
+    if study is None:
+        return BAD
+    with tempfile.TemporaryDirectory() as folder:
+        report = run_study(moment(study), Path(folder), options.jobs or cores())
+    lines = [_line(case, report.results, report.ceilings) for case in study.cases]
+    if options.json:
+        print_json({"name": study.name, "exit_code": report.exit_code, "scenarios": lines, "problems": report.problems})
+    else:
+        columns = [(key, lambda line, key=key: str(line[key])) for key in lines[0]]
+        print_table(f"{study.name}: a moment of every scenario", columns, lines)
+    explain(report)
+    return report.exit_code
+
+
+def moment(study: Study) -> Study:
+    """The same scenarios at two loads and with one seed, for as long as it takes to see that they work."""
+    nothing = OutputsConfig(figures=[], html=False)
+    cases = [_short(case) for case in study.cases]
+    experiment = study.experiment if study.experiment in ("load_sweep", "metrics") else "ceilings"
+    return replace(study, experiment=experiment, cases=cases, published=[], outputs=nothing)
+
+
+def _short(case: Case) -> Case:
+    ceilings = [spec for spec in case.ceilings if spec.kind in CHEAP]
+    if not case.simulated or case.scenario is None:
+        return replace(case, ceilings=ceilings, metrics=[])
+    loads = case.grid
+    few = sorted({loads[0], loads[len(loads) // 2]})
+    seconds = MeasureConfig(seconds=SECONDS, ci=None)
+    measure = seconds if case.scenario.datagram is not None else _ticks(3 * zero_load_latency(case.scenario))
+    return replace(case, loads=few, placing=None, seeds=case.seeds[:1], ceilings=ceilings, measure=measure)
+
+
+def _ticks(least: int) -> MeasureConfig:
+    ticks = max(TICKS, least)
+    return MeasureConfig(warmup=ticks // 3, ticks=ticks, ci=None)
+
+
+def _line(case: Case, results: Sequence[dict[str, Any]], ceilings: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What is said of a scenario; of several loads one after another."""
+    rows = [row for row in results if row["scenario"] == case.label]
+    bounds = [row for row in ceilings if row["scenario"] == case.label and row["ceiling"] in CHEAP]
+    problems = [row["message"] for row in rows if row["status"] != "ok"]
+    notes = [name for name in ("saturated", "deadlocked") if any(row.get(name) for row in rows)]
+
+    def values(*names: str) -> str:
+        found = [next((row[name] for name in names if name in row), None) for row in rows]
+        return ", ".join(number(value) for value in found)
+
+    return {
+        "scenario": case.label, "load": values("load"), "accepted": values("accepted", "throughput_mean"),
+        "latency": values("latency_mean"), "ceilings": ", ".join(_bound(row) for row in bounds),
+        "": "; ".join([*notes, *problems]) or ("ok" if rows else "built"),
+    }  # fmt: skip
+
+
+def _bound(row: dict[str, Any]) -> str:
+    return f"{row['ceiling']} {number(row['upper'])}"

@@ -1,0 +1,28 @@
+"""``simrun worker --shard I/N FILE``."""
+
+import argparse
+from pathlib import Path
+
+from sim.cli.common import BAD, complain, study_of
+from sim.cli.run import explain, refused
+from sim.experiment.pool import cores
+from sim.experiment.runner import run_shard
+from sim.experiment.shards import Shard
+from sim.experiment.store import StoreError
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs one of several parts of a configuration, and says how to put them together."""
+    study = study_of(options)
+    if study is None:
+        return BAD
+    folder = options.out or Path("runs") / study.name
+    shard = Shard(*options.shard)
+    try:
+        report = run_shard(study, folder, options.jobs or cores(), shard)
+    except StoreError as error:
+        return refused(error, options.file, folder)
+    explain(report)
+    if report.exit_code == 0:
+        complain(f"shard {shard} is in {folder}; when all are, `simrun merge {folder}` writes tables and figures")
+    return report.exit_code

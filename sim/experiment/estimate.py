@@ -1,0 +1,381 @@
+"""What a study will cost, from short runs that tell how fast this machine is.
+
+A point's processor time is taken to be ``point + pairs x switches^2 + idle x switches x ticks + hop x packet hops``: of
+starting it, of its tables of pairs, of looking at switches, of moving packets (flits, in mode wormhole). The price of a
+hop depends on how full the channels are, and is measured at several loads on one network (:data:`NETWORK`); the others,
+and the power of the switches with which the price of a hop grows, follow from two sizes of it. Ceilings are measured on
+that network, too, and taken to grow with a power of their size.
+
+Measured prices are kept beside the compiled code, under the machine's identity, ``SEMANTICS_VERSION`` and this file.
+"""
+
+import json
+import platform
+import re
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fluid.ceiling import CeilingSpec
+from models.hashing import content_hash
+from models.jit import cache_folder, first_use
+from models.scenario import SEMANTICS_VERSION, Scenario
+from models.topology.distances import sampled_distances
+from models.topology.graph import Topology
+from sim.config.questions import AdaptiveConfig
+from sim.config.study import Case, read
+from sim.experiment.saturation import questions
+
+NETWORK = """\
+topology: {kind: rrg, n: %d, degree: 6, hosts_per_switch: 4}
+routing: {kind: %s}
+switching: {mode: %s, vcs: 6, input_speedup: %s, header_ticks: 8, link_ticks: 4}
+traffic: {kind: uniform, packet_flits: 16}
+loads: [0.1]
+transport: {kind: mptcp, subflows: %d}
+measure: {warmup: 0, seconds: 0.4}
+ceilings: []
+"""
+"""What is run to measure prices: of so many switches, with a routing, a discipline, inputs and subflows."""
+
+SUBFLOWS = 8
+"""Subflows that a packet hop of mode datagram is priced with, as well as with one; in between, its price is linear."""
+
+SIZES, SIZES_READABLE = (64, 512), (16, 64)
+"""Switches of the networks on which prices are measured, of the compiled and of the reference engine."""
+
+IDLE = 1e-4
+"""A load at which next to nothing happens."""
+
+FILLED = (0.05, 0.4, 0.75, 1.2)
+"""How full channels would have to be when the price of a hop is measured."""
+
+ENGINES = {"both": ("compiled", "reference")}
+"""What an engine is made of, where it is more than one."""
+
+TICKS = {"compiled": 20_000, "reference": 400}
+"""Ticks that one price takes, by engine."""
+
+FULLEST = 0.85
+"""Part of the channels' capacity that a saturated network uses, about."""
+
+PRICED = (*FILLED[:-1], FULLEST)
+"""How full they are then."""
+
+PLACED = 0.7
+"""How full channels are, on average, at the loads of a search."""
+
+SOURCES = 128
+"""Switches from which distances are measured."""
+
+PRICED_CEILINGS = ("mcf", "mcf_paths", "split", "total", "bounds")
+"""Those whose time is estimated."""
+
+LP_GROWTH = 1.3
+"""Power of the number of variables (switches x channels) with which the time of a ceiling grows."""
+
+DETOUR = {"valiant": 2.0, "ugal": 1.4, "deflection": 1.1, "updown": 1.3}
+"""Routing kind -> hops of a packet, in shortest paths; those of other kinds are shortest, about."""
+
+COMPILED_BYTES = 300e6
+"""Memory of a process that has loaded everything, about."""
+
+START_SECONDS = 3.0
+"""Until processes have started."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a case does to channels at a load. hops: packet hops (flit hops in wormhole) a tick. fill: of a channel."""
+
+    hops: float
+    fill: float
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a case is expected to take: CPU seconds of all points, of the longest, and of each ceiling (None: unknown).
+
+    points: those whose loads are known, and about as many as will be found.
+    """
+
+    points: int
+    seconds: float
+    longest: float
+    ceilings: dict[str, float | None]
+
+
+def load_of(case: Case, load: float) -> Load:
+    """The traffic of a case at a load. More than the channels can carry is not carried."""
+    scenario = _scenario(case)
+    hops, flits = _hops(scenario), scenario.topology.hosts * float(scenario.traffic.rate.mean())
+    filled = min(load / full_load(case), FULLEST)
+    packets = flits if scenario.switching.mode == "wormhole" else flits / scenario.source.mean_flits
+    return Load(packets * filled * full_load(case) * (hops + 1), filled)
+
+
+def full_load(case: Case) -> float:
+    """The load at which all channels between switches would be full."""
+    scenario = _scenario(case)
+    flits = scenario.topology.hosts * float(scenario.traffic.rate.mean())
+    return scenario.topology.channels / max(flits * _hops(scenario), 1e-9)
+
+
+def _scenario(case: Case) -> Scenario:
+    assert case.scenario is not None
+    return case.scenario
+
+
+def _hops(scenario: Scenario) -> float:
+    """Mean channels between switches on the way of a packet."""
+    return max(mean_hops(scenario.topology), 1e-3) * DETOUR.get(scenario.routes.kind, 1.0)
+
+
+def mean_hops(topology: Topology) -> float:
+    """Mean distance of two switches."""
+    if topology.content_hash not in _distances:
+        _distances[topology.content_hash] = sampled_distances(topology, SOURCES).mean
+    return _distances[topology.content_hash]
+
+
+_distances: dict[str, float] = {}
+
+
+def datagram_hops(case: Case, load: float) -> float:
+    """Packet hops of a run of mode datagram, acknowledgements among them, if hosts send at the rate of their load."""
+    scenario = case.scenario
+    assert scenario is not None and scenario.datagram is not None
+    queues, topology = scenario.datagram.queues, scenario.topology
+    packets = queues.nic_mbps * 1e6 / (8 * queues.packet_bytes) * case.measure.seconds * topology.hosts
+    return packets * min(load, 1.0) * (mean_hops(topology) + 2)
+
+
+class Prices:
+    """What things cost on this machine; those that are not known are measured. say: told when that happens."""
+
+    def __init__(self, say: Callable[[str], None]):
+        self.say = say
+        # the prices of another version of this file may mean something else
+        here = (platform.node(), platform.machine(), _processor(), SEMANTICS_VERSION, Path(__file__).read_text("utf-8"))
+        self.file = cache_folder().parent / f"prices-{content_hash(*here)[:16]}.json"
+        self._known = _read(self.file)
+
+    def of(self, engine: str, scenario: Scenario) -> dict[str, Any]:
+        """Of the discipline of a scenario."""
+        mode = scenario.switching.mode
+        shared = scenario.switching.shared_input and mode != "deflection"
+        if mode == "datagram":
+            return self._price(f"{engine} {mode}", mode, lambda: _of_datagrams(engine))
+        name = f"{engine} {mode}" + (", shared inputs" if shared else "")
+        return self._price(name, mode, lambda: _of(engine, mode, shared))
+
+    def of_ceiling(self, kind: str) -> float:
+        """Seconds of a ceiling of the smaller network."""
+        return self._price(f"ceiling {kind}", "fluid", lambda: _of_ceiling(kind))
+
+    def _price(self, name: str, compiled: str, measure: Callable[[], Any]) -> Any:
+        """What is known of a price, or measured. compiled: the kernels that this takes."""
+        if name not in self._known:
+            self.say(f"calibrating: {name} on this machine, once")
+            with first_use(compiled):
+                self._known[name] = measure()
+            try:
+                self.file.parent.mkdir(parents=True, exist_ok=True)
+                self.file.write_text(json.dumps(self._known, indent=1), "utf-8")
+            except OSError:
+                pass  # measured again the next time
+        return self._known[name]
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+
+
+@cache
+def _network(switches: int, mode: str, shared_input: bool = True, subflows: int = 1) -> Case:
+    routing = {"deflection": "deflection", "datagram": "ecmp"}.get(mode, "minimal")
+    inputs = "1" if shared_input else "vcs"
+    text = NETWORK % (switches, routing, "vct" if mode == "deflection" else mode, inputs, subflows)
+    if mode == "datagram":
+        text = re.sub(r"loads: .*\n|, vcs: .*(?=})|, packet_flits: 16", "", text).replace("uniform", "permutation")
+    else:
+        text = re.sub(r"transport: .*\n", "", text)
+    return read("calibration", text=text).cases[0]
+
+
+def _timed(call: Callable[[], Any]) -> float:
+    """The shorter of two times; what is compiled on the way is not counted."""
+    times = []
+    for _ in range(2):
+        started = time.process_time()
+        call()
+        times.append(time.process_time() - started)
+    return min(times)
+
+
+def _of(name: str, mode: str, shared_input: bool) -> dict[str, Any]:
+    """Prices of a discipline whose packets are made of flits."""
+    from sim.measure.point import Measure, run_point
+
+    ticks = TICKS[name]
+    small, large = (_network(n, mode, shared_input) for n in (SIZES if name == "compiled" else SIZES_READABLE))
+
+    def run(case: Case, load: float, length: int) -> float:
+        return _timed(lambda: run_point(name, _scenario(case), load, 1, Measure(0, length, None)))
+
+    start, started = run(small, IDLE, 1), run(large, IDLE, 1)
+    few, many = (_scenario(case).topology.switches for case in (small, large))
+    pairs = max((started - start) / (many**2 - few**2), 0.0)
+    still = max(run(small, IDLE, ticks) - start, 0.0)
+
+    def hop(case: Case, fill: float, length: int, rest: float) -> float:
+        load = min(fill * full_load(case), 1.0)
+        return max(run(case, load, length) - rest, 0.0) / (load_of(case, load).hops * length)
+
+    hops = [hop(small, fill, ticks, start + still) for fill in FILLED]
+    short = ticks * few // many
+    grown = hop(large, FILLED[1], short, started + still * short * many / (few * ticks)) / max(hops[1], 1e-12)
+    return {
+        "point": max(start - pairs * few**2, 0.0), "pairs": pairs, "idle": still / (few * ticks), "hop": hops,
+        "growth": float(np.clip(np.log(max(grown, 1.0)) / np.log(many / few), 0, 1)), "switches": few,
+    }  # fmt: skip
+
+
+def _of_datagrams(name: str) -> dict[str, Any]:
+    """Prices of mode datagram."""
+    from models.transport.datagram import session_of
+    from sim.measure.datagram import run_session
+
+    def prices(subflows: int) -> tuple[float, float]:
+        case = _network(SIZES_READABLE[0] if name == "reference" else SIZES[0], "datagram", subflows=subflows)
+        session, seconds = session_of(_scenario(case), 1.0, 1), case.measure.seconds
+        start = _timed(lambda: run_session(name, session, (0.0, seconds / 1000)))
+        spent = _timed(lambda: run_session(name, session, (0.0, seconds)))
+        return start, max(spent - start, 0.0) / datagram_hops(case, 1.0)
+
+    (_, one), (start, many) = prices(1), prices(SUBFLOWS)
+    return {"point": start, "hop": one, "hop_of_many": many}
+
+
+def _of_ceiling(kind: str) -> float:
+    from fluid.ceilings import ceilings
+
+    case = _network(SIZES[0], "vct")
+    return _timed(lambda: ceilings(_scenario(case), [CeilingSpec(kind=kind)], [1.0]))  # type: ignore[arg-type]
+
+
+def _variables(case: Case) -> int:
+    topology = case.topology
+    return topology.switches * topology.channels
+
+
+def cost(case: Case, engine: str, prices: Prices) -> Cost:
+    """What the points and the ceilings of a case will take."""
+    ceilings: dict[str, float | None] = {spec.kind: _ceiling(case, spec.kind, prices) for spec in case.ceilings}
+    if not case.simulated:
+        return Cost(0, 0.0, 0.0, ceilings)
+    prices_of = [prices.of(name, _scenario(case)) for name in ENGINES.get(engine, (engine,))]
+    loads = _loads(case)
+    times = [sum(_point(case, load, price) for price in prices_of) for load in loads]
+    return Cost(len(loads) * len(case.seeds), sum(times) * len(case.seeds), max(times), ceilings)
+
+
+def _loads(case: Case) -> list[float]:
+    """The loads of a case; for those that are not known, others that are like them."""
+    alike = min(PLACED * full_load(case), 1.0) if case.placing is not None else 0.0
+    if isinstance(case.placing, AdaptiveConfig):
+        return [*case.loads, *[alike] * max(case.placing.points - len(case.loads), 1)]
+    more = 0 if case.placing is None else questions(case.placing.tolerance)
+    return [*case.loads, *[alike] * more]
+
+
+def _point(case: Case, load: float, price: dict[str, Any]) -> float:
+    """CPU seconds of a point."""
+    scenario = _scenario(case)
+    if scenario.datagram is not None:
+        more = min(getattr(scenario.datagram.transport, "subflows", 1) - 1, SUBFLOWS - 1) / (SUBFLOWS - 1)
+        hop = price["hop"] + more * (price["hop_of_many"] - price["hop"])
+        return price["point"] + hop * datagram_hops(case, load)
+    here, switches = load_of(case, load), scenario.topology.switches
+    each = float(np.interp(here.fill, PRICED, price["hop"])) * (switches / price["switches"]) ** price["growth"]
+    ticks = _ticks(case, here.fill)
+    return price["point"] + price["pairs"] * switches**2 + ticks * (price["idle"] * switches + each * here.hops)
+
+
+def _ticks(case: Case, fill: float) -> float:
+    """Ticks that a point is expected to simulate: fuller networks need longer."""
+    from sim.measure.point import zero_load_latency
+
+    measure, full = case.measure, fill / FULLEST
+    warmup = measure.warmup
+    if isinstance(warmup, str):
+        warmup = int((1 + full) * max(30 * zero_load_latency(_scenario(case)), measure.ticks // 10))
+    return warmup + measure.ticks + full**4 * (measure.longest - measure.ticks) / 2
+
+
+def _ceiling(case: Case, kind: str, prices: Prices) -> float | None:
+    """CPU seconds, within an order of magnitude; None for those that are not measured."""
+    if kind not in PRICED_CEILINGS or case.scenario is None or (kind != "bounds" and case.scenario.routes is None):
+        return None
+    size = _variables(case) / _variables(_network(SIZES[0], "vct"))
+    # below saturation the total is the offer
+    times = sum(load > full_load(case) for load in case.grid) if kind == "total" else 1
+    return prices.of_ceiling(kind) * times * size**LP_GROWTH
+
+
+def memory(cases: Sequence[Case]) -> float:
+    """Bytes of a process that runs points of the largest case."""
+    simulated = [case for case in cases if case.simulated]
+    if not simulated:
+        return COMPILED_BYTES
+    largest = max(simulated, key=lambda case: case.topology.switches**2 + case.topology.channels)
+    return COMPILED_BYTES + _bytes(_scenario(largest), max(_loads(largest)))
+
+
+def _bytes(scenario: Scenario, load: float) -> float:
+    """Memory that one run allocates, its results among it."""
+    if scenario.datagram is not None:
+        from models.transport.datagram import session_of
+        from sim.engines.datagram import start as start_session
+
+        return _allocated(lambda: start_session("compiled", session_of(scenario, load, 1)))
+    from sim.engines import engine
+
+    pairs = 8 * scenario.topology.switches**2  # of the counters, of which there are snapshots
+    return _allocated(lambda: engine("compiled").start(scenario, load, 1)) + 6 * pairs
+
+
+def _allocated(call: Callable[[], Any]) -> float:
+    """Bytes that a call allocates at most, beyond what there is."""
+    tracemalloc.start()
+    try:
+        kept = call()
+        peak = tracemalloc.get_traced_memory()[1]
+        del kept
+    finally:
+        tracemalloc.stop()
+    return float(peak)
+
+
+def wall(costs: Sequence[Cost], jobs: int) -> float:
+    """Seconds until all points are done, by so many processes."""
+    longest = max((cost.longest for cost in costs), default=0.0)
+    return max(sum(cost.seconds for cost in costs) / jobs, longest) + (START_SECONDS if jobs > 1 else 0.0)

@@ -1,0 +1,294 @@
+"""Loads that are found as a run goes: by bisection for the saturation point, or where a curve bends.
+
+Both begin with what is known: no load from the certified upper end of the maximum concurrent flow on can be carried.
+Every load asked for becomes an ordinary point, so a search that is repeated finds its answers in the folder. What
+counts as saturated is said in ``sim.measure.saturation``.
+
+*Saturation* of each seed by itself: the bracket [highest load not saturated, lowest load saturated] is halved until it
+is narrower than the tolerance; then one more point at half of it says what latency is there. *Adaptive*, all seeds
+together: the bracket is narrowed to a tenth; then, load by load, the longest piece of the curve is halved, of the
+polygon through (load / upper end, least latency / latency). Both coordinates stay below 1, wherever latency goes.
+"""
+
+import math
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from sim.config.questions import AdaptiveConfig
+from sim.config.study import Case
+from sim.measure.saturation import Saturation, bracket, is_over, number
+
+Row = Mapping[str, Any]
+
+Steps = Generator[float, Sequence[Row], Any]
+"""Yields loads, and is sent the rows of every seed at each."""
+
+FLOOR = 1e-4
+"""A scenario that is saturated at this load is taken to be so at every load."""
+
+BEYOND = 0.1
+"""How far past saturation, at most, an adaptive curve goes."""
+
+HALF = 0.5
+"""Part of the saturation point at which latency is reported."""
+
+LOWEST = 0.1
+"""Part of the saturation point at which an adaptive curve begins."""
+
+LIMITS = ("mcf", "bounds")
+"""Ceilings that no routing can exceed, the best first."""
+
+CEILINGS = ("mcf", "mcf_paths", "split", "bounds")
+"""Ceilings that efficiency may be a part of; the first that is known is."""
+
+
+FAIRNESS = ("min_flow_ratio", "jain")
+"""Columns that say how evenly a saturated network treats sources."""
+
+
+def rounded(load: float) -> float:
+    """A load that can be read and typed: five digits, finer than any tolerance."""
+    return float(f"{load:.5g}")
+
+
+def bisect(lower: float, upper: float, tolerance: float, limit: float) -> Steps:
+    """Halves a bracket until it is narrower than ``tolerance`` x its upper end; returns (lower, upper)."""
+    while upper - lower > tolerance * upper and upper > FLOOR:
+        load = rounded((lower + upper) / 2)
+        rows = yield load
+        if any(is_over(row, limit) for row in rows):
+            upper = load
+        else:
+            lower = load
+    return lower, upper
+
+
+def questions(tolerance: float) -> int:
+    """About how many loads a search takes."""
+    return math.ceil(math.log2(1 / tolerance)) + 2
+
+
+def search(answers: Mapping[float, Sequence[Row]], limit: float, highest: float, tolerance: float) -> Steps:
+    """The loads that the saturation point takes. answers: load -> rows, to which every answer is added.
+
+    limit: the load from which on everything counts as saturated. highest: the highest load there is.
+    """
+    _, upper = yield from bisect(*_known(answers, limit, highest), tolerance, limit)
+    if upper not in answers:
+        yield upper  # nothing below is saturated: what is carried here is the answer
+    found = bracket(({**row, "load": load} for load, rows in answers.items() for row in rows), limit)
+    yield rounded(HALF * (found.lower if math.isnan(found.value) else found.value))
+
+
+def curve(answers: Mapping[float, Sequence[Row]], limit: float, highest: float, points: int) -> Steps:
+    """So many loads from :data:`LOWEST` of the saturation point to the first load past it; answers: as above."""
+    _, upper = yield from bisect(*_known(answers, limit, highest), BEYOND, limit)
+    for load in (upper, rounded(LOWEST * upper)):
+        if load not in answers:
+            yield load
+    while sum(load <= upper for load in answers) < points:
+        load = _longest_piece(answers, upper)
+        if load is None or load in answers:
+            return
+        yield load
+
+
+def _known(answers: Mapping[float, Sequence[Row]], limit: float, highest: float) -> tuple[float, float]:
+    """The bracket of all seeds that are known together."""
+    rows = [
+        {"load": load, "saturated": any(is_over(row, limit) for row in rows)} for load, rows in answers.items()
+    ]  # fmt: skip
+    found = bracket(rows, limit)
+    return found.lower, min(found.upper, highest)
+
+
+def _longest_piece(answers: Mapping[float, Sequence[Row]], upper: float) -> float | None:
+    """The load in the middle of the longest piece of the curve; None if it has no pieces."""
+    latency = {load: _mean(answers[load], "latency_mean") for load in sorted(answers) if load <= upper}
+    known = [(load, value) for load, value in latency.items() if value > 0]
+    if len(known) < 2:
+        return None
+    least = min(value for _, value in known)
+    at = [(load / upper, least / value) for load, value in known]
+    lengths = [math.dist(a, b) for a, b in pairwise(at)]
+    longest = lengths.index(max(lengths))
+    return rounded((known[longest][0] + known[longest + 1][0]) / 2)
+
+
+def _mean(rows: Iterable[Row], column: str) -> float:
+    values = [value for row in rows if not math.isnan(value := number(row, column))]
+    return fmean(values) if values else math.nan
+
+
+Lookup = Callable[[float, int], Mapping[str, Any] | None]
+"""(load, seed) -> the record of the point, None if there is none yet."""
+
+
+@dataclass
+class Placement:
+    """The loads of a case that are found one after another, for one seed or for several together.
+
+    place: of all its points (see ``Task``). loads: all that it asked for, in this order. question: the load whose
+    points are wanted; None before it has begun, and after it has ended.
+    """
+
+    case: Case
+    index: int
+    seeds: tuple[int, ...]
+    place: int
+    loads: list[float] = field(default_factory=list)
+    question: float | None = None
+    ended: bool = False
+    _steps: Steps | None = None
+    _answers: dict[float, Sequence[Row]] = field(default_factory=dict)
+
+    @property
+    def left(self) -> int:
+        """About how many points are still to come."""
+        placing, asked = self.case.placing, len(self.loads)
+        if self.ended or placing is None:
+            return 0
+        if isinstance(placing, AdaptiveConfig):
+            return max(placing.points - asked, 1) * len(self.seeds)
+        return max(questions(placing.tolerance) - asked, 1)
+
+    def go_on(self, limit: Callable[[], float], lookup: Lookup) -> None:
+        """Answers questions as long as what is known suffices, first of all about the loads that were given.
+
+        limit: the load from which on everything counts as saturated.
+
+        It ends early at a point that failed: the rest would depend on it.
+        """
+        if self._steps is None and not self._begin(limit, lookup):
+            return
+        while self.question is not None and (rows := self._rows(self.question, lookup)) is not None:
+            if rows:
+                self._answers[self.question] = rows
+                self._take(rows)
+            else:
+                self._end()
+
+    def _begin(self, limit: Callable[[], float], lookup: Lookup) -> bool:
+        """Whether all is known that the first question depends on."""
+        given = {load: self._rows(load, lookup) for load in self.case.loads}
+        if any(rows is None for rows in given.values()):
+            return False
+        self._answers |= {load: rows for load, rows in given.items() if rows}
+        self._steps = self._asking(limit())
+        if all(given.values()):
+            self._take(None)
+        else:
+            self._end()
+        return True
+
+    def _asking(self, limit: float) -> Steps:
+        placing = self.case.placing
+        assert placing is not None
+        if isinstance(placing, AdaptiveConfig):
+            return curve(self._answers, limit, highest_load(self.case), placing.points)
+        return search(self._answers, limit, highest_load(self.case), placing.tolerance)
+
+    def _take(self, rows: Any) -> None:
+        """Makes the next step; its load is the question."""
+        assert self._steps is not None
+        try:
+            self.question = self._steps.send(rows)
+            self.loads.append(self.question)
+        except StopIteration:
+            self._end()
+
+    def _end(self) -> None:
+        self.question, self.ended = None, True
+
+    def _rows(self, load: float, lookup: Lookup) -> list[Row] | None:
+        """What was measured at a load with every seed; None while that is not known, empty if a point failed."""
+        records = [lookup(load, seed) for seed in self.seeds]
+        known = [record["row"] for record in records if record is not None]
+        if len(known) < len(records):
+            return None
+        return [{"load": load, **row} for row in known] if all(known) else []
+
+
+def placements(cases: Sequence[Case]) -> list[Placement]:
+    """Those of all cases."""
+    found: list[Placement] = []
+    for index, case in enumerate(cases):
+        if case.placing is not None:
+            groups = [tuple(case.seeds)] if _together(case) else [(seed,) for seed in case.seeds]
+            found += (Placement(case, index, seeds, place_of(case, index, seeds[0])) for seeds in groups)
+    return found
+
+
+def place_of(case: Case, index: int, seed: int) -> int:
+    """What points have in common that depend on each other (``Task.place``)."""
+    return index if _together(case) else index * len(case.seeds) + case.seeds.index(seed)
+
+
+def _together(case: Case) -> bool:
+    """Whether all seeds have the same loads."""
+    return isinstance(case.placing, AdaptiveConfig)
+
+
+def highest_load(case: Case) -> float:
+    """1, or the load at which the busiest host creates a packet in every tick."""
+    assert case.scenario is not None
+    packets = float(case.scenario.traffic.rate.max(initial=0.0)) / case.scenario.source.mean_flits
+    return min(1.0, 1 / packets) if packets else 1.0
+
+
+def limit_of(ceilings: Mapping[str, float | None]) -> float:
+    """The load from which on no routing can carry all that is offered; inf where no ceiling says so.
+
+    ceilings: by name, the upper end as ``<name>.upper`` where the name alone is its lower end.
+    """
+    upper = (ceilings.get(f"{name}.upper", ceilings.get(name)) for name in LIMITS)
+    return min((value for value in upper if value is not None), default=math.inf)
+
+
+def table(case: Case, found: Saturation, rows: Iterable[Row], ceilings: Mapping[str, float | None]) -> dict[str, Any]:
+    """A row of saturation.csv. rows: of results.csv, all of this scenario. ceilings: as in :func:`limit_of`."""
+    name = next((name for name in CEILINGS if ceilings.get(name) is not None), None)
+    lower = None if name is None else ceilings[name]
+    upper = None if name is None else ceilings.get(f"{name}.upper", lower)
+    return {
+        "scenario": case.label, **case.keys, "saturation": found.value, "ci95": found.half,
+        "lower": found.lower, "upper": found.upper, "seeds": len(found.seeds), "accepted": found.at("accepted"),
+        "ceiling": name, "ceiling_lower": lower, "ceiling_upper": upper,
+        "efficiency": found.value / upper if upper else None,
+        **{column: found.at(column) for column in FAIRNESS},
+        "latency_half": latency_half(found, rows),
+    }  # fmt: skip
+
+
+def latency_half(found: Saturation, rows: Iterable[Row]) -> float:
+    """Mean over seeds of the latency at half of each one's saturation point; NaN below the lowest load.
+
+    Between two loads by linear interpolation.
+    """
+    by_seed: dict[int, dict[float, float]] = {}
+    for row in rows:
+        if not math.isnan(value := number(row, "latency_mean")):
+            by_seed.setdefault(int(row["seed"]), {})[float(row["load"])] = value
+    values = [_at(rounded(HALF * found.seeds[seed].value), latency) for seed, latency in by_seed.items()]
+    known = [value for value in values if not math.isnan(value)]
+    return fmean(known) if known else math.nan
+
+
+def _at(load: float, values: Mapping[float, float]) -> float:
+    loads = sorted(values)
+    return float(np.interp(load, loads, [values[x] for x in loads], math.nan, math.nan))
+
+
+def seed_rows(case: Case, found: Saturation) -> list[dict[str, Any]]:
+    """The rows of saturation_seeds.csv: each seed by itself."""
+    return [
+        {
+            "scenario": case.label, **case.keys, "seed": seed, "saturation": one.value, "lower": one.lower,
+            "upper": one.upper, **{name: math.nan if one.over is None else number(one.over, name) for name in FAIRNESS},
+        } for seed, one in found.seeds.items()
+    ]  # fmt: skip

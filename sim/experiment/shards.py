@@ -1,0 +1,25 @@
+"""Shards: parts of a study that several processes compute side by side, in one folder or in folders of their own."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from sim.experiment.pool import Task
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Every ``count``-th task of each kind, from the ``index``-th on (1, 2, ..., count)."""
+
+    index: int = 1
+    count: int = 1
+
+    def takes(self, place: int) -> bool:
+        """Whether the task at a place (from 0) belongs to it."""
+        return place % self.count == self.index - 1
+
+    def of(self, tasks: Iterable[Task | None]) -> Iterator[Task | None]:
+        """Those of the tasks that belong to it."""
+        return (task for task in tasks if task is None or self.takes(task.place))
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"

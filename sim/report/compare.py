@@ -1,0 +1,281 @@
+"""Several runs side by side: their curves on the same axes, and a table of what can be tested.
+
+Differences are tested with Welch's t on replicates, each by itself, at the 5 % level.
+Source: B. L. Welch, Biometrika 34, 1947, doi:10.1093/biomet/34.1-2.28.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean, variance
+from typing import Any
+
+from scipy.special import stdtrit
+
+from sim.measure.interval import mean_and_half
+from sim.measure.saturation import saturation
+from sim.report import figures
+from sim.report.frames import Row, Run, load, number
+
+KINDS = ("latency_load", "accepted_load", "throughput", "slowdown")
+"""Figures that are laid over each other, as far as the runs have them."""
+
+CEILINGS = ("mcf", "mcf_paths", "split")
+"""Ceilings that the table shows."""
+
+TOO_FEW = "too few replicates: a test needs two seeds on either side"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What the replicates of a scenario say of a quantity.
+
+    values: of each seed. resolution: how far each value may be off, whatever the number of seeds (half the distance of
+    two loads). note: why there is none.
+    """
+
+    values: tuple[float, ...]
+    resolution: float = 0.0
+    note: str = ""
+
+    @property
+    def mean(self) -> float:
+        """NaN where there is no value."""
+        return fmean(self.values) if self.values else math.nan
+
+    @property
+    def half(self) -> float:
+        """Half-width of the 95 % interval: Student's over seeds, and the resolution. NaN for less than two seeds."""
+        if len(self.values) < 2:
+            return math.nan
+        return mean_and_half(self.values)[1] + self.resolution
+
+
+def differ(a: Estimate, b: Estimate) -> bool | None:
+    """Whether the means of two scenarios differ at the 5 % level, by more than both may be off; None if unknown.
+
+    >>> differ(Estimate((1.0, 1.1, 0.9)), Estimate((2.0, 2.1, 1.9))), differ(Estimate((1.0,)), Estimate((2.0,)))
+    (True, None)
+    """
+    if min(len(a.values), len(b.values)) < 2:
+        return None
+    apart = abs(a.mean - b.mean) - a.resolution - b.resolution
+    parts = [variance(one.values) / len(one.values) for one in (a, b)]
+    error = math.sqrt(sum(parts))
+    if error <= 1e-12 * max(abs(a.mean), abs(b.mean)):
+        return apart > 1e-9 * max(abs(a.mean), abs(b.mean))
+    freedom = sum(parts) ** 2 / sum(
+        part**2 / (len(one.values) - 1) for part, one in zip(parts, (a, b), strict=True)
+    )
+    return bool(apart > stdtrit(freedom, 0.975) * error)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One line of the table. estimates: by quantity. ceilings: name -> (lower, upper), certified."""
+
+    run: str
+    label: str
+    name: str
+    estimates: dict[str, Estimate]
+    ceilings: dict[str, tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs laid over each other.
+
+    run: all of their rows; a scenario is called by the names of its run and its own. units: of the quantities.
+    at: the load at which each quantity was taken that belongs to one.
+    """
+
+    run: Run
+    scenarios: list[Scenario]
+    units: dict[str, str]
+    at: dict[str, float]
+
+    def reference(self, scenario: Scenario) -> Scenario | None:
+        """What a scenario is compared with: its like in the first run, or else the first scenario; None for those."""
+        first = self.scenarios[0].run
+        if scenario.run == first and len({one.run for one in self.scenarios}) > 1:
+            return None
+        own = [one for one in self.scenarios if one.run == first and one is not scenario]
+        alike = [one for one in own if one.label == scenario.label]
+        return None if scenario is self.scenarios[0] else [*alike, *own][0]
+
+    def document(self) -> list[dict[str, Any]]:
+        """JSON-able: one mapping per scenario."""
+        return [self._entry(scenario) for scenario in self.scenarios]
+
+    def _entry(self, scenario: Scenario) -> dict[str, Any]:
+        reference = self.reference(scenario)
+        others = reference.estimates if reference else {}
+        return {
+            "run": scenario.run, "scenario": scenario.label, "reference": reference and reference.name,
+            "quantities": {
+                name: self._quantity(name, one, others.get(name))
+                for name, one in scenario.estimates.items()
+            },
+            "ceilings": {
+                name: {"lower": ends[0], "upper": ends[1], "differs": _apart(ends, reference, name)}
+                for name, ends in scenario.ceilings.items()
+            },
+        }  # fmt: skip
+
+    def _quantity(self, name: str, one: Estimate, other: Estimate | None) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "value": one.mean, "ci95": one.half, "unit": self.units[name], "replicates": len(one.values),
+            "resolution": one.resolution, "at_load": self.at.get(name), "note": one.note,
+        }  # fmt: skip
+        if other is None or math.isnan(one.mean - other.mean):
+            return found | {"difference": None, "relative": None, "significant": None}
+        significant = differ(one, other)
+        difference = one.mean - other.mean
+        return found | {
+            "difference": difference, "relative": difference / other.mean if other.mean else None,
+            "significant": significant, "note": one.note or ("" if significant is not None else TOO_FEW),
+        }  # fmt: skip
+
+
+def _apart(ends: tuple[float, float], reference: Scenario | None, name: str) -> bool | None:
+    """Whether two certified intervals have nothing in common: then the difference is proven."""
+    other = reference and reference.ceilings.get(name)
+    return None if not other else ends[0] > other[1] * (1 + 1e-9) or other[0] > ends[1] * (1 + 1e-9)
+
+
+def compare(runs: Mapping[str, Run]) -> Comparison:
+    """Lays runs over each other. runs: by name, the first is the reference."""
+    flit_ns = [run.manifest.get("flit_ns") for run in runs.values()]
+    base = flit_ns[0] if all(flit_ns) else None
+    parts = [
+        _renamed(name, run, (run.manifest["flit_ns"] / base) if base else 1.0, len(runs) > 1)
+        for name, run in runs.items()
+    ]
+    together = Run(
+        rows=[row for part in parts for row in part.rows],
+        failures=[row for part in parts for row in part.failures],
+        ceilings=[ceiling for part in parts for ceiling in part.ceilings],
+        manifest={
+            "columns": list(dict.fromkeys(["run"] + [key for part in parts for key in part.manifest["columns"]])),
+            "flit_ns": base,
+            "mean_rate": {label: rate for part in parts for label, rate in part.manifest["mean_rate"].items()},
+        },
+    )
+    at, units, scenarios = _estimates(together)
+    labels = {
+        _name(name, label, run, len(runs) > 1): (name, label) for name, run in runs.items() for label in run.scenarios
+    }
+    lines = [Scenario(*labels[name], name, scenarios[name], _ceilings(together, name)) for name in together.scenarios]
+    return Comparison(together, sorted(lines, key=lambda line: list(runs).index(line.run)), units, at)
+
+
+def draw(comparison: Comparison, folder: Path) -> list[Path]:
+    """Draws every figure that the runs have into ``folder/<kind>.{png,svg}``; the files."""
+    found = ((kind, figures.figure_of(comparison.run, kind)) for kind in KINDS)
+    return [path for kind, figure in found if figure for path in figures.save(figure, folder / kind)]
+
+
+def _name(run: str, label: str, of: Run, several: bool) -> str:
+    """What a scenario is called among those of all runs; the parts ``key=value`` are those of a legend."""
+    if not several:
+        return label
+    if len(of.scenarios) == 1 and "=" not in label:
+        return f"run={run}"
+    case, comma, rest = label.partition(", ")
+    own = label if "=" in case else f"case={case}{comma}{rest}"
+    return f"run={run}, {own}"
+
+
+def _renamed(name: str, run: Run, slower: float, several: bool) -> Run:
+    """A run among others. slower: duration of its flit in that of the first run, in whose ticks all is drawn."""
+
+    def changed(row: Row) -> Row:
+        scaled = {
+            key: repr(float(row[key]) * (slower if "latency" in key else 1 / slower))
+            for key in row if row[key] and ("latency" in key or key in ("accepted", "offered"))
+        } if slower != 1 else {}  # fmt: skip
+        return {**row, **scaled, "run": name, "scenario": _name(name, row.get("scenario") or "", run, several)}
+
+    return replace(
+        run,
+        rows=[changed(row) for row in run.rows],
+        failures=[changed(row) for row in run.failures],
+        ceilings=[replace(one, scenario=_name(name, one.scenario, run, several)) for one in run.ceilings],
+        manifest={
+            "columns": list(run.manifest.get("columns", ())),
+            "mean_rate": {_name(name, label, run, several): run.mean_rate(label) / slower for label in run.scenarios},
+        },
+    )
+
+
+def _estimates(run: Run) -> tuple[dict[str, float], dict[str, str], dict[str, dict[str, Estimate]]]:
+    """(load of each quantity that belongs to one, units, scenario -> quantity -> estimate)."""
+    rows: dict[str, list[Row]] = {scenario: [] for scenario in run.scenarios}
+    for row in run.rows:
+        rows[row["scenario"]].append(row)
+    shared = set.intersection(*({load(row) for row in some} for some in rows.values() if some)) if run.rows else set()
+    units = run.units()
+    if run.of_flows:
+        top = max(shared, default=math.nan)
+        named = {"throughput": "host_throughput", "throughput_min": "throughput_min", "slowdown": "slowdown_mean"}
+        named = {name: column for name, column in named.items() if any(row.get(column) for row in run.rows)}
+        texts = {name: "" if name == "slowdown" else "of NIC rate" for name in named}
+        of_flows = {
+            scenario: {name: _at(some, top, column) for name, column in named.items()}
+            for scenario, some in rows.items()
+        }
+        return dict.fromkeys(named, top), texts, of_flows
+    low = min(shared, default=math.nan)
+    texts = {"saturation": "load", "accepted_max": units.rate_name, "zero_load_latency": units.time_name}
+    found = {
+        scenario: {
+            "saturation": _saturation(some, _limit(run, scenario)),
+            "accepted_max": _most(some, lambda row: number(row, "accepted") * units.rate),
+            "zero_load_latency": _at(some, low, "latency_mean", units.time),
+        }
+        for scenario, some in rows.items()
+    }
+    return {"zero_load_latency": low}, texts, found
+
+
+def _limit(run: Run, scenario: str) -> float:
+    """The certified load beyond which some demand cannot be met."""
+    ends = [one.upper for one in run.ceilings if (one.scenario, one.name) == (scenario, "mcf") and one.known]
+    return min(ends, default=math.inf)
+
+
+def _saturation(rows: Sequence[Row], limit: float) -> Estimate:
+    found = saturation(rows, limit)
+    if found is None:
+        return Estimate((), note="not measured")
+    brackets = list(found.seeds.values())
+    if any(math.isnan(one.value) for one in brackets):
+        return Estimate((), note=f"not saturated at {min(one.lower for one in brackets):.4g}")
+    return Estimate(tuple(one.value for one in brackets), max(one.upper - one.lower for one in brackets) / 2)
+
+
+def _most(rows: Sequence[Row], value: Callable[[Row], float]) -> Estimate:
+    """The largest value over all loads, by seed."""
+    best: dict[str, float] = {}
+    for row in rows:
+        if not math.isnan(one := value(row)):
+            best[row.get("seed") or ""] = max(one, best.get(row.get("seed") or "", -math.inf))
+    return Estimate(tuple(best.values()), note="" if best else "not measured")
+
+
+def _at(rows: Sequence[Row], where: float, column: str, factor: float = 1.0) -> Estimate:
+    """A column at a load."""
+    if math.isnan(where):
+        return Estimate((), note="no load that all scenarios have")
+    values = [number(row, column) * factor for row in rows if load(row) == where]
+    known = tuple(value for value in values if math.isfinite(value))
+    return Estimate(known, note="" if known else "not measured")
+
+
+def _ceilings(run: Run, scenario: str) -> dict[str, tuple[float, float]]:
+    return {
+        one.name: (one.lower, one.upper)
+        for one in run.ceilings
+        if one.scenario == scenario and one.name in CEILINGS and one.known and math.isnan(one.load)
+    }
