@@ -1,94 +1,40 @@
-"""Writes docs/topologies.md: every topology family with its definition, an example, a picture and metrics.
+"""Draws the figures of docs/gallery.md by the commands that the page gives: ``python docs/gallery.py``.
 
-``python docs/gallery.py`` writes the page and all pictures, ``python docs/gallery.py torus mesh`` the page and
-the pictures of those two.
+They are written small enough for a repository, into docs/figures/gallery/.
 """
 
-import inspect
-import io
-import re
-import sys
+import os
+import tempfile
 from pathlib import Path
-from typing import Any
 
-import yaml
-from PIL import Image
+from sim.cli import main
+from sim.report.reproduction import reduced
 
-from models.metrics.spec import measure_all
-from models.registry import make, names, spec_class
-from models.topology.graph import Topology
-from sim.report.drawing import picture
+ROOT = Path(__file__).parents[1]
+FIGURES = ROOT / "docs" / "figures" / "gallery"
 
-DOCS = Path(__file__).parent
-PAGE, PICTURES = DOCS / "topologies.md", DOCS / "figures" / "topologies"
-
-HEAD = """\
-# Topologies
-
-Every family, by the first example of its documentation: drawn by `simrun topology ... --draw`, measured by
-`simrun topology ... --metrics bisection`. `simrun show topology <kind>` tells the whole definition, all parameters and
-the source. This page is written by `python docs/gallery.py`.
-
-* **links**: bi-directional ones, two channels each; of uni-directional families the channels are counted.
-* **ASPL**: mean hops over ordered pairs of different switches; in brackets the Moore-type lower bound for the largest
-  degree.
-* **bisection**: links (channels of both directions, in uni-directional families) between two halves of the switches,
-  as the partitioner METIS finds them: an upper bound on the least.
-
-"""
-
-TABLE = "| switches | links | hosts | degree | diameter | ASPL | bisection |\n|---|---|---|---|---|---|---|\n"
+PICTURES = {
+    "accepted": (["configs/quick.yaml", "--out", "{out}"], "figures/accepted_load.png"),
+    "binds": (["ceilings", "configs/quick.yaml", "--set", "routing={{kind: minimal}}", "--draw", "{out}.png"], ""),
+    "tcp": (["configs/jellyfish_mptcp_quick.yaml", "--out", "{out}"], "figures/throughput.png"),
+    "slowdown": (["configs/flow_completion_quick.yaml", "--out", "{out}"], "figures/slowdown.png"),
+}
+"""Name -> arguments of simrun, and the picture in the folder that they write ('': the picture itself)."""
 
 
-def example_of(kind: str) -> str:
-    """The first configuration line in a family's documentation."""
-    found = re.search(r"Example: ``(topology: .+?)``", spec_class("topology", kind).__doc__ or "")
-    assert found, f"{kind} has no example"
-    return found[1]
-
-
-def built(example: str) -> Topology:
-    """The topology of a configuration line; paths are relative to the project."""
-    parameters: dict[str, Any] = yaml.safe_load(example)["topology"]
-    if "path" in parameters:
-        parameters["path"] = str(DOCS.parent / parameters["path"])
-    return make("topology", **parameters).build()  # type: ignore[attr-defined]
-
-
-def row(topology: Topology) -> str:
-    """The line of the table."""
-    found, _ = measure_all(topology, [make("metric", kind="bisection")])  # type: ignore[list-item]
-    links = found["channels"] if found["directed"] else found["channels"] // 2
-    degree = "-".join(str(d) for d in sorted({found["degree_min"], found["degree_max"]}))
-    aspl = f"{found['aspl']:.3f} ({found['moore_aspl']:.3f})"
-    cells = [found["switches"], links, found["hosts"], degree, found["diameter"], aspl, f"{found['bisection']:g}"]
-    return f"| {' | '.join(map(str, cells))} |\n"
-
-
-def section(kind: str) -> str:
-    """One family: name, first sentence, example, table, picture."""
-    example = example_of(kind)
-    first = (inspect.getdoc(spec_class("topology", kind)) or "").split("\n\n")[0].replace("\n", " ")
-    return (
-        f"## {kind}\n\n{first}\n\n```yaml\n{example}\n```\n\n{TABLE}{row(built(example))}\n"
-        f"![{kind}](figures/topologies/{kind}.png)\n\n"
-    )
-
-
-def save(topology: Topology, path: Path) -> None:
-    """A picture small enough for a repository: few dots, few colours."""
-    content = io.BytesIO()
-    picture(topology).savefig(content, format="png", dpi=100)
-    Image.open(content).convert("RGB").quantize(48).save(path, optimize=True)
-
-
-def main(kinds: list[str]) -> None:
-    """Writes the page, and the pictures of these kinds."""
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    for kind in kinds:
-        save(built(example_of(kind)), PICTURES / f"{kind}.png")
-    PAGE.write_text(HEAD + "".join(section(kind) for kind in names("topology")).rstrip() + "\n")
+def draw(name: str, folder: Path) -> None:
+    """Runs the command of a picture and takes what it drew."""
+    arguments, picture = PICTURES[name]
+    out = folder / name
+    code = main([word.format(out=out) for word in arguments])
+    assert code == 0, f"{name}: exit code {code}"
+    target = FIGURES / f"{name}.png"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(reduced(out / picture if picture else out.with_suffix(".png")))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or names("topology"))
+    os.chdir(ROOT)
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in PICTURES:
+            draw(name, Path(scratch))

@@ -326,4 +326,4 @@ def test_the_gallery_shows_every_family_as_it_is_documented(kind):
     section = page.partition(f"\n## {kind}\n")[2].partition("\n## ")[0]
     assert (ROOT / f"docs/figures/topologies/{kind}.png").exists()
     shown = yaml.safe_load(section.partition("```yaml\n")[2].partition("```")[0])["topology"]
-    assert shown == examples(kind)[0], "python docs/gallery.py writes the page anew"
+    assert shown == examples(kind)[0], "python docs/topologies.py writes the page anew"

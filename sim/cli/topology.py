@@ -9,15 +9,19 @@ from typing import Any
 
 from models.metrics.spec import MetricSpec, measure_all
 from models.registry import names, spec_class
+from models.topology.formats import SUFFIXES
 from models.topology.graph import Topology
 from sim.cli.common import BAD, FAILED, complain, number, print_json, study_of
 from sim.config.build import Builder
 from sim.config.errors import ConfigError, Mistake
-from sim.config.load import Node, load_text
+from sim.config.load import Node, load_text, wrap
 from sim.config.parts import PartsBuilder
 
 Asked = tuple[Topology, list[MetricSpec]]
 """A topology and what is to be measured of it."""
+
+GRAPHS = {*SUFFIXES, ".txt", ".csv"} - {"", ".json"}
+"""Suffixes of files that are a graph and no configuration."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -57,7 +61,8 @@ def _topologies(options: argparse.Namespace) -> dict[str, Asked] | None:
     if mistakes:
         complain(*map(str, mistakes))
         return None
-    if "=" not in options.file or Path(options.file).exists():
+    is_graph = Path(options.file).is_file() and Path(options.file).suffix.lower() in GRAPHS
+    if not is_graph and ("=" not in options.file or Path(options.file).exists()):
         study = study_of(options, experiment="metrics")
         if study is None:
             return None
@@ -66,7 +71,8 @@ def _topologies(options: argparse.Namespace) -> dict[str, Asked] | None:
             topology = case.topology
             first.setdefault(topology.content_hash, (case.label, (topology, metrics or case.metrics)))
         return dict(first.values())
-    root = parse_spec(options.file, mistakes)
+    graph = {"topology": {"kind": "file", "path": options.file}}
+    root = wrap(graph, "topology") if is_graph else parse_spec(options.file, mistakes)
     built = None if mistakes else Builder(Path.cwd()).build(_without_idle_seed(root), None, "metrics", mistakes)
     complain(*map(str, mistakes))
     return None if mistakes or built is None else {options.file: (built.again(), metrics)}

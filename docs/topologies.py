@@ -1,0 +1,94 @@
+"""Writes docs/topologies.md: every topology family with its definition, an example, a picture and metrics.
+
+``python docs/topologies.py`` writes the page and all pictures, ``python docs/topologies.py torus mesh`` the page and
+the pictures of those two.
+"""
+
+import inspect
+import io
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+from PIL import Image
+
+from models.metrics.spec import measure_all
+from models.registry import make, names, spec_class
+from models.topology.graph import Topology
+from sim.report.drawing import picture
+
+DOCS = Path(__file__).parent
+PAGE, PICTURES = DOCS / "topologies.md", DOCS / "figures" / "topologies"
+
+HEAD = """\
+# Topologies
+
+Every family, by the first example of its documentation: drawn by `simrun topology ... --draw`, measured by
+`simrun topology ... --metrics bisection`. `simrun show topology <kind>` tells the whole definition, all parameters and
+the source. This page is written by `python docs/topologies.py`.
+
+* **links**: bi-directional ones, two channels each; of uni-directional families the channels are counted.
+* **ASPL**: mean hops over ordered pairs of different switches; in brackets the Moore-type lower bound for the largest
+  degree.
+* **bisection**: links (channels of both directions, in uni-directional families) between two halves of the switches,
+  as the partitioner METIS finds them: an upper bound on the least.
+
+"""
+
+TABLE = "| switches | links | hosts | degree | diameter | ASPL | bisection |\n|---|---|---|---|---|---|---|\n"
+
+
+def example_of(kind: str) -> str:
+    """The first configuration line in a family's documentation."""
+    found = re.search(r"Example: ``(topology: .+?)``", spec_class("topology", kind).__doc__ or "")
+    assert found, f"{kind} has no example"
+    return found[1]
+
+
+def built(example: str) -> Topology:
+    """The topology of a configuration line; paths are relative to the project."""
+    parameters: dict[str, Any] = yaml.safe_load(example)["topology"]
+    if "path" in parameters:
+        parameters["path"] = str(DOCS.parent / parameters["path"])
+    return make("topology", **parameters).build()  # type: ignore[attr-defined]
+
+
+def row(topology: Topology) -> str:
+    """The line of the table."""
+    found, _ = measure_all(topology, [make("metric", kind="bisection")])  # type: ignore[list-item]
+    links = found["channels"] if found["directed"] else found["channels"] // 2
+    degree = "-".join(str(d) for d in sorted({found["degree_min"], found["degree_max"]}))
+    aspl = f"{found['aspl']:.3f} ({found['moore_aspl']:.3f})"
+    cells = [found["switches"], links, found["hosts"], degree, found["diameter"], aspl, f"{found['bisection']:g}"]
+    return f"| {' | '.join(map(str, cells))} |\n"
+
+
+def section(kind: str) -> str:
+    """One family: name, first sentence, example, table, picture."""
+    example = example_of(kind)
+    first = (inspect.getdoc(spec_class("topology", kind)) or "").split("\n\n")[0].replace("\n", " ")
+    return (
+        f"## {kind}\n\n{first}\n\n```yaml\n{example}\n```\n\n{TABLE}{row(built(example))}\n"
+        f"![{kind}](figures/topologies/{kind}.png)\n\n"
+    )
+
+
+def save(topology: Topology, path: Path) -> None:
+    """A picture small enough for a repository: few dots, few colours."""
+    content = io.BytesIO()
+    picture(topology).savefig(content, format="png", dpi=100)
+    Image.open(content).convert("RGB").quantize(48).save(path, optimize=True)
+
+
+def main(kinds: list[str]) -> None:
+    """Writes the page, and the pictures of these kinds."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for kind in kinds:
+        save(built(example_of(kind)), PICTURES / f"{kind}.png")
+    PAGE.write_text(HEAD + "".join(section(kind) for kind in names("topology")).rstrip() + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or names("topology"))

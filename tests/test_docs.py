@@ -1,0 +1,252 @@
+"""Every command and code block of README and docs is run, or stands below with the reason why it is not.
+
+A block is a fenced one, of a known language, or an indented one: commands if it begins with the name of a program, else
+a formula or a picture in characters. Blocks of a page run in their order in one folder. A ``title`` makes a block a
+file there. Text that follows commands is what they print; ``...`` stands for anything.
+"""
+
+import ast
+import contextlib
+import doctest
+import io
+import json
+import re
+import runpy
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pytest
+import yaml
+from markdown_it import MarkdownIt
+
+import models.registry as registry
+from sim.cli import main
+from sim.cli.parser import commands
+from sim.config.study import read
+from sim.experiment.tables import MEASURED
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+
+ELSEWHERE = {
+    "docs/topologies.md": "its blocks are the examples of the families, which tests/test_topologies.py builds",
+    "docs/reproduction.md": "its commands are the files of configs/paper, which .ci/run checks; runs take hours",
+}
+"""Pages whose blocks are not run here, and why."""
+
+NOT_RUN = {
+    "pip install": ".ci/run installs the project before the tests",
+    "pytest": "these are the tests",
+    "simrun configs/uniform_mddp.yaml": "minutes; .ci/run checks every file of configs/",
+    "simrun configs/paper/": "minutes to hours; the same",
+    "simrun reproduce uni-f05 --full": "minutes to hours",
+    "simrun configs/jellyfish_mptcp_quick.yaml": "its transports compile for a minute; the same",
+    "simrun configs/flow_completion_quick.yaml": "the same",
+    "simrun FILE --cluster": "there is no cluster; tests/test_cluster.py starts one",
+    "simrun worker --shard $SLURM_ARRAY_TASK_ID/20": "a job of SLURM; the line without it is run",
+    "dask ": "starts a cluster",
+    "cp ": "copies the result of a run that takes hours",
+}
+"""How a command begins that is not run, and why. The configurations among its arguments must be there all the same."""
+
+PROGRAMS = ("simrun", "pip", "python", "python3", "pytest", "mkdocs", "cp", "for", "cd", "export")
+"""An indented block that begins with one of these is commands."""
+
+LANGUAGES = ("yaml", "sh", "python", "text")
+
+BASE = {
+    "topology": {"kind": "rrg", "n": 16, "degree": 4, "seed": 1},
+    "routing": {"kind": "minimal"},
+    "switching": {"vcs": 8},
+    "traffic": {"kind": "uniform"},
+    "loads": [0.1],
+    "seeds": [1],
+    "measure": {"warmup": 100, "ticks": 200, "ci": None},
+    "ceilings": [],
+    "outputs": {"figures": []},
+}
+"""What a configuration in a page leaves out that shows but some keys; also what FILE stands for."""
+
+EVERY_PAGE = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [path for path in EVERY_PAGE if str(path.relative_to(ROOT)) not in ELSEWHERE]
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block: its language ('' if indented), the file it is ('' if none), its text and line."""
+
+    language: str
+    title: str
+    text: str
+    line: int
+
+
+def blocks(page: Path) -> list[Block]:
+    """All blocks of a page, in order."""
+    found = []
+    for token in MarkdownIt().parse(page.read_text("utf-8")):
+        if token.type in ("fence", "code_block"):
+            language, _, rest = token.info.partition(" ")
+            title = re.search(r'title="(.+?)"', rest)
+            found.append(Block(language, title[1] if title else "", token.content, token.map[0] + 1))
+    return found
+
+
+def is_commands(block: Block) -> bool:
+    """Whether a block is to be typed into a shell."""
+    words = block.text.split()
+    return block.language == "sh" or (not block.language and bool(words) and words[0] in PROGRAMS)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The run folders of all pages: what several of them run is simulated once."""
+    return tmp_path_factory.mktemp("docs") / "runs"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, runs):
+    """A folder like the project's; what pages register is forgotten again."""
+    for name in ("configs", "docs", "models"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    runs.mkdir(exist_ok=True)
+    (tmp_path / "runs").symlink_to(runs)
+    for example in (DOCS / "examples").iterdir():
+        (tmp_path / example.name).symlink_to(example)
+    (tmp_path / "FILE.yaml").write_text(yaml.safe_dump(BASE))
+    monkeypatch.chdir(tmp_path)
+    known = {
+        category: {kind: registry.spec_class(category, kind) for kind in registry.names(category)}
+        for category in registry.CATEGORIES
+    }
+    monkeypatch.setattr(registry, "_registered", known)
+    plt.switch_backend("Agg")
+    yield tmp_path
+    plt.close("all")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_blocks_of(page, here):
+    namespace, printed = {}, None
+    for block in blocks(page):
+        place = f"{page.relative_to(ROOT)}:{block.line}"
+        assert block.language in ("", *LANGUAGES), f"{place}: a block is one of {', '.join(LANGUAGES)}"
+        if block.title:
+            (here / block.title).write_text(block.text)
+        if is_commands(block):
+            printed = shell(block.text, place)
+            continue
+        if block.language == "python":
+            namespace = python(block, here, namespace)
+        elif block.language == "yaml":
+            configuration(block.text, block.title or place)
+        elif block.language == "text" and not block.title and printed is not None:
+            same = doctest.OutputChecker().check_output(
+                block.text, printed, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+            )
+            assert same, f"{place}: the commands above print\n{printed}"
+        else:
+            lost = [line for line in block.text.splitlines() if line.split()[:1] == ["simrun"]]
+            assert not lost, f"{place}: commands in a block that is not run: {lost}"
+        printed = None
+
+
+def python(block: Block, here: Path, namespace: dict) -> dict:
+    """Runs a block with what the blocks before it defined; a file, since kernels are compiled from one."""
+    path = here / (block.title or f"block_{block.line}.py")
+    path.write_text(block.text.replace("/full/path/of/", f"{DOCS}/examples/"))
+    with contextlib.redirect_stdout(io.StringIO()):
+        return runpy.run_path(str(path), init_globals=namespace, run_name="page")
+
+
+def configuration(text: str, place: str) -> None:
+    """Reads a configuration, or a part of one on top of BASE."""
+    given = yaml.safe_load(text)
+    simulates = given.get("experiment", "load_sweep") == "load_sweep"
+    datagram = isinstance(given.get("switching"), dict) and given["switching"].get("mode") == "datagram"
+    base = {key: value for key, value in BASE.items() if simulates or key in ("topology", "traffic")}
+    if datagram:
+        base = {key: base[key] for key in ("topology", "traffic")}
+    elif simulates and "loads" in given:
+        base.pop("ceilings")
+    read(place if (Path.cwd() / place).exists() else "FILE.yaml", text=yaml.safe_dump({**base, **given}))
+
+
+def shell(text: str, place: str) -> str:
+    """Runs commands; what they print."""
+    printed = []
+    for line in re.sub(r"\\\n\s*", "", text).splitlines():
+        for command in filter(None, line.split(" && ")):
+            if command.strip().partition(" ")[0].startswith("#"):
+                continue
+            reason = next((begin for begin in NOT_RUN if command.strip().startswith(begin)), None)
+            if reason is None:
+                printed.append(run(command, place))
+            else:
+                named = [word for word in shlex.split(command, comments=True) if word.startswith("configs/")]
+                assert all(Path(word).exists() for word in named), f"{place}: {command}: there is no such file"
+    return "".join(printed)
+
+
+def run(command: str, place: str) -> str:
+    """Runs a command of simrun here; a comment may say with which exit code it ends."""
+    expected = re.search(r"# exit code (\d+)", command)
+    words = [{"FILE": "FILE.yaml"}.get(word, word) for word in shlex.split(command, comments=True)]
+    assert words[0] == "simrun", f"{place}: {command}: not a command that is run here"
+    takes_jobs = {name for name, parser in commands().items() if "--jobs" in parser.format_help()}
+    if (words[1] if words[1] in commands() else "run") in takes_jobs and "--jobs" not in words:
+        words += ["--jobs", "1"]
+    if "DIR" in words and not Path("DIR").exists() and not {"--out", "--save", "--verify"} & set(words):
+        main(["FILE.yaml", "--out", "DIR", "--jobs", "1"])
+    output, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        try:
+            code = main(words[1:])
+        except SystemExit as end:  # argparse
+            code = end.code
+    assert code == (int(expected[1]) if expected else 0), f"{place}: {command}: exit code {code}\n{errors.getvalue()}"
+    return output.getvalue()
+
+
+def test_reasons_are_of_commands_that_exist():
+    text = "\n".join(block.text for page in PAGES for block in blocks(page))
+    assert not [begin for begin in NOT_RUN if not re.search(rf"(^|&& ){re.escape(begin)}", text, re.M)]
+    assert all((ROOT / page).exists() for page in ELSEWHERE)
+
+
+def test_every_column_of_results_is_explained():
+    page = (DOCS / "results.md").read_text()
+    assert not [column for column in (*MEASURED, "engine", "status", "message") if f"`{column}`" not in page]
+
+
+def test_every_command_is_in_the_readme():
+    page = (ROOT / "README.md").read_text()
+    assert not [name for name in commands() if name != "run" and f"`simrun {name}" not in page]
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_notebook_gives_what_it_shows(path, here):
+    """Runs the cells one after another; numbers in recorded tables are compared, pictures only drawn."""
+    namespace = {"__name__": "page"}
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        shown = run_cell("".join(cell["source"]), namespace)
+        recorded = "".join("".join(out.get("data", {}).get("text/plain", [])) for out in cell["outputs"])
+        if recorded and "Figure" not in recorded:
+            assert numbers(str(shown)) == numbers(recorded), cell["source"]
+
+
+def run_cell(source: str, namespace: dict):
+    """Executes a cell; the value of its last line, as a notebook shows it."""
+    tree = ast.parse(source)
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, "cell", "exec"), namespace)
+    return None if last is None else eval(compile(ast.Expression(last.value), "cell", "eval"), namespace)
+
+
+def numbers(text: str) -> list[str]:
+    """The numbers in a text."""
+    return re.findall(r"-?\d+\.?\d*", text)
