@@ -18,16 +18,9 @@ from models.transport.session import Queues, Session, make_session
 from models.transport.sizes import SizesSpec
 from models.transport.tcp import additive
 from sim.engines.base import EngineMismatch
-from sim.engines.datagram import (
-    ARRIVED,
-    DROPPED,
-    RECEIVED,
-    RESENT,
-    SENT,
-    Trace,
-    compare_traces,
-    start,
-)
+from sim.engines.datagram import start
+from sim.engines.datagram.base import ARRIVED, DROPPED, RECEIVED, RESENT, SENT, Trace
+from sim.engines.datagram.both import compare_traces
 from sim.engines.reference.datagram import ReferenceDatagrams
 from sim.measure.datagram import ideal_ticks, run_session
 from tests.scenarios import build, line

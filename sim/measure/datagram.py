@@ -10,7 +10,7 @@ from models.rules.datagram import service_ticks
 from models.transport.session import Session
 from sim.engines import datagram
 from sim.engines.base import Flows
-from sim.engines.datagram import (
+from sim.engines.datagram.base import (
     ACCEPTED,
     DROPS,
     MARKS,

@@ -34,8 +34,8 @@ from models.transport.newreno import (
     time_out,
 )
 from models.transport.session import SYN_BYTES, Change, Session
-from sim.engines import datagram as base
-from sim.engines.datagram import Counters, Trace
+from sim.engines.datagram import base
+from sim.engines.datagram.base import Counters, Trace
 from sim.engines.reference.clock import ARRIVALS, Alarm, Clock
 
 FIRST = ARRIVALS

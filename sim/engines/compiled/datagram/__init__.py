@@ -30,7 +30,7 @@ from sim.engines.compiled.datagram.state import (
     larger_windows,
     longer_trace,
 )
-from sim.engines.datagram import Counters, Trace
+from sim.engines.datagram.base import Counters, Trace
 
 _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)

@@ -38,7 +38,7 @@ from sim.engines.compiled.datagram.state import (
     TRACED,
     WINDOW,
 )
-from sim.engines.datagram import ARRIVED, RECEIVED, RESENT, RTT, SAMPLES, SENT, TIMEOUTS
+from sim.engines.datagram.base import ARRIVED, RECEIVED, RESENT, RTT, SAMPLES, SENT, TIMEOUTS
 
 _LOW = np.int64(0xFFFFFFFF)
 _ONE = np.uint64(1)

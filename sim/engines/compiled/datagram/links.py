@@ -29,7 +29,7 @@ from sim.engines.compiled.datagram.state import (
     SUBFLOW,
     TAIL,
 )
-from sim.engines.datagram import ACCEPTED, DROPPED, DROPS, MARKS, MOST, STAY
+from sim.engines.datagram.base import ACCEPTED, DROPPED, DROPS, MARKS, MOST, STAY
 
 _LOW = np.int64(0xFFFFFFFF)
 _ONE = np.uint64(1)

@@ -10,7 +10,7 @@ from models.transport.newreno import Rules, Senders, make_senders
 from models.transport.paths import Paths
 from models.transport.session import Session
 from models.transport.tcp import Tcp
-from sim.engines.datagram import LINK_COUNTS, SUBFLOW_COUNTS
+from sim.engines.datagram.base import LINK_COUNTS, SUBFLOW_COUNTS
 
 # Fields of a packet record, uint32. A packet is in one list at a time: of the link that it is on, in its queue or
 # beyond.

@@ -1,0 +1,22 @@
+"""The datagram discipline in either engine, or in both side by side."""
+
+from models.transport.feeders import with_feeders
+from models.transport.session import Session
+from sim.engines.datagram.base import DatagramRun
+
+
+def start(engine: str, session: Session, trace: bool = False) -> DatagramRun:
+    """A run at tick 0 in the engine ``reference``, ``compiled`` or ``both``. Raises ``KeyError``."""
+    if engine == "compiled":
+        from sim.engines.compiled.datagram import CompiledDatagrams
+
+        return CompiledDatagrams(with_feeders(session), trace)
+    if engine == "reference":
+        from sim.engines.reference.datagram import ReferenceDatagrams
+
+        return ReferenceDatagrams(with_feeders(session), trace)
+    if engine == "both":
+        from sim.engines.datagram.both import BothDatagrams
+
+        return BothDatagrams(start("compiled", session, trace=True), start("reference", session, trace=True))
+    raise KeyError(engine)
