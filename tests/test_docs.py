@@ -13,6 +13,7 @@ import json
 import re
 import runpy
 import shlex
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,9 +123,13 @@ def here(tmp_path, monkeypatch, runs):
         for category in registry.CATEGORIES
     }
     monkeypatch.setattr(registry, "_registered", known)
+    modules = set(sys.modules)
     plt.switch_backend("Agg")
     yield tmp_path
     plt.close("all")
+    for name in set(sys.modules) - modules:
+        if name.startswith("flitlab_plugin_"):  # or it would not register again
+            del sys.modules[name]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
