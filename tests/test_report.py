@@ -14,8 +14,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from sim.cli import main
+from sim.measure.rows import number
 from sim.report import figures, frames, html
-from sim.report.frames import Ceiling, Names, Run, Units, curves, load, mean_and_half, number
+from sim.report.frames import Ceiling, Names, Run, Units, curves, load, mean_and_half
 from sim.report.html import answer, charts, network, tables
 from sim.report.plots import column
 

@@ -21,9 +21,8 @@ import numpy as np
 
 from sim.config.questions import AdaptiveConfig
 from sim.config.study import Case
-from sim.measure.saturation import Saturation, bracket, is_over, number
-
-Row = Mapping[str, Any]
+from sim.measure.rows import Row, number
+from sim.measure.saturation import Saturation, bracket, is_over
 
 Steps = Generator[float, Sequence[Row], Any]
 """Yields loads, and is sent the rows of every seed at each."""

@@ -9,15 +9,12 @@ to be the most that is carried up to and at that load. The flag comes a little l
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
 from sim.measure.interval import mean_and_half
-
-Row = Mapping[str, Any]
-"""Of results.csv, as it was measured or as it was read from the file."""
+from sim.measure.rows import Row, flag, number
 
 
 @dataclass(frozen=True)
@@ -88,7 +85,7 @@ def is_over(row: Row, limit: float = math.inf) -> bool | None:
     """Whether a point is past saturation; None if it has not been measured."""
     if row.get("saturated") in (None, ""):
         return None
-    return float(row["load"]) >= limit or any(_says_yes(row.get(name)) for name in ("saturated", "deadlocked"))
+    return float(row["load"]) >= limit or any(flag(row, name) for name in ("saturated", "deadlocked"))
 
 
 def carried(row: Row) -> float:
@@ -96,13 +93,3 @@ def carried(row: Row) -> float:
     load, accepted, offered = (number(row, name) for name in ("load", "accepted", "offered"))
     share = accepted / offered if offered > 0 else math.nan
     return load if math.isnan(share) else load * min(share, 1.0)
-
-
-def number(row: Row, column: str) -> float:
-    """The number in a column; NaN where there is none."""
-    value = row.get(column)
-    return float(value) if value not in (None, "") else math.nan
-
-
-def _says_yes(value: Any) -> bool:
-    return value is True or value == "True"

@@ -5,7 +5,8 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from sim.report.frames import Row, number
+from sim.measure.rows import number
+from sim.report.frames import Row
 
 LABELS: dict[str, tuple[str, str]] = {
     "switches": ("number of switches", ""),

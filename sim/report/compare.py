@@ -14,9 +14,10 @@ from typing import Any
 from scipy.special import stdtrit
 
 from sim.measure.interval import mean_and_half
+from sim.measure.rows import number
 from sim.measure.saturation import saturation
 from sim.report import figures
-from sim.report.frames import Row, Run, load, number
+from sim.report.frames import Row, Run, load
 
 KINDS = ("latency_load", "accepted_load", "throughput", "slowdown")
 """Figures that are laid over each other, as far as the runs have them."""

@@ -10,7 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from sim.report.frames import Row, Run, Units, number
+from sim.measure.rows import number
+from sim.report.frames import Row, Run, Units
 from sim.report.plots import DASHES, HALO, MARKERS, NEUTRAL, OKABE_ITO, THOUSANDS, Look, column, key, plot_curves
 
 WIDTH = 0.7

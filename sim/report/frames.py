@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sim.measure.interval import mean_and_half
+from sim.measure.rows import flag, number
 from sim.report import stored
 
 Row = dict[str, str]
@@ -24,19 +25,6 @@ THETAS = ("split", "mcf_paths", "mcf")
 
 SAME = 1e-9
 """Two ceilings closer than this (relative) are the same ceiling."""
-
-
-def number(row: Row, column: str) -> float:
-    """The number in a column; NaN where the column is absent, empty or no number."""
-    try:
-        return float(row.get(column) or "nan")
-    except ValueError:
-        return math.nan
-
-
-def flag(row: Row, column: str) -> bool:
-    """Whether a column says yes (``True``, ``true``, ``1``)."""
-    return (row.get(column) or "").strip().lower() in ("true", "1", "1.0", "yes")
 
 
 def failed(row: Row) -> bool:

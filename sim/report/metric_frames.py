@@ -13,8 +13,9 @@ import numpy as np
 
 from sim.config.errors import near
 from sim.measure.interval import mean_and_half
+from sim.measure.rows import number
 from sim.report.columns import MAIN, Quantity, spoken, with_unit
-from sim.report.frames import Curve, Row, Run, number
+from sim.report.frames import Curve, Row, Run
 
 SCENARIO = "scenario"
 """The x of a chart that has no other: one line of the chart per scenario."""

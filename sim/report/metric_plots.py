@@ -14,9 +14,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
+from sim.measure.rows import number
 from sim.report import plots
 from sim.report.columns import STEPS, Quantity, spoken
-from sim.report.frames import Curve, Names, Run, number
+from sim.report.frames import Curve, Names, Run
 from sim.report.metric_frames import (
     SCENARIO,
     Plot,

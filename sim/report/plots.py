@@ -19,7 +19,8 @@ from matplotlib.text import Annotation
 from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, LogLocator, MaxNLocator
 from matplotlib.transforms import Bbox, ScaledTranslation
 
-from sim.report.frames import Curve, Key, Mark, Names, Row, Total, curves, number
+from sim.measure.rows import number
+from sim.report.frames import Curve, Key, Mark, Names, Row, Total, curves
 
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from sim.experiment.saturation import CEILINGS, LIMITS
+from sim.measure.rows import number
 from sim.measure.saturation import Saturation, saturation
-from sim.report.frames import Ceiling, Names, Run, number
+from sim.report.frames import Ceiling, Names, Run
 
 FEW = 4
 """Scenarios beyond which only the best and the worst are named."""

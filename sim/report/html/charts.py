@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from sim.measure.rows import number
 from sim.report import metric_frames, metric_plots
 from sim.report.flow_figures import SLOWDOWNS
-from sim.report.frames import Curve, Key, Names, Run, curves, load, number
+from sim.report.frames import Curve, Key, Names, Run, curves, load
 from sim.report.plots import column
 
 Chart = dict[str, Any]

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
+from sim.measure.rows import number
 from sim.measure.saturation import saturation
-from sim.report.frames import Ceiling, Row, Run, curves, load, number
+from sim.report.frames import Ceiling, Row, Run, curves, load
 from sim.report.html.answer import Standing, limit_of, percent
 
 MEASURES = (
