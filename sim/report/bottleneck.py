@@ -66,17 +66,25 @@ def draw_bottleneck(topology: Topology, certificate: Certificate, load: np.ndarr
 
 
 def draw_all(study: Study, folder: Path, formats: Sequence[str]) -> list[Path]:
-    """Draws the bottleneck of every scenario of a run into its folder; of several, the files are numbered.
+    """Draws the bottleneck of every scenario of a run into its folder, equal ones once; of several, files are numbered.
 
     formats: png and svg count. Returns the files; scenarios without a certified ``mcf`` have none.
     """
     written = []
+    drawn = set()
     for number, case in enumerate(study.cases[:MOST_DRAWN], 1):
-        if found := stored_optimum(folder, case):
-            stem = folder / "figures" / (NAME if len(study.cases) == 1 else f"{NAME}_{number}")
-            stem.parent.mkdir(parents=True, exist_ok=True)
-            files = [stem.with_suffix(f".{suffix}") for suffix in formats if suffix != "pdf"]
-            written += [draw_bottleneck(case.topology, *found, file) for file in files]
+        found = stored_optimum(folder, case)
+        if found is None:
+            continue
+        # scenarios that differ in their routing only have the same optimum
+        network = (case.topology.content_hash, found[1].tobytes())
+        if network in drawn:
+            continue
+        drawn.add(network)
+        stem = folder / "figures" / (NAME if len(study.cases) == 1 else f"{NAME}_{number}")
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        files = [stem.with_suffix(f".{suffix}") for suffix in formats if suffix != "pdf"]
+        written += [draw_bottleneck(case.topology, *found, file) for file in files]
     return written
 
 

@@ -1,10 +1,8 @@
 """``animate(...)``: a self-contained page that plays a short run, packet by packet."""
 
-import json
 import math
 from html import escape
 from pathlib import Path
-from string import Template
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,7 @@ from models.topology.graph import Topology
 from sim.engines.trace.base import Life
 from sim.engines.trace.film import film
 from sim.report.drawing import PLACES, suitable
-from sim.report.html import resource
+from sim.report.html.shell import write_page
 
 MOST_SWITCHES, MOST_CHANNELS, MOST_HOSTS = 120, 800, 512
 """Networks beyond this are not animated: nobody could follow what goes on."""
@@ -37,14 +35,9 @@ def animate(scenario: Scenario, label: str, load: float, seed: int, ticks: int, 
         scenario.switching.mode, f"{scenario.topology.kind}, {scenario.topology.switches} switches",
         f"{scenario.topology.hosts} hosts", f"{len(lives)} packets", f"ticks 0 – {ticks - 1}", "reference engine",
     ]  # fmt: skip
-    text = Template(resource("view.html")).substitute(
-        title=escape(title), style=resource("style.css") + resource("view.css"),
-        facts="".join(f"<li>{escape(fact)}</li>" for fact in facts),
-        data=json.dumps(document, separators=(",", ":")).replace("<", "\\u003c"),
-        script="\n".join(map(resource, ("common.js", "charts.js", "theme.js", "view.js"))),
-    )  # fmt: skip
-    path.write_text(text, "utf-8")
-    return path
+    parts = {"facts": "".join(f"<li>{escape(fact)}</li>" for fact in facts)}
+    scripts = ("common.js", "charts.js", "theme.js", "view.js")
+    return write_page(path, title, "view.html", parts, document, scripts, styles=("style.css", "view.css"))
 
 
 def _refuse_large(scenario: Scenario, load: float, ticks: int) -> None:

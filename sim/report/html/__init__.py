@@ -1,20 +1,18 @@
 """``write(folder)``: one self-contained page with the answer, charts, tables, configuration and provenance."""
 
 import base64
-import json
 import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from html import escape
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from sim.report import figures
 from sim.report.bottleneck import NAME as BOTTLENECK
 from sim.report.frames import Run
 from sim.report.html import answer, charts, network, tables
+from sim.report.html.shell import write_page
 
 LONGEST_TEXT = 400_000
 """A resolved configuration of more bytes is not shown: a study may have thousands of topologies."""
@@ -59,22 +57,13 @@ def write(folder: Path) -> Path:
         ("provenance", "Provenance", _provenance(run)),
     ]
     sections = [section for section in sections if section[2]]
-    text = Template(resource("page.html")).substitute(
-        title=escape(name), style=resource("style.css"), heading=escape(name),
-        answer=escape(answer.sentence(run, standings)), facts=_facts(run),
-        contents="".join(f'<li><a href="#{id}">{escape(title)}</a></li>' for id, title, _ in sections),
-        sections="".join(_section(*section) for section in sections),
-        data=json.dumps(document, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c"),
-        script="\n".join(map(resource, ("common.js", "theme.js", "charts.js", "network.js", "page.js"))),
-    )  # fmt: skip
-    page = folder / "report.html"
-    page.write_text(text, "utf-8")
-    return page
-
-
-def resource(name: str) -> str:
-    """A file of this package."""
-    return (files(__package__) / name).read_text("utf-8")
+    parts = {
+        "answer": escape(answer.sentence(run, standings)), "facts": _facts(run),
+        "contents": "".join(f'<li><a href="#{id}">{escape(title)}</a></li>' for id, title, _ in sections),
+        "sections": "".join(_section(*section) for section in sections),
+    }  # fmt: skip
+    scripts = ("common.js", "theme.js", "charts.js", "network.js", "page.js")
+    return write_page(folder / "report.html", name, "page.html", parts, document, scripts)
 
 
 def _section(id: str, title: str, body: str) -> str:
