@@ -19,3 +19,15 @@ def pytest_generate_tests(metafunc):
 def _runs_leave_nothing_here(tmp_path, monkeypatch):
     """Default run folders are made under the current directory: give every test its own."""
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def study(tmp_path, request):
+    """Reads a configuration, by default the test file's CONFIG, as a user's file would be."""
+    from sim.config.study import read
+
+    def write(text=None, sets=()):
+        (tmp_path / "c.yaml").write_text(request.module.CONFIG if text is None else text)
+        return read(tmp_path / "c.yaml", sets)
+
+    return write

@@ -8,7 +8,6 @@ from fluid.ceilings import CeilingSpec, ceilings
 from models.registry import make
 from models.scenario import Scenario, Source, Switching
 from sim.config.errors import ConfigError
-from sim.config.study import read
 from sim.experiment import relative
 from sim.experiment.runner import run
 from sim.report import metric_frames
@@ -21,15 +20,6 @@ topology: {kind: hypercube, dim: 3, host_capacity: .inf}
 traffic: {kind: longest_matching}
 ceilings: [{kind: mcf, method: exact}]
 """
-
-
-@pytest.fixture
-def study(tmp_path):
-    def write(text=CONFIG, sets=()):
-        (tmp_path / "c.yaml").write_text(text)
-        return read(tmp_path / "c.yaml", sets)
-
-    return write
 
 
 def theta(topology):

@@ -8,7 +8,6 @@ import pytest
 from fluid.reach import reaches
 from models.registry import make
 from sim.config.errors import ConfigError
-from sim.config.study import read
 from sim.experiment import search
 from sim.experiment.network import build, is_drawn, redrawn
 from sim.experiment.runner import run
@@ -51,15 +50,6 @@ def test_what_the_verification_refutes_is_given_up_for_the_next_that_stands_it()
 
 def test_a_long_range_takes_few_questions():
     assert len(ask(1, 10**6, 1000, lambda value, draws: value <= 77_777)[1]) < 40
-
-
-@pytest.fixture
-def study(tmp_path):
-    def write(text=CONFIG, sets=()):
-        (tmp_path / "c.yaml").write_text(text)
-        return read(tmp_path / "c.yaml", sets)
-
-    return write
 
 
 def table(folder):
