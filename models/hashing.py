@@ -17,7 +17,7 @@ def content_hash(*parts: Any) -> str:
     for part in parts:
         if isinstance(part, np.ndarray):
             digest.update(f"{part.dtype.str}{part.shape}".encode())
-            digest.update(np.ascontiguousarray(part).tobytes())
+            digest.update(np.ascontiguousarray(part).data)
         else:
             digest.update(json.dumps(part, sort_keys=True, separators=(",", ":")).encode())
         digest.update(b"\0")

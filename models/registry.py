@@ -20,6 +20,8 @@ CATEGORIES = {
     "traffic": "models.traffic",
     "metric": "models.metrics",
     "transport": "models.transport",
+    "application": "models.application.skeletons",
+    "placement": "models.application.placements",
 }
 """Category -> package whose modules register its built-in kinds."""
 

@@ -20,6 +20,7 @@ FLOW_HASH = np.int64(5)
 ARRIVAL_TAIL = np.int64(6)
 THINNING = np.int64(7)
 PATH_TIES = np.int64(8)
+PLACEMENT = np.int64(9)
 
 _M0 = uint64(0xD2511F53)
 _M1 = uint64(0xCD9E8D57)

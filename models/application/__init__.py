@@ -1,0 +1,1 @@
+"""Parallel programs: what ranks compute and send, and where ranks run."""

@@ -1,0 +1,174 @@
+"""How rounds become the arrays of a program."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from models.application.program import CALC, RECV, SEND, Program, Step
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A moment in a lane: what its ranks have been told to do there so far."""
+
+    lane: int
+    rounds: int
+
+
+@dataclass
+class Plan:
+    """Rounds as a :class:`~models.application.builder.Builder` collects them.
+
+    rounds: (lane, step) of each. pieces: (round, kind, ranks, nanoseconds or numbers of messages), by round.
+    messages: (sources, targets, bytes, lane), numbered through. waits: (round, what its ranks wait for).
+    """
+
+    ranks: int
+    steps: list[Step] = field(default_factory=list)
+    rounds: list[tuple[int, int]] = field(default_factory=list)
+    pieces: list[tuple[int, int, np.ndarray, np.ndarray]] = field(default_factory=list)
+    messages: list[tuple[np.ndarray, np.ndarray, np.ndarray, int]] = field(default_factory=list)
+    waits: list[tuple[int, Mark]] = field(default_factory=list)
+
+
+def assemble(plan: Plan, simulated: int, iterations: int, notes: dict) -> Program:
+    """The program of a plan.
+
+    Operations of a rank in a round are a group. All of a group wait for all of the rank's group before it in the lane.
+    Where that would be more dependencies than operations, a calculation of no time, the group's head, stands between.
+    Raises ``ValueError`` if a message is not sent or received exactly once.
+    """
+    groups = _Groups(plan)
+    before, after = groups.links()
+    count = groups.size[before], groups.size[after]
+    headed = count[0] * count[1] > count[0] + count[1]
+    heads = np.zeros(len(groups.first), np.int64)
+    heads[after[headed]] = 1
+    place = groups.first + np.cumsum(heads)
+    tails, waiting = _dependencies(place, groups.size, before[~headed], after[~headed], before[headed], after[headed])
+    # A head has the place before its group; but for what it is, it is like the group's first operation.
+    copies = np.ones(len(groups.rank), np.int64)
+    copies[groups.first] += heads
+    source = np.repeat(np.arange(len(groups.rank)), copies)
+    kind, value = groups.kind[source], groups.value[source]
+    is_head = place[heads == 1] - 1
+    kind[is_head], value[is_head] = CALC, 0
+    rank, number = groups.rank[source], groups.round[source]
+    lanes, steps = _table(plan.rounds)
+    used, step = np.unique(steps[number], return_inverse=True)
+    by = np.argsort(tails, kind="stable")
+    return Program(
+        start=np.searchsorted(rank, np.arange(plan.ranks + 1)).astype(np.int64),
+        kind=kind,
+        **_ends(plan, kind, value),
+        cpu=lanes[number].astype(np.int16),
+        step=step.astype(np.int32),
+        need=np.bincount(waiting, minlength=len(kind)).astype(np.int32),
+        after=np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=len(kind)))]),
+        successor=2 * waiting[by],
+        steps=tuple(plan.steps[k] for k in used),
+        simulated=simulated,
+        iterations=iterations,
+        notes=notes,
+    )
+
+
+class _Groups:
+    """Operations by rank, those of a rank by round.
+
+    rank, kind, value, round: of each operation. first, size: the first operation of each group, and how many it has.
+    """
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        lengths = [len(ranks) for _, _, ranks, _ in plan.pieces]
+        rank = _joined([ranks for _, _, ranks, _ in plan.pieces])
+        narrow = np.uint16 if plan.ranks <= 1 << 16 else np.int64  # numpy sorts short keys by radix
+        order = np.argsort(rank.astype(narrow), kind="stable")
+        self.rank = rank[order]
+        self.kind = np.repeat(np.array([kind for _, kind, _, _ in plan.pieces], np.int8), lengths)[order]
+        self.value = _joined([values for _, _, _, values in plan.pieces])[order]
+        self.round = np.repeat(np.array([number for number, _, _, _ in plan.pieces], np.int64), lengths)[order]
+        fresh = np.ones(len(order), bool)
+        fresh[1:] = (np.diff(self.rank) != 0) | (np.diff(self.round) != 0)
+        self.first = np.flatnonzero(fresh)
+        self.size = np.diff(np.append(self.first, len(order)))
+
+    @cached_property
+    def lanes(self) -> int:
+        """How many lanes there are."""
+        return max((lane for lane, _ in self.plan.rounds), default=0) + 1
+
+    def links(self) -> tuple[np.ndarray, np.ndarray]:
+        """Pairs of groups of which the second waits for the first."""
+        rank, number = self.rank[self.first], self.round[self.first]
+        thread = rank * self.lanes + _table(self.plan.rounds)[0][number]
+        order = np.argsort(thread, kind="stable")
+        followed = np.flatnonzero(np.diff(thread[order]) == 0)
+        before, after = [order[followed]], [order[followed + 1]]
+        moment = thread[order] * len(self.plan.rounds) + number[order]
+        by_round = np.argsort(number, kind="stable")
+        for waits, mark in self.plan.waits:
+            low, high = np.searchsorted(number[by_round], [waits, waits + 1])
+            waiting = by_round[low:high]
+            wanted = rank[waiting] * self.lanes + mark.lane
+            last = np.searchsorted(moment, wanted * len(self.plan.rounds) + mark.rounds) - 1
+            found = (last >= 0) & (thread[order[last]] == wanted) & (mark.lane < self.lanes)
+            before.append(order[last[found]])
+            after.append(waiting[found])
+        return np.concatenate(before), np.concatenate(after)
+
+
+def _dependencies(place, size, before, after, before_head, after_head) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of operations of which the second waits for the first.
+
+    place, size: of groups. before, after: groups, one waiting for the other; before_head, after_head: by its head.
+    """
+    pairs = (
+        _product(place[before], size[before], place[after], size[after]),
+        _product(place[before_head], size[before_head], place[after_head] - 1, 1),
+        _product(place[after_head] - 1, 1, place[after_head], size[after_head]),
+    )
+    first, second = zip(*pairs, strict=True)
+    return np.concatenate(first), np.concatenate(second)
+
+
+def _product(a, m, b, n) -> tuple[np.ndarray, np.ndarray]:
+    """All pairs of a .. a + m - 1 and b .. b + n - 1, for each of the entries of arrays."""
+    a, m, b, n = np.broadcast_arrays(a, m, b, n)
+    each = m * n
+    which = np.repeat(np.arange(len(each)), each)
+    within = np.arange(len(which)) - np.repeat(np.cumsum(each) - each, each)
+    return a[which] + within // n[which], b[which] + within % n[which]
+
+
+def _ends(plan: Plan, kind: np.ndarray, value: np.ndarray) -> dict[str, np.ndarray]:
+    """What a program has of the messages. value: their numbers, and the times of calculations."""
+    source = _joined([sources for sources, _, _, _ in plan.messages])
+    target = _joined([targets for _, targets, _, _ in plan.messages])
+    size = _joined([sizes for _, _, sizes, _ in plan.messages])
+    lanes = np.array([lane for _, _, _, lane in plan.messages], np.int64)
+    tags = np.repeat(lanes, [len(sources) for sources, _, _, _ in plan.messages])
+    amount, partner = value.copy(), np.full(len(kind), -1)
+    peer, tag = np.full(len(kind), -1, np.int32), np.zeros(len(kind), np.int32)
+    at = np.full((2, len(size)), -1)
+    for end, what, other in ((0, SEND, target), (1, RECV, source)):
+        operations = np.flatnonzero(kind == what)
+        messages = value[operations]
+        amount[operations], peer[operations], tag[operations] = size[messages], other[messages], tags[messages]
+        at[end, messages] = operations
+        if len(operations) != len(size) or at[end].min(initial=0) < 0:
+            raise ValueError("a message must be sent, and received, exactly once")
+    partner[at[0]], partner[at[1]] = at[1], at[0]
+    return {"amount": amount, "peer": peer, "tag": tag, "partner": partner}
+
+
+def _joined(arrays: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.zeros(0, np.int64), *arrays])
+
+
+def _table(pairs: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    """The two columns."""
+    table = np.array(pairs, np.int64).reshape(-1, 2)
+    return table[:, 0], table[:, 1]

@@ -1,0 +1,130 @@
+"""Programs from rounds: what some ranks do at the same stage of an algorithm, as arrays."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.application.assembly import Mark, Plan, assemble
+from models.application.program import CALC, RECV, SEND, Program, Step
+from models.registry import SpecError
+
+LIMIT = 20_000_000
+"""Operations that a program made here may have."""
+
+LONGEST = 10**15
+"""Nanoseconds that a calculation may take: eleven days."""
+
+
+@dataclass(frozen=True)
+class MessageSet:
+    """Messages that are declared, to be sent and received in rounds of their own.
+
+    source, target: int64 [messages], ranks. number: int64 [messages], of all messages of a builder.
+    """
+
+    source: np.ndarray
+    target: np.ndarray
+    number: np.ndarray
+
+    def __getitem__(self, which: np.ndarray) -> "MessageSet":
+        """Some of them."""
+        return MessageSet(self.source[which], self.target[which], self.number[which])
+
+
+class Builder:
+    """Collects rounds and makes a :class:`~models.application.program.Program` of them.
+
+    A round is what some ranks do together: calculate, or send and receive. A rank begins a round when all that it had
+    to do in the lane's earlier rounds is done. A lane is a thread of control and a processor of every rank;
+    :meth:`wait` makes one wait for another. In a round, a rank's sends have lower numbers than its receives, and both
+    are in the order of the arrays. Messages of a lane have its number as their tag. A message of a rank to itself is
+    left out, as is a calculation of no time.
+
+    ranks: how many there are. lane: of the rounds to come. iteration: of the steps to come.
+    """
+
+    def __init__(self, ranks: int):
+        self.ranks = ranks
+        self.lane = 0
+        self.iteration = -1
+        self._plan = Plan(ranks)
+        self._step = -1
+        self._declared = 0
+        self._operations = 0
+
+    def begin(self, name: str, algorithm: str = "", size: int = 0, ranks: int = 0, synchronising: bool = False) -> None:
+        """All rounds from here on belong to a step of this name. Arguments as in ``Step``."""
+        self._step = len(self._plan.steps)
+        self._plan.steps.append(Step(name, algorithm, int(size), ranks or self.ranks, synchronising, self.iteration))
+
+    @contextmanager
+    def on(self, lane: int) -> Iterator[None]:
+        """Rounds within are of another lane; afterwards lane and step are what they were."""
+        before = self.lane, self._step
+        self.lane = lane
+        yield
+        self.lane, self._step = before
+
+    def calculate(self, ns, ranks: np.ndarray | None = None) -> None:
+        """A round in which ranks (all by default) calculate for ``ns`` nanoseconds, one number or one for each."""
+        who = np.arange(self.ranks) if ranks is None else np.asarray(ranks)
+        if np.max(ns, initial=0) > LONGEST:
+            raise SpecError(f"a calculation would take more than {LONGEST:,} ns", key="gflops")
+        time = np.broadcast_to(np.rint(ns).astype(np.int64), who.shape)
+        busy = time > 0
+        self._round([(CALC, who[busy], time[busy])])
+
+    def declare(self, source, target, size) -> MessageSet:
+        """Messages of ``size`` bytes from ranks to ranks; each must be given to send and to receive once."""
+        source, target, size = np.broadcast_arrays(source, target, np.asarray(size, np.int64))
+        real = (source != target).ravel()
+        source, target, size = (array.ravel()[real] for array in (source, target, size))
+        number = np.arange(self._declared, self._declared + len(source))
+        self._declared += len(source)
+        self._plan.messages.append((source, target, size, self.lane))
+        return MessageSet(source, target, number)
+
+    def send(self, messages: MessageSet) -> None:
+        """A round in which messages are sent."""
+        self._round([(SEND, messages.source, messages.number)])
+
+    def receive(self, messages: MessageSet) -> None:
+        """A round in which messages are received."""
+        self._round([(RECV, messages.target, messages.number)])
+
+    def exchange(self, source, target, size) -> None:
+        """A round in which messages of ``size`` bytes, one number or one for each, are sent and received."""
+        some = self.declare(source, target, size)
+        self._round([(SEND, some.source, some.number), (RECV, some.target, some.number)])
+
+    def mark(self) -> Mark:
+        """The present moment of this lane, to wait for from another one."""
+        return Mark(self.lane, len(self._plan.rounds))
+
+    def wait(self, mark: Mark, ranks: np.ndarray | None = None) -> None:
+        """In this lane, ranks (all by default) wait for all that they do in another lane before the mark."""
+        who = np.arange(self.ranks) if ranks is None else np.asarray(ranks)
+        self._plan.waits.append((len(self._plan.rounds), mark))
+        self._round([(CALC, who, np.zeros(len(who), np.int64))])
+
+    def build(self, simulated: int = 1, iterations: int = 1, notes: Mapping | None = None) -> Program:
+        """The program of all rounds so far. Arguments as in ``Program``."""
+        return assemble(self._plan, simulated, iterations, dict(notes or {}))
+
+    def expect(self, operations: int) -> None:
+        """Raise ``SpecError`` if so many more would be too many: for who is about to make large arrays of them."""
+        if self._operations + operations > LIMIT:
+            raise SpecError(f"the program would have more than {LIMIT:,} operations; take fewer ranks or iterations")
+
+    def _round(self, pieces: list[tuple[int, np.ndarray, np.ndarray]]) -> None:
+        number, count = len(self._plan.rounds), sum(len(who) for _, who, _ in pieces)
+        if not count:
+            return
+        if self._step < 0:
+            raise ValueError("a round belongs to a step: begin one")
+        self.expect(count)
+        self._operations += count
+        self._plan.rounds.append((self.lane, self._step))
+        self._plan.pieces += [(number, kind, who, value) for kind, who, value in pieces]

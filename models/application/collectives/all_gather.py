@@ -1,0 +1,59 @@
+"""All-gather: everybody gets what each has.
+
+Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.1.
+"""
+
+import numpy as np
+
+from models.application.collectives.communicator import Communicator, Fold, distances, fold
+
+
+def parts(comm: Communicator, size: int) -> np.ndarray:
+    """Where the parts of all members, of ``size`` bytes each, begin and end."""
+    return np.arange(comm.size + 1) * size
+
+
+def ring(comm: Communicator, size: int) -> None:
+    """p - 1 rounds: to the next member what came from the one before."""
+    ring_parts(comm, parts(comm, size))
+
+
+def ring_parts(comm: Communicator, bounds: np.ndarray) -> None:
+    """The ring where member i has bytes bounds[i] .. bounds[i + 1] - 1."""
+    length = np.diff(bounds)
+    for k in range(comm.size - 1):
+        comm.exchange(comm.members, (comm.members + 1) % comm.size, length[(comm.members - k) % comm.size])
+
+
+def bruck(comm: Communicator, size: int) -> None:
+    """ceil(log2 p) rounds: to the member 1, 2, 4, ... before all that one has and it lacks.
+
+    Source: Bruck et al. 1997, doi:10.1109/71.642949.
+    """
+    for distance in distances(comm.size):
+        count = min(distance, comm.size - distance)
+        comm.exchange(comm.members, (comm.members - distance) % comm.size, count * size)
+
+
+def recursive_doubling(comm: Communicator, size: int) -> None:
+    """log2 p rounds between members 1, 2, 4, ... apart; for other p, odd members act for those before them."""
+    doubling_parts(comm, parts(comm, size))
+
+
+def doubling_parts(comm: Communicator, bounds: np.ndarray) -> None:
+    """Recursive doubling where member i has bytes bounds[i] .. bounds[i + 1] - 1."""
+    folded = fold(comm.size)
+    silent = folded.silent
+    own = bounds[silent + 1] - bounds[silent]
+    comm.exchange(silent, silent + 1, own)
+    doubling(comm, folded, bounds[folded.first])
+    comm.exchange(silent + 1, silent, bounds[-1] - own)
+
+
+def doubling(comm: Communicator, folded: Fold, bounds: np.ndarray) -> None:
+    """Recursive doubling among actors of which the j-th has bytes bounds[j] .. bounds[j + 1] - 1."""
+    actors = np.arange(len(folded.actor))
+    for distance in distances(len(actors)):
+        base = actors // distance * distance
+        partner = folded.actor[actors ^ distance]
+        comm.exchange(folded.actor, partner, bounds[base + distance] - bounds[base])

@@ -1,0 +1,20 @@
+"""Broadcast of long messages; that of short ones goes along the tree.
+
+Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.2, after van de Geijn.
+"""
+
+from models.application.collectives.all_gather import doubling_parts, ring_parts
+from models.application.collectives.communicator import Communicator, shares
+from models.application.collectives.tree import scatter_parts
+
+
+def van_de_geijn(comm: Communicator, size: int) -> None:
+    """The root scatters the message, then the ring gathers it everywhere."""
+    scatter_parts(comm, shares(size, comm.size))
+    ring_parts(comm, shares(size, comm.size))
+
+
+def scatter_doubling(comm: Communicator, size: int) -> None:
+    """The root scatters the message, then recursive doubling gathers it everywhere."""
+    scatter_parts(comm, shares(size, comm.size))
+    doubling_parts(comm, shares(size, comm.size))

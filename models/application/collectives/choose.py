@@ -1,0 +1,153 @@
+"""Which algorithm a collective uses, as an MPI library chooses it.
+
+The limits are those of MPICH, on which MVAPICH2 is built: Thakur, Rabenseifner and Gropp 2005,
+doi:10.1177/1094342005051521, section 4, and the defaults of MPICH's control variables where the text gives none.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.application.builder import Builder
+from models.application.collectives import (
+    all_gather,
+    all_reduce,
+    all_to_all,
+    barrier,
+    broadcast,
+    reduce_scatter,
+    tree,
+)
+from models.application.collectives.communicator import Communicator
+from models.registry import SpecError
+
+
+@dataclass(frozen=True)
+class Collective:
+    """A collective: its algorithms by name, and which is taken for so many ranks and bytes.
+
+    size: of what a rank has to give; of an all-to-all, to each of the others. everybody: no rank is through with it
+    before all have begun.
+    """
+
+    algorithms: dict[str, Callable[[Communicator, int], None]]
+    choice: Callable[[int, int], str]
+    everybody: bool = False
+
+
+def _power(ranks: int) -> bool:
+    return ranks & (ranks - 1) == 0
+
+
+def _broadcast(ranks: int, size: int) -> str:
+    if size < 12288 or ranks < 8:
+        return "binomial"
+    return "scatter_doubling" if size < 524288 and _power(ranks) else "van_de_geijn"
+
+
+def _all_gather(ranks: int, size: int) -> str:
+    if ranks * size < 524288 and _power(ranks):
+        return "recursive_doubling"
+    return "bruck" if ranks * size < 81920 else "ring"
+
+
+def _all_to_all(ranks: int, size: int) -> str:
+    if size <= 256 and ranks >= 8:
+        return "bruck"
+    return "linear" if size <= 32768 else "pairwise"
+
+
+COLLECTIVES = {
+    "all_gather": Collective(
+        {
+            "recursive_doubling": all_gather.recursive_doubling,
+            "bruck": all_gather.bruck,
+            "ring": all_gather.ring,
+        },
+        _all_gather,
+        everybody=True,
+    ),
+    "all_reduce": Collective(
+        {
+            "recursive_doubling": all_reduce.recursive_doubling,
+            "rabenseifner": all_reduce.rabenseifner,
+            "ring": all_reduce.ring,
+        },
+        lambda ranks, size: "recursive_doubling" if size <= 2048 else "rabenseifner",
+        everybody=True,
+    ),
+    "all_to_all": Collective(
+        {"bruck": all_to_all.bruck, "linear": all_to_all.linear, "pairwise": all_to_all.pairwise},
+        _all_to_all,
+        everybody=True,
+    ),
+    "barrier": Collective(
+        {"dissemination": barrier.dissemination}, lambda ranks, size: "dissemination", everybody=True
+    ),
+    "broadcast": Collective(
+        {
+            "binomial": tree.broadcast,
+            "scatter_doubling": broadcast.scatter_doubling,
+            "van_de_geijn": broadcast.van_de_geijn,
+        },
+        _broadcast,
+    ),
+    "gather": Collective({"binomial": tree.gather}, lambda ranks, size: "binomial"),
+    "reduce": Collective({"binomial": tree.reduce}, lambda ranks, size: "binomial"),
+    "reduce_scatter": Collective(
+        {
+            "recursive_halving": reduce_scatter.recursive_halving,
+            "pairwise": reduce_scatter.pairwise,
+            "ring": reduce_scatter.ring,
+        },
+        lambda ranks, size: "recursive_halving" if size < 524288 else "pairwise",
+        everybody=True,
+    ),
+    "scatter": Collective({"binomial": tree.scatter}, lambda ranks, size: "binomial"),
+}
+"""All collectives by name."""
+
+
+def collective(
+    builder: Builder,
+    name: str,
+    groups: np.ndarray,
+    size: int = 0,
+    algorithm: str | None = None,
+    ns_per_byte: float = 0.0,
+    label: str | None = None,
+    key: str = "algorithm",
+) -> None:
+    """A step in which groups of ranks do a collective.
+
+    groups: int64 [groups, ranks of a group], the root of each first. size: bytes that a rank has to give (of a scatter
+    and a broadcast: the root; of an all-to-all: to each other rank). algorithm: its name, by default chosen by ranks
+    and size. ns_per_byte: of a reduction. label: the step's name, by default the collective's.
+    key: the parameter that says which algorithm. Raises ``SpecError`` for one that the collective does not have.
+    """
+    found = COLLECTIVES[name]
+    ranks = groups.shape[1]
+    taken = algorithm or found.choice(ranks, size)
+    if taken not in found.algorithms:
+        raise SpecError(f"is no algorithm of {name}", key, list(found.algorithms))
+    builder.begin(label or name, taken, size, ranks, found.everybody and ranks == builder.ranks)
+    found.algorithms[taken](Communicator(builder, np.asarray(groups), ns_per_byte), size)
+
+
+def all_to_all_v(
+    builder: Builder, groups: np.ndarray, sizes: np.ndarray, algorithm: str | None = None, label: str | None = None
+) -> None:
+    """A step in which every rank of a group has something else for each of the others.
+
+    sizes: int64 [ranks of a group, ranks of a group], bytes from member to member; empty messages are sent too.
+    algorithm: ``linear`` (the default, as in MPICH) or ``pairwise``. Otherwise as :func:`collective`.
+    """
+    algorithms = {"linear": all_to_all.linear, "pairwise": all_to_all.pairwise}
+    taken = algorithm or "linear"
+    if taken not in algorithms:
+        raise SpecError("is no algorithm of all_to_all_v", "algorithm", list(algorithms))
+    ranks = groups.shape[1]
+    off = sizes.sum(axis=1) - np.diagonal(sizes)
+    builder.begin(label or "all_to_all_v", taken, int(off.max(initial=0)), ranks, ranks == builder.ranks)
+    algorithms[taken](Communicator(builder, np.asarray(groups)), sizes)

@@ -1,0 +1,82 @@
+"""Ranks that take part in a collective, and how what they have is divided."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.application.builder import Builder
+
+
+@dataclass(frozen=True)
+class Communicator:
+    """Groups of equally many ranks, all of which do the same at the same time, each group for itself.
+
+    groups: int64 [groups, size], all ranks different. Algorithms number the ranks of a group from 0 in this order; the
+    root of a rooted collective is number 0. ns_per_byte: what it takes to reduce a byte with another.
+    """
+
+    builder: Builder
+    groups: np.ndarray
+    ns_per_byte: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """Ranks of a group."""
+        return self.groups.shape[1]
+
+    @property
+    def members(self) -> np.ndarray:
+        """0 .. size - 1."""
+        return np.arange(self.size)
+
+    def expect(self, messages: int) -> None:
+        """Raise ``SpecError`` if so many messages in each group would be too many for a program."""
+        self.builder.expect(2 * messages * len(self.groups))
+
+    def exchange(self, source: np.ndarray, target: np.ndarray, size) -> None:
+        """A round of messages from members to members, of ``size`` bytes, one number or one for each."""
+        self.builder.exchange(self.groups[:, source], self.groups[:, target], np.asarray(size))
+
+    def reduce(self, member: np.ndarray, size) -> None:
+        """A round in which members reduce ``size`` bytes that they have received with their own."""
+        who = self.groups[:, member]
+        ns = np.broadcast_to(np.asarray(size) * self.ns_per_byte, who.shape)
+        self.builder.calculate(ns.ravel(), who.ravel())
+
+
+def shares(size: int, parts: int) -> np.ndarray:
+    """int64 [parts + 1]: where the parts of ``size`` bytes begin and end, as equal as bytes allow."""
+    return np.arange(parts + 1) * size // parts
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A power of two of a group's members that act for all of them.
+
+    The first 2 * extra members are pairs of which the odd one acts; all others act for themselves.
+    actor: int64 [power], the members that act. first: int64 [power + 1], first[j] .. first[j + 1] - 1 are the members
+    for whom actor j acts.
+    """
+
+    actor: np.ndarray
+    first: np.ndarray
+    extra: int
+
+    @property
+    def silent(self) -> np.ndarray:
+        """int64 [extra]: the members that do not act; the one after each acts for it."""
+        return 2 * np.arange(self.extra)
+
+
+def fold(size: int) -> Fold:
+    """How a group of ``size`` members becomes the largest power of two that it holds (Thakur et al. 2005, 4.4)."""
+    power = 1 << (size.bit_length() - 1)
+    extra = size - power
+    j = np.arange(power + 1)
+    first = np.where(j < extra, 2 * j, j + extra)
+    return Fold(np.where(j < extra, 2 * j + 1, j + extra)[:-1], first, extra)
+
+
+def distances(size: int) -> list[int]:
+    """The powers of two below ``size``, from 1 on."""
+    return [1 << k for k in range((size - 1).bit_length())]

@@ -1,0 +1,53 @@
+"""The binomial tree of a group: broadcast, reduce, gather and scatter along it.
+
+Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.
+"""
+
+import numpy as np
+
+from models.application.collectives.communicator import Communicator, distances, shares
+
+
+def branches(size: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(parent, child) members of each level, from the root's first child on; child - parent is the same in a level."""
+    members = np.arange(size)
+    levels = []
+    for distance in reversed(distances(size)):
+        parent = members[(members % (2 * distance) == 0) & (members + distance < size)]
+        levels.append((parent, parent + distance))
+    return levels
+
+
+def below(size: int, parent: np.ndarray, child: np.ndarray) -> np.ndarray:
+    """int64: the member after the last of the subtree of each child, which are child .. below - 1."""
+    return np.minimum(2 * child - parent, size)
+
+
+def broadcast(comm: Communicator, size: int) -> None:
+    """ceil(log2 p) rounds in which all who have the message send it on."""
+    for parent, child in branches(comm.size):
+        comm.exchange(parent, child, size)
+
+
+def reduce(comm: Communicator, size: int) -> None:
+    """The broadcast backwards: what members have is reduced on its way to the root."""
+    for parent, child in reversed(branches(comm.size)):
+        comm.exchange(child, parent, size)
+        comm.reduce(parent, size)
+
+
+def scatter_parts(comm: Communicator, bounds: np.ndarray) -> None:
+    """Member i gets bytes bounds[i] .. bounds[i + 1] - 1 of the root; whole subtrees' parts travel together."""
+    for parent, child in branches(comm.size):
+        comm.exchange(parent, child, bounds[below(comm.size, parent, child)] - bounds[child])
+
+
+def scatter(comm: Communicator, size: int) -> None:
+    """Every member gets its part of the root's ``size`` bytes."""
+    scatter_parts(comm, shares(size, comm.size))
+
+
+def gather(comm: Communicator, size: int) -> None:
+    """The root gets ``size`` bytes of each member."""
+    for parent, child in reversed(branches(comm.size)):
+        comm.exchange(child, parent, (below(comm.size, parent, child) - child) * size)

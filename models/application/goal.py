@@ -1,0 +1,318 @@
+"""GOAL text, the schedule format of LogGOPSim and ATLAHS.
+
+    num_ranks 2
+    rank 0 {
+      l1: calc 100              // nanoseconds; any operation may name its processor: cpu 1
+      l2: send 10b to 1 tag 7
+      l2 requires l1            // l2 begins after l1 is done; irequires: after l1 has begun
+    }
+    rank 1 {
+      recv 10b from 0 tag 7
+    }
+
+Source: Hoefler, Schneider, Lumsdaine 2010, LogGOPSim, doi:10.1145/1851476.1851564 (its ``txt2bin`` defines the
+grammar); Hoefler, Siebert, Lumsdaine 2009, Group Operation Assembly Language, doi:10.1109/ICPP.2009.70.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from models.application import goal_text as g
+from models.application.matching import ProgramError, check_sizes, match
+from models.application.order import check_order
+from models.application.program import Program, Step
+from models.application.scratch import scratch
+from models.jit import inner, routine
+from models.registry import SpecError
+
+MOST_RANKS = 1_000_000
+"""Ranks of a file."""
+
+BLOCK = 1 << 16
+"""Operations that are written together."""
+
+EAGER = np.iinfo(np.int64).max
+"""A rendezvous threshold that no message exceeds."""
+
+
+@routine
+def _survey(text, at, begin, end, operations, dependencies, nics, field):
+    """Find the ranks in a text, from behind num_ranks on; returns (fault, place), fault -1 if all is well.
+
+    begin, end: int64 [ranks], all -1; become the places of what is between the braces. operations, dependencies:
+    int64 [ranks], zeros; how many statements of these sorts there are. nics: int64 [1], operations that name one.
+    """
+    rank, ranks = -1, len(begin)
+    while True:
+        before = at
+        what, at = g.statement(text, at, field)
+        if what >= g.WRONG:
+            return what - g.WRONG, at
+        if what == g.END:
+            return (g.NOT_CLOSED if rank >= 0 else -1), at - 1
+        if what == g.COUNT:
+            return g.COUNT_TWICE, at - 1
+        if what == g.OPEN:
+            if rank >= 0:
+                return g.INSIDE, at - 1
+            rank = field[g.NUMBER]
+            if rank >= ranks:
+                return g.NO_SUCH_RANK, at - 1
+            if begin[rank] >= 0:
+                return g.RANK_TWICE, at - 1
+            begin[rank] = at
+        elif rank < 0:
+            return (g.NOT_OPEN if what == g.CLOSE else g.OUTSIDE), at - 1
+        elif what == g.CLOSE:
+            end[rank] = before
+            rank = -1
+        elif what == g.OPERATION:
+            if field[g.PEER] >= ranks:
+                return g.NO_SUCH_RANK, at - 1
+            operations[rank] += 1
+            nics[0] += field[g.NIC] > 0
+        else:
+            dependencies[rank] += 1
+
+
+@inner
+def _slot(text, at, end, table, mask, label):
+    """The place in a hash table that has the label text[at:end], or the free one that it would have.
+
+    table: int64 [mask + 1], 1 + an operation, 0 where free; label: int64 [operations], where their labels begin.
+    """
+    code = np.uint64(0)
+    for i in range(at, end):
+        code = code * np.uint64(0x100000001B3) ^ np.uint64(text[i])
+    slot = np.int64((code ^ (code >> np.uint64(29))) & np.uint64(mask))
+    while table[slot] > 0:
+        other, i = label[table[slot] - 1], at
+        while i < end and text[other + i - at] == text[i]:
+            i += 1
+        if i == end and g.SYMBOL[text[other + end - at]] == 0:
+            break
+        slot = (slot + 1) & mask
+    return slot
+
+
+@routine
+def _labels(text, at, end, first, columns, table, mask, label, field):
+    """Read the operations of a rank, numbered from ``first``; returns (fault, place), fault -1 if all is well.
+
+    columns: (kind, amount, peer, tag, cpu) of the program. table, mask, label: see :func:`_slot`; they are filled.
+    """
+    table[: mask + 1] = 0
+    kind, amount, peer, tag, cpu = columns
+    count = 0
+    while at < end:
+        what, at = g.statement(text, at, field)
+        if what != g.OPERATION:
+            continue
+        o = first + count
+        kind[o], amount[o], peer[o] = field[g.KIND], field[g.AMOUNT], field[g.PEER]
+        tag[o], cpu[o] = field[g.TAG], field[g.CPU]
+        if field[g.LABEL] >= 0:
+            slot = _slot(text, field[g.LABEL], field[g.LABEL_END], table, mask, label)
+            if table[slot] > 0:
+                return g.LABEL_TWICE, field[g.LABEL]
+            table[slot] = count + 1
+            label[count] = field[g.LABEL]
+        count += 1
+    return -1, at
+
+
+@routine
+def _dependencies(text, at, end, table, mask, label, waiting, awaited, field):
+    """Read the dependencies of a rank; returns (fault, place), fault -1 if all is well.
+
+    waiting: 2 * the operation that waits + early, awaited: the one that it waits for, both numbered within the rank.
+    """
+    count = 0
+    while at < end:
+        what, at = g.statement(text, at, field)
+        if what != g.DEPENDENCY:
+            continue
+        one = _slot(text, field[g.LABEL], field[g.LABEL_END], table, mask, label)
+        other = _slot(text, field[g.OTHER], field[g.OTHER_END], table, mask, label)
+        if table[one] == 0 or table[other] == 0:
+            return g.UNKNOWN, field[g.LABEL if table[one] == 0 else g.OTHER]
+        waiting[count] = 2 * (table[one] - 1) + field[g.EARLY]
+        awaited[count] = table[other] - 1
+        count += 1
+    return -1, at
+
+
+@routine
+def _link(first, operations, dependencies, waiting, awaited, need, after, successor, room):
+    """Enter the dependencies of a rank, which has the operations from ``first`` on, into a program's arrays.
+
+    after[first] is known; room: int64 [operations of the rank at least].
+    """
+    room[:operations] = 0
+    for d in range(dependencies):
+        room[awaited[d]] += 1
+        need[first + (waiting[d] >> 1)] += 1
+    for o in range(operations):
+        after[first + o + 1] = after[first + o] + room[o]
+        room[o] = after[first + o]
+    for d in range(dependencies):
+        o = awaited[d]
+        successor[room[o]] = 2 * first + waiting[d]
+        room[o] += 1
+
+
+@routine
+def _fill(text, begin, end, start, dependencies, columns, need, after, successor, spare, field):
+    """Read all ranks into the arrays of a program; returns (fault, place), fault -1 if all is well.
+
+    spare: (table, label, waiting, awaited, room), with room for any rank; that of table is a power of two.
+    """
+    table, label, waiting, awaited, room = spare
+    for r in range(len(begin)):
+        first, operations = start[r], start[r + 1] - start[r]
+        mask = 1
+        while mask < 2 * operations:
+            mask *= 2
+        mask -= 1
+        fault, at = _labels(text, begin[r], end[r], first, columns, table, mask, label, field)
+        if fault < 0:
+            fault, at = _dependencies(text, begin[r], end[r], table, mask, label, waiting, awaited, field)
+        if fault >= 0:
+            return fault, at
+        _link(first, operations, dependencies[r], waiting, awaited, need, after, successor, room)
+    return -1, 0
+
+
+@routine
+def _place(text, at, operation, field):
+    """Where an operation ends, numbered from 0 among those after a place."""
+    while True:
+        what, at = g.statement(text, at, field)
+        if what == g.OPERATION:
+            if operation == 0:
+                return at - 1
+            operation -= 1
+
+
+def read_goal(path: Path) -> Program:
+    """The program of a GOAL file.
+
+    Needs memory for the labels and dependencies of one rank; the program itself may be larger than memory
+    (:func:`~models.application.scratch.scratch`). All operations belong to one step. ``nic`` is read, and noted, but
+    changes nothing: a host has one. Raises ``SpecError``, as a rule with the line, for what is no GOAL, labels that
+    are unknown or there twice, sends and receives without partner or of another size, and a program that waits for
+    itself; wildcards (-1) are refused.
+    """
+    text = _text(path)
+    field = np.zeros(g.FIELDS, np.int64)
+    what, at = g.statement(text, 0, field)
+    if what != g.COUNT or not 1 <= field[g.NUMBER] <= MOST_RANKS:
+        raise _wrong(path, text, what - g.WRONG if what > g.WRONG else g.NO_COUNT, at)
+    ranks = int(field[g.NUMBER])
+    begin, end = np.full((2, ranks), -1)
+    operations, dependencies = np.zeros((2, ranks), np.int64)
+    nics = np.zeros(1, np.int64)
+    fault, at = _survey(text, at, begin, end, operations, dependencies, nics, field)
+    if fault >= 0:
+        raise _wrong(path, text, fault, at)
+    missing = np.flatnonzero(begin < 0)
+    if len(missing):
+        raise SpecError(f"{path}: rank {missing[0]} is missing; num_ranks is {ranks}", "path")
+    start = np.concatenate([[0], np.cumsum(operations)])
+    total = int(start[-1])
+    columns = tuple(scratch(total, dtype) for dtype in (np.int8, np.int64, np.int32, np.int32, np.int16))
+    need, after = scratch(total, np.int32), scratch(total + 1, np.int64)
+    successor = scratch(int(dependencies.sum()), np.int64)
+    most, linked = int(operations.max()), int(dependencies.max())
+    table = 1 << max(0, (2 * most - 1).bit_length())
+    spare = tuple(scratch(size, np.int64) for size in (table, most, linked, linked, most))
+    fault, at = _fill(text, begin, end, start, dependencies, columns, need, after, successor, spare, field)
+    if fault >= 0:
+        raise _wrong(path, text, fault, at)
+    kind, amount, peer, tag, cpu = columns
+    try:
+        partner = match(start, kind, peer, tag)
+        check_sizes(start, kind, amount, partner)
+        notes = {"nics": f"{nics[0]} operations name another nic than 0; every host has one"} if nics[0] else {}
+        program = Program(
+            start, kind, amount, peer, tag, cpu, scratch(total, np.int32), partner, need, after, successor,
+            steps=(Step(path.stem, ranks=ranks),), notes=notes,
+        )  # fmt: skip
+        check_order(program, EAGER)
+    except ProgramError as error:
+        raise SpecError(_located(path, text, error, begin, start), "path") from None
+    return program
+
+
+def _text(path: Path) -> np.ndarray:
+    if not path.is_file():
+        raise SpecError(f"{path}: no such file", "path")
+    if not path.stat().st_size:
+        raise SpecError(f"{path}: is empty", "path")
+    return np.asarray(np.memmap(path, np.uint8, "r"))
+
+
+def _line(text: np.ndarray, at: int) -> int:
+    """The number of the line of a place."""
+    block = 1 << 24
+    return 1 + sum(int(np.count_nonzero(text[i : min(i + block, at)] == g.NEWLINE)) for i in range(0, at, block))
+
+
+def _wrong(path: Path, text: np.ndarray, fault: int, at: int) -> SpecError:
+    at = max(0, min(int(at), len(text) - 1))
+    around = text[max(0, at - 200) : at + 200].tobytes()
+    here = min(at, 200)
+    before, after = around[:here].rsplit(b"\n", 1)[-1], around[here:].split(b"\n", 1)[0]
+    shown = (before + after).decode("utf-8", "replace").strip()
+    return SpecError(f"{path}:{_line(text, at)}: {shown!r}: {g.FAULTS[fault]}", "path")
+
+
+def _located(path: Path, text: np.ndarray, error: ProgramError, begin: np.ndarray, start: np.ndarray) -> str:
+    """The message of an error with the lines of the operations that it is about."""
+    field = np.zeros(g.FIELDS, np.int64)
+    lines = []
+    for operation in error.operations[:3]:
+        rank = int(np.searchsorted(start, operation, side="right")) - 1
+        lines.append(_line(text, int(_place(text, begin[rank], operation - start[rank], field))))
+    if not lines:
+        return f"{path}: {error}"
+    also = f" (see also line {' and '.join(map(str, lines[1:]))})" if len(lines) > 1 else ""
+    return f"{path}:{lines[0]}: {error}{also}"
+
+
+def write_goal(program: Program, path: Path) -> None:
+    """Write a program as GOAL; :func:`read_goal` gives the same arrays again, but for the steps, which it has not.
+
+    Written in blocks, so that a program larger than memory can be. Raises ``OSError``.
+    """
+    with path.open("w", encoding="ascii", newline="\n") as file:
+        file.write(f"num_ranks {program.ranks}\n")
+        for rank, (low, high) in enumerate(zip(program.start[:-1].tolist(), program.start[1:].tolist(), strict=True)):
+            file.write(f"\nrank {rank} {{\n")
+            for first in range(low, high, BLOCK):
+                file.writelines(_operation_lines(program, low, first, min(first + BLOCK, high)))
+            for first in range(low, high, BLOCK):
+                file.writelines(_dependency_lines(program, low, first, min(first + BLOCK, high)))
+            file.write("}\n")
+
+
+def _operation_lines(program: Program, base: int, first: int, last: int) -> Sequence[str]:
+    part = slice(first, last)
+    columns = (getattr(program, name)[part].tolist() for name in ("kind", "amount", "peer", "tag", "cpu"))
+    verbs = ("calc {}", "send {}b to {} tag {}", "recv {}b from {} tag {}")
+    return [
+        f"l{number}: {verbs[kind].format(amount, peer, tag)}{f' cpu {cpu}' if cpu else ''}\n"
+        for number, (kind, amount, peer, tag, cpu) in enumerate(zip(*columns, strict=True), start=first - base)
+    ]
+
+
+def _dependency_lines(program: Program, base: int, first: int, last: int) -> Sequence[str]:
+    counts = np.diff(program.after[first : last + 1])
+    awaited = np.repeat(np.arange(first - base, last - base), counts).tolist()
+    waiting = program.successor[program.after[first] : program.after[last]] - 2 * base
+    return [
+        f"l{waits >> 1} {'irequires' if waits & 1 else 'requires'} l{number}\n"
+        for waits, number in zip(waiting.tolist(), awaited, strict=True)
+    ]

@@ -1,0 +1,240 @@
+"""Which send and which receive belong together, and whether arrays are a program at all."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from models.application.program import CALC, RECV, SEND, Program
+from models.application.scratch import scratch
+from models.jit import routine
+from models.registry import SpecError
+
+BLOCK = 1 << 20
+"""Messages that are sorted together, if that is no more than those to one rank."""
+
+DTYPES = {
+    "start": np.dtype(np.int64), "kind": np.dtype(np.int8), "amount": np.dtype(np.int64),
+    "peer": np.dtype(np.int32), "tag": np.dtype(np.int32), "cpu": np.dtype(np.int16),
+    "step": np.dtype(np.int32), "partner": np.dtype(np.int64), "need": np.dtype(np.int32),
+    "after": np.dtype(np.int64), "successor": np.dtype(np.int64),
+}  # fmt: skip
+"""The arrays of a program and their types, in the order in which kernels here take them."""
+
+_OUT = ("calculates", "sends", "receives")
+
+
+class ProgramError(SpecError):
+    """A program that cannot run.
+
+    operations: numbers of those that the message is about, so that the reader of a file can tell their lines.
+    """
+
+    def __init__(self, message: str, operations: Sequence[int] = ()):
+        super().__init__(message)
+        self.operations = tuple(int(operation) for operation in operations)
+
+
+@routine
+def _bad_peer(kind, peer, ranks):
+    """The first send or receive whose other end does not exist, or -1."""
+    for o in range(len(kind)):
+        if kind[o] != CALC and not 0 <= peer[o] < ranks:
+            return o
+    return -1
+
+
+@routine
+def _count(kind, peer, first):
+    """first: int64 [ranks + 1], zeros; first[b + 1] becomes the number of sends to ranks up to b."""
+    for o in range(len(kind)):
+        if kind[o] == SEND:
+            first[peer[o] + 1] += 1
+    for b in range(len(first) - 1):
+        first[b + 1] += first[b]
+
+
+@routine
+def _gather(kind, peer, room, sends):
+    """Put the sends to rank b, in order, into ``sends`` from room[b] on; room[b] becomes where they end."""
+    for o in range(len(kind)):
+        if kind[o] == SEND:
+            sends[room[peer[o]]] = o
+            room[peer[o]] += 1
+
+
+def match(start: np.ndarray, kind: np.ndarray, peer: np.ndarray, tag: np.ndarray) -> np.ndarray:
+    """int64 [operations]: the receive of a send and the send of a receive, -1 of a calculation.
+
+    The k-th send of rank a to rank b with a tag, by operation number, belongs to the k-th receive of rank b from
+    rank a with that tag. Arguments as in :class:`~models.application.program.Program`; they may be mapped files, as the
+    result may (:func:`~models.application.scratch.scratch`). Raises :class:`ProgramError` for a rank that does not
+    exist and for sends and receives without partner.
+    """
+    ranks = len(start) - 1
+    lost = _bad_peer(kind, peer, ranks)
+    if lost >= 0:
+        way = "to" if kind[lost] == SEND else "from"
+        where = describe(start, lost)
+        raise ProgramError(f"{where} {_OUT[kind[lost]]} {way} rank {peer[lost]}; ranks are 0..{ranks - 1}", [lost])
+    first = np.zeros(ranks + 1, np.int64)
+    _count(kind, peer, first)
+    sends = scratch(int(first[-1]), np.int64)
+    _gather(kind, peer, first[:-1].copy(), sends)
+    partner = scratch(len(kind), np.int64, fill=-1)
+    for low, high in _blocks(first + start):
+        send = sends[first[low] : first[high]]
+        receive = start[low] + np.flatnonzero(kind[start[low] : start[high]] == RECV)
+        sent = np.stack([peer[send], _rank(start, send), tag[send]])
+        received = np.stack([_rank(start, receive), peer[receive], tag[receive]])
+        by_sent, by_received = np.lexsort(sent[::-1]), np.lexsort(received[::-1])
+        sent, received = sent[:, by_sent], received[:, by_received]
+        send, receive = send[by_sent], receive[by_received]
+        if not np.array_equal(sent, received):
+            raise _unmatched(start, sent, received, send, receive)
+        partner[send], partner[receive] = receive, send
+    return partner
+
+
+def describe(start: np.ndarray, operation: int) -> str:
+    """What messages call an operation: by its number among those of its rank, from 0."""
+    rank = int(_rank(start, operation))
+    return f"operation {operation - start[rank]} of rank {rank}"
+
+
+def _rank(start: np.ndarray, operations) -> np.ndarray:
+    return np.searchsorted(start, operations, side="right") - 1
+
+
+def _blocks(load: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Ranges of ranks, each of one rank or of at most BLOCK by ``load``, the loads of ranks added up, [ranks + 1]."""
+    low = 0
+    while low < len(load) - 1:
+        high = int(np.searchsorted(load, load[low] + BLOCK, side="right")) - 1
+        high = max(high, low + 1)
+        yield low, high
+        low = high
+
+
+def _unmatched(start, sent, received, send, receive) -> ProgramError:
+    """Of the first (destination, source, tag) that has not as many sends as receives; columns are sorted."""
+    keys, group = np.unique(np.concatenate([sent, received], axis=1), axis=1, return_inverse=True)
+    group = group.ravel()
+    sends = np.bincount(group[: len(send)], minlength=keys.shape[1])
+    receives = np.bincount(group[len(send) :], minlength=keys.shape[1])
+    worst = int(np.flatnonzero(sends != receives)[0])
+    target, source, tag = keys[:, worst]
+    both = min(sends[worst], receives[worst])
+    members = send[group[: len(send)] == worst], receive[group[len(send) :] == worst]
+    left = members[0][both] if sends[worst] > both else members[1][both]
+    what = "the send is never received" if sends[worst] > both else "no send is left for the receive"
+    counts = f"rank {source} sends {sends[worst]} to rank {target} with tag {tag}, which receives {receives[worst]}"
+    return ProgramError(f"{describe(start, left)}: {what}: {counts}", [left])
+
+
+@routine
+def _fault(start, kind, amount, peer, tag, cpu, step, partner, need, after, successor, steps, seen):
+    """The first thing wrong with a program of the right shapes: (number in _FAULTS, operation), or (-1, -1).
+
+    seen: int32 [operations], zeros: how many operations each waits for is counted here.
+    """
+    ranks = len(start) - 1
+    for r in range(ranks):
+        if start[r] > start[r + 1]:
+            return 0, start[r]
+    for r in range(ranks):
+        for o in range(start[r], start[r + 1]):
+            message = kind[o] == SEND or kind[o] == RECV
+            if not message and kind[o] != CALC:
+                return 1, o
+            if amount[o] < 0 or cpu[o] < 0 or tag[o] < 0:
+                return 2, o
+            if not 0 <= step[o] < steps:
+                return 3, o
+            if not message and (peer[o] != -1 or partner[o] != -1):
+                return 4, o
+            if after[o] > after[o + 1] or after[o + 1] > len(successor):
+                return 5, o
+            for k in range(after[o], after[o + 1]):
+                waiting = successor[k] >> 1
+                if not start[r] <= waiting < start[r + 1]:
+                    return 6, o
+                seen[waiting] += 1
+    for o in range(len(kind)):
+        if seen[o] != need[o]:
+            return 7, o
+    return -1, -1
+
+
+_FAULTS = (
+    "the operations of its rank begin after those of the next",
+    "it is neither a calculation nor a send nor a receive",
+    "its amount, its processor or its tag is negative",
+    "it belongs to a step that does not exist",
+    "it is a calculation that has a peer or a partner",
+    "the dependencies on it do not follow those on the operation before",
+    "an operation of another rank depends on it",
+    "it waits for more, or fewer, operations than it is said to",
+)
+
+
+@routine
+def _differ(one, other):
+    """Whether two arrays of the same length do."""
+    count = 0
+    for o in range(len(one)):
+        count += one[o] != other[o]
+    return count > 0
+
+
+@routine
+def _unequal(kind, amount, partner):
+    """The first send whose receive has another size, or -1."""
+    for o in range(len(kind)):
+        if kind[o] == SEND and amount[o] != amount[partner[o]]:
+            return o
+    return -1
+
+
+def check(program: Program) -> None:
+    """Raise :class:`ProgramError` unless the arrays of a program are what its documentation says.
+
+    Types, shapes, ranges, dependencies within a rank, partners, and that a receive has its message's size. Whether it
+    waits for itself is the business of :mod:`models.application.order`.
+    """
+    for name, length in _lengths(program).items():
+        array = getattr(program, name)
+        if array.ndim != 1 or len(array) != length or array.dtype != DTYPES[name]:
+            expected = f"{DTYPES[name]} [{length}]"
+            raise ProgramError(f"{name} is {array.dtype} {list(array.shape)}, expected {expected}")
+    ends = [program.start[0], program.start[-1] - program.operations, program.after[0]]
+    if any(ends) or program.after[-1] != len(program.successor):
+        raise ProgramError("start and after must lead from 0 to the number of operations and of dependencies")
+    arrays = [getattr(program, name) for name in DTYPES]
+    seen = scratch(program.operations, np.int32)
+    fault, operation = _fault(*arrays, len(program.steps), seen)
+    if fault >= 0:
+        raise ProgramError(f"{describe(program.start, operation)}: {_FAULTS[fault]}", [operation])
+    if _differ(match(program.start, program.kind, program.peer, program.tag), program.partner):
+        raise ProgramError("partner is not what follows from ranks and tags")
+    check_sizes(program.start, program.kind, program.amount, program.partner)
+
+
+def check_sizes(start: np.ndarray, kind: np.ndarray, amount: np.ndarray, partner: np.ndarray) -> None:
+    """Raise :class:`ProgramError` if a receive is not of the size of its message. Arguments as in a program."""
+    send = _unequal(kind, amount, partner)
+    if send >= 0:
+        receive = partner[send]
+        raise ProgramError(
+            f"{describe(start, receive)} receives {amount[receive]} bytes, but {describe(start, send)}, "
+            f"which it belongs to, sends {amount[send]}",
+            [receive, send],
+        )
+
+
+def _lengths(program: Program) -> dict[str, int]:
+    per_operation = dict.fromkeys(DTYPES, program.operations)
+    return per_operation | {
+        "start": max(len(program.start), 2),
+        "after": program.operations + 1,
+        "successor": len(program.successor),
+    }

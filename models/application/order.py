@@ -1,0 +1,279 @@
+"""In which order a program can run, how long it takes at least, and whether it waits for itself.
+
+Every operation has two events: *ready*, and *done*. Which event waits for which is a graph:
+
+* the done of an operation waits for its ready;
+* what depends on an operation is ready after its done, or, depending on its start, after its ready;
+* the done of a receive waits for the done of its send, which is when the message has been sent off (eager) or
+  delivered (rendezvous);
+* the done of a rendezvous send waits for the ready of its receive.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from models.application.matching import ProgramError, describe
+from models.application.program import RECV, SEND, Program
+from models.application.scratch import scratch
+from models.jit import inner, routine
+
+READY, DONE = 0, 1
+"""Event 2 * operation + READY or DONE."""
+
+SHOWN = 12
+"""Operations of a waiting cycle that a message shows."""
+
+_FIXED = 2
+"""Edges of an event besides those to dependents; see :func:`_edge`."""
+
+
+class Times(NamedTuple):
+    """When operations can begin and end at the earliest, where nothing waits for a processor or a channel.
+
+    start, finish: float64 [operations]; a receive starts when it is ready and all of its message is there.
+    tail: float64 [operations], from the end of an operation to that of the program at least. path: int64, the
+    operations of a critical path, first to last. makespan: its length, a lower bound on the time of every run.
+    """
+
+    start: np.ndarray
+    finish: np.ndarray
+    tail: np.ndarray
+    path: np.ndarray
+    makespan: float
+
+
+class _Graph(NamedTuple):
+    kind: np.ndarray
+    amount: np.ndarray
+    partner: np.ndarray
+    after: np.ndarray
+    successor: np.ndarray
+    rendezvous: int
+
+
+class _Costs(NamedTuple):
+    hold: np.ndarray
+    latency: np.ndarray
+    request: np.ndarray
+    consent: np.ndarray
+
+
+@inner
+def _edge(graph, event, k):
+    """The event that the k-th edge out of an event leads to, -1 if there is none.
+
+    Edge 0 of a ready leads to the same operation's done, edge 0 of a send's done to the done of its receive; edge 1 of
+    the ready of a receive to the done of its send (rendezvous). The others lead to dependents.
+    """
+    o, stage = event >> 1, event & 1
+    if k >= _FIXED:
+        waiting = graph.successor[graph.after[o] + k - _FIXED]
+        return 2 * (waiting >> 1) + READY if (waiting & 1) != stage else -1
+    if k == 0 and stage == READY:
+        return 2 * o + DONE
+    if k == 0 and graph.kind[o] == SEND:
+        return 2 * graph.partner[o] + DONE
+    if k == 1 and stage == READY and graph.kind[o] == RECV and graph.amount[o] > graph.rendezvous:
+        return 2 * graph.partner[o] + DONE
+    return -1
+
+
+@inner
+def _weight(graph, costs, event, k):
+    """The time that the k-th edge out of an event stands for."""
+    o, stage = event >> 1, event & 1
+    if k >= _FIXED:
+        return 0.0
+    late = graph.amount[o] > graph.rendezvous
+    other = graph.partner[o]
+    if k == 1:
+        return costs.consent[other] + costs.latency[other]
+    if stage == DONE:
+        return costs.hold[other] + (0.0 if late else costs.latency[o])
+    if late and graph.kind[o] == SEND:
+        return costs.hold[o] + costs.request[o] + costs.consent[o] + costs.latency[o]
+    return costs.hold[o]
+
+
+@inner
+def _edges(graph, event):
+    """How many edges :func:`_edge` may be asked for."""
+    return _FIXED + graph.after[(event >> 1) + 1] - graph.after[event >> 1]
+
+
+@routine
+def _sort(graph, waits, queue):
+    """Kahn's algorithm: put events into ``queue``, each after all that it waits for; returns how many there are.
+
+    waits: int32 [events], becomes how many events each still waits for. Those in a cycle, and those that wait for
+    them, are not queued.
+    """
+    for event in range(len(waits)):
+        for k in range(_edges(graph, event)):
+            to = _edge(graph, event, k)
+            if to >= 0:
+                waits[to] += 1
+    count = 0
+    for event in range(len(waits)):
+        if waits[event] == 0:
+            queue[count] = event
+            count += 1
+    done = 0
+    while done < count:
+        event = queue[done]
+        done += 1
+        for k in range(_edges(graph, event)):
+            to = _edge(graph, event, k)
+            if to >= 0:
+                waits[to] -= 1
+                if waits[to] == 0:
+                    queue[count] = to
+                    count += 1
+    return count
+
+
+@routine
+def _blame(graph, waits, waited):
+    """waited: int64 [events]; waited[e] becomes an event that e waits for in vain; returns an e, or -1."""
+    last = -1
+    for event in range(len(waits)):
+        if waits[event] > 0:
+            for k in range(_edges(graph, event)):
+                to = _edge(graph, event, k)
+                if to >= 0:
+                    waited[to] = event
+                    last = to
+    return last
+
+
+@routine
+def _heads(graph, costs, queue, head):
+    """head: float64 [events], zeros; becomes the earliest time of every event."""
+    for event in queue:
+        for k in range(_edges(graph, event)):
+            to = _edge(graph, event, k)
+            if to >= 0:
+                head[to] = max(head[to], head[event] + _weight(graph, costs, event, k))
+
+
+@routine
+def _tails(graph, costs, queue, tail):
+    """tail: float64 [events], zeros; becomes the longest way from every event to the end."""
+    for i in range(len(queue) - 1, -1, -1):
+        event = queue[i]
+        for k in range(_edges(graph, event)):
+            to = _edge(graph, event, k)
+            if to >= 0:
+                tail[event] = max(tail[event], tail[to] + _weight(graph, costs, event, k))
+
+
+@routine
+def _follow(graph, costs, event, tail):
+    """The next event of a longest way to the end, -1 at the end."""
+    for k in range(_edges(graph, event)):
+        to = _edge(graph, event, k)
+        if to >= 0 and tail[event] == tail[to] + _weight(graph, costs, event, k):
+            return to
+    return -1
+
+
+def check_order(program: Program, rendezvous: int) -> None:
+    """Raise :class:`~models.application.matching.ProgramError` if a program waits for itself, with the waiting cycle.
+
+    rendezvous: a message of more bytes waits for its receive.
+    """
+    _sorted(program, rendezvous)
+
+
+def earliest(
+    program: Program, rendezvous: int, hold: np.ndarray, latency: np.ndarray, request: np.ndarray, consent: np.ndarray
+) -> Times:
+    """The earliest times of all operations, and a critical path.
+
+    No run is faster: a processor or a channel for which something has to wait only adds to these times.
+    All times are in one unit, float64 [operations]. hold: for how long an operation holds its processor. Of sends,
+    latency: from when the message, or after a rendezvous its data, joins the host's queue until all of it is delivered
+    in an empty network; request, consent: the same of RTS and CTS (of messages of more than ``rendezvous`` bytes).
+    Raises ``ProgramError`` if the program waits for itself.
+    """
+    graph, queue = _sorted(program, rendezvous)
+    costs = _Costs(*(np.ascontiguousarray(cost, float) for cost in (hold, latency, request, consent)))
+    head, tail = scratch(len(queue), float), scratch(len(queue), float)
+    _heads(graph, costs, queue, head)
+    _tails(graph, costs, queue, tail)
+    path: list[int] = []
+    event = int(np.argmax(tail)) if len(tail) else -1
+    while event >= 0:
+        if not path or path[-1] != event >> 1:
+            path.append(event >> 1)
+        event = _follow(graph, costs, event, tail)
+    start, finish = head[READY::2], head[DONE::2]
+    np.subtract(finish, costs.hold, out=start, where=program.kind == RECV)
+    makespan = float(finish.max(initial=0.0))
+    return Times(start, finish, tail[DONE::2], np.array(path, np.int64), makespan)
+
+
+def busiest(program: Program, hold: np.ndarray, times: Times) -> float:
+    """Another lower bound on the time of every run: what one processor does, one after another.
+
+    No operation of a processor begins before the earliest of them can, and after the last of them the program takes
+    the least of their tails. hold: as for :func:`earliest`, whose result is ``times``.
+    """
+    return max((_busiest(program, hold, times, part) for part in program.blocks()), default=0.0)
+
+
+def _busiest(program: Program, hold: np.ndarray, times: Times, part: slice) -> float:
+    """The same of the processors of some ranks."""
+    used = part.start + np.flatnonzero(hold[part] > 0)
+    if not len(used):
+        return 0.0
+    processor = program.rank[used].astype(np.int64) * program.cpus + program.cpu[used]
+    order = np.argsort(processor, kind="stable")
+    used, first = used[order], np.flatnonzero(np.diff(processor[order], prepend=-1))
+    begin = np.minimum.reduceat(times.start[used], first)
+    end = np.minimum.reduceat(times.tail[used], first)
+    return float((begin + np.add.reduceat(hold[used], first) + end).max())
+
+
+def _sorted(program: Program, rendezvous: int) -> tuple[_Graph, np.ndarray]:
+    graph = _Graph(
+        program.kind, program.amount, program.partner, program.after, program.successor, rendezvous
+    )  # fmt: skip
+    events = 2 * program.operations
+    waits, queue = scratch(events, np.int32), scratch(events, np.int64)
+    if _sort(graph, waits, queue) < events:
+        raise _cycle(program, graph, waits)
+    return graph, queue
+
+
+def _cycle(program: Program, graph: _Graph, waits: np.ndarray) -> ProgramError:
+    waited = scratch(len(waits), np.int64, fill=-1)
+    event, seen = _blame(graph, waits, waited), set()
+    while event not in seen:
+        seen.add(event)
+        event = int(waited[event])
+    first = event
+    operations: list[int] = []
+    while not operations or event != first:
+        if not operations or operations[-1] != event >> 1:
+            operations.append(event >> 1)
+        event = int(waited[event])
+    if len(operations) > 1 and operations[0] == operations[-1]:
+        operations.pop()
+    shown = [_tell(program, operation) for operation in operations[:SHOWN]]
+    if len(operations) > SHOWN:
+        shown.append(f"one of {len(operations) - SHOWN} more")
+    text = ", which waits for ".join([*shown[1:], describe(program.start, operations[0])])
+    return ProgramError(f"the program waits for itself: {shown[0]} waits for {text}", operations)
+
+
+def _tell(program: Program, operation: int) -> str:
+    """An operation, and what it is, in words."""
+    what = describe(program.start, operation)
+    kind, peer, amount = program.kind[operation], program.peer[operation], program.amount[operation]
+    if kind == SEND:
+        return f"{what} (send of {amount} bytes to rank {peer}, tag {program.tag[operation]})"
+    if kind == RECV:
+        return f"{what} (receive of {amount} bytes from rank {peer}, tag {program.tag[operation]})"
+    return f"{what} (calculation)"

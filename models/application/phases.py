@@ -1,0 +1,141 @@
+"""Which parts of a program cannot overlap in time, whatever the network does.
+
+A step is a *separator* where it is synchronising and, in every rank, its operations stand in a row, wait for all
+before them and are waited for by all after them. Everything before a separator is over before anything after it begins.
+"""
+
+import numpy as np
+
+from models.application.program import SEND, Program
+from models.application.scratch import scratch
+from models.jit import routine
+
+
+@routine
+def _links(start, kind, after, successor, first, last, tidy):
+    """What each operation waits for and is waited for by; only ends count, as starts prove nothing.
+
+    first: int64 [operations]: the first operation that waits for its end, the end of the rank if none does; -1 of a
+    send that nobody waits for, as its message counts where it is received. last: int64 [operations]: the last
+    operation whose end it waits for, -1 if there is none. tidy: bool [ranks], whether all wait for earlier ones only.
+    """
+    for r in range(len(start) - 1):
+        tidy[r] = True
+        for o in range(start[r], start[r + 1]):
+            last[o] = -1
+        for o in range(start[r], start[r + 1]):
+            dangling = kind[o] == SEND
+            for k in range(after[o], after[o + 1]):
+                if successor[k] & 1 == 0:
+                    dangling = False
+                    waiting = successor[k] >> 1
+                    tidy[r] &= waiting > o
+                    last[waiting] = max(last[waiting], o)
+            first[o] = -1 if dangling else start[r + 1]
+        for o in range(start[r], start[r + 1]):
+            for k in range(after[o], after[o + 1]):
+                waiting = successor[k] >> 1
+                if successor[k] & 1 == 0 and first[waiting] >= 0 and first[o] >= 0:
+                    first[o] = min(first[o], waiting)
+
+
+@routine
+def _open(begin, end, first, count):
+    """count[k - begin]: operations before k that must be waited for at k, as nothing between them and k does so."""
+    for o in range(begin, end):
+        if first[o] >= 0:
+            count[o + 1 - begin] += 1
+            if first[o] + 1 - begin < len(count):
+                count[first[o] + 1 - begin] -= 1
+    for k in range(1, end - begin + 1):
+        count[k] += count[k - 1]
+
+
+@routine
+def _clean(begin, end, bound, first, last, awaited, open_, clean):
+    """clean[i]: whether all operations from bound[i] on wait for all before it.
+
+    awaited: (start, operations), by operation the ones whose ends it waits for. open_: from :func:`_open`.
+    """
+    start, operation = awaited
+    for i in range(len(bound)):
+        clean[i] = True
+    for o in range(begin, end):
+        high = len(bound)
+        while high > 0 and bound[high - 1] > o:  # boundaries up to o
+            high -= 1
+        while high > 0 and bound[high - 1] > last[o]:  # nothing from there on is waited for
+            high -= 1
+            k = bound[high]
+            if clean[high]:
+                covered = 0
+                for e in range(start[o], start[o + 1]):
+                    covered += first[operation[e]] >= k
+                clean[high] = covered == open_[k - begin]
+
+
+def separators(program: Program) -> list[int]:
+    """The steps that separate what is before them from what is after them, in the order in which ranks come to them."""
+    wanted = np.flatnonzero([step.synchronising for step in program.steps])
+    if not len(wanted) or not program.operations:
+        return []
+    first, last = scratch(program.operations, np.int64), scratch(program.operations, np.int64)
+    tidy = np.zeros(program.ranks, np.bool_)
+    _links(program.start, program.kind, program.after, program.successor, first, last, tidy)
+    if not tidy.all():
+        return []
+    awaited = _awaited(program)
+    order: list[int] | None = None
+    for r in range(program.ranks):
+        found = _of_rank(program, r, wanted, first, last, awaited)
+        order = found if order is None else [step for step in order if step in set(found)]
+        if not order:
+            return []
+        kept = set(order)
+        if [step for step in found if step in kept] != order:
+            return []  # ranks come to them in different orders
+    return order or []
+
+
+def _awaited(program: Program) -> tuple[np.ndarray, np.ndarray]:
+    """By operation, those whose ends it waits for: where they begin, int64 [operations + 1], and they themselves."""
+    whole = program.successor & 1 == 0
+    waiting = program.successor[whole] >> 1
+    source = np.repeat(np.arange(program.operations), np.diff(program.after))[whole]
+    order = np.argsort(waiting, kind="stable")
+    counts = np.bincount(waiting, minlength=program.operations)
+    return np.concatenate([[0], np.cumsum(counts)]), source[order]
+
+
+def _of_rank(program: Program, r: int, wanted: np.ndarray, first, last, awaited) -> list[int]:
+    """The wanted steps whose operations in a rank stand in a row with clean boundaries, in their order."""
+    begin, end = int(program.start[r]), int(program.start[r + 1])
+    step = program.step[begin:end]
+    changes = np.flatnonzero(np.diff(step)) + 1
+    bound = begin + np.concatenate([[0], changes, [len(step)]])
+    run = step[bound[:-1] - begin] if len(step) else step
+    open_ = np.zeros(end - begin + 1, np.int64)
+    _open(begin, end, first, open_)
+    clean = np.zeros(len(bound), np.bool_)
+    _clean(begin, end, bound, first, last, awaited, open_, clean)
+    once = np.bincount(run, minlength=len(program.steps)) == 1
+    good = clean[:-1] & clean[1:] & once[run] & np.isin(run, wanted)
+    return run[good].tolist()
+
+
+def phases(program: Program) -> np.ndarray:
+    """int32 [operations]: 2 a + 1 in the a-th separator, 2 a between the one before it and it.
+
+    The ends of all receives of phase p precede the starts of all operations of phase q if a separator, an odd phase,
+    lies between the two: p < 2 a + 1 < q.
+    """
+    place = np.full(len(program.steps), -1, np.int64)
+    order = separators(program)
+    if not order:
+        return scratch(program.operations, np.int32)
+    place[order] = np.arange(len(order))
+    inside = place[program.step]
+    # operations of a rank stand in a row, so the separators begun so far are the highest number yet
+    begun = np.maximum.accumulate(np.where(inside >= 0, inside + 1, 0) + program.rank * np.int64(len(order) + 1))
+    begun -= program.rank * np.int64(len(order) + 1)
+    return np.where(inside >= 0, 2 * inside + 1, 2 * begun).astype(np.int32)

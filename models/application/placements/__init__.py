@@ -1,0 +1,1 @@
+"""Which host runs which rank: one file for each way to decide it."""

@@ -1,0 +1,20 @@
+"""Ranks as hosts are numbered."""
+
+import numpy as np
+
+from models.application.placement import PlacementSpec, refuse_if_crowded
+from models.application.program import Program
+from models.registry import register
+from models.topology.graph import Topology
+
+
+@register("placement", "linear")
+class Linear(PlacementSpec):
+    """Rank r runs on host r. Hosts are numbered switch by switch, so a switch's hosts have ranks in a row.
+
+    Example: ``placement: {kind: linear}``
+    """
+
+    def build(self, topology: Topology, program: Program) -> np.ndarray:
+        refuse_if_crowded(topology, program)
+        return np.arange(program.ranks)

@@ -1,0 +1,161 @@
+"""Ranks that talk much, close together."""
+
+import numpy as np
+from pydantic import Field
+from scipy import sparse
+
+from models.application.placement import PlacementSpec, refuse_if_crowded
+from models.application.program import SEND, Program
+from models.jit import inner, routine
+from models.registry import SpecError, register
+from models.rules.draw import PLACEMENT, philox
+from models.topology.distances import distances
+from models.topology.graph import Topology
+
+MOST_SWITCHES = 10_000
+"""Switches between which all distances are looked at."""
+
+WORK = 1_000_000_000
+"""Pairs of ranks that are looked at, about; some seconds."""
+
+START = 0.5
+"""The threshold at first, in what an exchange typically adds or gains."""
+
+BLOCK = 1 << 22
+"""Operations that are looked at together."""
+
+
+@register("placement", "optimised")
+class Optimised(PlacementSpec):
+    """Ranks are exchanged until the sum over all messages of bytes times hops is small; it is never above ``linear``'s.
+
+    Hops are those of shortest paths between switches. Finding the best placement is a quadratic assignment problem,
+    which nobody can solve at these sizes; this is threshold accepting, from ``linear``: ``sweeps`` times as many random
+    exchanges as there are pairs of a rank and a host (fewer where that would take more than some seconds) are made if
+    they add less than a threshold, which falls to 0; then all exchanges that gain something. ``seed`` draws them.
+
+    Example: ``placement: {kind: optimised, seed: 1}``
+
+    Source: Hoefler, Snir 2011, Generic topology mapping strategies, doi:10.1145/1995896.1995909 (the problem and its
+    measure); Dueck, Scheuer 1990, Threshold accepting, doi:10.1016/0021-9991(90)90201-B.
+    """
+
+    seed: int = Field(default=1, ge=0)
+    sweeps: int = Field(default=100, ge=1, le=100_000)
+
+    def build(self, topology: Topology, program: Program) -> np.ndarray:
+        refuse_if_crowded(topology, program)
+        if topology.switches > MOST_SWITCHES:
+            raise SpecError(f"{topology.switches} switches; at most {MOST_SWITCHES} are optimised for", "kind")
+        between = bytes_between(program)
+        both = sparse.csr_array(between + 1j * between.T)  # of every rank: bytes out (real) and in (imaginary)
+        links = tuple(part.astype(np.int64) for part in (both.indptr, both.indices, both.data.real, both.data.imag))
+        place = topology.host_switch
+        hops = distances(topology).astype(np.int16)
+        most = int(WORK * program.ranks / (2 * both.nnz + program.ranks))
+        proposals = min(self.sweeps * program.ranks * topology.hosts, most)
+        host, holder = _linear(program.ranks, topology.hosts)
+        gain = _accept(links, place, hops, host, holder, proposals, self.seed)
+        gain += _descend(links, place, hops, host, holder, most)
+        if gain < 0:
+            host, holder = _linear(program.ranks, topology.hosts)
+            _descend(links, place, hops, host, holder, most)
+        return host
+
+
+def _linear(ranks: int, hosts: int) -> tuple[np.ndarray, np.ndarray]:
+    """(host of each rank, rank of each host, -1 for none)."""
+    host, holder = np.arange(ranks), np.full(hosts, -1)
+    holder[host] = host
+    return host, holder
+
+
+def bytes_between(program: Program) -> sparse.csr_array:
+    """int64 [ranks, ranks]: bytes of all messages from each rank to each other one."""
+    shape = (program.ranks, program.ranks)
+    total = sparse.csr_array(shape, dtype=np.int64)
+    for first in range(0, program.operations, BLOCK):
+        send = first + np.flatnonzero(program.kind[first : first + BLOCK] == SEND)
+        source = np.searchsorted(program.start, send, side="right") - 1
+        target = program.peer[send]
+        apart = source != target
+        ends = source[apart], target[apart]
+        total = total + sparse.csr_array(sparse.coo_array((program.amount[send][apart], ends), shape))
+    return total
+
+
+@inner
+def _gain(links, place, hops, host, rank, to, other):
+    """By how much the sum falls when a rank goes to another host, and ``other`` (-1: nobody) to its host in turn.
+
+    Without what ``other`` says to third ranks; what the two say to each other counts on the lower rank's side.
+    """
+    start, peer, out, into = links
+    here, there = place[host[rank]], place[to]
+    gain = 0
+    for k in range(start[rank], start[rank + 1]):
+        if peer[k] != other:
+            end = place[host[peer[k]]]
+            gain += out[k] * (hops[here, end] - hops[there, end]) + into[k] * (hops[end, here] - hops[end, there])
+        elif rank < other:
+            gain += (out[k] - into[k]) * (hops[here, there] - hops[there, here])
+    return gain
+
+
+@inner
+def _exchange_gain(links, place, hops, host, holder, rank, to):
+    """By how much the sum falls when a rank and who is on host ``to`` change places."""
+    other = holder[to]
+    gain = _gain(links, place, hops, host, rank, to, other)
+    if other >= 0:
+        gain += _gain(links, place, hops, host, other, host[rank], rank)
+    return gain
+
+
+@inner
+def _exchange(host, holder, rank, to):
+    other, here = holder[to], host[rank]
+    holder[here], holder[to] = other, rank
+    host[rank] = to
+    if other >= 0:
+        host[other] = here
+
+
+@routine
+def _accept(links, place, hops, host, holder, proposals, seed):
+    """Threshold accepting: changes host and holder (who is on a host); returns by how much the sum has fallen."""
+    ranks, hosts = len(host), len(holder)
+    samples = min(proposals, 1000)
+    typical = 0.0
+    for i in range(samples):
+        one, other, _, _ = philox(seed, PLACEMENT, 1, i)
+        typical += abs(_exchange_gain(links, place, hops, host, holder, one * ranks >> 32, other * hosts >> 32))
+    typical /= samples
+    total = 0
+    for i in range(proposals):
+        one, other, _, _ = philox(seed, PLACEMENT, 0, i)
+        rank, to = one * ranks >> 32, other * hosts >> 32
+        if place[host[rank]] != place[to]:
+            gain = _exchange_gain(links, place, hops, host, holder, rank, to)
+            if gain >= 0 or -gain < START * typical * (1 - i / proposals):
+                _exchange(host, holder, rank, to)
+                total += gain
+    return total
+
+
+@routine
+def _descend(links, place, hops, host, holder, proposals):
+    """Make exchanges that gain something until there is none, or so many have been looked at; returns the gain."""
+    ranks, hosts = len(host), len(holder)
+    since, looked, total = 0, 0, 0
+    while since < ranks * hosts and looked < proposals:
+        rank, to = looked // hosts % ranks, looked % hosts
+        looked += 1
+        since += 1
+        if place[host[rank]] != place[to]:
+            gain = _exchange_gain(links, place, hops, host, holder, rank, to)
+            if gain > 0:
+                _exchange(host, holder, rank, to)
+                total += gain
+                since = 0
+    return total

@@ -1,0 +1,24 @@
+"""Ranks anywhere."""
+
+import numpy as np
+from pydantic import Field
+
+from models.application.placement import PlacementSpec, refuse_if_crowded
+from models.application.program import Program
+from models.registry import register
+from models.topology.graph import Topology
+from models.traffic.draw import generator
+
+
+@register("placement", "random")
+class Random(PlacementSpec):
+    """Ranks run on different hosts drawn from ``seed``, every placement being as likely as any other.
+
+    Example: ``placement: {kind: random, seed: 2}``
+    """
+
+    seed: int = Field(default=1, ge=0)
+
+    def build(self, topology: Topology, program: Program) -> np.ndarray:
+        refuse_if_crowded(topology, program)
+        return generator(self.seed).permutation(topology.hosts)[: program.ranks]

@@ -1,0 +1,24 @@
+"""Ranks dealt out to switches."""
+
+import numpy as np
+
+from models.application.placement import PlacementSpec, refuse_if_crowded
+from models.application.program import Program
+from models.registry import register
+from models.topology.graph import Topology
+
+
+@register("placement", "round_robin")
+class RoundRobin(PlacementSpec):
+    """Ranks in a row run on different switches: one on the first host of each, then one on the second, and so on.
+
+    With one host a switch it is what ``linear`` is.
+
+    Example: ``placement: {kind: round_robin}``
+    """
+
+    def build(self, topology: Topology, program: Program) -> np.ndarray:
+        refuse_if_crowded(topology, program)
+        place = topology.host_switch
+        turn = np.arange(topology.hosts) - np.searchsorted(place, place)  # which of its switch's hosts it is
+        return np.lexsort((place, turn))[: program.ranks]

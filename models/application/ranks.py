@@ -1,0 +1,36 @@
+"""How many ranks a program runs on."""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from models.registry import SpecError
+
+
+def choose_ranks(asked: int | None, hosts: int, allowed: Callable[[int], bool], rule: str) -> int:
+    """``asked``, or the largest number of ranks that a program allows on so many hosts.
+
+    rule: in words, after "must be". Raises ``SpecError``, key ``ranks``, with the nearest numbers as choices.
+    """
+    if asked is not None and not allowed(asked):
+        raise SpecError(f"must be {rule}", "ranks", _near(asked, hosts, allowed))
+    if asked is not None and asked > hosts:
+        raise SpecError(f"is more than the {hosts} hosts of the topology", "ranks", _near(hosts + 1, hosts, allowed))
+    ranks = asked or next(_down(hosts, allowed), None)
+    if ranks is None:
+        raise SpecError(f"must be {rule}; no such number fits the {hosts} hosts of the topology", "ranks")
+    return ranks
+
+
+def _down(start: int, allowed: Callable[[int], bool]) -> Iterator[int]:
+    return filter(allowed, range(start, 0, -1))
+
+
+def _near(asked: int, hosts: int, allowed: Callable[[int], bool]) -> list[str]:
+    """The allowed number before, and the one after it if the hosts suffice for that."""
+    after = islice(filter(allowed, range(asked + 1, hosts + 1)), 1)
+    return [str(ranks) for ranks in (*islice(_down(min(asked - 1, hosts), allowed), 1), *after)]
+
+
+def is_power_of_two(ranks: int) -> bool:
+    """Whether ranks = 2^k."""
+    return ranks & (ranks - 1) == 0

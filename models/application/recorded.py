@@ -1,0 +1,25 @@
+"""What kinds have in common whose program comes from a file."""
+
+from pathlib import Path
+
+from models.application.program import Program
+from models.application.spec import ApplicationSpec
+from models.registry import SpecError
+
+
+class RecordedSpec(ApplicationSpec):
+    """A program from ``path``. ``ranks``, if given, is how many it must have; ``gflops`` cannot be changed."""
+
+    path: Path
+
+    def build(self, hosts: int) -> Program:
+        if self.gflops != type(self).model_fields["gflops"].default:
+            raise SpecError("is not for this kind: calculations last as long as the file says", "gflops")
+        program = self.read()
+        if self.ranks not in (None, program.ranks):
+            raise SpecError(f"the file has {program.ranks} ranks", "ranks")
+        return program
+
+    def read(self) -> Program:
+        """The program of the file. Raises ``SpecError``."""
+        raise NotImplementedError

@@ -1,0 +1,1 @@
+"""Programs by name: one file each."""

@@ -1,0 +1,20 @@
+"""All-reduce."""
+
+from typing import ClassVar
+
+from models.application.skeletons.collective import SizedCollective
+from models.registry import register
+
+
+@register("application", "all_reduce")
+class AllReduce(SizedCollective):
+    """Every rank gets the sum of ``size_bytes`` bytes of each.
+
+    algorithm: ``recursive_doubling``, ``rabenseifner`` or ``ring``, by default as an MPI library chooses.
+
+    Example: ``application: {kind: all_reduce, size_bytes: 65536, ranks: 64}``
+
+    Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.5.
+    """
+
+    collective: ClassVar[str] = "all_reduce"

@@ -1,0 +1,62 @@
+"""Exchange of halos with the neighbours in a grid."""
+
+from math import prod
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from models.application.builder import Builder
+from models.application.skeletons.collective import Bytes, Repeats
+from models.application.skeletons.skeleton import Skeleton
+from models.registry import register
+
+Side = Annotated[int, Field(ge=1)]
+
+
+@register("application", "halo")
+class Halo(Skeleton):
+    """Every rank sends ``size_bytes`` bytes to both neighbours in each dimension of a grid, again and again.
+
+    dims: sides of the grid, the last changes fastest; by default a ring of all ranks. periodic: whether the grid is a
+    torus. calculate_ns: time of a calculation before each exchange.
+
+    Example: ``application: {kind: halo, dims: [4, 4, 4], size_bytes: 8192, repeats: 10}``
+
+    Source: the nearest-neighbour pattern of stencil codes, e.g. Dally and Towles, section 3.2.
+    """
+
+    dims: Annotated[tuple[Side, ...], Field(min_length=1, max_length=8)] | None = None
+    size_bytes: Bytes = 8192
+    periodic: bool = True
+    calculate_ns: Annotated[float, Field(ge=0, le=1e12)] = 0.0
+    repeats: Repeats = 1
+
+    def allows(self, ranks: int) -> bool:
+        return self.dims is None or ranks == prod(self.dims)
+
+    def requirement(self) -> str:
+        return f"{prod(self.dims)}, the product of dims" if self.dims else self.rule
+
+    def extent(self, ranks: int) -> tuple[int, int]:
+        return self.repeats, self.repeats
+
+    def iterate(self, builder: Builder) -> None:
+        place = np.arange(builder.ranks).reshape(self.dims or builder.ranks)
+        pairs = [self._neighbours(place, axis) for axis in range(place.ndim)]
+        source, target = np.concatenate(pairs, axis=1)
+        builder.begin("calculate")
+        builder.calculate(self.calculate_ns)
+        builder.begin("exchange", size=self.size_bytes)
+        builder.exchange(source, target, self.size_bytes)
+
+    def notes(self, ranks: int) -> dict[str, Any]:
+        return {"dims": list(self.dims or (ranks,))}
+
+    def _neighbours(self, place: np.ndarray, axis: int) -> np.ndarray:
+        """int64 [2, messages]: source and target along an axis, up and down."""
+        up = np.stack([place, np.roll(place, -1, axis)])
+        if not self.periodic or place.shape[axis] == 2:  # two neighbours that are one get one message
+            up = np.take(up, np.arange(place.shape[axis] - 1), axis + 1)
+        up = up.reshape(2, -1)
+        return np.concatenate([up, up[::-1]], axis=1)

@@ -1,0 +1,70 @@
+"""The scheme of BT and SP: every rank has a cell in each of sqrt p slabs of each direction."""
+
+from math import isqrt
+from typing import Any, ClassVar
+
+import numpy as np
+
+from models.application.builder import Builder
+from models.application.skeletons.nas import NasBenchmark
+
+RHS = 0.2
+"""Of the operations of an iteration, those of the right-hand side; the three directions share the others equally."""
+
+
+class Multipartition(NasBenchmark):
+    """An implicit solver that sweeps forth and back in each direction, cell by cell.
+
+    points: of a side, by class. backward: of a direction's operations, those of the way back.
+    """
+
+    rule: ClassVar[str] = "a square q^2, with cells of at least 3 points a side"
+    points: ClassVar[dict[str, int]]
+    backward: ClassVar[float]
+
+    def allows(self, ranks: int) -> bool:
+        side = isqrt(ranks)
+        return side * side == ranks and self.points[self.class_] // side >= 3
+
+    def operations(self, points: int) -> float:
+        """Of an iteration, all ranks together."""
+        raise NotImplementedError
+
+    def messages(self, points: int, side: int) -> tuple[float, float]:
+        """Bytes of a message of the way forth and of one of the way back."""
+        raise NotImplementedError
+
+    def iterate(self, builder: Builder) -> None:
+        points, side = self.points[self.class_], isqrt(builder.ranks)
+        ranks, after, before = np.arange(builder.ranks), *neighbours(side)
+        work = self.time(self.operations(points) / builder.ranks)
+        face = round(80 * (side - 1) * (points / side) ** 2)
+        builder.begin("copy_faces", size=face)
+        builder.exchange(np.tile(ranks, 6), np.concatenate([*after, *before]), face)
+        builder.begin("rhs")
+        builder.calculate(RHS * work)
+        forth, back = self.messages(points, side)
+        cell = (1 - RHS) * work / 3 / side
+        for name, up, down in zip("xyz", after, before, strict=True):
+            builder.begin(f"{name}_solve", size=round(forth))
+            _sweep(builder, side, (1 - self.backward) * cell, up, round(forth))
+            _sweep(builder, side, self.backward * cell, down, round(back))
+
+    def notes(self, ranks: int) -> dict[str, Any]:
+        return super().notes(ranks) | {"grid": [isqrt(ranks)] * 2}
+
+
+def neighbours(side: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The ranks after and before each rank in x, y and z direction (NPB's ``make_set.f``)."""
+    j, i = np.divmod(np.arange(side * side), side)
+    steps = ((1, 0), (0, 1), (-1, 1))
+    after, before = ([(i + s * a) % side + side * ((j + s * b) % side) for a, b in steps] for s in (1, -1))
+    return after, before
+
+
+def _sweep(builder: Builder, side: int, cell: float, target: np.ndarray, size: int) -> None:
+    """Each rank's cells one after another, what follows from each sent to who has the next of the line."""
+    for stage in range(side):
+        builder.calculate(cell)
+        if stage < side - 1:
+            builder.exchange(np.arange(builder.ranks), target, size)

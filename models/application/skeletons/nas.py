@@ -1,0 +1,33 @@
+"""What the NAS Parallel Benchmarks have in common."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field
+
+from models.application.skeletons.skeleton import Skeleton
+
+Letter = Literal["S", "W", "A", "B", "C", "D"]
+
+
+class NasBenchmark(Skeleton):
+    """A program of the NAS Parallel Benchmarks 3.3 (MPI), its timed loop only.
+
+    class: the size of the problem. iterations: how many are simulated, at most those of the class.
+
+    Source: Bailey et al., NAS Parallel Benchmarks, RNR-94-007, and the programs of version 3.3; sizes by class from
+    its ``sys/setparams.c``, operations from the formulas by which the programs print their Mop/s.
+    """
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    loop: ClassVar[dict[str, int]]
+
+    class_: Letter = Field("B", alias="class")
+    iterations: Annotated[int, Field(ge=1, le=10_000)] = 2
+
+    def extent(self, ranks: int) -> tuple[int, int]:
+        total = self.loop[self.class_]
+        return min(self.iterations, total), total
+
+    def notes(self, ranks: int) -> dict[str, Any]:
+        return {"class": self.class_}

@@ -1,0 +1,68 @@
+"""What the programs that are built round by round have in common."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from models.application.builder import Builder
+from models.application.program import Program
+from models.application.ranks import choose_ranks
+from models.application.spec import ApplicationSpec
+
+
+class Skeleton(ApplicationSpec):
+    """A program that does the same again and again: :meth:`iterate` adds one iteration of it.
+
+    rule: which numbers of ranks it allows, in words, whatever its other parameters.
+    """
+
+    rule: ClassVar[str] = "at least 1"
+
+    def build(self, hosts: int) -> Program:
+        ranks = choose_ranks(self.ranks, hosts, self.allows, self.requirement())
+        builder = Builder(ranks)
+        simulated, iterations = self.extent(ranks)
+        self.prepare(builder)
+        for builder.iteration in range(simulated):
+            self.iterate(builder)
+        notes = self.notes(ranks)
+        if self.ranks is None and ranks < hosts:
+            notes["ranks"] = f"{ranks} of {hosts} hosts; must be {self.requirement()}"
+        return builder.build(simulated, iterations, notes)
+
+    def allows(self, ranks: int) -> bool:
+        """Whether it runs on so many ranks."""
+        return ranks >= 1
+
+    def requirement(self) -> str:
+        """Which numbers of ranks it allows, in words, with these parameters."""
+        return self.rule
+
+    def extent(self, ranks: int) -> tuple[int, int]:
+        """How many iterations are simulated, and how many the program has."""
+        raise NotImplementedError
+
+    def prepare(self, builder: Builder) -> None:
+        """Add what comes before the loop."""
+
+    def iterate(self, builder: Builder) -> None:
+        """Add an iteration."""
+        raise NotImplementedError
+
+    def notes(self, ranks: int) -> dict[str, Any]:
+        """What a reader of results should know."""
+        return {}
+
+    def time(self, operations: float) -> float:
+        """Nanoseconds in which a rank does so many floating-point operations."""
+        return operations / self.gflops
+
+    @property
+    def ns_per_byte(self) -> float:
+        """Of a reduction of doubles: one operation for 8 bytes."""
+        return self.time(1 / 8)
+
+
+def everyone(builder: Builder) -> np.ndarray:
+    """int64 [1, ranks]: all ranks as one group."""
+    return np.arange(builder.ranks)[None]

@@ -1,0 +1,256 @@
+"""A training step of a large neural network, as today's machines run it."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from models.application.builder import Builder, MessageSet
+from models.application.collectives.choose import collective
+from models.application.program import Program
+from models.application.skeletons.skeleton import Skeleton
+from models.registry import SpecError, register
+
+COMPUTE, REDUCE, FORTH, BACK = range(4)
+"""Lanes: calculations, reductions of gradients, messages to the next stage, messages to the stage before."""
+
+UPDATE = 10
+"""Operations by which an optimiser updates a parameter."""
+
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+
+
+@register("application", "training")
+class Training(Skeleton):
+    """Training steps of a transformer under data, tensor, pipeline and expert parallelism at once.
+
+    ranks = tensor * data * pipeline, tensor groups next to each other, then data, then stages. Each stage has layers /
+    pipeline layers. A microbatch of ``batch`` sequences passes a layer forward in two halves, attention (8 n h^2 +
+    4 n s h operations, n = batch * sequence tokens, h hidden, s sequence) and feed-forward (16 n h^2), after each of
+    which the tensor group all-reduces n h values (``sequence_parallel``: all-gather before, reduce-scatter after). With
+    ``experts`` > 1, groups of so many ranks of the data dimension have an expert each: an all-to-all takes ``top``
+    copies of every token to its experts before the feed-forward half, another brings them back. Backward is the same
+    in reverse with twice the operations. Stages pass n h values per microbatch to the next, or the one before; which
+    microbatch is next is the ``schedule``'s business. While the last microbatch is on its way back, the gradients of
+    every ``bucket`` layers (12 h^2 parameters a layer, without experts) are all-reduced in the data dimension beside
+    the calculations; then follows the update. reduction: the algorithm of reductions, all-gathers and
+    reduce-scatters, ``ring`` as in NCCL or null: as an MPI library chooses. An iteration is a step.
+
+    Example: ``application: {kind: training, tensor: 4, pipeline: 4, microbatches: 8, ranks: 64}``
+
+    Source: Narayanan et al. 2021, doi:10.1145/3458817.3476209 (schedules, operations); Li et al. 2020,
+    doi:10.14778/3415478.3415530 (buckets); Korthikanti et al. 2022, arXiv:2205.05198 (sequence parallelism);
+    Lepikhin et al. 2020, arXiv:2006.16668 (experts).
+    """
+
+    gflops: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 200_000.0
+    tensor: Count = 2
+    pipeline: Count = 2
+    data: Count | None = None
+    experts: Count = 1
+    top: Count = 2
+    layers: Annotated[int, Field(ge=1, le=10_000)] = 4
+    hidden: Count = 2048
+    sequence: Count = 1024
+    batch: Annotated[int, Field(ge=1, le=10_000)] = 1
+    microbatches: Annotated[int, Field(ge=1, le=10_000)] = 4
+    schedule: Literal["1f1b", "gpipe"] = "1f1b"
+    sequence_parallel: bool = False
+    bucket: Count = 1
+    bytes_per_value: Annotated[int, Field(ge=1, le=16)] = 2
+    reduction: str | None = "ring"
+    iterations: Annotated[int, Field(ge=1, le=10_000)] = 1
+
+    def build(self, hosts: int) -> Program:
+        if self.layers % self.pipeline:
+            raise SpecError(f"must divide the {self.layers} layers", "pipeline")
+        if self.data is not None and self.data % self.experts:
+            raise SpecError(f"must divide data, {self.data}", "experts")
+        return super().build(hosts)
+
+    def allows(self, ranks: int) -> bool:
+        if self.data is not None:
+            return ranks == self._unit * self.data
+        return ranks % (self._unit * self.experts) == 0
+
+    def requirement(self) -> str:
+        if self.data is not None:
+            return f"tensor * pipeline * data = {self._unit * self.data}"
+        return f"a multiple of tensor * pipeline * experts = {self._unit * self.experts}"
+
+    def extent(self, ranks: int) -> tuple[int, int]:
+        return self.iterations, self.iterations
+
+    def iterate(self, builder: Builder) -> None:
+        shape = self.pipeline, builder.ranks // self._unit, self.tensor
+        stages = np.arange(builder.ranks).reshape(shape)
+        between = _Between(
+            [self._declare(builder, FORTH, a, b) for a, b in pairwise(stages)],
+            [self._declare(builder, BACK, b, a) for a, b in pairwise(stages)],
+        )
+        for number, ranks in enumerate(stages):
+            _Stage(self, builder, number, ranks, between).run()
+
+    def notes(self, ranks: int) -> dict[str, Any]:
+        return {"tensor": self.tensor, "data": ranks // self._unit, "pipeline": self.pipeline}
+
+    @property
+    def _unit(self) -> int:
+        return self.tensor * self.pipeline
+
+    @property
+    def values(self) -> int:
+        """Bytes of what a microbatch is between two layers."""
+        return self.batch * self.sequence * self.hidden * self.bytes_per_value
+
+    def order(self, stage: int) -> list[tuple[bool, int]]:
+        """What a stage does: (whether forward, microbatch), one after another."""
+        count = self.microbatches
+        ahead = count if self.schedule == "gpipe" else min(self.pipeline - 1 - stage, count)
+        moves = [(True, m) for m in range(ahead)]
+        for m in range(count):
+            moves += [(True, ahead + m)] * (ahead + m < count) + [(False, m)]
+        return moves
+
+    def _declare(self, builder: Builder, lane: int, source: np.ndarray, target: np.ndarray) -> list[MessageSet]:
+        size = self.values // self.tensor if self.sequence_parallel else self.values
+        with builder.on(lane):
+            return [builder.declare(source, target, size) for _ in range(self.microbatches)]
+
+
+@dataclass(frozen=True)
+class _Between:
+    """Messages of each microbatch from each stage to the next, and back to each stage from the next."""
+
+    forth: list[list[MessageSet]]
+    back: list[list[MessageSet]]
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """A stage of the pipeline. ranks: int64 [data, tensor]."""
+
+    spec: Training
+    builder: Builder
+    number: int
+    ranks: np.ndarray
+    between: _Between
+
+    def run(self) -> None:
+        """A training step."""
+        for forward, m in self.spec.order(self.number):
+            if forward:
+                self._forward(m)
+            else:
+                self._backward(m)
+        with self.builder.on(REDUCE):
+            reduced = self.builder.mark()
+        self.builder.begin("update")
+        self.builder.wait(reduced, self.ranks.ravel())
+        self._calculate(UPDATE * self._layers * (self._attention_parameters + self._other_parameters))
+
+    def _forward(self, m: int) -> None:
+        if self.number > 0:
+            self.builder.begin("activations", size=self.spec.values)
+            self.builder.receive(self.between.forth[self.number - 1][m])
+        for _ in range(self._layers):
+            self._half("forward", self._attention, False)
+            self._half("forward", self._feed_forward, self.spec.experts > 1)
+        if self.number < self.spec.pipeline - 1:
+            self._pass(FORTH, "activations", self.between.forth[self.number][m])
+
+    def _backward(self, m: int) -> None:
+        if self.number < self.spec.pipeline - 1:
+            self.builder.begin("errors", size=self.spec.values)
+            self.builder.receive(self.between.back[self.number][m])
+        for layer in range(1, self._layers + 1):
+            self._half("backward", 2 * self._feed_forward, self.spec.experts > 1)
+            self._half("backward", 2 * self._attention, False)
+            if m == self.spec.microbatches - 1 and (layer % self.spec.bucket == 0 or layer == self._layers):
+                self._reduce_gradients((layer - 1) % self.spec.bucket + 1)
+        if self.number > 0:
+            self._pass(BACK, "errors", self.between.back[self.number - 1][m])
+
+    def _half(self, name: str, operations: float, routed: bool) -> None:
+        """Half of a layer, with what the tensor group and the experts' group exchange."""
+        spec = self.spec
+        if spec.sequence_parallel:
+            self._tensor("all_gather", spec.values // spec.tensor)
+        if routed:
+            self._route("dispatch")
+        self.builder.begin(name)
+        self._calculate(operations)
+        if routed:
+            self._route("combine")
+        self._tensor("reduce_scatter" if spec.sequence_parallel else "all_reduce", spec.values)
+
+    def _calculate(self, operations: float) -> None:
+        self.builder.calculate(self.spec.time(operations), self.ranks.ravel())
+
+    def _tensor(self, name: str, size: int) -> None:
+        if self.spec.tensor > 1:
+            self._collective(name, self.ranks, size, "tensor")
+
+    def _route(self, label: str) -> None:
+        """An all-to-all of the ranks that have the same part of different experts."""
+        spec = self.spec
+        groups = self._by_expert.transpose(0, 2, 1).reshape(-1, spec.experts)
+        size = spec.values * spec.top // spec.tensor // spec.experts
+        collective(self.builder, "all_to_all", groups, size, label=label)
+
+    def _reduce_gradients(self, layers: int) -> None:
+        """All-reduce the gradients of so many layers beside the calculations."""
+        done = self.builder.mark()
+        with self.builder.on(REDUCE):
+            self.builder.begin("gradients")
+            self.builder.wait(done, self.ranks.ravel())
+            everywhere, by_expert = (
+                self.ranks.T,
+                self._by_expert.transpose(1, 2, 0).reshape(-1, self.ranks.shape[0] // self.spec.experts),
+            )
+            parts = ((everywhere, self._attention_parameters), (by_expert, self._other_parameters))
+            for groups, parameters in parts:
+                if groups.shape[1] > 1:
+                    size = layers * parameters * self.spec.bytes_per_value
+                    self._collective("all_reduce", groups, size, "gradients")
+
+    def _collective(self, name: str, groups: np.ndarray, size: int, label: str) -> None:
+        ns_per_byte = self.spec.time(1 / self.spec.bytes_per_value)
+        collective(self.builder, name, groups, size, self.spec.reduction, ns_per_byte, label, key="reduction")
+
+    def _pass(self, lane: int, name: str, messages: MessageSet) -> None:
+        """Send to another stage beside the calculations."""
+        done = self.builder.mark()
+        with self.builder.on(lane):
+            self.builder.begin(name, size=self.spec.values)
+            self.builder.wait(done, self.ranks.ravel())
+            self.builder.send(messages)
+
+    @property
+    def _by_expert(self) -> np.ndarray:
+        """int64 [experts' groups, experts, tensor]."""
+        return self.ranks.reshape(-1, self.spec.experts, self.spec.tensor)
+
+    @property
+    def _layers(self) -> int:
+        return self.spec.layers // self.spec.pipeline
+
+    @property
+    def _attention(self) -> float:
+        spec, tokens = self.spec, self.spec.batch * self.spec.sequence
+        return (8 * tokens * spec.hidden**2 + 4 * tokens * spec.sequence * spec.hidden) / spec.tensor
+
+    @property
+    def _feed_forward(self) -> float:
+        spec, tokens = self.spec, self.spec.batch * self.spec.sequence
+        return 16 * tokens * spec.hidden**2 * (spec.top if spec.experts > 1 else 1) / spec.tensor
+
+    @property
+    def _attention_parameters(self) -> int:
+        return 4 * self.spec.hidden**2 // self.spec.tensor
+
+    @property
+    def _other_parameters(self) -> int:
+        return 8 * self.spec.hidden**2 // self.spec.tensor

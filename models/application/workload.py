@@ -1,0 +1,28 @@
+"""A program on the hosts of a network."""
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+
+import numpy as np
+
+from models.application.messages import Messages
+from models.application.program import Program
+from models.hashing import content_hash
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """What :class:`~models.scenario.Scenario` holds where hosts run a program instead of drawing packets.
+
+    host: int64 [ranks], the host of each rank, all different.
+    """
+
+    program: Program
+    host: np.ndarray
+    messages: Messages
+
+    @cached_property
+    def content_hash(self) -> str:
+        """Hash of everything that results depend on."""
+        messages = asdict(self.messages) | {"tick_ns": str(self.messages.tick_ns)}
+        return content_hash(self.program.content_hash, self.host, messages)
