@@ -12,6 +12,7 @@ from models.topology.graph import Topology
 from models.traffic.traffic import Traffic
 
 if TYPE_CHECKING:
+    from models.application.workload import Workload
     from models.transport.datagram import Datagram
 
 SEMANTICS_VERSION = 3
@@ -22,7 +23,7 @@ SEMANTICS_VERSION = 3
 class Switching:
     """How a switch treats what arrives; all times in ticks (one flit on a channel).
 
-    mode: ``vct``, ``wormhole``, ``deflection`` or ``datagram`` (of which :class:`Scenario` holds the rest).
+    mode: ``vct``, ``wormhole``, ``deflection``, ``datagram`` (of which :class:`Scenario` holds the rest) or ``flow``.
     vcs: virtual channels of every network and injection channel. buffer_flits: input buffer of each VC.
     shared_input: an input port sends one packet at a time (``input_speedup: 1``; wormhole: one flit a tick); False:
     each of its VCs can be read at once (``vcs``).
@@ -70,7 +71,8 @@ class Scenario:
     """Everything but the load, the seed and how it is measured.
 
     vc_policy: the VC policy in force (``models.routing.routes.ANY`` ...). may_deadlock: it has no certificate,
-    so a run looks for deadlocks. datagram: what that discipline adds; None in the others.
+    so a run looks for deadlocks. datagram: what that discipline adds; None in the others. workload: a program that the
+    hosts run instead of drawing packets; ``traffic`` is then its messages as a matrix, and ``source`` says nothing.
     """
 
     topology: Topology
@@ -81,11 +83,12 @@ class Scenario:
     vc_policy: int = 0
     may_deadlock: bool = False
     datagram: "Datagram | None" = None
+    workload: "Workload | None" = None
 
     @cached_property
     def content_hash(self) -> str:
         """Hash of everything that results depend on, the semantics' version included."""
-        more = [] if self.datagram is None else [self.datagram.content_hash]
+        more = [part.content_hash for part in (self.datagram, self.workload) if part is not None]
         return content_hash(
             SEMANTICS_VERSION, self.topology.content_hash, self.routes.content_hash, self.traffic.content_hash,
             asdict(self.switching), asdict(self.source), self.vc_policy, *more,

@@ -1,11 +1,16 @@
 """The part of a scenario that the datagram discipline adds, and the sessions that follow from it."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from math import ceil
 from typing import TYPE_CHECKING
 
+from models.application.messages import Messages
 from models.hashing import content_hash
+from models.registry import SpecError
 from models.routing.routes import RoutingSpec
+from models.topology.graph import Topology
+from models.transport.connections import connections
 from models.transport.failures import LinkFailures, with_failures
 from models.transport.flows import Flows, arriving, long_lived, together
 from models.transport.law import TransportSpec
@@ -43,15 +48,29 @@ class Datagram:
         return content_hash(*parts, self.path_draw, sizes, self.poisson, self.seconds, failures)
 
 
+def datagram_messages(topology: Topology, queues: Queues, rendezvous: int, overhead_ns: float) -> Messages:
+    """Messages of a program as packets of this discipline, all of them full, in its ticks."""
+    size, tick_ns = queues.packet_bytes, tick_of(topology, queues) * 10**9
+    overhead = ceil(Fraction(repr(float(overhead_ns))) / tick_ns)
+    return Messages(size, size, 0, 1, True, rendezvous, overhead, tick_ns)
+
+
 def session_of(scenario: "Scenario", load: float, seed: int) -> Session:
     """The run of a scenario at a load with a seed. Raises ``SpecError``."""
     given = scenario.datagram
     assert given is not None
-    transport = given.transport.build()
-    flows = _flows(scenario, given, transport.flows, load, seed)
+    transport, program = given.transport.build(), None
+    if scenario.workload is None:
+        flows = _flows(scenario, given, transport.flows, load, seed)
+    elif transport.flows > 1:
+        raise SpecError("must be 1: a program has one connection from a host to another", key="flows")
+    else:
+        program = connections(scenario.workload, scenario.topology.hosts)
+        flows, transport = program.flows, replace(transport, start_ms=0.0)
     session = make_session(
         scenario.topology, scenario.routes, transport, given.queues, flows, path_draw=given.path_draw, seed=seed
     )  # fmt: skip
+    session = replace(session, program=program)
     return session if given.failures is None else with_failures(session, given.failures, given.routing.build)
 
 

@@ -21,6 +21,9 @@ STATE = 5
 DEADLINE = 6  # of the timer
 ROUND_END = 7  # the acknowledgement that ends the present window of data (laws that heed marks)
 
+NEVER = np.int64(1) << 62
+"""DEADLINE of a timer that does not run, as there is nothing to be acknowledged."""
+
 CLOSED, OPENING, OPEN, RECOVERY = np.int64(0), np.int64(1), np.int64(2), np.int64(3)
 
 # Columns of Senders.win, float64.
@@ -92,6 +95,24 @@ def opened(r, s, i, sample, now):
     s.win[i, SSTHRESH] = r.ssthresh
     _measure(r, s, i, sample)
     s.seq[i, DEADLINE] = now + np.int64(np.ceil(s.win[i, RTO]))
+
+
+@kernel
+def connect(r, s, i, sample):
+    """The connection has been open, and idle, since before the run; its first round trip took so long."""
+    opened(r, s, i, sample, 0)
+    s.seq[i, DEADLINE] = NEVER
+
+
+@kernel
+def resume(r, s, i, now):
+    """Something is to be sent after a silence: the timer starts anew (RFC 6298, rule 5.1). Whether it was not running.
+
+    The congestion window is what it was before.
+    """
+    slept = s.seq[i, DEADLINE] == NEVER
+    s.seq[i, DEADLINE] = now + np.int64(np.ceil(s.win[i, RTO]))
+    return slept
 
 
 @kernel

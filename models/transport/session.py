@@ -9,11 +9,12 @@ import numpy as np
 from models.jit import njit
 from models.registry import SpecError
 from models.routing.routes import Routes
-from models.rules.datagram import RATIO_BITS, START
+from models.rules.datagram import RATIO_BITS, START, service_ticks
 from models.rules.draw import below, draw
 from models.topology.graph import Topology
+from models.transport.connections import Connections
 from models.transport.flows import Flows
-from models.transport.law import REVERSE_PATH, Transport
+from models.transport.law import PURE_DELAY, REVERSE_PATH, Transport
 from models.transport.newreno import Rules, make_rules
 from models.transport.paths import DISTINCT, Paths, backwards, draw_paths, most_paths
 
@@ -71,7 +72,7 @@ class Session:
     2**RATIO_BITS. first: int64 [flows + 1], the subflows of each flow. start: int64 [subflows], ticks. back: paths of
     acknowledgements (REVERSE_PATH). ack_delay: int64 [subflows], ticks that an acknowledgement needs without queues.
     gap: int64 [subflows], ticks from packet to packet at a constant rate. rules: None without a law. changes: in the
-    order of their ticks.
+    order of their ticks. program: what runs on the hosts; flows are then its connections, open from the beginning.
     """
 
     topology: Topology
@@ -90,6 +91,7 @@ class Session:
     gap: np.ndarray
     rules: Rules | None
     changes: tuple[Change, ...] = ()
+    program: Connections | None = None
 
     @property
     def subflows(self) -> int:
@@ -99,6 +101,20 @@ class Session:
     def ticks(self, seconds: float) -> int:
         """Ticks in so many seconds, rounded up."""
         return ceil(Fraction(repr(float(seconds))) / Fraction(self.tick_s))
+
+
+def first_samples(session: Session) -> np.ndarray:
+    """int64 [subflows]: the round trip of the packet that opens a connection, through empty queues."""
+    trip = _crossing(session, session.paths, SYN_BYTES)
+    if session.transport.ack_path == PURE_DELAY:
+        return trip + session.ack_delay
+    return trip if session.back is None else trip + _crossing(session, session.back, session.transport.ack_bytes)
+
+
+def _crossing(session: Session, paths: Paths, size: int) -> np.ndarray:
+    """Ticks that a packet of so many bytes takes for each path."""
+    service = np.array([service_ticks(ratio, size) for ratio in session.ratio.tolist()])
+    return np.add.reduceat((service + session.delay)[paths.link], paths.start[:-1])
 
 
 @njit

@@ -1,7 +1,7 @@
 """What an engine is and what it counts."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -89,10 +89,53 @@ class Run(Protocol):
         """Whether some packet in the network can never move again."""
 
 
+# Why an operation did not begin or end earlier (Execution.cause is 4 * operation + one of these; -1: for no reason).
+FINISHED, STARTED = 0, 1  # it waited for the end, or the start, of that operation
+PROCESSOR = 2  # it waited for the processor that the operation held
+MESSAGE = 3  # a receive: it waited for the message of that send
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What became of the operations of a program: times in ticks / ``resolution``, -1 where it is not known yet.
+
+    ready, start, finish: int64 [operations]: when all dependencies were met; when it gets its processor (a receive: to
+    take the message in), known once it has asked for it; when it was done. delivered: int64 [operations], of sends,
+    when the receiver's host had all of the message; queued: of sends, when the message joined the host's queue
+    (rendezvous: its request to send).
+    cause: int64 [operations], see above.
+    """
+
+    resolution: int
+    ready: np.ndarray
+    start: np.ndarray
+    finish: np.ndarray
+    queued: np.ndarray
+    delivered: np.ndarray
+    cause: np.ndarray
+
+
+class ApplicationRun(Protocol):
+    """A run of a scenario with a workload under way (see also :class:`Run`)."""
+
+    def advance(self, until: int) -> None:
+        """Simulate ticks up to, not including, ``until``."""
+
+    def done(self) -> bool:
+        """Whether every operation is done."""
+
+    def execution(self) -> Execution:
+        """What became of the operations so far, copied."""
+
+    def carried(self) -> np.ndarray:
+        """Flits granted to every channel between switches so far, [channels] (``flow``: float64)."""
+
+
 class Engine(Protocol):
     """Starts runs. ``log`` keeps a record of every packet, for comparisons."""
 
-    def start(self, scenario: Scenario, load: float, seed: int, log: bool = False) -> Run: ...
+    def start(self, scenario: Scenario, load: float, seed: int, log: bool = False) -> Any:
+        """A :class:`Run`; of a scenario with a workload an :class:`ApplicationRun`."""
 
 
 class EngineMismatch(Exception):

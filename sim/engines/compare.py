@@ -4,7 +4,7 @@ import numpy as np
 
 from models.scenario import Scenario
 from sim.engines import engine
-from sim.engines.base import EVENTS, EngineMismatch, PacketLog, Snapshot
+from sim.engines.base import EVENTS, EngineMismatch, Execution, PacketLog, Snapshot
 
 
 def describe(log: PacketLog, place: int) -> str:
@@ -55,6 +55,17 @@ def compare_snapshots(compiled: Snapshot, reference: Snapshot) -> None:
             )
 
 
+def compare_executions(compiled: Execution, reference: Execution) -> None:
+    """Raise :class:`EngineMismatch` that names the first operation to which different things happened."""
+    for name in ("ready", "start", "finish", "queued", "delivered", "cause"):
+        ours, theirs = getattr(compiled, name), getattr(reference, name)
+        if not np.array_equal(ours, theirs):
+            first = int(np.flatnonzero(ours != theirs)[0])
+            raise EngineMismatch(
+                f"engines differ: {name} of operation {first}: compiled {ours[first]}, reference {theirs[first]}"
+            )
+
+
 class BothRun:
     """Two runs in lock-step (see :class:`sim.engines.base.Run`); every snapshot compares all packets."""
 
@@ -88,9 +99,28 @@ class BothRun:
         return ours
 
 
+class BothApplicationRun(BothRun):
+    """The same, of a program (see :class:`sim.engines.base.ApplicationRun`); so are its operations."""
+
+    def snapshot(self) -> Snapshot:
+        self.execution()
+        return super().snapshot()
+
+    def done(self) -> bool:
+        return self._compiled.done()
+
+    def execution(self) -> Execution:
+        ours = self._compiled.execution()
+        compare_executions(ours, self._reference.execution())
+        return ours
+
+    def carried(self) -> np.ndarray:
+        return self._compiled.carried()
+
+
 class BothEngines:
     """``engine: both``."""
 
     def start(self, scenario: Scenario, load: float, seed: int, log: bool = True) -> BothRun:
         """Start both runs."""
-        return BothRun(scenario, load, seed)
+        return BothRun(scenario, load, seed) if scenario.workload is None else BothApplicationRun(scenario, load, seed)

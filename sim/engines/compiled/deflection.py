@@ -19,6 +19,7 @@ from models.rules.ports import Ports, make_ports
 from models.rules.route import pick, route_word
 from models.scenario import Scenario
 from sim.engines.base import EVENTS, GRANTS, OCCUPANCY_MAX
+from sim.engines.compiled.messages import Program, make_program, next_tick
 from sim.engines.compiled.records import (
     BORN,
     DEFLECTED,
@@ -26,6 +27,7 @@ from sim.engines.compiled.records import (
     H_FREE,
     HOP,
     HOST_RECORD,
+    LATE,
     NEXT,
     NOBODY,
     RECORD,
@@ -38,12 +40,13 @@ from sim.engines.compiled.records import (
     first_packets,
     log_is_full,
     make_tally,
+    run_program,
     unsigned,
 )
 from sim.engines.compiled.wheel import Wheel, drain, make_wheel, wake
 
 # This discipline's own fields of a packet record.
-WHERE, ELIGIBLE = 12, 13
+WHERE, ELIGIBLE = 13, 14
 
 # Fields of a switch record, uint32.
 RESIDENT, INBOUND, READING, LAST_READING, RANKED, NEXT_HOST = range(6)
@@ -90,6 +93,7 @@ class State(NamedTuple):
     leaving: np.ndarray  # uint32 [ticks]: first of the packets whose tail is delivered then
     members: np.ndarray  # int64 [switches]: scratch, who is looked at
     awake: Wheel
+    program: Program | None
     tally: Tally
 
 
@@ -130,6 +134,7 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
         leaving=np.full(ticks, NOBODY, np.uint32),
         members=np.zeros(topology.switches, np.int64),
         awake=make_wheel(topology.switches, ticks),
+        program=make_program(scenario),
         tally=make_tally(topology),
     )
     first_packets(constants, state)
@@ -291,11 +296,9 @@ def _let_hosts_send(c, s, v, tick):
     turn = np.int64(s.place[v, NEXT_HOST])
     for k in range(count):
         h = first + (turn + k) % count
-        ready = max(s.host[h, H_BORN], s.host[h, H_FREE])
-        if ready > tick:
+        if max(s.host[h, H_BORN], s.host[h, H_FREE]) > tick:
             if s.asked[h] <= tick:
-                s.asked[h] = min(ready, tick + s.awake.mask - c.slot)
-                _look(c, s, v, s.asked[h])
+                notice(c, s, h, tick)
             continue
         if s.place[v, RESIDENT] + s.place[v, INBOUND] >= c.hold:
             continue
@@ -306,8 +309,16 @@ def _let_hosts_send(c, s, v, tick):
         slot = (tick + c.injection) & s.awake.mask
         s.packet[p, NEXT] = s.arriving[slot]
         s.arriving[slot] = p
-        s.asked[h] = min(max(s.host[h, H_BORN], s.host[h, H_FREE]), tick + s.awake.mask - c.slot)
-        _look(c, s, v, s.asked[h])
+        notice(c, s, h, tick)
+
+
+@inner
+def notice(c, s, h, tick):
+    """See that the switch of host h looks when the host may send its next packet, or, if that is far away, before."""
+    ready = max(s.host[h, H_BORN], s.host[h, H_FREE], tick)
+    if ready < LATE:
+        s.asked[h] = min(ready, tick + s.awake.mask - c.slot)
+        _look(c, s, np.int64(c.host_switch[h]), s.asked[h])
 
 
 @inner
@@ -332,17 +343,20 @@ def advance(c, s, now, until):
 
     Returns -1 if a switch holds more packets than :func:`occupancy_bound` allows, which is a bug.
     """
-    for tick in range(now, until):
+    tick = now
+    while tick < until:
         if log_is_full(c, s):
             return tick
         if not _arrive_all(c, s, tick):
             return -1
         deliver_all(c, s, tick, s.awake.mask)
+        run_program(s.program, c, s, tick, notice)
         count = drain(s.awake, tick, s.members)
         for i in range(count):
             _allocate(c, s, s.members[i], tick)
         s.tally.scalars[EVENTS] += count
-    return until
+        tick = next_tick(s.program, s, tick, until, s.awake.mask)
+    return tick
 
 
 def stuck(c, s, now) -> bool:

@@ -1,5 +1,7 @@
 """The compiled engine: a discipline's kernel behind the interface of :mod:`sim.engines.base`."""
 
+from typing import Any
+
 import numpy as np
 
 from models.rules.arrivals import make_arrivals
@@ -9,11 +11,13 @@ from sim.engines.base import (
     CREATED_FLITS,
     CREATED_PACKETS,
     DELIVERED_PACKETS,
+    Execution,
     Flows,
     PacketLog,
     Snapshot,
 )
-from sim.engines.compiled import deflection, records, sources, vct, wormhole
+from sim.engines.compiled import deflection, messages, ranks, records, sources, vct, wormhole
+from sim.engines.compiled.flow import FlowRun
 
 KERNELS = {"vct": vct, "wormhole": wormhole, "deflection": deflection}
 """Switch discipline -> module with ``build``, ``advance`` and ``stuck``."""
@@ -25,10 +29,13 @@ class CompiledRun:
     def __init__(self, scenario: Scenario, load: float, seed: int, log: bool):
         self._kernel = KERNELS[scenario.switching.mode]
         source, topology = scenario.source, scenario.topology
+        flits, shares = source.flits, source.shares
+        if scenario.workload is not None:  # hosts draw nothing; what they send has lengths of its own
+            load, flits, shares = 0.0, messages.packet_lengths(scenario.workload), (1.0, 1.0)
         arrivals = make_arrivals(
             source.arrivals, load, source.mean_flits, scenario.traffic.rate, source.burst
         )
-        packets = make_packets(scenario.traffic, source.flits, source.shares)
+        packets = make_packets(scenario.traffic, flits, shares)
         self._topology = topology
         self._constants, self._state = self._kernel.build(scenario, arrivals, packets, seed)
         self._cursor = sources.start_cursor(topology.hosts)
@@ -100,9 +107,49 @@ def _total(index: np.ndarray, amount: np.ndarray, size: int) -> np.ndarray:
     return total
 
 
+class CompiledApplicationRun(CompiledRun):
+    """The same, of a program (see :class:`sim.engines.base.ApplicationRun`)."""
+
+    def advance(self, until: int) -> None:
+        """Simulate ticks up to, not including, ``until``.
+
+        Raises ``ValueError`` if the program is not done after 2**30 ticks, which is as far as they are counted.
+        """
+        super().advance(min(until, int(records.LATE)))
+        if until > records.LATE and not self.done():
+            raise ValueError("the program takes more than 2**30 ticks; simulate fewer iterations, or mode: flow")
+
+    def _count_created(self) -> None:
+        joined = self._state.program.queue[:, [messages.PACKETS, messages.FLITS]]
+        self._cursor[:, [sources.SEQUENCE, sources.FLITS]] = joined
+
+    def done(self) -> bool:
+        """Whether every operation is done."""
+        return bool(self._ranks.totals[ranks.ENDED] == len(self._ranks.kind))
+
+    def execution(self) -> Execution:
+        """What became of the operations so far, copied."""
+        return ranks.execution_of(self._ranks)
+
+    def carried(self) -> np.ndarray:
+        """Flits granted to every channel between switches so far, int64 [channels]."""
+        return self._state.tally.channel_flits.copy()
+
+    @property
+    def _ranks(self) -> ranks.Ranks:
+        return self._state.program.ranks
+
+
 class CompiledEngine:
     """The default engine."""
 
-    def start(self, scenario: Scenario, load: float, seed: int, log: bool = False) -> CompiledRun:
-        """Start a run. Raises ``ValueError`` for a load that hosts cannot create."""
-        return CompiledRun(scenario, load, seed, log)
+    def start(self, scenario: Scenario, load: float, seed: int, log: bool = False) -> Any:
+        """Start a run, of the program if the scenario has a workload.
+
+        Raises ``ValueError`` for a load that hosts cannot create, a calculation too long to be counted in ticks, or
+        (mode ``flow``) a routing that decides by congestion.
+        """
+        if scenario.switching.mode == "flow":
+            return FlowRun(scenario, seed)
+        kind = CompiledRun if scenario.workload is None else CompiledApplicationRun
+        return kind(scenario, load, seed, log)

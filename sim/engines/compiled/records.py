@@ -15,6 +15,7 @@ from models.rules.ports import Ports
 from models.rules.route import choose_way
 from models.topology.graph import Topology
 from sim.engines.base import (
+    CREATED_PACKETS,
     DEFLECTIONS,
     DELIVERED_FLITS,
     DELIVERED_PACKETS,
@@ -27,10 +28,12 @@ from sim.engines.base import (
     SCALARS,
     SENT_PACKETS,
 )
+from sim.engines.compiled.messages import FIRST, cut, deliver_part, first_in_queue, join
+from sim.engines.compiled.ranks import OUTBOX, next_event, turn
 
 # Fields of a packet record, uint32.
-NEXT, TARGET, SOURCE, BORN, SENT, SEQUENCE, HOP, FLITS, OUTPUT, INPUT_VC, DEFLECTED, WAY = range(12)
-RECORD = 16  # one cache line; the last fields are a discipline's own
+NEXT, TARGET, SOURCE, BORN, SENT, SEQUENCE, HOP, FLITS, OUTPUT, INPUT_VC, DEFLECTED, WAY, SEND = range(13)
+RECORD = 16  # one cache line; the last fields are a discipline's own; SEND: the operation whose message it is of
 
 # Fields of a host record, int64.
 H_COUNTER, H_POSITION, H_SEQUENCE, H_BORN, H_FLITS, H_FREE, H_SENT_FLITS = range(7)
@@ -39,7 +42,8 @@ HOST_RECORD = 8
 # int64 rather than Python ints: each literal would compile its own copy of a function
 NOBODY: Any = np.int64(0xFFFFFFFF)  # records are unsigned, so that indices read from them need no check of sign
 ZERO = np.int64(0)
-LATE = np.int64(1 << 30)
+LATE = np.int64(1 << 30)  # no run lasts longer
+NEVER = LATE << 32
 
 
 class Tally(NamedTuple):
@@ -78,7 +82,7 @@ def first_packets(c, s) -> None:
     """Draw every host's first packet."""
     for h in range(c.hosts):
         if c.arrivals.keep[h] < 0:
-            s.host[h, H_BORN] = LATE << 32
+            s.host[h, H_BORN] = NEVER
             continue
         counter, position = next_arrival(c.arrivals, c.seed, h, 0, -c.arrivals.base)
         s.host[h, H_COUNTER] = counter
@@ -94,7 +98,6 @@ def create(c, s, h, tick):
     top = len(s.free) - 1
     s.free[top] -= 1
     p = np.int64(s.free[s.free[top]])
-    s.packet[p, TARGET] = destination(c.packets, c.seed, h, host[H_SEQUENCE])
     s.packet[p, SOURCE] = h
     s.packet[p, BORN] = host[H_BORN]
     s.packet[p, SENT] = tick
@@ -106,12 +109,50 @@ def create(c, s, h, tick):
     host[H_FREE] = tick + host[H_FLITS]
     host[H_SENT_FLITS] += host[H_FLITS]
     host[H_SEQUENCE] += 1
-    counter, position = next_arrival(c.arrivals, c.seed, h, host[H_COUNTER] + 1, host[H_POSITION])
-    host[H_COUNTER] = counter
-    host[H_POSITION] = position
-    host[H_BORN] = position >> c.arrivals.shift
-    host[H_FLITS] = length(c.packets, c.seed, h, host[H_SEQUENCE])
+    _address(s.program, c, s, h, p)
     return p
+
+
+@inner
+def _address(program, c, s, h, p):
+    """Where host h's oldest packet goes; the host moves on to its next one."""
+    host = s.host[h]
+    if program is None:
+        s.packet[p, TARGET] = destination(c.packets, c.seed, h, host[H_SEQUENCE] - 1)
+        counter, position = next_arrival(c.arrivals, c.seed, h, host[H_COUNTER] + 1, host[H_POSITION])
+        host[H_COUNTER] = counter
+        host[H_POSITION] = position
+        host[H_BORN] = position >> c.arrivals.shift
+        host[H_FLITS] = length(c.packets, c.seed, h, host[H_SEQUENCE])
+    else:
+        s.packet[p, SEND] = program.queue[h, FIRST]
+        s.packet[p, TARGET] = cut(program, h)
+        _show_next(program, host, h)
+
+
+@inner
+def _show_next(program, host, h):
+    """Put down what the next packet of a host that runs a program is."""
+    send, flits = first_in_queue(program, h)
+    host[H_FLITS] = flits
+    host[H_BORN] = NEVER if send < 0 else program.joined[send]
+
+
+@inner
+def run_program(program, c, s, tick, notice):
+    """Let hosts do what their program asks for at ``tick``; notice: function (c, s, host, tick), it has packets."""
+    if program is None:
+        return
+    ranks = program.ranks
+    if next_event(ranks) > tick:
+        return
+    s.tally.scalars[EVENTS] += turn(ranks, tick)
+    for i in range(ranks.totals[OUTBOX]):
+        h, packets = join(program, ranks.outbox[i], tick)
+        s.tally.scalars[CREATED_PACKETS] += packets
+        _show_next(program, s.host[h], h)
+        notice(c, s, h, tick)
+    ranks.totals[OUTBOX] = 0
 
 
 @inner
@@ -149,6 +190,7 @@ def deliver(c, s, p, tick):
     top = len(s.free) - 1
     s.free[s.free[top]] = p
     s.free[top] += 1
+    deliver_part(s.program, s.packet[p, SEND], tick)
 
 
 @inner

@@ -5,6 +5,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from sim.engines.base import ApplicationRun
+
 # Columns of Counters.subflow, all of data packets.
 SENT = 0  # whatever becomes of them, packets sent again included
 ARRIVED = 1  # at the receiver, packets that it had already included
@@ -62,3 +64,21 @@ class DatagramRun(Protocol):
 
     def trace(self) -> Trace:
         """The packets received so far; only if the run was started with ``trace=True``."""
+
+
+class DatagramApplicationRun(DatagramRun, ApplicationRun, Protocol):
+    """A program under way. ``carried``: ticks for which each channel has been sending, int64."""
+
+
+class MessageLost(Exception):
+    """A packet of a message was dropped, and nobody sends it again."""
+
+
+def check_lossless(counts: np.ndarray) -> None:
+    """Raise :class:`MessageLost` if a packet of a program without a transport was dropped; counts: of subflows."""
+    lost = int(counts[:, DROPPED].sum())
+    if lost:
+        raise MessageLost(
+            f"{lost} packets of messages were dropped, and transport none sends none again: the program would wait for "
+            "ever (larger queues, a lower rate, or another transport)"
+        )

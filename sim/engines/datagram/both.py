@@ -1,17 +1,18 @@
 """Two datagram runs, compared packet by packet."""
 
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 
-from sim.engines.base import EngineMismatch
-from sim.engines.datagram.base import Counters, DatagramRun, Trace
+from sim.engines.base import EngineMismatch, Execution
+from sim.engines.datagram.base import Counters, DatagramApplicationRun, Trace
 
 
 class BothDatagrams:
     """Two runs in lock-step; every look at the counters compares all packets."""
 
-    def __init__(self, compiled: DatagramRun, reference: DatagramRun):
+    def __init__(self, compiled: DatagramApplicationRun, reference: DatagramApplicationRun):
         self._compiled = compiled
         self._reference = reference
 
@@ -30,6 +31,17 @@ class BothDatagrams:
 
     def trace(self) -> Trace:
         return self._compiled.trace()
+
+    def done(self) -> bool:
+        return self._compiled.done()
+
+    def execution(self) -> Execution:
+        ours = self._compiled.execution()
+        _compare(ours, self._reference.execution(), "in operations")
+        return ours
+
+    def carried(self) -> np.ndarray:
+        return self._compiled.carried()
 
 
 def compare_traces(compiled: Trace, reference: Trace) -> None:
@@ -52,11 +64,16 @@ def _packet(name: str, rows: np.ndarray, place: int) -> str:
 
 def compare_counters(compiled: Counters, reference: Counters) -> None:
     """Raise :class:`~sim.engines.base.EngineMismatch` that names the first counter that differs."""
-    for field in fields(Counters):
-        a, b = (np.asarray(getattr(counters, field.name)) for counters in (compiled, reference))
+    _compare(compiled, reference, f"at tick {compiled.tick}")
+
+
+def _compare(compiled: Any, reference: Any, where: str) -> None:
+    """Two dataclasses of numbers and arrays."""
+    for field in fields(compiled):
+        a, b = (np.asarray(getattr(side, field.name)) for side in (compiled, reference))
         if not np.array_equal(a, b):
-            where = np.argwhere(a != b)[0]
+            place = np.argwhere(a != b)[0]
             raise EngineMismatch(
-                f"engines differ at tick {compiled.tick}: {field.name}{where.tolist()}: "
-                f"compiled {a[tuple(where)]}, reference {b[tuple(where)]}"
+                f"engines differ {where}: {field.name}{place.tolist()}: "
+                f"compiled {a[tuple(place)]}, reference {b[tuple(place)]}"
             )

@@ -2,7 +2,8 @@
 
 A queue knows when a packet will have left as soon as it accepts it, so a packet causes one event a hop, its
 arrival at the next place: service and propagation are merged. Events of one tick happen in the order of their
-priorities, which number the links, then the pipes of acknowledgements that meet no queue, then the timers.
+priorities, which number the links, then the pipes of acknowledgements that meet no queue, then the timers; last comes
+what a program does.
 """
 
 from collections import deque
@@ -16,27 +17,33 @@ import numpy as np
 from simpy.events import EventPriority
 
 from models.rules.datagram import NEARLY_FULL, drops_early, service_ticks
+from models.transport.connections import Connections
 from models.transport.law import INSTANT, PURE_DELAY
 from models.transport.newreno import (
     CWND,
     DEADLINE,
     HIGH,
+    NEVER,
     NEXT,
     OPENING,
     STATE,
     UNA,
     Rules,
     acknowledge,
+    connect,
     has_room,
     make_senders,
     open_up,
     opened,
+    resume,
     time_out,
 )
-from models.transport.session import SYN_BYTES, Change, Session
+from models.transport.session import SYN_BYTES, Change, Session, first_samples
+from sim.engines.base import Execution
 from sim.engines.datagram import base
-from sim.engines.datagram.base import Counters, Trace
+from sim.engines.datagram.base import Counters, Trace, check_lossless
 from sim.engines.reference.clock import ARRIVALS, Alarm, Clock
+from sim.engines.reference.ranks import Message, Ranks
 
 FIRST = ARRIVALS
 """Priority of what happens to the network before any packet of the tick."""
@@ -67,7 +74,7 @@ class Link:
     """A queue and the link behind it.
 
     leaving: (tick, bytes) of the packets in the queue, of which ``occupied`` is the sum; brought up to date when a
-    packet comes. free_at: when all of them will have left.
+    packet comes. free_at: when all of them will have left. busy: ticks it takes for all that it has accepted.
     """
 
     def __init__(self, network: "ReferenceDatagrams", number: int):
@@ -89,6 +96,7 @@ class Link:
         self.free_at = 0
         self.decisions = 0
         self.counts = [0] * base.LINK_COUNTS
+        self.busy = 0
         self._service: dict[int, int] = {}
 
     def accept(self, packet: Packet) -> None:
@@ -103,8 +111,10 @@ class Link:
         if self.mark and packet.is_data and not packet.marked and occupied > self.mark:
             packet.marked = True
             counts[base.MARKS] += 1
-        departs = max(now, self.free_at) + self._service_ticks(packet.size)
+        service = self._service_ticks(packet.size)
+        departs = max(now, self.free_at) + service
         self.free_at = departs
+        self.busy += service
         self.occupied = occupied
         leaving.append((departs, packet.size))
         counts[base.ACCEPTED] += 1
@@ -125,6 +135,7 @@ class Link:
                 self._drop(packet)
         self.leaving.clear()
         self.occupied = self.limit = 0
+        self.busy -= max(0, self.free_at - self.clock.now)
         self.free_at = self.clock.now
 
     def _is_unlucky(self) -> bool:
@@ -155,6 +166,70 @@ class Flow:
         self.first, self.last = first, last
         self.finished = -1
 
+    def take(self, subflow: int, sequence: int) -> None:
+        """The next packet is sent, as so-many-th of a subflow."""
+        self.left -= 1
+
+    def get(self, subflow: int, sequence: int, now: int) -> None:
+        """The receiver has got a packet that it did not have."""
+        self.missing -= 1
+        if self.missing == 0:
+            self.finished = now
+
+
+class Connection(Flow):
+    """A flow that carries the messages of a program one behind the other.
+
+    messages: those of which some packets have not been sent. number: packets sent so far, each counted once; they are
+    numbered so. sent: (subflow, sequence) -> number and message of every packet that the receiver lacks. received:
+    number -> message of packets that it has beyond the first one that it lacks, ``awaited``.
+    """
+
+    def __init__(self, first: int, last: int, ranks: Ranks):
+        super().__init__(0, first, last)
+        self.left = 0
+        self.messages: deque[Message] = deque()
+        self.number = self.awaited = 0
+        self.sent: dict[tuple[int, int], tuple[int, Message]] = {}
+        self.received: dict[int, Message] = {}
+        self.ranks = ranks
+
+    def add(self, message: Message) -> None:
+        """A message joins the others."""
+        self.messages.append(message)
+        self.left += message.unsent
+
+    def take(self, subflow: int, sequence: int) -> None:
+        super().take(subflow, sequence)
+        message = self.messages[0]
+        self.sent[subflow, sequence] = self.number, message
+        self.number += 1
+        message.unsent -= 1
+        if message.unsent == 0:
+            self.messages.popleft()
+
+    def get(self, subflow: int, sequence: int, now: int) -> None:
+        number, message = self.sent.pop((subflow, sequence))
+        self.received[number] = message
+        while self.awaited in self.received:
+            self.ranks.receive(self.received.pop(self.awaited))
+            self.awaited += 1
+
+
+class Host:
+    """Where a program's messages join the connections to other hosts."""
+
+    def __init__(self) -> None:
+        self.connections: dict[int, tuple[Connection, list[Subflow]]] = {}
+
+    def join(self, message: Message) -> None:
+        """A message is to be sent."""
+        connection, subflows = self.connections[message.destination]
+        connection.add(message)
+        for subflow in subflows:
+            if connection.left > 0:
+                subflow.go_on()
+
 
 class Subflow:
     """A sender and its receiver. ``expected``: first packet that the receiver lacks; ``ahead``: those it has beyond."""
@@ -170,6 +245,7 @@ class Subflow:
         self.back = network.route(session.back, index) if session.back else []
         self.expected = 0
         self.ahead: set[int] = set()
+        self.is_pacing = False
         links, subflows = len(network.links), session.subflows
         self.seq, self.win = network.senders.seq[index], network.senders.win[index]
         self._pipe = EventPriority(FIRST + 1 + links + index)
@@ -177,24 +253,32 @@ class Subflow:
 
     # the sender
 
-    def pace(self) -> Generator[Alarm, Any, None]:
-        """The process of a sender at a constant rate."""
-        sequence, gap = 0, int(self.network.session.gap[self.index])
-        yield Alarm(self.clock, int(self.network.session.start[self.index]), self._timer)
-        while self.flow.left > 0:
-            self.flow.left -= 1
-            self._emit(sequence)
-            sequence += 1
+    def pace(self, first: int) -> Generator[Alarm, Any, None]:
+        """The process of a sender at a constant rate, from a tick on until it has sent everything."""
+        gap = int(self.network.session.gap[self.index])
+        yield Alarm(self.clock, first, self._timer)
+        while self._send_next():
             yield Alarm(self.clock, self.clock.now + gap, self._timer)
+        self.is_pacing = False
 
-    def watch(self) -> Generator[Alarm, Any, None]:
+    def _send_next(self) -> bool:
+        """Send the next packet, if there is one."""
+        if self.flow.left > 0:
+            self.flow.take(self.index, int(self.seq[HIGH]))
+            self._emit(int(self.seq[HIGH]))
+            self.seq[HIGH] += 1
+            return True
+        return False
+
+    def watch(self, first: int) -> Generator[Alarm, Any, None]:
         """The process of a sender's timer: it opens the connection and looks whether a deadline has passed.
 
-        An acknowledgement may bring the deadline forward, but not below the shortest timeout.
+        The first look is at a tick, the last when everything has been acknowledged. An acknowledgement may bring the
+        deadline forward, but not below the shortest timeout.
         """
         rules, senders, i = self.network.rules, self.network.senders, self.index
         seq, patience = self.seq, ceil(rules.min_rto)
-        yield Alarm(self.clock, int(self.network.session.start[i]), self._timer)
+        yield Alarm(self.clock, first, self._timer)
         while True:
             now = self.clock.now
             if seq[DEADLINE] <= now:
@@ -203,12 +287,26 @@ class Subflow:
                     open_up(rules, senders, i, now)
                     self.path[0].accept(Packet(self, 0, SYN_BYTES, now, self.path, self.receive, is_syn=True))
                 elif seq[UNA] == seq[NEXT]:
+                    seq[DEADLINE] = NEVER
                     return
                 else:
                     self.counts[base.TIMEOUTS] += 1
                     time_out(rules, senders, i, now)
                     self._send_on()
             yield Alarm(self.clock, min(int(seq[DEADLINE]), now + patience), self._timer)
+
+    def go_on(self) -> None:
+        """There is something to be sent."""
+        network, clock, seq = self.network, self.clock, self.seq
+        if network.session.transport.law is None:
+            if not self.is_pacing:
+                self.is_pacing = self._send_next()
+                clock.process(self.pace(clock.now + int(network.session.gap[self.index])))
+            return
+        if seq[UNA] == seq[NEXT] and resume(network.rules, network.senders, self.index, clock.now):
+            first = min(int(seq[DEADLINE]), clock.now + ceil(network.rules.min_rto))
+            clock.process(self.watch(first))
+        self._send_on()
 
     def _emit(self, sequence: int) -> None:
         self.counts[base.SENT] += 1
@@ -223,7 +321,7 @@ class Subflow:
             if seq[NEXT] < seq[HIGH]:
                 self.counts[base.RESENT] += 1
             elif self.flow.left > 0:
-                self.flow.left -= 1
+                self.flow.take(self.index, int(seq[NEXT]))
                 seq[HIGH] += 1
             else:
                 return
@@ -280,9 +378,7 @@ class Subflow:
         while self.expected in self.ahead:
             self.ahead.remove(self.expected)
             self.expected += 1
-        self.flow.missing -= 1
-        if self.flow.missing == 0:
-            self.flow.finished = self.clock.now
+        self.flow.get(self.index, sequence, self.clock.now)
 
 
 def _machine_code(function: Any, *arguments: Any) -> Callable[..., Any]:
@@ -308,16 +404,35 @@ class ReferenceDatagrams:
         self.feeders = session.topology.channels + 2 * session.topology.hosts
         self.links = [Link(self, number) for number in range(len(session.delay))]
         self._trace: list[tuple[int, int, int]] | None = [] if trace else None
+        self.ranks = None if session.program is None else self._program(session.program)
         bounds = session.first.tolist()
         self.flows = [
-            Flow(packets, first, last)
+            Flow(packets, first, last) if self.ranks is None else Connection(first, last, self.ranks)
             for packets, first, last in zip(session.flows.packets.tolist(), bounds[:-1], bounds[1:], strict=True)
         ]
         self.subflows = [Subflow(self, i, flow) for flow in self.flows for i in range(flow.first, flow.last)]
         for change in session.changes:
             Alarm(self.clock, change.tick, FIRST, self._change, change)
+        if self.ranks is not None:
+            self._connect()
+            return
         for subflow in self.clock.shuffled(self.subflows):
-            self.clock.process(subflow.watch() if session.transport.law else subflow.pace())
+            first = int(session.start[subflow.index])
+            self.clock.process(subflow.watch(first) if session.transport.law else subflow.pace(first))
+
+    def _program(self, program: Connections) -> Ranks:
+        self.hosts = [Host() for _ in range(self.session.topology.hosts)]
+        last = EventPriority(FIRST + 1 + len(self.links) + 2 * self.session.subflows)
+        return Ranks(self.clock, program.workload, self.hosts, last)
+
+    def _connect(self) -> None:
+        """The connections of a program have been open since before the run."""
+        ends = self.session.flows
+        for flow, source, target in zip(self.flows, ends.source.tolist(), ends.target.tolist(), strict=True):
+            self.hosts[source].connections[target] = flow, self.subflows[flow.first : flow.last]
+        if self.session.transport.law:
+            for i, sample in enumerate(first_samples(self.session).tolist()):
+                connect(self.rules, self.senders, i, sample)
 
     def _change(self, alarm: Any) -> None:
         change: Change = alarm.value
@@ -340,6 +455,8 @@ class ReferenceDatagrams:
     def advance(self, until: int) -> None:
         if until > self.clock.now:
             self.clock.run(int(until))
+        if self.ranks is not None and self.session.transport.law is None:
+            check_lossless(self.counters().subflow)
 
     def counters(self) -> Counters:
         return Counters(
@@ -365,3 +482,14 @@ class ReferenceDatagrams:
         if self._trace is None:
             raise ValueError("the run was started without trace=True")
         return Trace(*np.array(self._trace, np.int64).reshape(-1, 3).T.copy())
+
+    def done(self) -> bool:
+        return self.ranks is not None and self.ranks.unfinished == 0
+
+    def execution(self) -> Execution:
+        assert self.ranks is not None
+        return self.ranks.execution()
+
+    def carried(self) -> np.ndarray:
+        links, now = self.links[: self.session.topology.channels], self.clock.now
+        return np.array([link.busy - max(0, link.free_at - now) for link in links], np.int64)

@@ -25,9 +25,13 @@ class Ledger:
 
     def create(self, packet: Packet) -> None:
         """A packet entered its source queue."""
-        self.counts[base.CREATED_PACKETS] += 1
-        self.counts[base.CREATED_FLITS] += packet.flits
-        self.created[packet.source] += packet.flits
+        self.join(packet.source, 1, packet.flits)
+
+    def join(self, source: int, packets: int, flits: int) -> None:
+        """Packets of so many flits in all entered the source queue of a host."""
+        self.counts[base.CREATED_PACKETS] += packets
+        self.counts[base.CREATED_FLITS] += flits
+        self.created[source] += flits
 
     def send(self, packet: Packet) -> None:
         """A packet left its source queue."""

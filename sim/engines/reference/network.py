@@ -14,10 +14,11 @@ from models.rules.route import ON_ESCAPE, at_target, choose_way, next_port, usab
 from models.rules.ugal import MINIMALLY, better_way
 from models.rules.vc import allowed_vcs, make_rings
 from models.scenario import Scenario
-from sim.engines.base import PacketLog, Snapshot
+from sim.engines.base import Execution, PacketLog, Snapshot
 from sim.engines.reference.clock import ARRIVALS, CREATION, Alarm, Clock, Signal
 from sim.engines.reference.ledger import Ledger
 from sim.engines.reference.packet import Packet
+from sim.engines.reference.ranks import Message, Ranks
 
 _BLOCK = 16  # packets drawn at a time: one call of compiled code costs as much as drawing several
 
@@ -38,16 +39,19 @@ class Host:
     """Creates packets into an unbounded source queue, first in first out.
 
     waiting: the source queue. free_at: tick from which the injection channel is free.
+    If hosts run a program, ``messages`` is the source queue, and only the next packet is in ``waiting``.
     """
 
     def __init__(self, network: "Network", index: int):
         self.network = network
         self.index = index
         self.waiting: deque[Packet] = deque()
+        self.messages: deque[Message] = deque()
+        self.sequence = 0
         self.free_at = 0
 
     def notice(self, now: int) -> None:
-        """A packet was created: wake whoever decides when it is sent."""
+        """A packet waits: wake whoever decides when it is sent."""
         raise NotImplementedError
 
     def create(self) -> Generator[Alarm, Any, None]:
@@ -61,13 +65,44 @@ class Host:
             clock.process(self.network.life(packet))
             self.notice(tick)
 
-    def send(self, now: int, place: Any) -> None:
-        """Start the oldest packet: its head is at ``place`` after the injection delay."""
+    def join(self, message: Message) -> None:
+        """A message joins the source queue."""
+        network = self.network
+        network.ledger.join(self.index, message.unsent, message.flits)
+        self.messages.append(message)
+        if len(self.messages) == 1:
+            self._cut()
+            self.notice(network.clock.now)
+
+    def _cut(self) -> None:
+        """Cut the next packet from the first message."""
+        network, message = self.network, self.messages[0]
+        flits = network.program.flits(message.size, message.unsent)
+        packet = network.packet(self.index, self.sequence, message.destination, flits)
+        packet.created, packet.message = message.joined, message
+        self.sequence += 1
+        self.waiting.append(packet)
+        network.clock.process(network.life(packet))
+
+    def leave(self, now: int) -> Packet:
+        """The oldest packet leaves the source queue; the message that it is of goes to the end."""
         packet = self.waiting.popleft()
         packet.sent = now
         self.network.settle(packet, now)
-        self.free_at = now + packet.flits
         self.network.ledger.send(packet)
+        if packet.message is not None:
+            message = self.messages.popleft()
+            message.unsent -= 1
+            if message.unsent:
+                self.messages.append(message)
+            if self.messages:
+                self._cut()
+        return packet
+
+    def send(self, now: int, place: Any) -> None:
+        """Start the oldest packet: its head is at ``place`` after the injection delay."""
+        packet = self.leave(now)
+        self.free_at = now + packet.flits
         packet.moved.set(now + self.network.times.injection, ARRIVALS, place)
 
 
@@ -97,7 +132,12 @@ class Output:
 
 
 class Network:
-    """A run: hosts, switches and channels of a scenario. A discipline adds its switches."""
+    """A run: hosts, switches and channels of a scenario. A discipline adds its switches.
+
+    program: what the hosts do if the scenario has a workload.
+    """
+
+    program: Ranks
 
     def __init__(self, scenario: Scenario, load: float, seed: int, log: bool, shuffle: int):
         self.scenario = scenario
@@ -106,6 +146,7 @@ class Network:
         self.clock = Clock(shuffle)
         self.ledger = Ledger(scenario, log)
         source, traffic = scenario.source, scenario.traffic
+        load = load if scenario.workload is None else 0.0
         self._arrivals = make_arrivals(source.arrivals, load, source.mean_flits, traffic.rate, source.burst)
         self._packets = make_packets(traffic, source.flits, source.shares)
         self._place = scenario.topology.host_switch.tolist()
@@ -116,7 +157,9 @@ class Network:
         self._rings = make_rings(scenario.topology)
 
     def start(self, hosts: Sequence[Host]) -> None:
-        """Let the hosts that send anything at all create packets."""
+        """Let the hosts run their program, or those of them that send anything at all create packets."""
+        if self.scenario.workload is not None:
+            self.program = Ranks(self.clock, self.scenario.workload, hosts)
         for host in self.clock.shuffled(hosts):
             if self._arrivals.keep[host.index] >= 0:
                 self.clock.process(host.create())
@@ -210,6 +253,8 @@ class Network:
             packet.arrived = self.clock.now
             place.arrive(packet)
         self.ledger.deliver(packet, self.clock.now)
+        if packet.message is not None:
+            self.program.receive(packet.message)
 
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``."""
@@ -227,6 +272,18 @@ class Network:
     def snapshot(self) -> Snapshot:
         """All counters now."""
         return self.ledger.snapshot(self.clock.now, self.clock.events)
+
+    def done(self) -> bool:
+        """Whether every operation of the program is done; only if the scenario has a workload."""
+        return self.program.unfinished == 0
+
+    def execution(self) -> Execution:
+        """What became of the operations of the program; only if the scenario has a workload."""
+        return self.program.execution()
+
+    def carried(self) -> np.ndarray:
+        """Flits granted to every channel between switches so far, int64 [channels]."""
+        return np.array(self.ledger.channel_flits, np.int64)
 
     def log(self) -> PacketLog:
         """The packet log. Raises ``ValueError`` unless the run was started with ``log=True``."""

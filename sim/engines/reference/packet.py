@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from models.rules.order import outranks
 from sim.engines.reference.clock import Signal
+from sim.engines.reference.ranks import Message
 
 
 @dataclass(slots=True, eq=False)
@@ -17,6 +18,7 @@ class Packet:
     way: what its routes follow from (``models.rules.route``).
     moved: happens when its head arrives at the next place (its value; None and the tail: the destination).
     outlets: in virtual cut-through, the outputs it may take here, each with the VCs it may take there.
+    message: that it is a part of, if hosts run a program.
     """
 
     identity: int
@@ -34,6 +36,7 @@ class Packet:
     way: int = 0
     arrived: int = -1
     outlets: list = field(default_factory=list)
+    message: Message | None = None
 
     def __lt__(self, other: "Packet") -> bool:
         """Whether it goes before another packet in hot-potato."""

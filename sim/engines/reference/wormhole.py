@@ -229,12 +229,8 @@ class Host(network.Host, Allocator):
             self.wake(now + 1)
 
     def start(self, now: int) -> None:
-        """The oldest packet leaves the source queue."""
-        packet = self.waiting.popleft()
-        packet.sent = now
-        self.network.settle(packet, now)
-        self.network.ledger.send(packet)
-        self._send(Flit(packet, 0), now)
+        """The head of the oldest packet is sent."""
+        self._send(Flit(self.leave(now), 0), now)
 
     def _send(self, flit: Flit, now: int) -> None:
         self.outlet.send(flit, now)

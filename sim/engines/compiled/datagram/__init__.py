@@ -1,21 +1,27 @@
 """The datagram discipline, compiled.
 
 In a tick come, in this order: packets that arrive at queues, by the link they come from; packets that arrive at
-hosts, likewise; acknowledgements that come back without queues, by subflow; timers, by subflow.
+hosts, likewise; acknowledgements that come back without queues, by subflow; timers, by subflow; what a program does.
 """
+
+from typing import Any
 
 import numpy as np
 
-from models.jit import kernel, njit
+from models.jit import inner, njit
 from models.rules.bits import lowest
 from models.transport.newreno import CWND
 from models.transport.session import Change, Session
+from sim.engines.base import Execution
 from sim.engines.compiled.datagram.hosts import deliver, ring, take_timer
 from sim.engines.compiled.datagram.links import accept, break_link, take_head
+from sim.engines.compiled.datagram.messages import make_talk
+from sim.engines.compiled.datagram.program import act, wakes
 from sim.engines.compiled.datagram.state import (
     ACK_BIT,
     AFTER,
     AT,
+    FREE_AT,
     KIND,
     NOBODY,
     POOL,
@@ -30,16 +36,21 @@ from sim.engines.compiled.datagram.state import (
     larger_windows,
     longer_trace,
 )
-from sim.engines.datagram.base import Counters, Trace
+from sim.engines.compiled.ranks import ENDED, execution_of
+from sim.engines.datagram.base import Counters, Trace, check_lossless
+
+LATEST = 1 << 39
+"""Ticks of a run: a timer's tick and its subflow share an integer."""
 
 _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-@kernel
+@inner
 def _next_slot(c, s, tick, until):
     """The first tick from ``tick`` on, and before ``until``, in which a link awaits a packet; else ``until``."""
-    while tick < until:
+    around = min(tick + c.mask + 1, until)
+    while tick < around:
         slot = np.uint64(tick & c.mask)
         word = s.bits[slot >> np.uint64(6)] & (_ALL << (slot & np.uint64(63)))
         if word:
@@ -48,7 +59,7 @@ def _next_slot(c, s, tick, until):
     return until
 
 
-@kernel
+@inner
 def _gather(c, s, tick):
     """The links that await a packet in a tick, ascending, in ``s.members``; how many."""
     slot = np.uint64(tick & c.mask)
@@ -81,7 +92,7 @@ def advance(c, s, tick, until):
     while True:
         timers = s.timers[len(s.timers) - 1]
         rings = s.timers[0] >> 24 if timers > 0 else until
-        tick = _next_slot(c, s, tick, min(rings, until))
+        tick = _next_slot(c, s, tick, wakes(s.talk, min(rings, until)))
         if tick >= until:
             return until
         slot = np.uint64(tick & c.mask)
@@ -97,6 +108,7 @@ def advance(c, s, tick, until):
                     deliver(c, s, link, p, tick)
         while s.timers[len(s.timers) - 1] > 0 and s.timers[0] >> 24 == tick:
             ring(c, s, take_timer(s), tick)
+        act(s.talk, c, s, tick)
         tick += 1
         if s.free[len(s.free) - 1] < c.reserve:
             s.wants[POOL] = 1
@@ -108,7 +120,9 @@ class CompiledDatagrams:
     """One simulation under way (see :class:`sim.engines.datagram.DatagramRun`)."""
 
     def __init__(self, session: Session, trace: bool = False):
-        self._constants, self._state = build(session, trace)
+        self._talk: Any = make_talk(session)
+        self._constants, self._state = build(session, trace, self._talk)
+        self._channels = session.topology.channels
         self._changes = list(session.changes)
         self._tick = 0
 
@@ -125,9 +139,13 @@ class CompiledDatagrams:
         self._state = along(self._state, change.moved, change.paths, change.back)
 
     def _run(self, until: int) -> None:
+        if until > LATEST:
+            raise OverflowError(f"a run takes more than {LATEST} ticks, and timers are not made for more")
         while self._tick < until:
             self._tick = advance(self._constants, self._state, self._tick, until)
             self._grow()
+        if self._talk is not None and self._constants.paced:
+            check_lossless(self._state.subflow_counts)
 
     def _grow(self) -> None:
         wants = self._state.wants
@@ -154,3 +172,14 @@ class CompiledDatagrams:
         if not len(self._state.trace):
             raise ValueError("the run was started without trace=True")
         return Trace(*self._state.trace[: self._state.wants[TRACED]].T.copy())
+
+    def done(self) -> bool:
+        ranks = self._talk.ranks
+        return bool(ranks.totals[ENDED] == len(ranks.kind))
+
+    def execution(self) -> Execution:
+        return execution_of(self._talk.ranks)
+
+    def carried(self) -> np.ndarray:
+        channels = slice(0, self._channels)
+        return self._talk.busy[channels] - np.maximum(0, self._state.link[channels, FREE_AT] - self._tick)

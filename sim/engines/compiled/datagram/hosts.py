@@ -2,12 +2,15 @@
 
 import numpy as np
 
-from models.jit import kernel, routine
+from models.jit import inner, routine
 from models.transport.law import INSTANT, PURE_DELAY
 from models.transport.newreno import (
+    CLOSED,
     CWND,
     DEADLINE,
     HIGH,
+    NEVER,
+    OPEN,
     OPENING,
     STATE,
     UNA,
@@ -20,6 +23,7 @@ from models.transport.newreno import (
 from models.transport.newreno import NEXT as NEXT_SEQUENCE
 from models.transport.session import SYN_BYTES
 from sim.engines.compiled.datagram.links import accept, free_packet, join, make_packet
+from sim.engines.compiled.datagram.messages import note_received, note_taken
 from sim.engines.compiled.datagram.state import (
     ACK_BIT,
     AHEAD,
@@ -58,14 +62,14 @@ def _emit(c, s, i, sequence, kind, size, stamp, at, now):
     accept(c, s, np.int64(s.path[at]), p, now)
 
 
-@kernel
+@inner
 def _send(c, s, i, sequence, now):
     s.subflow_counts[i, SENT] += 1
     _emit(c, s, i, sequence, DATA, c.packet_bytes, now & _LOW, s.path_start[i], now)
 
 
-@kernel
-def _send_on(c, s, i, now):
+@inner
+def send_on(c, s, i, now):
     """Send what the window of subflow i admits: again what has been sent before a timeout, then new data."""
     seq, flow = s.senders.seq[i], c.flow[i]
     while has_room(s.senders.win[i, CWND], seq[UNA], seq[NEXT_SEQUENCE], c.rules.mss):
@@ -74,6 +78,7 @@ def _send_on(c, s, i, now):
                 return
             s.left[flow] -= 1
             seq[HIGH] += 1
+            note_taken(s.talk, c, s, flow)
         else:
             s.subflow_counts[i, RESENT] += 1
         _send(c, s, i, seq[NEXT_SEQUENCE], now)
@@ -100,10 +105,10 @@ def _hear(c, s, i, kind, una, stamp, now):
             _send(c, s, i, s.senders.seq[i, UNA], now)
     if s.senders.win[i, CWND] > (64 * s.held.shape[1] - 8) * c.packet_bytes:
         s.wants[WINDOW] = 1
-    _send_on(c, s, i, now)
+    send_on(c, s, i, now)
 
 
-@kernel
+@inner
 def _hold(s, i, sequence):
     """Whether the receiver of subflow i did not have this packet yet."""
     mine = s.receiver[i]
@@ -131,7 +136,7 @@ def _hold(s, i, sequence):
     return True
 
 
-@kernel
+@inner
 def _receive(c, s, i, sequence, now):
     """A data packet reaches its receiver."""
     counts = s.subflow_counts[i]
@@ -148,9 +153,10 @@ def _receive(c, s, i, sequence, now):
         s.missing[flow] -= 1
         if s.missing[flow] == 0:
             s.finished[flow] = now
+        note_received(s.talk, c, s, flow, now)
 
 
-@kernel
+@inner
 def deliver(c, s, link, p, now):
     """A packet arrives at the host at the end of a link, or (past the links) of a pipe."""
     record = s.packet[p]
@@ -178,7 +184,7 @@ def deliver(c, s, link, p, now):
         _emit(c, s, i, expected, answer, c.ack_bytes, stamp, s.back_start[i], now)
 
 
-@kernel
+@inner
 def set_timer(s, tick, i):
     """Look at subflow i at a tick: sift it up the heap."""
     place = s.timers[len(s.timers) - 1]
@@ -193,7 +199,7 @@ def set_timer(s, tick, i):
     s.timers[place] = key
 
 
-@kernel
+@inner
 def take_timer(s):
     """The subflow at the top of the heap, removed."""
     top = s.timers[0]
@@ -222,7 +228,7 @@ def ring(c, s, i, now):
     It is looked at no later than the shortest timeout from now, as an acknowledgement may bring the deadline forward.
     """
     if c.paced:
-        _pace(c, s, i, now)
+        pace(c, s, i, now)
         return
     seq = s.senders.seq[i]
     if seq[DEADLINE] <= now:
@@ -231,20 +237,24 @@ def ring(c, s, i, now):
             open_up(c.rules, s.senders, i, now)
             _emit(c, s, i, 0, SYN, SYN_BYTES, now & _LOW, s.path_start[i], now)
         elif seq[UNA] == seq[NEXT_SEQUENCE]:
+            seq[DEADLINE] = NEVER
             return
         else:
             s.subflow_counts[i, TIMEOUTS] += 1
             time_out(c.rules, s.senders, i, now)
-            _send_on(c, s, i, now)
+            send_on(c, s, i, now)
     set_timer(s, min(seq[DEADLINE], now + np.int64(np.ceil(c.rules.min_rto))), i)
 
 
-@kernel
-def _pace(c, s, i, now):
-    """A constant-rate sender sends its next packet."""
+@inner
+def pace(c, s, i, now):
+    """A constant-rate sender sends its next packet; it is closed as long as there is none."""
     flow, seq = c.flow[i], s.senders.seq[i]
+    seq[STATE] = CLOSED
     if s.left[flow] > 0:
         s.left[flow] -= 1
         _send(c, s, i, seq[HIGH], now)
         seq[HIGH] += 1
+        note_taken(s.talk, c, s, flow)
+        seq[STATE] = OPEN
         set_timer(s, now + c.gap[i], i)

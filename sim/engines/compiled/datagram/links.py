@@ -6,8 +6,9 @@ that of its first packet.
 
 import numpy as np
 
-from models.jit import kernel, njit
+from models.jit import inner, njit
 from models.rules.datagram import drops_early, service_ticks
+from sim.engines.compiled.datagram.messages import note_busy
 from sim.engines.compiled.datagram.state import (
     AFTER,
     DATA,
@@ -35,7 +36,7 @@ _LOW = np.int64(0xFFFFFFFF)
 _ONE = np.uint64(1)
 
 
-@kernel
+@inner
 def make_packet(s):
     """An unused record."""
     top = len(s.free) - 1
@@ -43,7 +44,7 @@ def make_packet(s):
     return np.int64(s.free[s.free[top]])
 
 
-@kernel
+@inner
 def free_packet(s, p):
     """Give a record back."""
     top = len(s.free) - 1
@@ -51,7 +52,7 @@ def free_packet(s, p):
     s.free[top] += np.uint32(1)
 
 
-@kernel
+@inner
 def await_head(c, s, link, tick):
     """The first packet of a link arrives at ``tick``."""
     slot = np.uint64(tick & c.mask)
@@ -60,7 +61,7 @@ def await_head(c, s, link, tick):
     s.bits[slot >> np.uint64(6)] |= _ONE << (slot & np.uint64(63))
 
 
-@kernel
+@inner
 def _let_go(c, s, link, now):
     """Forget the packets that have left the queue by now."""
     line = s.link[link]
@@ -71,7 +72,7 @@ def _let_go(c, s, link, now):
     line[SERVING] = p
 
 
-@kernel
+@inner
 def _drop(c, s, link, p):
     s.link_counts[link, DROPS] += 1
     if s.packet[p, KIND] == DATA or s.packet[p, KIND] == MARKED_DATA:
@@ -79,7 +80,7 @@ def _drop(c, s, link, p):
     free_packet(s, p)
 
 
-@kernel
+@inner
 def join(c, s, link, p, departs):
     """Packet p is the last one on a link, and leaves its queue at a tick."""
     line = s.link[link]
@@ -95,7 +96,7 @@ def join(c, s, link, p, departs):
     line[TAIL] = p
 
 
-@kernel
+@inner
 def accept(c, s, link, p, now):
     """Packet p comes to the queue of a link."""
     _let_go(c, s, link, now)
@@ -121,11 +122,12 @@ def accept(c, s, link, p, now):
     counts = s.link_counts[link]
     counts[ACCEPTED] += 1
     counts[STAY] += departs - now
+    note_busy(s.talk, link, service)
     if occupied > counts[MOST]:
         counts[MOST] = occupied
 
 
-@kernel
+@inner
 def take_head(c, s, link, now):
     """The first packet of a link, which arrives now; the link awaits its next one."""
     line = s.link[link]
@@ -157,11 +159,12 @@ def break_link(c, s, link, now):
     line[HEAD] = NOBODY
     line[SERVING] = NOBODY
     line[OCCUPIED] = 0
+    note_busy(s.talk, link, min(0, now - line[FREE_AT]))
     line[FREE_AT] = now
     c.fixed[link, LIMIT] = 0
 
 
-@kernel
+@inner
 def _unlink(s, slot, link):
     """Take a link out of a slot of the wheel; a bit left behind does no harm."""
     if s.slot[slot] == link:

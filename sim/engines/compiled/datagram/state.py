@@ -4,11 +4,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from models.jit import njit
 from models.rules.datagram import NEARLY_FULL, service_ticks
 from models.transport.law import INSTANT, PURE_DELAY
-from models.transport.newreno import Rules, Senders, make_senders
+from models.transport.newreno import Rules, Senders, connect, make_senders
 from models.transport.paths import Paths
-from models.transport.session import Session
+from models.transport.session import Session, first_samples
 from models.transport.tcp import Tcp
 from sim.engines.datagram.base import LINK_COUNTS, SUBFLOW_COUNTS
 
@@ -97,13 +98,14 @@ class State(NamedTuple):
     finished: np.ndarray
     trace: np.ndarray  # int64 [entries, 3]
     wants: np.ndarray  # int64: flags
+    talk: Any  # a program and its messages (:class:`~sim.engines.compiled.datagram.messages.Talk`), or None
 
 
 ENDLESS = 1 << 62
 
 
-def build(session: Session, traced: bool) -> tuple[Constants, State]:
-    """Constants and the state at tick 0."""
+def build(session: Session, traced: bool, talk: Any = None) -> tuple[Constants, State]:
+    """Constants and the state at tick 0; ``talk``: of a session with a program."""
     queues, transport = session.queues, session.transport
     links, subflows, hosts = len(session.delay), session.subflows, session.topology.hosts
     feeders = session.topology.channels + 2 * hosts
@@ -135,6 +137,11 @@ def build(session: Session, traced: bool) -> tuple[Constants, State]:
     link[:, [HEAD, SERVING, TAIL, AFTER]] = NOBODY
     window = 1 << max(10, int(4 * transport.init_window - 1).bit_length())
     timers = np.append(np.sort(session.start << 24 | np.arange(subflows)), subflows)  # sorted is a heap
+    senders = make_senders(subflows)
+    if talk is not None:
+        timers[-1] = 0
+        if transport.law:
+            _connect(rules, senders, first_samples(session))
     state = State(
         packet=np.zeros((pool, RECORD), np.uint32),
         free=np.append(np.arange(pool)[::-1], pool).astype(np.uint32),
@@ -145,8 +152,8 @@ def build(session: Session, traced: bool) -> tuple[Constants, State]:
         path=np.concatenate([session.paths.link, back.link]),
         path_start=session.paths.start[:-1].copy(),
         back_start=back.start[:-1] + len(session.paths.link),
-        senders=make_senders(subflows),
-        left=packets.copy(),
+        senders=senders,
+        left=packets.copy() if talk is None else np.zeros_like(packets),
         missing=packets.copy(),
         receiver=np.zeros((subflows, 2), np.int64),
         held=np.zeros((subflows, window // 64), np.uint64),
@@ -156,8 +163,16 @@ def build(session: Session, traced: bool) -> tuple[Constants, State]:
         finished=np.full(len(packets), -1, np.int64),
         trace=np.zeros(((1 << 12) + 2 * hosts if traced else 0, 3), np.int64),
         wants=np.zeros(8, np.int64),
+        talk=talk,
     )
     return constants, state
+
+
+@njit
+def _connect(rules, senders, samples):
+    """All connections have been open since before the run."""
+    for i in range(len(samples)):
+        connect(rules, senders, i, samples[i])
 
 
 def _no_rules(session: Session) -> Rules:

@@ -9,9 +9,10 @@ falls free or when room returns, each a bit on a wheel. Packets are records that
 from models.jit import kernel
 from models.routing.routes import ADAPTIVE
 from sim.engines.base import EVENTS
-from sim.engines.compiled.records import deliver_all, log_is_full
+from sim.engines.compiled.messages import next_tick
+from sim.engines.compiled.records import deliver_all, log_is_full, run_program
 from sim.engines.compiled.vct.allocation import serve
-from sim.engines.compiled.vct.arrival import arrive_all, send_all
+from sim.engines.compiled.vct.arrival import arrive_all, notice, send_all
 from sim.engines.compiled.vct.deadlock import stuck
 from sim.engines.compiled.vct.state import build
 from sim.engines.compiled.vct.together import serve_together
@@ -31,28 +32,34 @@ def advance(c, s, now, until):
 
 @kernel
 def _advance(c, s, now, until):
-    for tick in range(now, until):
+    tick = now
+    while tick < until:
         if log_is_full(c, s):
             return tick
         arrive_all(c, s, tick)
         deliver_all(c, s, tick, s.outputs.mask)
+        run_program(s.program, c, s, tick, notice)
         send_all(c, s, tick)
         count = drain(s.outputs, tick, s.members)
         for i in range(count):
             serve(c, s, s.members[i], tick)
         s.tally.scalars[EVENTS] += count
-    return until
+        tick = next_tick(s.program, s, tick, until, 0)
+    return tick
 
 
 @kernel
 def _advance_together(c, s, now, until):
-    for tick in range(now, until):
+    tick = now
+    while tick < until:
         if log_is_full(c, s):
             return tick
         arrive_all(c, s, tick)
         deliver_all(c, s, tick, s.outputs.mask)
+        run_program(s.program, c, s, tick, notice)
         send_all(c, s, tick)
         count = drain(s.outputs, tick, s.members)
         serve_together(c, s, s.members, count, tick)
         s.tally.scalars[EVENTS] += count
-    return until
+        tick = next_tick(s.program, s, tick, until, 0)
+    return tick

@@ -68,7 +68,8 @@ def _send(c, s, h, tick):
     """Host h starts its oldest packet if it can, and is woken when that may change."""
     host = s.host[h]
     if host[H_BORN] > tick:
-        wake(s.senders, h, min(host[H_BORN], tick + s.senders.mask))
+        if host[H_BORN] < LATE:
+            wake(s.senders, h, min(host[H_BORN], tick + s.senders.mask))
         return
     if host[H_FREE] > tick:
         wake(s.senders, h, host[H_FREE])
@@ -88,6 +89,12 @@ def _send(c, s, h, tick):
     s.packet[p, NEXT] = s.arriving[ready]
     s.arriving[ready] = p
     wake(s.senders, h, min(max(host[H_BORN], tick + flits), tick + s.senders.mask))
+
+
+@inner
+def notice(c, s, h, tick):
+    """See that host h is looked at, which has a packet to send."""
+    wake(s.senders, h, tick)
 
 
 @inner

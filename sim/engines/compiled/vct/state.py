@@ -10,6 +10,7 @@ from models.rules.packets import Packets
 from models.rules.ports import Ports, make_ports
 from models.rules.vc import Rings, make_rings
 from models.scenario import Scenario
+from sim.engines.compiled.messages import Program, make_program
 from sim.engines.compiled.records import HOST_RECORD, NOBODY, RECORD, Tally, first_packets, make_tally, unsigned
 from sim.engines.compiled.wheel import Wheel, make_wheel, wake
 
@@ -66,6 +67,7 @@ class State(NamedTuple):
     cursor: np.ndarray  # int64 [outputs of a switch]: scratch, places in their rows
     outputs: Wheel
     senders: Wheel
+    program: Program | None
     tally: Tally
 
 
@@ -114,6 +116,7 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
         cursor=np.zeros(int(np.diff(ports.out_base).max()), np.int64),
         outputs=make_wheel(outputs, ticks),
         senders=make_wheel(hosts, ticks),
+        program=make_program(scenario),
         tally=make_tally(topology),
     )
     first_packets(constants, state)

@@ -6,14 +6,17 @@ each length of delay. So every step of a tick is a loop over those that take par
 branch that could be mispredicted, which would cost more than all the rest.
 """
 
+import numpy as np
+
 from models.jit import inner, kernel
-from sim.engines.compiled.records import NOBODY, log_is_full
+from sim.engines.compiled.messages import next_tick
+from sim.engines.compiled.records import NOBODY, log_is_full, run_program
 from sim.engines.compiled.wormhole import switch_allocation, vc_allocation
 from sim.engines.compiled.wormhole.deadlock import stuck
 from sim.engines.compiled.wormhole.flits import deliver_all, land_all, read_headers, restore_all
-from sim.engines.compiled.wormhole.hosts import send_all
+from sim.engines.compiled.wormhole.hosts import notice, send_all
 from sim.engines.compiled.wormhole.queues import close
-from sim.engines.compiled.wormhole.state import U, build
+from sim.engines.compiled.wormhole.state import ONE, U, build
 
 __all__ = ["advance", "build", "stuck"]
 
@@ -38,6 +41,7 @@ def advance(c, s, now, until):
         if c.header > 1:
             ready = read_headers(c, s, tick, ready)
         asking = vc_allocation.present_all(c, s)
+        run_program(s.program, c, s, tick, notice)
         send_all(c, s, tick)
         for step in range(2):  # VC allocation is first if a head can be switched in the tick in which it asks
             if (step == 0) == (c.header > 0):
@@ -45,7 +49,7 @@ def advance(c, s, now, until):
             else:
                 ready = vc_allocation.allocate_all(c, s, asking, ready)
         close(c, s, tick)
-        tick += 1
+        tick = next_tick(s.program, s, tick, until, np.int64(ONE << c.ticks))
     s.ready[-1] = ready
     _count_flits(c, s)
     return tick

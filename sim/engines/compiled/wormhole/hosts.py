@@ -4,7 +4,7 @@ import numpy as np
 
 from models.jit import inner
 from sim.engines.base import EVENTS
-from sim.engines.compiled.records import H_BORN, H_FLITS, NOBODY, create
+from sim.engines.compiled.records import H_BORN, H_FLITS, LATE, NOBODY, create
 from sim.engines.compiled.ugal import set_way
 from sim.engines.compiled.wheel import drain, wake
 from sim.engines.compiled.wormhole.flits import credits
@@ -31,7 +31,8 @@ def _send(c, s, h, tick):
     sending, flit = s.sending[h], U(0)
     if sending.packet == NOBODY:
         if s.host[h, H_BORN] > tick:
-            wake(s.senders, h, min(s.host[h, H_BORN], tick + s.senders.mask))
+            if s.host[h, H_BORN] < LATE:
+                wake(s.senders, h, min(s.host[h, H_BORN], tick + s.senders.mask))
             return
         v = _roomiest(c, s, h)
         if v == U(NOBODY):
@@ -56,6 +57,12 @@ def _send(c, s, h, tick):
         following = min(max(s.host[h, H_BORN], following), tick + s.senders.mask)
     push(c, s, INJECTED, flit, v)
     wake(s.senders, h, following)
+
+
+@inner
+def notice(c, s, h, tick):
+    """See that host h is looked at, which has a packet to send."""
+    wake(s.senders, h, tick)
 
 
 @inner

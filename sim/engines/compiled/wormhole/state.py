@@ -15,6 +15,7 @@ from models.rules.ports import Ports, make_ports
 from models.rules.vc import Rings, make_rings
 from models.scenario import Scenario, Switching
 from models.topology.graph import Topology
+from sim.engines.compiled.messages import Program, make_program
 from sim.engines.compiled.records import HOST_RECORD, NOBODY, RECORD, Tally, first_packets, make_tally, unsigned
 from sim.engines.compiled.wheel import Wheel, make_wheel, wake
 
@@ -133,6 +134,7 @@ class State(NamedTuple):
     sending: np.ndarray  # records of what the hosts are sending
     members: np.ndarray  # int64 [hosts]: scratch, who is looked at
     senders: Wheel
+    program: Program | None
     tally: Tally
 
 
@@ -188,6 +190,7 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
         sending=sending,
         members=np.zeros(hosts, np.int64),
         senders=make_wheel(hosts, 256),
+        program=make_program(scenario),
         tally=make_tally(topology),
     )
     first_packets(constants, state)

@@ -1,0 +1,74 @@
+"""Speed of programs in the packet engines: CPU-seconds of an all-to-all of 10 kB per pair among 256 ranks.
+
+    python benchmarks/bench_applications.py [--runs 3]
+
+The kernels are compiled before the clock starts. Nothing is asserted: machines differ.
+"""
+
+import argparse
+import time
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from models.application.messages import Messages
+from models.application.program import Program
+from models.application.workload import Workload
+from models.registry import make
+from models.routing.certificate import certify
+from models.scenario import Scenario, Source, Switching
+from sim.engines import engine
+from sim.engines.base import DELIVERED_PACKETS, HOPS
+
+TIMES = {"header": 34, "switch": 4, "link": 7, "injection": 8, "ejection": 8, "credit": 7}
+FLITS, FLIT_BYTES, FLIT_NS = 32, 32, Fraction(32, 5)
+EAGER, RENDEZVOUS = 1 << 40, 4096
+
+
+def network(mode: str) -> Scenario:
+    """MDDP(256, 6), a host a switch, minimal routing on 4 VCs of two packets, or deflection."""
+    graph = make("topology", kind="mddp", n=256, degree=6, seed=1, hosts_per_switch=1).build()
+    routes = make("routing", kind="deflection" if mode == "deflection" else "minimal").build(graph)
+    demand = make("traffic", kind="all_to_all").build(graph)
+    switching = Switching(mode, 4, 2 * FLITS, **TIMES, hold_packets=24)
+    return Scenario(graph, routes, demand, switching, Source(flits=(FLITS,)), certify(graph, routes, 4).policy)
+
+
+def with_program(case: Scenario, what: Program, rendezvous: int) -> Scenario:
+    """Rank r on host r."""
+    whole = case.switching.mode == "deflection"
+    how = Messages(FLITS * FLIT_BYTES, FLIT_BYTES, 0, FLITS, whole, rendezvous, 0, FLIT_NS)
+    return replace(case, workload=Workload(what, np.arange(what.ranks), how))
+
+
+def run(case: Scenario) -> tuple[float, int, np.ndarray]:
+    """(CPU-seconds, tick in which the program was done, scalar counters)."""
+    running, tick, start = engine("compiled").start(case, 1.0, 1), 0, time.process_time()
+    while not running.done():
+        tick += 1 << 14
+        running.advance(tick)
+    return time.process_time() - start, int(running.execution().finish.max()), running.scalars()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=3)
+    runs = parser.parse_args().runs
+    print("                                        makespan   packets   CPU-s (best)   M packet-hops/CPU-s")
+    for mode in ("vct", "wormhole", "deflection"):
+        case = network(mode)
+        run(with_program(case, make("application", kind="all_to_all", ranks=4, size_bytes=1).build(256), EAGER))
+        for algorithm in ("pairwise", "linear"):
+            what = make("application", kind="all_to_all", size_bytes=10_000, algorithm=algorithm).build(256)
+            for protocol, limit in (("eager", EAGER), ("rendezvous", RENDEZVOUS)):
+                measured = [run(with_program(case, what, limit)) for _ in range(runs)]
+                best, done, counts = min(measured, key=lambda result: result[0])
+                print(
+                    f"{mode:<10} {algorithm:<8} {protocol:<10}  {done * float(FLIT_NS) / 1000:8.0f} us"
+                    f"   {counts[DELIVERED_PACKETS]:8}   {best:12.2f}   {counts[HOPS] / best / 1e6:20.2f}"
+                )
+
+
+if __name__ == "__main__":
+    main()

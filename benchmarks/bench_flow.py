@@ -1,0 +1,70 @@
+"""Speed of mode ``flow``: thousand messages delivered per CPU-second on MDDP(256, 6).
+
+    python benchmarks/bench_flow.py [--runs 3]
+
+Every rank has some messages to random ranks under way and sends the next one when it has received one in its place.
+The kernel is compiled before the clock starts. Nothing is asserted: machines differ.
+"""
+
+import argparse
+import time
+from fractions import Fraction
+
+import numpy as np
+
+from models.application.builder import Builder
+from models.application.messages import Messages
+from models.application.program import Program
+from models.application.workload import Workload
+from models.registry import make
+from models.scenario import Scenario, Source, Switching
+from sim.engines import engine
+
+RANKS, MESSAGES = 256, 100_000
+HOW = Messages(1024, 32, 0, 32, False, 1 << 40, 0, Fraction(32, 5))
+TIMES = {"header": 34, "switch": 4, "link": 7, "injection": 8, "ejection": 8, "credit": 7}
+
+
+def random_pairs(at_once: int, most_bytes: int, rounds: int) -> Program:
+    """In every round of every lane a random permutation of the ranks, messages of 1 kB to ``most_bytes``."""
+    rng, builder = np.random.default_rng(1), Builder(RANKS)
+    for lane in range(at_once):
+        with builder.on(lane):
+            builder.begin("random pairs")
+            for _ in range(rounds):
+                sizes = rng.integers(1000, most_bytes, size=RANKS, endpoint=True)
+                builder.exchange(np.arange(RANKS), rng.permutation(RANKS), sizes)
+    return builder.build()
+
+
+def network(select: str, what: Program) -> Scenario:
+    """Rank r on host r, a host a switch."""
+    graph = make("topology", kind="mddp", n=RANKS, degree=6, seed=1, hosts_per_switch=1).build()
+    routes = make("routing", kind="minimal", select=select).build(graph)
+    demand = make("traffic", kind="uniform").build(graph)
+    workload = Workload(what, np.arange(RANKS), HOW)
+    return Scenario(graph, routes, demand, Switching("flow", **TIMES), Source(flits=(32,)), workload=workload)
+
+
+def rate(case: Scenario) -> float:
+    """Messages delivered per CPU-second."""
+    run, start = engine("compiled").start(case, 1.0, 1), time.process_time()
+    run.advance(1 << 50)
+    return run.delivered / (time.process_time() - start)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=3)
+    runs = parser.parse_args().runs
+    rate(network("hash", random_pairs(1, 1000, 1)))
+    print("at once   bytes            hash    random   (thousand messages/CPU-s, best)")
+    for at_once in (1, 2, 3, 4, 8):
+        for most_bytes in (1000, 20_000):
+            what = random_pairs(at_once, most_bytes, MESSAGES // RANKS // at_once // (1 if at_once < 8 else 4))
+            best = [max(rate(network(select, what)) for _ in range(runs)) for select in ("hash", "random")]
+            print(f"{at_once:7}   1000..{most_bytes:<6}  {best[0] / 1000:8.0f}  {best[1] / 1000:8.0f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""The connections that a program's messages go by."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from models.application.program import SEND
+from models.application.workload import Workload
+from models.registry import SpecError
+from models.transport.flows import Flows
+
+
+class Connections(NamedTuple):
+    """One connection for every ordered pair of hosts between which a program has messages, in the order of the pairs.
+
+    flows: of all connections, empty until messages join them. forth: int64 [operations], of a send the connection of
+    its message and of its request to send. back: int64 [operations], that of its receiver's consent. Both are -1 where
+    there is none.
+    """
+
+    workload: Workload
+    flows: Flows
+    forth: np.ndarray
+    back: np.ndarray
+
+
+def connections(workload: Workload, hosts: int) -> Connections:
+    """The connections of a program on a network of so many hosts. Raises ``SpecError`` if it needs none."""
+    program, host = workload.program, workload.host
+    sends = np.flatnonzero(program.kind == SEND)
+    source, target = host[program.rank[sends]], host[program.peer[sends]]
+    apart = source != target
+    sends, source, target = sends[apart], source[apart], target[apart]
+    if not len(sends):
+        raise SpecError("its ranks send each other nothing", key="application")
+    asks = program.amount[sends] > workload.messages.rendezvous
+    keys = np.concatenate([source * hosts + target, (target * hosts + source)[asks]])
+    pairs, place = np.unique(keys, return_inverse=True)
+    forth, back = (np.full(program.operations, -1, np.int64) for _ in range(2))
+    forth[sends], back[sends[asks]] = place[: len(sends)], place[len(sends) :]
+    nothing = np.zeros(len(pairs), np.int64)
+    return Connections(workload, Flows(pairs // hosts, pairs % hosts, nothing, nothing), forth, back)

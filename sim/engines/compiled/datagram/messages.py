@@ -1,0 +1,119 @@
+"""Messages of a program on its connections: which packets are whose, and when a message is delivered.
+
+A connection has the packets of its messages one behind the other, and its subflows take the next one whenever their
+windows admit it. What a subflow carries is therefore in order, and a message is delivered, with all before it, when
+every subflow has delivered in order what it had taken by the time when the message's last packet was.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from models.application.messages import packets_of
+from models.jit import inner
+from models.transport.newreno import HIGH
+from models.transport.session import Session
+from sim.engines.compiled.datagram.state import EXPECTED
+from sim.engines.compiled.ranks import Ranks, arrived, make_ranks, size
+
+_NOBODY = np.int64(-1)
+
+
+class Talk(NamedTuple):
+    """A program, and its messages in the order in which they joined each connection.
+
+    A message is called by its send's operation. forth, back: see :class:`~models.transport.connections.Connections`.
+    end: int64 [operations], packets of the connection up to the end of the message. bound: int64 [operations,
+    subflows of a connection], packets that its subflows had taken when the last one of the message was.
+    behind: int64 [operations], the next message. joined: int64 [connections], packets of all messages so far. taking,
+    coming, last: int64 [connections], the first message of which some packet has not been taken, the first that has
+    not been delivered, and the last one. busy: int64 [links], ticks that a link takes for all it has accepted.
+    """
+
+    ranks: Ranks
+    packet_bytes: int
+    forth: np.ndarray
+    back: np.ndarray
+    end: np.ndarray
+    bound: np.ndarray
+    behind: np.ndarray
+    joined: np.ndarray
+    taking: np.ndarray
+    coming: np.ndarray
+    last: np.ndarray
+    busy: np.ndarray
+
+
+def make_talk(session: Session) -> Talk | None:
+    """The program of a session before its first event; None where there is none."""
+    program = session.program
+    if program is None:
+        return None
+    operations, flows = program.workload.program.operations, len(program.flows.source)
+    nobody = np.full(flows, _NOBODY)
+    return Talk(
+        make_ranks(program.workload), program.workload.messages.packet_bytes, program.forth, program.back,
+        np.zeros(operations, np.int64), np.zeros((operations, session.transport.subflows), np.int64),
+        np.full(operations, _NOBODY), np.zeros(flows, np.int64), nobody, nobody.copy(), nobody.copy(),
+        np.zeros(len(session.delay), np.int64),
+    )  # fmt: skip
+
+
+@inner
+def add_message(talk, left, o, flow):
+    """A message joins a connection, of which ``left`` counts the packets that have not been taken."""
+    packets = packets_of(size(talk.ranks, o), talk.packet_bytes)
+    left[flow] += packets
+    talk.joined[flow] += packets
+    talk.end[o] = talk.joined[flow]
+    talk.behind[o] = _NOBODY
+    if talk.coming[flow] == _NOBODY:
+        talk.coming[flow] = o
+    else:
+        talk.behind[talk.last[flow]] = o
+    if talk.taking[flow] == _NOBODY:
+        talk.taking[flow] = o
+    talk.last[flow] = o
+
+
+@inner
+def note_taken(talk, c, s, flow):
+    """A subflow has taken the next packet of a connection."""
+    if talk is None:
+        return
+    o = talk.taking[flow]
+    if talk.joined[flow] - s.left[flow] == talk.end[o]:
+        first = c.first[flow]
+        for k in range(talk.bound.shape[1]):
+            talk.bound[o, k] = s.senders.seq[first + k, HIGH]
+        talk.taking[flow] = talk.behind[o]
+
+
+@inner
+def note_received(talk, c, s, flow, now):
+    """The receiver of a connection has got a packet that it did not have."""
+    if talk is None:
+        return
+    o = talk.coming[flow]
+    while o != _NOBODY and _is_there(talk, c, s, flow, o):
+        o = talk.behind[o]
+        arrived(talk.ranks, talk.coming[flow], now)
+        talk.coming[flow] = o
+
+
+@inner
+def _is_there(talk, c, s, flow, o):
+    if talk.joined[flow] - s.left[flow] < talk.end[o]:
+        return False
+    first = c.first[flow]
+    lacking = 0
+    for k in range(talk.bound.shape[1]):
+        lacking += s.receiver[first + k, EXPECTED] < talk.bound[o, k]
+    return lacking == 0
+
+
+@inner
+def note_busy(talk, link, ticks):
+    """A link has accepted a packet that it takes so many ticks to send."""
+    if talk is not None:
+        talk.busy[link] += ticks

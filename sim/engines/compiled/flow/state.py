@@ -1,0 +1,224 @@
+"""What a run at flow level is made of, and how it grows with the messages under way."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from models.jit import inner
+from sim.engines.flow.model import Network
+
+# Fields of a message under way, in ``message`` (int64) and, from RATE on, in ``amounts`` (float64), which are the same
+# memory: whatever one looks at together is in one cache line. SEND: the operation. BLOCK, COUNT: its entries, none once
+# it has left its source. NECK: the full channel that holds it back, -1 while it rises. TOUCHED_AT: the last instant at
+# which its rate was looked into. PLACE: in the heap of what happens next to messages; WHEN it does. SINCE: since when
+# it has gone at its rate. LATENCY: from its leaving the source to its delivery.
+# RATE: its fair share, inf while it rises. GOING: the rate at which it goes. LEFT: what has not left its source at
+# SINCE, in flits times units of a tick. FLITS: of all its packets.
+BLOCK, COUNT, NECK, TOUCHED_AT, PLACE, WHEN, SINCE, SEND, LATENCY = range(9)
+RATE, GOING, LEFT, FLITS = range(9, 13)
+_MESSAGE = 16
+
+# Fields of an entry of a message, int32: a channel, and the message's place among the members of that.
+CHANNEL, AT = range(2)
+# Fields of a member of a channel, int32: a message, and which of its entries this is; and float64: its RATE, and SHARE,
+# what the channel carries of every flit of the message.
+MESSAGE, ENTRY = range(2)
+SPEED, SHARE = range(2)
+
+# Fields of a channel, in ``channel`` (int32) and, from CAPACITY on, in ``level`` (float64), again the same memory.
+# MEMBERS, SIZE, USED: its block of members, the size of that and how many there are. QUEUED: its place in the queue of
+# channels to be looked into, -1 if it is not in it. STALE: whether it has changed since its KEY was found. LETS_GO:
+# whether it is then to let go of those that it holds.
+# LEVEL: the rate of those that it holds back, inf if it holds none. KEY: the rate at which it is its turn, or less.
+# WEIGHT: the shares of all members. LOOSE: it is never full with no more than this weight.
+MEMBERS, SIZE, USED, QUEUED, STALE, LETS_GO = range(6)
+CAPACITY, LEVEL, KEY, WEIGHT, LOOSE = range(3, 8)
+_CHANNEL = 8
+
+# Places in State.totals. RECORDS: message records that have been used; SPARE: the first of those that are free, -1 if
+# there is none. UNDER_WAY: messages in the heap. QUEUE: channels in the queue. TOUCHED: messages whose rate was looked
+# into at this instant. INSTANTS: how many there were. NOW: the present one. PENDING: sends of the outbox that are
+# under way already, -1 if all are. DELIVERED: messages.
+RECORDS, SPARE, UNDER_WAY, QUEUE, TOUCHED, INSTANTS, NOW, PENDING, DELIVERED = range(9)
+_TOTALS = 9
+
+_SIZES = 48
+_FEW = 4
+
+# What there may be too few of.
+ENOUGH, MESSAGES_FULL, ENTRIES_FULL, MEMBERS_FULL = range(4)
+
+
+class State(NamedTuple):
+    """What changes during a run.
+
+    message, amounts: the messages under way, by record. heap: of them, by WHEN. touched: scratch, of them. entries: of
+    messages, and members, parts: of channels, in blocks of a power of two. entry_blocks, member_blocks: int64
+    [_SIZES + 1], the first free block of each size, -1 if there is none, and where the blocks end. channel, level: the
+    channels. queue: of them, by KEY. carried: float64 [channels], flits of the messages that have left their source.
+    """
+
+    message: np.ndarray
+    amounts: np.ndarray
+    heap: np.ndarray
+    touched: np.ndarray
+    entries: np.ndarray
+    members: np.ndarray
+    parts: np.ndarray
+    entry_blocks: np.ndarray
+    member_blocks: np.ndarray
+    channel: np.ndarray
+    level: np.ndarray
+    queue: np.ndarray
+    carried: np.ndarray
+    totals: np.ndarray
+
+
+def make_state(network: Network) -> State:
+    """Nothing under way."""
+    channels = len(network.capacity)
+    level = np.zeros((channels, _CHANNEL))
+    level[:, CAPACITY] = network.capacity
+    level[:, LEVEL] = np.inf
+    level[: network.channels, LOOSE] = network.capacity[: network.channels] / network.capacity[-1]
+    channel = level.view(np.int32)
+    channel[:, MEMBERS] = np.arange(channels) * _FEW
+    channel[:, SIZE] = _FEW
+    channel[:, QUEUED] = -1
+    entry_blocks, member_blocks = np.full(_SIZES + 1, -1), np.full(_SIZES + 1, -1)
+    entry_blocks[_SIZES], member_blocks[_SIZES] = 0, channels * _FEW
+    totals = np.zeros(_TOTALS, np.int64)
+    totals[SPARE] = totals[PENDING] = -1
+    messages, members = 256, 2 * channels * _FEW
+    message = np.zeros((messages, _MESSAGE), np.int64)
+    return State(
+        message, message.view(np.float64), np.zeros(messages, np.int64), np.zeros(messages, np.int64),
+        np.zeros((1024, 2), np.int32), np.zeros((members, 2), np.int32), np.zeros((members, 2)), entry_blocks,
+        member_blocks, channel, level, np.zeros(channels, np.int64), np.zeros(channels), totals,
+    )  # fmt: skip
+
+
+def grown(s: State, full: int) -> State:
+    """The same with twice the room for what there is too much of."""
+    names = {
+        MESSAGES_FULL: ("message", "heap", "touched"), ENTRIES_FULL: ("entries",), MEMBERS_FULL: ("members", "parts")
+    }  # fmt: skip
+    arrays = {name: getattr(s, name) for name in names[full]}
+    s = s._replace(**{name: np.concatenate([array, np.zeros_like(array)]) for name, array in arrays.items()})
+    return s._replace(amounts=s.message.view(np.float64))
+
+
+@inner
+def _size_of(count):
+    """The exponent of the smallest block for so many."""
+    size = 0
+    while 1 << size < count:
+        size += 1
+    return size
+
+
+@inner
+def _take_block(pool, blocks, size):
+    first = blocks[size]
+    if first >= 0:
+        blocks[size] = pool[first, 0]
+        return first
+    first = blocks[_SIZES]
+    blocks[_SIZES] = first + (1 << size)
+    return first
+
+
+@inner
+def _give_block(pool, blocks, size, first):
+    pool[first, 0] = blocks[size]
+    blocks[size] = first
+
+
+@inner
+def lacking(s, way, count):
+    """What there is too little of for one more message on ``count`` channels."""
+    if s.totals[SPARE] < 0 and s.totals[RECORDS] == len(s.message):
+        return MESSAGES_FULL
+    if s.entry_blocks[_SIZES] + (1 << _size_of(count)) > len(s.entries):
+        return ENTRIES_FULL
+    wanted = s.member_blocks[_SIZES]
+    for i in range(count):
+        c = way.channel[i]
+        if s.channel[c, USED] == s.channel[c, SIZE]:
+            wanted += 2 * s.channel[c, SIZE]
+    return MEMBERS_FULL if wanted > len(s.members) else ENOUGH
+
+
+@inner
+def new_message(s):
+    """A free record."""
+    m = s.totals[SPARE]
+    if m >= 0:
+        s.totals[SPARE] = s.message[m, BLOCK]
+        return m
+    m = s.totals[RECORDS]
+    s.totals[RECORDS] = m + 1
+    return m
+
+
+@inner
+def forget(s, m):
+    """A record is free again."""
+    s.message[m, BLOCK] = s.totals[SPARE]
+    s.totals[SPARE] = m
+
+
+@inner
+def _widen(s, c):
+    """Twice the room for the members of a channel."""
+    old, size = s.channel[c, MEMBERS], s.channel[c, SIZE]
+    new = _take_block(s.members, s.member_blocks, _size_of(2 * size))
+    for i in range(size):
+        for field in range(2):
+            s.members[new + i, field] = s.members[old + i, field]
+            s.parts[new + i, field] = s.parts[old + i, field]
+    _give_block(s.members, s.member_blocks, _size_of(size), old)
+    s.channel[c, MEMBERS] = new
+    s.channel[c, SIZE] = 2 * size
+
+
+@inner
+def join(s, m, way, count):
+    """A message becomes a member of the channels of its way; its rate is to be found."""
+    block = _take_block(s.entries, s.entry_blocks, _size_of(count))
+    s.message[m, BLOCK] = block
+    s.message[m, COUNT] = count
+    for i in range(count):
+        c = way.channel[i]
+        used = s.channel[c, USED]
+        if used == s.channel[c, SIZE]:
+            _widen(s, c)
+        s.channel[c, USED] = used + 1
+        s.level[c, WEIGHT] += way.share[c]
+        s.entries[block + i, CHANNEL] = c
+        s.entries[block + i, AT] = used
+        place = s.channel[c, MEMBERS] + used
+        s.members[place, MESSAGE] = m
+        s.members[place, ENTRY] = block + i
+        s.parts[place, SPEED] = np.inf
+        s.parts[place, SHARE] = way.share[c]
+
+
+@inner
+def leave(s, m):
+    """A message is no longer a member of any channel; all of its flits have been carried."""
+    block, count = s.message[m, BLOCK], s.message[m, COUNT]
+    for e in range(block, block + count):
+        c, at = s.entries[e, CHANNEL], s.entries[e, AT]
+        first, used = s.channel[c, MEMBERS], s.channel[c, USED] - 1
+        part = s.parts[first + at, SHARE]
+        s.channel[c, USED] = used
+        s.level[c, WEIGHT] = s.level[c, WEIGHT] - part if used > 0 else 0.0
+        s.carried[c] += part * s.amounts[m, FLITS]
+        if at != used:
+            for field in range(2):
+                s.members[first + at, field] = s.members[first + used, field]
+                s.parts[first + at, field] = s.parts[first + used, field]
+            s.entries[s.members[first + at, ENTRY], AT] = at
+    _give_block(s.entries, s.entry_blocks, _size_of(count), block)
+    s.message[m, COUNT] = 0

@@ -1,0 +1,1 @@
+"""Messages as flows that share the channels max-min fairly: what both engines of mode ``flow`` have in common."""

@@ -1,0 +1,213 @@
+"""What a message is at flow level: its size, its share of every channel, its latency. The same for both engines."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from models.application.messages import flits_of, packets_of
+from models.jit import inner, kernel, routine
+from models.routing.routes import HASH, PATHS, RANDOM, VIA, Tables
+from models.rules.bits import lowest, popcount
+from models.rules.route import at_target, choose_way, middle_of, next_hops, next_port
+from models.scenario import Scenario
+
+RESOLUTION = 1024
+"""Time units of a tick."""
+
+DRAWS = 16
+"""Intermediate switches of a message of as many packets or more (VIA, drawn by packet)."""
+
+_ROUND = 2.0**21 + 1.0
+_STAGES = 4
+
+
+class Network(NamedTuple):
+    """What does not change during a run.
+
+    capacity: float64 [channels + 2 * hosts], flits a tick, of the channels between switches, from the hosts, and to
+    them. hop: float64 [channels], ticks by which each delays. ends: ticks by which all else does, less the one in
+    which a flit passes. packet_bytes ..: see :class:`~models.application.messages.Messages`.
+    """
+
+    seed: int
+    hosts: int
+    channels: int
+    routes: Tables
+    host_switch: np.ndarray
+    out_start: np.ndarray
+    dst: np.ndarray
+    capacity: np.ndarray
+    hop: np.ndarray
+    ends: float
+    packet_bytes: int
+    flit_bytes: int
+    header_flits: int
+    packet_flits: int
+    whole: bool
+
+
+class Way(NamedTuple):
+    """The channels that a message takes, in the order in which they were met, and scratch.
+
+    channel: int64 [all channels]. share: float64 [all channels], by channel, 0 of all others. weight: float64
+    [2, switches], switches: int64 [2, switches], how much is where before and after a hop.
+    """
+
+    channel: np.ndarray
+    share: np.ndarray
+    weight: np.ndarray
+    switches: np.ndarray
+
+
+class Flowing(NamedTuple):
+    """Messages that have not left their sources, in the order of their sends.
+
+    send: int64 [messages]. rate: float64 [messages], flits a tick. Of every flit, message i has share[j] on channel[j],
+    j from start[i] to start[i + 1] - 1 (channels as in ``Network.capacity``).
+    """
+
+    send: np.ndarray
+    rate: np.ndarray
+    start: np.ndarray
+    channel: np.ndarray
+    share: np.ndarray
+
+
+def make_network(scenario: Scenario, seed: int) -> Network:
+    """The network of a scenario. Raises ``ValueError`` where its routing decides by what it meets on the way."""
+    topology, model, routes = scenario.topology, scenario.switching, scenario.routes
+    if routes.deflection or routes.select not in (RANDOM, HASH):
+        raise ValueError(
+            f"routing {routes.kind!r} decides by the congestion that packets meet, which flows have none of; "
+            "mode 'flow' takes a routing that draws its ways (select: random or hash)"
+        )
+    assert scenario.workload is not None
+    messages = scenario.workload.messages
+    host_capacity = np.full(2 * topology.hosts, topology.host_capacity)
+    return Network(
+        seed, topology.hosts, topology.channels, routes.tables(topology), topology.host_switch, topology.out_start,
+        topology.dst, np.concatenate([topology.capacity, host_capacity]),
+        topology.delay + float(model.header + model.switch + model.link),
+        float(model.injection + model.header + model.switch + model.ejection - 1), messages.packet_bytes,
+        messages.flit_bytes, messages.header_flits, messages.packet_flits, messages.whole,
+    )  # fmt: skip
+
+
+def make_way(network: Network, switches: int) -> Way:
+    """No way."""
+    room = len(network.capacity)
+    return Way(np.zeros(room, np.int64), np.zeros(room), np.zeros((2, switches)), np.zeros((2, switches), np.int64))
+
+
+@inner
+def flits_in(n, size):
+    """Flits of all packets of a message of ``size`` bytes."""
+    last = flits_of(size, 1, n.packet_bytes, n.flit_bytes, n.header_flits, n.packet_flits, n.whole)
+    return (packets_of(size, n.packet_bytes) - 1) * n.packet_flits + last
+
+
+@kernel
+def steady(rate):
+    """A rate to the nearest 32 bits: what is below depends on the order in which rates were added up (Dekker 1971)."""
+    high = rate * _ROUND
+    return high - (high - rate)
+
+
+@inner
+def _take(w, count, channel, share):
+    if w.share[channel] == 0.0:
+        w.channel[count] = channel
+        count += 1
+    w.share[channel] += share
+    return count
+
+
+@routine
+def _walk(n, w, count, way, share, source, destination, sequence):
+    """A share of the message takes one path."""
+    here, target, hop = n.host_switch[source], n.host_switch[destination], 0
+    while not at_target(n.routes, way, hop, here, target):
+        port = next_port(n.routes, way, n.seed, here, target, source, destination, n.hosts, sequence, hop)
+        channel = n.out_start[here] + port
+        count = _take(w, count, channel, share)
+        here = n.dst[channel]
+        hop += 1
+    return count
+
+
+@routine
+def _spread(n, w, count, origin, target, share):
+    """A share of the message takes all next hops to ``target`` in equal parts at every switch."""
+    now, here_count = 0, 1
+    w.switches[0, 0] = origin
+    w.weight[0, origin] = share
+    while True:
+        after, there_count = 1 - now, 0
+        for i in range(here_count):
+            here = w.switches[now, i]
+            part = w.weight[now, here]
+            w.weight[now, here] = 0.0
+            if here == target:
+                continue
+            ports = next_hops(n.routes, np.int64(0), 0, here, target)
+            part /= popcount(ports)
+            while ports != 0:
+                channel = n.out_start[here] + lowest(ports)
+                ports &= ports - np.uint64(1)
+                count = _take(w, count, channel, part)
+                there = n.dst[channel]
+                if w.weight[after, there] == 0.0:
+                    w.switches[after, there_count] = there
+                    there_count += 1
+                w.weight[after, there] += part
+        if there_count == 0:
+            return count
+        now, here_count = after, there_count
+
+
+@inner
+def _choose(n, source, destination, sequence):
+    origin, target = n.host_switch[source], n.host_switch[destination]
+    return choose_way(n.routes, n.seed, source, destination, n.hosts, sequence, origin, target)
+
+
+@routine
+def find_way(n, w, source, destination, send, stage, packets):
+    """The channels and shares of a message, how many channels, and its latency in time units.
+
+    Where packets draw their ways, the shares are those that they have on average, but that of intermediate switches
+    there are as many as packets, ``DRAWS`` at most. The latency is that of a flit on the average way, less a tick.
+    """
+    r, count = n.routes, np.int64(0)
+    origin, target = n.host_switch[source], n.host_switch[destination]
+    first = (send * _STAGES + stage) * DRAWS
+    if r.rule == HASH:
+        if origin != target or r.form == VIA:
+            count = _walk(n, w, count, _choose(n, source, destination, 0), 1.0, source, destination, 0)
+    elif r.form == PATHS:
+        pair = origin * r.switches + target
+        begin, end = r.pair_start[pair], r.pair_start[pair + 1]
+        if origin != target:
+            for way in range(begin, end):
+                count = _walk(n, w, count, way, 1.0 / (end - begin), source, destination, 0)
+    elif r.form == VIA:
+        draws = min(packets, DRAWS)
+        for k in range(draws):
+            middle = middle_of(_choose(n, source, destination, first + k))
+            count = _spread(n, w, count, origin, middle, 1.0 / draws)
+            count = _spread(n, w, count, middle, target, 1.0 / draws)
+    else:
+        count = _spread(n, w, count, origin, target, 1.0)
+    ticks = n.ends
+    for i in range(count):
+        ticks += w.share[w.channel[i]] * n.hop[w.channel[i]]
+    count = _take(w, count, n.channels + source, 1.0)
+    count = _take(w, count, n.channels + n.hosts + destination, 1.0)
+    return count, np.int64(np.floor(ticks * RESOLUTION + 0.5))
+
+
+@kernel
+def leave_way(w, count):
+    """Make room for the next way."""
+    for i in range(count):
+        w.share[w.channel[i]] = 0.0

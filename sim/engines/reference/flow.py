@@ -1,0 +1,142 @@
+"""The reference engine of mode ``flow``: whenever a message comes or goes, the rates of all are found anew."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from models.scenario import Scenario
+from sim.engines.base import Execution
+from sim.engines.flow.model import RESOLUTION, Flowing, find_way, leave_way, make_network, make_way, steady
+from sim.engines.reference.clock import ALLOCATION, ARRIVALS, Alarm, Clock
+from sim.engines.reference.ranks import Message, Ranks
+
+
+@dataclass(eq=False)
+class Flow:
+    """A message under way; times in ticks / ``RESOLUTION``.
+
+    channel: int64, share: float64: what it takes of each channel for every flit. latency: from its leaving the source
+    to the delivery. left: what had not left the source at ``since``, flits times ``RESOLUTION``; since then it has gone
+    at ``rate``. ends: when nothing will be left.
+    """
+
+    message: Message
+    channel: np.ndarray
+    share: np.ndarray
+    latency: int
+    left: float
+    since: int
+    rate: float = 0.0
+    ends: int = -1
+
+    def left_at(self, now: int) -> float:
+        """What has not left the source."""
+        return self.left - self.rate * (now - self.since)
+
+    def go(self, rate: float, now: int) -> None:
+        """Go at another rate."""
+        self.left, self.since, self.rate = self.left_at(now), now, rate
+        self.ends = now + math.ceil(max(0.0, self.left) / rate)
+
+
+def fair_rates(capacity: np.ndarray, flows: Sequence[Flow]) -> np.ndarray:
+    """float64 [flows]: max-min fair. All rise together; whoever crosses a full channel stops."""
+    channel = np.concatenate([flow.channel for flow in flows])
+    share = np.concatenate([flow.share for flow in flows])
+    flow = np.repeat(np.arange(len(flows)), [len(flow.channel) for flow in flows])
+    rate = np.full(len(flows), np.inf)
+    while np.isinf(rate).any():
+        rises = np.isinf(rate[flow])
+        taken = np.bincount(channel[~rises], (share * rate[flow])[~rises], len(capacity))
+        weight = np.bincount(channel[rises], share[rises], len(capacity))
+        full_at = np.divide(capacity - taken, weight, out=np.full(len(capacity), np.inf), where=weight > 0)
+        first = int(full_at.argmin())
+        rate[flow[rises & (channel == first)]] = full_at[first]
+    return rate
+
+
+class FlowNetwork:
+    """A run under way (see :class:`sim.engines.base.ApplicationRun`); all hosts of its program in one."""
+
+    def __init__(self, scenario: Scenario, seed: int, shuffle: int = 0):
+        assert scenario.workload is not None
+        self.clock = Clock(shuffle)
+        self.network = make_network(scenario, seed)
+        self._way = make_way(self.network, scenario.topology.switches)
+        hosts = [self] * scenario.topology.hosts
+        self.ranks = Ranks(self.clock, scenario.workload, hosts, resolution=RESOLUTION)
+        self.flows: list[Flow] = []
+        self._carried = np.zeros(len(self.network.capacity))
+        self._changed = False
+
+    def advance(self, until: int) -> None:
+        if until * RESOLUTION > self.clock.now:
+            self.clock.run(until * RESOLUTION)
+
+    def done(self) -> bool:
+        return self.ranks.unfinished == 0
+
+    def execution(self) -> Execution:
+        return self.ranks.execution()
+
+    def carried(self) -> np.ndarray:
+        carried = self._carried.copy()
+        for flow in self.flows:
+            sent = flow.message.flits - max(0.0, flow.left_at(self.clock.now)) / RESOLUTION
+            carried[flow.channel] += flow.share * sent
+        return carried[: self.network.channels]
+
+    def flowing(self) -> Flowing:
+        """The messages that have not left their sources, and how they share the channels."""
+        flows = sorted(self.flows, key=lambda flow: flow.message.send)
+        start = np.cumsum([0, *(len(flow.channel) for flow in flows)])
+        channel = np.concatenate([np.zeros(0, np.int64), *(flow.channel for flow in flows)])
+        share = np.concatenate([np.zeros(0), *(flow.share for flow in flows)])
+        send = np.array([flow.message.send for flow in flows], np.int64)
+        return Flowing(send, np.array([flow.rate for flow in flows]), start, channel, share)
+
+    def join(self, message: Message) -> None:
+        """A message begins to flow."""
+        way, stage = self._way, self.ranks.stage[message.send]
+        count, latency = find_way(
+            self.network, way, message.source, message.destination, message.send, stage, message.missing
+        )
+        channel = way.channel[:count].copy()
+        flow = Flow(message, channel, way.share[channel], latency, float(message.flits * RESOLUTION), self.clock.now)
+        leave_way(way, count)
+        self.flows.append(flow)
+        self._change()
+
+    def _change(self) -> None:
+        """See to it that the rates are found anew when all that comes and goes now has done so."""
+        if not self._changed:
+            self._changed = True
+            Alarm(self.clock, self.clock.now, ALLOCATION, self._share)
+
+    def _share(self, _: Any) -> None:
+        self._changed = False
+        if not self.flows:
+            return
+        self.flows = self.clock.shuffled(self.flows)
+        for flow, rate in zip(self.flows, fair_rates(self.network.capacity, self.flows), strict=True):
+            if steady(rate) != flow.rate:
+                flow.go(steady(rate), self.clock.now)
+                Alarm(self.clock, flow.ends, ARRIVALS, self._end, flow)
+
+    def _end(self, alarm: Any) -> None:
+        """A message has left its source, unless its rate has changed since the alarm was set."""
+        flow, now = alarm.value, self.clock.now
+        if flow.ends != now or flow not in self.flows:
+            return
+        self.flows.remove(flow)
+        self._carried[flow.channel] += flow.share * flow.message.flits
+        self._change()
+        Alarm(self.clock, now + flow.latency, ARRIVALS, self._deliver, flow.message)
+
+    def _deliver(self, alarm: Any) -> None:
+        message = alarm.value
+        message.missing = 1
+        self.ranks.receive(message)

@@ -1,0 +1,219 @@
+"""Programs: what the ranks do, and what they make their hosts send (see docs/applications.md)."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Any, Protocol
+
+import numpy as np
+from simpy.events import EventPriority
+
+from models.application.messages import CTS, DATA, DELIVERED, RTS, UNSENT, flits_of, packets_of, ticks_of
+from models.application.program import CALC, SEND
+from models.application.workload import Workload
+from sim.engines.base import FINISHED, MESSAGE, PROCESSOR, STARTED, Execution
+from sim.engines.reference.clock import CREATION, Alarm, Clock
+
+# What happens to an operation, in this order if it is in the same tick.
+READY, BEGUN, QUEUED, ARRIVED, DONE = range(5)
+
+
+@dataclass(slots=True, eq=False)
+class Message:
+    """What a send makes a host send: its data or, before them, a request to send or the consent to it.
+
+    send: the operation. source, destination: hosts. size: bytes. joined: tick at which it joined the queue of its
+    host. unsent, missing: packets that have not been sent, and that have not been delivered.
+    flits: of all packets.
+    """
+
+    send: int
+    source: int
+    destination: int
+    size: int
+    joined: int
+    unsent: int
+    missing: int
+    flits: int
+
+
+class MessageHost(Protocol):
+    """What sends messages."""
+
+    def join(self, message: Message) -> None:
+        """A message joins its queue."""
+
+
+@dataclass(slots=True)
+class Processor:
+    """``free_at``: tick from which it is free; ``holder``: the operation that has, or had, it last."""
+
+    free_at: int = 0
+    holder: int = -1
+
+
+class Ranks:
+    """The operations of a program: each of them has events, and an event may be what another waits for.
+
+    phase: of a tick, in which all this happens. resolution: times are ticks / resolution, for the clock too.
+    The lists have an entry for every operation. ready ... cause: see :class:`sim.engines.base.Execution`.
+    needs: dependencies that are not met. stage: of a send, what of its message is under way. requested: of a send,
+    whether its request has arrived.
+    """
+
+    def __init__(
+        self, clock: Clock, workload: Workload, hosts: Sequence[MessageHost], phase: EventPriority = CREATION,
+        resolution: int = 1,
+    ):  # fmt: skip
+        program, host = workload.program, workload.host.tolist()
+        self.clock = clock
+        self.phase = phase
+        self.messages = workload.messages
+        self.resolution = resolution
+        self.unit = workload.messages.tick_ns / resolution
+        self.overhead = workload.messages.overhead * resolution
+        self.hosts = hosts
+        self.host = [host[rank] for rank in program.rank.tolist()]
+        self.rank, self.cpu = program.rank.tolist(), program.cpu.tolist()
+        self.kind, self.amount, self.partner = program.kind.tolist(), program.amount.tolist(), program.partner.tolist()
+        self.after, self.successor = program.after.tolist(), program.successor.tolist()
+        count = program.operations
+        self.needs = program.need.tolist()
+        self.stage = [UNSENT] * count
+        self.requested = [False] * count
+        self.ready, self.begun, self.finished = [-1] * count, [-1] * count, [-1] * count
+        self.queued, self.delivered, self.cause = [-1] * count, [-1] * count, [-1] * count
+        self.unfinished = count
+        self._processors: defaultdict[tuple[int, int], Processor] = defaultdict(Processor)
+        self._events: list[tuple[int, int, int]] = []  # a heap: tick, operation, what happens to it
+        self._happens = {
+            READY: self._be_ready, BEGUN: self._begin, QUEUED: self._queue, ARRIVED: self._arrive, DONE: self._finish
+        }  # fmt: skip
+        for operation, needs in enumerate(self.needs):
+            if needs == 0:
+                self._expect(READY, operation, 0)
+
+    def receive(self, message: Message) -> None:
+        """A packet of a message has been delivered."""
+        message.missing -= 1
+        if message.missing == 0:
+            self._expect(ARRIVED, message.send, self.clock.now)
+
+    def execution(self) -> Execution:
+        """What became of the operations so far."""
+        times = (self.ready, self.begun, self.finished, self.queued, self.delivered, self.cause)
+        return Execution(self.resolution, *(np.array(each, np.int64) for each in times))
+
+    def _expect(self, event: int, operation: int, tick: int) -> None:
+        """Something happens to an operation at a tick."""
+        heappush(self._events, (tick, operation, event))
+        Alarm(self.clock, tick, self.phase, self._work_through)  # one too many finds nothing to do
+
+    def _work_through(self, _: Any) -> None:
+        """All events of this tick, of the lowest operation first; those that follow at once join them."""
+        now = self.clock.now
+        while self._events and self._events[0][0] <= now:
+            _, operation, event = heappop(self._events)
+            self._happens[event](operation, now)
+
+    def _be_ready(self, operation: int, now: int) -> None:
+        self.ready[operation] = now
+        kind = self.kind[operation]
+        if kind == CALC:
+            ticks = ticks_of(self.amount[operation], self.unit.numerator, self.unit.denominator)
+            begin = self._ask(operation, ticks, now)
+            self._expect(BEGUN, operation, begin)
+            self._expect(DONE, operation, begin + ticks)
+        elif kind == SEND:
+            begin = self._ask(operation, self.overhead, now)
+            self._expect(BEGUN, operation, begin)
+            self._expect(QUEUED, operation, begin + self.overhead)
+        else:
+            self._release(operation, STARTED, now)  # others see a receive start when it can take a message
+            send = self.partner[operation]
+            if self.stage[send] == DELIVERED:
+                self._take_in(operation, now)
+            elif self.requested[send]:
+                self._pass_on(send, CTS, now)
+
+    def _begin(self, operation: int, now: int) -> None:
+        self._release(operation, STARTED, now)
+
+    def _queue(self, send: int, now: int) -> None:
+        """The processor of a send has done its part."""
+        self.queued[send] = now
+        if self._is_eager(send):
+            self._pass_on(send, DATA, now)
+            self._expect(DONE, send, now)
+        else:
+            self._pass_on(send, RTS, now)
+
+    def _arrive(self, send: int, now: int) -> None:
+        """What is under way of a message has come to its end."""
+        receive = self.partner[send]
+        is_awaited = self.ready[receive] >= 0
+        if self.stage[send] == RTS:
+            self.requested[send] = True
+            if is_awaited:
+                self._pass_on(send, CTS, now)
+        elif self.stage[send] == CTS:
+            self._pass_on(send, DATA, now)
+        else:
+            self.stage[send] = DELIVERED
+            self.delivered[send] = now
+            if not self._is_eager(send):
+                self._expect(DONE, send, now)
+            if is_awaited:
+                self.cause[receive] = 4 * send + MESSAGE
+                self._take_in(receive, now)
+
+    def _finish(self, operation: int, now: int) -> None:
+        self.finished[operation] = now
+        self.unfinished -= 1
+        self._release(operation, FINISHED, now)
+
+    def _is_eager(self, send: int) -> bool:
+        return self.amount[send] <= self.messages.rendezvous
+
+    def _release(self, operation: int, what: int, now: int) -> None:
+        """Meet the dependencies on an operation that ask for its end (FINISHED), or for its start (STARTED)."""
+        for entry in self.successor[self.after[operation] : self.after[operation + 1]]:
+            waiting, early = divmod(entry, 2)
+            if early == (what == STARTED):
+                self.needs[waiting] -= 1
+                if self.needs[waiting] == 0:
+                    self.cause[waiting] = 4 * operation + what
+                    self._expect(READY, waiting, now)
+
+    def _ask(self, operation: int, ticks: int, now: int) -> int:
+        """The tick from which an operation has its processor, for so many ticks: after all that have asked before."""
+        processor = self._processors[self.rank[operation], self.cpu[operation]]
+        if processor.free_at > now:
+            self.cause[operation] = 4 * processor.holder + PROCESSOR
+        begin = self.begun[operation] = max(now, processor.free_at)
+        processor.free_at = begin + ticks
+        processor.holder = operation
+        return begin
+
+    def _take_in(self, receive: int, now: int) -> None:
+        """A receive is ready, and its message is there."""
+        self._expect(DONE, receive, self._ask(receive, self.overhead, now) + self.overhead)
+
+    def _pass_on(self, send: int, stage: int, now: int) -> None:
+        """The next stage of a message begins: a host has something to send."""
+        self.stage[send] = stage
+        ends = self.host[send], self.host[self.partner[send]]
+        if ends[0] == ends[1]:
+            self._expect(ARRIVED, send, now + self.resolution)
+            return
+        source, destination = reversed(ends) if stage == CTS else ends
+        size = self.amount[send] if stage == DATA else 0
+        packets = packets_of(size, self.messages.packet_bytes)
+        flits = (packets - 1) * self.messages.packet_flits + self.flits(size, 1)
+        self.hosts[source].join(Message(send, source, destination, size, now, packets, packets, flits))
+
+    def flits(self, size: int, unsent: int) -> int:
+        """Flits of the next packet of a message of which so many packets are unsent."""
+        m = self.messages
+        return flits_of(size, unsent, m.packet_bytes, m.flit_bytes, m.header_flits, m.packet_flits, m.whole)
