@@ -1,0 +1,85 @@
+"""``simrun simgrid FILE``."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from models.jit import first_use
+from models.registry import SpecError
+from sim.cli.common import BAD, FAILED, complain, number, print_json, print_table, study_of
+from sim.config.study import Case
+from sim.measure.application import UnfinishedError
+from sim.simgrid.compare import SimGridFailed, SimGridMissing, by_flow, by_simgrid, python_with_simgrid
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the times of a program's scenarios in mode ``flow`` and in SimGrid side by side."""
+    study = study_of(options, experiment="application")
+    cases = None if study is None else _cases(study.cases, options.scenario)
+    if study is None or cases is None:
+        return BAD
+    try:
+        python = python_with_simgrid(options.python)
+    except SimGridMissing as error:
+        complain(f"simrun simgrid: {error}")
+        return BAD
+    rows = []
+    for k, case in enumerate(cases):
+        seed = case.seeds[0] if options.seed is None else options.seed
+        folder = None if options.out is None else options.out / str(k)
+        try:
+            rows.append(_row(case, seed, python, options.by_latency, folder))
+        except SpecError as error:
+            complain(f"{case.label}: {error}")
+            return BAD
+        except (SimGridFailed, UnfinishedError) as error:
+            complain(f"{case.label}: {error}")
+            return FAILED
+    _show(study.name, rows, options.json)
+    return 0
+
+
+def _cases(cases: list[Case], label: str | None) -> list[Case] | None:
+    """Those asked for, or None after a complaint."""
+    chosen = [case for case in cases if label in (None, case.label)]
+    if not chosen:
+        complain(f"--scenario {label}: no such scenario; choices: {'; '.join(case.label for case in cases)}")
+        return None
+    for case in chosen:
+        if case.scenario is None or case.scenario.switching.mode != "flow":
+            complain(f"{case.label}: SimGrid is a model of flows; --set switching.mode=flow")
+            return None
+    return chosen
+
+
+def _row(case: Case, seed: int, python: str, by_latency: bool, folder: Path | None) -> dict[str, Any]:
+    scenario = case.scenario
+    assert scenario is not None and scenario.workload is not None
+    theirs = by_simgrid(scenario, seed, python, by_latency, folder)
+    with first_use("flow"):
+        ours = by_flow(scenario, seed)
+    busy = theirs.ranks > 0
+    apart = abs(ours.ranks[busy] / theirs.ranks[busy] - 1)
+    return {
+        "scenario": case.label, "seed": seed, "operations": scenario.workload.program.operations,
+        "flow_ns": ours.makespan, "simgrid_ns": theirs.makespan,
+        "difference_percent": 100 * (ours.makespan / theirs.makespan - 1) if theirs.makespan else 0.0,
+        "ranks_mean_percent": 100 * float(apart.mean()) if busy.any() else 0.0,
+        "flow_s": ours.wall_s, "simgrid_s": theirs.wall_s,
+    }  # fmt: skip
+
+
+def _show(name: str, rows: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print_json({"name": name, "rows": rows})
+        return
+    columns = {
+        "scenario": "scenario", "operations": "operations", "flow_ns": "flow, ns", "simgrid_ns": "SimGrid, ns",
+        "difference_percent": "difference, %", "ranks_mean_percent": "of ranks, mean, %",
+        "simgrid_s": "SimGrid took, s",
+    }  # fmt: skip
+    print_table(name, [(title, _cell(key)) for key, title in columns.items()], rows)
+
+
+def _cell(key: str):
+    return lambda row: number(row[key], 7 if key.endswith("_ns") else 3)

@@ -1,0 +1,1 @@
+"""The same program in SimGrid: an independent model of the network to compare times with."""

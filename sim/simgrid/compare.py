@@ -1,0 +1,105 @@
+"""One program in mode ``flow`` and in SimGrid."""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from models.scenario import Scenario
+from sim.measure.application import run_to_end, start
+from sim.simgrid.plan import plan_of
+
+MISSING = (
+    "SimGrid is not installed: no Python here has its module 'simgrid' (tried with 3.32). On Debian and Ubuntu: "
+    "apt-get install python3-simgrid (it is for the system's Python, which is then used); elsewhere: --python PATH of "
+    "a Python that has it"
+)
+
+REPLAY = Path(__file__).with_name("replay.py")
+"""The script that runs in a Python that has SimGrid."""
+
+WORKS = "import simgrid; simgrid.Comm.sendto_async; simgrid.NetZone.create_full_zone"
+"""What must not fail in a Python that has it."""
+
+
+class SimGridMissing(Exception):
+    """There is no SimGrid."""
+
+
+class SimGridFailed(Exception):
+    """SimGrid did not run the program; the message is what it said."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """When a program was through, in nanoseconds, and each of its ranks, float64 [ranks]; seconds that this took."""
+
+    makespan: float
+    ranks: np.ndarray
+    wall_s: float
+
+
+@cache
+def python_with_simgrid(given: str | None = None) -> str:
+    """A Python that has SimGrid's module: the one given, or the first of those here. Raises :class:`SimGridMissing`."""
+    candidates = [sys.executable, shutil.which("python3"), "/usr/bin/python3"] if given is None else [given]
+    for python in dict.fromkeys(filter(None, candidates)):
+        try:
+            found = subprocess.run([python, "-c", WORKS], capture_output=True, check=False, timeout=60)
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        if found.returncode == 0:
+            return python
+    raise SimGridMissing(MISSING if given is None else f"--python {given}: has no module 'simgrid'")
+
+
+def by_flow(scenario: Scenario, seed: int) -> Times:
+    """The program in mode ``flow``."""
+    assert scenario.workload is not None
+    began, run = time.perf_counter(), start("compiled", scenario, seed)
+    run_to_end(run, scenario, None)
+    tick_ns = float(scenario.workload.messages.tick_ns)
+    execution = run.execution()
+    return _times(scenario, execution.finish * (tick_ns / execution.resolution), began)
+
+
+def by_simgrid(
+    scenario: Scenario, seed: int, python: str, by_latency: bool = False, folder: Path | None = None
+) -> Times:
+    """The program in SimGrid, run by that Python; what it read and wrote stays in ``folder``, if given.
+
+    by_latency: see :func:`~sim.simgrid.plan.plan_of`.
+
+    Raises ``SpecError`` if it cannot be said in SimGrid's terms, and :class:`SimGridFailed`.
+    """
+    plan = plan_of(scenario, seed, by_latency)
+    with tempfile.TemporaryDirectory() as scratch:
+        place = Path(scratch) if folder is None else folder
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+        began = time.perf_counter()
+        files = [str(place / name) for name in ("plan.json", "times.json")]
+        done = subprocess.run([python, str(REPLAY), *files], capture_output=True, text=True, check=False)
+        if done.returncode:
+            said = done.stderr.strip().splitlines() or ["it says nothing"]
+            raise SimGridFailed(f"SimGrid ended with code {done.returncode}: {said[-1]}")
+        finish = json.loads((place / "times.json").read_text(encoding="utf-8"))["finish"]
+    if None in finish:
+        raise SimGridFailed(f"SimGrid did not come to the end of operation {finish.index(None)}")
+    return _times(scenario, np.array(finish) * 1e9, began)
+
+
+def _times(scenario: Scenario, finish: np.ndarray, began: float) -> Times:
+    """From the times at which operations were done."""
+    assert scenario.workload is not None
+    program = scenario.workload.program
+    ranks = np.zeros(program.ranks)
+    np.maximum.at(ranks, program.rank, finish)
+    return Times(float(finish.max(initial=0.0)), ranks, time.perf_counter() - began)

@@ -1,0 +1,81 @@
+"""A scenario of mode ``flow`` in SimGrid's terms: links, routes and operations, in bytes and seconds."""
+
+from typing import Any
+
+import numpy as np
+
+from models.application.messages import total_flits
+from models.application.program import CALC, SEND
+from models.registry import SpecError
+from models.scenario import Scenario
+from sim.engines.flow.model import Network, find_way, leave_way, make_network, make_way
+
+NS = 1e-9
+
+
+def plan_of(scenario: Scenario, seed: int = 1, by_latency: bool = False) -> dict[str, Any]:
+    """What ``replay.py`` runs: nothing but lists and numbers.
+
+    hosts: how many. links: (bytes a second, seconds) of the channels between switches, then those from and those to
+    the hosts; a link's latency is that of the channel and the switch behind it, and all that else delays a message is
+    the latency of the channel from its host. routes: (source, destination, links) of all pairs of hosts with messages.
+    hold: seconds for which operations hold their processors. size: bytes on the links, headers included; empty: of
+    requests and consents. waits: whether a send is a rendezvous. later: seconds from the time when all of a message
+    has passed to its delivery, of every route. The others are arrays of the program.
+
+    SimGrid gives flows that share a link rates in inverse proportion to the latencies of their routes, as TCP would
+    (``by_latency``). Without that, links have no latency, and messages take that of their routes ``later``.
+
+    Raises ``SpecError`` where a message would take more than one path: SimGrid has one for each pair of hosts.
+    """
+    workload = scenario.workload
+    assert workload is not None
+    program, messages, host = workload.program, workload.messages, workload.host
+    network, tick = make_network(scenario, seed), float(messages.tick_ns) * NS
+    is_send = program.kind == SEND
+    waits = is_send & (program.amount > messages.rendezvous)
+    hold = np.where(program.kind == CALC, program.amount * NS, messages.overhead * tick)
+    flits = total_flits(np.where(is_send, program.amount, 0), messages).astype(np.int64)
+    empty = int(total_flits(np.zeros(1, np.int64), messages)[0]) * messages.flit_bytes
+    arrays = {
+        "kind": program.kind, "partner": program.partner, "rank": program.rank, "cpu": program.cpu,
+        "need": program.need, "after": program.after, "successor": program.successor, "host": host, "hold": hold,
+        "size": flits * messages.flit_bytes, "waits": waits,
+    }  # fmt: skip
+    send = np.flatnonzero(is_send)
+    ends = np.stack([host[program.rank[send]], host[program.peer[send]]], axis=1)
+    pairs = np.unique(np.concatenate([ends, ends[waits[send]][:, ::-1]]), axis=0)
+    links = _links(network, messages.flit_bytes, tick)
+    routes = _routes(network, scenario, pairs[pairs[:, 0] != pairs[:, 1]])
+    later = [0.0] * len(routes)
+    if not by_latency:
+        later = [sum(links[number][1] for number in route) for _, _, route in routes]
+        links = [(bandwidth, 0.0) for bandwidth, _ in links]
+    return {
+        "hosts": scenario.topology.hosts, "links": links, "routes": routes, "later": later, "empty": empty,
+        "tick": tick,
+        **{name: array.tolist() for name, array in arrays.items()},
+    }  # fmt: skip
+
+
+def _links(network: Network, flit_bytes: int, tick: float) -> list[tuple[float, float]]:
+    bandwidth = network.capacity * (flit_bytes / tick)
+    from_hosts, to_hosts = np.full(network.hosts, network.ends), np.zeros(network.hosts)
+    latency = np.concatenate([network.hop, from_hosts, to_hosts]) * tick
+    return list(zip(bandwidth.tolist(), latency.tolist(), strict=True))
+
+
+def _routes(network: Network, scenario: Scenario, pairs: np.ndarray) -> list[tuple[int, int, list[int]]]:
+    way, routes = make_way(network, scenario.topology.switches), []
+    for source, destination in pairs.tolist():
+        count, _ = find_way(network, way, source, destination, 0, 0, 1)
+        links = way.channel[:count].tolist()
+        if (way.share[links] != 1.0).any():
+            kind = scenario.routes.kind
+            raise SpecError(
+                f"{kind} routing sends packets from host {source} to host {destination} over several paths; SimGrid "
+                "has one for a pair of hosts (minimal: select: hash draws one; ecmp: per: flow)", key="routing",
+            )  # fmt: skip
+        leave_way(way, count)
+        routes.append((source, destination, links))
+    return routes

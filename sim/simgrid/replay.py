@@ -1,0 +1,173 @@
+"""Runs a program in SimGrid: ``python3 replay.py PLAN TIMES``, both JSON files.
+
+A script for any Python that has SimGrid's module (Debian: python3-simgrid, for the system's Python), which need not be
+the one that flitlab runs in: it imports nothing else. PLAN is what :func:`sim.simgrid.plan.plan_of` gives; TIMES holds
+``finish``, when each operation was done, in seconds.
+
+One actor conducts the whole program: it starts every communication between two hosts as the program has it, and waits
+for the first of those under way to end, or for the next event that it knows of.
+"""
+
+import heapq
+import json
+import sys
+
+from simgrid import Actor, Comm, Engine, Host, LinkInRoute, NetZone, this_actor
+
+SETTINGS = (
+    "network/model:CM02", "network/latency-factor:1", "network/bandwidth-factor:1", "network/weight-S:0",
+    "network/crosstraffic:0", "network/TCP-gamma:1e20", "surf/precision:1e-12",
+)  # fmt: skip
+"""Flows that share links max-min fairly, without what SimGrid adds of TCP."""
+
+CALC, SEND, RECV = 0, 1, 2
+READY, BEGUN, QUEUED, ARRIVED, DONE = range(5)
+REQUEST, CONSENT, DATA, DELIVERED = range(1, 5)
+
+
+def platform(plan):
+    """Hosts, links and one route for every pair of hosts that communicates."""
+    zone = NetZone.create_full_zone("network")
+    hosts = [zone.create_host(f"h{h}", "100Gf") for h in range(plan["hosts"])]
+    links = [
+        zone.create_link(f"l{number}", f"{bandwidth!r}Bps").set_latency(f"{latency!r}s").seal()
+        for number, (bandwidth, latency) in enumerate(plan["links"])
+    ]
+    for source, target, route in plan["routes"]:
+        ends = hosts[source].netpoint, hosts[target].netpoint
+        zone.add_route(*ends, None, None, [LinkInRoute(links[number]) for number in route], False)
+    zone.seal()
+
+
+class Conductor:
+    """The operations of all ranks; events are (time, operation, what) in a heap, messages are communications."""
+
+    def __init__(self, plan):
+        self.plan = plan
+        self.hosts = [Host.by_name(f"h{h}") for h in range(plan["hosts"])]
+        count = len(plan["kind"])
+        self.needs = list(plan["need"])
+        self.ready, self.finish = [False] * count, [None] * count
+        self.stage, self.asked = [0] * count, [False] * count
+        self.free = {}
+        self.events = [(0.0, o, READY) for o in range(count) if self.needs[o] == 0]
+        heapq.heapify(self.events)
+        self.flying, self.of = [], []
+        self.later = {(a, b): delay for (a, b, _), delay in zip(plan["routes"], plan["later"], strict=True)}
+
+    def __call__(self):
+        while self.events or self.flying:
+            now = Engine.clock
+            while self.events and self.events[0][0] <= now:
+                _, operation, what = heapq.heappop(self.events)
+                self.happen(operation, what, now)
+            self.wait(now)
+
+    def wait(self, now):
+        """For whatever comes first."""
+        pause = self.events[0][0] - now if self.events else -1.0
+        if not self.flying:
+            if pause > 0:
+                this_actor.sleep_until(self.events[0][0])
+            return
+        which = Comm.wait_any_for(self.flying, pause)
+        if which < 0:
+            return
+        send, delay = self.of[which]
+        self.expect(Engine.clock + delay, send, ARRIVED)
+        for column in (self.flying, self.of):
+            column[which] = column[-1]
+            column.pop()
+
+    def expect(self, time, operation, what):
+        heapq.heappush(self.events, (time, operation, what))
+
+    def happen(self, o, what, now):
+        plan = self.plan
+        if what == READY:
+            self.ready[o] = True
+            if plan["kind"][o] != RECV:
+                begin, end = self.take(o, plan["hold"][o], now)
+                self.expect(begin, o, BEGUN)
+                self.expect(end, o, DONE if plan["kind"][o] == CALC else QUEUED)
+                return
+            self.release(o, 1, now)
+            send = plan["partner"][o]
+            if self.stage[send] == DELIVERED:
+                self.take_in(o, now)
+            elif self.asked[send]:
+                self.transfer(send, CONSENT, now)
+        elif what == BEGUN:
+            self.release(o, 1, now)
+        elif what == QUEUED:
+            if plan["waits"][o]:
+                self.transfer(o, REQUEST, now)
+            else:
+                self.transfer(o, DATA, now)
+                self.expect(now, o, DONE)
+        elif what == ARRIVED:
+            self.arrive(o, now)
+        else:
+            self.finish[o] = now
+            self.release(o, 0, now)
+
+    def arrive(self, send, now):
+        receive = self.plan["partner"][send]
+        if self.stage[send] == REQUEST:
+            self.asked[send] = True
+            if self.ready[receive]:
+                self.transfer(send, CONSENT, now)
+        elif self.stage[send] == CONSENT:
+            self.transfer(send, DATA, now)
+        else:
+            self.stage[send] = DELIVERED
+            if self.plan["waits"][send]:
+                self.expect(now, send, DONE)
+            if self.ready[receive]:
+                self.take_in(receive, now)
+
+    def take(self, o, hold, now):
+        """When the processor of an operation begins and ends what it does for it."""
+        processor = self.plan["rank"][o], self.plan["cpu"][o]
+        begin = max(now, self.free.get(processor, 0.0))
+        self.free[processor] = begin + hold
+        return begin, begin + hold
+
+    def take_in(self, receive, now):
+        self.expect(self.take(receive, self.plan["hold"][receive], now)[1], receive, DONE)
+
+    def release(self, o, early, now):
+        for entry in self.plan["successor"][self.plan["after"][o] : self.plan["after"][o + 1]]:
+            if entry % 2 == early:
+                self.needs[entry // 2] -= 1
+                if self.needs[entry // 2] == 0:
+                    self.expect(now, entry // 2, READY)
+
+    def transfer(self, send, stage, now):
+        """A message, or what it begins with, leaves its host."""
+        self.stage[send] = stage
+        plan = self.plan
+        ends = [plan["host"][plan["rank"][o]] for o in (send, plan["partner"][send])]
+        if ends[0] == ends[1]:
+            self.expect(now + plan["tick"], send, ARRIVED)
+            return
+        source, target = reversed(ends) if stage == CONSENT else ends
+        size = plan["size"][send] if stage == DATA else plan["empty"]
+        self.flying.append(Comm.sendto_async(self.hosts[source], self.hosts[target], size))
+        self.of.append((send, self.later[source, target]))
+
+
+def main(plan_file, times_file):
+    engine = Engine(["replay", *(f"--cfg={setting}" for setting in SETTINGS), "--log=root.thres:error"])
+    with open(plan_file, encoding="utf-8") as file:
+        plan = json.load(file)
+    platform(plan)
+    conductor = Conductor(plan)
+    Actor.create("conductor", conductor.hosts[0], conductor)
+    engine.run()
+    with open(times_file, "w", encoding="utf-8") as file:
+        json.dump({"finish": conductor.finish}, file)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
