@@ -27,6 +27,8 @@ TITLES = {
     "routing": ("Routings", "routing: {{kind: {}}}"),
     "traffic": ("Traffic", "traffic: {{kind: {}}}"),
     "transport": ("Transports", "transport: {{kind: {}}}"),
+    "application": ("Applications", "application: {{kind: {}}}"),
+    "placement": ("Placements", "placement: {{kind: {}}}"),
     "metric": ("Metrics", "metrics: [{}]"),
     "ceiling": ("Ceilings", "ceilings: [{}]"),
 }
@@ -37,6 +39,8 @@ SEE = {
     "routing": "[Routing and deadlock](../routing.md) compares them and explains VC policies.",
     "traffic": "[Traffic](../traffic.md) has the matrices.",
     "transport": "[Datagrams](../datagram.md) explains them.",
+    "application": "[Applications](../applications.md) explains skeletons, formats and results.",
+    "placement": "[Applications](../applications.md#placement) compares them.",
     "metric": "They are asked for under `metrics:` or by `simrun topology ... --metrics`.",
     "ceiling": "[Fluid ceilings](../fluid.md) has their linear programs and certificates.",
 }

@@ -13,7 +13,8 @@ if TYPE_CHECKING:  # they bring compilers along, which a configuration alone doe
     from fluid.mcf.paths import Paths
 
 Kind = Literal[
-    "mcf", "mcf_paths", "split", "total", "bounds", "cuts", "mmf", "hm", "jm", "decomposition", "utilisation"
+    "mcf", "mcf_paths", "split", "total", "bounds", "cuts", "mmf", "hm", "jm", "decomposition", "utilisation",
+    "makespan",
 ]  # fmt: skip
 Method = Literal["auto", "exact", "approx"]
 BY_ROUTING: tuple[Kind, ...] = ("mcf_paths", "split", "mmf", "hm", "jm")
@@ -55,7 +56,7 @@ class Ceiling:
     lower, upper: nan where omitted or not known; ``note`` says why.
     unit: ``load`` (theta multiplies T, as loads do), ``theta_hose`` (the same, with infinite host channels),
     ``flits/tick/host`` (``total``, as ``accepted``), ``flits/tick/flow`` or ``flits/tick`` (rates of flows and their
-    sum), ``hops``, or ``1`` for ratios.
+    sum), ``hops``, ``ns`` (``makespan``: nothing is quicker than ``lower``), or ``1`` for ratios.
     certificate: the lengths behind ``upper``, if lengths are.
     channel_load: float64 [channels], flits per tick of the flow that reaches ``lower``; None if there is none.
     flow: that flow between switches, of any scale: float64 [destinations with demand, channels], or paths for every

@@ -11,6 +11,7 @@ from fluid.certificate import Certificate, verify_upper
 from fluid.cuts import all_cuts, best
 from fluid.decomposition import decomposition, utilisation
 from fluid.hosts import host_bound, host_certificate
+from fluid.makespan import makespan_bounds
 from fluid.mcf.choose import PATHS_MOST, solve
 from fluid.problem import Demand, FluidError, Problem
 from fluid.sharing.rows import MODELS, model_rows, theta_rows
@@ -101,6 +102,8 @@ def _one_kind(solved: _Solved, spec: CeilingSpec, loads: Sequence[float]) -> Ite
         yield from _utilisation(scenario, solved.theta("mcf", spec))
     elif kind == "cuts":
         yield from _cuts(scenario)
+    elif kind == "makespan":
+        yield from _makespan(scenario)
     else:
         yield from _bounds(scenario)
 
@@ -219,6 +222,20 @@ def _bounds(scenario: Scenario) -> Iterator[Ceiling]:
     for name, bound in [("bounds", least)] + [(f"bounds:{bound.name}", bound) for bound in every]:
         note = f"{bound.name}: {bound.note}" if name == "bounds" else bound.note
         yield Ceiling(name, None, math.nan, bound.upper, _unit(scenario), "closed form", 0.0, note, bound.certificate)
+
+
+def _makespan(scenario: Scenario) -> Iterator[Ceiling]:
+    """The largest lower bound on the time of a program, then each of them, then those of its kinds of steps."""
+    bounds = makespan_bounds(scenario)
+    names = {
+        "": bounds.ticks, ":volume": bounds.volume, ":path": bounds.path, ":processor": bounds.processor,
+        ":phases": bounds.phases,
+    }  # fmt: skip
+    names |= {f":step {step.kind.label}": step.ticks for step in bounds.steps}
+    for name, ticks in names.items():
+        note = "" if name else f"bound by the {bounds.binding}"
+        ns = float(ticks * bounds.tick_ns)
+        yield Ceiling(f"makespan{name}", None, ns, math.nan, "ns", "lower bound", 0.0, note)
 
 
 def _cuts(scenario: Scenario) -> Iterator[Ceiling]:

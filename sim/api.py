@@ -199,6 +199,10 @@ class Experiment:
         """published.csv: published and measured values, with the verdict."""
         return self._frame("published.csv")
 
+    def table(self, name: str) -> pd.DataFrame:
+        """Any table of the run folder by the name of its file: of an application ``steps``, ``ranks``, ..."""
+        return self._frame(f"{name}.csv")
+
     def plot(self, name: str = "latency_load", ax: Axes | None = None) -> Axes:
         """Draws one of the figures that ``simrun plot`` draws.
 

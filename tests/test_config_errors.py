@@ -85,7 +85,7 @@ def test_all_at_once(mistakes):
         ("seeds: [-1]", "seeds[0] = -1: must be greater than or equal to 0"),
         ("schema: 2", "schema = 2: is not one of the choices; choices: 1"),
         ("name: a/b", "name = a/b: must be the name of a folder"),
-        ("experiment: application", "experiment = application: is not built yet; choices: load_sweep, saturation"),
+        ("experiment: applications", "experiment = applications: is not one of the choices; choices: load_sweep"),
         ("experiment: lod_sweep", "experiment = lod_sweep: is not one of the choices; choices: load_sweep"),
         ("ceilings: [mfc]", "ceilings[0] = mfc: is not one of the choices; choices: mcf, "),
         ("ceilings: [{kind: mcf, gap: 2}]", "ceilings[0].gap = 2: must be less than 1"),
@@ -218,7 +218,7 @@ def test_a_published_value_of_no_scenario_is_refused(tmp_path):
         (
             GOOD + "engine: {sweep: [compiled, reference]}\n",
             "c.yaml:5: engine: cannot differ between scenarios; choices: topology, routing, switching, traffic, "
-            "transport, loads, seeds, measure, ceilings, relative, search, metrics",
+            "transport, application, placement, messages, loads, seeds, measure, ceilings, relative, search, metrics",
         ),
     ],
 )

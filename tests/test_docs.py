@@ -48,11 +48,13 @@ NOT_RUN = {
     "simrun FILE --cluster": "there is no cluster; tests/test_cluster.py starts one",
     "simrun worker --shard $SLURM_ARRAY_TASK_ID/20": "a job of SLURM; the line without it is run",
     "dask ": "starts a cluster",
+    "simrun simgrid": "needs SimGrid; tests/test_simgrid.py runs it where it is installed",
+    "apt-get": "the same",
     "cp ": "copies the result of a run that takes hours",
 }
 """How a command begins that is not run, and why. The configurations among its arguments must be there all the same."""
 
-PROGRAMS = ("simrun", "pip", "python", "python3", "pytest", "mkdocs", "cp", "for", "cd", "export")
+PROGRAMS = ("simrun", "pip", "python", "python3", "pytest", "mkdocs", "apt-get", "cp", "for", "cd", "export")
 """An indented block that begins with one of these is commands."""
 
 LANGUAGES = ("yaml", "sh", "python", "text")
@@ -174,6 +176,8 @@ def configuration(text: str, place: str) -> None:
     base = {key: value for key, value in BASE.items() if simulates or key in ("topology", "traffic")}
     if datagram:
         base = {key: base[key] for key in ("topology", "traffic")}
+    elif given.get("experiment") == "application":
+        base = {key: BASE[key] for key in ("topology", "routing")}
     elif simulates and "loads" in given:
         base.pop("ceilings")
     read(place if (Path.cwd() / place).exists() else "FILE.yaml", text=yaml.safe_dump({**base, **given}))

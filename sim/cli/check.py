@@ -3,6 +3,11 @@
 import argparse
 from typing import Any
 
+import numpy as np
+
+from models.application.program import CALC, SEND
+from models.application.steps import StepKind, step_kinds
+from models.application.workload import Workload
 from models.routing.certificate import POLICY_NAMES
 from sim.cli.common import BAD, complain, print_json, study_of
 from sim.config.study import Case, Study
@@ -81,6 +86,22 @@ def _describe(case: Case, cost: Cost) -> dict[str, Any]:
         "certificate": case.certificate, "loads": case.loads, "seeds": case.seeds,
         "placing": case.resolved["loads"] if case.placing is not None else None,
         "ceilings": [ceiling.kind for ceiling in case.ceilings], "config": case.resolved,
+        **({} if case.workload is None else {"application": _application(case.workload)}),
+    }  # fmt: skip
+
+
+def _application(workload: Workload) -> dict[str, Any]:
+    """What a program does."""
+    program = workload.program
+    kinds, of = step_kinds(program)
+    sends = program.kind == SEND
+    counts = np.bincount(of, minlength=len(kinds)).tolist()
+    return {
+        "ranks": program.ranks, "operations": program.operations, "messages": int(sends.sum()),
+        "bytes": int(program.amount[sends].sum()), "calculated_ns": int(program.amount[program.kind == CALC].sum()),
+        "iterations_simulated": program.simulated, "iterations_total": program.iterations,
+        "steps": [{**kind._asdict(), "occurrences": count} for kind, count in zip(kinds, counts, strict=True)],
+        "notes": program.notes,
     }  # fmt: skip
 
 
@@ -127,11 +148,32 @@ def _print(scenario: dict[str, Any]) -> None:
         kind = routing.pop("kind")
         print(f"  routing      {kind}: {', '.join(f'{key} {_short(value)}' for key, value in routing.items())}")
         print(f"  deadlock     {scenario['certificate']}")
-    if scenario["points"]:
+    if "application" in scenario:
+        _print_application(scenario)
+    elif scenario["points"]:
         _print_points(scenario)
     if scenario["ceilings"]:
         costs = scenario["estimate"]["ceilings_cpu_s"]
         print(f"  ceilings     {', '.join(kind + _about(costs.get(kind)) for kind in scenario['ceilings'])}")
+
+
+MOST_STEPS = 12
+"""More kinds of steps than this are counted, not listed."""
+
+
+def _print_application(scenario: dict[str, Any]) -> None:
+    found, kind = scenario["application"], scenario["config"]["application"]["kind"]
+    iterations = f"{found['iterations_simulated']} of {found['iterations_total']} iterations"
+    print(
+        f"  application  {kind}: {found['ranks']} ranks, {iterations}, {found['operations']:,} operations, "
+        f"{found['messages']:,} messages of {found['bytes']:,} bytes; {_time(scenario['estimate']['cpu_s'])}"
+    )
+    for step in found["steps"][:MOST_STEPS]:
+        print(f"  step         {StepKind(*list(step.values())[:4]).label}, {step['occurrences']} times")
+    if len(found["steps"]) > MOST_STEPS:
+        print(f"  step         ... and {len(found['steps']) - MOST_STEPS} more kinds, see --json")
+    for name, note in found["notes"].items():
+        print(f"  {name:<12} {_short(note)}")
 
 
 def _print_points(scenario: dict[str, Any]) -> None:

@@ -27,6 +27,7 @@ CEILING_TEXT = {
     "jm": "Jain's model: as hm, and what is left is shared again until nothing is.",
     "decomposition": "Throughput = capacity x utilisation / (distance x stretch) of the maximum concurrent flow.",
     "utilisation": "Mean use of the channels, and of each class of them, by the maximum concurrent flow.",
+    "makespan": "Lower bounds on the time of a program, and of each kind of its steps, by any routing.",
 }
 """Ceiling -> what it is."""
 

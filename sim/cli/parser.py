@@ -140,6 +140,27 @@ def _trace(parser: argparse.ArgumentParser) -> None:
     _json(parser)
 
 
+def _goal(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="GOAL text, a folder NAME.program, or a configuration (YAML)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a key of the file")
+    parser.add_argument("--quick", action="store_true", help="apply the quick variant of the file")
+    parser.add_argument("--scenario", metavar="LABEL", help="as `simrun check` shows it (default: the first)")
+    parser.add_argument("--out", metavar="PATH", type=Path, help="write it: a folder NAME.program, or text, NAME.goal")
+    _json(parser)
+
+
+def _simgrid(parser: argparse.ArgumentParser) -> None:
+    _configuration(parser)
+    parser.add_argument("--seed", metavar="S", type=_natural, help="default: the first of the file")
+    parser.add_argument("--scenario", metavar="LABEL", help="as `simrun check` shows it (default: all)")
+    parser.add_argument("--python", metavar="PATH", help="a Python that has SimGrid (default: one is looked for)")
+    parser.add_argument(
+        "--by-latency", action="store_true", help="let flows share links in inverse proportion to their latencies"
+    )
+    parser.add_argument("--out", metavar="DIR", type=Path, help="keep what SimGrid reads and writes")
+    _json(parser)
+
+
 def _plot(parser: argparse.ArgumentParser) -> None:
     _folder(parser)
     parser.add_argument("--figures", metavar="NAME", nargs="+", help="default: those of the configuration")
@@ -247,6 +268,8 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "topology": ("measure, and export, the topology of a configuration", _topology),
     "ceilings": ("compute the ceilings of a configuration, nothing else", _ceilings),
     "trace": ("follow one packet of a configuration, tick by tick", _trace),
+    "goal": ("describe a program (GOAL text, NAME.program or a configuration), and write it in another form", _goal),
+    "simgrid": ("run a program in mode flow and in SimGrid, if it is installed, and compare the times", _simgrid),
     "plot": ("draw the figures of a run folder again", _plot),
     "report": ("write the page of a run folder again, finished or not", _folder),
     "view": ("animate a short run: packets and queues on the graph, tick by tick", _view),

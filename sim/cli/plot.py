@@ -21,7 +21,7 @@ def run(options: argparse.Namespace) -> int:
 
     asked = _asked_for(folder)
     wanted = options.figures or asked.get("figures") or []
-    kinds = wanted if options.figures or asked.get("experiment") == "load_sweep" else None
+    kinds = wanted if options.figures or asked.get("experiment") in ("load_sweep", "application") else None
     if kinds is not None:
         kinds = [name for name in kinds if name != bottleneck.NAME]
     formats = options.format or asked.get("formats") or ("png", "svg")

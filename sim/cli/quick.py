@@ -47,7 +47,7 @@ def moment(study: Study) -> Study:
     """The same scenarios at two loads and with one seed, for as long as it takes to see that they work."""
     nothing = OutputsConfig(figures=[], html=False)
     cases = [_short(case) for case in study.cases]
-    experiment = study.experiment if study.experiment in ("load_sweep", "metrics") else "ceilings"
+    experiment = study.experiment if study.simulates or study.experiment == "metrics" else "ceilings"
     return replace(study, experiment=experiment, cases=cases, published=[], outputs=nothing)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from models.hashing import content_hash
 from models.jit import source_hash
 from sim.cli.common import BAD, FAILED, complain, number, print_json, print_table, study_of
-from sim.cli.tables import print_answers, print_ceilings, print_metrics, print_saturation
+from sim.cli.tables import print_answers, print_ceilings, print_metrics, print_programs, print_saturation
 from sim.config.study import Study
 from sim.experiment.cluster import ClusterError, connected
 from sim.experiment.pool import Pool, cores
@@ -69,7 +69,10 @@ def finish(report: Report, as_json: bool) -> int:
     return report.exit_code
 
 
-TABLES = ("results.csv", "ceilings.csv", "metrics.csv", "flows.csv", "config.yaml", "config.resolved.yaml")
+TABLES = (
+    "results.csv", "ceilings.csv", "metrics.csv", "flows.csv", "steps.csv", "utilisation.csv", "timeline.csv",
+    "config.yaml", "config.resolved.yaml",
+)  # fmt: skip
 """What figures and page follow from."""
 
 
@@ -134,23 +137,26 @@ def _document(report: Report) -> dict[str, Any]:
         "name": study.name, "experiment": study.experiment, "folder": str(report.folder),
         "exit_code": report.exit_code, "scenarios": [{"label": case.label, **case.keys} for case in study.cases],
         "results": report.results, "ceilings": report.ceilings, "metrics": report.metrics,
-        "saturation": report.tables.get("saturation.csv", []), "published": report.published,
+        "saturation": report.tables.get("saturation.csv", []), "steps": report.tables.get("steps.csv", []),
+        "published": report.published,
         "problems": report.problems,
     }  # fmt: skip
 
 
 def _print(report: Report) -> None:
-    for case in report.study.cases:
+    experiment = report.study.experiment
+    if experiment == "application":
+        print_programs(report.results)
+    for case in report.study.cases if experiment != "application" else ():
         rows = [row for row in report.results if row["scenario"] == case.label]
         if rows:
             _print_points(case.label, rows)
-    experiment = report.study.experiment
     if report.metrics and experiment == "metrics":
         print_metrics(report.metrics)
     elif report.metrics and (experiment != "ceilings" or len(report.metrics) > MOST_CEILINGS):
         print_answers(experiment, report.metrics, report.study.columns)
-    elif report.ceilings:
-        print_ceilings(report.ceilings)
+    elif ceilings := [row for row in report.ceilings if not row["ceiling"].startswith("makespan")]:
+        print_ceilings(ceilings)
     if saturation := report.tables.get("saturation.csv"):
         print_saturation(saturation)
     if report.published:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from models.metrics.summary import ALWAYS
-from sim.cli.common import number, print_rows, print_table
+from sim.cli.common import Column, number, print_rows, print_table
 
 Row = Mapping[str, Any]
 
@@ -21,6 +21,38 @@ def print_ceilings(rows: list[dict[str, Any]]) -> None:
     ]  # fmt: skip
     for scenario in dict.fromkeys(row["scenario"] for row in shown):
         print_table(f"{scenario}: ceilings", columns, [row for row in shown if row["scenario"] == scenario])
+
+
+def print_programs(rows: Sequence[Row]) -> None:
+    """A line for each scenario and seed of an application: its time, beside the bound on it, and where it goes."""
+    seeds = len({row["seed"] for row in rows}) > 1
+
+    def percent(name: str) -> Column:
+        def text(row: Row) -> str:
+            value = row.get(name)
+            return "-" if value is None or math.isnan(value) else f"{100 * value:.1f}"
+
+        return SHORT[name], text
+
+    def milliseconds(row: Row) -> str:
+        return number(None if row.get("total_ns") is None else row["total_ns"] / 1e6)
+
+    columns: list[Column] = [("scenario", lambda row: row["scenario"])]
+    columns += [("seed", lambda row: str(row["seed"]))] * seeds + [("time (ms)", milliseconds)]
+    if any("relative_performance" in row for row in rows):
+        columns.append(("relative", lambda row: number(row.get("relative_performance"), 3)))
+    columns += [percent("efficiency"), ("bound by", lambda row: row.get("bound_by") or "-")]
+    columns += [percent(name) for name in list(SHORT)[1:]]
+    columns.append(("", lambda row: "" if row["status"] == "ok" else row["status"]))
+    title = "time, and in percent the bound's share of it, the critical path and the use of channels"
+    print_table(title, columns, rows)
+
+
+SHORT = {
+    "efficiency": "bound", "path_compute": "compute", "path_overhead": "overhead", "path_message": "message",
+    "path_processor": "processor", "utilisation_mean": "use", "utilisation_max": "busiest",
+}  # fmt: skip
+"""Columns of results.csv that are shares, and what the table calls them."""
 
 
 def print_saturation(rows: Sequence[Row]) -> None:
@@ -53,13 +85,15 @@ def print_saturation(rows: Sequence[Row]) -> None:
 
 def is_one_of_many(ceiling: str) -> bool:
     """Whether this is one of the bounds or cuts of which the least has a row of its own."""
-    return ceiling.startswith(("bounds:", "cuts:"))
+    return ceiling.startswith(("bounds:", "cuts:", "makespan:step "))
 
 
 def _interval(row: Row) -> str:
     lower, upper = row["lower"], row["upper"]
-    if lower is None or upper is None:
-        return "-" if upper is None else f"at most {number(upper)}"
+    if upper is None:
+        return "-" if lower is None else f"at least {number(lower, 6)}"
+    if lower is None:
+        return f"at most {number(upper)}"
     return number(upper, 6) if lower == upper else f"{number(lower, 6)} .. {number(upper, 6)}"
 
 

@@ -35,6 +35,8 @@ def ceilings_of(root: Node, config: Config | None, experiment: str, mistakes: li
     """The ceilings asked for; by default all usual ones that the configuration allows. ``relative`` needs its own."""
     if config is None or experiment in ("metrics", "search"):
         return []
+    if experiment == "application":
+        return [CeilingSpec(kind="makespan")] if config.ceilings is None else _checked(root, config.ceilings, mistakes)
     listed = config.ceilings or []
     by = config.relative.by
     if experiment == "relative" and by == "mcf_paths" and config.routing is None:
@@ -52,6 +54,8 @@ def _checked(root: Node, ceilings: list[CeilingSpec], mistakes: list[Mistake]) -
     for i, ceiling in enumerate(ceilings):
         if ceiling in ceilings[:i]:
             mistakes.append(mistake_at(root, ("ceilings", i), f"{ceiling.kind} is listed twice"))
+        if ceiling.kind == "makespan" and root.get("application") is None:
+            mistakes.append(mistake_at(root, ("ceilings", i), "makespan is for experiment: application"))
         if ceiling.kind == "total" and root.get("loads") is None:
             mistakes.append(mistake_at(root, ("ceilings", i), "total is drawn over loads, and there are none"))
     return ceilings

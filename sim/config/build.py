@@ -1,26 +1,39 @@
 """Puts the parts of a scenario together and checks what one asks of the other."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from models.application.workload import Workload
 from models.metrics.spec import MetricSpec
 from models.registry import SpecError
 from models.routing.certificate import Certified, certify
-from models.routing.routes import ESCAPE, Routes
+from models.routing.routes import ANY, ESCAPE, Routes
 from models.scenario import Scenario, Source, Switching
 from models.topology.graph import Topology
 from models.traffic.traffic import Traffic
+from models.transport.session import Queues
 from sim.config import time
+from sim.config.application import (
+    datagram_mistakes,
+    datagram_workload,
+    messages_of,
+    plain_messages,
+    program_mistakes,
+    rendezvous_of,
+    source_of,
+    traffic_of,
+)
 from sim.config.check import from_build, mistake_at
 from sim.config.datagram import datagram_scenario, is_datagram, plain_datagram, with_source_routes
 from sim.config.errors import Mistake
 from sim.config.load import Node, Place
 from sim.config.parts import Parts, PartsBuilder
-from sim.config.schema import Config, SwitchingConfig
+from sim.config.schema import Config, SourceConfig, SwitchingConfig
 from sim.config.size import simulation_mistakes
 
 
@@ -63,16 +76,20 @@ class Builder:
             return Built(parts.again, metrics, None, {}, "", {**parts.plain, "metrics": asked}, [])
         if config is None:
             return None
+        if experiment == "application":
+            return self._for_application(root, config, parts, mistakes)
         if experiment == "load_sweep" and is_datagram(root):
             return _for_datagrams(root, config, parts, mistakes)
         if experiment == "load_sweep":
             return self._for_simulation(root, config, parts, mistakes)
         return _for_ceilings(parts, config, metrics, {"metrics": asked} if asked else {})
 
-    def _for_simulation(self, root: Node, config: Config, parts: Parts, mistakes: list[Mistake]) -> Built | None:
+    def _for_simulation(
+        self, root: Node, config: Config, parts: Parts, mistakes: list[Mistake], workload: Workload | None = None
+    ) -> Built | None:
         topology, routes, traffic, source = parts.topology, parts.routes, parts.traffic, parts.source
         assert topology is not None
-        found = _capacity_mistakes(root, topology) + _foreign_mistakes(root)
+        found = _capacity_mistakes(root, topology, config.switching.mode) + _foreign_mistakes(root)
         if traffic is not None and source is not None:
             found += _load_mistakes(root, config, traffic, source)
         ticks = time.resolve(config.switching, root, found)
@@ -80,17 +97,53 @@ class Builder:
         if routes is not None and source is not None:
             switching = _switching(config.switching, ticks, topology, routes, source)
             found += _switching_mistakes(root, config, routes, source, switching)
-            certified = self._certified(root, topology, routes, switching, found)
+            if switching.mode == "flow":
+                certified = FLOWS
+            else:
+                certified = self._certified(root, topology, routes, switching, found)
         mistakes += found
         if found or switching is None or routes is None or traffic is None or source is None or certified is None:
             return None
-        scenario = Scenario(topology, routes, traffic, switching, source, certified.policy, not certified.acyclic)
+        scenario = Scenario(
+            topology, routes, traffic, switching, source, certified.policy, not certified.acyclic, workload=workload
+        )  # fmt: skip
         if huge := simulation_mistakes(root, scenario, config.measure):
             mistakes += huge
             return None
         plain = {**_resolved(parts, config), "switching": _plain_switching(config.switching, switching)}
         warnings = _warnings(root, topology, switching, source)
         return Built(parts.again, [], scenario, ticks, certified.note, plain, warnings)
+
+    def _for_application(self, root: Node, config: Config, parts: Parts, mistakes: list[Mistake]) -> Built | None:
+        """As for a simulation, or for datagrams, with a program on the hosts and its traffic."""
+        topology, datagram = parts.topology, is_datagram(root)
+        assert topology is not None
+        found: list[Mistake] = datagram_mistakes(root) if datagram else []
+        messages = None if datagram else messages_of(root, config, found)
+        program, application = self.parts.program(root, topology, found)
+        if program is not None:
+            found += program_mistakes(root, program, topology, messages)
+            self.parts.order(root, program, rendezvous_of(config.messages), found)
+        mistakes += found
+        if program is None or found:
+            return None
+        host, placement = self.parts.placement(root, topology, program, mistakes)
+        if host is None:
+            return None
+        traffic = traffic_of(program, host, topology)
+        parts = replace(parts, traffic=traffic, source=source_of(messages), source_config=SourceConfig())
+        if messages is None:
+            on_hosts = partial(datagram_workload, config.messages, program, host, topology)
+            built = _for_datagrams(root, config, parts, mistakes, on_hosts)
+        else:
+            built = self._for_simulation(root, config, parts, mistakes, Workload(program, host, messages))
+        if built is None:
+            return None
+        own = {"application": application, "placement": placement}
+        own["messages"] = plain_messages(config.messages, datagram)
+        given = config.measure.max_ticks
+        measure = {} if given is None else {"max_ticks": given}
+        return replace(built, resolved={**built.resolved, **own, "loads": None, "measure": measure})
 
     def _certified(
         self, root: Node, topology: Topology, routes: Routes, switching: Switching, mistakes: list[Mistake]
@@ -105,12 +158,18 @@ class Builder:
         return result
 
 
-def _for_datagrams(root: Node, config: Config, parts: Parts, mistakes: list[Mistake]) -> Built | None:
+FLOWS = Certified(ANY, "mode flow holds nothing that a message could wait for")
+
+
+def _for_datagrams(
+    root: Node, config: Config, parts: Parts, mistakes: list[Mistake],
+    on_hosts: Callable[[Queues], Workload] | None = None,
+) -> Built | None:  # fmt: skip
     if config.placing is not None:
         problem = "mode datagram has no saturation point: what its flows reach is efficiency in results.csv"
         mistakes.append(mistake_at(root, ("loads",), problem))
         return None
-    scenario = datagram_scenario(root, config, parts, mistakes)
+    scenario = datagram_scenario(root, config, parts, mistakes, on_hosts)
     if scenario is None:
         return None
     plain = {**_resolved(parts, config), **plain_datagram(config, scenario, parts)}
@@ -132,13 +191,13 @@ def _resolved(parts: Parts, config: Config) -> dict[str, Any]:
     return {**parts.plain, "loads": config.plain_loads, "seeds": config.seeds, "measure": measure}
 
 
-ALLOCATORS = {"vct": "age", "wormhole": "islip", "deflection": "age"}
-"""Switch discipline -> how it decides who goes first."""
+ALLOCATORS = {"vct": "age", "wormhole": "islip", "deflection": "age", "flow": None}
+"""Switch discipline -> how it decides who goes first; None where all go at once."""
 
 
 def _mode(config: SwitchingConfig, routes: Routes) -> str:
     """The discipline in force; ``mode: deflection`` with a routing that is not is a mistake found elsewhere."""
-    if routes.deflection:
+    if routes.deflection and config.mode != "flow":
         return "deflection"
     return "vct" if config.mode == "deflection" else config.mode
 
@@ -163,8 +222,11 @@ def _degree(topology: Topology) -> int:
     return int(topology.out_degree.max(initial=1))
 
 
-def _capacity_mistakes(root: Node, topology: Topology) -> list[Mistake]:
-    """Engines move one flit a tick over every channel."""
+def _capacity_mistakes(root: Node, topology: Topology, mode: str) -> list[Mistake]:
+    """Engines move one flit a tick over every channel, but in mode flow."""
+    if mode == "flow":
+        finite = np.isfinite(topology.host_capacity)
+        return [] if finite else [mistake_at(root, ("topology", "host_capacity"), "must be finite in a simulation")]
     found = []
     if topology.host_capacity != 1:
         problem = "must be 1 in a simulation (.inf is for experiment: ceilings)"
@@ -202,8 +264,11 @@ def _switching_mistakes(
         found.append(mistake_at(root, ("switching", "mode"), "needs routing.kind: deflection"))
     if routes.deflection and len(source.flits) > 1:
         found.append(mistake_at(root, ("traffic", "packet_flits"), "deflection needs packets of one length"))
+    if switching.mode == "flow" and not routes.oblivious:
+        problem = f"{routes.kind} routing decides on the way: mode flow needs one that fixes the ways beforehand"
+        found.append(mistake_at(root, ("routing",), problem))
     if not routes.deflection and config.switching.allocator not in (None, ALLOCATORS[switching.mode]):
-        problem = f"is not for mode {switching.mode}; choices: {ALLOCATORS[switching.mode]}"
+        problem = f"is not for mode {switching.mode}; choices: {ALLOCATORS[switching.mode] or 'none'}"
         found.append(mistake_at(root, ("switching", "allocator"), problem))
     if config.switching.iterations > 1 and switching.mode == "vct":
         problem = "must be 1 in vct, which visits everybody once (only islip iterates)"
@@ -229,6 +294,8 @@ def _warnings(root: Node, topology: Topology, switching: Switching, source: Sour
 
 def _plain_switching(config: SwitchingConfig, switching: Switching) -> dict[str, Any]:
     """``switching:`` as it was understood: the discipline in force, every delay in ticks."""
+    if switching.mode == "flow":
+        return {"mode": "flow", "flit_ns": config.flit_ns} | _plain_ticks(switching)
     plain: dict[str, Any] = {
         "mode": switching.mode, "vcs": switching.vcs, "buffer_flits": switching.buffer_flits,
         "allocator": ALLOCATORS[switching.mode], "input_speedup": config.input_speedup,
@@ -240,4 +307,8 @@ def _plain_switching(config: SwitchingConfig, switching: Switching) -> dict[str,
         plain |= {"hold_packets": switching.hold_packets, "slotted": switching.slotted}
     if config.flit_ns is not None:
         plain["flit_ns"] = config.flit_ns
-    return plain | {f"{name}_ticks": getattr(switching, name) for name in time.DEFAULTS}
+    return plain | _plain_ticks(switching)
+
+
+def _plain_ticks(switching: Switching) -> dict[str, int]:
+    return {f"{name}_ticks": getattr(switching, name) for name in time.DEFAULTS}

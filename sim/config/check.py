@@ -51,11 +51,10 @@ def _from_pydantic(error: Any, model: type[BaseModel], root: Node, prefix: Place
         return mistake_at(root, path, "unknown key", choices, near(str(inner[-1]), choices))
     if kind == "missing":
         return mistake_at(root, path, "is missing")
-    if kind in ("literal_error", "not_built"):
+    if kind == "literal_error":
         choices = _literals(model, inner)
         found = near(error["input"], choices) if isinstance(error["input"], str) else None
-        problem = error["msg"] if kind == "not_built" else "is not one of the choices"
-        return mistake_at(root, path, problem, choices, found)
+        return mistake_at(root, path, "is not one of the choices", choices, found)
     message = re.sub(r"^(Value error, )?(Input should|List should|String should)", "must", error["msg"])
     message = (
         message.replace("a valid dictionary", "a mapping")

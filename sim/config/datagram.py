@@ -1,7 +1,9 @@
 """``switching.mode: datagram``: queues, transport and flows from a configuration."""
 
+from collections.abc import Callable
 from typing import Any
 
+from models.application.workload import Workload
 from models.registry import SpecError, make
 from models.scenario import Scenario, Switching
 from models.transport.datagram import Datagram, session_of
@@ -23,6 +25,7 @@ _PLACES: dict[str, Place] = {
     **{key: ("switching", "link_failures", key) for key in ("at_ms", "reroute_ms")},
     "failures.links": ("switching", "link_failures", "links"), "failures": ("switching", "link_failures"),
     "host_capacity": ("topology", "host_capacity"), "traffic": ("traffic",), "loads": ("loads",),
+    "application": ("application",), "flows": ("transport", "flows"),
     "sizes.bytes": ("traffic", "sizes", "bytes"), "sizes.path": ("traffic", "sizes", "path"),
     "sizes.mean_bytes": ("traffic", "sizes", "mean_bytes"),
 }  # fmt: skip
@@ -54,8 +57,14 @@ def with_source_routes(root: Node) -> Node:
     return root.with_value({**root.value, "routing": routed})
 
 
-def datagram_scenario(root: Node, config: Config, parts: Parts, mistakes: list[Mistake]) -> Scenario | None:
-    """A scenario of this discipline, or None with what is wrong added to ``mistakes``."""
+def datagram_scenario(
+    root: Node, config: Config, parts: Parts, mistakes: list[Mistake],
+    on_hosts: Callable[[Queues], Workload] | None = None,
+) -> Scenario | None:  # fmt: skip
+    """A scenario of this discipline, or None with what is wrong added to ``mistakes``.
+
+    on_hosts: what hosts run in place of flows.
+    """
     found: list[Mistake] = []
     absent = root.get("transport") is None
     transport: Any = make("transport", kind="tcp") if absent else spec_of("transport", root, found)
@@ -67,7 +76,8 @@ def datagram_scenario(root: Node, config: Config, parts: Parts, mistakes: list[M
         return None
     given = _datagram(config, parts, transport)
     scenario = Scenario(
-        parts.topology, parts.routes, parts.traffic, Switching("datagram"), parts.source, datagram=given
+        parts.topology, parts.routes, parts.traffic, Switching("datagram"), parts.source, datagram=given,
+        workload=None if on_hosts is None else on_hosts(given.queues),
     )  # fmt: skip
     try:
         session_of(scenario, max(config.load_list, default=ENDLESS_LOAD), config.seeds[0])

@@ -8,6 +8,7 @@ from sim.config.load import Node, Place, load_text
 OF_ANY_KIND = {
     "topology": ("hosts_per_switch", "host_capacity", "capacity", "failures"),
     "traffic": ("packet_flits", "arrivals", "burst"),
+    "application": ("ranks", "gflops"),
 }
 """Keys that do not belong to a kind, and so outlive a change of it."""
 

@@ -8,6 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from models.application.matching import check
+from models.application.order import check_order
+from models.application.program import Program
 from models.metrics.spec import MetricSpec
 from models.metrics.summary import ALWAYS
 from models.registry import Spec
@@ -18,7 +21,7 @@ from models.topology.spec import TopologySpec
 from models.traffic.traffic import Traffic
 from sim.config.check import from_build, mistake_at, spec_of, validated
 from sim.config.errors import Mistake
-from sim.config.load import Node
+from sim.config.load import Node, wrap
 from sim.config.schema import PathConfig, SourceConfig
 from sim.config.size import routing_mistakes
 
@@ -92,6 +95,29 @@ class PartsBuilder:
             drawn.path_draw if drawn is not None else PathConfig().path_draw,
         )  # fmt: skip
 
+    def program(self, root: Node, topology: Topology, mistakes: list[Mistake]) -> tuple[Program | None, Any]:
+        """What ``application:`` is built to on the hosts of a topology, and its mapping with all defaults."""
+        spec = spec_of("application", _absolute(root, self.base), mistakes)
+        if spec is None:
+            return None, None
+        program = self.once(("application", topology.hosts, _key(spec)), lambda: _program(spec, topology.hosts))
+        return _found(program, "application", root, mistakes), _plain(spec)
+
+    def order(self, root: Node, program: Program, rendezvous: int, mistakes: list[Mistake]) -> None:
+        """Adds a mistake if a program waits for itself. rendezvous: a message of more bytes waits for its receive."""
+        key = ("order", program.content_hash, rendezvous)
+        _found(self.once(key, lambda: check_order(program, rendezvous)), "application", root, mistakes)
+
+    def placement(self, root: Node, topology: Topology, program: Program, mistakes: list[Mistake]) -> Any:
+        """The host of each rank, and the mapping under ``placement:`` with all defaults."""
+        if root.get("placement") is None:
+            root = root.with_value({**root.value, "placement": wrap({"kind": "linear"}, root.file)})
+        spec: Any = spec_of("placement", _absolute(root, self.base), mistakes)
+        if spec is None:
+            return None, None
+        key = ("placement", topology.content_hash, program.content_hash, _key(spec))
+        return _found(self.once(key, lambda: spec.build(topology, program)), "placement", root, mistakes), _plain(spec)
+
     def metrics(self, root: Node, mistakes: list[Mistake]) -> list[MetricSpec]:
         """The entries of ``metrics:``; what is wrong with them is added to ``mistakes``."""
         listed = root.get("metrics")
@@ -137,16 +163,32 @@ class PartsBuilder:
         """The component on a topology (on nothing, if it is one), or None and a mistake."""
         if spec is None:
             return None
-        result = self._made(name, spec, on)
-        if isinstance(result, Exception):
-            mistakes.append(from_build(result, name, root))
-            return None
-        return result
+        return _found(self._made(name, spec, on), name, root, mistakes)
 
     def _made(self, name: str, spec: Any, on: tuple) -> Any:
         """What a component is built to, or the exception it raises."""
-        key = (name, *(part.content_hash for part in on), repr(spec), tuple(sorted(spec.model_fields_set)))
+        key = (name, *(part.content_hash for part in on), _key(spec))
         return self.once(key, lambda: spec.build(*on))
+
+
+def _program(spec: Any, hosts: int) -> Program:
+    """The program of a specification; a stranger's is looked at more closely."""
+    program = spec.build(hosts)
+    if not type(spec).__module__.startswith("models."):
+        check(program)
+    return program
+
+
+def _key(spec: Spec) -> Hashable:
+    return repr(spec), tuple(sorted(spec.model_fields_set))
+
+
+def _found(result: Any, name: str, root: Node, mistakes: list[Mistake]) -> Any:
+    """What was made, or None and a mistake if it is an exception."""
+    if isinstance(result, Exception):
+        mistakes.append(from_build(result, name, root))
+        return None
+    return result
 
 
 def _plain(spec: Spec | None) -> dict[str, Any]:
@@ -160,7 +202,8 @@ def _plain(spec: Spec | None) -> dict[str, Any]:
 
 def _absolute(root: Node, base: Path) -> Node:
     """The configuration with the paths in its components made absolute."""
-    changed = {key: _with_base(root.value[key], base) for key in ("topology", "traffic") if key in root.value}
+    named = ("topology", "traffic", "application", "placement")
+    changed = {key: _with_base(root.value[key], base) for key in named if key in root.value}
     return root.with_value({**root.value, **changed})
 
 

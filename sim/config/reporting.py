@@ -10,9 +10,11 @@ from sim.config.section import BY_SHAPE, Name, Section, listed
 
 Figure = Literal[
     "latency_load", "accepted_load", "hops_load", "latency_offered", "percentiles", "throughput", "slowdown",
-    "bottleneck",
+    "bottleneck", "performance", "steps", "utilisation", "timeline",
 ]  # fmt: skip
 """Figures that ``outputs.figures`` may name (``sim.report.figures`` and ``sim.report.bottleneck`` draw them)."""
+
+Which = str | dict[str, Any]
 
 
 class PlotConfig(Section):
@@ -39,21 +41,24 @@ class PlotConfig(Section):
 
 
 class OutputsConfig(Section):
-    """``outputs:``. figures: of a load sweep, if its discipline has them; ``bottleneck``, where the maximum concurrent
-    flow ``mcf`` of each scenario is stuck, of any experiment that computes it. plots: of the others, from metrics.csv.
+    """``outputs:``. figures: of a load sweep, if its discipline has them, or of applications; ``bottleneck``, where the
+    maximum concurrent flow ``mcf`` of each scenario is stuck, of any experiment that computes it. plots: of the others,
+    from metrics.csv. relative_to: the scenario with whose time that of an application is compared, or a mapping of
+    swept keys that fits one for each program.
 
     formats: of both. size: for one column of a paper, 3.5 in wide, or across two, 7.16 in.
     """
 
-    figures: list[Figure] = ["latency_load", "accepted_load", "hops_load", "throughput", "slowdown"]
+    figures: list[Figure] = [
+        "latency_load", "accepted_load", "hops_load", "throughput", "slowdown", "performance", "steps", "utilisation",
+        "timeline",
+    ]  # fmt: skip
+    relative_to: Which | None = None
     plots: list[PlotConfig] = []
     formats: Annotated[list[Literal["png", "svg", "pdf"]], Field(min_length=1)] = ["png", "svg"]
     size: Literal["column", "double"] = "column"
     html: bool = True
     parquet: bool = False
-
-
-Which = str | dict[str, Any]
 
 
 def operands(quantity: str) -> list[str]:

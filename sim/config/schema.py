@@ -16,7 +16,7 @@ from models.topology.failures import Amount
 from models.transport.sizes import SizesSpec
 from sim.config.questions import AdaptiveConfig, RelativeConfig, SaturationConfig, SearchConfig
 from sim.config.reporting import OutputsConfig, PublishedConfig, Which
-from sim.config.section import BY_SHAPE, Count, Name, Section, named, not_built, unlike, whole
+from sim.config.section import BY_SHAPE, Count, Name, Section, named, unlike, whole
 
 CEILINGS: tuple[CeilingKind, ...] = get_args(CeilingKind)
 """Ceilings that can be asked for."""
@@ -129,7 +129,7 @@ class SwitchingConfig(Section):
     of mode datagram; a queue has room for ``queue_packets``, or for ``queue_bytes``.
     """
 
-    mode: Literal["vct", "wormhole", "deflection", "datagram"] = "vct"
+    mode: Literal["vct", "wormhole", "deflection", "datagram", "flow"] = "vct"
     vcs: Annotated[int, Field(ge=1, le=64)] = 4
     buffer_flits: Room | None = None
     allocator: Literal["age", "islip"] | None = None
@@ -159,6 +159,27 @@ class SwitchingConfig(Section):
     random_drop: bool = True
     feeder_packets: Annotated[int, BeforeValidator(whole), Field(ge=0, le=10**6)] = 0
     link_failures: LinkFailuresConfig | None = None
+
+
+class MessagesConfig(Section):
+    """``messages:`` of an application: see :class:`models.application.messages.Messages`.
+
+    packet_flits: of a full packet, ``header_flits`` among them; a flit carries ``flit_bytes``. A message of more than
+    ``rendezvous_bytes`` (null: none) waits for its receiver; a send, or a receive, takes ``overhead_ns`` of a
+    processor. In mode datagram ``switching.packet_bytes`` says what a packet is.
+    """
+
+    flit_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] = 32
+    packet_flits: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] = 32
+    header_flits: Annotated[int, BeforeValidator(whole), Field(ge=0, le=10**6)] = 0
+    rendezvous_bytes: Annotated[int, BeforeValidator(whole), Field(ge=0, le=2**60)] | None = 65536
+    overhead_ns: Annotated[float, Field(ge=0, le=1e12)] = 0.0
+
+    @model_validator(mode="after")
+    def _room_for_payload(self) -> Self:
+        if self.header_flits >= self.packet_flits:
+            raise PydanticCustomError("no_payload", "header_flits must be fewer than packet_flits")
+        return self
 
 
 class Share(Section):
@@ -237,6 +258,9 @@ class Config(Section):
     switching: SwitchingConfig = SwitchingConfig()
     traffic: dict[str, Any] | None = None
     transport: dict[str, Any] | None = None
+    application: dict[str, Any] | None = None
+    placement: dict[str, Any] | None = None
+    messages: MessagesConfig = MessagesConfig()
     loads: Annotated[
         Annotated[Loads, Tag("<fixed>")] | Annotated[PlacedLoads, Tag("<placed>")], Discriminator(_form)
     ] | None = None  # fmt: skip
@@ -246,10 +270,9 @@ class Config(Section):
     engine: Literal["reference", "compiled", "both"] = "compiled"
     outputs: OutputsConfig = OutputsConfig()
     plugins: list[str] = []
-    experiment: Annotated[
-        Literal["load_sweep", "saturation", "metrics", "ceilings", "relative", "search"],
-        not_built("application"),
-    ] = "load_sweep"
+    experiment: Literal[
+        "load_sweep", "saturation", "metrics", "ceilings", "relative", "search", "application"
+    ] = "load_sweep"  # fmt: skip
     relative: RelativeConfig = RelativeConfig()
     search: SearchConfig | None = None
     metrics: list[Which] = []
@@ -283,5 +306,6 @@ NEEDS = {
     "relative": ("topology", "traffic"),
     "search": ("topology", "traffic", "search"),
     "metrics": ("topology",),
+    "application": ("topology", "routing", "application"),
 }
 """Experiment -> keys that it cannot do without."""

@@ -12,17 +12,6 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-def not_built(*names: str) -> BeforeValidator:
-    """Says of names that INTERFACE.md gives to later versions that they are not there yet."""
-
-    def check(value: Any) -> Any:
-        if isinstance(value, str) and value in names:
-            raise PydanticCustomError("not_built", "is not built yet")
-        return value
-
-    return BeforeValidator(check)
-
-
 def whole(value: Any) -> Any:
     """1e4 is a fine way to write a whole number."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from fluid.ceiling import CeilingSpec
+from models.application.workload import Workload
 from models.metrics.spec import MetricSpec
 from models.routing.routes import Routes
 from models.scenario import Scenario
 from models.topology.graph import Topology
+from sim.config.application import LOAD, misplaced
 from sim.config.asked import ceilings_of, missing, question, varied, with_search
 from sim.config.build import Builder, Built
 from sim.config.check import mistake_at, validated
@@ -63,8 +65,13 @@ class Case:
 
     @property
     def simulated(self) -> bool:
-        """Whether it has points: a load sweep, in any discipline."""
+        """Whether it has points: of a load sweep or an application, in any discipline."""
         return bool(self.loads or self.placing) and "measure" in self.resolved and "switching" in self.resolved
+
+    @property
+    def workload(self) -> Workload | None:
+        """The program that its hosts run, if they do."""
+        return None if self.scenario is None else self.scenario.workload
 
     @property
     def grid(self) -> list[float]:
@@ -101,6 +108,11 @@ class Study:
     plugins: list[str]
 
     @property
+    def simulates(self) -> bool:
+        """Whether its answer is a table of points, results.csv."""
+        return self.experiment in ("load_sweep", "application")
+
+    @property
     def columns(self) -> list[str]:
         """Names of the columns for the case label and the swept keys."""
         return list(dict.fromkeys(key for case in self.cases for key in case.keys))
@@ -134,8 +146,8 @@ def read(
     """Reads, checks and builds a configuration.
 
     sets: ``key.path=value`` changes. quick: apply the ``quick:`` mapping of the file, if it has one.
-    engine, experiment: in place of the file's. text: of the configuration, where no file holds it; ``file`` is then
-    what messages call it, and where paths begin.
+    engine, experiment: in place of the file's (but ``ceilings`` of an application are its own). text: of the
+    configuration, where no file holds it; ``file`` is then what messages call it, and where paths begin.
 
     Raises :class:`~sim.config.errors.ConfigError` with all mistakes.
     """
@@ -148,10 +160,13 @@ def read(
     base = Path(file).resolve().parent
     load_plugins(root, base, mistakes)
     name = str(_plain(root, "name", Path(file).stem))
-    experiment = experiment or str(_plain(root, "experiment", "load_sweep"))
+    own = str(_plain(root, "experiment", "load_sweep"))
+    if own == "application" and experiment == "load_sweep":
+        raise ConfigError([*mistakes, mistake_at(root, ("experiment",), "this command needs a load sweep")])
+    experiment = own if own == "application" and experiment == "ceilings" else experiment or own
     cases, warnings, config = _cases(root, name, experiment, Builder(base), mistakes)
     if config is not None and not mistakes:
-        mistakes += _lost(root, config.published, cases)
+        mistakes += _lost(root, config.published, cases) + _unrelated(root, config.outputs.relative_to, cases)
     if mistakes or config is None:
         # what follows from a value that could not be read would only confuse
         places = {(mistake.where, mistake.key) for mistake in unread}
@@ -202,6 +217,14 @@ def _lost(root: Node, published: Sequence[PublishedConfig], cases: Sequence[Case
     return lost
 
 
+def _unrelated(root: Node, which: str | dict[str, Any] | None, cases: Sequence[Case]) -> list[Mistake]:
+    """``outputs.relative_to`` that is no scenario's."""
+    if which is None or labels_of(which, cases):
+        return []
+    labels = [case.label for case in cases]
+    return [mistake_at(root, ("outputs", "relative_to"), "names no scenario", labels)]
+
+
 def _plain(root: Node, key: str, default: str) -> Any:
     node = root.get(key)
     return default if node is None or node.value is None else node.plain()
@@ -219,7 +242,7 @@ def _cases(
         node = with_search(variant.node) if asked == "saturation" else variant.node
         config = _config(node, mistakes)
         ceilings = ceilings_of(node, config, experiment, mistakes)
-        mistakes += missing(node, experiment)
+        mistakes += missing(node, experiment) + misplaced(node, experiment)
         vary = varied(node, config, mistakes) if experiment == "search" else ()
         built = builder.build(node, config, experiment, mistakes)
         if built is None or config is None:
@@ -257,8 +280,10 @@ def _config(root: Node, mistakes: list[Mistake]) -> Config | None:
 
 
 def _endless_loads(scenario: Scenario | None) -> list[float]:
-    """What stands for the loads of flows that have none."""
-    return [ENDLESS_LOAD] if scenario is not None and scenario.datagram is not None else []
+    """What stands for the loads of flows, and of programs, that have none."""
+    if scenario is None or (scenario.datagram is None and scenario.workload is None):
+        return []
+    return [ENDLESS_LOAD if scenario.workload is None else LOAD]
 
 
 def _case(

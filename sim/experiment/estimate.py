@@ -15,7 +15,8 @@ import re
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ from typing import Any
 import numpy as np
 
 from fluid.ceiling import CeilingSpec
+from models.application.messages import Messages, total_flits
+from models.application.program import CALC, SEND
+from models.application.workload import Workload
 from models.hashing import content_hash
 from models.jit import cache_folder, first_use
 from models.scenario import SEMANTICS_VERSION, Scenario
@@ -85,6 +89,9 @@ DETOUR = {"valiant": 2.0, "ugal": 1.4, "deflection": 1.1, "updown": 1.3}
 
 COMPILED_BYTES = 300e6
 """Memory of a process that has loaded everything, about."""
+
+OPERATION = 400.0
+"""Bytes that an operation of a program takes, with all that is measured of it."""
 
 START_SECONDS = 3.0
 """Until processes have started."""
@@ -172,6 +179,8 @@ class Prices:
         shared = scenario.switching.shared_input and mode != "deflection"
         if mode == "datagram":
             return self._price(f"{engine} {mode}", mode, lambda: _of_datagrams(engine))
+        if mode == "flow":
+            return self._price(f"{engine} {mode}", mode, lambda: _of_flows(engine))
         name = f"{engine} {mode}" + (", shared inputs" if shared else "")
         return self._price(name, mode, lambda: _of(engine, mode, shared))
 
@@ -275,6 +284,27 @@ def _of_datagrams(name: str) -> dict[str, Any]:
     return {"point": start, "hop": one, "hop_of_many": many}
 
 
+def _of_flows(name: str) -> dict[str, Any]:
+    """Prices of mode flow, of a program in which everybody sends to everybody, one after another."""
+    from models.application.builder import Builder
+    from models.application.collectives.choose import collective
+    from sim.measure.application import run_application
+
+    scenario = _scenario(_network(SIZES_READABLE[0] if name == "reference" else SIZES_READABLE[1], "vct"))
+    hosts = scenario.topology.hosts
+
+    def run(size: int, rounds: str) -> float:
+        builder = Builder(hosts)
+        collective(builder, rounds, np.arange(hosts)[None, :], size)
+        messages = Messages(1024, 32, 0, 32, False, 1 << 62, 0, Fraction(1))
+        workload = Workload(builder.build(), np.arange(hosts), messages)
+        flows = replace(scenario, switching=replace(scenario.switching, mode="flow"), workload=workload)
+        return _timed(lambda: run_application(name, flows, 1))
+
+    start = run(0, "barrier")
+    return {"point": start, "message": max(run(10_000, "all_to_all") - start, 0.0) / (hosts * (hosts - 1))}
+
+
 def _of_ceiling(kind: str) -> float:
     from fluid.ceilings import ceilings
 
@@ -294,7 +324,8 @@ def cost(case: Case, engine: str, prices: Prices) -> Cost:
         return Cost(0, 0.0, 0.0, ceilings)
     prices_of = [prices.of(name, _scenario(case)) for name in ENGINES.get(engine, (engine,))]
     loads = _loads(case)
-    times = [sum(_point(case, load, price) for price in prices_of) for load in loads]
+    point = _point if case.workload is None else _program
+    times = [sum(point(case, load, price) for price in prices_of) for load in loads]
     return Cost(len(loads) * len(case.seeds), sum(times) * len(case.seeds), max(times), ceilings)
 
 
@@ -318,6 +349,27 @@ def _point(case: Case, load: float, price: dict[str, Any]) -> float:
     each = float(np.interp(here.fill, PRICED, price["hop"])) * (switches / price["switches"]) ** price["growth"]
     ticks = _ticks(case, here.fill)
     return price["point"] + price["pairs"] * switches**2 + ticks * (price["idle"] * switches + each * here.hops)
+
+
+def _program(case: Case, load: float, price: dict[str, Any]) -> float:
+    """CPU seconds of a program, if calculations and messages of its busiest rank follow one another."""
+    scenario, workload = _scenario(case), case.workload
+    assert workload is not None
+    program, messages = workload.program, workload.messages
+    send, calc = program.kind == SEND, program.kind == CALC
+    if "message" in price:
+        return price["point"] + price["message"] * int(send.sum())
+    flits = total_flits(program.amount[send], messages)
+    packets = float(np.ceil(flits / messages.packet_flits).sum())
+    hops = packets * (_hops(scenario) + 1)
+    if scenario.datagram is not None:
+        return price["point"] + price["hop"] * hops
+    sent = np.bincount(program.rank[send], flits, program.ranks)
+    worked = np.bincount(program.rank[calc], program.amount[calc], program.ranks) / float(messages.tick_ns)
+    ticks, switches = float((sent + worked).max(initial=0.0)), scenario.topology.switches
+    each = float(np.interp(PLACED, PRICED, price["hop"])) * (switches / price["switches"]) ** price["growth"]
+    moved = float(flits.sum()) * (_hops(scenario) + 1) if scenario.switching.mode == "wormhole" else hops
+    return price["point"] + price["pairs"] * switches**2 + ticks * price["idle"] * switches + each * moved
 
 
 def _ticks(case: Case, fill: float) -> float:
@@ -352,6 +404,10 @@ def memory(cases: Sequence[Case]) -> float:
 
 def _bytes(scenario: Scenario, load: float) -> float:
     """Memory that one run allocates, its results among it."""
+    if scenario.workload is not None:
+        from sim.measure.application import start
+
+        return _allocated(lambda: start("compiled", scenario, 1)) + OPERATION * scenario.workload.program.operations
     if scenario.datagram is not None:
         from models.transport.datagram import session_of
         from sim.engines.datagram import start as start_session

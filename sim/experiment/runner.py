@@ -17,6 +17,7 @@ from models.scenario import SEMANTICS_VERSION
 from sim.config.check import crash
 from sim.config.study import Study
 from sim.experiment import ceilings
+from sim.experiment.application import relate
 from sim.experiment.ceilings import CeilingRuns
 from sim.experiment.cluster import ClusterError
 from sim.experiment.manifest import keep_topologies, manifest, now
@@ -105,7 +106,7 @@ def run_shard(study: Study, folder: Path, jobs: int, shard: Shard) -> Report:
     try:
         _describe(study, store)
         report = Report(study, folder)
-        if study.experiment == "load_sweep":
+        if study.simulates:
             bounds = CeilingRuns(study, store)
             points = PointRuns(study, store, bounds)
             mine = [point for point in points.missing if shard.takes(point.place)]
@@ -195,7 +196,7 @@ def _run(study: Study, folder: Path, work: Work, missing: Sequence[str] = ()) ->
     try:
         drawn = _before(folder).get("drawn")
         described = _describe(study, store)
-        report = _simulate(study, store, work) if study.experiment == "load_sweep" else _ask(study, store, work)
+        report = _simulate(study, store, work) if study.simulates else _ask(study, store, work)
         if missing:
             report.problems += missing
             report.exit_code = report.exit_code or SOME_FAILED
@@ -280,7 +281,7 @@ def carry_out(
 
 
 def _simulate(study: Study, store: Store, work: Work) -> Report:
-    """The experiment ``load_sweep``."""
+    """The experiments ``load_sweep`` and ``application``."""
     bounds = CeilingRuns(study, store)
     points = PointRuns(study, store, bounds)
     todo = points.count
@@ -293,7 +294,10 @@ def _simulate(study: Study, store: Store, work: Work) -> Report:
     )
     report = Report(study, store.folder, ceilings=bounds.rows())
     report.results = [result_row(*entry) for entry in points.rows()]
-    if any(point.scenario.datagram is not None for point in points.points.values()):
+    if study.experiment == "application":
+        relate(study, report.results)
+        report.tables |= points.program_tables()
+    elif any(point.scenario.datagram is not None for point in points.points.values()):
         report.tables["flows.csv"] = points.flows()
     report.tables |= points.saturation_tables()
     report.problems = [*bounds.problems, *points.problems, *([stopped] if stopped else [])]
@@ -323,7 +327,7 @@ def _save(report: Report, store: Store) -> None:
         store.write_csv(name, list(dict.fromkeys(key for row in rows for key in row)), rows)
     if study.experiment not in ("metrics", "search"):
         store.write_csv("ceilings.csv", ceilings.COLUMNS, report.ceilings)
-    if study.experiment != "load_sweep":
+    if not study.simulates:
         store.write_csv("metrics.csv", metrics_columns(report.metrics), report.metrics)
     else:
         columns = result_columns(study, report.results)

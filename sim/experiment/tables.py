@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sim.config.study import Case, Study
+from sim.experiment.application import COLUMNS
 
 MEASURED = (
     "offered", "accepted", "accepted_flit_per_ns_per_host", "min_flow_ratio", "jain", "latency_mean", "latency_ci95",
@@ -27,6 +28,11 @@ def result_columns(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[str]
     """Columns of results.csv; of flits only if there are any, per ns only if some scenario knows what a flit takes."""
     head = ["scenario", *study.columns, "load", "seed"]
     tail = ["engine", "status", "message"]
+    if study.experiment == "application":
+        rows = list(rows)
+        given = dict.fromkeys(name for row in rows for name in row if name not in {*head, *tail})
+        first = [name for name in COLUMNS if name in given]
+        return [*head, *first, *(name for name in given if name not in first), *tail]
     in_ns = any(case.flit_ns is not None for case in study.cases)
     rows = list(rows)
     in_flits = any(case.scenario is None or case.scenario.datagram is None for case in study.cases)

@@ -9,7 +9,7 @@ import pickle
 import signal
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from multiprocessing import parent_process
 from pathlib import Path
@@ -26,7 +26,12 @@ ID_DIGITS = 32
 
 
 def measure_of(config: MeasureConfig, scenario: Scenario) -> dict[str, Any]:
-    """What of ``measure:`` results depend on: warmup (None: automatic), ticks, ci, max_ticks; or the window."""
+    """What of ``measure:`` results depend on: warmup (None: automatic), ticks, ci, max_ticks; or the window.
+
+    Of an application: max_ticks (None: as long as it takes).
+    """
+    if scenario.workload is not None:
+        return {"max_ticks": config.max_ticks}
     if scenario.datagram is not None:
         return {"window": config.measured}
     warmup = None if config.warmup == "auto" else config.warmup
@@ -45,6 +50,7 @@ def ceilings_id(scenario: Scenario, specs: Sequence[CeilingSpec], loads: Sequenc
     routes = scenario.routes.content_hash if routed else None
     parts = [spec.model_dump(mode="json") for spec in specs]
     drawn = list(loads) if "total" in kinds else None
+    timed = _times(scenario) if "makespan" in kinds else []
     return content_hash(
         "ceilings",
         SEMANTICS_VERSION,
@@ -53,7 +59,14 @@ def ceilings_id(scenario: Scenario, specs: Sequence[CeilingSpec], loads: Sequenc
         routes,
         parts,
         drawn,
+        *timed,
     )[:ID_DIGITS]
+
+
+def _times(scenario: Scenario) -> list[Any]:
+    """What the time of a program depends on, besides topology and routes."""
+    parts = [part.content_hash for part in (scenario.workload, scenario.datagram) if part is not None]
+    return [asdict(scenario.switching), *parts]
 
 
 @dataclass(frozen=True)
@@ -117,18 +130,20 @@ def solve_point(
     measure: dict[str, Any],
     kinds: tuple[str, ...] = (),
 ) -> Outcome:
-    """Simulates a point of a pickled scenario; the result is a ``PointResult`` or ``DatagramResult``.
+    """Simulates a point of a pickled scenario; the result is a ``PointResult``, ``DatagramResult``, ``ProgramResult``.
 
     kinds: ceilings asked for; those over the paths drawn belong to a point.
     """
     from models.jit import first_use
     from models.transport.datagram import session_of
     from sim.engines.base import EngineMismatch
-    from sim.measure import datagram, point
+    from sim.measure import application, datagram, point
 
     try:
         scenario = _scenario(file)
         with first_use(scenario.switching.mode):
+            if scenario.workload is not None:
+                return Outcome(application.run_application(engine, scenario, seed, **measure))
             if scenario.datagram is not None:
                 session = session_of(scenario, load, seed)
                 result = datagram.run_session(engine, session, **measure)
@@ -136,6 +151,8 @@ def solve_point(
             return Outcome(point.run_point(engine, scenario, load, seed, point.Measure(**measure)))
     except EngineMismatch as error:
         return Outcome(problem=str(error), mismatch=True)
+    except application.UnfinishedError as error:
+        return Outcome(problem=str(error))
     except Exception as error:  # one failing point must not end the others
         return failure(error)
 

@@ -17,6 +17,7 @@ from sim.report.flow_figures import FLOW_KINDS, Maker, entries
 from sim.report.frames import Mark, Names, Run, Units
 from sim.report.metric_frames import plots_of
 from sim.report.plots import Look, column
+from sim.report.program_figures import PROGRAM_KINDS
 
 in_style = matplotlib.style.context(["default", Path(__file__).with_name("style.mplstyle")])
 """Decorator: the style of the figures and nothing of the user's matplotlibrc."""
@@ -57,7 +58,9 @@ def draw(
     folder = Path(folder)
     run = Run.read(folder)
     makers, mistakes = _makers(run, flit_ns, size)
-    chosen = list(makers if run.metrics else USUAL) if kinds is None else kinds
+    chosen = list(makers if run.metrics or run.of_programs else USUAL) if kinds is None else kinds
+    if not run.metrics:  # figures of another kind of run than this are nothing that it could show
+        chosen = [kind for kind in chosen if kind in makers or kind not in {*KINDS, *PROGRAM_KINDS}]
     if unknown := [kind for kind in chosen if kind not in makers]:
         raise ValueError(f"no figure named {', '.join(unknown)}; choices: {', '.join(makers)}")
     written: list[Path] = []
@@ -73,11 +76,15 @@ def captions(run: Run) -> dict[str, str]:
     """What the figures of a run show, by name, in their order."""
     if run.metrics:
         return {plot.name: metric_plots.caption(run, plot) for plot in plots_of(run)[0]}
+    if run.of_programs:
+        return {name: (kind.__doc__ or "").strip() for name, kind in PROGRAM_KINDS.items()}
     return {name: (kind.__doc__ or "").strip() for name, kind in KINDS.items()}
 
 
 def _makers(run: Run, flit_ns: float | None, size: str) -> tuple[dict[str, Callable[[], Figure | None]], list[str]]:
     """Every figure that a run has, name -> what draws it; and what is wrong with those that it cannot have."""
+    if run.of_programs:
+        return {kind: partial(in_style(make), run, SIZES[size]) for kind, make in PROGRAM_KINDS.items()}, []
     if not run.metrics:
         return {kind: partial(figure_of, run, kind, flit_ns, size) for kind in KINDS}, []
     found, mistakes = plots_of(run)
@@ -99,6 +106,8 @@ def draw_on(ax: Axes, run: Run, name: str, flit_ns: float | None = None, alone: 
 
     Raises ValueError for a figure that does not exist, or for which the run has nothing to show.
     """
+    if run.of_programs:
+        raise ValueError(f"{name}: figures of applications have axes of their own; simrun plot draws them")
     if run.metrics:
         found = {plot.name: partial(metric_plots.draw_on, ax, run, plot, alone) for plot in plots_of(run)[0]}
     else:

@@ -23,8 +23,15 @@ Key = Callable[[Row], float]
 THETAS = ("split", "mcf_paths", "mcf")
 """Ceilings that are one number per scenario, in the unit of the loads."""
 
+PROGRAM_TABLES = ("steps", "utilisation", "timeline")
+"""Tables of the experiment ``application`` that figures are made of."""
+
 SAME = 1e-9
 """Two ceilings closer than this (relative) are the same ceiling."""
+
+
+def _of_programs(manifest: Mapping[str, Any]) -> bool:
+    return manifest.get("experiment") == "application"
 
 
 def failed(row: Row) -> bool:
@@ -112,7 +119,10 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder: usable rows, failed ones, ceilings, manifest, usable rows of metrics.csv, published values."""
+    """A run folder: usable rows, failed ones, ceilings, manifest, usable rows of metrics.csv, published values.
+
+    tables: further tables of the experiment ``application``, by name.
+    """
 
     rows: list[Row]
     failures: list[Row]
@@ -120,6 +130,7 @@ class Run:
     manifest: dict[str, Any]
     metrics: list[Row] = field(default_factory=list)
     published: list[Row] = field(default_factory=list)
+    tables: dict[str, list[Row]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: Path) -> "Run":
@@ -140,6 +151,7 @@ class Run:
             manifest=manifest,
             metrics=[row for row in metrics if not failed(row)],
             published=read_csv(folder / "published.csv"),
+            tables={name: read_csv(folder / f"{name}.csv") for name in PROGRAM_TABLES if _of_programs(manifest)},
         )
 
     @cached_property
@@ -147,6 +159,11 @@ class Run:
         """Labels of all scenarios, in order of appearance."""
         seen = [row.get("scenario") or "" for row in self.rows + self.metrics]
         return list(dict.fromkeys([*seen, *(ceiling.scenario for ceiling in self.ceilings)]))
+
+    @property
+    def of_programs(self) -> bool:
+        """Whether its results are of programs."""
+        return _of_programs(self.manifest)
 
     @property
     def of_flows(self) -> bool:

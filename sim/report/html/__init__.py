@@ -46,6 +46,8 @@ def write(folder: Path) -> Path:
     sections = [
         ("figures", "Figures", _figures(folder, drawn, _captions(run))),
         ("published", "Published values", tables.published(run.published)),
+        ("programs", "Programs", tables.programs(run)),
+        ("steps", "Collectives and other steps", tables.folded("every kind of step", tables.steps(run))),
         ("scenarios", "Scenarios", tables.scenarios(run, standings)),
         ("network", "Inside the network", _network(document["inside"], found)),
         ("metrics", "Metrics", tables.metrics(run.metrics)),
@@ -145,6 +147,8 @@ def _network(data: dict[str, Any], found: Sequence[network.Inside]) -> str:
 
 
 def _results(run: Run) -> str:
+    if run.of_programs:
+        return tables.folded(f"{len(run.rows):,} runs, with all columns", tables.raw(run.rows))
     rows = tables.results(run) if run.rows else ""
     return tables.folded(f"{len(run.rows):,} points, as means over seeds", rows, opened=len(run.rows) <= FEW_POINTS)
 

@@ -101,7 +101,8 @@ def percent(share: float, digits: int = 0) -> str:
 
 def sentence(run: Run, found: Sequence[Standing]) -> str:
     """What the run found, as a person would say it; '' if there is nothing to say."""
-    parts = [_of_sweep(run, found), _of_flows(run), _of_relative(run), _of_search(run), _of_ceilings(run, found)]
+    of_points = [_of_programs(run), _of_sweep(run, found), _of_flows(run)]
+    parts = [*of_points, _of_relative(run), _of_search(run), _of_ceilings(run, found)]
     first = next(filter(None, parts), "")
     return " ".join(filter(None, (first, _of_published(run))))
 
@@ -135,6 +136,33 @@ def _told(
     known = {name: value for name, value in values.items() if math.isfinite(value)} or values
     low, high = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
     return f"{len(values)} scenarios {plural} from {texts[low]} ({names[low]}) to {texts[high]} ({names[high]})"
+
+
+def _of_programs(run: Run) -> str:
+    """What the lower bounds explain of the times of programs, and how fast they are beside each other."""
+    shares, faster = _by_scenario(run, "efficiency"), _by_scenario(run, "relative_performance")
+    if not run.of_programs or not shares:
+        return ""
+    told = _told(run, shares, _percents(shares), "reaches", "range")
+    parts = [f"Lower bound over measured time (no routing could do better than 100\xa0%): {told}."]
+    if others := {name: value for name, value in faster.items() if abs(value - 1) > 1e-12}:
+        texts = {name: f"{value:.2f}" for name, value in others.items()}
+        mean = f", {fmean(others.values()):.2f} on average" if len(others) > 1 else ""
+        parts.append(f"Performance relative to the reference: {_told(run, others, texts, 'reaches', 'range')}{mean}.")
+    return " ".join(parts)
+
+
+def _percents(shares: dict[str, float]) -> dict[str, str]:
+    return {name: percent(share) for name, share in shares.items()}
+
+
+def _by_scenario(run: Run, column: str) -> dict[str, float]:
+    """Means over replicates, where there is a number."""
+    values: dict[str, list[float]] = {}
+    for row in run.rows:
+        if math.isfinite(value := number(row, column)):
+            values.setdefault(row.get("scenario") or "", []).append(value)
+    return {name: fmean(some) for name, some in values.items()}
 
 
 def _of_flows(run: Run) -> str:

@@ -30,6 +30,8 @@ def charts(run: Run, folder: Path) -> list[Chart]:
     """All that a run has."""
     if run.metrics:
         return _metric_charts(run)
+    if run.of_programs:
+        return []
     if run.of_flows:
         return list(filter(None, (_slowdown(run), _flows(run, folder))))
     return [chart for chart in _sweep(run) if chart["series"]]

@@ -101,6 +101,53 @@ def raw(rows: Sequence[Row]) -> str:
     return table(columns, [[short(row.get(column) or "") for column in columns] for row in rows], text=text)
 
 
+PROGRAMS = {
+    "relative_performance": "relative performance", "total_ns": "time (ms)", "makespan_ns": "simulated (ms)",
+    "bound_ns": "lower bound (ms)", "efficiency": "bound / simulated", "compute_ns": "computing (ms)",
+    "wait_ns": "waiting (ms)", "path_compute": "path: compute", "path_overhead": "path: overhead",
+    "path_message": "path: messages", "path_processor": "path: processor", "latency_ns_p50": "median latency (µs)",
+    "latency_ns_p99": "99 % latency (µs)", "utilisation_mean": "channel use", "utilisation_max": "busiest channel",
+}  # fmt: skip
+"""Columns of results.csv that the table of programs shows, and their headings."""
+
+
+def programs(run: Run) -> str:
+    """One row per scenario and seed of an application."""
+    if not run.of_programs:
+        return ""
+    shown = [name for name in PROGRAMS if any(row.get(name) for row in run.rows)]
+    ends = [(row.get("scenario") or "", row.get("seed") or "", row.get("bound_by") or "") for row in run.rows]
+    rows = [
+        (scenario, seed, *(_scaled(row, name) for name in shown), by)
+        for (scenario, seed, by), row in zip(ends, run.rows, strict=True)
+    ]
+    caption = (
+        "Time is that of all iterations, of which some were simulated. The lower bound holds for any routing on this "
+        "network; what binds is in the last column. Shares of the critical path add up to 1. Computing and waiting are "
+        "means over ranks."
+    )
+    return table(("scenario", "seed", *(PROGRAMS[name] for name in shown), "bound by"), rows, caption=caption)
+
+
+def _scaled(row: Row, name: str) -> str:
+    unit = 1e-6 if "(ms)" in PROGRAMS[name] else 1e-3 if "(µs)" in PROGRAMS[name] else 1.0
+    return plain(number(row, name) * unit)
+
+
+def steps(run: Run) -> str:
+    """One row per kind of step of each program."""
+    rows = [
+        (
+            row.get("scenario") or "", row.get("label") or "", row.get("occurrences") or "",
+            plain(number(row, "time_ns") / 1e3), plain(number(row, "bound_ns") / 1e3), plain(number(row, "efficiency")),
+        )
+        for row in run.tables.get("steps", ())
+    ]  # fmt: skip
+    caption = "Mean time from when the first rank begins a step to when the last is through, and the bound on it."
+    head = ("scenario", "step", "occurrences", "time (µs)", "lower bound (µs)", "bound / time")
+    return table(head, rows, text=(0, 1), caption=caption)
+
+
 def failures(run: Run) -> str:
     """Points that gave no result, and why."""
     keep = ("scenario", "load", "seed", "status", "error", "message", "note")
@@ -115,11 +162,14 @@ def ceilings(found: Iterable[Ceiling]) -> str:
     """Every ceiling with its certified interval, how wide that is, and how it came about."""
     rows = []
     for c in found:
+        if c.name.startswith("makespan:step "):  # the table of steps has them
+            continue
         only_upper = c.name.partition(":")[0] in ONE_SIDED
-        lower = "" if only_upper else f"{c.lower:.6g}"
-        ends = (lower, f"{c.upper:.6g}") if c.known else ("omitted", "omitted")
+        only_lower = c.name.partition(":")[0] == "makespan"
+        lower, upper = "" if only_upper else f"{c.lower:.6g}", "" if only_lower else f"{c.upper:.6g}"
+        ends = (lower, upper) if c.known else ("omitted", "omitted")
         at = f"{c.load:g}" if math.isfinite(c.load) else ""
-        measured = c.known and not only_upper and 0 < c.upper < math.inf
+        measured = c.known and not only_upper and not only_lower and 0 < c.upper < math.inf
         gap = percent((c.upper - c.lower) / c.upper, 2) if measured else ""
         rows.append((c.scenario, c.name, at, *ends, gap, c.unit, c.method, c.note))
     head = ("scenario", "ceiling", "load", "lower", "upper", "gap", "unit", "method", "note")

@@ -1,0 +1,331 @@
+"""Lower bounds on the time that a program takes on a network, by any routing, and on that of its steps.
+
+All bounds are in ticks of the scenario. What is proved of each stands in docs/applications.md.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import dijkstra
+
+from fluid.bounds import cuts as switch_cuts
+from fluid.bounds import volumetric
+from fluid.certificate import Certificate, verify_upper
+from fluid.hosts import host_bound
+from fluid.mcf.choose import solve
+from fluid.problem import Problem
+from models.application.messages import Messages, total_flits
+from models.application.order import Times, busiest, earliest
+from models.application.phases import phases
+from models.application.program import BLOCK, CALC, SEND, Program
+from models.application.scratch import scratch
+from models.application.steps import StepKind, step_kinds
+from models.hashing import content_hash
+from models.scenario import Scenario
+from models.topology.graph import Topology
+from models.traffic.table import table_traffic
+from models.traffic.traffic import Traffic
+
+GAP = 0.01
+"""Distance of the two ends of a concurrent flow at which the search for it may stop; the upper one counts."""
+
+MOST_FLOWS = 24
+"""Demands of a program that are solved; of more, those of the least volume are bounded by hops and cuts alone."""
+
+SOLVED_PART = 0.02
+"""Parts of a program that are alike, and together less than this of all its parts, are not worth a concurrent flow."""
+
+
+@dataclass(frozen=True)
+class StepBound:
+    """Of all occurrences of a kind of step: the mean of the bounds on their times, in ticks."""
+
+    kind: StepKind
+    ticks: float
+    occurrences: int
+
+
+@dataclass(frozen=True)
+class MakespanBounds:
+    """Lower bounds on the time of a program, in ticks.
+
+    volume: every message must pass through the network. path: the longest chain of operations in an empty network.
+    processor: what the busiest processor does. phases: parts of the program that cannot overlap, added up; 0 where
+    there are no such parts. steps: of each kind of step alone. tick_ns: nanoseconds of a tick.
+    """
+
+    volume: float
+    path: float
+    processor: float
+    phases: float
+    steps: list[StepBound]
+    tick_ns: Fraction
+
+    @property
+    def ticks(self) -> float:
+        """The largest."""
+        return max(self.volume, self.path, self.processor, self.phases)
+
+    @property
+    def binding(self) -> str:
+        """The name of the largest."""
+        return max(("volume", "path", "processor", "phases"), key=lambda name: getattr(self, name))
+
+
+def makespan_bounds(scenario: Scenario) -> MakespanBounds:
+    """The bounds on a scenario with a workload."""
+    work = _Work.of(scenario)
+    return MakespanBounds(
+        volume=work.volume(), path=work.times.makespan, processor=work.processor(),
+        phases=work.in_phases(), steps=list(work.of_steps()), tick_ns=work.messages.tick_ns,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """A program on a network: what its operations cost at least, in ticks.
+
+    hold, latency, request, consent: as for :func:`~models.application.order.earliest`. send: int64, the sends whose
+    messages cross the network. flits: float64 [sends], of each, the requests and consents of a rendezvous not counted.
+    """
+
+    scenario: Scenario
+    hold: np.ndarray
+    latency: np.ndarray
+    request: np.ndarray
+    consent: np.ndarray
+    times: Times
+    send: np.ndarray
+    flits: np.ndarray
+    flows: "_Flows"
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> "_Work":
+        workload = scenario.workload
+        assert workload is not None
+        program, messages, host = workload.program, workload.messages, workload.host
+        tick = messages.tick_ns
+        hold, latency, request, consent = (scratch(program.operations, float) for _ in range(4))
+        hold[:] = messages.overhead
+        exact = scenario.switching.mode == "flow"  # which counts in parts of a tick; the others round up
+        for part in program.blocks():
+            calc = program.kind[part] == CALC
+            work = program.amount[part][calc]
+            hold[part][calc] = work * float(1 / tick) if exact else -(-work * tick.denominator // tick.numerator)
+        unit = messages.packet_bytes if scenario.datagram is not None else 1  # its ticks are bytes
+        control = total_flits(np.zeros(1, np.int64), messages)
+        between = empty_latencies(scenario)
+        count = sum(map(len, program.sends()))
+        sends, source, target = (scratch(count, np.int64) for _ in range(3))
+        flits, count = scratch(count, float), 0  # from here on, of those that cross the network
+        for send in program.sends():
+            ends = host[program.rank[send]], host[program.peer[send]]
+            there, back = between(*ends), between(*ends[::-1])
+            length = total_flits(program.amount[send], messages)
+            apart = ends[0] != ends[1]
+            for into, first, size in ((latency, there, length), (request, there, control), (consent, back, control)):
+                into[send] = np.where(apart, first + _sending(scenario, size * unit), 1.0)
+            some = slice(count, count + int(apart.sum()))
+            for array, values in ((sends, send), (source, ends[0]), (target, ends[1]), (flits, length * unit)):
+                array[some] = values[apart]
+            count = some.stop
+        times = earliest(program, messages.rendezvous, hold, latency, request, consent)
+        flows = _Flows(scenario, source[:count], target[:count])
+        return cls(scenario, hold, latency, request, consent, times, sends[:count], flits[:count], flows)
+
+    @property
+    def program(self) -> Program:
+        assert self.scenario.workload is not None
+        return self.scenario.workload.program
+
+    @property
+    def messages(self) -> Messages:
+        assert self.scenario.workload is not None
+        return self.scenario.workload.messages
+
+    def volume(self) -> float:
+        """All messages pass between the first moment at which one can, and the last that lets the program end."""
+        if not len(self.send):
+            return 0.0
+        head = tail = np.inf
+        for part in _pieces(slice(len(self.send))):
+            send = self.send[part]
+            receive = self.program.partner[send]
+            head = min(head, (self.times.start[send] + self.hold[send]).min())
+            tail = min(tail, (self.hold[receive] + self.times.tail[receive]).min())
+        return float(head + tail + self.flows.ticks(slice(len(self.send)), self.flits, exact=True))
+
+    def processor(self) -> float:
+        """What the busiest processor does."""
+        return busiest(self.program, self.hold, self.times)
+
+    def in_phases(self) -> float:
+        """The largest sum over phases of which no two overlap: those with a separator between them."""
+        phase = phases(self.program)
+        last = int(phase.max(initial=0))
+        if last == 0:
+            return 0.0
+        receive = self.program.partner[self.send]
+        within = np.where(phase[self.send] == phase[receive], phase[self.send], -1)
+        volume = self._volumes(within, last + 1)
+        value = np.maximum(volume, _busiest_by(self.program, self.hold, phase, last + 1))
+        best = np.zeros(last + 2)  # best[p + 1]: of phases up to p
+        for p in range(last + 1):
+            separated = 2 * (p // 2) - 2  # up to there, a separator lies in between
+            before = best[separated + 1] if separated >= 0 else 0.0
+            best[p + 1] = max(best[p], value[p] + before)
+        return float(best[-1])
+
+    def of_steps(self) -> Iterator[StepBound]:
+        """Of every kind of step, the mean over its occurrences of the largest bound on one."""
+        program = self.program
+        kinds, of = step_kinds(program)
+        if len(program.steps) == 1:  # which is the program, perhaps a very long one
+            yield StepBound(kinds[0], max(self.volume(), self.times.makespan, self.processor()), 1)
+            return
+        receive = program.partner[self.send]
+        within = np.where(program.step[self.send] == program.step[receive], program.step[self.send], -1)
+        steps = len(program.steps)
+        value = np.maximum(self._volumes(within, steps), _busiest_by(program, self.hold, program.step, steps))
+        value = np.maximum(value, self._paths_within())
+        used = np.bincount(program.step, minlength=steps) > 0
+        for number, kind in enumerate(kinds):
+            mine = (of == number) & used
+            if mine.any():
+                yield StepBound(kind, float(value[mine].mean()), int(mine.sum()))
+
+    def _paths_within(self) -> np.ndarray:
+        """float64 [steps]: the longest chain of operations of one step, 0 where its messages leave it."""
+        program, steps = self.program, len(self.program.steps)
+        source = np.repeat(np.arange(program.operations), np.diff(program.after))
+        target = program.successor >> 1
+        inside = program.step[source] == program.step[target]
+        after = np.concatenate([[0], np.cumsum(np.bincount(source[inside], minlength=program.operations))])
+        need = np.bincount(target[inside], minlength=program.operations).astype(np.int32)
+        alone = replace(program, after=after, successor=program.successor[inside], need=need)
+        costs = (self.hold, self.latency, self.request, self.consent)
+        finish = earliest(alone, self.messages.rendezvous, *costs).finish
+        longest = np.zeros(steps)
+        np.maximum.at(longest, program.step, finish)
+        message = np.flatnonzero(program.kind == SEND)
+        ends = program.step[message], program.step[program.partner[message]]
+        across = ends[0] != ends[1]
+        for end in ends:
+            longest[end[across]] = 0.0
+        return longest
+
+    def _volumes(self, group: np.ndarray, groups: int) -> np.ndarray:
+        """float64 [groups]: ticks for the messages of each group; group: int64 [sends], -1 of those in none."""
+        order = np.argsort(group, kind="stable")
+        bounds = np.searchsorted(group[order], np.arange(groups + 1))
+        found = np.zeros(groups)
+        for g in np.flatnonzero(np.diff(bounds)):
+            found[g] = self.flows.ticks(order[bounds[g] : bounds[g + 1]], self.flits, exact=False)
+        simple, all_of_them = found.copy(), found.sum()
+        for g in np.argsort(-simple, kind="stable"):
+            alike = np.isclose(simple, simple[g], rtol=1e-9).sum()  # equal groups are solved once
+            if simple[g] * alike >= SOLVED_PART * all_of_them > 0:
+                found[g] = self.flows.ticks(order[bounds[g] : bounds[g + 1]], self.flits, exact=True)
+        return found
+
+
+class _Flows:
+    """Ticks that sets of messages take in the network; equal demands are solved once.
+
+    source, target: int64 [sends], hosts of the messages, different.
+    """
+
+    def __init__(self, scenario: Scenario, source: np.ndarray, target: np.ndarray):
+        self.topology, self.source, self.target = scenario.topology, source, target
+        # a tick is what a channel of capacity 1 takes for a flit; of datagrams, the fastest one for a byte
+        self.tick = 1.0 if scenario.datagram is None else fastest(scenario.topology)
+        self._known: dict[tuple[str, bool], float] = {}
+        self._solved = 0
+
+    def ticks(self, chosen: np.ndarray | slice, flits: np.ndarray, exact: bool) -> float:
+        """At least so many for those messages. exact: by a concurrent flow, as long as there are not too many."""
+        hosts = self.topology.hosts
+        demand = sparse.csr_array((hosts, hosts))
+        for some in _pieces(chosen):
+            demand += sparse.coo_array((flits[some], (self.source[some], self.target[some])), (hosts, hosts)).tocsr()
+        busiest_host = max(demand.sum(axis=0).max(), demand.sum(axis=1).max())
+        traffic = table_traffic("application", self.topology, demand)
+        key = (content_hash(traffic.start, traffic.column, np.round(traffic.weight, 12)), exact)
+        if key not in self._known:
+            self._solved += exact
+            self._known[key] = upper_theta(self.topology, traffic, exact and self._solved <= MOST_FLOWS)
+        return float(busiest_host) * self.tick / self._known[key]
+
+
+def _pieces(chosen: np.ndarray | slice) -> Iterator[np.ndarray | slice]:
+    """The same, in pieces that are not too long; a slice is from 0 on."""
+    if isinstance(chosen, np.ndarray):
+        yield from (chosen[first : first + BLOCK] for first in range(0, len(chosen), BLOCK))
+    else:
+        yield from (slice(first, min(first + BLOCK, chosen.stop)) for first in range(0, chosen.stop, BLOCK))
+
+
+def fastest(topology: Topology) -> float:
+    """The capacity of the fastest channel, those of hosts included."""
+    return max(float(topology.capacity.max(initial=0.0)), topology.host_capacity)
+
+
+def upper_theta(topology: Topology, traffic: Traffic, exact: bool) -> float:
+    """A certified upper end of theta. exact: that of the maximum concurrent flow, else of hops, hosts and cuts."""
+    at_hosts = host_bound(topology, traffic)
+    problem = Problem.of(topology, traffic)
+    if problem.demand.size == 0:
+        return at_hosts
+    simple = min(at_hosts, volumetric(topology, traffic).upper, switch_cuts(topology, traffic).upper)
+    if not exact:
+        return simple
+    found = solve(problem, GAP, "auto", at_hosts)
+    return min(simple, verify_upper(topology, traffic, Certificate.on_network(topology, found.lengths)))
+
+
+def _busiest_by(program: Program, hold: np.ndarray, group: np.ndarray, groups: int) -> np.ndarray:
+    """float64 [groups]: the most that one processor does of a group of operations. group: [operations].
+
+    A send that nobody waits for may be of another time than those around it.
+    """
+    counts = np.diff(program.after) > 0
+    some = (hold > 0) & ((program.kind != SEND) | counts)
+    processor = (group[some].astype(np.int64) * program.ranks + program.rank[some]) * program.cpus + program.cpu[some]
+    keys, place = np.unique(processor, return_inverse=True)
+    found = np.zeros(groups)
+    np.maximum.at(found, keys // (program.ranks * program.cpus), np.bincount(place, hold[some], len(keys)))
+    return found
+
+
+def empty_latencies(scenario: Scenario) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Gives the ticks from hosts to hosts, by the quickest ways, of what takes no time itself, float64."""
+    topology, model = scenario.topology, scenario.switching
+    place = topology.host_switch
+    if scenario.datagram is not None:
+        queues, messages = scenario.datagram.queues, _messages(scenario)
+        link = max(1, -(-Fraction(repr(float(queues.link_us))) * 1000 // messages.tick_ns))
+        between, ends = link + messages.packet_bytes, 2 * link + messages.packet_bytes
+    else:
+        between = model.header + model.switch + model.link
+        ends = model.injection + model.header + model.switch + model.ejection
+    ways = sparse.csr_array((between + topology.delay, (topology.src, topology.dst)), (topology.switches,) * 2)
+    if len(ways.data) < topology.channels:  # parallel channels were added up: the quicker one counts
+        ways.data[:] = between
+    distance = dijkstra(ways)
+    return lambda source, target: float(ends) + distance[place[source], place[target]]
+
+
+def _messages(scenario: Scenario) -> Messages:
+    assert scenario.workload is not None
+    return scenario.workload.messages
+
+
+def _sending(scenario: Scenario, length: np.ndarray) -> np.ndarray:
+    """float64: ticks that the host's channel is busy with so many flits, or bytes, before the last is under way."""
+    capacity = scenario.topology.host_capacity
+    if scenario.datagram is None:
+        return length / capacity - 1
+    return length * (fastest(scenario.topology) / capacity)

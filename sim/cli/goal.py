@@ -1,0 +1,76 @@
+"""``simrun goal FILE``."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from models.application.goal import read_goal, write_goal
+from models.application.program import CALC, SEND, Program
+from models.application.stored import SUFFIX, read_program, write_program
+from models.registry import SpecError
+from sim.cli.common import BAD, complain, number, print_json, study_of
+from sim.cli.trace import case_of
+
+TEXT = ".goal"
+"""Suffix of GOAL text."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Describes a program, from GOAL text, a stored one or a configuration, and writes it in the other forms."""
+    file = Path(options.file)
+    if options.out is not None and options.out.suffix not in (SUFFIX, TEXT):
+        complain(f"--out = {options.out}: must end in {SUFFIX} (a folder) or {TEXT} (text)")
+        return BAD
+    try:
+        program = _program(file, options)
+    except SpecError as error:
+        complain(f"simrun goal: {error}")
+        return BAD
+    if program is None or (options.out is not None and not _write(program, options.out)):
+        return BAD
+    summary = {"program": str(file)} | describe(program)
+    if options.json:
+        print_json(summary)
+    else:
+        for name, value in summary.items():
+            print(f"{name:<22}{number(value, 7) if isinstance(value, int) else value}")
+    return 0
+
+
+def _program(file: Path, options: argparse.Namespace) -> Program | None:
+    if file.suffix in (".yaml", ".yml"):
+        study = study_of(options)
+        case = None if study is None else case_of(study, options.scenario)
+        if case is not None and case.workload is None:
+            complain(f"simrun goal: {file}: no program in it; see experiment: application")
+        return None if case is None or case.workload is None else case.workload.program
+    return read_program(file) if file.is_dir() or file.suffix == SUFFIX else read_goal(file)
+
+
+def _write(program: Program, path: Path) -> bool:
+    """Whether it could be written; if not, a complaint has been."""
+    try:
+        (write_program if path.suffix == SUFFIX else write_goal)(program, path)
+    except (SpecError, OSError) as error:
+        complain(f"--out = {path}: {error.strerror if isinstance(error, OSError) else error}")
+        return False
+    return True
+
+
+def describe(program: Program) -> dict[str, Any]:
+    """What there is to say about a program in a few numbers."""
+    sends = program.kind == SEND
+    return {
+        "ranks": program.ranks,
+        "operations": program.operations,
+        "calculations": int(np.count_nonzero(program.kind == CALC)),
+        "messages": int(np.count_nonzero(sends)),
+        "dependencies": len(program.successor),
+        "bytes": int(np.sum(program.amount, where=sends)),
+        "longest message": int(np.max(program.amount, where=sends, initial=0)),
+        "nanoseconds of all": int(np.sum(program.amount, where=program.kind == CALC)),
+        "processors of a rank": program.cpus,
+        "iterations": f"{program.simulated} of {program.iterations}",
+    } | program.notes

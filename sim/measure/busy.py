@@ -1,0 +1,67 @@
+"""Spans of time in which ranks do something, and how much of the time any of them covers."""
+
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from models.application.program import RECV, SEND, Program
+from sim.engines.base import Execution
+
+
+class Spans(NamedTuple):
+    """Spans [start, end) by rank, in any order; int64 each. operation: that each belongs to."""
+
+    rank: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    operation: np.ndarray
+
+    def only(self, some: np.ndarray) -> Self:
+        """Those for which ``some`` holds."""
+        return type(self)(*(part[some] for part in self))
+
+    def joined(self, other: Self) -> Self:
+        """Both."""
+        return type(self)(*(np.concatenate(parts) for parts in zip(self, other, strict=True)))
+
+
+def busy_spans(program: Program, execution: Execution, hold: np.ndarray, part: slice) -> Spans:
+    """When operations of a part of the program hold their processors, for ``hold`` [operations] time units each."""
+    some = part.start + np.flatnonzero((hold[part] > 0) & (execution.start[part] >= 0))
+    start = execution.start[some]
+    return Spans(program.rank[some], start, start + hold[some], some)
+
+
+def communicating_spans(program: Program, execution: Execution, part: slice) -> Spans:
+    """When messages that ranks of a part of the program send are under way, or receives of it wait for theirs."""
+    kind = program.kind[part]
+    send = part.start + np.flatnonzero((kind == SEND) & (execution.delivered[part] >= 0))
+    receive = part.start + np.flatnonzero((kind == RECV) & (execution.start[part] >= 0))
+    start = np.concatenate([execution.queued[send], execution.ready[receive]])
+    end = np.concatenate([execution.delivered[send], execution.start[receive]])
+    some = np.concatenate([send, receive])
+    return Spans(program.rank[some], start, end, some)
+
+
+def union_lengths(spans: Spans, ranks: int) -> np.ndarray:
+    """int64 [ranks]: how long at least one span of each rank lasts."""
+    order = np.lexsort((spans.start, spans.rank))
+    rank, start, end = (part[order] for part in spans[:3])
+    apart = int(end.max(initial=0)) + 1
+    shift = rank.astype(np.int64) * apart  # ranks one after another, so that one sweep serves all
+    reached = np.maximum.accumulate(np.concatenate([[0], end + shift]))[:-1]
+    fresh = np.maximum(end + shift - np.maximum(start + shift, reached), 0)
+    return np.bincount(rank, fresh, ranks).astype(np.int64)
+
+
+def union_until(spans: Spans, times: np.ndarray) -> np.ndarray:
+    """float64 [times]: how long at least one span has lasted up to each time."""
+    if not len(spans.start):
+        return np.zeros(len(times))
+    order = np.argsort(spans.start, kind="stable")
+    start, end = spans.start[order], np.maximum.accumulate(spans.end[order])
+    first = np.flatnonzero(np.concatenate([[True], start[1:] > end[:-1]]))
+    begin, close = start[first], end[np.append(first[1:] - 1, len(end) - 1)]
+    corners = np.stack([begin, close], axis=1).ravel().astype(float)
+    covered = np.stack([np.zeros(len(begin)), close - begin], axis=1).ravel().cumsum()
+    return np.interp(times, corners, covered, left=0.0)

@@ -1,0 +1,139 @@
+"""The chain of operations and messages that the end of a program waited for."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from models.application.messages import Messages
+from models.application.program import CALC, RECV, SEND, Program
+from sim.engines.base import MESSAGE, PROCESSOR, STARTED, Execution
+
+COMPUTE, OVERHEAD, ON_THE_WAY, WAITING = "compute", "overhead", "message", "processor"
+KINDS = (COMPUTE, OVERHEAD, ON_THE_WAY, WAITING)
+"""What a piece of the path is: a calculation, the overhead of a send or receive, a message on its way, or work that
+only had the processor for which the next operation waited."""
+
+AS_LISTS = 3_000_000
+"""Operations up to which a walk along lists is worth their memory."""
+
+
+RANKS_KEPT = 256
+"""Ranks whose dependencies are kept at a time."""
+
+
+class Segment(NamedTuple):
+    """A piece of the path: from ``start`` to ``end``, in time units, because of an operation."""
+
+    kind: str
+    operation: int
+    start: int
+    end: int
+
+
+def critical_path(program: Program, messages: Messages, execution: Execution, soonest: int) -> list[Segment]:
+    """The segments from tick 0 to the end of the last operation, without those of no length.
+
+    soonest: time units that a request to send takes at least. A rendezvous whose receive was ready later than that
+    after it was queued is put down to the receiver.
+    """
+    if not program.operations:
+        return []
+    walk = _Walk(program, messages, execution, soonest)
+    last = int(np.argmax(execution.finish))
+    segments = [Segment(kind, int(o), int(begin), int(end)) for kind, o, begin, end in walk.back(last) if end > begin]
+    return segments[::-1]
+
+
+class _Walk:
+    """Goes from event to event that the one before waited for."""
+
+    def __init__(self, program: Program, messages: Messages, execution: Execution, soonest: int):
+        def quick(array: np.ndarray) -> Any:
+            return array.tolist() if program.operations <= AS_LISTS else array
+
+        self.program, self.soonest = program, soonest
+        self.rendezvous = messages.rendezvous
+        self.kind, self.amount, self.partner = quick(program.kind), quick(program.amount), quick(program.partner)
+        self.ready, self.start, self.finish = quick(execution.ready), quick(execution.start), quick(execution.finish)
+        self.queued, self.delivered = quick(execution.queued), quick(execution.delivered)
+        self.cause = quick(execution.cause)
+        self._waited: dict[int, tuple[int, np.ndarray, np.ndarray]] = {}
+
+    def back(self, last: int) -> Iterator[Segment]:
+        """Segments, the last first."""
+        event: tuple[Any, int] | None = (self._done, last)
+        while event is not None:
+            explain, operation = event
+            event = yield from explain(operation)
+
+    def _done(self, o: int):
+        """Why an operation ended no earlier."""
+        if self.kind[o] == SEND and self.amount[o] > self.rendezvous:
+            return (yield from self._message(o, self.finish[o]))
+        yield Segment(COMPUTE if self.kind[o] == CALC else OVERHEAD, o, self.start[o], self.finish[o])
+        return self._begun, o
+
+    def _message(self, send: int, arrived: int):
+        """Why the message of a send arrived no earlier."""
+        receive = self.partner[send]
+        late = self.amount[send] > self.rendezvous and self.ready[receive] > self.queued[send] + self.soonest
+        if late:
+            yield Segment(ON_THE_WAY, send, self.ready[receive], arrived)
+            return self._ready, receive
+        yield Segment(ON_THE_WAY, send, self.queued[send], arrived)
+        yield Segment(OVERHEAD, send, self.start[send], self.queued[send])
+        return self._begun, send
+
+    def _begun(self, o: int):
+        """Why an operation got its processor no earlier."""
+        cause = self.cause[o]
+        if cause < 0:
+            return None
+        by, why = cause >> 2, cause & 3
+        if why == MESSAGE:
+            return (yield from self._message(by, self.start[o]))
+        if why == PROCESSOR:
+            yield Segment(WAITING, by, self.start[by], self.start[o])
+            return self._begun, by
+        return self._released(by, why == STARTED)
+
+    def _released(self, by: int, early: bool):
+        """What an operation waited for that waited for the start, or the end, of another."""
+        if not early:
+            return self._done, by
+        return (self._ready if self.kind[by] == RECV else self._begun), by
+
+    def _ready(self, o: int):
+        """Why an operation was ready no earlier: the last of what it waited for."""
+        begin, first, waited = self._dependencies(int(self.program.rank[o]))
+        best, chosen = -1, None
+        for place in range(first[o - begin], first[o - begin + 1]):
+            by, early = int(waited[place]) >> 1, bool(waited[place] & 1)
+            times = self.finish if not early else self.ready if self.kind[by] == RECV else self.start
+            if times[by] > best:
+                best, chosen = times[by], (by, early)
+        return None if chosen is None else self._released(*chosen)
+        yield  # an explanation without a segment is a generator, too
+
+    def _dependencies(self, rank: int) -> tuple[int, np.ndarray, np.ndarray]:
+        """A rank's first operation; by operation, where what it waits for begins; 2 * operation + early of that."""
+        if rank not in self._waited:
+            if len(self._waited) >= RANKS_KEPT:
+                self._waited.pop(next(iter(self._waited)))
+            begin, end = self.program.start[rank : rank + 2].tolist()
+            after = self.program.after[begin : end + 1]
+            successor = self.program.successor[after[0] : after[-1]]
+            by = 2 * np.repeat(np.arange(begin, end), np.diff(after)) + (successor & 1)
+            waiting = (successor >> 1) - begin
+            first = np.concatenate([[0], np.cumsum(np.bincount(waiting, minlength=end - begin))])
+            self._waited[rank] = begin, first, by[np.argsort(waiting, kind="stable")]
+        return self._waited[rank]
+
+
+def shares(segments: Sequence[Segment], total: int) -> dict[str, float]:
+    """The part of the time that each kind of segment makes up."""
+    found = dict.fromkeys(KINDS, 0)
+    for segment in segments:
+        found[segment.kind] += segment.end - segment.start
+    return {kind: length / total if total else 0.0 for kind, length in found.items()}
