@@ -28,7 +28,7 @@ class Switching:
     shared_input: an input port sends one packet at a time (``input_speedup: 1``; wormhole: one flit a tick); False:
     each of its VCs can be read at once (``vcs``).
     iterations: of iSLIP in a tick; wormhole only.
-    hold_packets, slotted: deflection only.
+    hold_packets, slotted: deflection only. half_duplex: the two channels of a link share its capacity; flow only.
     """
 
     mode: str
@@ -45,6 +45,7 @@ class Switching:
     hold_packets: int = 0
     slotted: bool = False
     allow_deadlock: bool = False
+    half_duplex: bool = False
 
 
 @dataclass(frozen=True)

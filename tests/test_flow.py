@@ -116,6 +116,17 @@ def test_two_messages_have_half_a_channel_each(engine_name):
     assert ends.tolist() == [latency(1) + 200 - 1, latency(1) + 300 - 1]
 
 
+def test_half_duplex_links_are_shared_by_both_directions(engine_name):
+    there_and_back = posted(4, [(0, 2, 800), (3, 1, 800)])
+    case = flows(line(2, hosts=2), there_and_back)
+    assert delivered(case, engine_name).tolist() == [latency(1) + 100 - 1] * 2
+    half = replace(case, switching=replace(case.switching, half_duplex=True))
+    assert delivered(half, engine_name).tolist() == [latency(1) + 200 - 1] * 2
+    run = engine(engine_name).start(half, 1.0, 1)
+    run.advance(END)
+    assert run.carried().tolist() == [200, 200]
+
+
 @pytest.mark.parametrize("local", [[1, 1, 1], [1, 3, 2], [0, 2, 0]])
 def test_parking_lot(engine_name, local):
     """One message over a line of channels that have messages of their own: the most crowded one decides."""

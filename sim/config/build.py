@@ -214,6 +214,7 @@ def _switching(
         hold_packets=(config.hold_packets or config.vcs * _degree(topology)) if routes.deflection else 0,
         slotted=config.slotted and routes.deflection,
         allow_deadlock=config.allow_deadlock,
+        half_duplex=config.duplex == "half",
         **ticks,
     )
 
@@ -267,6 +268,9 @@ def _switching_mistakes(
     if switching.mode == "flow" and not routes.oblivious:
         problem = f"{routes.kind} routing decides on the way: mode flow needs one that fixes the ways beforehand"
         found.append(mistake_at(root, ("routing",), problem))
+    if switching.half_duplex and switching.mode != "flow":
+        problem = f"half is for mode flow; in mode {switching.mode} each direction of a link has a channel of its own"
+        found.append(mistake_at(root, ("switching", "duplex"), problem))
     if not routes.deflection and config.switching.allocator not in (None, ALLOCATORS[switching.mode]):
         problem = f"is not for mode {switching.mode}; choices: {ALLOCATORS[switching.mode] or 'none'}"
         found.append(mistake_at(root, ("switching", "allocator"), problem))
@@ -295,7 +299,7 @@ def _warnings(root: Node, topology: Topology, switching: Switching, source: Sour
 def _plain_switching(config: SwitchingConfig, switching: Switching) -> dict[str, Any]:
     """``switching:`` as it was understood: the discipline in force, every delay in ticks."""
     if switching.mode == "flow":
-        return {"mode": "flow", "flit_ns": config.flit_ns} | _plain_ticks(switching)
+        return {"mode": "flow", "flit_ns": config.flit_ns, "duplex": config.duplex} | _plain_ticks(switching)
     plain: dict[str, Any] = {
         "mode": switching.mode, "vcs": switching.vcs, "buffer_flits": switching.buffer_flits,
         "allocator": ALLOCATORS[switching.mode], "input_speedup": config.input_speedup,

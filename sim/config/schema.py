@@ -125,8 +125,8 @@ class SwitchingConfig(Section):
     """``switching:``. Every delay as ``*_ticks``, or as ``*_ns`` together with ``flit_ns``; see ``sim.config.time``.
 
     Defaults: 4 VCs, buffers of two packets of the greatest length, the allocator of the mode (vct ``age``, wormhole
-    ``islip``), header 0, all other delays 1 tick. ``iterations``: of islip. The keys from ``packet_bytes`` on are those
-    of mode datagram; a queue has room for ``queue_packets``, or for ``queue_bytes``.
+    ``islip``), header 0, all other delays 1 tick. ``iterations``: of islip. ``duplex``: of mode flow. The keys from
+    ``packet_bytes`` on are those of mode datagram; a queue has room for ``queue_packets``, or for ``queue_bytes``.
     """
 
     mode: Literal["vct", "wormhole", "deflection", "datagram", "flow"] = "vct"
@@ -138,6 +138,7 @@ class SwitchingConfig(Section):
     allow_deadlock: bool = False
     hold_packets: Room | None = None
     slotted: bool = False
+    duplex: Literal["full", "half"] = "full"
     flit_ns: DelayNs | None = None
     header_ticks: Annotated[int, BeforeValidator(whole), Field(ge=0, le=LONGEST_DELAY)] | None = None
     header_ns: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None

@@ -7,6 +7,9 @@ import numpy as np
 
 from models.application.collectives.communicator import Communicator, distances
 
+BATCH = 32
+"""Messages that a member of :func:`scattered` has under way at a time (MPICH's MPIR_CVAR_ALLTOALL_THROTTLE)."""
+
 
 def bruck(comm: Communicator, size: int) -> None:
     """ceil(log2 p) rounds: to the member 1, 2, 4, ... after all that has that distance in its way.
@@ -34,15 +37,24 @@ def linear(comm: Communicator, size) -> None:
 
     size: bytes of every message, or int64 [p, p], from member to member.
     """
+    _in_batches(comm, size, comm.size)
+
+
+def scattered(comm: Communicator, size) -> None:
+    """As :func:`linear`, but in rounds of ``BATCH`` messages, so that nobody floods those who are late.
+
+    size: bytes of every message, or int64 [p, p], from member to member.
+    """
+    _in_batches(comm, size, BATCH)
+
+
+def _in_batches(comm: Communicator, size, batch: int) -> None:
     comm.expect(comm.size * (comm.size - 1))
-    source, target = everybody(comm.size)
-    comm.exchange(source, target, _between(comm, size, source, target))
-
-
-def everybody(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Source and target of the messages of all to all, each source's from the member after it on."""
-    source = np.repeat(np.arange(size), size - 1)
-    return source, (source + np.tile(np.arange(1, size), size)) % size
+    for first in range(1, comm.size, batch):
+        ahead = np.arange(first, min(first + batch, comm.size))
+        source = np.repeat(comm.members, len(ahead))
+        target = (source + np.tile(ahead, comm.size)) % comm.size
+        comm.exchange(source, target, _between(comm, size, source, target))
 
 
 def _between(comm: Communicator, size, source: np.ndarray, target: np.ndarray) -> np.ndarray:

@@ -55,7 +55,7 @@ def _all_gather(ranks: int, size: int) -> str:
 def _all_to_all(ranks: int, size: int) -> str:
     if size <= 256 and ranks >= 8:
         return "bruck"
-    return "linear" if size <= 32768 else "pairwise"
+    return "scattered" if size <= 32768 else "pairwise"
 
 
 COLLECTIVES = {
@@ -78,7 +78,12 @@ COLLECTIVES = {
         everybody=True,
     ),
     "all_to_all": Collective(
-        {"bruck": all_to_all.bruck, "linear": all_to_all.linear, "pairwise": all_to_all.pairwise},
+        {
+            "bruck": all_to_all.bruck,
+            "scattered": all_to_all.scattered,
+            "linear": all_to_all.linear,
+            "pairwise": all_to_all.pairwise,
+        },
         _all_to_all,
         everybody=True,
     ),
@@ -141,10 +146,10 @@ def all_to_all_v(
     """A step in which every rank of a group has something else for each of the others.
 
     sizes: int64 [ranks of a group, ranks of a group], bytes from member to member; empty messages are sent too.
-    algorithm: ``linear`` (the default, as in MPICH) or ``pairwise``. Otherwise as :func:`collective`.
+    algorithm: ``scattered`` (the default, as in MPICH), ``linear`` or ``pairwise``. Otherwise as :func:`collective`.
     """
-    algorithms = {"linear": all_to_all.linear, "pairwise": all_to_all.pairwise}
-    taken = algorithm or "linear"
+    algorithms = {"scattered": all_to_all.scattered, "linear": all_to_all.linear, "pairwise": all_to_all.pairwise}
+    taken = algorithm or "scattered"
     if taken not in algorithms:
         raise SpecError("is no algorithm of all_to_all_v", "algorithm", list(algorithms))
     ranks = groups.shape[1]

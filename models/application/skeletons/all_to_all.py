@@ -10,7 +10,8 @@ from models.registry import register
 class AllToAll(SizedCollective):
     """Every rank sends ``size_bytes`` bytes to each of the others.
 
-    algorithm: ``bruck``, ``linear`` (all at once) or ``pairwise``, by default as an MPI library chooses.
+    algorithm: ``bruck``, ``scattered`` (32 messages at a time), ``linear`` (all at once) or ``pairwise``, by default as
+    an MPI library chooses.
 
     Example: ``application: {kind: all_to_all, size_bytes: 65536, ranks: 64}``
 

@@ -22,8 +22,8 @@ class Is(NasBenchmark):
 
     An iteration: an all-reduce of the sizes of 1024 buckets (class S: 512) and 5 test keys, 4 bytes each, an all-to-all
     of 4 bytes, and one of keys, 4 keys / p^2 bytes a pair: buckets are dealt out so that all ranks get nearly equally
-    many. algorithm: of the all-to-all of keys, ``linear`` or ``pairwise``. Operations: one a key and iteration, half
-    of them before the first message and half after the last.
+    many. algorithm: of the all-to-all of keys, ``scattered``, ``linear`` or ``pairwise``. Operations: one a key and
+    iteration, half of them before the first message and half after the last.
 
     Example: ``application: {kind: is, class: A, ranks: 64, iterations: 3}``
 

@@ -25,8 +25,9 @@ class Network(NamedTuple):
     """What does not change during a run.
 
     capacity: float64 [channels + 2 * hosts], flits a tick, of the channels between switches, from the hosts, and to
-    them. hop: float64 [channels], ticks by which each delays. ends: ticks by which all else does, less the one in
-    which a flit passes. packet_bytes ..: see :class:`~models.application.messages.Messages`.
+    them. link: int64 [channels], the channel whose capacity each uses: its own, or, half duplex, that of the first of
+    the two channels of its link. hop: float64 [channels], ticks by which each delays. ends: ticks by which all else
+    does, less the one in which a flit passes. packet_bytes ..: see :class:`~models.application.messages.Messages`.
     """
 
     seed: int
@@ -37,6 +38,7 @@ class Network(NamedTuple):
     out_start: np.ndarray
     dst: np.ndarray
     capacity: np.ndarray
+    link: np.ndarray
     hop: np.ndarray
     ends: float
     packet_bytes: int
@@ -83,10 +85,13 @@ def make_network(scenario: Scenario, seed: int) -> Network:
         )
     assert scenario.workload is not None
     messages = scenario.workload.messages
+    link = np.arange(topology.channels)
+    if model.half_duplex:
+        link = np.where(topology.reverse >= 0, np.minimum(link, topology.reverse), link)
     host_capacity = np.full(2 * topology.hosts, topology.host_capacity)
     return Network(
         seed, topology.hosts, topology.channels, routes.tables(topology), topology.host_switch, topology.out_start,
-        topology.dst, np.concatenate([topology.capacity, host_capacity]),
+        topology.dst, np.concatenate([topology.capacity, host_capacity]), link,
         topology.delay + float(model.header + model.switch + model.link),
         float(model.injection + model.header + model.switch + model.ejection - 1), messages.packet_bytes,
         messages.flit_bytes, messages.header_flits, messages.packet_flits, messages.whole,
@@ -129,7 +134,7 @@ def _walk(n, w, count, way, share, source, destination, sequence):
     while not at_target(n.routes, way, hop, here, target):
         port = next_port(n.routes, way, n.seed, here, target, source, destination, n.hosts, sequence, hop)
         channel = n.out_start[here] + port
-        count = _take(w, count, channel, share)
+        count = _take(w, count, n.link[channel], share)
         here = n.dst[channel]
         hop += 1
     return count
@@ -154,7 +159,7 @@ def _spread(n, w, count, origin, target, share):
             while ports != 0:
                 channel = n.out_start[here] + lowest(ports)
                 ports &= ports - np.uint64(1)
-                count = _take(w, count, channel, part)
+                count = _take(w, count, n.link[channel], part)
                 there = n.dst[channel]
                 if w.weight[after, there] == 0.0:
                     w.switches[after, there_count] = there

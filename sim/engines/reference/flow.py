@@ -87,7 +87,7 @@ class FlowNetwork:
         for flow in self.flows:
             sent = flow.message.flits - max(0.0, flow.left_at(self.clock.now)) / RESOLUTION
             carried[flow.channel] += flow.share * sent
-        return carried[: self.network.channels]
+        return carried[self.network.link]
 
     def flowing(self) -> Flowing:
         """The messages that have not left their sources, and how they share the channels."""

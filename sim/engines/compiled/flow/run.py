@@ -212,7 +212,7 @@ class FlowRun:
     def carried(self) -> np.ndarray:
         carried = self._state.carried.copy()
         _add_under_way(self._state, self._now, carried)
-        return carried[: self._network.channels]
+        return carried[self._network.link]
 
     def flowing(self) -> Flowing:
         """The messages that have not left their sources, and how they share the channels."""
