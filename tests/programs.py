@@ -1,15 +1,26 @@
 """Small programs for tests, written down or drawn at random."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 from hypothesis import strategies as st
 
 from models.application.matching import match
+from models.application.messages import Messages
 from models.application.program import CALC, RECV, SEND, Program, Step
 
 Operation = tuple[int, int, int, int, int, Sequence[tuple[int, int]]]
 """(kind, amount, peer, tag, cpu, [(operation of the same rank that it waits for, whether only for its start), ...])."""
+
+
+def messages(**changes) -> Messages:
+    """Packets of 4 flits of 8 bytes, ticks of a nanosecond; ``changes`` override."""
+    keys = {
+        "packet_bytes": 32, "flit_bytes": 8, "header_flits": 0, "packet_flits": 4, "whole": False,
+        "rendezvous": 1 << 40, "overhead": 0, "tick_ns": Fraction(1),
+    }  # fmt: skip
+    return Messages(**{**keys, **changes})
 
 
 def program(ranks: Sequence[Sequence[Operation]], steps: tuple[Step, ...] = (Step("all"),)) -> Program:

@@ -27,7 +27,7 @@ from sim.engines.base import (
     Execution,
 )
 from sim.engines.compare import BothEngines, compare_executions, compare_logs
-from tests.programs import program
+from tests.programs import messages, program
 from tests.scenarios import (
     TIMES,
     build,
@@ -41,15 +41,6 @@ from tests.scenarios import (
 
 SLOW = settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 MODES = ["vct", "wormhole", "deflection"]
-
-
-def messages(**changes) -> Messages:
-    """Packets of 4 flits of 8 bytes, ticks of a nanosecond; ``changes`` override."""
-    keys = {
-        "packet_bytes": 32, "flit_bytes": 8, "header_flits": 0, "packet_flits": 4, "whole": False,
-        "rendezvous": 1 << 40, "overhead": 0, "tick_ns": Fraction(1),
-    }  # fmt: skip
-    return Messages(**{**keys, **changes})
 
 
 def random_program(rng: np.random.Generator, ranks: int, operations: int, packet_bytes: int, cpus: int) -> Program:

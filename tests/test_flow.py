@@ -1,7 +1,6 @@
 """Messages as flows: closed forms, fairness, both engines alike, and what the packets of ``vct`` make of the same."""
 
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from sim.engines import engine
 from sim.engines.compare import BothEngines
 from sim.engines.flow.model import RESOLUTION, Flowing, find_way, leave_way, make_network, make_way
 from sim.engines.reference.flow import FlowNetwork
-from tests.programs import program, programs
+from tests.programs import messages, program, programs
 from tests.scenarios import TIMES, build, line, one_way_ring, scenario
 
 SLOW = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -34,15 +33,6 @@ ROUTINGS = [
     {"kind": "valiant"},
     {"kind": "valiant", "per": "flow"},
 ]
-
-
-def messages(**changes) -> Messages:
-    """Packets of 4 flits of 8 bytes, ticks of a nanosecond; ``changes`` override."""
-    keys = {
-        "packet_bytes": 32, "flit_bytes": 8, "header_flits": 0, "packet_flits": 4, "whole": False,
-        "rendezvous": 1 << 40, "overhead": 0, "tick_ns": Fraction(1),
-    }  # fmt: skip
-    return Messages(**{**keys, **changes})
 
 
 def flows(topology: Topology, what: Program, how: Messages | None = None, routing: dict | None = None) -> Scenario:

@@ -125,7 +125,7 @@ class CompiledApplicationRun(CompiledRun):
 
     def done(self) -> bool:
         """Whether every operation is done."""
-        return bool(self._ranks.totals[ranks.ENDED] == len(self._ranks.kind))
+        return ranks.is_done(self._ranks)
 
     def execution(self) -> Execution:
         """What became of the operations so far, copied."""

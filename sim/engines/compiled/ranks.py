@@ -87,6 +87,11 @@ def make_ranks(workload: Workload, resolution: int = 1) -> Ranks:
     return ranks
 
 
+def is_done(r: Ranks) -> bool:
+    """Whether every operation is done."""
+    return bool(r.totals[ENDED] == len(r.kind))
+
+
 def execution_of(r: Ranks) -> Execution:
     """What became of the operations so far, copied."""
     times = (r.ready, r.start, r.finish, r.queued, r.delivered, r.cause)
@@ -277,12 +282,6 @@ def turn(r, now):
             r.totals[ENDED] += 1
             _release(r, o, 0, now)
     return events
-
-
-@inner
-def all_done(r):
-    """Whether every operation is done."""
-    return r.totals[ENDED] == len(r.kind)
 
 
 @inner

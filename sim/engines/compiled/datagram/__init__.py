@@ -36,7 +36,7 @@ from sim.engines.compiled.datagram.state import (
     larger_windows,
     longer_trace,
 )
-from sim.engines.compiled.ranks import ENDED, execution_of
+from sim.engines.compiled.ranks import execution_of, is_done
 from sim.engines.datagram.base import Counters, Trace, check_lossless
 
 LATEST = 1 << 39
@@ -174,8 +174,7 @@ class CompiledDatagrams:
         return Trace(*self._state.trace[: self._state.wants[TRACED]].T.copy())
 
     def done(self) -> bool:
-        ranks = self._talk.ranks
-        return bool(ranks.totals[ENDED] == len(ranks.kind))
+        return is_done(self._talk.ranks)
 
     def execution(self) -> Execution:
         return execution_of(self._talk.ranks)

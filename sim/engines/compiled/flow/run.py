@@ -41,10 +41,10 @@ from sim.engines.compiled.flow.state import (
     new_message,
 )
 from sim.engines.compiled.ranks import (
-    ENDED,
     OUTBOX,
     arrived,
     execution_of,
+    is_done,
     make_ranks,
     next_event,
     receiver,
@@ -204,7 +204,7 @@ class FlowRun:
             self._state = grown(self._state, lack)
 
     def done(self) -> bool:
-        return bool(self._ranks.totals[ENDED] == len(self._ranks.kind))
+        return is_done(self._ranks)
 
     def execution(self) -> Execution:
         return execution_of(self._ranks)
