@@ -104,6 +104,7 @@ class _Work:
 
     @classmethod
     def of(cls, scenario: Scenario) -> "_Work":
+        """Of a scenario with a workload."""
         workload = scenario.workload
         assert workload is not None
         program, messages, host = workload.program, workload.messages, workload.host
@@ -138,11 +139,13 @@ class _Work:
 
     @property
     def program(self) -> Program:
+        """Of the scenario."""
         assert self.scenario.workload is not None
         return self.scenario.workload.program
 
     @property
     def messages(self) -> Messages:
+        """What its messages have in common."""
         assert self.scenario.workload is not None
         return self.scenario.workload.messages
 

@@ -47,6 +47,7 @@ class Executed:
 
     @classmethod
     def of(cls, scenario: Scenario, execution: Execution) -> "Executed":
+        """A run of a scenario with a workload that has come to its end."""
         workload, model = scenario.workload, scenario.switching
         assert workload is not None
         soonest = (model.injection + model.header + model.switch + model.ejection) * execution.resolution
@@ -56,6 +57,7 @@ class Executed:
 
     @property
     def program(self) -> Program:
+        """Of the scenario."""
         assert self.scenario.workload is not None
         return self.scenario.workload.program
 

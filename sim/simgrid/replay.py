@@ -56,6 +56,7 @@ class Conductor:
         self.later = {(a, b): delay for (a, b, _), delay in zip(plan["routes"], plan["later"], strict=True)}
 
     def __call__(self):
+        """What the only actor does: all events, in order of time and number."""
         while self.events or self.flying:
             now = Engine.clock
             while self.events and self.events[0][0] <= now:
@@ -80,9 +81,11 @@ class Conductor:
             column.pop()
 
     def expect(self, time, operation, what):
+        """Something will happen to an operation, at a time in seconds."""
         heapq.heappush(self.events, (time, operation, what))
 
     def happen(self, o, what, now):
+        """An event of an operation, and what follows from it (docs/applications.md, The model)."""
         plan = self.plan
         if what == READY:
             self.ready[o] = True
@@ -112,6 +115,7 @@ class Conductor:
             self.release(o, 0, now)
 
     def arrive(self, send, now):
+        """The message of a send, or what it begins with, is there."""
         receive = self.plan["partner"][send]
         if self.stage[send] == REQUEST:
             self.asked[send] = True
@@ -134,9 +138,11 @@ class Conductor:
         return begin, begin + hold
 
     def take_in(self, receive, now):
+        """A receive that is ready and whose message is there asks for its processor."""
         self.expect(self.take(receive, self.plan["hold"][receive], now)[1], receive, DONE)
 
     def release(self, o, early, now):
+        """Those that wait for the start (early), or the end, of an operation wait no longer."""
         for entry in self.plan["successor"][self.plan["after"][o] : self.plan["after"][o + 1]]:
             if entry % 2 == early:
                 self.needs[entry // 2] -= 1
@@ -158,6 +164,7 @@ class Conductor:
 
 
 def main(plan_file, times_file):
+    """Reads a plan, runs it, and writes when each operation was done, in seconds."""
     engine = Engine(["replay", *(f"--cfg={setting}" for setting in SETTINGS), "--log=root.thres:error"])
     with open(plan_file, encoding="utf-8") as file:
         plan = json.load(file)
