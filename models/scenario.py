@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from models.application.workload import Workload
     from models.transport.datagram import Datagram
 
-SEMANTICS_VERSION = 3
+SEMANTICS_VERSION = 4
 """Changes whenever results of an unchanged configuration may change."""
 
 

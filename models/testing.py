@@ -281,6 +281,8 @@ def _shape_problems(topology: Topology, routes: Routes) -> Found:
             yield "layer", f"layer must be uint8 of shape ({units},): one for each {'path' if routes.paths else 'pair'}"
         elif routes.layers < 1 or int(routes.layer.max(initial=0)) >= routes.layers:
             yield "layer", f"layer {routes.layer.max(initial=0)} occurs, but layers is {routes.layers}"
+    if routes.group is not None and (routes.group.shape != (n,) or routes.group.dtype != np.int32):
+        yield "group", f"group must be int32 of shape ({n},): one for each switch"
 
 
 def _path_shape_problems(topology: Topology, routes: Routes) -> Found:
@@ -467,7 +469,7 @@ def _walk(topology: Topology, port: np.ndarray, source: np.ndarray, start: np.nd
 
 def _certificate_problems(topology: Topology, routes: Routes, vcs: int | None) -> Found:
     dateline = routes.vc_policy in (DATELINE_ENTRY, DATELINE_CROSSING)
-    enough = 2 if dateline else min(MOST_VCS, max(2, routes.hops_max, routes.layers))
+    enough = 2 if dateline else min(MOST_VCS, max(4, routes.hops_max, routes.layers))
     try:
         certify(topology, routes, vcs or enough)
     except SpecError as error:

@@ -12,11 +12,27 @@ from hypothesis import strategies as st
 from models.registry import SpecError, make
 from models.routing.certificate import certify, dependencies, width_of
 from models.routing.layers import ends_of
-from models.routing.routes import ANY, ESCAPE, HOP, LAYERED, LEGS, PATHS, VIA, Routes
+from models.routing.routes import (
+    ANY,
+    DATELINE_ENTRY,
+    ESCAPE,
+    GROUPS,
+    HOP,
+    LAYERED,
+    LEGS,
+    PATHS,
+    UGAL_GLOBAL,
+    UGAL_LOCAL,
+    VIA,
+    Routes,
+)
 from models.rules.route import LEG_AT
-from models.rules.vc import allowed_vcs, make_rings
+from models.rules.ugal import MINIMALLY
+from models.rules.vc import allowed_vcs, make_rings, share
 from models.topology.graph import Topology
-from tests.scenarios import build, line, one_way_ring, topologies
+from sim.engines import engine
+from sim.engines.base import DELIVERED_FLITS
+from tests.scenarios import build, line, one_way_ring, routings, scenario, topologies
 
 
 def routes_of(topology: Topology, kind: str, **parameters) -> Routes:
@@ -38,7 +54,7 @@ def walks(topology: Topology, ports, s: int, t: int):
 
 
 def every_route(topology: Topology, routes: Routes):
-    """(pair, path number or None, channels) of everything that a packet may do."""
+    """(pair, way, channels) of everything that a packet may do; the way is None where routes go by next hops alone."""
     n, ends = topology.switches, ends_of(topology).tolist()
     for s in ends:
         for t in ends:
@@ -54,7 +70,10 @@ def every_route(topology: Topology, routes: Routes):
                 for middle in ends:
                     for one in walks(topology, routes.ports, s, middle):
                         for two in walks(topology, routes.ports, middle, t):
-                            yield (s, t), None, [*one, *two]
+                            yield (s, t), middle | len(one) << LEG_AT, [*one, *two]
+                if routes.select in (UGAL_LOCAL, UGAL_GLOBAL):
+                    for channels in walks(topology, routes.ports, s, t):
+                        yield (s, t), MINIMALLY, channels
             elif s != t:
                 for channels in walks(topology, routes.ports, s, t):
                     yield (s, t), None, channels
@@ -64,7 +83,7 @@ def dependency_graph(topology: Topology, routes: Routes, policy: int) -> set[tup
     """Edges between channel * width + class, from the routes."""
     edges, n = set(), topology.switches
     for (s, t), p, channels in every_route(topology, routes):
-        kind = int(routes.layer[s * n + t if p is None else p]) if policy == LAYERED else 0
+        kind = int(routes.layer[p if routes.form == PATHS else s * n + t]) if policy == LAYERED else 0
         width = routes.layers if policy == LAYERED else 1
         edges |= {(a * width + kind, b * width + kind) for a, b in pairwise(channels)}
     return edges
@@ -126,32 +145,61 @@ def test_each_leg_of_valiant_has_its_vcs_where_that_is_enough():
         certify(mesh, routes_of(mesh, "valiant", vc_policy="legs"), 8)
 
 
+def held_and_wanted(topology: Topology, routes: Routes, policy: int, vcs: int) -> set[tuple[int, int]]:
+    """From every (channel, VC) that a packet may hold to every one that it may then ask for, route by route."""
+    tables, rings, edges = routes.tables(topology), make_rings(topology), set()
+    for (s, t), way, channels in every_route(topology, routes):
+        held: list[int] = []
+        for hop, c in enumerate(channels):
+            tail = int(topology.src[c])
+            port = c - int(topology.out_start[tail])
+            first, end = allowed_vcs(tables, way or 0, policy, vcs, hop, rings, s, t, c, tail, port)
+            assert 0 <= first < end <= vcs
+            wanted = [c * vcs + vc for vc in range(first, end)]
+            edges |= set(product(held, wanted))
+            held = wanted
+    return edges
+
+
+@given(st.data(), st.integers(2, 13))
+@settings(max_examples=120, deadline=None, derandomize=True)
+def test_what_is_certified_has_no_cycle_in_what_packets_may_hold_and_ask_for(data, vcs):
+    more = st.sampled_from([build("dragonfly", a=2, h=1), build("torus", dims=[5])])
+    topology = data.draw(st.one_of(topologies(), more))
+    routing = data.draw(routings(topology))
+    if topology.kind == "dragonfly" and routing["kind"] in ("valiant", "ugal") and data.draw(st.booleans()):
+        routing = {"kind": routing["kind"], "legs": "dragonfly"}
+    routes = routes_of(topology, **routing)
+    certified = certify(topology, routes, vcs, allow_deadlock=True)
+    if certified.acyclic and certified.policy != ESCAPE:  # under which a packet asks for more than it waits for
+        assert acyclic(held_and_wanted(topology, routes, certified.policy, vcs))
+
+
 def test_valiant_has_the_layers_of_minimal_for_each_leg():
-    """Every walk of a dragonfly's valiant routes, on the (channel, VC) that a packet may take."""
     topology = build("dragonfly", hosts=1, a=2, h=1)
     routes = routes_of(topology, "valiant", vc_policy="layered")
-    n, vcs = topology.switches, 2 * routes.layers
+    vcs = 2 * routes.layers
     assert vcs < routes.hops_max
-    tables, rings, edges = routes.tables(topology), make_rings(topology), set()
-    for s, middle, t in product(range(n), repeat=3):
-        for one in walks(topology, routes.ports, s, middle):
-            way = middle | len(one) << LEG_AT
-            for two in walks(topology, routes.ports, middle, t):
-                held = []
-                for hop, c in enumerate([*one, *two]):
-                    tail = int(topology.src[c])
-                    port = c - int(topology.out_start[tail])
-                    first, end = allowed_vcs(tables, way, LAYERED, vcs, hop, rings, s, t, c, tail, port)
-                    assert end == first + 1
-                    assert (first >= routes.layers) == (hop >= len(one))
-                    held.append((c, first))
-                edges |= set(pairwise(held))
-    assert acyclic(edges)
+    assert acyclic(held_and_wanted(topology, routes, LAYERED, vcs))
     certified = certify(topology, routes, vcs)
     assert certified.policy == LAYERED
     assert f"layered in {routes.layers} for each leg" in certified.note
     with pytest.raises(SpecError, match=f"need {vcs} layers, {routes.layers} for each leg"):
         certify(topology, routes, vcs - 1)
+
+
+@pytest.mark.parametrize(
+    ("vcs", "parts", "ranges"),
+    [(4, 4, [1, 1, 1, 1]), (16, 4, [4] * 4), (8, 3, [3, 3, 2]), (11, 4, [3, 3, 3, 2]), (5, 1, [5])],
+)
+def test_classes_have_all_vcs_and_the_first_ones_the_rest(vcs, parts, ranges):
+    shares = [share(vcs, parts, part) for part in range(parts)]
+    assert [end - first for first, end in shares] == ranges
+    assert [vc for first, end in shares for vc in range(first, end)] == list(range(vcs))
+
+
+def test_where_vcs_are_fewer_than_classes_the_last_share_one():
+    assert [share(3, 5, part) for part in range(5)] == [(0, 1), (1, 2), (2, 3), (2, 3), (2, 3)]
 
 
 @pytest.mark.parametrize(("p", "vcs", "layers"), [({"a": 4, "p": 2, "h": 2}, 3, 2), ({"a": 8, "p": 4, "h": 4}, 3, 3)])
@@ -197,7 +245,7 @@ def test_escape_channels_reach_everything_without_a_cycle(kind):
     assert as_set(dependencies(topology, routes, 3, ESCAPE)) <= edges
     certified = certify(topology, routes, 3)
     assert certified.policy == ESCAPE
-    with pytest.raises(SpecError, match="two VCs"):
+    with pytest.raises(SpecError, match="needs 2 VCs or more"):
         certify(topology, routes, 1)
 
 
@@ -223,6 +271,50 @@ def test_the_refusal_shows_a_cycle_of_the_graph(kind, routing):
     ends = {(int(topology.src[a]), int(topology.dst[a]), int(topology.src[b]), int(topology.dst[b])) for a, b in edges}
     if "more" not in str(refused.value):
         assert all((*a, *b) in ends for a, b in pairwise(named))
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "routing", "policy"),
+    [
+        ("torus", {"dims": [4, 4]}, {"kind": "dor"}, DATELINE_ENTRY),
+        ("mesh", {"dims": [4, 4]}, {"kind": "dor"}, ANY),
+        ("mesh", {"dims": [4, 4]}, {"kind": "valiant", "legs": "dor"}, LEGS),
+        ("torus", {"dims": [4, 4]}, {"kind": "minimal"}, HOP),
+        ("dragonfly", {"a": 4, "h": 2}, {"kind": "dragonfly"}, GROUPS),
+        ("dragonfly", {"a": 4, "h": 2}, {"kind": "ugal", "legs": "dragonfly"}, GROUPS),
+        ("dragonfly", {"a": 1, "h": 3}, {"kind": "dragonfly"}, ANY),
+    ],
+)
+def test_the_default_policy_is_the_first_that_serves(kind, parameters, routing, policy):
+    topology = build(kind, **parameters)
+    assert certify(topology, routes_of(topology, **routing), 8).policy == policy
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "routing", "named"),
+    [
+        ("torus", {"dims": [8, 8]}, {"kind": "minimal"}, "has 8; routing updown needs 1, routing dor needs 2"),
+        ("torus", {"dims": [8, 8]}, {"kind": "dor"}, "has 8; vc_policy dateline needs 2, vc_policy layered"),
+        ("dragonfly", {"a": 4, "h": 2}, {"kind": "valiant", "legs": "dragonfly"}, "has 6; vc_policy groups needs 4, "),
+        ("imase", {"n": 12, "degree": 2}, {"kind": "valiant"}, "has 8; vc_policy layered needs 6"),
+    ],
+)
+def test_a_message_that_asks_for_vcs_names_what_needs_fewer(kind, parameters, routing, named):
+    topology = build(kind, **parameters)
+    with pytest.raises(SpecError, match=re.escape(named)):
+        certify(topology, routes_of(topology, **routing, vc_policy="hop"), 1)
+
+
+def test_vcs_beyond_one_a_hop_carry_more():
+    """A random digraph under its heaviest uniform load: one VC for each hop leaves a packet behind those that wait."""
+    topology = build("random_digraph", hosts=3, n=48, degree=4, seed=1)
+    carried = []
+    for vcs in (5, 15):
+        case = scenario(topology, routing={"kind": "minimal", "vc_policy": "hop"}, vcs=vcs)
+        run = engine("compiled").start(case, 0.6, 1)
+        run.advance(3000)
+        carried.append(int(run.scalars()[DELIVERED_FLITS]))
+    assert carried[1] > 1.1 * carried[0]
 
 
 @pytest.mark.parametrize("degree", [6, 8])

@@ -1,5 +1,6 @@
 """Routings against networkx, definitions and each other."""
 
+from dataclasses import replace
 from itertools import islice, pairwise
 
 import networkx as nx
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from models.registry import SpecError, make
 from models.routing.certificate import certify
-from models.routing.routes import HASH, LAYERED, PATHS, RANDOM, VIA, Routes
+from models.routing.routes import ANY, GROUPS, HASH, LEGS, PATHS, RANDOM, VIA, Routes
 from models.rules.route import at_target, choose_way, next_hops, next_port
 from models.topology.distances import distances
 from models.topology.graph import Topology
@@ -222,9 +223,10 @@ def test_a_dragonfly_is_crossed_locally_globally_locally(shape, arrangement):
     assert routes.hops_max == max(len(walk(topology, routes, 0, t, 0)[1]) for t in range(1, n))
     for legs, vcs in ((routes, 2), (routes_of(topology, "ugal", legs="dragonfly"), 4)):
         certified = certify(topology, legs, vcs)
-        assert (certified.policy, certified.acyclic, legs.layers) == (LAYERED, True, 2)
-        with pytest.raises(SpecError, match=f"need {vcs} layers"):
-            certify(topology, legs, vcs - 1)
+        assert certified.acyclic
+        assert certified.policy == ((ANY if legs is routes else LEGS) if shape["a"] == 1 else GROUPS)
+        with pytest.raises(SpecError, match=f"groups needs {vcs} VCs or more"):
+            certify(topology, replace(legs, vc_policy=GROUPS), vcs - 1)
 
 
 @pytest.mark.parametrize(("arrangement", "shorter"), [("consecutive", 24), ("palmtree", 36), ("circulant", 54)])

@@ -5,18 +5,21 @@ second (Dally and Seitz 1987, doi:10.1109/TC.1987.1676939). Injection channels w
 waits for them and ejection channels always drain, so neither is part of it.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from models.jit import njit
 from models.registry import SpecError
-from models.routing.layers import ends_of
+from models.routing.layers import assign_layers, ends_of
 from models.routing.routes import (
+    ADAPTIVE,
     ANY,
     DATELINE_CROSSING,
     DATELINE_ENTRY,
     ESCAPE,
+    GROUPS,
     HOP,
     LAYERED,
     LEGS,
@@ -25,6 +28,7 @@ from models.routing.routes import (
     VIA,
     Routes,
     Tables,
+    VcPolicySpec,
 )
 from models.routing.walk import hop_dependencies, path_dependencies
 from models.rules.vc import Rings, allowed_vcs, make_rings
@@ -32,12 +36,16 @@ from models.topology.graph import Topology
 
 POLICY_NAMES = {
     ANY: "any", HOP: "hop", DATELINE_ENTRY: "dateline on_entry", DATELINE_CROSSING: "dateline at_crossing",
-    LAYERED: "layered", LEGS: "legs", ESCAPE: "escape",
+    LAYERED: "layered", LEGS: "legs", ESCAPE: "escape", GROUPS: "groups",
 }  # fmt: skip
+
+MOST_COUNTED = 64
+"""Switches up to which a message counts the layers that would do."""
 
 _WHY = {
     LAYERED: "the channel dependency graph of every layer is acyclic",
     LEGS: "the channel dependency graph of each leg is acyclic",
+    GROUPS: "within a leg, local channels lead to a global one and that to local ones on other VCs",
     ESCAPE: "the dependency graph of the escape channels is acyclic, and every packet may take one at any time",
 }
 
@@ -142,6 +150,8 @@ def width_of(routes: Routes, vcs: int, policy: int) -> int:
     """Vertices of the dependency graph for each channel: where VCs depend alike, one stands for all of them."""
     if policy == LAYERED:
         return routes.layers
+    if policy == GROUPS:
+        return 2
     return vcs if policy in (DATELINE_ENTRY, DATELINE_CROSSING) else 1
 
 
@@ -149,8 +159,8 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int) -> n
     """Edges int64 [k, 2] of the channel dependency graph; vertex = channel * width + class.
 
     The width is that of :func:`width_of`, a class a VC or a layer. HOP is not built: its VC grows with every hop, so
-    its graph has no cycle by construction. LEGS: the graph of one leg; from the first half of the VCs to the
-    second there is no way back. ESCAPE: the graph of the escape channels, which a packet does not leave once it has
+    its graph has no cycle by construction. LEGS, GROUPS: the graph of one leg; from its VCs to those of the second
+    there is no way back. ESCAPE: the graph of the escape channels, which a packet does not leave once it has
     taken one; so there are no indirect dependencies between them (Duato 1993).
     """
     width = width_of(routes, vcs, policy)
@@ -162,7 +172,7 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int) -> n
         escape = np.uint64(1) << routes.escape.astype(np.uint64)
         np.fill_diagonal(escape, 0)
         tables = tables._replace(ports=escape)
-    per_source = policy in (DATELINE_ENTRY, DATELINE_CROSSING, LAYERED)
+    per_source = policy in (DATELINE_ENTRY, DATELINE_CROSSING, LAYERED, GROUPS)
     classes = policy if per_source else ANY
     rings: Rings = make_rings(topology)
     graph, degree = (topology.out_start, topology.dst, topology.src), int(topology.out_degree.max(initial=0))
@@ -245,32 +255,77 @@ def _check(topology: Topology, routes: Routes, vcs: int, policy: int) -> list[in
     return find_cycle(topology.channels * width_of(routes, vcs, policy), edges)
 
 
+def _has_datelines(topology: Topology, routes: Routes) -> bool:
+    return topology.grid is not None and routes.kind == "dor"
+
+
+def _least_vcs(routes: Routes, policy: int) -> int:
+    """How many VCs a policy needs at the least."""
+    legs = 2 if routes.form == VIA else 1
+    each = {ANY: 1, HOP: routes.hops_max, LAYERED: legs * routes.layers, GROUPS: 2 * legs}
+    return each.get(policy, 2)
+
+
+def _sparing(topology: Topology, routes: Routes) -> list[int]:
+    """The policies that need few VCs and are not refused out of hand, the best first."""
+    suit = {
+        ANY: True, DATELINE_ENTRY: _has_datelines(topology, routes), LEGS: routes.form == VIA,
+        GROUPS: routes.group is not None,
+    }  # fmt: skip
+    return [policy for policy, suits in suit.items() if suits]
+
+
 def _default(topology: Topology, routes: Routes, vcs: int) -> int:
-    """ANY or, over an intermediate switch, LEGS if that has a certificate; else HOP."""
-    if _check(topology, routes, vcs, ANY) is None:
-        return ANY
-    if routes.form == VIA and vcs >= 2 and _check(topology, routes, vcs, LEGS) is None:
-        return LEGS
+    """The first policy that has a certificate and VCs enough: ANY, DATELINE_ENTRY, LEGS, GROUPS; else HOP."""
+    for policy in _sparing(topology, routes):
+        if vcs >= _least_vcs(routes, policy) and _check(topology, routes, vcs, policy) is None:
+            return policy
     return HOP
+
+
+def _thriftier(topology: Topology, routes: Routes, vcs: int, than: int) -> str:
+    """The policies with a certificate that need fewer VCs, for a message that asks for too many."""
+    found = {}
+    for policy in _sparing(topology, routes):
+        least = _least_vcs(routes, policy)
+        if least < than and _check(topology, routes, max(vcs, least), policy) is None:
+            found[POLICY_NAMES[policy].split()[0]] = least
+    if than > 2 and routes.kind == "minimal" and routes.select == ADAPTIVE and not topology.directed:
+        found["escape"] = 2
+    if topology.switches <= MOST_COUNTED:
+        with suppress(SpecError):
+            layers = assign_layers(topology, routes, VcPolicySpec(kind="layered"))[1] * (2 if routes.form == VIA else 1)
+            if layers < than:
+                found["layered"] = layers
+    found = {f"vc_policy {name}": least for name, least in found.items()}
+    if not topology.directed and routes.kind != "updown":
+        found["routing updown"] = 1
+    if topology.grid is not None and routes.kind != "dor":
+        found["routing dor"] = 2 if topology.grid.wrap else 1
+    fewer = [f"{name} needs {least}" for name, least in found.items() if least < than]
+    return "; " + ", ".join(fewer) if fewer else ""
 
 
 def _few_vcs(topology: Topology, routes: Routes, vcs: int, policy: int) -> str | None:
     """What is wrong if a policy needs more VCs than there are."""
-    if policy == HOP and vcs < routes.hops_max:
-        return f"hop-indexed VCs need one for each channel of the longest route, which has {routes.hops_max}"
-    needed = routes.layers * (2 if routes.form == VIA else 1)
-    if policy == LAYERED and vcs < needed:
+    least = _least_vcs(routes, policy)
+    if vcs >= least:
+        return None
+    if policy == HOP:
+        wrong = f"hop-indexed VCs need one for each channel of the longest route, which has {least}"
+    elif policy == LAYERED:
         legs = f", {routes.layers} for each leg" if routes.form == VIA else ""
-        return f"the routes need {needed} layers{legs}, and each a VC"
-    names = {DATELINE_ENTRY: "dateline", DATELINE_CROSSING: "dateline", LEGS: "legs", ESCAPE: "escape"}
-    if policy in names and vcs < 2:
-        return f"{names[policy]} needs two VCs or more"
-    return None
+        wrong = f"the routes need {least} layers{legs}, and each a VC"
+    else:
+        wrong = f"{POLICY_NAMES[policy].split()[0]} needs {least} VCs or more"
+    return wrong + _thriftier(topology, routes, vcs, least)
 
 
 def certify(topology: Topology, routes: Routes, vcs: int, allow_deadlock: bool = False) -> Certified:
     """The VC policy to run with, certified free of deadlock.
 
+    The default is the first that has a certificate and VCs enough of ANY, DATELINE_ENTRY (dor on a torus), LEGS (over
+    an intermediate switch) and GROUPS (dragonfly); else it is HOP.
     Raises ``SpecError`` that shows the cycle (or the number of VCs needed) unless ``allow_deadlock``.
     """
     if routes.deflection:
@@ -278,7 +333,7 @@ def certify(topology: Topology, routes: Routes, vcs: int, allow_deadlock: bool =
     policy = routes.vc_policy
     if policy is None:
         policy = _default(topology, routes, vcs)
-    if policy in (DATELINE_ENTRY, DATELINE_CROSSING) and (topology.grid is None or routes.kind != "dor"):
+    if policy in (DATELINE_ENTRY, DATELINE_CROSSING) and not _has_datelines(topology, routes):
         raise SpecError(
             "dateline needs routing dor on a mesh, torus or hypercube (hop and layered serve every routing)",
             key="vc_policy",
@@ -291,7 +346,7 @@ def certify(topology: Topology, routes: Routes, vcs: int, allow_deadlock: bool =
             raise SpecError(f"{few} (or switching.allow_deadlock: true)", key="vcs")
         return Certified(policy, f"{few}; some share a VC: may deadlock", acyclic=False)
     if policy == HOP:
-        return Certified(HOP, f"hop: the VC grows with every hop; longest route {routes.hops_max}, VCs {vcs}")
+        return Certified(HOP, f"hop: the class of VCs grows with every hop; longest route {routes.hops_max}, VCs {vcs}")
     name = POLICY_NAMES[policy]
     cycle = _check(topology, routes, vcs, policy)
     if cycle is None:

@@ -62,8 +62,8 @@ class DimensionOrder(RoutingSpec):
     """Dimensions are corrected one after another, the first one first, each the shorter way.
 
     Half-way round an even ring both ways are equally short, and links may be parallel: ``select`` draws (random)
-    or hashes. Serves mesh, torus, hypercube, HyperX and flattened butterfly. On a torus use ``vc_policy: dateline``;
-    elsewhere any VC serves.
+    or hashes. Serves mesh, torus, hypercube, HyperX and flattened butterfly. On a torus the default ``vc_policy``
+    is ``dateline``; elsewhere any VC serves.
 
     Example: ``routing: {kind: dor, vc_policy: {kind: dateline, choose: on_entry}}``
 

@@ -1,6 +1,5 @@
 """Minimal routing of a dragonfly: local, global, local."""
 
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -8,20 +7,20 @@ from scipy.sparse import csr_array
 
 from models.registry import SpecError, register
 from models.routing.policy import with_vc_policy
-from models.routing.routes import LAYERED, MAX_PORTS, SELECT, Routes, RoutingSpec
+from models.routing.routes import MAX_PORTS, SELECT, Routes, RoutingSpec
 from models.topology.graph import Topology
 
 _FAR = 9
 
 
 def router_groups(topology: Topology) -> np.ndarray:
-    """int64 [switches]: the group of every router.
+    """int32 [switches]: the group of every router.
 
     Raises ``SpecError`` unless the topology is a dragonfly in which the routers of a group are all linked.
     """
     size = topology.notes.get("group_size", 0) if topology.kind == "dragonfly" else 0
     if size and topology.switches % size == 0:
-        group = np.arange(topology.switches) // size
+        group = np.arange(topology.switches, dtype=np.int32) // size
         local = group[topology.src] == group[topology.dst]
         if len(np.unique(topology.src[local] * topology.switches + topology.dst[local])) == len(group) * (size - 1):
             return group
@@ -64,16 +63,6 @@ def dragonfly_ports(topology: Topology) -> tuple[np.ndarray, int]:
     return ports, int(hops.max(initial=0))
 
 
-def group_order(topology: Topology) -> np.ndarray:
-    """The layer uint8 of every pair s * switches + t: 0 towards higher groups (and within one), 1 towards lower.
-
-    A packet crosses once, so in either layer it goes from the local channels of one group over a global channel to the
-    local channels of a group farther on, and no dependencies lead back.
-    """
-    group = router_groups(topology)
-    return (group[:, None] > group).astype(np.uint8).ravel()
-
-
 @register("routing", "dragonfly")
 class DragonflyMinimal(RoutingSpec):
     """Minimal routing of a dragonfly: at most a local channel, one global channel and a local channel.
@@ -82,8 +71,7 @@ class DragonflyMinimal(RoutingSpec):
     shortest such routes are used, ``select`` draws (random) or hashes. ``minimal`` takes shortest paths in the graph
     instead, of which many cross two global channels by way of a third group: they are shorter or as long.
 
-    The default VC policy has two layers, packets to higher and to lower groups; so two VCs are enough. Another
-    ``vc_policy`` replaces it (``hop`` takes three).
+    The default ``vc_policy`` is ``groups``, for which two VCs are enough (``hop`` takes three).
 
     Example: ``routing: {kind: dragonfly}``
 
@@ -94,14 +82,6 @@ class DragonflyMinimal(RoutingSpec):
 
     def build(self, topology: Topology) -> Routes:
         ports, longest = dragonfly_ports(topology)
-        routes = Routes(self.kind, ports, SELECT[self.select], longest, vc_policy=self.policy_code())
-        if self.vc_policy is None:
-            return in_group_order(topology, routes)
+        group = router_groups(topology)
+        routes = Routes(self.kind, ports, SELECT[self.select], longest, vc_policy=self.policy_code(), group=group)
         return with_vc_policy(topology, routes, self.vc_policy)
-
-
-def in_group_order(topology: Topology, routes: Routes) -> Routes:
-    """The routes with the two layers of :func:`group_order`."""
-    return replace(
-        routes, vc_policy=LAYERED, layer=group_order(topology), layers=2, notes={**routes.notes, "layers": 2}
-    )

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from models.registry import SpecError
 from models.routing.layers import assign_layers
-from models.routing.routes import ESCAPE, LAYERED, LEGS, VIA, Routes, VcPolicySpec
+from models.routing.routes import ESCAPE, GROUPS, LAYERED, LEGS, VIA, Routes, VcPolicySpec
 from models.topology.graph import Topology
 
 
@@ -19,6 +19,12 @@ def with_vc_policy(topology: Topology, routes: Routes, spec: VcPolicySpec | None
     if policy == ESCAPE and routes.escape is None:
         raise SpecError(
             "escape needs routing minimal with select: adaptive (hop and layered serve every routing)", key="vc_policy"
+        )
+    if policy == GROUPS and routes.group is None:
+        raise SpecError(
+            "groups needs the routing dragonfly, or valiant or ugal with legs: dragonfly (hop and layered serve every "
+            "routing)",
+            key="vc_policy",
         )
     if spec is None or policy != LAYERED:
         return routes

@@ -23,7 +23,7 @@ VIA = 2  # next hops to an intermediate switch that is drawn at the source, and 
 DIGITS = 3  # next hops as in a table, computed from the numbers of the switches
 
 # Which virtual channels a packet may take on a channel (``vc_policy`` in a config).
-ANY, HOP, DATELINE_ENTRY, DATELINE_CROSSING, LAYERED, LEGS, ESCAPE = 0, 1, 2, 3, 4, 5, 6
+ANY, HOP, DATELINE_ENTRY, DATELINE_CROSSING, LAYERED, LEGS, ESCAPE, GROUPS = 0, 1, 2, 3, 4, 5, 6, 7
 
 ESCAPE_VC = 0
 """The VC of the escape channels; the others are adaptive."""
@@ -54,10 +54,11 @@ class PathTable(NamedTuple):
 class Tables(NamedTuple):
     """A :class:`Routes` as the decisions of :mod:`models.rules.route` and :mod:`models.rules.vc` read it.
 
-    Arrays that a form or a VC policy does not need are empty. form, rule: TABLE ... and RANDOM ... ports,
-    paths, layer, layers, escape: see Routes. leg: uint8 [switches, switches], hops from s to t (VIA). host_switch:
-    int64 [hosts]. degree, shift, out_start, dst: of a graph whose switch v reaches degree v + shift ... (DIGITS).
-    threshold: of UGAL_LOCAL (flits times hops) and UGAL_GLOBAL (flits).
+    Arrays that a form or a VC policy does not need are empty. form, rule: TABLE ... and RANDOM ... ports, paths, layer,
+    layers, escape, group: see Routes. leg: uint8 [switches, switches], hops from s to t (VIA). host_switch: int64
+    [hosts]. degree, shift, out_start, dst: of a graph whose switch v reaches degree v + shift ... (DIGITS).
+    threshold: of UGAL_LOCAL (flits times hops) and UGAL_GLOBAL (flits). classes: of HOP, one for each channel of the
+    longest route.
     """
 
     form: int
@@ -77,6 +78,8 @@ class Tables(NamedTuple):
     layers: int
     escape: np.ndarray
     threshold: int
+    classes: int
+    group: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +93,12 @@ class Routes:
     RANDOM, and compared with the way without an intermediate switch when the packet is sent (``threshold``).
     deflection: whether packets may be sent to ports outside the set (hot-potato).
     hops_max: the longest route, in channels between switches (deflection: without deflections).
-    vc_policy: ANY, HOP, ...; None: ANY if that has a certificate, else HOP.
+    vc_policy: ANY, HOP, ...; None: the default, see :func:`models.routing.certificate.certify`.
     form: TABLE, PATHS, VIA (``ports`` are those of each leg) or DIGITS. paths: of PATHS.
     leg: uint8 [switches, switches], hops from s to t (VIA). digits: (degree, shift) of DIGITS.
     layer: uint8, the layer of each path, or of each pair s * switches + t if there are no paths; layers: how many
     there are (LAYERED). escape: uint8 [switches, switches], port at v of the escape channel towards t at [t, v]
-    (ESCAPE).
+    (ESCAPE). group: int32 [switches], of a dragonfly (GROUPS).
     """
 
     kind: str
@@ -113,14 +116,15 @@ class Routes:
     layers: int = 0
     escape: np.ndarray | None = None
     threshold: int = 0
+    group: np.ndarray | None = None
 
     @cached_property
     def content_hash(self) -> str:
         """Hash of everything that results depend on."""
-        parts: list[Any] = [self.kind, self.ports, self.select, self.deflection, self.vc_policy]
-        if self.form != TABLE or self.vc_policy in (LAYERED, ESCAPE):
+        parts: list[Any] = [self.kind, self.ports, self.select, self.deflection, self.vc_policy, self.hops_max]
+        if self.form != TABLE or self.vc_policy in (LAYERED, ESCAPE, GROUPS):
             parts += [self.form, *(self.paths or ()), self.digits, self.layers]
-            parts += [array for array in (self.layer, self.escape) if array is not None]
+            parts += [array for array in (self.layer, self.escape, self.group) if array is not None]
         if self.select in (UGAL_LOCAL, UGAL_GLOBAL):
             parts.append(self.threshold)
         return content_hash(*parts)
@@ -141,25 +145,32 @@ class Routes:
             topology.host_switch.astype(np.int64) if by_leg else _NONE, degree, shift,
             topology.out_start if computed else _NONE, topology.dst if computed else _NONE,
             _NO_BYTES if self.layer is None else self.layer, self.layers, none if self.escape is None else self.escape,
-            self.threshold,
+            self.threshold, max(self.hops_max, 1), np.zeros(0, np.int32) if self.group is None else self.group,
         )  # fmt: skip
+
+
+_POLICIES = {"any": ANY, "hop": HOP, "layered": LAYERED, "legs": LEGS, "escape": ESCAPE, "groups": GROUPS}
 
 
 class VcPolicySpec(Spec):
     """``vc_policy`` of a routing; a plain string in a config is its kind.
 
-    ``any``: any VC. ``hop``: the h-th channel uses VC h - 1. ``dateline``: under dor on a torus, half of the VCs
-    on either side of the wrap-around, chosen ``on_entry`` of a ring or ``at_crossing``. ``legs``: under valiant and
-    ugal, half of the VCs before and half after the intermediate switch. ``layered``: every path has its layer and
-    every layer its VCs; the paths are taken in ``order`` (by length, or drawn) and each put into the first layer that
-    it closes no cycle in; with ``layers`` the fullest are split until there are so many. ``escape``: under minimal
-    with ``select: adaptive``, VC 0 follows dor (mesh, hypercube) or updown and a packet on it stays on it.
+    ``any``: any VC. ``hop``: there are as many classes of VCs as the longest route has channels, and the h-th channel
+    of a packet uses those of class h. ``dateline``: under dor on a torus, half of the VCs on either side of the
+    wrap-around, chosen ``on_entry`` of a ring or ``at_crossing``. ``legs``: under valiant and ugal, half of the VCs
+    before and half after the intermediate switch. ``groups``: under the routing dragonfly and by its legs, half of the
+    VCs up to the global channel and half after it; each of two legs has its own halves. ``layered``: every path has
+    its layer and every layer its VCs; the paths are taken in ``order`` (by length, or drawn) and each put into the
+    first layer that it closes no cycle in; with ``layers`` the fullest are split until there are so many. ``escape``:
+    under minimal with ``select: adaptive``, VC 0 follows dor (mesh, hypercube) or updown and a packet on it stays on
+    it. Classes, halves and layers have equal numbers of VCs, and the first of them those that are left over.
 
-    Sources: Skeie, Lysne, Theiss, LASH, IPDPS 2002, doi:10.1109/IPDPS.2002.1016580; Domke, Hoefler, Nagel,
-    DFSSSP, IPDPS 2011, doi:10.1109/IPDPS.2011.65; Duato 1993, doi:10.1109/71.250114.
+    Sources: Kim, Dally, Scott, Abts, ISCA 2008, doi:10.1109/ISCA.2008.19 (groups); Skeie, Lysne, Theiss, LASH, IPDPS
+    2002, doi:10.1109/IPDPS.2002.1016580; Domke, Hoefler, Nagel, DFSSSP, IPDPS 2011, doi:10.1109/IPDPS.2011.65; Duato
+    1993, doi:10.1109/71.250114.
     """
 
-    kind: Literal["any", "hop", "dateline", "layered", "legs", "escape"]
+    kind: Literal["any", "hop", "dateline", "layered", "legs", "escape", "groups"]
     choose: Literal["on_entry", "at_crossing"] = "on_entry"
     order: Literal["short_first", "long_first", "random"] = "short_first"
     layers: int | None = Field(default=None, ge=1, le=255)
@@ -168,7 +179,7 @@ class VcPolicySpec(Spec):
         """The constant of this module that names the policy."""
         if self.kind == "dateline":
             return DATELINE_ENTRY if self.choose == "on_entry" else DATELINE_CROSSING
-        return {"any": ANY, "hop": HOP, "layered": LAYERED, "legs": LEGS, "escape": ESCAPE}[self.kind]
+        return _POLICIES[self.kind]
 
 
 class RoutingSpec(Spec):

@@ -29,8 +29,9 @@ class Ugal(ViaSpec):
     the sum of the queues of all channels that the packet would take, which no real source knows; ``threshold`` is in
     flits. ``legs`` are those of valiant; on a dragonfly ``legs: dragonfly`` is the routing of the source.
 
-    A packet that goes by one leg uses, with ``vc_policy: legs``, the VCs of the second one. Otherwise the VC policies
-    are those of valiant: ``hop`` takes as many VCs as the two longest legs have channels together.
+    A packet that goes by one leg uses the VCs of the second one with ``vc_policy: legs``, those of the first one with
+    ``groups``. Otherwise the VC policies are those of valiant: ``hop`` takes as many VCs as the two longest legs have
+    channels together.
 
     Example: ``routing: {kind: ugal, mode: local}``
 

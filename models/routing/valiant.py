@@ -6,7 +6,7 @@ import numpy as np
 
 from models.registry import SpecError, register
 from models.routing.dor import dimension_order_ports, line_grid
-from models.routing.dragonfly import dragonfly_ports, in_group_order
+from models.routing.dragonfly import dragonfly_ports, router_groups
 from models.routing.layers import ends_of
 from models.routing.minimal import minimal_ports
 from models.routing.policy import with_vc_policy
@@ -50,9 +50,8 @@ class ViaSpec(RoutingSpec):
         routes = Routes(
             self.kind, ports, select, 2 * longest, vc_policy=self.policy_code(), form=VIA, leg=leg,
             notes={"legs": self.legs, "hops_mean": mean_hops(topology, leg)}, threshold=threshold,
+            group=router_groups(topology) if self.legs == "dragonfly" else None,
         )  # fmt: skip
-        if self.legs == "dragonfly" and self.vc_policy is None:
-            return in_group_order(topology, routes)
         return with_vc_policy(topology, routes, self.vc_policy)
 
     def _leg_ports(self, topology: Topology) -> tuple[np.ndarray, int]:
@@ -80,7 +79,7 @@ class Valiant(ViaSpec):
     ``vc_policy: hop`` (the default where needed) takes as many VCs as the two longest legs have channels together;
     ``legs`` one half of the VCs before and one half after the intermediate switch, enough where each leg needs one
     (dor on a mesh, updown); ``layered`` the layers of the leg, before and after. By ``dragonfly`` legs the default is
-    their two layers, so 4 VCs.
+    ``groups``, for which 4 VCs are enough.
 
     Example: ``routing: {kind: valiant}``
 

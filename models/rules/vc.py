@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from models.jit import kernel, routine
-from models.routing.routes import ANY, DATELINE_CROSSING, ESCAPE, ESCAPE_VC, HOP, LAYERED, LEGS, PATHS, VIA
+from models.routing.routes import ANY, DATELINE_CROSSING, ESCAPE, ESCAPE_VC, GROUPS, HOP, LAYERED, LEGS, PATHS, VIA
 from models.rules.route import LEG_AT, ON_ESCAPE, middle_of
 from models.topology.graph import Topology
 
@@ -59,29 +59,15 @@ def dateline_class(rings, crossing, source, destination, channel, tail):
 
 
 @kernel
-def vc_range(policy, vcs, hop, rings, source, destination, channel, tail):
-    """First VC and one past the last that a packet may take on a channel between switches.
-
-    hop: channels between switches it has taken before. source, destination: its switches.
-    """
-    if policy == ANY:
-        return 0, vcs
-    if policy == HOP:
-        vc = min(hop, vcs - 1)
-        return vc, vc + 1
-    if len(rings.dimension) == 0:
-        return 0, vcs
-    half = vcs >> 1
-    if dateline_class(rings, policy == DATELINE_CROSSING, source, destination, channel, tail):
-        return half, vcs
-    return 0, half
-
-
-@routine
 def share(vcs, parts, part):
-    """First VC and one past the last of one of ``parts`` nearly equal ranges; with fewer VCs some share one."""
-    first = part * vcs // parts
-    return first, max(first + 1, (part + 1) * vcs // parts)
+    """First VC and one past the last of one of ``parts`` ranges that are equal, but for the first ones having the rest.
+
+    With fewer VCs than parts the last ones share the last VC.
+    """
+    each = vcs // parts
+    rest = vcs - each * parts
+    first = min(part * each + min(part, rest), vcs - 1)
+    return first, first + max(each + (part < rest), 1)
 
 
 @routine
@@ -100,6 +86,16 @@ def _layer_vcs(r, way, vcs, hop, source, target):
 
 
 @routine
+def _group_vcs(r, way, vcs, hop, source, tail):
+    """The VCs of before, or after, a packet has left the group that it came from; each of two legs has its own."""
+    first_leg = way >> LEG_AT if r.form == VIA else np.int64(0)
+    second = first_leg > 0 and hop >= first_leg
+    start = middle_of(way) if second else source
+    part = np.int64(r.group[tail] != r.group[start]) + 2 * np.int64(second)
+    return share(vcs, np.int64(4 if r.form == VIA else 2), part)
+
+
+@routine
 def _escape_vcs(ports, escape, way, vcs, target, tail, port):
     """The escape VC on the escape channel, the others on channels that the routes allow."""
     if way == ON_ESCAPE:
@@ -112,15 +108,24 @@ def _escape_vcs(ports, escape, way, vcs, target, tail, port):
 def allowed_vcs(r, way, policy, vcs, hop, rings, source, target, channel, tail, port):
     """First VC and one past the last that a packet may take on a channel between switches.
 
-    As :func:`vc_range`, with the policies that look at a packet's way. r: :class:`~models.routing.routes.Tables`.
-    port: that of ``channel`` at its tail.
+    r: :class:`~models.routing.routes.Tables`. hop: channels between switches that it has taken before. source, target:
+    its switches. port: that of ``channel`` at its tail.
     """
+    if policy == ANY:
+        return np.int64(0), vcs
+    if policy == HOP:
+        return share(vcs, r.classes, min(hop, r.classes - 1))
     if policy <= DATELINE_CROSSING:
-        return vc_range(policy, vcs, hop, rings, source, target, channel, tail)
+        if len(rings.dimension) == 0:
+            return np.int64(0), vcs
+        crossing = policy == DATELINE_CROSSING
+        return share(vcs, np.int64(2), dateline_class(rings, crossing, source, target, channel, tail))
     if policy == LAYERED:
         return _layer_vcs(r, way, vcs, hop, source, target)
     if policy == LEGS:
         return share(vcs, np.int64(2), np.int64(hop >= way >> LEG_AT))
+    if policy == GROUPS:
+        return _group_vcs(r, way, vcs, hop, source, tail)
     return _escape_vcs(r.ports, r.escape, way, vcs, target, tail, port)
 
 

@@ -12,7 +12,7 @@ from models.application.workload import Workload
 from models.metrics.spec import MetricSpec
 from models.registry import SpecError
 from models.routing.certificate import Certified, certify
-from models.routing.routes import ANY, ESCAPE, Routes
+from models.routing.routes import ANY, ESCAPE, LAYERED, Routes
 from models.scenario import Scenario, Source, Switching
 from models.topology.graph import Topology
 from models.traffic.traffic import Traffic
@@ -111,7 +111,7 @@ class Builder:
             mistakes += huge
             return None
         plain = {**_resolved(parts, config), "switching": _plain_switching(config.switching, switching)}
-        warnings = _warnings(root, topology, switching, source)
+        warnings = _warnings(root, topology, routes, switching, source)
         return Built(parts.again, [], scenario, ticks, certified.note, plain, warnings)
 
     def _for_application(self, root: Node, config: Config, parts: Parts, mistakes: list[Mistake]) -> Built | None:
@@ -284,8 +284,14 @@ def _switching_mistakes(
     return found
 
 
-def _warnings(root: Node, topology: Topology, switching: Switching, source: Source) -> list[Mistake]:
+def _warnings(root: Node, topology: Topology, routes: Routes, switching: Switching, source: Source) -> list[Mistake]:
     """What is allowed but unlikely to be meant."""
+    if routes.group is not None and routes.vc_policy == LAYERED:
+        problem = (
+            "warning: past saturation a dragonfly delivers less than half as much with layered as with groups or hop "
+            "(docs/routing.md): do not judge the routing by it"
+        )
+        return [mistake_at(root, ("routing", "vc_policy"), problem)]
     arriving = 2 * _degree(topology) * -(-switching.header // source.flits[0])
     if switching.mode != "deflection" or switching.hold_packets >= arriving:
         return []
