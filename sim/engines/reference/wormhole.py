@@ -1,24 +1,24 @@
 """Wormhole: credits in flits; a packet holds a VC of the next buffer, and every flit asks for the crossbar.
 
-Per tick and switch:
+Per tick and switch, both steps seeing it as the tick began:
 
-1. *Switch allocation.* An input VC asks for the output that its front packet has a VC of, if its front
-   flit is there, may be switched, and the VC has a credit. Outputs offer themselves to inputs and inputs
-   accept (``islip``); an input that sends then chooses among its VCs that ask for that output.
-2. *VC allocation.* Input VCs whose front packet has no VC of an output yet are visited, oldest T first (ties:
-   lowest input port, then VC). Of the VCs that it may take and nobody holds, a packet takes the one whose turn
-   it is (VCs among which packets may choose take turns); credits do not matter. If routing is adaptive, it takes
-   the one with most credits (ties: the lowest), if any has one. With an escape VC, that comes last, and the others
-   need credits for the whole packet.
+1. *VC allocation.* An input VC whose front packet has no VC of an output yet asks for all those that the packet may
+   take and nobody holds; credits do not matter. Output VCs offer themselves to input VCs, and these accept
+   (``islip``). If routing is adaptive, input VCs are visited instead, oldest T first (ties: lowest input port, then
+   VC), and a packet takes the one with most credits (ties: the lowest), if any has one. With an escape VC, that comes
+   last, and the others need credits for the whole packet.
+2. *Switch allocation.* An input VC asks for the output that its front packet has a VC of, if its front flit is
+   there, may be switched, and the VC has a credit. Outputs offer themselves to inputs, and these accept, likewise; an
+   input that sends then chooses among its VCs that ask for that output.
 
 A head asks from T = max(its arrival, the tick after the grant of the tail before it), and is switched from
-T + header on. A tail gives its VC back when it is granted, in time for the VC allocation of the same tick.
-With a header delay of 0 VC allocation comes first, so that a head can be switched in the tick in which it asks.
+T + header on, and not in the tick in which it gets its VC unless the header delay is 0. A tail gives its VC back when
+it is granted, for the next tick.
 """
 
 from collections import defaultdict, deque
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from models.routing.routes import ADAPTIVE
 from models.rules.ports import make_ports
@@ -78,8 +78,7 @@ class OutputVC:
     """A virtual channel as seen by who sends on it.
 
     place: in its switch. to: the buffer at its end, None at a host. credits: flits of room there that
-    the sender knows of. holder: the input VC whose packet has it. turn: of the VCs of which it is the first
-    and from which some packets may choose.
+    the sender knows of. holder: the input VC whose packet has it. turn: of the input VCs that ask for it.
     """
 
     def __init__(self, sender: Allocator, channel: Channel, place: int, to: "InputVC | None", credits: int):
@@ -124,7 +123,7 @@ class InputVC:
 
     place: in its switch. entry: the input of the crossbar that reads it. flits: what has arrived and has
     not left. since: the tick from which the packet at the front may ask for a VC. outlets: what it may ask
-    for. outlet: what it has got.
+    for. outlet: what it has got. turn: of the output VCs that offer themselves to it.
     """
 
     feeder: OutputVC
@@ -138,6 +137,7 @@ class InputVC:
         self.since = 0
         self.outlets: list[OutputVC] = []
         self.outlet: OutputVC | None = None
+        self.turn = Turn()
 
     def arrive(self, packet: Packet) -> None:
         """A head arrives."""
@@ -197,7 +197,7 @@ class InputVC:
 
 
 class Host(network.Host, Allocator):
-    """Sends its packets one after another, a flit a tick, each on the injection VC that has most credits at its start.
+    """Sends its packets one after another, a flit a tick, each on the next injection VC in turn that has credits.
 
     The packet being sent is ``flit.packet``, and ``flit`` goes next.
     """
@@ -209,6 +209,7 @@ class Host(network.Host, Allocator):
         network.Host.__init__(self, net, index)
         Allocator.__init__(self, net.clock)
         self.vcs: list[OutputVC] = []
+        self.turn = Turn()
         self.outlet: OutputVC
         self.flit: Flit | None = None
 
@@ -220,8 +221,9 @@ class Host(network.Host, Allocator):
         if self.flit is None:
             if not self.waiting:
                 return
-            self.outlet = max(self.vcs, key=lambda vc: vc.credits)
-            if self.outlet.credits:
+            if any(vc.credits for vc in self.vcs):
+                self.turn.last = self.turn.first(i for i, vc in enumerate(self.vcs) if vc.credits)
+                self.outlet = self.vcs[self.turn.last]
                 self.start(now)
         elif self.outlet.credits:
             self._send(self.flit, now)
@@ -237,23 +239,34 @@ class Host(network.Host, Allocator):
         self.flit = None if flit.is_tail else Flit(flit.packet, flit.number + 1)
 
 
-def islip(wanted: dict[Input, list[Channel]], iterations: int) -> dict[Input, Channel]:
+class Asking(Protocol):
+    """One side of a matching: something that has a place among its like and takes those of the other side in turn."""
+
+    place: int
+    turn: Turn
+
+
+A = TypeVar("A", bound=Asking)
+B = TypeVar("B", bound=Asking)
+
+
+def islip(wanted: dict[A, list[B]], iterations: int) -> dict[A, B]:
     """Which input gets which output, of those that each asks for (see ``models.rules.allocate``)."""
-    matched: dict[Input, Channel] = {}
+    matched: dict[A, B] = {}
     for iteration in range(iterations):
-        asked: dict[Channel, dict[int, Input]] = defaultdict(dict)
+        asked: dict[B, dict[int, A]] = defaultdict(dict)
         taken = set(matched.values())
-        for entry, channels in wanted.items():
-            for channel in channels:
-                if entry not in matched and channel not in taken:
-                    asked[channel][entry.place] = entry
-        offers: dict[Input, dict[int, Channel]] = defaultdict(dict)
-        for channel, entries in asked.items():
-            offers[entries[channel.turn.first(entries)]][channel.place] = channel
+        for entry, outputs in wanted.items():
+            for output in outputs:
+                if entry not in matched and output not in taken:
+                    asked[output][entry.place] = entry
+        offers: dict[A, dict[int, B]] = defaultdict(dict)
+        for output, entries in asked.items():
+            offers[entries[output.turn.first(entries)]][output.place] = output
         for entry, offer in offers.items():
-            channel = matched[entry] = offer[entry.turn.first(offer)]
+            output = matched[entry] = offer[entry.turn.first(offer)]
             if iteration == 0:
-                channel.turn.last, entry.turn.last = entry.place, channel.place
+                output.turn.last, entry.turn.last = entry.place, output.place
     return matched
 
 
@@ -263,16 +276,6 @@ def preferred(outlets: list[OutputVC], packet: Packet, net: "WormholeNetwork") -
     worth = {o: appeal(policy, o.place % vcs, o.credits, packet.flits) for o in outlets if o.holder is None}
     best = min(worth, key=lambda o: (-worth[o], o.place), default=None)
     return best if best and worth[best] else None
-
-
-def next_in_turn(outlets: list[OutputVC], *_: Any) -> OutputVC | None:
-    """The free VC whose turn it is among these, which belong to one output."""
-    free = {o.place: o for o in outlets if o.holder is None}
-    if not free:
-        return None
-    turn = outlets[0].turn
-    turn.last = turn.first(free)
-    return free[turn.last]
 
 
 class Switch(Allocator):
@@ -297,13 +300,14 @@ class Switch(Allocator):
         return [vc for port, first, end in choices for vc in self.outputs[port].vcs[first:end]]
 
     def allocate(self, now: int) -> None:
-        """Match inputs with outputs, and give VCs to packets that need one."""
-        if self.network.times.header == 0:
-            self._allocate_vcs(now)
+        """Give VCs to packets that need one, and match inputs with outputs; both see the switch as the tick began."""
+        given = self._allocate_vcs(now)
+        if self.network.times.header > 0:
             self._allocate_switch(now)
-        else:
+        for vc, outlet in given.items():
+            vc.outlet = outlet
+        if self.network.times.header == 0:  # a head can be switched in the tick in which it gets its VC
             self._allocate_switch(now)
-            self._allocate_vcs(now)
         if any(vc.flits for vc in self.input_vcs):
             self.wake(now + 1)
 
@@ -319,13 +323,20 @@ class Switch(Allocator):
             place = entry.vc_turn.last = entry.vc_turn.first(vcs)
             vcs[place].leave(now)
 
-    def _allocate_vcs(self, now: int) -> None:
-        choose = preferred if self.network.routes.rule == ADAPTIVE else next_in_turn
+    def _allocate_vcs(self, now: int) -> dict[InputVC, OutputVC]:
         asking = [vc for vc in self.input_vcs if vc.asks_for_vc(now)]
+        if self.network.routes.rule != ADAPTIVE:
+            wanted = {vc: [outlet for outlet in vc.outlets if outlet.holder is None] for vc in asking}
+            given = islip(wanted, self.network.times.iterations)
+            for vc, outlet in given.items():
+                outlet.holder = vc
+            return given
+        given = {}
         for vc in sorted(asking, key=lambda vc: (vc.since, vc.place)):
-            outlet = choose(vc.outlets, vc.flits[0].packet, self.network)
-            if outlet is not None:
-                vc.outlet, outlet.holder = outlet, vc
+            choice = preferred(vc.outlets, vc.flits[0].packet, self.network)
+            if choice is not None:
+                given[vc], choice.holder = choice, vc
+        return given
 
 
 class WormholeNetwork(Network):

@@ -43,11 +43,12 @@ def advance(c, s, now, until):
         asking = vc_allocation.present_all(c, s)
         run_program(s.program, c, s, tick, notice)
         send_all(c, s, tick)
-        for step in range(2):  # VC allocation is first if a head can be switched in the tick in which it asks
-            if (step == 0) == (c.header > 0):
-                ready = switch_allocation.allocate_all(c, s, tick, ready)
-            else:
-                ready = vc_allocation.allocate_all(c, s, asking, ready)
+        given = vc_allocation.allocate_all(c, s, asking, tick)
+        if c.header == 0:  # a head can be switched in the tick in which it gets its VC
+            ready = vc_allocation.append_given(s, given, ready)
+        ready = switch_allocation.allocate_all(c, s, tick, ready)
+        if c.header > 0:
+            ready = vc_allocation.append_given(s, given, ready)
         close(c, s, tick)
         tick = next_tick(s.program, s, tick, until, np.int64(ONE << c.ticks))
     s.ready[-1] = ready

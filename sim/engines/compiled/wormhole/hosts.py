@@ -1,7 +1,5 @@
 """Hosts: a packet at a time, a flit a tick."""
 
-import numpy as np
-
 from models.jit import inner
 from sim.engines.base import EVENTS
 from sim.engines.compiled.records import H_BORN, H_FLITS, LATE, NOBODY, create
@@ -14,15 +12,14 @@ from sim.engines.compiled.wormhole.ugal import ahead
 
 
 @inner
-def _roomiest(c, s, h):
-    """The injection VC with most credits (ties: the lowest), NOBODY if none has any."""
-    first = U(c.ports.inject[h]) * U(c.vcs)
-    best, most = U(NOBODY), np.int64(0)
-    for v in range(first, first + U(c.vcs)):
-        credit = credits(s, v)
-        if credit > most:
-            best, most = U(v), credit
-    return best
+def _next_vc(c, s, h):
+    """The injection VC that comes next, after the last one, of those that have credits; NOBODY if none has."""
+    v, first = U(s.sending[h].vc), U(c.ports.inject[h]) * U(c.vcs)
+    for _ in range(c.vcs):
+        v = v + ONE if v + ONE < first + U(c.vcs) else first
+        if credits(s, v) > 0:
+            return v
+    return U(NOBODY)
 
 
 @inner
@@ -34,7 +31,7 @@ def _send(c, s, h, tick):
             if s.host[h, H_BORN] < LATE:
                 wake(s.senders, h, min(s.host[h, H_BORN], tick + s.senders.mask))
             return
-        v = _roomiest(c, s, h)
+        v = _next_vc(c, s, h)
         if v == U(NOBODY):
             return
         sending.left = s.host[h, H_FLITS]

@@ -50,9 +50,16 @@ _VC = np.dtype(
         ("holder", np.uint32),  # the input VC whose packet has it, or NOBODY
     ]
 )
+_TURN = np.dtype(
+    [
+        ("asker", np.uint32),  # the input VC that this VC was last given to
+        ("target", np.uint32),  # the VC that was last given to the packet at the front of this one
+    ]
+)
 _OUTPUT = np.dtype(
     [
         ("free", np.uint64),  # its VCs that no packet has
+        ("asked", np.uint64),  # when for the last time, and by whom if by one only (see ``vc_allocation``)
         ("best", np.uint64),  # bid (see ``switch_allocation``) of the input to which it offers itself
         ("turn", np.uint32),  # the input that was served last
         ("first", np.uint32),  # its first VC
@@ -75,7 +82,7 @@ _QUEUE = np.dtype(
     ]
 )
 _LINE = np.dtype([("first", np.uint32), ("last", np.uint32)])
-_SENDING = np.dtype([("packet", np.uint32), ("left", np.uint32), ("vc", np.uint32)])
+_SENDING = np.dtype([("packet", np.uint32), ("left", np.uint32), ("vc", np.uint32)])  # vc: also that of the last packet
 
 
 class Constants(NamedTuple):
@@ -117,7 +124,8 @@ class State(NamedTuple):
     entry: np.ndarray  # records of all inputs of crossbars
     flits: np.ndarray  # uint32 [places * input VCs]: buffers; the first places, mostly in use, together
     choices: np.ndarray  # uint64 [input VCs]: VCs of its output that the front packet may take
-    vc_turn: np.ndarray  # uint8 [outputs * vcs], by the first of a range: the VC that was given last
+    vc_turn: np.ndarray  # records of all VCs: rotating priorities of VC allocation
+    offer: np.ndarray  # uint64 [VCs]: bid of the input VC to which a VC offers itself
     ready: np.ndarray  # uint32 [input VCs + 1]: whose front flit can be sent; how many, in the last entry
     bid: np.ndarray  # uint64 [input VCs]: scratch, as ``ready``
     new: np.ndarray  # uint64: bitmap of input VCs to whose front a packet has come
@@ -126,7 +134,8 @@ class State(NamedTuple):
     line: np.ndarray  # records of all lines
     to_retry: np.ndarray  # uint64: bitmap of lines in which a packet may be given a VC
     calling: np.ndarray  # uint32 [lines + 4]: scratch, the same as a list
-    called: np.ndarray  # uint32 [input VCs]: scratch, those who wait in them
+    contender: np.ndarray  # uint32 [input VCs + 1]: who asks for VCs, some of them free; how many, in the last entry
+    given: np.ndarray  # uint32 [input VCs + 1]: scratch, those given a VC in this tick whose front flit can be sent
     queue: np.ndarray  # records of all queues
     entries: np.ndarray  # uint64 [queues << c.places]: flit << 32 | VC
     due: np.ndarray  # uint64 [queues << c.ticks]: by tick, one past the last entry that comes out then
@@ -164,7 +173,7 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
     queue = np.zeros(len(delays), _QUEUE)
     queue["delay"] = delays
     sending = np.zeros(hosts, _SENDING)
-    sending["packet"] = NOBODY
+    sending["packet"], sending["vc"] = NOBODY, (ports.inject + 1) * model.vcs - 1
     state = State(
         packet=np.zeros((records, RECORD), np.uint32, order="F"),
         free=np.append(np.arange(records)[::-1], records).astype(np.uint32),
@@ -173,7 +182,8 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
         entry=_entry_records(ports, width, model.vcs),
         flits=np.zeros(inputs * ring, np.uint32),
         choices=np.full(inputs, 2**model.vcs - 1, np.uint64),
-        vc_turn=np.full(outputs * model.vcs, 63, np.uint8),
+        vc_turn=np.full((inputs + hosts * model.vcs, 2), NOBODY, np.uint32).view(_TURN).ravel(),
+        offer=np.zeros(inputs + hosts * model.vcs, np.uint64),
         ready=np.zeros(inputs + 2, np.uint32),
         bid=np.zeros(inputs, np.uint64),
         new=np.zeros(-(-inputs // 64), np.uint64),
@@ -182,7 +192,8 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
         line=np.full(outputs, NOBODY, np.uint32).repeat(2).view(_LINE),
         to_retry=np.zeros(-(-outputs // 64), np.uint64),
         calling=np.zeros(outputs + 4, np.uint32),
-        called=np.zeros(inputs, np.uint32),
+        contender=np.zeros(inputs + 1, np.uint32),
+        given=np.zeros(inputs + 1, np.uint32),
         queue=queue,
         entries=np.zeros(len(delays) << places, np.uint64),
         due=np.zeros(len(delays) << ticks, np.uint64),
