@@ -156,6 +156,8 @@ def meet(out, into, s, t, limit, ahead, behind):
     begin(behind, t)
     here, there, near, far = 1, 1, 1, 1  # sizes of the heaps, nodes touched
     best, middle = limit, np.int32(-1)
+    if s == t and limit > 0.0:
+        best, middle = 0.0, np.int32(s)
     while here > 0 and there > 0 and ahead.key[0] + behind.key[0] < best:
         if here <= there:
             here, near, best, middle = _advance(out, ahead, here, near, behind, behind.key[0], best, middle)

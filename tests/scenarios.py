@@ -64,7 +64,8 @@ def slow_channels(topology: Topology, draw: Callable) -> Topology:
 @st.composite
 def topologies(draw) -> Topology:
     """Small graphs of every kind: one-way, two-way, grids, parallel channels, hosts spread unevenly."""
-    kind = draw(st.sampled_from(["imase", "kautz", "rrg", "torus", "mesh", "hypercube", "line", "ring", "parallel"]))
+    kinds = ["imase", "kautz", "rrg", "torus", "mesh", "hypercube", "line", "ring", "parallel", "one"]
+    kind = draw(st.sampled_from(kinds))
     if kind == "imase":
         topology = build(kind, n=draw(st.integers(4, 9)), degree=2)
     elif kind == "kautz":
@@ -81,6 +82,8 @@ def topologies(draw) -> Topology:
         topology = line(draw(st.integers(2, 4)))
     elif kind == "ring":
         topology = one_way_ring(draw(st.integers(2, 5)))
+    elif kind == "one":
+        topology = line(1)
     else:
         topology = Topology.from_links("parallel", 3, [(0, 1), (0, 1), (1, 2), (2, 0)])
     hosts = draw(st.lists(st.integers(0, 3), min_size=topology.switches, max_size=topology.switches))
@@ -133,7 +136,7 @@ def routings(draw, topology: Topology) -> dict:
         every = make("routing", kind="llskr", k=4, spread=99).build(topology)
         routing["k"] = draw(st.integers(1, 4 if kind == "llskr" else max(1, every.notes["paths_per_pair_min"])))
     elif kind == "allpath":
-        routing["hops"] = diameter(topology) + draw(st.integers(0, 1))
+        routing["hops"] = max(1, diameter(topology)) + draw(st.integers(0, 1))
     elif kind in ("valiant", "ugal"):
         policies += ["legs"]
         routing["legs"] = draw(st.sampled_from(["minimal"] + ["updown"] * (not topology.directed)))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sim.engines import engine
 from sim.engines.base import DELIVERED_PACKETS, PacketLog, Snapshot
 from sim.engines.compare import BothEngines, compare_logs, compare_snapshots
-from tests.scenarios import build, deflection_scenarios, scenario, vct_scenarios, wormhole_scenarios
+from tests.scenarios import build, deflection_scenarios, line, scenario, vct_scenarios, wormhole_scenarios
 
 LOADS = st.sampled_from([0.05, 0.3, 0.7, 1.0])
 SLOW = settings(
@@ -59,6 +59,18 @@ def test_a_larger_network_agrees():
     run = BothEngines().start(case, 0.5, 11)
     run.advance(2000)
     assert run.snapshot().scalars[DELIVERED_PACKETS] > 3000
+
+
+@pytest.mark.parametrize("mode", ["vct", "wormhole", "deflection"])
+@pytest.mark.parametrize("switches", [1, 2])
+def test_the_smallest_networks_agree(mode, switches):
+    """Without channels between switches, and with one link."""
+    routing = {"kind": "deflection" if mode == "deflection" else "minimal"}
+    keys = {"hold_packets": 4} if mode == "deflection" else {"mode": mode}
+    run = BothEngines().start(scenario(line(switches, 3), routing=routing, **keys), 0.4, 3)
+    run.advance(600)
+    assert run.snapshot().scalars[DELIVERED_PACKETS] > 60
+    assert not run.deadlocked()
 
 
 def test_pausing_changes_nothing():

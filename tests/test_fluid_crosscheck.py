@@ -65,6 +65,17 @@ def test_host_lengths_are_counted_per_host():
     assert slack(topology, z, 40, counts(topology, sent), nothing) == pytest.approx(0.25)
 
 
+@pytest.mark.parametrize("hosts", [2, 4])
+def test_nothing_is_far_from_itself_where_there_are_no_channels(hosts):
+    """One switch: its hosts' flits travel no length, before the window or in it."""
+    one = Topology.from_links("one", 1, []).with_hosts(hosts)
+    z = Certificate.on_network(one, np.zeros(0))
+    assert switch_distances(one, z.network).tolist() == [[0.0]]
+    some = FlowCount(np.array([[7]]), np.full(hosts, 7), np.full(hosts, 7))
+    for present in (FlowCount(0 * some.pairs, 0 * some.sources, 0 * some.sources), some):
+        assert slack(one, z, 10, some, present) == 0
+
+
 def test_every_certificate_of_a_ceiling_can_be_checked():
     topology = cycle(6).with_hosts(1, 1.0)
     case = scenario(topology, all_to_all(topology))

@@ -38,6 +38,7 @@ class Fakes:
         self.points = []
         self.ceilings = []
         self.delivered = 1
+        self.length = 1.0
         self.raises = {}
 
     def run_point(self, engine, scenario, load, seed, measure):
@@ -54,7 +55,7 @@ class Fakes:
     def compute(self, scenario, specs, loads):
         kinds = [spec.kind for spec in specs]
         self.ceilings.append((getattr(scenario.routes, "kind", None), kinds))
-        z = Certificate.on_network(scenario.topology, np.ones(scenario.topology.channels))
+        z = Certificate.on_network(scenario.topology, np.full(scenario.topology.channels, self.length))
         rows = []
         for kind in kinds:
             for load in loads if kind == "total" else [None]:
@@ -151,8 +152,9 @@ def test_engines_that_disagree(run, fakes):
     assert {row["status"] for row in rows(report)} == {"ok", "engine_mismatch"}
 
 
-def test_a_point_above_a_ceiling(run, fakes):
-    fakes.delivered = 10**6
+@pytest.mark.parametrize(("delivered", "length"), [(10**6, 1.0), (1, np.inf)], ids=["too much", "not comparable"])
+def test_a_point_above_a_ceiling(run, fakes, delivered, length):
+    fakes.delivered, fakes.length = delivered, length
     report = run()
     assert report.exit_code == 3
     assert {row["status"] for row in rows(report)} == {"ceiling_violated"}

@@ -199,7 +199,7 @@ class PointRuns:
         """Compares a point with all certificates of its scenario, and writes it."""
         record = self.records[point.id]
         slacks = _slacks(point, result, bounds) | slack_of_bound(result.row, self.ceilings.found(point.index)[0])
-        broken = [f"{name} by {-slack:.3g} of it" for name, slack in slacks.items() if slack < ROUNDING]
+        broken = [f"{name} by {-slack:.3g} of it" for name, slack in slacks.items() if not slack >= ROUNDING]
         if broken:
             record["status"] = "ceiling_violated"
             what = SOONER if "makespan" in slacks else "delivered more than certified lengths allow"

@@ -219,7 +219,9 @@ def _delays(topology: Topology, model: Switching, ports: Ports) -> tuple[np.ndar
     """Delays of the queues, int64 [queues], and the queue of each output's flits, int64 [outputs]."""
     extra, kind = np.unique(topology.delay, return_inverse=True)
     fixed = [model.credit, model.header, model.switch + model.ejection, model.injection]
-    queue_of = np.where(ports.out_channel < 0, int(EJECTED), (kind + int(NETWORK))[ports.out_channel])
+    queue_of = np.full(len(ports.out_channel), int(EJECTED))
+    leads_on = ports.out_channel >= 0
+    queue_of[leads_on] = int(NETWORK) + kind[ports.out_channel[leads_on]]
     return np.append(fixed, model.switch + model.link + extra).astype(np.int64), queue_of
 
 
