@@ -157,6 +157,11 @@ def test_path_counts_of_a_jellyfish():
     assert np.mean(share["ksp"]) == pytest.approx(0.06, abs=0.03)
 
 
+def test_path_counts_need_channels():
+    with pytest.raises(ValueError, match="needs two switches"):
+        make("metric", kind="path_counts").measure(Topology.from_links("one", 1, []).with_hosts(3))
+
+
 def test_path_counts_of_a_complete_graph():
     found = make("metric", kind="path_counts", routing="ecmp").measure(complete(9))
     assert found["counts"] == [0] * (72 - 9) + [1] * 9

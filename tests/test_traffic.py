@@ -80,6 +80,12 @@ def test_every_pattern_is_a_hose_matrix(example, network, files):
 
 
 @pytest.mark.parametrize("example", list(examples()))
+def test_a_host_alone_has_nobody_to_send_to(example, files):
+    with pytest.raises((SpecError, OSError)):
+        build(Topology.from_links("one", 1, []).with_hosts(1), **example)
+
+
+@pytest.mark.parametrize("example", list(examples()))
 def test_destinations_are_drawn_from_the_rows(example, files):
     """Of 400 packets of every host, each destination gets its share, and no other any."""
     traffic = build(topology(**NETWORKS["directed"]), **example)

@@ -37,6 +37,8 @@ class PathCounts(MetricSpec):
     def measure(self, topology: Topology) -> dict[str, Any]:
         if topology.hosts < 2:
             raise ValueError("path_counts: needs two hosts")
+        if not topology.channels:
+            raise ValueError("path_counts: needs two switches")
         traffic = make("traffic", kind=self.pattern, seed=self.seed).build(topology)  # type: ignore[attr-defined]
         ends = np.column_stack([topology.host_switch, topology.host_switch[traffic.fixed]])
         pairs = np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0)

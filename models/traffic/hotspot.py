@@ -6,7 +6,7 @@ from pydantic import Field
 from models.registry import SpecError, register
 from models.topology.graph import Topology
 from models.traffic.table import table_traffic
-from models.traffic.traffic import Traffic, TrafficSpec
+from models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
 
 
 @register("traffic", "hotspot")
@@ -25,6 +25,7 @@ class Hotspot(TrafficSpec):
     fraction: float = Field(default=0.1, gt=0, le=1)
 
     def build(self, topology: Topology) -> Traffic:
+        refuse_single_host(topology)
         count = topology.hosts
         hot = np.arange(self.hosts) if isinstance(self.hosts, int) else np.array(self.hosts, np.int64)
         if len(hot) == 0 or hot.min() < 0 or hot.max() >= count:
