@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from models.registry import SpecError, make, names, spec_class
-from models.rules.packets import destination, make_packets
+from models.rules.packets import destination, length, make_packets
 from models.topology.distances import distances
 from models.topology.graph import Topology
+from models.traffic.table import table_traffic
 
 
 def topology(**parameters):
@@ -103,6 +104,14 @@ def test_seeds_draw_different_patterns(kind):
     more = {"perm": {"x": 2}, "random": {"x": 2}, "chunky": {"percent": 50}, "frontend_like": {"shuffle": True}}
     hashes = {build(on, kind=kind, seed=seed, **more.get(kind, {})).content_hash for seed in range(4)}
     assert len(hashes) == 4
+
+
+def test_what_is_hardly_ever_drawn_leaves_the_rest_alone():
+    """The shares before a last one of less than a draw's step add up to 1, which is no threshold of a word."""
+    on = Topology.from_links("three", 3, [(0, 1), (1, 2)]).with_hosts(1)
+    traffic = table_traffic("table", on, np.array([[0, 1, 1e-17], [1, 0, 0], [1, 0, 0]]))
+    rules = make_packets(traffic, (1, 9), (1.0, 1e-17))
+    assert {(destination(rules, 1, 0, k), length(rules, 1, 0, k)) for k in range(100)} == {(1, 1)}
 
 
 def test_perm_superposes_permutations():

@@ -6,7 +6,7 @@ import numpy as np
 
 from models.jit import kernel
 from models.rules.draw import DESTINATION, LENGTH, below, draw
-from models.traffic.traffic import FIXED, UNIFORM, UNIFORM_SELF, WORD, Traffic
+from models.traffic.traffic import FIXED, UNIFORM, UNIFORM_SELF, Traffic, word_thresholds
 
 
 class Packets(NamedTuple):
@@ -28,9 +28,7 @@ class Packets(NamedTuple):
 
 def make_packets(traffic: Traffic, flits: tuple[int, ...], shares: tuple[float, ...]) -> Packets:
     """Tables of a traffic pattern and a packet mix."""
-    part = np.cumsum(shares) / np.sum(shares)
-    share = np.floor(part * 2.0**53).astype(np.int64) << 10
-    share[-1] = WORD - 1
+    share = word_thresholds(np.cumsum(shares) / np.sum(shares))
     return Packets(
         traffic.topology.hosts, traffic.law, traffic.fixed, traffic.start, traffic.column,
         traffic.cumulative, np.array(flits, np.int64), share,

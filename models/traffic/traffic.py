@@ -16,6 +16,18 @@ WORD = 1 << 63
 """Draws are uniform integers below this."""
 
 
+def word_thresholds(cumulative: np.ndarray) -> np.ndarray:
+    """Cumulative shares float64 [entries], the last of them 1, as int64 thresholds: a draw below one is of its entry.
+
+    They are in steps of 2**-53, so that products of doubles and a power of two are exact; an entry of less than that
+    is never drawn.
+    """
+    steps = np.minimum(np.floor(cumulative * 2.0**53), 2.0**53 - 1).astype(np.int64)
+    thresholds = steps << 10
+    thresholds[-1] = WORD - 1
+    return thresholds
+
+
 @dataclass(frozen=True, eq=False)
 class Traffic:
     """A demand matrix T [hosts, hosts] whose largest row or column sum is 1 (hose model).
@@ -50,9 +62,7 @@ class Traffic:
             row = slice(self.start[i], self.start[i + 1])
             share = np.cumsum(self.weight[row])
             if len(share):
-                # 2**53 steps: products of doubles and a power of two are exact
-                thresholds[row] = np.floor(share / share[-1] * 2.0**53).astype(np.int64) << 10
-                thresholds[row.stop - 1] = WORD - 1
+                thresholds[row] = word_thresholds(share / share[-1])
         return thresholds
 
     @cached_property
