@@ -2,7 +2,8 @@
 
 A host's candidate arrivals are a chain of positions in sub-ticks; the next follows from the last by
 one block of draws. Hosts that send less than the busiest one keep each candidate with the ratio of
-the two rates, so one table serves all hosts.
+the two rates, so one table serves all hosts. Every candidate has a length, which is the packet's that it becomes; in
+a burst of an on-off process the next one follows when the channel would have taken it.
 """
 
 from fractions import Fraction
@@ -11,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from models.jit import kernel
-from models.rules.draw import ARRIVAL, ARRIVAL_TAIL, THINNING, draw, philox
+from models.rules.draw import ARRIVAL, ARRIVAL_TAIL, THINNING, draw, paired, philox
+from models.rules.packets import length
 
 BERNOULLI, POISSON, ONOFF = 0, 1, 2
 KINDS = {"bernoulli": BERNOULLI, "poisson": POISSON, "onoff": ONOFF}
@@ -19,18 +21,23 @@ KINDS = {"bernoulli": BERNOULLI, "poisson": POISSON, "onoff": ONOFF}
 SUBTICK_BITS = 10
 """A Poisson process is drawn on a grid of 2**-10 ticks."""
 
+LONGEST_RUN = 1 << 30
+"""Ticks beyond which no engine runs; what would be created later is not looked for."""
+
 _ONE = 1 << 63
 _FULL = _ONE - 1
 _GUIDE_SHIFT = 55
 _LONGEST_TABLE = 4096
+_ROUNDING = Fraction(1, 10**9)
 
 
 class Arrivals(NamedTuple):
     """Tables of an arrival process, for :func:`next_arrival`.
 
-    kind: BERNOULLI, POISSON or ONOFF. shift: log2 of positions in a tick. base: positions always added.
+    kind: BERNOULLI, POISSON or ONOFF. shift: log2 of positions in a tick. base: a chain begins at -base.
     coarse, fine: survival thresholds, int64 (see :func:`survivors`); coarse_guide, fine_guide: int64 [257].
-    stop: threshold of the end of a burst (ONOFF). keep: int64 [hosts], thresholds of thinning; -1 never.
+    stop: threshold of the end of a burst (ONOFF). keep: int64 [hosts], thresholds of thinning; -1 never. end: position
+    from which on it does not matter when something is created.
     """
 
     kind: int
@@ -42,6 +49,7 @@ class Arrivals(NamedTuple):
     fine_guide: np.ndarray
     stop: int
     keep: np.ndarray
+    end: int
 
 
 def _threshold(probability: Fraction) -> int:
@@ -76,36 +84,48 @@ def _guide(table: np.ndarray) -> np.ndarray:
     return np.searchsorted(-table, -words, side="left").astype(np.int64)
 
 
-def make_arrivals(kind: str, load: float, mean_flits: float, rate: np.ndarray, burst: float) -> Arrivals:
+def too_much(kind: str, load: float, mean_flits: float, rate: np.ndarray) -> str:
+    """Why hosts cannot offer a load with packets of ``mean_flits``, '' if they can; see :func:`make_arrivals`."""
+    asked = Fraction(load) * Fraction(float(rate.max(initial=0.0)))
+    if kind == "onoff" and asked > 1 + _ROUNDING:
+        return f"load {load:g} asks for more than a flit per tick and host, and an on-off host has its packets in a row"
+    if asked > Fraction(mean_flits) * (1 + _ROUNDING):
+        return f"load {load:g} asks for more than one packet per tick and host"
+    return ""
+
+
+def make_arrivals(
+    kind: str, load: float, mean_flits: float, rate: np.ndarray, burst: float, ticks: int = LONGEST_RUN
+) -> Arrivals:
     """Tables for an offered load.
 
     load: flits per tick of a host whose ``rate`` is 1. mean_flits: mean packet length. rate: float64
-    [hosts], row sums of the demand matrix. burst: mean packets of an on-period.
-    Raises ``ValueError`` if a host would have to create more than one packet a tick.
+    [hosts], row sums of the demand matrix. burst: mean packets of an on-period. ticks: that matter.
+    Raises ``ValueError`` if that is :func:`too_much`.
     """
+    if problem := too_much(kind, load, mean_flits, rate):
+        raise ValueError(problem)
     peak = float(rate.max(initial=0.0))
-    packets = Fraction(load) * Fraction(peak) / Fraction(mean_flits)
-    if packets > 1:
-        raise ValueError(f"load {load} asks for more than one packet per tick and host")
-    code, shift, base, stop = KINDS[kind], 0, 1, 0
+    packets = min(Fraction(load) * Fraction(peak) / Fraction(mean_flits), Fraction(1))
+    code, shift, base, stop = KINDS[kind], 0, 0, 0
     coarse = fine = np.zeros(0, np.int64)
     if packets == 0:
         keep = np.full(len(rate), -1, np.int64)
     else:
         keep = np.array([_threshold(Fraction(r) / Fraction(peak)) if r > 0 else -1 for r in rate], np.int64)
         if code == BERNOULLI:
+            base = 1
             coarse = _geometric(1 - packets)
         elif code == POISSON:
-            shift, base = SUBTICK_BITS, 0
+            shift = SUBTICK_BITS
             steps = 1 << shift
             ratio = steps / (steps + packets)  # gaps 0, 1, ... of mean steps / packets
             coarse, fine = _geometric(ratio**steps), _truncated(ratio, steps)
         else:
-            base = max(1, round(mean_flits))
-            pause = Fraction(burst) * (1 / packets - base)
+            pause = Fraction(burst) * (1 / packets - Fraction(mean_flits))
             if pause > 0:
                 coarse, stop = _geometric(pause / (pause + 1)), _threshold(1 / Fraction(burst))
-    return Arrivals(code, shift, base, coarse, _guide(coarse), fine, _guide(fine), stop, keep)
+    return Arrivals(code, shift, base, coarse, _guide(coarse), fine, _guide(fine), stop, keep, ticks << shift)
 
 
 @kernel
@@ -123,43 +143,46 @@ def survivors(table, guide, word):
 
 
 @kernel
-def _geometric_gap(a, seed, host, counter, word):
+def _geometric_gap(a, seed, host, counter, word, room):
+    """A gap in ticks; no more is added to one of ``room`` positions."""
     if len(a.coarse) == 0:
-        return 0
-    gap = 0
+        return np.int64(0)
+    gap, attempt = np.int64(0), np.int64(0)
     count = survivors(a.coarse, a.coarse_guide, word)
-    attempt = 0
-    while count == len(a.coarse):  # past the table: a geometric variable has no memory, draw again
+    while count == len(a.coarse) and gap << a.shift < room:  # a geometric variable has no memory: draw again
         gap += count
-        word = draw(seed, ARRIVAL_TAIL, host, (counter << 16) + attempt)
+        word = draw(seed, ARRIVAL_TAIL, host, paired(np.int64(counter), attempt, np.int64(16)))
         count = survivors(a.coarse, a.coarse_guide, word)
         attempt += 1
     return gap + count
 
 
 @kernel
-def next_arrival(a, seed, host, counter, position):
+def next_arrival(a, p, seed, host, counter, position):
     """The host's next packet after ``position`` (sub-ticks; start with -a.base): (its candidate's counter, position).
 
-    ``counter`` is that of the first candidate to try; call again with the returned one plus 1. The
-    tick of creation is ``position >> a.shift``.
+    p: :class:`~models.rules.packets.Packets`, which say how long candidates are. ``counter`` is that of the first
+    candidate to try; call again with the returned one plus 1. The tick of creation is ``position >> a.shift``; from
+    ``a.end`` on, positions mean nothing but that.
     """
     while True:
         x0, x1, x2, x3 = philox(seed, ARRIVAL, host, counter)
         word = ((x1 << 32) | x0) & 0x7FFFFFFFFFFFFFFF
+        room = a.end - position
         if a.kind == BERNOULLI:
-            position += 1 + _geometric_gap(a, seed, host, counter, word)
+            position += 1 + _geometric_gap(a, seed, host, counter, word, room)
         else:
             other = ((x3 << 32) | x2) & 0x7FFFFFFFFFFFFFFF
             if a.kind == POISSON:
-                gap = _geometric_gap(a, seed, host, counter, word) << a.shift
+                gap = _geometric_gap(a, seed, host, counter, word, room) << a.shift
                 position += gap + survivors(a.fine, a.fine_guide, other)
             else:
-                position += a.base
+                if counter > 0:
+                    position += length(p, seed, host, counter - 1)
                 # every host starts in an off-period, so that they do not burst together
                 if other < a.stop or counter == 0:
-                    position += _geometric_gap(a, seed, host, counter, word)
+                    position += _geometric_gap(a, seed, host, counter, word, room)
         keep = a.keep[host]
-        if keep == 0x7FFFFFFFFFFFFFFF or draw(seed, THINNING, host, counter) < keep:
+        if keep == 0x7FFFFFFFFFFFFFFF or position >= a.end or draw(seed, THINNING, host, counter) < keep:
             return counter, position
         counter += 1

@@ -62,3 +62,12 @@ def draw(seed, stream, entity, counter):
 def below(word, n):
     """Map a uniform 63-bit ``word`` to 0 .. n - 1 (bias below n / 2**31)."""
     return ((word >> 31) * n) >> 32
+
+
+@kernel
+def paired(major, minor, bits):
+    """A counter for :func:`draw` of two numbers below 2**32: no other two of them have the same.
+
+    It is major * 2**bits + minor for all ``minor`` below 2**bits.
+    """
+    return (minor >> bits) << (bits + 32) | major << bits | minor & ((1 << bits) - 1)

@@ -57,11 +57,11 @@ def destination(p, seed, host, sequence):
 
 
 @kernel
-def length(p, seed, host, sequence):
-    """Length of a packet in flits."""
+def length(p, seed, host, counter):
+    """Length in flits of the packet that a candidate arrival becomes (see :mod:`models.rules.arrivals`)."""
     if len(p.flits) == 1:
         return p.flits[0]
-    word = draw(seed, LENGTH, host, sequence)
+    word = draw(seed, LENGTH, host, counter)
     choice = 0
     while word >= p.share[choice] and choice < len(p.flits) - 1:
         choice += 1

@@ -5,13 +5,13 @@ import numpy as np
 from models.jit import kernel, routine
 from models.routing.routes import DIGITS, HASH, PATHS, TABLE, VIA
 from models.rules.bits import lowest, popcount, select
-from models.rules.draw import FLOW_HASH, ROUTE, below, draw
+from models.rules.draw import FLOW_HASH, ROUTE, below, draw, paired
 
 
 @kernel
 def route_word(seed, host, sequence, hop):
     """The 63-bit draw that belongs to a packet's hop-th decision (0 is at its first switch)."""
-    return draw(seed, ROUTE, host, (sequence << 20) | hop)
+    return draw(seed, ROUTE, host, paired(np.int64(sequence), np.int64(hop), np.int64(20)))
 
 
 @kernel

@@ -57,9 +57,9 @@ def arriving(
     expected = load * float(traffic.rate.sum()) / mean * float(ticks / nic_ticks)
     if expected > MOST_FLOWS:
         raise SpecError(f"{expected:.2g} flows are more than {MOST_FLOWS}", key="loads")
-    arrivals = make_arrivals("poisson", load, mean, traffic.rate, 1.0)
-    horizon = ceil(ticks / nic_ticks * (1 << SUBTICK_BITS))
-    rows = _arrivals(arrivals, make_packets(traffic, (1,), (1.0,)), seed, horizon, int(expected * 1.5) + 1000)
+    horizon = ceil(ticks / nic_ticks)
+    arrivals = make_arrivals("poisson", load, mean, traffic.rate, 1.0, horizon)
+    rows = _arrivals(arrivals, make_packets(traffic, (1,), (1.0,)), seed, int(expected * 1.5) + 1000)
     start = (rows[:, 0] * nic_ticks.numerator // nic_ticks.denominator) >> SUBTICK_BITS
     keep = (start < ticks) & (rows[:, 1] != rows[:, 2])
     rows, start = rows[keep], start[keep]
@@ -69,8 +69,8 @@ def arriving(
 
 
 @njit
-def _arrivals(arrivals, packets, seed, horizon, room):
-    """Every arrival before ``horizon``: rows (position in sub-ticks, source, destination)."""
+def _arrivals(arrivals, packets, seed, room):
+    """Every arrival before ``arrivals.end``: rows (position in sub-ticks, source, destination)."""
     rows = np.empty((room, 3), np.int64)
     count = 0
     for host in range(len(arrivals.keep)):
@@ -78,8 +78,8 @@ def _arrivals(arrivals, packets, seed, horizon, room):
             continue
         sequence, counter, position = 0, 0, -arrivals.base
         while True:
-            counter, position = next_arrival(arrivals, seed, host, counter, position)
-            if position >= horizon:
+            counter, position = next_arrival(arrivals, packets, seed, host, counter, position)
+            if position >= arrivals.end:
                 break
             if count == len(rows):
                 longer = np.empty((2 * count, 3), np.int64)

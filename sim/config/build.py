@@ -13,6 +13,7 @@ from models.metrics.spec import MetricSpec
 from models.registry import SpecError
 from models.routing.certificate import Certified, certify
 from models.routing.routes import ANY, ESCAPE, LAYERED, Routes
+from models.rules.arrivals import too_much
 from models.scenario import Scenario, Source, Switching
 from models.topology.graph import Topology
 from models.traffic.traffic import Traffic
@@ -248,11 +249,10 @@ def _foreign_mistakes(root: Node) -> list[Mistake]:
 
 
 def _load_mistakes(root: Node, config: Config, traffic: Traffic, source: Source) -> list[Mistake]:
-    """A host creates at most one packet a tick; only a matrix beyond the hose can ask for more."""
+    """Only a matrix beyond the hose can ask for more than hosts can create."""
     load = max(config.load_list, default=0.0)
-    if load * float(traffic.rate.max(initial=0.0)) <= source.mean_flits:
-        return []
-    return [mistake_at(root, ("loads",), f"load {load:g} asks for more than one packet per tick and host")]
+    problem = too_much(source.arrivals, load, source.mean_flits, traffic.rate)
+    return [mistake_at(root, ("loads",), problem)] if problem else []
 
 
 def _switching_mistakes(

@@ -9,7 +9,7 @@ import numpy as np
 
 from models.histogram import BUCKETS, bucket
 from models.jit import inner
-from models.rules.arrivals import next_arrival
+from models.rules.arrivals import LONGEST_RUN, next_arrival
 from models.rules.packets import destination, length
 from models.rules.ports import Ports
 from models.rules.route import choose_way
@@ -42,7 +42,7 @@ HOST_RECORD = 8
 # int64 rather than Python ints: each literal would compile its own copy of a function
 NOBODY: Any = np.int64(0xFFFFFFFF)  # records are unsigned, so that indices read from them need no check of sign
 ZERO = np.int64(0)
-LATE = np.int64(1 << 30)  # no run lasts longer
+LATE = np.int64(LONGEST_RUN)
 NEVER = LATE << 32
 
 
@@ -84,11 +84,11 @@ def first_packets(c, s) -> None:
         if c.arrivals.keep[h] < 0:
             s.host[h, H_BORN] = NEVER
             continue
-        counter, position = next_arrival(c.arrivals, c.seed, h, 0, -c.arrivals.base)
+        counter, position = next_arrival(c.arrivals, c.packets, c.seed, h, 0, -c.arrivals.base)
         s.host[h, H_COUNTER] = counter
         s.host[h, H_POSITION] = position
         s.host[h, H_BORN] = position >> c.arrivals.shift
-        s.host[h, H_FLITS] = length(c.packets, c.seed, h, 0)
+        s.host[h, H_FLITS] = length(c.packets, c.seed, h, counter)
 
 
 @inner
@@ -119,11 +119,11 @@ def _address(program, c, s, h, p):
     host = s.host[h]
     if program is None:
         s.packet[p, TARGET] = destination(c.packets, c.seed, h, host[H_SEQUENCE] - 1)
-        counter, position = next_arrival(c.arrivals, c.seed, h, host[H_COUNTER] + 1, host[H_POSITION])
+        counter, position = next_arrival(c.arrivals, c.packets, c.seed, h, host[H_COUNTER] + 1, host[H_POSITION])
         host[H_COUNTER] = counter
         host[H_POSITION] = position
         host[H_BORN] = position >> c.arrivals.shift
-        host[H_FLITS] = length(c.packets, c.seed, h, host[H_SEQUENCE])
+        host[H_FLITS] = length(c.packets, c.seed, h, counter)
     else:
         s.packet[p, SEND] = program.queue[h, FIRST]
         s.packet[p, TARGET] = cut(program, h)

@@ -26,11 +26,9 @@ def count_created(arrivals, packets, seed, now, sent, cursor):
         if cursor[h, SEQUENCE] <= sent[h, SEQUENCE]:
             cursor[h] = sent[h]
         while cursor[h, POSITION] >> arrivals.shift < now:
-            cursor[h, FLITS] += length(packets, seed, h, cursor[h, SEQUENCE])
+            cursor[h, FLITS] += length(packets, seed, h, cursor[h, COUNTER])
             cursor[h, SEQUENCE] += 1
-            counter, position = next_arrival(
-                arrivals, seed, h, cursor[h, COUNTER] + 1, cursor[h, POSITION]
-            )
+            counter, position = next_arrival(arrivals, packets, seed, h, cursor[h, COUNTER] + 1, cursor[h, POSITION])
             cursor[h, COUNTER] = counter
             cursor[h, POSITION] = position
 

@@ -27,11 +27,11 @@ _BLOCK = 16  # packets drawn at a time: one call of compiled code costs as much 
 def _draw_block(arrivals, packets, seed, host, sequence, counter, position, block):
     """The next packets of a host as rows of ``block`` (tick, destination, flits); the chain's new end."""
     for i in range(len(block)):
-        counter, position = next_arrival(arrivals, seed, host, counter, position)
-        counter += 1
+        counter, position = next_arrival(arrivals, packets, seed, host, counter, position)
         block[i, 0] = position >> arrivals.shift
         block[i, 1] = destination(packets, seed, host, sequence + i)
-        block[i, 2] = length(packets, seed, host, sequence + i)
+        block[i, 2] = length(packets, seed, host, counter)
+        counter += 1
     return counter, position
 
 

@@ -267,14 +267,14 @@ def birth(scenario: Scenario, load: float, seed: int, identity: int, latest: int
         raise ValueError(f"host {host} sends nothing, so there is no packet {identity}")
     counter, position, tick = -1, -arrivals.base, 0
     for earlier in range(sequence + 1):
-        counter, position = next_arrival(arrivals, seed, host, counter + 1, position)
+        counter, position = next_arrival(arrivals, packets, seed, host, counter + 1, position)
         tick = int(position) >> arrivals.shift
         if tick >= latest:
             raise ValueError(
                 f"packet {identity} is not created before tick {latest}: it is number {sequence} of host {host}, "
                 f"which by then creates {earlier}"
             )
-    to, flits = destination(packets, seed, host, sequence), length(packets, seed, host, sequence)
+    to, flits = destination(packets, seed, host, sequence), length(packets, seed, host, counter)
     return Life(identity, host, int(to), int(flits), tick, latest)
 
 
