@@ -89,6 +89,12 @@ def test_a_host_that_sends_after_the_longest_run_is_not_waited_for(kind):
     assert next_arrival(arrivals, packets, 1, 1, 0, -arrivals.base)[1] >> arrivals.shift >= LONGEST_RUN
 
 
+def test_no_run_is_longer_than_engines_count(engine_name):
+    run = engine(engine_name).start(scenario(line(2)), 0.1, 1)
+    with pytest.raises(ValueError, match=r"no run is longer than 2\*\*30"):
+        run.advance(LONGEST_RUN + 1)
+
+
 def test_no_two_draws_are_of_one_counter():
     pairs = [(major, minor) for major in (0, 1, 7, 2**32 - 1) for minor in (0, 65535, 65536, 131072, 2**20, 2**32 - 1)]
     for bits in (16, 20):

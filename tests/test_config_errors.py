@@ -93,6 +93,8 @@ def test_all_at_once(mistakes):
         ("published: [{where: x}]", "published[0].value: is missing"),
         ("published: [{where: x, value: 1, tolerance: small}]", "published[0].tolerance = small: must be a number or"),
         ("switching: {vcs: 1}", "switching.vcs = 1: hop-indexed VCs need one for each channel of the longest route"),
+        ("measure: {warmup: 1e9, ticks: 1e8, ci: null}", "measure: up to 1,000,000,000 ticks of warm-up"),
+        ("measure: {ticks: 5e8}", "measure: up to 500,000,000 ticks of warm-up and 1,000,000,000"),
         ("switching: {buffer_flits: 3}", "switching.buffer_flits = 3: must hold a whole packet, 4 flits"),
         ("switching: {mode: deflection}", "switching.mode = deflection: needs routing.kind: deflection"),
         ("switching: {link_ns: 3}", "switching.link_ns = 3: needs switching.flit_ns"),

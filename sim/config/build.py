@@ -35,7 +35,7 @@ from sim.config.errors import Mistake
 from sim.config.load import Node, Place
 from sim.config.parts import Parts, PartsBuilder
 from sim.config.schema import Config, SourceConfig, SwitchingConfig
-from sim.config.size import simulation_mistakes
+from sim.config.size import length_mistakes, simulation_mistakes
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +93,7 @@ class Builder:
         found = _capacity_mistakes(root, topology, config.switching.mode) + _foreign_mistakes(root)
         if traffic is not None and source is not None:
             found += _load_mistakes(root, config, traffic, source)
+        found += length_mistakes(root, config.measure) if workload is None else []
         ticks = time.resolve(config.switching, root, found)
         switching = certified = None
         if routes is not None and source is not None:

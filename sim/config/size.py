@@ -6,6 +6,7 @@ engine takes.
 
 import os
 
+from models.rules.arrivals import LONGEST_RUN
 from models.scenario import Scenario
 from models.topology.graph import Topology
 from sim.config.check import mistake_at
@@ -59,6 +60,18 @@ def simulation_mistakes(root: Node, scenario: Scenario, measure: MeasureConfig) 
     batches = 40 * (1 + measure.longest // measure.ticks)
     kept = refused(root, ("measure", "max_ticks"), batches * PAIR * (topology.hosts + 64))
     return [*buffers, *wheel, *kept]
+
+
+def length_mistakes(root: Node, measure: MeasureConfig) -> list[Mistake]:
+    """A mistake if a point may last longer than engines count; a warm-up that is found takes as long as the window."""
+    warmup = measure.ticks if measure.warmup == "auto" else measure.warmup
+    if warmup + measure.longest <= LONGEST_RUN:
+        return []
+    problem = (
+        f"up to {warmup:,} ticks of warm-up and {measure.longest:,} to be measured: no run is longer than 2**30 = "
+        f"{LONGEST_RUN:,} ticks"
+    )
+    return [mistake_at(root, ("measure",), problem)]
 
 
 def too_many_points(root: Node, points: int) -> list[Mistake]:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from models.rules.arrivals import LONGEST_RUN
 from models.scenario import Scenario
 
 # Places in Snapshot.scalars. All are totals since tick 0, except the two maxima.
@@ -67,11 +68,17 @@ class PacketLog(NamedTuple):
     hops: np.ndarray
 
 
+def refuse_if_long(until: int) -> None:
+    """Raise ``ValueError`` for a tick up to which no engine counts."""
+    if until > LONGEST_RUN:
+        raise ValueError(f"{until:,} ticks: no run is longer than 2**30 = {LONGEST_RUN:,}")
+
+
 class Run(Protocol):
     """One simulation under way."""
 
     def advance(self, until: int) -> None:
-        """Simulate ticks up to, not including, ``until``."""
+        """Simulate ticks up to, not including, ``until``; raises ``ValueError`` beyond 2**30."""
 
     def scalars(self) -> np.ndarray:
         """The scalar counters now, int64 [SCALARS] (cheap; for batches)."""

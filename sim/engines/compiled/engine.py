@@ -15,6 +15,7 @@ from sim.engines.base import (
     Flows,
     PacketLog,
     Snapshot,
+    refuse_if_long,
 )
 from sim.engines.compiled import deflection, messages, ranks, records, sources, vct, wormhole
 from sim.engines.compiled.flow import FlowRun
@@ -50,6 +51,7 @@ class CompiledRun:
         self._state = self._state._replace(tally=tally._replace(log=log))
 
     def advance(self, until: int) -> None:
+        refuse_if_long(until)
         while self._tick < until:
             self._tick = self._kernel.advance(self._constants, self._state, self._tick, until)
             if self._tick < 0:

@@ -14,7 +14,7 @@ from models.rules.route import ON_ESCAPE, at_target, choose_way, next_port, usab
 from models.rules.ugal import MINIMALLY, better_way
 from models.rules.vc import allowed_vcs, make_rings
 from models.scenario import Scenario
-from sim.engines.base import Execution, PacketLog, Snapshot
+from sim.engines.base import Execution, PacketLog, Snapshot, refuse_if_long
 from sim.engines.reference.clock import ARRIVALS, CREATION, Alarm, Clock, Signal
 from sim.engines.reference.ledger import Ledger
 from sim.engines.reference.packet import Packet
@@ -257,7 +257,9 @@ class Network:
             self.program.receive(packet.message)
 
     def advance(self, until: int) -> None:
-        """Simulate ticks up to, not including, ``until``."""
+        """Simulate ticks up to, not including, ``until``. Raises ``ValueError`` beyond 2**30, as engines agree."""
+        if self.scenario.workload is None:
+            refuse_if_long(until)
         if until > self.clock.now:
             self.clock.run(int(until))
 
