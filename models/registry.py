@@ -34,6 +34,11 @@ class Spec(BaseModel):
     kind: str
 
 
+def is_foreign(spec: Spec) -> bool:
+    """Whether a component is a user's own; of what it gives, nothing is taken for granted."""
+    return not type(spec).__module__.startswith("models.")
+
+
 class SpecError(ValueError):
     """A component cannot be built from its parameters.
 

@@ -102,7 +102,7 @@ def sessions(draw) -> Session:
         case = make_session(topology, routes, control, queues, flows, path_draw=WITH_REPLACEMENT, seed=1)
     if topology.kind == "rrg" and draw(st.booleans()):
         failures = LinkFailures(links=1, at_ms=20.0, reroute_ms=draw(st.sampled_from([0.0, 15.0])))
-        case = with_failures(case, failures, make("routing", **ECMP).build)
+        case = with_failures(case, failures, make("routing", **ECMP))
     return case
 
 
@@ -242,7 +242,7 @@ def test_flows_go_on_after_a_link_fails():
     topology = Topology.from_links("ring", 4, [(0, 1), (1, 2), (2, 3), (3, 0)]).with_hosts(1)
     case = session(topology, [(0, 1), (1, 2), (2, 3), (3, 0)])
     failures = LinkFailures(links=1, at_ms=300.0, reroute_ms=100.0, seed=2)
-    failing = with_failures(case, failures, make("routing", **ECMP).build)
+    failing = with_failures(case, failures, make("routing", **ECMP))
     broken = failing.changes[0].broken
     assert len(broken) == 2 and len(failing.changes[1].moved) == 1
     hit = failing.changes[1].moved

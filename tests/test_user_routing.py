@@ -10,7 +10,9 @@ import pytest
 import yaml
 
 from models.registry import SpecError, make, names, spec_class
+from models.routing.certificate import certify
 from models.routing.routes import ADAPTIVE, HOP, LAYERED, TABLE, VIA, PathTable, Routes, RoutingSpec
+from models.routing.sound import sound_routes
 from models.testing import check_routing, check_topology
 from models.topology.graph import Grid, Topology
 from models.topology.spec import TopologySpec
@@ -84,7 +86,8 @@ def test_computed_next_hops_pass():
 def test_a_loop_is_shown():
     topology = line(4)  # ports of an inner switch: 0 back, 1 onward
     looping = with_port(routes_of(topology), 3, 2, 0b11)
-    assert problems(topology, looping) == "next hops to switch 3: they go round in a loop: 1 -> 2 -> 1"
+    said = "next hops to switch 3: a packet from switch 0 goes round in a loop: 1 -> 2 -> 1"
+    assert problems(topology, looping) == said
 
 
 def test_a_loop_that_no_packet_enters_does_no_harm():
@@ -113,14 +116,20 @@ def test_a_way_on_from_the_target_is_shown():
     assert "ports[2, 2] must be 0" in problems(topology, with_port(routes_of(topology), 2, 2, 1))
 
 
-@pytest.mark.parametrize(("hops_max", "said"), [(2, "may take 3 channels, but hops_max is 2"), (5, "route has 3")])
+@pytest.mark.parametrize(
+    ("hops_max", "said"), [(2, "but the longest route has 3"), (4, "but no route without a loop has more than 3")]
+)
 def test_a_wrong_hops_max_is_shown(hops_max, said):
     topology = line(4)
-    assert said in problems(topology, replace(routes_of(topology), hops_max=hops_max))
-    paths = routes_of(topology, "ksp", k=1)
-    assert f"hops_max is {hops_max}, but the longest path has 3" in problems(
-        topology, replace(paths, hops_max=hops_max)
-    )
+    for routes in routes_of(topology), routes_of(topology, "ksp", k=1):
+        assert f"hops_max is {hops_max}, {said} channels" in problems(topology, replace(routes, hops_max=hops_max))
+
+
+def test_a_hops_max_that_is_too_large_is_counted():
+    topology = build("torus", dims=[4])
+    claimed = replace(routes_of(topology), hops_max=3)
+    assert sound_routes(topology, claimed).hops_max == 2
+    assert certify(topology, replace(claimed, vc_policy=HOP), vcs=2).note.endswith("longest route 2, VCs 2")
 
 
 def test_broken_paths_are_shown():
@@ -156,7 +165,7 @@ def test_a_pair_without_a_path_is_shown():
         ({"ports": np.zeros((3, 3), np.int64)}, "ports must be uint64 of shape (4, 4), and is int64 of shape (3, 3)"),
         ({"form": 9}, "form is 9"),
         ({"select": 9}, "select is 9"),
-        ({"vc_policy": LAYERED}, "layer must be uint8 of shape (16,): one for each pair"),
+        ({"vc_policy": LAYERED}, "layer must be uint8 of shape (16,), and is None: one for each pair"),
         ({"vc_policy": LAYERED, "layer": np.full(16, 3, np.uint8), "layers": 3}, "layer 3 occurs, but layers is 3"),
         ({"form": VIA}, "leg must be uint8 of shape (4, 4), and is None"),
         ({"form": VIA, "leg": np.zeros((4, 4), np.uint8), "hops_max": 6}, "leg[1, 0] is 0, and the route takes 1"),
@@ -237,10 +246,10 @@ RING = build("torus", dims=[4])
         ({"reverse": np.where(np.arange(8) == 0, -1, RING.reverse)}, "each must name the other"),
         ({"capacity": np.zeros(8)}, "capacity of channel 0 is 0.0: it must be positive and finite (and 7 more"),
         ({"delay": np.full(8, -1)}, "delay of channel 0 is -1"),
-        ({"delay": np.zeros(8)}, "delay must be a integer array"),
+        ({"delay": np.zeros(8)}, "delay must be whole numbers of shape (8,), and is float64 of shape (8,)"),
         ({"host_switch": np.array([0, 2, 1])}, "host 1 is at switch 2, host 2 at switch 1"),
         ({"host_switch": np.array([4])}, "host 0 is at switch 4, outside of 0 to 3"),
-        ({"switches": 5}, "not strongly connected: no path from switch 0 to switch 4"),
+        ({"switches": 5, "grid": None}, "not strongly connected: no path from switch 0 to switch 4"),
         ({"grid": Grid((5,), True, np.arange(4)[:, None])}, "a grid of 5 has 5 switches, not 4"),
         ({"notes": {"x": np.int64(1)}}, "notes must be plain numbers"),
         ({"notes": {"tiers": [["edge", 0, 2], ["core", 3, 1]]}}, "tier 'core' starts at switch 3"),

@@ -3,8 +3,10 @@
 import numpy as np
 
 from models.application.program import Program
-from models.registry import Spec, SpecError
+from models.faults import Found, array_faults, at_first, plain, refuse
+from models.registry import Spec, SpecError, is_foreign
 from models.topology.graph import Topology
+from models.topology.sound import unchanged
 
 
 class PlacementSpec(Spec):
@@ -13,6 +15,28 @@ class PlacementSpec(Spec):
     def build(self, topology: Topology, program: Program) -> np.ndarray:
         """int64 [ranks], the host of each rank, all different. Raises ``SpecError`` (also for too few hosts)."""
         raise NotImplementedError
+
+
+def placement_of(spec: PlacementSpec, topology: Topology, program: Program) -> np.ndarray:
+    """What a placement is built to, looked at: int64 [ranks]. Raises ``SpecError``."""
+    with unchanged(topology, spec):
+        host = spec.build(topology, program)
+    refuse(_faults(host, program.ranks, topology.hosts))
+    return plain(host, np.int64, copy=is_foreign(spec))
+
+
+def _faults(host: np.ndarray, ranks: int, hosts: int) -> Found:
+    form = list(array_faults("the hosts of the ranks", host, np.integer, ranks))
+    yield from form
+    if form:
+        return
+    yield from at_first(
+        "outside", np.flatnonzero((host < 0) | (host >= hosts)),
+        lambda rank: f"rank {rank} is on host {host[rank]}; hosts are 0 to {hosts - 1}",
+    )  # fmt: skip
+    found, times = np.unique(host, return_counts=True)
+    if (times > 1).any():
+        yield "twice", f"several ranks are on host {found[times > 1][0]}; every rank needs a host of its own"
 
 
 def refuse_if_crowded(topology: Topology, program: Program) -> None:

@@ -30,6 +30,7 @@ from models.routing.routes import (
     Tables,
     VcPolicySpec,
 )
+from models.routing.sound import sound_routes
 from models.routing.walk import hop_dependencies, path_dependencies
 from models.rules.vc import Rings, allowed_vcs, make_rings
 from models.topology.graph import Topology
@@ -326,8 +327,10 @@ def certify(topology: Topology, routes: Routes, vcs: int, allow_deadlock: bool =
 
     The default is the first that has a certificate and VCs enough of ANY, DATELINE_ENTRY (dor on a torus), LEGS (over
     an intermediate switch) and GROUPS (dragonfly); else it is HOP.
-    Raises ``SpecError`` that shows the cycle (or the number of VCs needed) unless ``allow_deadlock``.
+    Raises ``SpecError`` that shows the cycle (or the number of VCs needed) unless ``allow_deadlock``, and for routes by
+    which packets do not arrive.
     """
+    routes = sound_routes(topology, routes)  # what it says of the longest route is counted
     if routes.deflection:
         return Certified(ANY, "deflection waits for no buffer: no certificate is needed")
     policy = routes.vc_policy

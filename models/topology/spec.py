@@ -10,6 +10,7 @@ from models.registry import Spec, SpecError, make, spec_class
 from models.topology.failures import Failures
 from models.topology.graph import Topology
 from models.topology.limits import refuse_if_huge
+from models.topology.sound import sound_topology, topology_of
 
 
 class TopologySpec(Spec):
@@ -39,7 +40,7 @@ class TopologySpec(Spec):
         or one that the failures disconnect.
         """
         self._check_common()
-        topology = self.graph()
+        topology = sound_topology(self.graph())
         if pair := topology.unreachable_pair():
             raise SpecError(
                 f"{self.kind}: not strongly connected with these parameters: "
@@ -92,7 +93,7 @@ def build_nested(parameters: dict[str, Any], key: str) -> Topology:
     if not isinstance(parameters.get("kind"), str):
         raise SpecError("is missing: the kind of the topology", key=f"{key}.kind")
     try:
-        return make("topology", **parameters).build()  # type: ignore[attr-defined]
+        return topology_of(make("topology", **parameters))
     except SpecError as error:
         error.key = f"{key}.{error.key}" if error.key else key
         raise

@@ -17,6 +17,7 @@ from models.transport.law import TransportSpec
 from models.transport.paths import DISTINCT
 from models.transport.session import Queues, Session, make_session, tick_of
 from models.transport.sizes import SizesSpec
+from models.transport.sound import transport_of
 
 if TYPE_CHECKING:
     from models.scenario import Scenario
@@ -59,7 +60,7 @@ def session_of(scenario: "Scenario", load: float, seed: int) -> Session:
     """The run of a scenario at a load with a seed. Raises ``SpecError``."""
     given = scenario.datagram
     assert given is not None
-    transport, program = given.transport.build(), None
+    transport, program = transport_of(given.transport), None
     if scenario.workload is None:
         flows = _flows(scenario, given, transport.flows, load, seed)
     elif transport.flows > 1:
@@ -71,7 +72,7 @@ def session_of(scenario: "Scenario", load: float, seed: int) -> Session:
         scenario.topology, scenario.routes, transport, given.queues, flows, path_draw=given.path_draw, seed=seed
     )  # fmt: skip
     session = replace(session, program=program)
-    return session if given.failures is None else with_failures(session, given.failures, given.routing.build)
+    return session if given.failures is None else with_failures(session, given.failures, given.routing)
 
 
 def _flows(scenario: "Scenario", given: Datagram, flows: int, load: float, seed: int) -> Flows:

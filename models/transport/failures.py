@@ -1,12 +1,12 @@
 """Links that fail while flows are under way."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from models.registry import SpecError
-from models.routing.routes import Routes
+from models.routing.routes import Routes, RoutingSpec
+from models.routing.sound import routes_of
 from models.topology.failures import Amount, Failures
 from models.topology.graph import Topology
 from models.transport.paths import WITH_REPLACEMENT, Paths, backwards, draw_paths
@@ -30,10 +30,10 @@ class LinkFailures:
     seed: int = 1
 
 
-def with_failures(session: Session, failures: LinkFailures, route: Callable[[Topology], Routes]) -> Session:
-    """The session with a failure and the rerouting after it. route: the routing, for what is left of the network.
+def with_failures(session: Session, failures: LinkFailures, routing: RoutingSpec) -> Session:
+    """The session with a failure and the rerouting after it, which is for what is left of the network.
 
-    Raises ``SpecError`` if not every switch reaches every other one afterwards.
+    Raises ``SpecError`` if not every switch reaches every other one afterwards, by the channels left or the routing.
     """
     if failures.reroute_ms < 0 or failures.at_ms < 0:
         raise SpecError("must be 0 or more", key="at_ms" if failures.at_ms < 0 else "reroute_ms")
@@ -44,11 +44,18 @@ def with_failures(session: Session, failures: LinkFailures, route: Callable[[Top
     subflow_of = np.repeat(np.arange(session.subflows), np.diff(paths.start))
     moved = np.unique(subflow_of[np.isin(paths.link, broken)])
     number = np.concatenate([working, np.arange(topology.channels, len(session.delay))])
-    new = _redrawn(session, left, route(left), moved, number)
+    new = _redrawn(session, left, _routes_after(routing, left), moved, number)
     back = None if session.back is None else backwards(topology, new)
     at, reroute = (session.ticks(ms / 1e3) for ms in (failures.at_ms, failures.at_ms + failures.reroute_ms))
     failing = Change(at, broken, _NOBODY, _NOWHERE, None if back is None else _NOWHERE)
     return replace(session, changes=(*session.changes, failing, Change(reroute, _NOBODY, moved, new, back)))
+
+
+def _routes_after(routing: RoutingSpec, left: Topology) -> Routes:
+    try:
+        return routes_of(routing, left)
+    except SpecError as error:
+        raise SpecError(f"{routing.kind} does not serve what is left: {error}", key="failures") from error
 
 
 def surviving(topology: Topology, failures: LinkFailures) -> tuple[Topology, np.ndarray]:

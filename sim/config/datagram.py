@@ -10,7 +10,7 @@ from models.transport.datagram import Datagram, session_of
 from models.transport.failures import LinkFailures
 from models.transport.paths import PATH_DRAWS
 from models.transport.session import Queues
-from sim.config.check import mistake_at, spec_of
+from sim.config.check import from_build, mistake_at, spec_of
 from sim.config.errors import Mistake
 from sim.config.load import Node, Place
 from sim.config.parts import Parts
@@ -25,7 +25,7 @@ _PLACES: dict[str, Place] = {
     **{key: ("switching", "link_failures", key) for key in ("at_ms", "reroute_ms")},
     "failures.links": ("switching", "link_failures", "links"), "failures": ("switching", "link_failures"),
     "host_capacity": ("topology", "host_capacity"), "traffic": ("traffic",), "loads": ("loads",),
-    "application": ("application",), "flows": ("transport", "flows"),
+    "application": ("application",), "transport": ("transport",), "flows": ("transport", "flows"),
     "sizes.bytes": ("traffic", "sizes", "bytes"), "sizes.path": ("traffic", "sizes", "path"),
     "sizes.mean_bytes": ("traffic", "sizes", "mean_bytes"),
 }  # fmt: skip
@@ -84,6 +84,9 @@ def datagram_scenario(
     except SpecError as error:
         place = _PLACES.get(error.key or "", ("switching",))
         mistakes.append(mistake_at(root, place, str(error), error.choices))
+        return None
+    except Exception as error:  # a transport may be a stranger's: whatever it raises is reported
+        mistakes.append(from_build(error, "transport", root))
         return None
     return scenario
 

@@ -10,14 +10,19 @@ from pydantic import BaseModel
 
 from models.application.matching import check
 from models.application.order import check_order
+from models.application.placement import placement_of
 from models.application.program import Program
+from models.faults import refuse_other
 from models.metrics.spec import MetricSpec
 from models.metrics.summary import ALWAYS
-from models.registry import Spec
+from models.registry import Spec, is_foreign
 from models.routing.routes import Routes
+from models.routing.sound import routes_of
 from models.scenario import Source
 from models.topology.graph import Topology
+from models.topology.sound import topology_of
 from models.topology.spec import TopologySpec
+from models.traffic.sound import traffic_of
 from models.traffic.traffic import Traffic
 from sim.config.check import from_build, mistake_at, spec_of, validated
 from sim.config.errors import Mistake
@@ -116,7 +121,8 @@ class PartsBuilder:
         if spec is None:
             return None, None
         key = ("placement", topology.content_hash, program.content_hash, _key(spec))
-        return _found(self.once(key, lambda: spec.build(topology, program)), "placement", root, mistakes), _plain(spec)
+        host = self.once(key, lambda: placement_of(spec, topology, program))
+        return _found(host, "placement", root, mistakes), _plain(spec)
 
     def metrics(self, root: Node, mistakes: list[Mistake]) -> list[MetricSpec]:
         """The entries of ``metrics:``; what is wrong with them is added to ``mistakes``."""
@@ -168,13 +174,18 @@ class PartsBuilder:
     def _made(self, name: str, spec: Any, on: tuple) -> Any:
         """What a component is built to, or the exception it raises."""
         key = (name, *(part.content_hash for part in on), _key(spec))
-        return self.once(key, lambda: spec.build(*on))
+        return self.once(key, lambda: _BUILD[name](spec, *on))
+
+
+_BUILD: dict[str, Callable[..., Any]] = {"topology": topology_of, "routing": routes_of, "traffic": traffic_of}
+"""Component -> what it is built to, looked at."""
 
 
 def _program(spec: Any, hosts: int) -> Program:
     """The program of a specification; a stranger's is looked at more closely."""
     program = spec.build(hosts)
-    if not type(spec).__module__.startswith("models."):
+    if is_foreign(spec):
+        refuse_other(program, Program)
         check(program)
     return program
 

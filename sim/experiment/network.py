@@ -7,8 +7,11 @@ from typing import Any
 
 from fluid.ceiling import CeilingSpec
 from models.registry import SpecError, make, spec_class
+from models.routing.sound import routes_of
 from models.scenario import Scenario, Source, Switching
 from models.topology.graph import Topology
+from models.topology.sound import topology_of
+from models.traffic.sound import traffic_of
 from models.traffic.traffic import Traffic
 from sim.config.parts import SOURCE_KEYS
 from sim.config.study import Case
@@ -43,8 +46,8 @@ def redrawn(network: Network, draw: int) -> Network:
 
 def build(network: Network) -> tuple[Topology, Traffic]:
     """A network, built. Raises :class:`~models.registry.SpecError` where there is no such thing."""
-    topology = make("topology", **network["topology"]).build()  # type: ignore[attr-defined]
-    return topology, make("traffic", **network["traffic"]).build(topology)  # type: ignore[attr-defined]
+    topology = topology_of(make("topology", **network["topology"]))
+    return topology, traffic_of(make("traffic", **network["traffic"]), topology)
 
 
 def theta_of(network: Network, spec: CeilingSpec) -> Outcome:
@@ -56,7 +59,7 @@ def theta_of(network: Network, spec: CeilingSpec) -> Outcome:
         topology, traffic = build(network)
         routes: Any = None
         if routing := network.get("routing"):
-            routes = make("routing", **routing).build(topology)  # type: ignore[attr-defined]
+            routes = routes_of(make("routing", **routing), topology)  # type: ignore[arg-type]
         with first_use("fluid"):
             found = ceilings(Scenario(topology, routes, traffic, Switching("vct"), Source()), [spec])[0]
         if found.method == "omitted":

@@ -1,0 +1,144 @@
+"""What routes are made of: arrays that compiled code can read, and choices that go together."""
+
+from typing import Any
+
+import numpy as np
+
+from models.faults import Found, array_faults, is_whole, notes_faults
+from models.routing.layers import MOST_LAYERS
+from models.routing.paths import MAX_PATHS
+from models.routing.routes import (
+    ADAPTIVE,
+    ANY,
+    DIGITS,
+    ESCAPE,
+    GROUPS,
+    HASH,
+    LAYERED,
+    LEGS,
+    MAX_PATH_PORTS,
+    MAX_PORTS,
+    PATHS,
+    RANDOM,
+    TABLE,
+    UGAL_GLOBAL,
+    UGAL_LOCAL,
+    VIA,
+    PathTable,
+    Routes,
+)
+from models.topology.graph import Topology
+
+
+def form_faults(topology: Topology, routes: Routes) -> Found:
+    """What keeps compiled code from reading routes, and what in them contradicts itself."""
+    numbers = list(_number_faults(routes))
+    yield from numbers
+    if numbers:
+        return
+    n, form, policy = topology.switches, routes.form, routes.vc_policy
+    degree = int(topology.out_degree.max(initial=0))
+    yield from _select_faults(routes)
+    yield from notes_faults(routes.notes)
+    if form != PATHS and degree > MAX_PORTS:
+        yield "degree", f"a set holds {MAX_PORTS} ports, and a switch has {degree}; use PATHS, or refuse with SpecError"
+    if form == DIGITS and routes.digits is None:
+        yield "digits", "form DIGITS needs digits: (degree, shift)"
+    yield from array_faults("ports", routes.ports, np.uint64, *_size_of(routes.ports, form in (TABLE, VIA), n))
+    for name, needed in (("leg", form == VIA), ("escape", policy == ESCAPE)):
+        array = getattr(routes, name)
+        if needed or array is not None:
+            yield from array_faults(name, array, np.uint8, n, n)
+    if policy == GROUPS or routes.group is not None:
+        yield from array_faults("group", routes.group, np.int32, n)
+    if routes.escape is not None and policy != ESCAPE:
+        yield "escape", "escape is given, but vc_policy is not ESCAPE"
+    sound_paths = True
+    if (routes.paths is not None) != (form == PATHS):
+        sound_paths = False
+        yield "paths", "form PATHS needs paths: a PathTable" if form == PATHS else "paths are of form PATHS only"
+    elif form == PATHS:
+        faults = list(_path_form_faults(topology, routes.paths, degree))
+        sound_paths = not faults
+        yield from faults
+    if (policy == LAYERED or routes.layer is not None) and sound_paths:
+        yield from _layer_faults(routes, n)
+
+
+def _size_of(array: Any, needed: bool, n: int) -> tuple[int, ...]:
+    """The shape that a table must have: any that has two dimensions if it is not needed."""
+    return (n, n) if needed or np.ndim(array) != 2 else np.shape(array)
+
+
+def _number_faults(routes: Routes) -> Found:
+    if not isinstance(routes.kind, str):
+        yield "kind", f"kind must be a text, and is {routes.kind!r}"
+    for name in ("form", "select", "hops_max", "layers", "threshold"):
+        if not is_whole(value := getattr(routes, name)):
+            yield name, f"{name} must be a whole number, and is {value!r}"
+    if routes.form not in (TABLE, PATHS, VIA, DIGITS):
+        yield "form", f"form is {routes.form!r}: it must be TABLE, PATHS, VIA or DIGITS of models.routing.routes"
+    policy = routes.vc_policy
+    if policy is not None and not (is_whole(policy) and ANY <= policy <= GROUPS):
+        yield "vc_policy", f"vc_policy is {policy!r}: it must be None, or ANY, HOP ... of models.routing.routes"
+    if not isinstance(routes.deflection, bool | np.bool_):
+        yield "deflection", f"deflection must be True or False, and is {routes.deflection!r}"
+    digits = routes.digits
+    if digits is not None and not (isinstance(digits, tuple) and len(digits) == 2 and all(map(is_whole, digits))):
+        yield "digits", f"digits must be (degree, shift), two whole numbers, and is {digits!r}"
+
+
+def _select_faults(routes: Routes) -> Found:
+    """Choices, VC policies and forms that do not go together."""
+    form, select, policy = routes.form, routes.select, routes.vc_policy
+    choices = (RANDOM, HASH, UGAL_LOCAL, UGAL_GLOBAL) if form == VIA else (RANDOM, HASH, ADAPTIVE)
+    if form in (PATHS, VIA) and select == ADAPTIVE:
+        yield "select", "select ADAPTIVE serves TABLE and DIGITS only: the others draw once, at the source"
+    elif select not in choices:
+        names = "RANDOM, HASH, UGAL_LOCAL or UGAL_GLOBAL" if form == VIA else "RANDOM, HASH or ADAPTIVE"
+        yield "select", f"select is {select}: it must be {names} of models.routing.routes"
+    if not 0 <= routes.threshold <= 1 << 30:
+        yield "threshold", f"threshold is {routes.threshold}: it must be 0 or more, and at most 2**30"
+    if routes.deflection and form != TABLE:
+        yield "deflection", "deflection needs form TABLE"
+    if policy == LEGS and form != VIA:
+        yield "vc_policy", "vc_policy LEGS needs form VIA"
+    if policy == ESCAPE and (form != TABLE or select != ADAPTIVE):
+        yield "vc_policy", "vc_policy ESCAPE needs form TABLE and select ADAPTIVE"
+
+
+def _path_form_faults(topology: Topology, table: Any, degree: int) -> Found:
+    if not isinstance(table, PathTable):
+        yield "paths", f"paths must be a PathTable, and is {type(table).__name__}"
+        return
+    if degree > MAX_PATH_PORTS:
+        yield "degree", f"paths serve at most {MAX_PATH_PORTS} channels out of a switch, and a switch has {degree}"
+    paths = len(table.path_start) - 1 if np.ndim(table.path_start) == 1 else 0
+    if paths > MAX_PATHS:
+        yield "paths", f"{paths} paths; at most {MAX_PATHS:.0e} are kept"
+        return
+    ports = len(table.port) if np.ndim(table.port) == 1 else 0
+    form = [
+        *array_faults("pair_start", table.pair_start, np.int64, topology.switches**2 + 1),
+        *array_faults("path_start", table.path_start, np.int64, max(paths, 0) + 1),
+        *array_faults("port", table.port, np.uint8, ports),
+    ]
+    yield from form
+    if form:
+        return
+    for name, array, total, what in (
+        ("pair_start", table.pair_start, paths, "paths"), ("path_start", table.path_start, ports, "ports"),
+    ):  # fmt: skip
+        if array[0] != 0 or array[-1] != total or (array[1:] < array[:-1]).any():
+            yield name, f"{name} must rise from 0 to the number of {what}, {total}"
+
+
+def _layer_faults(routes: Routes, n: int) -> Found:
+    units = n * n if routes.paths is None else len(routes.paths.path_start) - 1
+    form = list(array_faults("layer", routes.layer, np.uint8, units))
+    if form:
+        yield "layer", f"{form[0][1]}: one for each {'pair' if routes.paths is None else 'path'}"
+    elif not 1 <= routes.layers <= MOST_LAYERS:
+        yield "layers", f"layers is {routes.layers}: it must be 1 to {MOST_LAYERS}"
+    elif int(routes.layer.max(initial=0)) >= routes.layers:  # type: ignore[union-attr]
+        yield "layer", f"layer {routes.layer.max()} occurs, but layers is {routes.layers}"  # type: ignore[union-attr]

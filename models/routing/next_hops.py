@@ -1,0 +1,251 @@
+"""Next hops followed to their end: whether they lead every packet to its target, and how far."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from models.faults import Found, at_first, counted
+from models.jit import njit
+from models.routing.layers import ends_of
+from models.routing.routes import VIA, Routes
+from models.rules.bits import lowest
+from models.topology.graph import Topology
+
+_DEAD_END, _LOOP, _ESCAPE_LOOP, _UNEVEN, _LEG = range(5)
+_NAMES = ("dead end", "loop", "escape loop", "uneven", "leg")
+
+_NEW, _OPEN, _DONE = range(3)
+_FAR = 1 << 30
+
+_SHOWN = 12
+"""Switches of a loop that are named."""
+
+
+def port_faults(topology: Topology, routes: Routes) -> Found:
+    """Ports that do not exist, in any set at all, and sets that must be empty."""
+    degree, ports, escape = topology.out_degree, routes.ports, routes.escape
+    count, t, v = _beyond(ports, degree)
+    if count:
+        last = int(ports[t, v]).bit_length() - 1
+        text = f"next hop of switch {v} to switch {t} is port {last}, and it has {degree[v]} of them"
+        yield "next hop beyond", counted(text, count)
+    yield from at_first(
+        "next hop at target", np.flatnonzero(np.diagonal(ports)),
+        lambda v: f"ports[{v}, {v}] must be 0: a packet for switch {v} leaves the network there",
+    )  # fmt: skip
+    if routes.deflection and (topology.in_degree != degree).any():
+        yield "deflection", "deflection needs as many channels into every switch as out of it"
+    if escape is None:
+        return
+    wrong = escape >= degree
+    np.fill_diagonal(wrong, False)
+    if wrong.any():
+        t, v = np.argwhere(wrong)[0].tolist()
+        text = f"escape channel of switch {v} to switch {t} is port {escape[t, v]}, and it has {degree[v]} of them"
+        yield "escape beyond", counted(text, int(wrong.sum()))
+
+
+@njit
+def _beyond(ports, degree):
+    """(sets that hold a port that their switch does not have, the target and the switch of the first)."""
+    count, target, switch = 0, -1, -1
+    for t in range(len(ports)):
+        for v in range(len(ports)):
+            if degree[v] < 64 and ports[t, v] >> np.uint64(degree[v]):
+                if count == 0:
+                    target, switch = t, v
+                count += 1
+    return count, target, switch
+
+
+class Survey(NamedTuple):
+    """What following all next hops came to.
+
+    far_from, far_to: int64 [switches], channels of the longest way from, and to, a switch. faults: int64 [sorts], how
+    many; of the first of each sort, target: int64 [sorts]; way: int64 [sorts, switches + 1], how it was come across;
+    size: int64 [sorts], of that.
+    """
+
+    far_from: np.ndarray
+    far_to: np.ndarray
+    faults: np.ndarray
+    target: np.ndarray
+    way: np.ndarray
+    size: np.ndarray
+
+    def longest(self, via: bool) -> int:
+        """Channels of the longest route, which goes over any switch if ``via``."""
+        return int((self.far_to + self.far_from if via else self.far_to).max(initial=0))
+
+
+def survey_of(topology: Topology, routes: Routes) -> Survey:
+    """Follow all sets of next hops, whose ports must exist. A packet that is deflected may come to any switch."""
+    n, sorts, ends = topology.switches, len(_NAMES), ends_of(topology)
+    shapes = n, n, sorts, sorts, (sorts, n + 1), sorts
+    found, none = Survey(*(np.zeros(shape, np.int64) for shape in shapes)), np.zeros((0, 0), np.uint8)
+    escape = none if routes.escape is None else routes.escape
+    leg = none if routes.form != VIA or routes.leg is None else routes.leg
+    starts = np.arange(n) if routes.deflection else ends
+    _survey(
+        routes.ports, escape, leg, starts, ends, topology.out_start, topology.dst, _new_walk(n), _new_walk(n), found
+    )
+    return found
+
+
+class _Walk(NamedTuple):
+    """A depth-first search along next hops; of every switch, [switches].
+
+    state: _NEW, _OPEN (the way has come there and not left) or _DONE. left: ports that have not been tried. stack: the
+    way so far. order: switches that are done, those farther on first. most, least: channels to the target.
+    """
+
+    state: np.ndarray
+    left: np.ndarray
+    stack: np.ndarray
+    order: np.ndarray
+    most: np.ndarray
+    least: np.ndarray
+
+
+def _new_walk(n: int) -> _Walk:
+    state, left, stack = np.zeros(n, np.int8), np.zeros(n, np.uint64), np.zeros(n + 1, np.int64)
+    return _Walk(state, left, stack, *(np.zeros(n, np.int64) for _ in range(3)))
+
+
+@njit
+def _enter(row, w, top, v):
+    """The way goes on to switch v."""
+    w.stack[top] = v
+    w.state[v] = _OPEN
+    w.left[v] = row[v]
+    w.most[v], w.least[v] = 0, _FAR
+
+
+@njit
+def _follow(row, out_start, dst, t, starts, w):
+    """Follow next hops ``row`` [switches] to t from some switches.
+
+    Returns (-1, how many switches are done), or (fault, length of w.stack).
+    """
+    w.state[:] = _NEW
+    done = 0
+    for s in starts:
+        if s == t or w.state[s] != _NEW:
+            continue
+        top = 0
+        _enter(row, w, top, s)
+        while top >= 0:
+            v = w.stack[top]
+            ports = w.left[v]
+            if row[v] == 0:
+                return _DEAD_END, top + 1
+            if ports == 0:
+                w.state[v] = _DONE
+                w.order[done] = v
+                done += 1
+                top -= 1
+                continue
+            x = dst[out_start[v] + lowest(ports)]
+            if x != t and w.state[x] == _NEW:
+                top += 1
+                _enter(row, w, top, x)
+            elif x != t and w.state[x] == _OPEN:
+                w.stack[top + 1] = x
+                return _LOOP, top + 2
+            else:  # it has been followed to its end
+                w.left[v] = ports & (ports - np.uint64(1))
+                w.most[v] = max(w.most[v], 1 if x == t else w.most[x] + 1)
+                w.least[v] = min(w.least[v], 1 if x == t else w.least[x] + 1)
+    return -1, done
+
+
+@njit
+def _note(found, sort, t, stack, size):
+    """Count a fault, and keep the first of its sort."""
+    if found.faults[sort] == 0:
+        found.target[sort] = t
+        found.way[sort, :size] = stack[:size]
+        found.size[sort] = size
+    found.faults[sort] += 1
+
+
+@njit
+def _add_escape(row, out_start, dst, t, w, done, e):
+    """Lengthen w.most by escape channels, which may be taken anywhere and are followed to the end (e.most)."""
+    for v in w.order[:done]:
+        most, ports = e.most[v], row[v]
+        while ports:
+            x = dst[out_start[v] + lowest(ports)]
+            ports &= ports - np.uint64(1)
+            if x != t:
+                most = max(most, w.most[x] + 1)
+        w.most[v] = most
+
+
+@njit
+def _check_legs(leg, ends, t, w, done, found):
+    """Whether all ways of a leg are as long as it is said to be."""
+    for v in w.order[:done]:
+        if w.least[v] != w.most[v]:
+            w.stack[0] = v
+            _note(found, _UNEVEN, t, w.stack, 1)
+    for s in ends:
+        if s != t and leg[s, t] != w.most[s]:
+            w.stack[0], w.stack[1] = s, w.most[s]
+            _note(found, _LEG, t, w.stack, 2)
+
+
+@njit
+def _survey(ports, escape, leg, starts, ends, out_start, dst, w, e, found):
+    """Fill ``found``. escape, leg: empty where there are none; starts: where packets may be; w, e: scratch."""
+    chain = np.empty(len(ports), np.uint64)
+    for t in ends:
+        row = ports[t]
+        fault, size = _follow(row, out_start, dst, t, starts, w)
+        if fault >= 0:
+            _note(found, fault, t, w.stack, size)
+            continue
+        if len(escape) > 0:
+            for v in range(len(chain)):
+                chain[v] = np.uint64(1) << np.uint64(escape[t, v])
+            fault, length = _follow(chain, out_start, dst, t, w.order[:size], e)
+            if fault >= 0:
+                _note(found, _ESCAPE_LOOP, t, e.stack, length)
+                continue
+            _add_escape(row, out_start, dst, t, w, size, e)
+        if len(leg) > 0:
+            _check_legs(leg, ends, t, w, size, found)
+        for s in ends:
+            if s != t:
+                found.far_from[s] = max(found.far_from[s], w.most[s])
+                found.far_to[t] = max(found.far_to[t], w.most[s])
+
+
+def survey_faults(routes: Routes, found: Survey) -> Found:
+    """The faults of a survey in words."""
+    for sort, name in enumerate(_NAMES):
+        if found.faults[sort]:
+            way, t = found.way[sort, : found.size[sort]].tolist(), int(found.target[sort])
+            yield name, counted(_told(sort, way, t, routes), int(found.faults[sort]))
+
+
+def _told(sort: int, way: list[int], t: int, routes: Routes) -> str:
+    source = f" (it comes from switch {way[0]})" if len(way) > 1 else ""
+    if sort == _DEAD_END:
+        return f"next hops to switch {t}: a packet at switch {way[-1]} has none{source}"
+    if sort == _UNEVEN:
+        return f"next hops to switch {t}: from switch {way[0]} they differ in length; the routes of a leg must not"
+    if sort == _LEG:
+        s, hops = way
+        assert routes.leg is not None
+        return f"leg[{s}, {t}] is {routes.leg[s, t]}, and the route takes {hops} channels"
+    what = "next hops" if sort == _LOOP else "escape channels"
+    loop = way[way.index(way[-1]) :]
+    return f"{what} to switch {t}: a packet from switch {way[0]} goes round in a loop: {_shown(loop)}"
+
+
+def _shown(way: list[int]) -> str:
+    """Switches in a row; of many, the first and the last ones."""
+    if len(way) > _SHOWN:
+        return " -> ".join(map(str, [*way[: _SHOWN // 2], "...", *way[-_SHOWN // 2 :]]))
+    return " -> ".join(map(str, way))

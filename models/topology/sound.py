@@ -1,0 +1,192 @@
+"""Whether a topology is one: channels in order between switches that exist, hosts, capacities."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+
+from models.faults import Found, array_faults, at_first, is_whole, notes_faults, plain, rebuilt, refuse, refuse_other
+from models.registry import Spec, SpecError, is_foreign
+from models.topology.graph import Grid, Topology
+from models.topology.limits import MOST
+
+_INTEGERS = ("src", "dst", "delay", "reverse")
+
+
+def topology_of(spec) -> Topology:
+    """What the specification of a topology is built to, looked at. Raises ``SpecError``."""
+    built = sound_topology(spec.build(), copy=is_foreign(spec))
+    if is_foreign(spec):
+        refuse(connection_faults(built))
+    return built
+
+
+@contextmanager
+def unchanged(topology: Topology, spec: Spec) -> Iterator[None]:
+    """Raise ``SpecError`` if a component of a user's own writes to the topology that it is given."""
+    yield
+    if is_foreign(spec) and replace(topology).content_hash != topology.content_hash:
+        raise SpecError("build() changes the topology; copy the arrays that you write to")
+
+
+def sound_topology(given: Topology, copy: bool = False) -> Topology:
+    """A topology with its arrays as compiled code takes them; ``copy``: so that nobody else can write to them.
+
+    Raises ``SpecError`` that tells one of each sort of :func:`topology_faults`.
+    """
+    refuse_other(given, Topology)
+    refuse(topology_faults(given))
+    arrays = {name: plain(getattr(given, name), np.int64, copy) for name in (*_INTEGERS, "host_switch")}
+    grid = given.grid
+    if grid is not None:
+        grid = Grid(tuple(map(int, grid.dims)), bool(grid.wrap), plain(grid.coordinates, np.int64, copy))
+    return rebuilt(
+        Topology, given, **arrays, capacity=plain(given.capacity, np.float64, copy), grid=grid,
+        switches=int(given.switches), host_capacity=float(given.host_capacity), hosts_stated=bool(given.hosts_stated),
+    )  # fmt: skip
+
+
+def topology_faults(topology: Topology) -> Found:
+    """What is wrong with a topology, but for its connection."""
+    n, wrong = topology.switches, False
+    for fault in _form_faults(topology):
+        wrong = True
+        yield fault
+    if wrong:
+        return
+    src, dst = topology.src, topology.dst
+    outside = np.flatnonzero((src < 0) | (src >= n) | (dst < 0) | (dst >= n))
+    if len(outside):
+        c = outside[0]
+        yield "ends", f"channel {c}, {src[c]} -> {dst[c]}, ends outside of switches 0 to {n - 1}"
+        return
+    loops = np.flatnonzero(src == dst)
+    if len(loops):
+        yield "loops", f"channel {loops[0]} leads from switch {src[loops[0]]} to itself: leave it out"
+    falls = np.flatnonzero(np.diff(src.astype(np.int64) * n + dst) < 0)
+    if len(falls):
+        c = falls[0]
+        yield "order", (
+            f"channels must be sorted by (src, dst): {src[c]} -> {dst[c]} stands before {src[c + 1]} -> {dst[c + 1]}; "
+            "Topology.from_links and from_arcs sort them"
+        )
+    yield from _reverse_faults(topology)
+    yield from _value_faults(topology)
+    yield from _host_faults(topology)
+    yield from _note_faults(topology)
+
+
+def connection_faults(topology: Topology) -> Found:
+    """Whether every switch reaches every other one, in a topology without other faults."""
+    if (pair := topology.unreachable_pair()) is not None:
+        yield "connected", f"not strongly connected: no path from switch {pair[0]} to switch {pair[1]}"
+
+
+def _form_faults(topology: Topology) -> Found:
+    n = topology.switches
+    if not isinstance(topology.kind, str):
+        yield "kind", f"kind must be a text, and is {topology.kind!r}"
+    if not is_whole(n) or n < 1:
+        yield "switches", f"there must be a switch: switches is {n!r}"
+    elif n > MOST:
+        yield "switches", f"{n} switches; at most {MOST} are simulated"
+    count = len(topology.src) if isinstance(topology.src, np.ndarray) and topology.src.ndim == 1 else 0
+    for name in _INTEGERS:
+        yield from array_faults(name, getattr(topology, name), np.integer, count)
+    yield from array_faults("capacity", topology.capacity, np.floating, count)
+    hosts = len(topology.host_switch) if np.ndim(topology.host_switch) == 1 else 0
+    yield from array_faults("host_switch", topology.host_switch, np.integer, hosts)
+    if max(count, hosts) > MOST:
+        yield "size", f"{count} channels and {hosts} hosts; at most {MOST} each"
+    if not isinstance(topology.host_capacity, int | float | np.number):
+        yield "host capacity", f"host_capacity must be a number, and is {topology.host_capacity!r}"
+    grid = topology.grid
+    if grid is None:
+        return
+    if not isinstance(grid, Grid) or not all(is_whole(k) and k > 0 for k in grid.dims):
+        yield "grid", "grid must be a Grid whose dims are whole numbers, or None"
+    elif is_whole(n):
+        yield from array_faults("grid.coordinates", grid.coordinates, np.integer, n, len(grid.dims))
+
+
+def _reverse_faults(topology: Topology) -> Found:
+    reverse, src, dst = topology.reverse, topology.src, topology.dst
+    outside = np.flatnonzero((reverse < -1) | (reverse >= topology.channels))
+    if len(outside):
+        c = outside[0]
+        yield "reverse", f"reverse of channel {c} is {reverse[c]}: neither a channel nor -1"
+        return
+    paired = np.flatnonzero(reverse >= 0)
+    back = reverse[paired]
+    yield from at_first(
+        "reverse ends", paired[(src[back] != dst[paired]) | (dst[back] != src[paired])],
+        lambda c: f"channel {c} is {src[c]} -> {dst[c]}, but its reverse, channel {reverse[c]}, is "
+        f"{src[reverse[c]]} -> {dst[reverse[c]]}",
+    )  # fmt: skip
+    yield from at_first(
+        "reverse twice", paired[reverse[back] != paired],
+        lambda c: f"the reverse of channel {c} is channel {reverse[c]}, and the reverse of that is "
+        f"{reverse[reverse[c]]}: each must name the other",
+    )  # fmt: skip
+
+
+def _value_faults(topology: Topology) -> Found:
+    capacity, delay = topology.capacity, topology.delay
+    yield from at_first(
+        "capacity", np.flatnonzero(~((capacity > 0) & np.isfinite(capacity))),
+        lambda c: f"capacity of channel {c} is {capacity[c]}: it must be positive and finite",
+    )  # fmt: skip
+    yield from at_first(
+        "delay", np.flatnonzero(delay < 0), lambda c: f"delay of channel {c} is {delay[c]}: it must be 0 or more"
+    )
+
+
+def _host_faults(topology: Topology) -> Found:
+    at, n = topology.host_switch, topology.switches
+    yield from at_first(
+        "host place", np.flatnonzero((at < 0) | (at >= n)),
+        lambda host: f"host {host} is at switch {at[host]}, outside of 0 to {n - 1}",
+    )  # fmt: skip
+    yield from at_first(
+        "host order", np.flatnonzero(at[1:] < at[:-1]),
+        lambda host: f"hosts must be numbered switch by switch: host {host} is at switch {at[host]}, host {host + 1} "
+        f"at switch {at[host + 1]}; Topology.with_hosts numbers them",
+    )  # fmt: skip
+    if not topology.host_capacity > 0:
+        yield "host capacity", f"host_capacity is {topology.host_capacity}: it must be positive"
+
+
+def _note_faults(topology: Topology) -> Found:
+    n, grid, notes = topology.switches, topology.grid, topology.notes
+    yield from notes_faults(notes)
+    if grid is not None:
+        size = int(np.prod([int(k) for k in grid.dims], dtype=object))
+        if n != size:
+            yield "grid", f"a grid of {' x '.join(map(str, grid.dims))} has {size} switches, not {n}"
+        elif not _fills(grid, n):
+            yield "grid", "grid.coordinates must lie inside of grid.dims and differ from switch to switch"
+    yield from _tier_faults(notes.get("tiers") if isinstance(notes, dict) else None, n)
+
+
+def _fills(grid: Grid, n: int) -> bool:
+    """Whether the switches stand at all places of a grid of as many."""
+    place, dims = grid.coordinates, tuple(map(int, grid.dims))
+    inside = ((place >= 0) & (place < np.array(dims))).all()
+    return bool(inside) and bool(np.bincount(np.ravel_multi_index(tuple(place.T), dims), minlength=n).all())
+
+
+def _tier_faults(tiers, n: int) -> Found:
+    if not tiers:
+        return
+    whole = isinstance(tiers, list) and all(isinstance(tier, list | tuple) and len(tier) == 3 for tier in tiers)
+    if not whole or not all(is_whole(first) and is_whole(count) for _, first, count in tiers):
+        yield "tiers", "notes['tiers'] must list [name, first switch, number of switches]"
+        return
+    following = 0
+    for name, first, count in tiers:
+        if first != following:
+            yield "tiers", f"tier {name!r} starts at switch {first}, the one before ends at {following - 1}"
+        following = first + count
+    if following != n:
+        yield "tiers", f"the tiers hold {following} switches, the topology {n}"

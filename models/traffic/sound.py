@@ -1,0 +1,115 @@
+"""Whether traffic is a demand matrix of a topology's hosts."""
+
+from typing import Any
+
+import numpy as np
+
+from models.faults import Found, array_faults, at_first, is_whole, notes_faults, plain, rebuilt, refuse, refuse_other
+from models.registry import is_foreign
+from models.topology.graph import Topology
+from models.topology.sound import unchanged
+from models.traffic.traffic import FIXED, TABLE, UNIFORM, UNIFORM_SELF, Traffic
+
+_INTEGERS = ("fixed", "start", "column")
+
+ROUNDING = 1e-9
+"""By how much of a host's demand its rate may differ from it."""
+
+
+def traffic_of(spec, topology: Topology) -> Traffic:
+    """What the specification of a pattern is built to on a topology, looked at. Raises ``SpecError``."""
+    with unchanged(topology, spec):
+        built = spec.build(topology)
+    return sound_traffic(topology, built, copy=is_foreign(spec))
+
+
+def sound_traffic(topology: Topology, given: Traffic, copy: bool = False) -> Traffic:
+    """Traffic with its arrays as compiled code takes them; ``copy``: so that nobody else can write to them.
+
+    Raises ``SpecError`` that tells one of each sort of :func:`traffic_faults`.
+    """
+    refuse_other(given, Traffic)
+    refuse(traffic_faults(topology, given))
+    numbers = {name: plain(getattr(given, name), np.int64, copy) for name in _INTEGERS}
+    rates = {name: plain(getattr(given, name), np.float64, copy) for name in ("rate", "weight")}
+    others = tuple(sound_traffic(topology, other, copy) for other in given.alternates)
+    return rebuilt(Traffic, given, topology=topology, law=int(given.law), alternates=others, **numbers, **rates)
+
+
+def traffic_faults(topology: Topology, traffic: Traffic) -> Found:
+    """What is wrong with traffic, but for its alternates."""
+    form = list(_form_faults(topology, traffic))
+    yield from form
+    if form:
+        return
+    rate = traffic.rate
+    yield from at_first(
+        "rate", np.flatnonzero(~((rate >= 0) & np.isfinite(rate))),
+        lambda host: f"rate of host {host} is {rate[host]}: it must be 0 or more and finite",
+    )  # fmt: skip
+    if not (rate > 0).any():
+        yield "rate", "no host sends anything: all rates are 0"
+    if traffic.law == FIXED:
+        yield from _fixed_faults(traffic)
+    elif traffic.law == TABLE:
+        yield from _table_faults(traffic)
+    elif traffic.law == UNIFORM and topology.hosts < 2:
+        yield "hosts", f"UNIFORM needs two hosts or more; the topology has {topology.hosts}"
+
+
+def _form_faults(topology: Topology, traffic: Traffic) -> Found:
+    hosts, law = topology.hosts, traffic.law
+    if not isinstance(traffic.kind, str):
+        yield "kind", f"kind must be a text, and is {traffic.kind!r}"
+    if not isinstance(traffic.topology, Topology) or traffic.topology.hosts != hosts:
+        yield "topology", "topology must be the one that the traffic was asked for"
+    if not is_whole(law) or law not in (UNIFORM, UNIFORM_SELF, FIXED, TABLE):
+        yield "law", f"law is {law!r}: it must be UNIFORM, UNIFORM_SELF, FIXED or TABLE of models.traffic.traffic"
+        return
+    yield from notes_faults(traffic.notes)
+    if not isinstance(traffic.alternates, tuple):
+        yield "alternates", "alternates must be a tuple of traffic"
+    entries = len(traffic.column) if law == TABLE and np.ndim(traffic.column) == 1 else 0
+    lengths = {"fixed": hosts if law == FIXED else 0, "start": hosts + 1 if law == TABLE else 0, "column": entries}
+    yield from array_faults("rate", traffic.rate, np.floating, hosts)
+    for name, length in lengths.items():
+        yield from array_faults(name, getattr(traffic, name), np.integer, length)
+    yield from array_faults("weight", traffic.weight, np.floating, entries)
+
+
+def _fixed_faults(traffic: Traffic) -> Found:
+    to, hosts = traffic.fixed, len(traffic.rate)
+    yield from at_first(
+        "destination", np.flatnonzero((to < -1) | (to >= hosts)),
+        lambda host: f"host {host} sends to host {to[host]}; hosts are 0 to {hosts - 1} (-1: to none)",
+    )  # fmt: skip
+    yield from at_first(
+        "nowhere", np.flatnonzero((to == -1) & (traffic.rate > 0)),
+        lambda host: f"host {host} has a rate of {traffic.rate[host]} and no destination",
+    )  # fmt: skip
+
+
+def _table_faults(traffic: Traffic) -> Found:
+    start, column, weight, rate = traffic.start, traffic.column, traffic.weight, traffic.rate
+    hosts = len(rate)
+    if start[0] != 0 or start[-1] != len(column) or (start[1:] < start[:-1]).any():
+        yield "start", f"start must rise from 0 to the number of entries, {len(column)}"
+        return
+    source: Any = np.repeat(np.arange(hosts), np.diff(start))
+    yield from at_first(
+        "destination", np.flatnonzero((column < 0) | (column >= hosts)),
+        lambda k: f"host {source[k]} sends to host {column[k]}; hosts are 0 to {hosts - 1}",
+    )  # fmt: skip
+    wrong = np.flatnonzero(~((weight > 0) & np.isfinite(weight)))
+    yield from at_first(
+        "demand", wrong,
+        lambda k: f"the demand of host {source[k]} for host {column[k]} is {weight[k]}: it must be positive and finite "
+        "(leave out what is 0)",
+    )  # fmt: skip
+    if len(wrong):
+        return
+    total = np.bincount(source, weight, hosts)
+    yield from at_first(
+        "sum", np.flatnonzero(~(np.abs(total - rate) <= ROUNDING * total)),
+        lambda host: f"rate of host {host} is {rate[host]}, and its demands add up to {total[host]}",
+    )  # fmt: skip

@@ -1,0 +1,108 @@
+"""Whether a transport is one: numbers within their bounds, and a law whose functions give numbers."""
+
+from collections.abc import Callable, Iterator
+from itertools import product
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numba.core.ccallback import CFunc
+
+from models.faults import Found, is_whole, rebuilt, refuse, refuse_other
+from models.registry import is_foreign
+from models.transport.law import ACK_PATHS, MEMORY, Law, Transport, TransportSpec
+
+KEY = "transport"
+"""Key of the ``SpecError`` of a transport as a whole."""
+
+_LEAST = {
+    "flows": 1, "subflows": 1, "ack_bytes": 1, "init_window": 1, "ssthresh": 1, "mark_packets": 0, "ack_path": 0,
+}  # fmt: skip
+"""Whole numbers and the least that each may be."""
+
+_TIMES = {"start_ms": 0.0, "min_rto_ms": 1e-9, "syn_rto_ms": 1e-9}
+"""The same of times."""
+
+_MSS = 1000.0
+"""Bytes of a packet when functions of a law are tried."""
+
+
+def transport_of(spec: TransportSpec) -> Transport:
+    """What the specification of a transport is built to, looked at; a law of a user's own is tried.
+
+    Raises ``SpecError`` (key: transport).
+    """
+    built = spec.build()
+    refuse_other(built, Transport, KEY)
+    refuse(_number_faults(built), KEY)
+    if is_foreign(spec) and built.law is not None:
+        refuse(_law_faults(built.law), KEY)
+    return rebuilt(Transport, built)
+
+
+def _number_faults(given: Transport) -> Found:
+    if not isinstance(given.name, str):
+        yield "name", f"name must be a text, and is {given.name!r}"
+    for name, least in _LEAST.items():
+        if not is_whole(value := getattr(given, name)) or value < least:
+            yield name, f"{name} must be a whole number, {least} or more, and is {value!r}"
+    if given.ack_path not in ACK_PATHS.values():
+        yield "ack_path", f"ack_path is {given.ack_path!r}: it must be INSTANT, PURE_DELAY or REVERSE_PATH"
+    for name, shortest in _TIMES.items():
+        if not _is_number(value := getattr(given, name)) or value < shortest:
+            yield name, f"{name} must be a finite number, {shortest:g} or more, and is {value!r}"
+    if not _is_number(given.rate) or not 0 < given.rate <= 1:
+        yield "rate", f"rate must be above 0 and at most 1, and is {given.rate!r}"
+    control = given.law
+    if control is not None and not (isinstance(control, Law) and all(isinstance(part, CFunc) for part in control)):
+        yield "law", "law must be None, or what models.transport.law.law makes of functions"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and isfinite(value)
+
+
+def _law_faults(control: Law) -> Found:
+    """What a law gives for windows of 1 to 10**6 packets, where Python, which looks at bounds, runs its functions."""
+    for name, calls, least in (
+        ("grow", _growths(), -np.inf), ("back_off", _losses(), 0.0), ("mark", _marks(), -np.inf),
+    ):  # fmt: skip
+        function: Callable = getattr(control, name).__wrapped__
+        for arguments in calls:
+            if problem := _tried(function, arguments, least):
+                yield name, f"{name}({', '.join(map(str, arguments))}) {problem}"
+                break
+
+
+def _tried(function: Callable, arguments: tuple, least: float) -> str:
+    """What is wrong with what a function gives; '' if nothing is."""
+    try:
+        with np.errstate(all="ignore"):
+            result = function(*arguments)
+    except Exception as error:  # a stranger's code may raise anything
+        return f"raises {type(error).__name__}: {error}"
+    if not _is_number(result):
+        return f"is {result!r}: it must be a finite number"
+    return f"is {result!r}: it must be positive" if least == 0.0 and result <= 0 else ""
+
+
+_WINDOWS = [np.float64(packets * _MSS) for packets in (1, 2, 3, 10, 1000, 10**6)]
+
+
+def _growths() -> Iterator[tuple]:
+    memory = np.zeros(MEMORY)
+    for subflows, window, rtt, credit in product((1, 2, 8), _WINDOWS, (1.0, 1e3, 1e9), (1.0, _MSS)):
+        windows, rtts = np.full(subflows, window), np.full(subflows, rtt)
+        rtts[1:2] = 0.0  # one that has not been measured
+        yield windows, rtts, 0, np.float64(credit), np.float64(_MSS), memory, int(rtt)
+
+
+def _losses() -> Iterator[tuple]:
+    memory = np.zeros(MEMORY)
+    yield from ((window, np.float64(_MSS), memory) for window in _WINDOWS)
+
+
+def _marks() -> Iterator[tuple]:
+    memory = np.zeros(MEMORY)
+    for window, share in product(_WINDOWS, (0.0, 0.01, 0.5, 1.0)):
+        yield window, np.float64(share), np.float64(_MSS), memory
