@@ -72,7 +72,7 @@ class Scenario:
     """Everything but the load, the seed and how it is measured.
 
     vc_policy: the VC policy in force (``models.routing.routes.ANY`` ...). may_deadlock: it has no certificate,
-    so a run looks for deadlocks. datagram: what that discipline adds; None in the others. workload: a program that the
+    so a deadlock is a result and no defect. datagram: what that discipline adds; None in the others. workload: a program that the
     hosts run instead of drawing packets; ``traffic`` is then its messages as a matrix, and ``source`` says nothing.
     """
 

@@ -32,8 +32,8 @@ def scenario(
     if mode == "deflection":
         keys.setdefault("hold_packets", 4 * int(topology.out_degree.max()))
     demand = make("traffic", **(traffic or {"kind": "uniform"})).build(topology)
-    policy = certify(topology, routes, keys["vcs"], allow_deadlock).policy
-    return Scenario(topology, routes, demand, Switching(**keys), source, policy)
+    certified = certify(topology, routes, keys["vcs"], allow_deadlock)
+    return Scenario(topology, routes, demand, Switching(**keys), source, certified.policy, not certified.acyclic)
 
 
 def build(kind: str, hosts: int = 1, **parameters) -> Topology:

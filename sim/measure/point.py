@@ -25,6 +25,7 @@ from sim.engines.base import (
 )
 from sim.engines.compare import BothEngines
 from sim.measure.batches import exceeds_noise, mean_half_width, regroup
+from sim.measure.standstill import is_deadlocked
 from sim.measure.warmup import is_steady
 
 FIRST_BATCHES = 40
@@ -71,7 +72,8 @@ class PointResult:
 def run_point(name: str, scenario: Scenario, load: float, seed: int, measure: Measure) -> PointResult:
     """Simulate and measure one point with the engine ``reference``, ``compiled`` or ``both``.
 
-    Raises :class:`~sim.engines.base.EngineMismatch` if both engines run and differ.
+    Raises :class:`~sim.engines.base.EngineMismatch` if both engines run and differ, and
+    :class:`~sim.measure.standstill.StandstillError` if nothing moves that should.
     """
     started = time.process_time()
     run = (BothEngines() if name == "both" else engine(name)).start(scenario, load, seed)
@@ -82,7 +84,7 @@ def run_point(name: str, scenario: Scenario, load: float, seed: int, measure: Me
     row = summarise(scenario, before, after, batches)
     row["saturated"] = is_saturated(batches) or starves(scenario, after.created - before.created, backlog)
     row |= {
-        "deadlocked": scenario.may_deadlock and bool(run.deadlocked()),
+        "deadlocked": is_deadlocked(run, scenario, batches, after.tick - before.tick),
         "warmup_ticks": warmup,
         "steady": settled,
         "cpu_s": time.process_time() - started,

@@ -293,7 +293,7 @@ def follow(
             recorder.add(sight, now)
         if life.delivered is not None:
             break
-        if scenario.may_deadlock and now % _DEADLOCK_CHECK == 0 and run.deadlocked():
+        if now % _DEADLOCK_CHECK == 0 and run.deadlocked():
             life.deadlocked = True
             life.until = now + 1
             break

@@ -30,7 +30,7 @@ def film(scenario: Scenario, load: float, seed: int, ticks: int) -> list[Life]:
                 recorder.add(sight, now)
             if identity in ledger.done:
                 del under_way[identity]
-    if scenario.may_deadlock and run.deadlocked():
+    if run.deadlocked():
         for identity in under_way:
             lives[identity].deadlocked = lives[identity].sent is not None
     return sorted(lives.values(), key=lambda life: (life.created, life.identity))

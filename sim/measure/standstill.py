@@ -1,0 +1,48 @@
+"""Whether a network in which packets wait has come to a standstill, whatever its certificate says."""
+
+import numpy as np
+
+from models.scenario import Scenario
+from sim.engines.base import CREATED_PACKETS, DELIVERED_FLITS, DELIVERED_PACKETS, GRANTS, SENT_PACKETS, Run
+
+PATIENCE = 4
+"""Times the longest that one step of a packet can take, for which nothing may move while packets wait."""
+
+
+class StandstillError(Exception):
+    """Nothing moves, or can move, though packets wait, and no certificate was missing: a defect."""
+
+
+def is_deadlocked(run: Run, scenario: Scenario, batches: np.ndarray, ticks: int) -> bool:
+    """Whether some packet can never move again, at the end of a window.
+
+    batches: what each of its equal parts added to the scalars, int64 [batches, SCALARS]. ticks: its length. Raises
+    :class:`StandstillError` for a deadlock that a certificate excludes, and if nothing has moved without a deadlock.
+    """
+    deadlocked = bool(run.deadlocked())
+    if deadlocked and scenario.may_deadlock:
+        return True
+    scalars = run.scalars()
+    created, sent, delivered = (int(scalars[place]) for place in (CREATED_PACKETS, SENT_PACKETS, DELIVERED_PACKETS))
+    where = f"{sent - delivered:,} in the network, {created - sent:,} at hosts"
+    if deadlocked:
+        raise StandstillError(f"packets wait for each other for ever, in spite of the certificate ({where})")
+    quiet, since = _quiet(batches, ticks)
+    if quiet > patience(scenario) and created - since > delivered:
+        raise StandstillError(f"nothing has moved for {quiet:,} ticks, though packets wait ({where})")
+    return False
+
+
+def _quiet(batches: np.ndarray, ticks: int) -> tuple[int, int]:
+    """Ticks at the end of the window in which nothing moved, and the packets created in them."""
+    moves = batches[:, [SENT_PACKETS, GRANTS, DELIVERED_FLITS]].any(axis=1)
+    count = len(moves) if not moves.any() else int(moves[::-1].argmax())
+    return ticks * count // len(moves), int(batches[len(moves) - count :, CREATED_PACKETS].sum())
+
+
+def patience(scenario: Scenario) -> int:
+    """Ticks in which some packet must move if any can: as many as there are VCs may take turns on a channel."""
+    model = scenario.switching
+    channel = model.link + int(scenario.topology.delay.max(initial=0))
+    delays = model.injection + model.header + model.switch + channel + model.ejection + model.credit
+    return PATIENCE * (delays + (model.vcs + 1) * max(scenario.source.flits))
