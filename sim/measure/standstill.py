@@ -35,8 +35,8 @@ def is_deadlocked(run: Run, scenario: Scenario, batches: np.ndarray, ticks: int)
 
 def _quiet(batches: np.ndarray, ticks: int) -> tuple[int, int]:
     """Ticks at the end of the window in which nothing moved, and the packets created in them."""
-    moves = batches[:, [SENT_PACKETS, GRANTS, DELIVERED_FLITS]].any(axis=1)
-    count = len(moves) if not moves.any() else int(moves[::-1].argmax())
+    moves = (batches[:, [SENT_PACKETS, GRANTS, DELIVERED_FLITS]] > 0).sum(axis=1)
+    count = len(moves) - 1 - int(np.flatnonzero(moves).max(initial=-1))
     return ticks * count // len(moves), int(batches[len(moves) - count :, CREATED_PACKETS].sum())
 
 
