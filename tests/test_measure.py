@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from models.fairness import jain
 from models.histogram import BUCKETS, bucket, edges, percentile
 from models.scenario import Source
 from sim.measure.batches import exceeds_noise, mean_half_width, ratio_half_width, regroup
 from sim.measure.interval import mean_and_half
-from sim.measure.point import Measure, jain, run_point
+from sim.measure.point import Measure, run_point
 from sim.measure.warmup import is_steady, mser5
 from tests.scenarios import build, line, scenario
 
@@ -113,6 +114,18 @@ def test_percentiles_are_exact_for_small_values():
 def test_jain():
     assert jain(np.ones(7)) == 1
     assert jain(np.array([1.0, 0, 0, 0])) == 0.25
+    assert np.isnan(jain(np.zeros(3)))
+
+
+def test_jain_is_1_for_equal_shares_and_never_above():
+    """The square of the sum over the sum of squares is above 1 for 3,000 of these 8,000."""
+    rng = np.random.default_rng(1)
+    for count in range(1, 401):
+        for share in rng.random(20):
+            assert jain(np.full(count, share)) == 1.0
+        shares = rng.random(count) ** 3
+        assert jain(shares) <= 1.0
+        assert jain(shares) == pytest.approx(shares.sum() ** 2 / (count * (shares**2).sum()), rel=1e-12)
 
 
 def test_window_is_exactly_ticks_without_ci():

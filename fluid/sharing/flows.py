@@ -6,6 +6,7 @@ import numpy as np
 
 from fluid.mcf.paths import Paths
 from fluid.problem import FluidError, Problem
+from models.fairness import jain
 from models.paths.pathset import starts
 from models.scenario import Scenario
 from models.topology.graph import Topology
@@ -72,7 +73,7 @@ class Rates:
     @property
     def jain(self) -> float:
         """Jain's fairness index of the rates: 1 if all are equal, 1 / flows if one has everything."""
-        return float(self.rate.sum() ** 2 / (len(self.rate) * (self.rate**2).sum()))
+        return jain(self.rate)
 
 
 def flows_of(scenario: Scenario) -> Flows:

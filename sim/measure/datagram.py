@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from models.fairness import jain
 from models.rules.datagram import service_ticks
 from models.transport.session import Session
 from sim.engines import datagram
@@ -23,7 +24,6 @@ from sim.engines.datagram.base import (
     TIMEOUTS,
     Counters,
 )
-from sim.measure.point import jain
 
 SIZE_CLASSES = {"small": 100_000, "medium": 10_000_000, "large": float("inf")}
 """Name -> bytes of the largest flow; the field's customary bounds."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from models.fairness import jain
 from models.histogram import edges, percentile
 from models.scenario import Scenario
 from sim.engines import engine
@@ -232,12 +233,6 @@ def flow_shares(scenario: Scenario, before: Snapshot, after: Snapshot) -> tuple[
     created = (after.created - before.created).astype(float)
     some = created > 0
     return accepted[some] / created[some], accepted[rate > 0] / rate[rate > 0]
-
-
-def jain(shares: np.ndarray) -> float:
-    """Jain's fairness index: 1 if all are equal, 1 / n if one has all. Jain, Chiu, Hawe 1984."""
-    square = (shares**2).sum()
-    return float(shares.sum() ** 2 / (len(shares) * square)) if square > 0 else float("nan")
 
 
 def details(before: Snapshot, after: Snapshot) -> dict:
