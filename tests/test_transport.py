@@ -84,6 +84,14 @@ def test_finite_flows_that_arrive_need_loads(tmp_path):
     assert study(tmp_path, sets=[sizes, "traffic.arrivals=together"]).cases[0].loads == [1.0]
 
 
+def test_finite_flows_are_measured_from_the_beginning(tmp_path):
+    sizes = ["traffic.sizes={kind: fixed, bytes: 5000}", "traffic.arrivals=together"]
+    (case,) = study(tmp_path, sets=sizes).cases
+    assert case.resolved["measure"] == {"seconds": 0.1, "window": [0.0, 0.1]}
+    (case,) = study(tmp_path, sets=[*sizes, "measure.window=[0.02, 0.05]"]).cases
+    assert case.resolved["measure"] == {"seconds": 0.1, "window": [0.02, 0.05]}
+
+
 def rows_of(path):
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
@@ -114,8 +122,12 @@ def test_a_run_of_finite_flows_gives_completion_times(tmp_path):
     file.write_text(GOOD.replace("{kind: permutation}", finite) + "loads: [0.2]\nceilings: []\n")
     assert main([str(file), "--out", str(out), "--jobs", "1"]) == 0
     (point,) = rows_of(out / "results.csv")
-    assert 0 < int(point["flows_complete"]) <= int(point["flows"]) == len(rows_of(out / "flows.csv"))
+    flows = rows_of(out / "flows.csv")
+    assert 0 < int(point["flows_complete"]) <= int(point["flows"]) == len(flows)
     assert float(point["slowdown_mean"]) > 1
+    complete = [flow for flow in flows if flow["fct_ms"]]
+    assert len(complete) == int(point["flows_complete"])
+    assert all(flow["received_bytes"] == flow["size_bytes"] == "5000" for flow in complete)
     assert point["flows_small"] == point["flows"] and not point["fct_ms_mean_large"]
 
 

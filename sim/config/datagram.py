@@ -126,7 +126,7 @@ def plain_datagram(config: Config, scenario: Scenario, parts: Parts) -> dict[str
     plain["queue_bytes"] = given.queues.queue_bytes
     if switching.link_failures is not None:
         plain["link_failures"] = switching.link_failures.model_dump(mode="json")
-    measure = {"seconds": config.measure.seconds, "window": list(config.measure.measured)}
+    measure = {"seconds": config.measure.seconds, "window": list(config.measure.measured(given.sizes is not None))}
     routing = {**parts.plain["routing"], "path_draw": parts.path_draw}
     return {
         "routing": routing, "switching": plain, "transport": given.transport.model_dump(mode="json"), "measure": measure

@@ -219,7 +219,7 @@ class MeasureConfig(Section):
     """``measure:``, in ticks. ``ci``: wanted relative half-width, null to measure exactly ``ticks``.
 
     Defaults: 30,000 ticks, 5 %, at most twice the ticks. Mode datagram runs for ``seconds`` and measures in ``window``,
-    by default their second half.
+    by default their second half, or all of them where flows are finite.
     """
 
     warmup: Annotated[
@@ -236,10 +236,11 @@ class MeasureConfig(Section):
     seconds: Annotated[float, Field(gt=0, le=1e6)] = 2.0
     window: list[Annotated[float, Field(ge=0, allow_inf_nan=False)]] | None = None
 
-    @property
-    def measured(self) -> tuple[float, float]:
-        """Of mode datagram: where the window begins and ends, in seconds."""
-        return (self.seconds / 2, self.seconds) if self.window is None else (self.window[0], self.window[1])
+    def measured(self, finite: bool) -> tuple[float, float]:
+        """Of mode datagram: where the window begins and ends, in seconds; finite: whether flows end."""
+        if self.window is not None:
+            return self.window[0], self.window[1]
+        return (0.0 if finite else self.seconds / 2), self.seconds
 
     @property
     def longest(self) -> int:

@@ -33,7 +33,7 @@ def measure_of(config: MeasureConfig, scenario: Scenario) -> dict[str, Any]:
     if scenario.workload is not None:
         return {"max_ticks": config.max_ticks}
     if scenario.datagram is not None:
-        return {"window": config.measured}
+        return {"window": config.measured(scenario.datagram.sizes is not None)}
     warmup = None if config.warmup == "auto" else config.warmup
     return {"warmup": warmup, "ticks": config.ticks, "ci": config.ci, "max_ticks": config.longest}
 
