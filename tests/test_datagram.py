@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from models.registry import SpecError, make
 from models.topology.graph import Topology
 from models.traffic.fixed import fixed_traffic
+from models.transport.alone import alone_ticks
 from models.transport.failures import LinkFailures, with_failures
 from models.transport.flows import Flows, arriving, long_lived, together
 from models.transport.law import law
@@ -22,7 +23,7 @@ from sim.engines.datagram import start
 from sim.engines.datagram.base import ARRIVED, DROPPED, RECEIVED, RESENT, SENT, Trace
 from sim.engines.datagram.both import compare_traces
 from sim.engines.reference.datagram import ReferenceDatagrams
-from sim.measure.datagram import ideal_ticks, run_session
+from sim.measure.datagram import run_session
 from tests.scenarios import build, line
 
 ECMP = {"kind": "ecmp", "ways": 8, "routed": "source"}
@@ -164,7 +165,7 @@ def test_first_packet_takes_the_closed_form():
     run = start("both", case)
     run.advance(case.ticks(0.1))
     assert run.counters().finished.tolist() == [3 * 801 + 3 * 1800]
-    assert ideal_ticks(case).tolist() == [3 * 1800]
+    assert alone_ticks(case).tolist() == [3 * 801 + 3 * 1800]
 
 
 @pytest.mark.parametrize("kind", ["tcp", "dctcp"])
@@ -275,6 +276,38 @@ def test_incast_is_served_in_turn():
     assert row["flows_complete"] == 6
     assert 60 * 6 * 0.125 <= row["fct_ms_p99"] + 5 < 200
     assert row["slowdown_mean"] > 1 and row["flows_small"] == 6
+
+
+@pytest.mark.parametrize(
+    ("hosts", "control", "packets", "queues"),
+    [
+        (2, {}, 1, {}),
+        (6, {}, 90, {}),  # a window of 10 packets is less than a round trip
+        (6, {"init_window": 1, "ack_path": "reverse_path"}, 300, {"link_us": 900.0, "queue_bytes": 10**6}),
+        (3, {"init_window": 2, "ack_path": "pure_delay"}, 50, {"feeder_packets": 100}),
+        (4, {"kind": "dctcp", "mark_packets": 5}, 200, {"queue_bytes": 10**6}),
+        (4, {"kind": "none", "rate": 0.7}, 50, {}),
+    ],
+)
+def test_a_flow_alone_has_a_slowdown_of_one(hosts, control, packets, queues):
+    case = session(line(hosts), [(0, hosts - 1)], transport(**control), packets=packets, **queues)
+    row = run_session("both", case, (0.0, 2.0)).row
+    assert row["flows_complete"] == 1 and row["slowdown_mean"] == 1.0
+
+
+def test_nothing_is_quicker_than_several_subflows_alone():
+    """Each path has half of the host's rate: two subflows together are as fast as the host."""
+    topology = Topology.from_links("ring", 4, [(0, 1), (1, 2), (2, 3), (3, 0)]).with_hosts(1)
+    topology = replace(topology, capacity=np.full(8, 0.5))
+    slowdown = []
+    for kind, subflows in (("mptcp", 2), ("tcp", 1), ("none", 2)):
+        control = transport(kind, subflows=subflows, start_ms=0.0)
+        case = session(topology, [(0, 2)], control, packets=400, queue_bytes=10**6)
+        row = run_session("compiled", case, (0.0, 2.0)).row
+        slowdown.append(row["slowdown_mean"])
+        assert row["fct_ms_mean"] < (60 if subflows == 2 else 110)
+    assert slowdown[0] == pytest.approx(1.0, abs=0.02) and slowdown[0] >= 1
+    assert slowdown[1:] == [1.0, pytest.approx(1.0, abs=0.01)]
 
 
 def test_a_law_of_ones_own():

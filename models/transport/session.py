@@ -113,8 +113,12 @@ def first_samples(session: Session) -> np.ndarray:
 
 def _crossing(session: Session, paths: Paths, size: int) -> np.ndarray:
     """Ticks that a packet of so many bytes takes for each path."""
-    service = np.array([service_ticks(ratio, size) for ratio in session.ratio.tolist()])
-    return np.add.reduceat((service + session.delay)[paths.link], paths.start[:-1])
+    return np.add.reduceat((services(session, size) + session.delay)[paths.link], paths.start[:-1])
+
+
+def services(session: Session, size: int) -> np.ndarray:
+    """int64 [links]: ticks that each link takes to send so many bytes."""
+    return service_ticks.py_func(session.ratio, size)
 
 
 @njit

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from models.fairness import jain
-from models.rules.datagram import service_ticks
+from models.transport.alone import alone_ticks
 from models.transport.session import Session
 from sim.engines import datagram
 from sim.engines.base import Flows
@@ -23,6 +23,7 @@ from sim.engines.datagram.base import (
     STAY,
     TIMEOUTS,
     Counters,
+    DatagramRun,
 )
 
 SIZE_CLASSES = {"small": 100_000, "medium": 10_000_000, "large": float("inf")}
@@ -54,7 +55,13 @@ def run_session(engine: str, session: Session, window: tuple[float, float]) -> D
     Raises :class:`~sim.engines.base.EngineMismatch` if both engines run and differ.
     """
     started = time.process_time()
-    run = datagram.start(engine, session)
+    result = measure(datagram.start(engine, session), session, window)
+    result.row["cpu_s"] = time.process_time() - started
+    return result
+
+
+def measure(run: DatagramRun, session: Session, window: tuple[float, float]) -> DatagramResult:
+    """Simulate a run of a session, from its beginning, to the end of a window in seconds."""
     first, last = (session.ticks(seconds) for seconds in window)
     run.advance(first)
     before, present = run.counters(), run.in_flight()
@@ -63,10 +70,10 @@ def run_session(engine: str, session: Session, window: tuple[float, float]) -> D
     moved = after.subflow - before.subflow
     throughput = _fractions(session, _per_flow(session, moved[:, RECEIVED]), last - first)
     row = _summary(session, before, after, throughput)
-    if session.flows.packets.any():
-        row |= _completion(session, after)
-    row["cpu_s"] = time.process_time() - started
-    flows = _flow_rows(session, before, after, throughput)
+    times = _times(session, after) if session.flows.packets.any() else None
+    if times is not None:
+        row |= _completion(session, *times)
+    flows = _flow_rows(session, moved, throughput, last - first, times)
     fastest = max(float(session.topology.capacity.max(initial=0.0)), session.topology.host_capacity)
     return DatagramResult(
         row, {"flows": flows, "channel_use": _use(session, before, after)}, throughput, (last - first) / fastest,
@@ -131,26 +138,15 @@ def _summary(session: Session, before: Counters, after: Counters, throughput: np
     }
 
 
-def ideal_ticks(session: Session) -> np.ndarray:
-    """float64 [flows]: ticks that a flow would need alone, without a handshake, on the best of its paths."""
-    service = np.array([service_ticks(ratio, session.queues.packet_bytes) for ratio in session.ratio.tolist()])
-    link, start = session.paths.link, session.paths.start[:-1]
-    alone = np.add.reduceat(service[link] + session.delay[link], start)
-    slowest = np.maximum.reduceat(service[link], start)
-    packets = np.repeat(session.flows.packets, np.diff(session.first))
-    return np.minimum.reduceat(alone + np.maximum(packets - 1, 0) * slowest, session.first[:-1]).astype(float)
-
-
 def _times(session: Session, after: Counters) -> tuple[np.ndarray, np.ndarray]:
     """(completion time in ticks, slowdown) of every flow, NaN where it is not complete."""
     start = np.minimum.reduceat(session.start, session.first[:-1])
     done = np.where(after.finished >= 0, after.finished - start, np.nan)
-    return done, done / ideal_ticks(session)
+    return done, done / alone_ticks(session)
 
 
-def _completion(session: Session, after: Counters) -> dict[str, Any]:
+def _completion(session: Session, done: np.ndarray, slowdown: np.ndarray) -> dict[str, Any]:
     """Completion times and slowdowns, of all flows and by size class."""
-    done, slowdown = _times(session, after)
     size = session.flows.packets * session.queues.packet_bytes
     complete = ~np.isnan(done)
     row: dict[str, Any] = {"flows": len(size), "flows_complete": int(complete.sum())}
@@ -169,19 +165,20 @@ def _completion(session: Session, after: Counters) -> dict[str, Any]:
     return row
 
 
-def _flow_rows(session: Session, before: Counters, after: Counters, throughput: np.ndarray) -> list[dict[str, Any]]:
-    """Rows of flows.csv: a flow, then its subflows if there are several."""
-    moved = after.subflow - before.subflow
-    subflow = _fractions(session, moved[:, RECEIVED], after.tick - before.tick)
-    finite = bool(session.flows.packets.any())
-    done, slowdown = _times(session, after) if finite else (throughput, throughput)
+def _flow_rows(
+    session: Session, moved: np.ndarray, throughput: np.ndarray, ticks: int,
+    times: tuple[np.ndarray, np.ndarray] | None,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Rows of flows.csv: a flow, then its subflows if there are several. times: of flows that end."""
+    subflow = _fractions(session, moved[:, RECEIVED], ticks)
     source, target, packets = (part.tolist() for part in session.flows[:3])
     first, rows = session.first.tolist(), []
     for f in range(len(source)):
         mine = slice(first[f], first[f + 1])
         row = {"flow": f, "subflow": "", "source": source[f], "target": target[f]}
         row |= _counts(session, moved[mine].sum(axis=0), float(throughput[f]), session.start[mine].min())
-        if finite:
+        if times is not None:
+            done, slowdown = times
             row |= {
                 "size_bytes": packets[f] * session.queues.packet_bytes,
                 "fct_ms": float(done[f] * session.tick_s * 1e3), "slowdown": float(slowdown[f]),

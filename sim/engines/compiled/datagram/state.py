@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from models.jit import njit
-from models.rules.datagram import NEARLY_FULL, service_ticks
+from models.rules.datagram import NEARLY_FULL
 from models.transport.law import INSTANT, PURE_DELAY
 from models.transport.newreno import Rules, Senders, connect, make_senders
 from models.transport.paths import Paths
-from models.transport.session import Session, first_samples
+from models.transport.session import Session, first_samples, services
 from models.transport.tcp import Tcp
 from sim.engines.datagram.base import LINK_COUNTS, SUBFLOW_COUNTS
 
@@ -115,7 +115,7 @@ def build(session: Session, traced: bool, talk: Any = None) -> tuple[Constants, 
     fixed[:links, RATIO] = session.ratio
     fixed[:links, LIMIT] = queues.queue_bytes
     fixed[feeders:links, LIMIT] = queues.feeder_packets * queues.packet_bytes
-    fixed[:links, SERVICE] = [service_ticks(ratio, queues.packet_bytes) for ratio in session.ratio.tolist()]
+    fixed[:links, SERVICE] = services(session, queues.packet_bytes)
     fixed[links:, DELAY] = session.ack_delay[:pipes]
     horizon = int((fixed[:, DELAY] + np.maximum(fixed[:, SERVICE], 1)).max()) + 2
     ticks = max(64, 1 << (horizon - 1).bit_length())

@@ -1,0 +1,100 @@
+"""How long a flow takes that has the network to itself: what its completion time is compared with."""
+
+import numpy as np
+
+from models.jit import njit
+from models.transport.feeders import with_feeders
+from models.transport.law import PURE_DELAY
+from models.transport.newreno import CWND, NEXT, UNA, acknowledge, has_room, make_senders, opened
+from models.transport.paths import Paths
+from models.transport.session import Session, first_samples, services
+
+
+def alone_ticks(session: Session) -> np.ndarray:
+    """float64 [flows]: ticks from a flow's start until its receiver has it, if nobody else sends and no queue is full.
+
+    A flow of one subflow is followed: the round trip that opens it, its windows as acknowledgements widen them. One of
+    several has the time that no way of sharing its packets among them could beat: the quickest opens, and then all
+    send without a pause.
+    """
+    session = with_feeders(session)
+    service = services(session, session.queues.packet_bytes)
+    if session.transport.law and session.transport.subflows == 1:
+        return _followed(session, service).astype(float)
+    return _unhindered(session, service).astype(float)
+
+
+def _unhindered(session: Session, service: np.ndarray) -> np.ndarray:
+    """Each subflow sends as fast as its path and its rate allow, all together as fast as their host."""
+    link, start, first = session.paths.link, session.paths.start[:-1], session.first[:-1]
+    packets, subflows = session.flows.packets, session.transport.subflows
+    crossing = np.add.reduceat((service + session.delay)[link], start)
+    apart = np.maximum.reduceat(service[link], start)
+    if session.transport.law:
+        crossing = crossing + first_samples(session)
+    else:
+        apart = np.maximum(apart, session.gap)
+    if subflows > 1:
+        apart = 1.0 / np.add.reduceat(1.0 / apart, first)
+    host = service[session.topology.channels + session.flows.source]
+    ticks = np.maximum((packets - 1) * host, np.maximum(packets - subflows, 0) * apart)
+    return np.minimum.reduceat(crossing, first) + ticks
+
+
+def _followed(session: Session, service: np.ndarray) -> np.ndarray:
+    back = session.back or Paths(np.zeros_like(session.paths.start), np.zeros(0, np.int32))
+    past = session.ack_delay if session.transport.ack_path == PURE_DELAY else np.zeros_like(session.ack_delay)
+    answer = services(session, session.transport.ack_bytes)
+    senders, ticks = make_senders(session.subflows), np.zeros(session.subflows, np.int64)
+    _follow(
+        session.rules, senders, session.flows.packets, first_samples(session), session.paths, back, session.delay,
+        service, answer, past, ticks,
+    )  # fmt: skip
+    return ticks
+
+
+@njit
+def _follow(r, senders, packets, opening, forth, back, delay, service, answer, past, ticks):
+    """``ticks`` of every flow, which has one subflow."""
+    for i in range(len(ticks)):
+        there = forth.link[forth.start[i] : forth.start[i + 1]]
+        home = back.link[back.start[i] : back.start[i + 1]]
+        opened(r, senders, i, opening[i], opening[i])
+        ticks[i] = _last_arrival(
+            r, senders, i, packets[i], opening[i], service[there], delay[there], answer[home], delay[home], past[i]
+        )
+
+
+@njit
+def _last_arrival(r, senders, i, packets, now, service, delay, answer, delay_home, past):
+    """The tick in which a receiver has all packets of flow i, which may send from ``now`` on.
+
+    service, delay: of each link of its path; answer, delay_home: of each link that its acknowledgements pass; past:
+    ticks that they need besides.
+    """
+    seq, slowest = senders.seq[i], service.max()
+    trip = (service + delay).sum() + (answer + delay_home).sum() + past
+    free, free_home = np.zeros(len(service), np.int64), np.zeros(len(answer), np.int64)
+    left, heard = np.empty(packets, np.int64), np.empty(packets, np.int64)
+    while True:
+        while seq[NEXT] < packets and has_room(senders.win[i, CWND], seq[UNA], seq[NEXT], r.mss):
+            arrival = _pass(free, service, delay, now)
+            left[seq[NEXT]] = now
+            heard[seq[NEXT]] = _pass(free_home, answer, delay_home, arrival) + past
+            seq[NEXT] += 1
+        waiting = packets - seq[NEXT]
+        # a window that takes the slowest link a round trip never lets it rest again
+        steady = senders.win[i, CWND] // r.mss * slowest >= trip and (answer <= slowest).all()
+        if waiting == 0 or steady:
+            return arrival + waiting * slowest
+        now, sample = heard[seq[UNA]], heard[seq[UNA]] - left[seq[UNA]]
+        acknowledge(r, senders, i, i, i + 1, seq[UNA] + 1, sample, False, now)
+
+
+@njit
+def _pass(free, service, delay, now):
+    """When a packet has passed links that are free again at some ticks."""
+    for k in range(len(free)):
+        free[k] = max(now, free[k]) + service[k]
+        now = free[k] + delay[k]
+    return now
