@@ -14,6 +14,20 @@ from models.transport.alone import alone_ticks
 from models.transport.failures import LinkFailures, with_failures
 from models.transport.flows import Flows, arriving, long_lived, together
 from models.transport.law import law
+from models.transport.newreno import (
+    CWND,
+    HIGH,
+    NEXT,
+    OPEN,
+    RECOVER,
+    SSTHRESH,
+    STATE,
+    acknowledge,
+    make_rules,
+    make_senders,
+    opened,
+    time_out,
+)
 from models.transport.paths import DISTINCT, PATH_DRAWS, WITH_REPLACEMENT
 from models.transport.session import Queues, Session, make_session
 from models.transport.sizes import SizesSpec
@@ -308,6 +322,41 @@ def test_nothing_is_quicker_than_several_subflows_alone():
         assert row["fct_ms_mean"] < (60 if subflows == 2 else 110)
     assert slowdown[0] == pytest.approx(1.0, abs=0.02) and slowdown[0] >= 1
     assert slowdown[1:] == [1.0, pytest.approx(1.0, abs=0.01)]
+
+
+def senders_with(window: float, sent: int, state=OPEN):
+    """Rules of packets of one byte, and a sender whose packets 0 .. sent - 1 are under way."""
+    control = transport("tcp", ack_path="instant")
+    rules, senders = make_rules(control, 1, 1e-6), make_senders(1)
+    opened(rules, senders, 0, 100, 0)
+    senders.seq[0, [NEXT, HIGH, STATE]] = sent, sent, state
+    senders.win[0, CWND] = senders.window[0] = window
+    return rules, senders
+
+
+def test_a_timeout_halves_what_is_outstanding():
+    """RFC 5681, equation 4; and what has been sent again by the timer holds the threshold where it is."""
+    rules, senders = senders_with(window=40.0, sent=12)
+    time_out(rules, senders, 0, 1000)
+    assert senders.win[0, [SSTHRESH, CWND]].tolist() == [6.0, 1.0]
+    assert senders.seq[0, [NEXT, RECOVER]].tolist() == [0, 12]
+    senders.seq[0, NEXT] = 1
+    time_out(rules, senders, 0, 5000)
+    assert senders.win[0, [SSTHRESH, CWND]].tolist() == [6.0, 1.0]
+    acknowledge(rules, senders, 0, 0, 1, 3, 100, False, 6000)
+    senders.seq[0, NEXT], senders.window[0] = 8, 20.0
+    time_out(rules, senders, 0, 9000)
+    assert senders.win[0, SSTHRESH] == 2.5 and senders.seq[0, RECOVER] == 12  # the highest one ever sent
+
+
+def test_a_timeout_in_recovery_does_not_see_the_inflated_window():
+    rules, senders = senders_with(window=16.0, sent=16)
+    for duplicate in range(15):
+        assert acknowledge(rules, senders, 0, 0, 1, 0, 100, False, duplicate) == (duplicate == 2)
+    assert senders.win[0, [SSTHRESH, CWND]].tolist() == [8.0, 8.0 + 15.0]
+    senders.seq[0, [NEXT, HIGH]] = 23
+    time_out(rules, senders, 0, 1000)
+    assert senders.win[0, SSTHRESH] == 4.0
 
 
 def test_a_law_of_ones_own():

@@ -36,7 +36,7 @@ class Law(NamedTuple):
 
 
 def halve(window, mss, memory):
-    """``back_off`` of TCP: half the window, but two packets."""
+    """``back_off`` of TCP: half of what is outstanding, but two packets."""
     return max(window / 2.0, 2.0 * mss)
 
 
@@ -51,8 +51,9 @@ def law(grow: Callable, back_off: Callable = halve, mark: Callable = ignore) -> 
     grow(windows, rtts, i, credit, mss, memory, now): bytes by which a new acknowledgement of ``credit`` bytes widens
     the window in congestion avoidance. windows, rtts: float64 [subflows], bytes and ticks, of all subflows of the flow
     (an rtt is 0 before the first sample); i: which of them this is. back_off(window, mss, memory): the slow start
-    threshold after a loss, bytes. mark(window, share, mss, memory): the new window, once for each window of data of
-    which this ``share`` of the packets came with a mark. memory: float64 [MEMORY], the subflow's own, 0 at first.
+    threshold after a loss, bytes, from the bytes that are outstanding. mark(window, share, mss, memory): the new
+    window, once for each window of data of which this ``share`` of the packets came with a mark. memory: float64
+    [MEMORY], the subflow's own, 0 at first.
 
     Raises ``SpecError``, with the function's place, where one cannot be compiled.
     """

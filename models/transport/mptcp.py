@@ -25,7 +25,7 @@ def linked(windows, rtts, i, credit, mss, memory, now):
 
 
 def halve_to_one(window, mss, memory):
-    """``back_off``: half the window, but one packet."""
+    """``back_off``: half of what is outstanding, but one packet."""
     return max(window / 2.0, mss)
 
 

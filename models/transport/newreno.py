@@ -1,7 +1,7 @@
 """The NewReno machine that every control law steers: acknowledgements, fast recovery and the timer.
 
 It decides what the window is and when a packet is sent again; queues, packets and what the receiver holds are
-the engines'. Sequence numbers count packets, windows are bytes, times ticks. Source: RFC 6582, RFC 6298.
+the engines'. Sequence numbers count packets, windows are bytes, times ticks. Source: RFC 5681, RFC 6582, RFC 6298.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from models.transport.law import MEMORY, Law, Transport
 UNA = 0  # first packet that is not acknowledged
 NEXT = 1  # next packet to be sent
 HIGH = 2  # packets sent so far, each counted once
-RECOVER = 3  # NEXT when the last loss was found
+RECOVER = 3  # HIGH when the last loss was found
 DUPLICATES = 4
 STATE = 5
 DEADLINE = 6  # of the timer
@@ -25,6 +25,7 @@ NEVER = np.int64(1) << 62
 """DEADLINE of a timer that does not run, as there is nothing to be acknowledged."""
 
 CLOSED, OPENING, OPEN, RECOVERY = np.int64(0), np.int64(1), np.int64(2), np.int64(3)
+TIMED_OUT = np.int64(4)  # and nothing new has been acknowledged since
 
 # Columns of Senders.win, float64.
 CWND, SSTHRESH, MDEV, RTO, ACKED, MARKED = range(6)
@@ -164,10 +165,15 @@ def _heed(r, s, i, packets, marked):
 
 @kernel
 def _lose(r, s, i):
-    """A packet is lost: the law sets the threshold."""
-    s.win[i, SSTHRESH] = r.law.back_off(s.win[i, CWND], r.mss, s.memory[i])
+    """A packet is lost: the law sets the threshold from what is outstanding (RFC 5681, equation 4).
+
+    In recovery that is no more than the threshold: the window is wider by the packets of which a duplicate said that
+    they have arrived.
+    """
+    flight = float(s.seq[i, NEXT] - s.seq[i, UNA]) * r.mss
+    s.win[i, SSTHRESH] = r.law.back_off(min(s.window[i], flight), r.mss, s.memory[i])
     s.window[i] = s.win[i, SSTHRESH]
-    s.seq[i, RECOVER] = s.seq[i, NEXT]
+    s.seq[i, RECOVER] = s.seq[i, HIGH]
 
 
 @kernel
@@ -203,6 +209,7 @@ def acknowledge(r, s, i, first, last, una, sample, marked, now):
     s.seq[i, DEADLINE] = now + np.int64(np.ceil(s.win[i, RTO]))
     resend = False
     if s.seq[i, STATE] != RECOVERY:
+        s.seq[i, STATE] = OPEN
         s.seq[i, DUPLICATES] = 0
         _widen(r, s, i, first, last, now)
     elif una >= s.seq[i, RECOVER]:
@@ -221,12 +228,16 @@ def acknowledge(r, s, i, first, last, una, sample, marked, now):
 
 @kernel
 def time_out(r, s, i, now):
-    """The timer of subflow i expired: sending starts again at the first packet that is missing."""
+    """The timer of subflow i expired: sending starts again at the first packet that is missing.
+
+    Where the timer has sent that one before, the threshold remains what it is (RFC 5681, section 3.1).
+    """
     s.win[i, RTO] *= 2.0
-    _lose(r, s, i)
+    if s.seq[i, STATE] != TIMED_OUT:
+        _lose(r, s, i)
     s.win[i, CWND] = r.mss
     s.window[i] = r.mss
-    s.seq[i, STATE] = OPEN
+    s.seq[i, STATE] = TIMED_OUT
     s.seq[i, DUPLICATES] = 0
     s.seq[i, NEXT] = s.seq[i, UNA]
     s.seq[i, DEADLINE] = now + np.int64(np.ceil(s.win[i, RTO]))
