@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from models.registry import SpecError, make
+from models.rules.datagram import precedence
 from models.topology.graph import Topology
 from models.traffic.fixed import fixed_traffic
 from models.transport.alone import alone_ticks
@@ -188,6 +189,30 @@ def test_two_flows_share_a_link_fairly(kind):
     shares = throughput(case, (1.0, 9.0))
     assert shares.sum() == pytest.approx(1.0, abs=0.02)
     assert shares.min() > 0.4
+
+
+def in_step(kind: str, flows: int, seed: int, seconds: float) -> np.ndarray:
+    """Shares of flows with the same timing to the tick, over a queue that drops only what finds no room."""
+    pairs = [(i, flows + i) for i in range(flows)]
+    case = session(line(2, hosts=flows), pairs, transport(kind, start_ms=0.0), seed=seed, random_drop=False)
+    shares = throughput(case, (0.0, seconds))
+    return shares / shares.sum()
+
+
+def test_flows_that_always_come_together_share_as_chance_has_it():
+    """By number, the first would have everything: the other's packet comes second whenever there is room for one."""
+    shares = np.array([in_step("tcp", 2, seed, 10.0)[0] for seed in range(1, 9)])
+    assert shares.min() > 0.3 and shares.max() < 0.7
+    assert shares.mean() == pytest.approx(0.5, abs=0.08)
+    assert (shares < 0.5).any() and (shares > 0.5).any()
+    np.testing.assert_allclose(in_step("none", 3, 1, 5.0), 1 / 3, atol=0.02)
+
+
+def test_whoever_comes_first_in_a_tick_is_drawn_evenly():
+    orders = [sorted(range(700, 703), key=lambda number: precedence(5, 1000 * tick, number)) for tick in range(6000)]
+    counts = np.unique(orders, axis=0, return_counts=True)[1]
+    assert len(counts) == 6 and abs(counts - 1000).max() < 120  # four standard deviations
+    assert precedence(2**63 - 1, 2**39, 2**32 - 1) & 0xFFFFFFFF == 2**32 - 1
 
 
 def parking_lot(control):

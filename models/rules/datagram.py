@@ -1,6 +1,7 @@
 """Draws and small decisions of the datagram discipline."""
 
 import numpy as np
+from numba import uint64
 
 from models.jit import kernel
 from models.rules.draw import draw
@@ -17,6 +18,10 @@ RATIO_BITS = 16
 NEARLY_FULL = 3
 """Packets of room below which a queue with random drop may drop."""
 
+_GAMMA, _DELTA = uint64(0x9E3779B97F4A7C15), uint64(0xD1B54A32D192ED03)
+_MIX1, _MIX2 = uint64(0xBF58476D1CE4E5B9), uint64(0x94D049BB133111EB)
+_27, _30, _33 = uint64(27), uint64(30), uint64(33)
+
 _ONE_IN_TEN = np.int64((1 << 63) // 10)
 
 
@@ -24,6 +29,21 @@ _ONE_IN_TEN = np.int64((1 << 63) // 10)
 def service_ticks(ratio, size):
     """Ticks that a channel takes to send ``size`` bytes."""
     return (size * ratio + 65535) >> 16
+
+
+@kernel
+def precedence(seed, tick, number):
+    """What decides who of those that do something in a tick comes first: the least, which ends in its number (32 bits).
+
+    The 31 bits above are drawn anew for every tick, so that of two who always come together to a queue each is first
+    half of the time. As this is asked for more often than anything else, they are no block of Philox, but the mix of
+    SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014,
+    doi:10.1145/2714064.2660195).
+    """
+    word = uint64(seed) + uint64(tick) * _GAMMA + uint64(number) * _DELTA
+    word = (word ^ (word >> _30)) * _MIX1
+    word = (word ^ (word >> _27)) * _MIX2
+    return np.int64(word >> _33) << 32 | number
 
 
 @kernel

@@ -1,9 +1,9 @@
 """The datagram discipline: output queues that drop, and hosts that answer and send again.
 
 A queue knows when a packet will have left as soon as it accepts it, so a packet causes one event a hop, its
-arrival at the next place: service and propagation are merged. Events of one tick happen in the order of their
-priorities, which number the links, then the pipes of acknowledgements that meet no queue, then the timers; last comes
-what a program does.
+arrival at the next place: service and propagation are merged. In one tick come first packets that arrive at the end
+of a link, and acknowledgements that have met no queue, then timers, either in an order that is drawn for every tick
+(:func:`models.rules.datagram.precedence`); last comes what a program does.
 """
 
 from collections import deque
@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from simpy.events import EventPriority
 
-from models.rules.datagram import NEARLY_FULL, drops_early, service_ticks
+from models.rules.datagram import NEARLY_FULL, drops_early, precedence, service_ticks
 from models.transport.connections import Connections
 from models.transport.law import INSTANT, PURE_DELAY
 from models.transport.newreno import (
@@ -47,6 +47,9 @@ from sim.engines.reference.ranks import Message, Ranks
 
 FIRST = ARRIVALS
 """Priority of what happens to the network before any packet of the tick."""
+
+TIMERS, LAST = FIRST + (1 << 63), EventPriority(FIRST + (1 << 64))
+"""Above the priorities of all packets; and above those of all timers."""
 
 
 @dataclass(slots=True, eq=False)
@@ -82,7 +85,6 @@ class Link:
         self.network = network
         self.clock = network.clock
         self.number = number
-        self.priority = EventPriority(FIRST + 1 + number)
         self.delay = int(session.delay[number])
         self.ratio = int(session.ratio[number])
         if number < network.feeders:
@@ -120,7 +122,8 @@ class Link:
         counts[base.ACCEPTED] += 1
         counts[base.STAY] += departs - now
         counts[base.MOST] = max(counts[base.MOST], occupied)
-        Alarm(self.clock, departs + self.delay, self.priority, self._pass_on, packet)
+        arrives = departs + self.delay
+        Alarm(self.clock, arrives, self.network.turn(arrives, self.number), self._pass_on, packet)
 
     def _drop(self, packet: Packet) -> None:
         self.counts[base.DROPS] += 1
@@ -246,19 +249,17 @@ class Subflow:
         self.expected = 0
         self.ahead: set[int] = set()
         self.is_pacing = False
-        links, subflows = len(network.links), session.subflows
         self.seq, self.win = network.senders.seq[index], network.senders.win[index]
-        self._pipe = EventPriority(FIRST + 1 + links + index)
-        self._timer = EventPriority(FIRST + 1 + links + subflows + index)
+        self._number = len(network.links) + index
 
     # the sender
 
     def pace(self, first: int) -> Generator[Alarm, Any, None]:
         """The process of a sender at a constant rate, from a tick on until it has sent everything."""
         gap = int(self.network.session.gap[self.index])
-        yield Alarm(self.clock, first, self._timer)
+        yield self._ring_at(first)
         while self._send_next():
-            yield Alarm(self.clock, self.clock.now + gap, self._timer)
+            yield self._ring_at(self.clock.now + gap)
         self.is_pacing = False
 
     def _send_next(self) -> bool:
@@ -278,7 +279,7 @@ class Subflow:
         """
         rules, senders, i = self.network.rules, self.network.senders, self.index
         seq, patience = self.seq, ceil(rules.min_rto)
-        yield Alarm(self.clock, first, self._timer)
+        yield self._ring_at(first)
         while True:
             now = self.clock.now
             if seq[DEADLINE] <= now:
@@ -293,7 +294,10 @@ class Subflow:
                     self.counts[base.TIMEOUTS] += 1
                     time_out(rules, senders, i, now)
                     self._send_on()
-            yield Alarm(self.clock, min(int(seq[DEADLINE]), now + patience), self._timer)
+            yield self._ring_at(min(int(seq[DEADLINE]), now + patience))
+
+    def _ring_at(self, tick: int) -> Alarm:
+        return Alarm(self.clock, tick, self.network.turn(tick, self._number, TIMERS))
 
     def go_on(self) -> None:
         """There is something to be sent."""
@@ -363,7 +367,8 @@ class Subflow:
             self.hear(answer)
         elif session.transport.ack_path == PURE_DELAY:
             tick = self.clock.now + int(session.ack_delay[self.index])
-            Alarm(self.clock, tick, self._pipe, lambda alarm: self.hear(alarm.value), answer)
+            turn = self.network.turn(tick, self._number)
+            Alarm(self.clock, tick, turn, lambda alarm: self.hear(alarm.value), answer)
         else:
             answer.path = self.back
             answer.path[0].accept(answer)
@@ -399,6 +404,7 @@ class ReferenceDatagrams:
         self.clock = Clock(shuffle)
         self.rules: Rules = session.rules  # type: ignore[assignment]  # None where nobody asks for them
         self.senders = make_senders(session.subflows)
+        self._precedence = _machine_code(precedence, session.seed, 0, 0)
         if session.transport.law:
             self.acknowledge = _machine_code(acknowledge, self.rules, self.senders, 0, 0, 0, 0, 0, False, 0)
         self.feeders = session.topology.channels + 2 * session.topology.hosts
@@ -422,8 +428,7 @@ class ReferenceDatagrams:
 
     def _program(self, program: Connections) -> Ranks:
         self.hosts = [Host() for _ in range(self.session.topology.hosts)]
-        last = EventPriority(FIRST + 1 + len(self.links) + 2 * self.session.subflows)
-        return Ranks(self.clock, program.workload, self.hosts, last)
+        return Ranks(self.clock, program.workload, self.hosts, LAST)
 
     def _connect(self) -> None:
         """The connections of a program have been open since before the run."""
@@ -446,6 +451,10 @@ class ReferenceDatagrams:
     def route(self, paths: Any, index: int) -> list[Link]:
         """The links of a subflow's path."""
         return [self.links[number] for number in paths.link[paths.start[index] : paths.start[index + 1]].tolist()]
+
+    def turn(self, tick: int, number: int, after: int = FIRST) -> EventPriority:
+        """The priority of a link's packet in a tick or, above the links' numbers, of a subflow's timer or answer."""
+        return EventPriority(after + 1 + self._precedence(self.session.seed, tick, number))
 
     def note(self, subflow: int, sequence: int) -> None:
         """A data packet reached its receiver."""

@@ -1,15 +1,17 @@
 """The datagram discipline, compiled.
 
-In a tick come, in this order: packets that arrive at queues, by the link they come from; packets that arrive at
-hosts, likewise; acknowledgements that come back without queues, by subflow; timers, by subflow; what a program does.
+In a tick come, in this order: packets that arrive at queues and hosts, and acknowledgements that come back without
+queues; timers; what a program does. Packets and timers of one tick are in the order of
+:func:`models.rules.datagram.precedence`.
 """
 
 from typing import Any
 
 import numpy as np
 
-from models.jit import inner, njit
+from models.jit import inner, njit, routine
 from models.rules.bits import lowest
+from models.rules.datagram import precedence
 from models.transport.newreno import CWND
 from models.transport.session import Change, Session
 from sim.engines.base import Execution
@@ -44,6 +46,10 @@ LATEST = 1 << 39
 
 _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_LOW = np.int64(0xFFFFFFFF)
+
+_FEW = 8
+"""Up to so many are put in order by exchanging neighbours."""
 
 
 @inner
@@ -61,7 +67,7 @@ def _next_slot(c, s, tick, until):
 
 @inner
 def _gather(c, s, tick):
-    """The links that await a packet in a tick, ascending, in ``s.members``; how many."""
+    """The links that await a packet in a tick in ``s.members``; how many."""
     slot = np.uint64(tick & c.mask)
     link = np.int64(s.slot[slot])
     s.slot[slot] = NOBODY
@@ -71,19 +77,54 @@ def _gather(c, s, tick):
         s.members[count] = link
         count += 1
         link = s.link[link, AFTER]
-    gap = np.int64(1)
-    while 3 * gap < count:
-        gap = 3 * gap + 1
-    while gap > 0:  # Shell's sort: mostly there are very few, sometimes as many as links
-        for i in range(gap, count):
-            link = s.members[i]
-            place = np.int64(i)
-            while place >= gap and s.members[place - gap] > link:
-                s.members[place] = s.members[place - gap]
-                place -= gap
-            s.members[place] = link
-        gap //= 3
     return count
+
+
+@inner
+def _gather_timers(c, s, tick):
+    """The timers that ring in a tick in ``s.members``, each numbered after all links; how many."""
+    count = np.int64(0)
+    while s.timers[len(s.timers) - 1] > 0 and s.timers[0] >> 24 == tick:
+        s.members[count] = c.links + take_timer(s)
+        count += 1
+    return count
+
+
+@inner
+def _line_up(members, scratch, count, seed, tick):
+    """Those who do something in a tick by precedence, which is put above their numbers where they are several."""
+    if count == 1:
+        return
+    for k in range(count):
+        members[k] = precedence(seed, tick, members[k])
+    if count > _FEW:
+        _sort(members, scratch, count)
+        return
+    for i in range(1, count):
+        for k in range(i, 0, -1):  # to exchange always is quicker than to mispredict whether
+            low, high = min(members[k - 1], members[k]), max(members[k - 1], members[k])
+            members[k - 1], members[k] = low, high
+
+
+@routine
+def _sort(members, scratch, count):
+    """Distribute many over as many buckets by what was drawn, which is even, and put the little left in order."""
+    ends, spread = scratch[: count + 1], scratch[count + 1 :]
+    ends[:] = 0
+    for k in range(count):
+        ends[((members[k] >> 32) * count >> 31) + 1] += 1
+    for k in range(count):
+        ends[k + 1] += ends[k]
+    for k in range(count):
+        bucket = (members[k] >> 32) * count >> 31
+        spread[ends[bucket]] = members[k]
+        ends[bucket] += 1
+    for k in range(count):
+        key, place = spread[k], np.int64(k)
+        while place > 0 and members[place - 1] > key:
+            members[place] = members[place - 1]
+            place -= 1
+        members[place] = key
 
 
 @njit
@@ -97,8 +138,10 @@ def advance(c, s, tick, until):
             return until
         slot = np.uint64(tick & c.mask)
         if s.bits[slot >> np.uint64(6)] >> (slot & np.uint64(63)) & _ONE:
-            for k in range(_gather(c, s, tick)):
-                link = s.members[k]
+            count = _gather(c, s, tick)
+            _line_up(s.members, s.scratch, count, c.seed, tick)
+            for k in range(count):
+                link = s.members[k] & _LOW
                 p = take_head(c, s, link, tick)
                 if link < c.eject or c.feeders <= link < c.links:
                     at = np.int64(s.packet[p, AT]) + 1
@@ -106,8 +149,11 @@ def advance(c, s, tick, until):
                     accept(c, s, np.int64(s.path[at]), p, tick)
                 else:
                     deliver(c, s, link, p, tick)
-        while s.timers[len(s.timers) - 1] > 0 and s.timers[0] >> 24 == tick:
-            ring(c, s, take_timer(s), tick)
+        count = _gather_timers(c, s, tick)
+        if count > 0:
+            _line_up(s.members, s.scratch, count, c.seed, tick)
+        for k in range(count):
+            ring(c, s, (s.members[k] & _LOW) - c.links, tick)
         act(s.talk, c, s, tick)
         tick += 1
         if s.free[len(s.free) - 1] < c.reserve:

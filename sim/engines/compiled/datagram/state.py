@@ -83,7 +83,8 @@ class State(NamedTuple):
     link: np.ndarray  # int64 [links, LINK]
     slot: np.ndarray  # uint32 [ticks]: first of the links whose first packet arrives then
     bits: np.ndarray  # uint64 [ticks / 64]: slots that are not empty
-    members: np.ndarray  # int64 [links]: scratch, the links of one tick
+    members: np.ndarray  # int64: scratch, the links or the timers of one tick
+    scratch: np.ndarray  # int64: to put them in order
     path: np.ndarray  # int32: links of all paths, forwards and then backwards
     path_start: np.ndarray  # int64 [subflows]
     back_start: np.ndarray  # int64 [subflows]
@@ -148,7 +149,8 @@ def build(session: Session, traced: bool, talk: Any = None) -> tuple[Constants, 
         link=link,
         slot=np.full(ticks, NOBODY, np.uint32),
         bits=np.zeros(ticks // 64, np.uint64),
-        members=np.zeros(links + pipes, np.int64),
+        members=np.zeros(max(links + pipes, subflows), np.int64),
+        scratch=np.zeros(2 * max(links + pipes, subflows) + 1, np.int64),
         path=np.concatenate([session.paths.link, back.link]),
         path_start=session.paths.start[:-1].copy(),
         back_start=back.start[:-1] + len(session.paths.link),
