@@ -64,6 +64,8 @@ def test_the_resolved_configuration_says_the_same(tmp_path):
         ("switching.queue_packets=0", "switching.queue_packets = 0: must be greater than or equal to 1"),
         ("switching.queue_bytes=500", "switching.packet_bytes: a packet does not fit into a queue of 500 bytes"),
         ("measure.window=[0.05, 0.2]", "measure.window = .*: must be two times in seconds, ascending, within the 0.1"),
+        ("measure.seconds=1e5", "measure.seconds = 100000.0: at a tick of 125 ns a run may take 68719.5 s"),
+        ("transport.ack_bytes=0", "transport.ack_bytes = 0: must be greater than or equal to 1"),
         ("traffic.arrivals=together", "traffic.arrivals = together: needs traffic.sizes"),
         ("traffic.sizes={kind: fixed}", "traffic.sizes.bytes: missing: kind fixed needs it"),
         ("switching.link_failures={links: 200, at_ms: 1}", "switching.link_failures.links = 200: there are only 9"),

@@ -15,7 +15,7 @@ from models.transport.failures import LinkFailures, with_failures
 from models.transport.flows import Flows, arriving, long_lived, together
 from models.transport.law import TransportSpec
 from models.transport.paths import DISTINCT
-from models.transport.session import Queues, Session, make_session, tick_of
+from models.transport.session import LATEST, Queues, Session, make_session, tick_of
 from models.transport.sizes import SizesSpec
 from models.transport.sound import transport_of
 
@@ -62,6 +62,7 @@ def session_of(scenario: "Scenario", load: float, seed: int) -> Session:
     assert given is not None
     transport, program = transport_of(given.transport), None
     if scenario.workload is None:
+        _check_length(scenario.topology, given)
         flows = _flows(scenario, given, transport.flows, load, seed)
     elif transport.flows > 1:
         raise SpecError("must be 1: a program has one connection from a host to another", key="flows")
@@ -75,6 +76,14 @@ def session_of(scenario: "Scenario", load: float, seed: int) -> Session:
     return session if given.failures is None else with_failures(session, given.failures, given.routing)
 
 
+def _check_length(topology: Topology, given: Datagram) -> None:
+    given.queues.check()
+    tick = tick_of(topology, given.queues)
+    if Fraction(repr(given.seconds)) / tick > LATEST:
+        most = f"at a tick of {float(tick * 10**9):.3g} ns a run may take {float(LATEST * tick):.6g} s"
+        raise SpecError(most, key="seconds")
+
+
 def _flows(scenario: "Scenario", given: Datagram, flows: int, load: float, seed: int) -> Flows:
     traffic, packet = scenario.traffic, given.queues.packet_bytes
     if given.sizes is None:
@@ -82,7 +91,6 @@ def _flows(scenario: "Scenario", given: Datagram, flows: int, load: float, seed:
     sizes = given.sizes.build()
     if not given.poisson:
         return together(traffic, flows, sizes, packet, seed)
-    given.queues.check()
     topology = scenario.topology
     tick = tick_of(topology, given.queues)
     nic = Fraction(repr(float(given.queues.nic_mbps))) * Fraction(repr(float(topology.host_capacity)))

@@ -10,7 +10,7 @@ from models.routing.sound import routes_of
 from models.topology.failures import Amount, Failures
 from models.topology.graph import Topology
 from models.transport.paths import WITH_REPLACEMENT, Paths, backwards, draw_paths
-from models.transport.session import Change, Session
+from models.transport.session import Change, Session, check_stay
 
 _NOBODY = np.zeros(0, np.int64)
 _NOWHERE = Paths(np.zeros(1, np.int64), np.zeros(0, np.int32))
@@ -46,6 +46,8 @@ def with_failures(session: Session, failures: LinkFailures, routing: RoutingSpec
     number = np.concatenate([working, np.arange(topology.channels, len(session.delay))])
     new = _redrawn(session, left, _routes_after(routing, left), moved, number)
     back = None if session.back is None else backwards(topology, new)
+    for way in (new, back):
+        check_stay(way, session.delay, session.ratio, session.queues)
     at, reroute = (session.ticks(ms / 1e3) for ms in (failures.at_ms, failures.at_ms + failures.reroute_ms))
     failing = Change(at, broken, _NOBODY, _NOWHERE, None if back is None else _NOWHERE)
     return replace(session, changes=(*session.changes, failing, Change(reroute, _NOBODY, moved, new, back)))

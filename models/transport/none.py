@@ -10,7 +10,8 @@ from models.transport.law import Transport, TransportSpec
 class Unresponsive(TransportSpec):
     """Packets at a constant rate, never acknowledged nor sent again (UDP).
 
-    rate: of a flow, as a fraction of the network interface's; its subflows share it evenly.
+    rate: of a flow, as a fraction of the network interface's; its subflows share it evenly. A finite flow that has lost
+    a packet is never complete.
 
     Example: ``transport: {kind: none, rate: 0.5}``
 

@@ -20,6 +20,9 @@ from models.transport.paths import DISTINCT, Paths, backwards, draw_paths, most_
 
 SYN_BYTES = 1
 MOST_SUBFLOWS = 1 << 24
+LATEST = (1 << 39) - 1
+"""The last tick that a run may reach: a timer's tick and its subflow share an integer."""
+
 _LONGEST_STAY = 1 << 31
 
 
@@ -170,11 +173,12 @@ def make_session(
     ratio = np.ceil(capacity.max() / capacity * 2.0**RATIO_BITS).astype(np.int64)
     delay = np.full(len(capacity), max(1, ceil(Fraction(repr(float(queues.link_us))) / 10**6 / tick)))
     delay[: topology.channels] += topology.delay
-    _check_stay(paths, delay, ratio, queues)
+    back = _ways_back(topology, transport, queues, paths)
+    for way in (paths, back):
+        check_stay(way, delay, ratio, queues)
     rules = make_rules(transport, queues.packet_bytes, float(tick)) if transport.law else None
     nic = int(np.ceil(queues.packet_bytes * capacity.max() / topology.host_capacity))
-    gap = np.full(len(start), max(1, round(nic * per_flow / transport.rate)))
-    back = backwards(topology, paths) if transport.ack_path == REVERSE_PATH and transport.law else None
+    gap = np.full(len(start), max(1, round(min(nic * per_flow / transport.rate, LATEST))))
     return Session(
         topology, transport, queues, seed, float(tick), delay, ratio, flows, first, start, paths, back,
         np.add.reduceat(delay[paths.link], paths.start[:-1]), gap, rules,
@@ -201,10 +205,26 @@ def _check(
         raise SpecError(f"is below the tick, {float(tick) * 1e3:.3g} ms", key="min_rto_ms")
 
 
-def _check_stay(paths: Paths, delay: np.ndarray, ratio: np.ndarray, queues: Queues) -> None:
-    """Times in packets have 32 bits."""
-    stay = delay + (queues.queue_bytes * ratio >> RATIO_BITS)
-    feeder = queues.feeder_packets * queues.packet_bytes * int(ratio[-1]) >> RATIO_BITS
+def _ways_back(topology: Topology, transport: Transport, queues: Queues, paths: Paths) -> Paths | None:
+    """Paths of acknowledgements that pass the queues, None where none does."""
+    if not transport.law or transport.ack_path != REVERSE_PATH:
+        return None
+    if transport.ack_bytes > queues.queue_bytes:
+        problem = f"an acknowledgement does not fit into a queue of {queues.queue_bytes} bytes"
+        raise SpecError(problem, key="ack_bytes")
+    return backwards(topology, paths)
+
+
+def check_stay(paths: Paths | None, delay: np.ndarray, ratio: np.ndarray, queues: Queues) -> None:
+    """Raises ``SpecError`` for paths on which a packet may be for too long: times in packets have 32 bits.
+
+    A channel takes whole ticks for every packet, and one may be of one byte.
+    """
+    if paths is None or not len(paths.link):
+        return
+    of_byte = -(-ratio >> RATIO_BITS)
+    stay = delay + queues.queue_bytes * of_byte
+    feeder = queues.feeder_packets * queues.packet_bytes * int(of_byte[-1])
     longest = int(np.add.reduceat(stay[paths.link], paths.start[:-1]).max()) + feeder
     if longest >= _LONGEST_STAY:
         problem = f"a packet may be on its way for {longest} ticks; at most {_LONGEST_STAY - 1}"

@@ -21,13 +21,13 @@ ENDLESS_LOAD = 1.0
 
 _PLACES: dict[str, Place] = {
     **{key: ("switching", key) for key in ("queue_packets", "packet_bytes")},
-    **{key: ("transport", key) for key in ("subflows", "min_rto_ms", "ack_path")},
+    **{key: ("transport", key) for key in ("subflows", "min_rto_ms", "ack_path", "ack_bytes")},
     **{key: ("switching", "link_failures", key) for key in ("at_ms", "reroute_ms")},
     "failures.links": ("switching", "link_failures", "links"), "failures": ("switching", "link_failures"),
     "host_capacity": ("topology", "host_capacity"), "traffic": ("traffic",), "loads": ("loads",),
     "application": ("application",), "transport": ("transport",), "flows": ("transport", "flows"),
     "sizes.bytes": ("traffic", "sizes", "bytes"), "sizes.path": ("traffic", "sizes", "path"),
-    "sizes.mean_bytes": ("traffic", "sizes", "mean_bytes"),
+    "seconds": ("measure", "seconds"), "sizes.mean_bytes": ("traffic", "sizes", "mean_bytes"),
 }  # fmt: skip
 """Key of a ``SpecError`` -> where it stands in a configuration."""
 

@@ -376,14 +376,19 @@ class Subflow:
     def _take(self, sequence: int) -> None:
         self.counts[base.ARRIVED] += 1
         self.network.note(self.index, sequence)
+        if self.network.once or self._hold(sequence):
+            self.counts[base.RECEIVED] += 1
+            self.flow.get(self.index, sequence, self.clock.now)
+
+    def _hold(self, sequence: int) -> bool:
+        """Whether the receiver did not have this packet yet."""
         if sequence < self.expected or sequence in self.ahead:
-            return
-        self.counts[base.RECEIVED] += 1
+            return False
         self.ahead.add(sequence)
         while self.expected in self.ahead:
             self.ahead.remove(self.expected)
             self.expected += 1
-        self.flow.get(self.index, sequence, self.clock.now)
+        return True
 
 
 def _machine_code(function: Any, *arguments: Any) -> Callable[..., Any]:
@@ -396,7 +401,8 @@ def _machine_code(function: Any, *arguments: Any) -> Callable[..., Any]:
 class ReferenceDatagrams:
     """One simulation under way (see :class:`sim.engines.datagram.DatagramRun`).
 
-    ``shuffle``: a seed for the order of everything that the model leaves open.
+    ``shuffle``: a seed for the order of everything that the model leaves open. once: nobody sends a packet again, so
+    that every one that arrives is new.
     """
 
     def __init__(self, session: Session, trace: bool = False, shuffle: int = 0):
@@ -404,6 +410,7 @@ class ReferenceDatagrams:
         self.clock = Clock(shuffle)
         self.rules: Rules = session.rules  # type: ignore[assignment]  # None where nobody asks for them
         self.senders = make_senders(session.subflows)
+        self.once = session.transport.law is None and session.program is None
         self._precedence = _machine_code(precedence, session.seed, 0, 0)
         if session.transport.law:
             self.acknowledge = _machine_code(acknowledge, self.rules, self.senders, 0, 0, 0, 0, 0, False, 0)

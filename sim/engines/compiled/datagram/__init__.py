@@ -13,7 +13,7 @@ from models.jit import inner, njit, routine
 from models.rules.bits import lowest
 from models.rules.datagram import precedence
 from models.transport.newreno import CWND
-from models.transport.session import Change, Session
+from models.transport.session import LATEST, Change, Session
 from sim.engines.base import Execution
 from sim.engines.compiled.datagram.hosts import deliver, ring, take_timer
 from sim.engines.compiled.datagram.links import accept, break_link, take_head
@@ -40,9 +40,6 @@ from sim.engines.compiled.datagram.state import (
 )
 from sim.engines.compiled.ranks import execution_of, is_done
 from sim.engines.datagram.base import Counters, Trace, check_lossless
-
-LATEST = 1 << 39
-"""Ticks of a run: a timer's tick and its subflow share an integer."""
 
 _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -189,9 +186,9 @@ class CompiledDatagrams:
             raise OverflowError(f"a run takes more than {LATEST} ticks, and timers are not made for more")
         while self._tick < until:
             self._tick = advance(self._constants, self._state, self._tick, until)
+            if self._talk is not None and self._constants.paced:
+                check_lossless(self._state.subflow_counts)
             self._grow()
-        if self._talk is not None and self._constants.paced:
-            check_lossless(self._state.subflow_counts)
 
     def _grow(self) -> None:
         wants = self._state.wants

@@ -3,7 +3,7 @@
 import numpy as np
 
 from models.jit import inner, routine
-from models.transport.law import INSTANT, PURE_DELAY
+from models.transport.law import INSTANT, REVERSE_PATH
 from models.transport.newreno import (
     CLOSED,
     CWND,
@@ -21,7 +21,7 @@ from models.transport.newreno import (
     time_out,
 )
 from models.transport.newreno import NEXT as NEXT_SEQUENCE
-from models.transport.session import SYN_BYTES
+from models.transport.session import LATEST, SYN_BYTES
 from sim.engines.compiled.datagram.links import accept, free_packet, join, make_packet
 from sim.engines.compiled.datagram.messages import note_received, note_taken
 from sim.engines.compiled.datagram.state import (
@@ -69,6 +69,13 @@ def _send(c, s, i, sequence, now):
 
 
 @inner
+def _make_room(s, sent):
+    """See to it that a receiver can hold all that has been sent beyond what it is known to have."""
+    if sent > 64 * s.held.shape[1]:
+        s.wants[WINDOW] = max(s.wants[WINDOW], sent)
+
+
+@inner
 def send_on(c, s, i, now):
     """Send what the window of subflow i admits: again what has been sent before a timeout, then new data."""
     seq, flow = s.senders.seq[i], c.flow[i]
@@ -78,6 +85,7 @@ def send_on(c, s, i, now):
                 return
             s.left[flow] -= 1
             seq[HIGH] += 1
+            _make_room(s, seq[HIGH] - seq[UNA])
             note_taken(s.talk, c, s, flow)
         else:
             s.subflow_counts[i, RESENT] += 1
@@ -85,7 +93,7 @@ def send_on(c, s, i, now):
         seq[NEXT_SEQUENCE] += 1
 
 
-@routine
+@inner
 def _hear(c, s, i, kind, una, stamp, now):
     """An acknowledgement reaches the sender of subflow i."""
     state = s.senders.seq[i, STATE]
@@ -103,8 +111,6 @@ def _hear(c, s, i, kind, una, stamp, now):
         if acknowledge(c.rules, s.senders, i, first, last, una, sample, marked, now):
             counts[RESENT] += 1
             _send(c, s, i, s.senders.seq[i, UNA], now)
-    if s.senders.win[i, CWND] > (64 * s.held.shape[1] - 8) * c.packet_bytes:
-        s.wants[WINDOW] = 1
     send_on(c, s, i, now)
 
 
@@ -147,7 +153,7 @@ def _receive(c, s, i, sequence, now):
         s.wants[TRACED] += 1
         if s.wants[TRACED] + c.links > len(s.trace):
             s.wants[TRACE] = 1
-    if _hold(s, i, sequence):
+    if c.once or _hold(s, i, sequence):
         counts[RECEIVED] += 1
         flow = c.flow[i]
         s.missing[flow] -= 1
@@ -157,31 +163,36 @@ def _receive(c, s, i, sequence, now):
 
 
 @inner
+def _answer(c, s, i, kind, una, stamp, now):
+    """An acknowledgement leaves the receiver of subflow i, through the queues or past them."""
+    if c.ack_path == REVERSE_PATH:
+        _emit(c, s, i, una, kind, c.ack_bytes, stamp, s.back_start[i], now)
+        return
+    p = make_packet(s)
+    record = s.packet[p]
+    record[SUBFLOW], record[SEQUENCE], record[STAMP] = i, una, stamp
+    record[KIND], record[SIZE] = kind, 0
+    join(c, s, c.links + i, p, now)
+
+
+@inner
 def deliver(c, s, link, p, now):
     """A packet arrives at the host at the end of a link, or (past the links) of a pipe."""
     record = s.packet[p]
     i, kind, stamp = np.int64(record[SUBFLOW]), record[KIND], record[STAMP]
     sequence = np.int64(record[SEQUENCE])
     free_packet(s, p)
-    if kind & ACK_BIT:
-        _hear(c, s, i, kind, sequence, stamp, now)
-        return
-    if kind != SYN:
-        _receive(c, s, i, sequence, now)
-    if c.paced:
-        return
-    answer = kind | ACK_BIT
-    expected = s.receiver[i, EXPECTED]
-    if c.ack_path == INSTANT:
-        _hear(c, s, i, answer, expected, stamp, now)
-    elif c.ack_path == PURE_DELAY:
-        p = make_packet(s)
-        record = s.packet[p]
-        record[SUBFLOW], record[SEQUENCE], record[STAMP] = i, expected, stamp
-        record[KIND], record[SIZE] = answer, 0
-        join(c, s, c.links + i, p, now)
-    else:
-        _emit(c, s, i, expected, answer, c.ack_bytes, stamp, s.back_start[i], now)
+    if not kind & ACK_BIT:
+        if kind != SYN:
+            _receive(c, s, i, sequence, now)
+        if c.paced:
+            return
+        kind |= ACK_BIT
+        sequence = s.receiver[i, EXPECTED]
+        if c.ack_path != INSTANT:
+            _answer(c, s, i, kind, sequence, stamp, now)
+            return
+    _hear(c, s, i, kind, sequence, stamp, now)
 
 
 @inner
@@ -189,7 +200,7 @@ def set_timer(s, tick, i):
     """Look at subflow i at a tick: sift it up the heap."""
     place = s.timers[len(s.timers) - 1]
     s.timers[len(s.timers) - 1] += 1
-    key = tick << 24 | i
+    key = min(tick, LATEST) << 24 | i
     while place > 0:
         parent = (place - 1) >> 1
         if s.timers[parent] <= key:
@@ -255,6 +266,8 @@ def pace(c, s, i, now):
         s.left[flow] -= 1
         _send(c, s, i, seq[HIGH], now)
         seq[HIGH] += 1
+        if not c.once:
+            _make_room(s, seq[HIGH] - s.receiver[i, EXPECTED])
         note_taken(s.talk, c, s, flow)
         seq[STATE] = OPEN
         set_timer(s, now + c.gap[i], i)

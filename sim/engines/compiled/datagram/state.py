@@ -9,7 +9,7 @@ from models.rules.datagram import NEARLY_FULL
 from models.transport.law import INSTANT, PURE_DELAY
 from models.transport.newreno import Rules, Senders, connect, make_senders
 from models.transport.paths import Paths
-from models.transport.session import Session, first_samples, services
+from models.transport.session import LATEST, Session, first_samples, services
 from models.transport.tcp import Tcp
 from sim.engines.datagram.base import LINK_COUNTS, SUBFLOW_COUNTS
 
@@ -48,8 +48,8 @@ NOBODY: Any = np.int64(0xFFFFFFFF)
 EXPECTED = 0  # first packet that it lacks
 AHEAD = 1  # packets that it has beyond
 
-# Flags of State.wants.
-POOL, WINDOW, TRACE, TRACED, TIMERS = 0, 1, 2, 3, 4
+# Entries of State.wants: flags, but WINDOW is how many packets a receiver may have to hold, TRACED counts entries.
+POOL, WINDOW, TRACE, TRACED = 0, 1, 2, 3
 
 
 class Constants(NamedTuple):
@@ -65,6 +65,7 @@ class Constants(NamedTuple):
     early: int  # occupancy in bytes from which a queue drops at random
     mark: int  # occupancy in bytes above which it marks; 0: never
     paced: bool
+    once: bool  # nobody sends a packet again, so that every one that arrives is new
     mask: int  # slots of the wheel, less 1
     reserve: int  # packets that may be made in one tick
     rules: Rules
@@ -92,13 +93,14 @@ class State(NamedTuple):
     left: np.ndarray  # int64 [flows]: packets that have not been sent for the first time
     missing: np.ndarray  # int64 [flows]: packets that the receiver lacks
     receiver: np.ndarray  # int64 [subflows, 2]
-    held: np.ndarray  # uint64 [subflows, words]: a bit for each packet that it has beyond the first it lacks
+    held: np.ndarray  # uint64 [subflows, words]: a bit for each packet that it has beyond the first it lacks; room
+    # for all that have been sent beyond (:func:`larger_windows`)
     timers: np.ndarray  # int64 [subflows + 1]: a heap of tick << 24 | subflow
     subflow_counts: np.ndarray
     link_counts: np.ndarray
     finished: np.ndarray
     trace: np.ndarray  # int64 [entries, 3]
-    wants: np.ndarray  # int64: flags
+    wants: np.ndarray  # int64: what has to grow before the next tick
     talk: Any  # a program and its messages (:class:`~sim.engines.compiled.datagram.messages.Talk`), or None
 
 
@@ -118,7 +120,9 @@ def build(session: Session, traced: bool, talk: Any = None) -> tuple[Constants, 
     fixed[feeders:links, LIMIT] = queues.feeder_packets * queues.packet_bytes
     fixed[:links, SERVICE] = services(session, queues.packet_bytes)
     fixed[links:, DELAY] = session.ack_delay[:pipes]
-    horizon = int((fixed[:, DELAY] + np.maximum(fixed[:, SERVICE], 1)).max()) + 2
+    largest = max(queues.packet_bytes, transport.ack_bytes if session.back else 0)
+    longest = np.append(services(session, largest), np.zeros(pipes, np.int64))
+    horizon = int((fixed[:, DELAY] + longest).max()) + 2
     ticks = max(64, 1 << (horizon - 1).bit_length())
     back = session.back or Paths(session.paths.start, np.zeros(0, np.int32))
     reserve = hosts * (queues.queue_bytes // queues.packet_bytes + 4) + subflows * (queues.feeder_packets + 1)
@@ -130,14 +134,15 @@ def build(session: Session, traced: bool, talk: Any = None) -> tuple[Constants, 
         session.seed, links, feeders - hosts, feeders, transport.ack_path if transport.law else INSTANT,
         queues.packet_bytes, transport.ack_bytes,
         queues.queue_bytes - NEARLY_FULL * queues.packet_bytes if queues.random_drop else ENDLESS,
-        transport.mark_packets * queues.packet_bytes, transport.law is None, ticks - 1, reserve, rules, fixed,
+        transport.mark_packets * queues.packet_bytes, transport.law is None, transport.law is None and talk is None,
+        ticks - 1, reserve, rules, fixed,
         session.first, np.repeat(np.arange(len(packets)), np.diff(session.first)).astype(np.int32), packets,
         session.gap,
     )  # fmt: skip
     link = np.zeros((links + pipes, LINK), np.int64)
     link[:, [HEAD, SERVING, TAIL, AFTER]] = NOBODY
-    window = 1 << max(10, int(4 * transport.init_window - 1).bit_length())
-    timers = np.append(np.sort(session.start << 24 | np.arange(subflows)), subflows)  # sorted is a heap
+    first = np.minimum(session.start, LATEST)
+    timers = np.append(np.sort(first << 24 | np.arange(subflows)), subflows)  # sorted is a heap
     senders = make_senders(subflows)
     if talk is not None:
         timers[-1] = 0
@@ -158,7 +163,7 @@ def build(session: Session, traced: bool, talk: Any = None) -> tuple[Constants, 
         left=packets.copy() if talk is None else np.zeros_like(packets),
         missing=packets.copy(),
         receiver=np.zeros((subflows, 2), np.int64),
-        held=np.zeros((subflows, window // 64), np.uint64),
+        held=np.zeros((subflows, 1), np.uint64),
         timers=timers,
         subflow_counts=np.zeros((subflows, SUBFLOW_COUNTS), np.int64),
         link_counts=np.zeros((links + pipes, LINK_COUNTS), np.int64),
@@ -198,17 +203,19 @@ def larger_pool(s: State) -> State:
 
 
 def larger_windows(s: State) -> State:
-    """Receivers may hold packets twice as far beyond the first they lack."""
-    words = s.held.shape[1]
-    held = np.concatenate([s.held, np.zeros_like(s.held)], axis=1)
-    size = 64 * words
+    """Room for every packet that has been sent and that its receiver may have beyond the first that it lacks.
+
+    What is sent in a tick arrives in a later one: to make room after each tick is early enough, however many packets a
+    law lets go at once.
+    """
+    expected, size = s.receiver[:, EXPECTED], 64 * s.held.shape[1]
+    larger = 1 << int(s.wants[WINDOW] - 1).bit_length()
+    held = np.zeros((len(expected), larger // 64), np.uint64)
     for i in np.flatnonzero(s.receiver[:, AHEAD]).tolist():
-        expected = int(s.receiver[i, EXPECTED])
-        held[i] = 0
-        for k in range(size):
-            old, new = (expected + k) % size, (expected + k) % (2 * size)
-            if int(s.held[i, old >> 6]) >> (old & 63) & 1:
-                held[i, new >> 6] |= np.uint64(1 << (new & 63))
+        beyond = expected[i] + np.arange(size)
+        bits = np.zeros(larger, np.uint8)
+        bits[beyond % larger] = np.unpackbits(s.held[i].view(np.uint8), bitorder="little")[beyond % size]
+        held[i] = np.packbits(bits, bitorder="little").view(np.uint64)
     return s._replace(held=held)
 
 
