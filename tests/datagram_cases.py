@@ -42,7 +42,7 @@ def session_of_number(number: int) -> Session:
     if topology.kind in ("rrg", "torus", "fat_tree") and rng.random() < 0.4:
         failures = LinkFailures(links=rng.choice([1, 2]), at_ms=20.0, reroute_ms=rng.choice([0.0, 5.0, 15.0]))
         with suppress(SpecError):  # not all switches reach each other
-            case = with_failures(case, failures, make("routing", **ECMP).build)
+            case = with_failures(case, failures, make("routing", **ECMP))
     return case
 
 
