@@ -65,6 +65,15 @@ def test_written_programs_come_back(made, block):
     assert all(getattr(back, name).dtype == DTYPES[name] for name in DTYPES)
 
 
+def test_a_capital_b_and_a_byte_order_mark_are_read():
+    """As Windows' editors write them; a text in another encoding is refused by name."""
+    assert same(read(BROADCAST), read("\ufeff" + BROADCAST.replace("1b", "1B")))
+    with pytest.raises(SpecError, match=r"made\.goal: is UTF-16; save it as UTF-8"):
+        read(BROADCAST.encode("utf-16"))
+    with pytest.raises(SpecError, match=r"made\.goal:4: 'l1: send 1k to 1 tag 0': expected to"):
+        read("\ufeff" + BROADCAST.replace("1b to 1", "1k to 1"))
+
+
 @settings(deadline=None)
 @given(programs(most_operations=20), st.randoms(use_true_random=False))
 def test_layout_does_not_matter(made, random):

@@ -14,6 +14,7 @@ Source: Hoefler, Schneider, Lumsdaine 2010, LogGOPSim, doi:10.1145/1851476.18515
 grammar); Hoefler, Siebert, Lumsdaine 2009, Group Operation Assembly Language, doi:10.1109/ICPP.2009.70.
 """
 
+import codecs
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -251,7 +252,10 @@ def _text(path: Path) -> np.ndarray:
         raise SpecError(f"{path}: no such file", "path")
     if not path.stat().st_size:
         raise SpecError(f"{path}: is empty", "path")
-    return np.asarray(np.memmap(path, np.uint8, "r"))
+    text = np.asarray(np.memmap(path, np.uint8, "r"))
+    if text[:2].tobytes() in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        raise SpecError(f"{path}: is UTF-16; save it as UTF-8", "path")
+    return text[len(codecs.BOM_UTF8) :] if text[:3].tobytes() == codecs.BOM_UTF8 else text
 
 
 def _line(text: np.ndarray, at: int) -> int:

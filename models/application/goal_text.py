@@ -59,7 +59,7 @@ def _code(word: str) -> int:
 
 _CALC, _SEND, _RECV, _RANK, _NUM_RANKS = map(_code, ("calc", "send", "recv", "rank", "num_ranks"))
 _REQUIRES, _IREQUIRES = map(_code, ("requires", "irequires"))
-_TO, _FROM, _TAG, _CPU, _NIC, _BYTES = map(_code, ("to", "from", "tag", "cpu", "nic", "b"))
+_TO, _FROM, _TAG, _CPU, _NIC, _SMALL, _CAPITAL = map(_code, ("to", "from", "tag", "cpu", "nic", "b", "B"))
 
 _SPACE, _TABULATOR, _RETURN, NEWLINE, _SLASH, _STAR, _HASH, _MINUS, _COLON, _BRACE, _CLOSING = b" \t\r\n/*#-:{}"
 
@@ -165,7 +165,7 @@ def _operation(text, at, code, field):
     field[KIND] = SEND if code == _SEND else RECV
     at = _skip(text, at)
     word, end = _word(text, at)
-    if word == _BYTES:
+    if word in (_SMALL, _CAPITAL):
         at = _skip(text, end)
         word, end = _word(text, at)
     if word != (_TO if code == _SEND else _FROM):
