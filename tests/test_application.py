@@ -18,17 +18,27 @@ from models.application.workload import Workload
 from sim.cli import main
 from sim.config.errors import ConfigError
 from sim.config.study import read
-from sim.engines.base import FINISHED, MESSAGE, PROCESSOR, Execution
+from sim.engines.base import FINISHED, MESSAGE, PROCESSOR, Execution, Standing
 from sim.experiment.runner import run
-from sim.measure.application import UnfinishedError, run_application, run_to_end
+from sim.measure.application import run_application, run_to_end
 from sim.measure.busy import Spans, union_lengths, union_until
 from sim.measure.critical_path import critical_path, shares
+from sim.measure.ending import UnfinishedError
 
 BASE = """\
 experiment: application
 topology: {kind: torus, dims: [4]}
 routing: {kind: minimal}
 switching: {mode: flow, flit_ns: 6.4, switch_ns: 12.8}
+application: {kind: ping_pong, size_bytes: 3200, ranks: 2}
+"""
+
+DATAGRAM = """\
+experiment: application
+topology: {kind: torus, dims: [4]}
+routing: {kind: ecmp, ways: 2}
+switching: {mode: datagram}
+transport: {kind: tcp}
 application: {kind: ping_pong, size_bytes: 3200, ranks: 2}
 """
 
@@ -242,10 +252,20 @@ def test_unions_of_spans():
 
 
 class Stuck:
-    """A run in which nothing happens any more."""
+    """A run in which nothing happens any more. waiting, travelling: packets that are left in it."""
 
-    def __init__(self, operations: int):
+    latest = 1 << 20
+
+    def __init__(self, operations: int, waiting: int = 0, travelling: int = 0, deadlock: bool = False):
         self.operations = operations
+        self.left = Standing(7, waiting, travelling, False)
+        self.deadlock = deadlock
+
+    def standing(self):
+        return self.left
+
+    def deadlocked(self):
+        return self.deadlock
 
     def advance(self, until):
         pass
@@ -263,11 +283,76 @@ class Stuck:
 
 def test_a_program_without_an_end():
     scenario = case_of(BASE).scenario
-    stuck = Stuck(scenario.workload.program.operations)
-    with pytest.raises(UnfinishedError, match="not done; waiting: operation 0 of rank 0 sends to rank 1"):
-        run_to_end(stuck, scenario, None)
-    with pytest.raises(UnfinishedError, match="max_ticks"):
-        run_to_end(stuck, scenario, 100)
+    count = scenario.workload.program.operations
+
+    def why(run, scenario=scenario, max_ticks=None):
+        with pytest.raises(UnfinishedError) as caught:
+            run_to_end(run, scenario, max_ticks)
+        reason, rest, waiting = str(caught.value).split("; ", 2)
+        assert rest == f"{count} of {count} operations are not done"
+        first = "waiting: operation 0 of rank 0 sends to rank 1 (3200 bytes, tag 0): the send has begun; "
+        assert waiting.startswith(first)
+        return reason
+
+    assert why(Stuck(count)).startswith("nothing can happen any more: no message is under way")
+    assert why(Stuck(count, 1), max_ticks=10) == "the program takes longer than measure.max_ticks, 10 ticks"
+    moving = Stuck(count, 1)
+    moving.left = moving.left._replace(coming=True)
+    assert why(moving).startswith("the program takes longer than 1,048,576 ticks, as far as mode flow counts")
+    vct = case_of(BASE, "switching.mode=vct").scenario
+    where = "(3 in the network, 2 at hosts)"
+    deadlock = why(Stuck(count, 2, 3, True), vct)
+    assert deadlock == f"the network is deadlocked: packets wait for each other for ever {where}"
+    still = why(Stuck(count, 2, 3), vct)
+    assert still.startswith("no packet has moved for ") and still.endswith(f"though some wait {where}")
+    datagram = case_of(DATAGRAM).scenario
+    stuck = Stuck(count, 2, 3)
+    stuck.latest = 1 << 39
+    assert why(stuck, datagram) == f"no packet has reached its receiver for 300 s, though some wait {where}"
+
+
+@pytest.mark.parametrize("mode", ["flow", "vct", "wormhole", "deflection"])
+def test_messages_within_a_switch_may_take_long(mode, engine_name):
+    """Nothing passes a channel between switches while two hosts of one talk; a calculation is no standstill either."""
+    size = 100_000 if engine_name == "compiled" else 40_000
+    case = case_of(
+        BASE, "topology.hosts_per_switch=2", f"switching.mode={mode}", f"application.size_bytes={size}",
+        "routing.kind=deflection" if mode == "deflection" else "routing.select=hash", "messages.rendezvous_bytes=null",
+    )  # fmt: skip
+    row = run_application(engine_name, case.scenario, 1).row
+    model, flits = case.scenario.switching, -(-size // 32)
+    flits = -(-flits // 32) * 32 if mode == "deflection" else flits  # whose packets are all full
+    one_way = model.injection + model.header + model.switch + model.ejection + flits - 1
+    assert row["makespan_ns"] == pytest.approx(2 * one_way * 6.4) and row["utilisation_max"] == 0
+
+
+def test_the_longest_time_that_is_allowed_is_enough():
+    case = case_of(BASE, "switching.mode=vct")
+    ticks = run_application("compiled", case.scenario, 1).row["ticks"]
+    assert run_application("both", case.scenario, 1, ticks).row["ticks"] == ticks
+    with pytest.raises(UnfinishedError, match=f"measure.max_ticks, {ticks - 1} ticks; 1 of 4 .* receives from rank 1"):
+        run_application("both", case.scenario, 1, ticks - 1)
+
+
+def test_a_deadlock_is_told(tmp_path):
+    """A ring of one-way channels with one VC, whose hosts send to those before them; the message has GOAL's labels."""
+    ranks = 4
+    lines = [f"num_ranks {ranks}"]
+    for r in range(ranks):
+        peer, other = (r + 3) % ranks, (r - 3) % ranks
+        lines += [f"rank {r} {{", f"send 64000b to {peer}", f"in{r}: recv 64000b from {other}", "}"]
+    (tmp_path / "ring.goal").write_text("\n".join(lines))
+    (tmp_path / "ring.txt").write_text("0 1\n1 2\n2 3\n3 0\n")
+    case = case_of(
+        BASE, "topology={kind: file, path: ring.txt, directed: true}", "routing={kind: minimal, vc_policy: any}",
+        "switching={mode: vct, flit_ns: 6.4, vcs: 1, allow_deadlock: true}",
+        "application={kind: goal, path: ring.goal}",
+    )  # fmt: skip
+    with pytest.raises(UnfinishedError) as caught:
+        run_application("both", case.scenario, 1)
+    said = str(caught.value)
+    assert said.startswith("the network is deadlocked: packets wait for each other for ever (")
+    assert "operation 1 of rank 0, label in0, receives from rank 1 (64000 bytes, tag 0): under way since tick 0" in said
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.application import goal
-from models.application.goal import read_goal, write_goal
+from models.application.goal import label_of, read_goal, write_goal
 from models.application.matching import DTYPES, check
 from models.application.program import CALC, RECV, SEND, Program
 from models.registry import SpecError, make
@@ -72,6 +72,16 @@ def test_a_capital_b_and_a_byte_order_mark_are_read():
         read(BROADCAST.encode("utf-16"))
     with pytest.raises(SpecError, match=r"made\.goal:4: 'l1: send 1k to 1 tag 0': expected to"):
         read("\ufeff" + BROADCAST.replace("1b to 1", "1k to 1"))
+
+
+def test_labels_are_found_again():
+    made = read(BROADCAST.replace("l2: send 1b to 3", "send 1b to 3").replace("l2 requires l1\n", ""))
+    labels = [label_of(made, o) for o in range(made.operations)]
+    assert labels == ["l1", "l2", "l1", "", "l1", "l1"]
+    Path("made.goal").write_text(BROADCAST.replace("l1: recv 1b from 1 tag 0", ""))
+    assert label_of(made, 0) == ""
+    Path("made.goal").unlink()
+    assert label_of(made, 0) == label_of(program([[(CALC, 5, -1, 0, 0, [])]]), 0) == ""
 
 
 @settings(deadline=None)

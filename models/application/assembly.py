@@ -61,7 +61,7 @@ def assemble(plan: Plan, simulated: int, iterations: int, notes: dict) -> Progra
     return Program(
         start=np.searchsorted(rank, np.arange(plan.ranks + 1)).astype(np.int64),
         kind=kind,
-        **_ends(plan, kind, value),
+        **_ends(plan, kind, value),  # type: ignore[arg-type]  # all of them arrays
         cpu=lanes[number].astype(np.int16),
         step=step.astype(np.int32),
         need=np.bincount(waiting, minlength=len(kind)).astype(np.int32),

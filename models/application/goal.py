@@ -239,12 +239,28 @@ def read_goal(path: Path) -> Program:
         notes = {"nics": f"{nics[0]} operations name another nic than 0; every host has one"} if nics[0] else {}
         program = Program(
             start, kind, amount, peer, tag, cpu, scratch(total, np.int32), partner, need, after, successor,
-            steps=(Step(path.stem, ranks=ranks),), notes=notes,
+            steps=(Step(path.stem, ranks=ranks),), notes=notes, source=str(path.absolute()),
         )  # fmt: skip
         check_order(program, EAGER)
     except ProgramError as error:
         raise SpecError(_located(path, text, error, begin, start), "path") from None
     return program
+
+
+def label_of(program: Program, operation: int) -> str:
+    """The label of an operation in the file that a program was read from; '' where it has none, or the file is gone."""
+    path, field = Path(program.source), np.zeros(g.FIELDS, np.int64)
+    if not program.source or not path.is_file():
+        return ""
+    rank, text = int(program.rank[operation]), _text(path)
+    _, at = g.statement(text, 0, field)
+    begin, end = np.full((2, program.ranks), -1)
+    counts = np.zeros((3, program.ranks), np.int64)
+    fault, _ = _survey(text, at, begin, end, *counts, field)
+    if fault >= 0 or not np.array_equal(counts[0], np.diff(program.start)):  # it is another file now
+        return ""
+    _place(text, begin[rank], operation - int(program.start[rank]), field)
+    return text[field[g.LABEL] : field[g.LABEL_END]].tobytes().decode() if field[g.LABEL] >= 0 else ""
 
 
 def _text(path: Path) -> np.ndarray:

@@ -46,6 +46,7 @@ class Program:
     need: int32 [operations], how many dependencies an operation has.
     after: int64 [operations + 1], successor: int64 [dependencies]: who waits for operation o is in
     successor[after[o] : after[o + 1]], as 2 * operation + early, all in the rank of o; early (1): only for its start.
+    source: the GOAL file that it was read from, which has the labels of its operations, or ''.
     simulated, iterations: how many iterations of its loop it has, and how many the program it stands for has.
     notes: what a reader of results should know of it.
     """
@@ -65,6 +66,7 @@ class Program:
     simulated: int = 1
     iterations: int = 1
     notes: dict = field(default_factory=dict)
+    source: str = ""
 
     @property
     def ranks(self) -> int:

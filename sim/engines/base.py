@@ -122,14 +122,35 @@ class Execution:
     cause: np.ndarray
 
 
+class Standing(NamedTuple):
+    """What a run of a program still has before it.
+
+    moved: a count that rises whenever a flit, or in mode datagram a packet that arrives, goes on. waiting, travelling:
+    packets in the queues of hosts, and in the network. coming: whether it is known when something will happen next,
+    because an operation goes on, or (``flow``) a message does.
+    """
+
+    moved: int
+    waiting: int
+    travelling: int
+    coming: bool
+
+
 class ApplicationRun(Protocol):
     """A run of a scenario with a workload under way (see also :class:`Run`)."""
+
+    @property
+    def latest(self) -> int:
+        """How far ticks are counted."""
 
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``."""
 
     def done(self) -> bool:
         """Whether every operation is done."""
+
+    def standing(self) -> Standing:
+        """What there still is to be done."""
 
     def execution(self) -> Execution:
         """What became of the operations so far, copied."""

@@ -4,7 +4,7 @@ import numpy as np
 
 from models.scenario import Scenario
 from sim.engines import engine
-from sim.engines.base import EVENTS, EngineMismatch, Execution, PacketLog, Snapshot
+from sim.engines.base import EVENTS, EngineMismatch, Execution, PacketLog, Snapshot, Standing
 
 
 def describe(log: PacketLog, place: int) -> str:
@@ -108,6 +108,16 @@ class BothApplicationRun(BothRun):
 
     def done(self) -> bool:
         return self._compiled.done()
+
+    @property
+    def latest(self) -> int:
+        return self._compiled.latest
+
+    def standing(self) -> Standing:
+        ours, theirs = self._compiled.standing(), self._reference.standing()
+        if ours[1:] != theirs[1:]:
+            raise EngineMismatch(f"engines differ: compiled {ours}, reference {theirs}")
+        return ours
 
     def execution(self) -> Execution:
         ours = self._compiled.execution()

@@ -138,6 +138,7 @@ def solve_point(
     from models.transport.datagram import session_of
     from sim.engines.base import EngineMismatch
     from sim.measure import application, datagram, point
+    from sim.measure.ending import UnfinishedError
     from sim.measure.standstill import StandstillError
 
     try:
@@ -152,7 +153,7 @@ def solve_point(
             return Outcome(point.run_point(engine, scenario, load, seed, point.Measure(**measure)))
     except EngineMismatch as error:
         return Outcome(problem=str(error), mismatch=True)
-    except (application.UnfinishedError, StandstillError) as error:
+    except (UnfinishedError, StandstillError) as error:
         return Outcome(problem=str(error))
     except Exception as error:  # one failing point must not end the others
         return failure(error)

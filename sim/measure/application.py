@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from models.application.program import CALC, RECV, SEND, Program
 from models.scenario import Scenario
 from sim.engines import engine
 from sim.engines.base import ApplicationRun, Flows
 from sim.engines.compare import BothEngines
-from sim.measure.executed import Executed, holds
+from sim.measure.ending import UnfinishedError as UnfinishedError
+from sim.measure.ending import Watch
+from sim.measure.executed import Executed
 
 MOST_BINS = 256
 """Intervals of utilisation over time: where there are more, each two of them become one."""
@@ -21,20 +22,6 @@ FIRST_BIN = 64
 
 MOST_KEPT = 4_000_000
 """Numbers that are kept for utilisation over time; fewer intervals where there are many channels."""
-
-PATIENCE = 4
-"""Times the longest calculation and the longest way that nothing may happen before a run counts as stuck."""
-
-SILENCE_S = 300.0
-"""Seconds of a run of mode datagram in which nothing happens: longer than any timeout."""
-
-SHOWN = 5
-"""Operations that are named where a program does not end."""
-
-
-class UnfinishedError(Exception):
-    """A program that does not come to its end; the message says what it waits for."""
-
 
 @dataclass(frozen=True)
 class ProgramResult:
@@ -55,7 +42,7 @@ class ProgramResult:
 def run_application(name: str, scenario: Scenario, seed: int, max_ticks: int | None = None) -> ProgramResult:
     """Run the program of a scenario to its end with the engine ``reference``, ``compiled`` or ``both``.
 
-    Raises :class:`UnfinishedError` if it has none, or none within ``max_ticks``, and
+    Raises :class:`~sim.measure.ending.UnfinishedError` if it has none, or none within ``max_ticks``, and
     :class:`~sim.engines.base.EngineMismatch` if both engines run and differ.
     """
     started = time.process_time()
@@ -87,56 +74,32 @@ def run_to_end(run: ApplicationRun, scenario: Scenario, max_ticks: int | None) -
     """Advance until every operation is done.
 
     What channels carried from edge to edge of equal intervals: int64 [edges], and flits, float64 [edges, channels].
-    Raises :class:`UnfinishedError`.
+    Raises :class:`~sim.measure.ending.UnfinishedError`.
     """
+    from sim.engines.datagram.base import MessageLost
+
     bins = max(16, min(MOST_BINS, MOST_KEPT // max(scenario.topology.channels, 1)))
     width, edges, carried = FIRST_BIN, [0], [np.asarray(run.carried(), float)]
-    patience = _patience(scenario)
-    ended, since = -1, 0
+    watch = Watch(run, scenario)
+    last = run.latest if max_ticks is None else min(max_ticks + 1, run.latest)
     while not run.done():
+        if edges[-1] >= last:
+            watch.give_up(_too_long(scenario, run.latest, max_ticks))
         if len(edges) > bins:
             edges, carried, width = edges[::2], carried[::2], 2 * width
-        if max_ticks is not None and edges[-1] >= max_ticks:
-            raise UnfinishedError(f"after measure.max_ticks: {_unfinished(run, scenario)}")
         edges.append(edges[-1] + width)
-        run.advance(edges[-1])
+        try:
+            run.advance(min(edges[-1], last))
+        except MessageLost as error:
+            watch.give_up(str(error))
         carried.append(np.asarray(run.carried(), float))
-        if not np.array_equal(carried[-1], carried[-2]):
-            ended, since = -1, edges[-1]
-        elif edges[-1] - since > patience:
-            count = int((run.execution().finish >= 0).sum())
-            if count == ended:
-                raise UnfinishedError(_unfinished(run, scenario))
-            ended, since = count, edges[-1]
+        if not run.done():
+            watch.look(edges[-1])
     return np.array(edges), np.array(carried)
 
 
-def _patience(scenario: Scenario) -> int:
-    """Ticks after which something must have happened."""
-    workload, model, topology = scenario.workload, scenario.switching, scenario.topology
-    assert workload is not None
-    program, messages = workload.program, workload.messages
-    longest = int(holds(scenario).max(initial=0))
-    hops = topology.switches * (model.header + model.switch + model.link + int(topology.delay.max(initial=0)))
-    way = model.injection + hops + model.ejection + messages.packet_flits
-    silence = int(SILENCE_S * 1e9 / messages.tick_ns) if scenario.datagram is not None else 0
-    return PATIENCE * (longest + way) + silence + (program.operations == 0)
-
-
-def _unfinished(run: ApplicationRun, scenario: Scenario) -> str:
-    """What a program waits for that does not end."""
-    assert scenario.workload is not None
-    program, execution = scenario.workload.program, run.execution()
-    left = np.flatnonzero(execution.finish < 0)
-    stuck = getattr(run, "deadlocked", lambda: False)
-    why = "the network is deadlocked; " if scenario.may_deadlock and stuck() else ""
-    waiting = left[execution.ready[left] >= 0][:SHOWN]
-    said = "; ".join(_described(program, int(o)) for o in waiting)
-    return f"{why}{len(left)} of {program.operations} operations are not done; waiting: {said or 'none'}"
-
-
-def _described(program: Program, o: int) -> str:
-    rank = int(program.rank[o])
-    what = {CALC: "calculates", SEND: "sends to", RECV: "receives from"}[int(program.kind[o])]
-    peer = f" rank {program.peer[o]}" if program.kind[o] != CALC else ""
-    return f"operation {o - program.start[rank]} of rank {rank} {what}{peer}"
+def _too_long(scenario: Scenario, latest: int, max_ticks: int | None) -> str:
+    if max_ticks is not None and max_ticks < latest:
+        return f"the program takes longer than measure.max_ticks, {max_ticks:,} ticks"
+    far = f"as far as mode {scenario.switching.mode} counts (simulate fewer iterations, or mode flow)"
+    return f"the program takes longer than {latest:,} ticks, {far}"

@@ -71,6 +71,10 @@ class _Walk:
         """Why an operation ended no earlier."""
         if self.kind[o] == SEND and self.amount[o] > self.rendezvous:
             return (yield from self._message(o, self.finish[o]))
+        if self.kind[o] == SEND:
+            yield Segment(ON_THE_WAY, o, self.queued[o], self.finish[o])
+            yield Segment(OVERHEAD, o, self.start[o], self.queued[o])
+            return self._begun, o
         yield Segment(COMPUTE if self.kind[o] == CALC else OVERHEAD, o, self.start[o], self.finish[o])
         return self._begun, o
 

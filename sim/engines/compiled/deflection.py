@@ -359,6 +359,11 @@ def advance(c, s, now, until):
     return tick
 
 
+def moved(s) -> int:
+    """Packets granted so far."""
+    return int(s.tally.scalars[GRANTS])
+
+
 def stuck(c, s, now) -> bool:
     """Hot-potato waits for no buffer, so nothing can be stuck."""
     return False

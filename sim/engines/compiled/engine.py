@@ -11,17 +11,19 @@ from sim.engines.base import (
     CREATED_FLITS,
     CREATED_PACKETS,
     DELIVERED_PACKETS,
+    SENT_PACKETS,
     Execution,
     Flows,
     PacketLog,
     Snapshot,
+    Standing,
     refuse_if_long,
 )
 from sim.engines.compiled import deflection, messages, ranks, records, sources, vct, wormhole
 from sim.engines.compiled.flow import FlowRun
 
 KERNELS = {"vct": vct, "wormhole": wormhole, "deflection": deflection}
-"""Switch discipline -> module with ``build``, ``advance`` and ``stuck``."""
+"""Switch discipline -> module with ``build``, ``advance``, ``stuck`` and ``moved``."""
 
 
 class CompiledRun:
@@ -112,13 +114,15 @@ def _total(index: np.ndarray, amount: np.ndarray, size: int) -> np.ndarray:
 class CompiledApplicationRun(CompiledRun):
     """The same, of a program (see :class:`sim.engines.base.ApplicationRun`)."""
 
+    latest = int(records.LATE)
+
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``.
 
         Raises ``ValueError`` if the program is not done after 2**30 ticks, which is as far as they are counted.
         """
-        super().advance(min(until, int(records.LATE)))
-        if until > records.LATE and not self.done():
+        super().advance(min(until, self.latest))
+        if until > self.latest and not self.done():
             raise ValueError("the program takes more than 2**30 ticks; simulate fewer iterations, or mode: flow")
 
     def _count_created(self) -> None:
@@ -128,6 +132,13 @@ class CompiledApplicationRun(CompiledRun):
     def done(self) -> bool:
         """Whether every operation is done."""
         return ranks.is_done(self._ranks)
+
+    def standing(self) -> Standing:
+        """What there still is to be done."""
+        scalars = self.scalars()
+        created, sent, delivered = (int(scalars[place]) for place in (CREATED_PACKETS, SENT_PACKETS, DELIVERED_PACKETS))
+        moved = sent + delivered + self._kernel.moved(self._state)
+        return Standing(moved, created - sent, sent - delivered, ranks.has_events(self._ranks))
 
     def execution(self) -> Execution:
         """What became of the operations so far, copied."""

@@ -92,6 +92,11 @@ def is_done(r: Ranks) -> bool:
     return bool(r.totals[ENDED] == len(r.kind))
 
 
+def has_events(r: Ranks) -> bool:
+    """Whether something will happen to an operation by itself."""
+    return bool(r.totals[EVENTS] > 0)
+
+
 def execution_of(r: Ranks) -> Execution:
     """What became of the operations so far, copied."""
     times = (r.ready, r.start, r.finish, r.queued, r.delivered, r.cause)

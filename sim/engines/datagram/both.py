@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from sim.engines.base import EngineMismatch, Execution
+from sim.engines.base import EngineMismatch, Execution, Standing
 from sim.engines.datagram.base import Counters, DatagramApplicationRun, Trace
 
 
@@ -34,6 +34,13 @@ class BothDatagrams:
 
     def done(self) -> bool:
         return self._compiled.done()
+
+    @property
+    def latest(self) -> int:
+        return self._compiled.latest
+
+    def standing(self) -> Standing:
+        return self._compiled.standing()
 
     def execution(self) -> Execution:
         ours = self._compiled.execution()

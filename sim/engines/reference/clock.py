@@ -12,6 +12,10 @@ from simpy.events import NORMAL, EventPriority
 ARRIVALS, CREDITS, CREATION, SENDING, ALLOCATION = (EventPriority(p) for p in (2, 3, 4, 5, 6))
 
 
+LATEST = 1 << 62
+"""As far as a run may go."""
+
+
 class Clock(simpy.Environment):
     """Integer time in phases: everything of one phase of a tick happens before anything of the next.
 

@@ -39,10 +39,10 @@ from models.transport.newreno import (
     time_out,
 )
 from models.transport.session import SYN_BYTES, Change, Session, first_samples
-from sim.engines.base import Execution
+from sim.engines.base import Execution, Standing
 from sim.engines.datagram import base
 from sim.engines.datagram.base import Counters, Trace, check_lossless
-from sim.engines.reference.clock import ARRIVALS, Alarm, Clock
+from sim.engines.reference.clock import ARRIVALS, LATEST, Alarm, Clock
 from sim.engines.reference.ranks import Message, Ranks
 
 FIRST = ARRIVALS
@@ -405,6 +405,8 @@ class ReferenceDatagrams:
     that every one that arrives is new.
     """
 
+    latest = LATEST
+
     def __init__(self, session: Session, trace: bool = False, shuffle: int = 0):
         self.session = session
         self.clock = Clock(shuffle)
@@ -501,6 +503,12 @@ class ReferenceDatagrams:
 
     def done(self) -> bool:
         return self.ranks is not None and self.ranks.unfinished == 0
+
+    def standing(self) -> Standing:
+        assert self.ranks is not None
+        received = sum(subflow.counts[base.RECEIVED] for subflow in self.subflows)
+        waiting = sum(int(flow.left) for flow in self.flows)
+        return Standing(received, waiting, int(self.in_flight().sum()), self.ranks.has_events())
 
     def execution(self) -> Execution:
         assert self.ranks is not None

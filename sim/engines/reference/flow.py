@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from models.scenario import Scenario
-from sim.engines.base import Execution
+from sim.engines.base import Execution, Standing
 from sim.engines.flow.model import RESOLUTION, Flowing, find_way, leave_way, make_network, make_way, steady
-from sim.engines.reference.clock import ALLOCATION, ARRIVALS, Alarm, Clock
+from sim.engines.reference.clock import ALLOCATION, ARRIVALS, LATEST, Alarm, Clock
 from sim.engines.reference.ranks import Message, Ranks
 
 
@@ -61,6 +61,8 @@ def fair_rates(capacity: np.ndarray, flows: Sequence[Flow]) -> np.ndarray:
 class FlowNetwork:
     """A run under way (see :class:`sim.engines.base.ApplicationRun`); all hosts of its program in one."""
 
+    latest = LATEST // RESOLUTION
+
     def __init__(self, scenario: Scenario, seed: int, shuffle: int = 0):
         assert scenario.workload is not None
         self.clock = Clock(shuffle)
@@ -71,6 +73,7 @@ class FlowNetwork:
         self.flows: list[Flow] = []
         self._carried = np.zeros(len(self.network.capacity))
         self._changed = False
+        self._arriving = 0  # messages that have left their sources
 
     def advance(self, until: int) -> None:
         if until * RESOLUTION > self.clock.now:
@@ -78,6 +81,10 @@ class FlowNetwork:
 
     def done(self) -> bool:
         return self.ranks.unfinished == 0
+
+    def standing(self) -> Standing:
+        under_way = len(self.flows) + self._arriving
+        return Standing(self.clock.events, 0, under_way, under_way > 0 or self.ranks.has_events())
 
     def execution(self) -> Execution:
         return self.ranks.execution()
@@ -134,9 +141,11 @@ class FlowNetwork:
         self.flows.remove(flow)
         self._carried[flow.channel] += flow.share * flow.message.flits
         self._change()
+        self._arriving += 1
         Alarm(self.clock, now + flow.latency, ARRIVALS, self._deliver, flow.message)
 
     def _deliver(self, alarm: Any) -> None:
         message = alarm.value
         message.missing = 1
+        self._arriving -= 1
         self.ranks.receive(message)

@@ -10,11 +10,12 @@ from sim.engines.reference.packet import Packet
 
 
 class Ledger:
-    """Counters of a run, kept up to date event by event."""
+    """Counters of a run, kept up to date event by event. ``moved``: grants of packets, or of flits."""
 
     def __init__(self, scenario: Scenario, log: bool):
         self.counts = [0] * base.SCALARS
         self.histogram = [0] * BUCKETS
+        self.moved = 0
         self.hops = [0] * base.LONG
         self.deflections = [0] * base.LONG
         self.created = np.zeros(scenario.topology.hosts, np.int64)
@@ -45,6 +46,7 @@ class Ledger:
 
     def carry(self, channel: int | None, flits: int) -> None:
         """Flits cross a network channel, or (None) an ejection channel, which is not counted."""
+        self.moved += 1
         if channel is not None:
             self.channel_flits[channel] += flits
 

@@ -14,8 +14,17 @@ from models.rules.route import ON_ESCAPE, at_target, choose_way, next_port, usab
 from models.rules.ugal import MINIMALLY, better_way
 from models.rules.vc import allowed_vcs, make_rings
 from models.scenario import Scenario
-from sim.engines.base import Execution, PacketLog, Snapshot, refuse_if_long
-from sim.engines.reference.clock import ARRIVALS, CREATION, Alarm, Clock, Signal
+from sim.engines.base import (
+    CREATED_PACKETS,
+    DELIVERED_PACKETS,
+    SENT_PACKETS,
+    Execution,
+    PacketLog,
+    Snapshot,
+    Standing,
+    refuse_if_long,
+)
+from sim.engines.reference.clock import ARRIVALS, CREATION, LATEST, Alarm, Clock, Signal
 from sim.engines.reference.ledger import Ledger
 from sim.engines.reference.packet import Packet
 from sim.engines.reference.ranks import Message, Ranks
@@ -138,6 +147,7 @@ class Network:
     """
 
     program: Ranks
+    latest = LATEST
 
     def __init__(self, scenario: Scenario, load: float, seed: int, log: bool, shuffle: int):
         self.scenario = scenario
@@ -278,6 +288,13 @@ class Network:
     def done(self) -> bool:
         """Whether every operation of the program is done; only if the scenario has a workload."""
         return self.program.unfinished == 0
+
+    def standing(self) -> Standing:
+        """What there still is to be done; only if the scenario has a workload."""
+        counts = self.ledger.counts
+        created, sent, delivered = (counts[p] for p in (CREATED_PACKETS, SENT_PACKETS, DELIVERED_PACKETS))
+        moved = sent + delivered + self.ledger.moved
+        return Standing(moved, created - sent, sent - delivered, self.program.has_events())
 
     def execution(self) -> Execution:
         """What became of the operations of the program; only if the scenario has a workload."""

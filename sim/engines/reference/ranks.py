@@ -100,6 +100,10 @@ class Ranks:
         if message.missing == 0:
             self._expect(ARRIVED, message.send, self.clock.now)
 
+    def has_events(self) -> bool:
+        """Whether something will happen to an operation by itself."""
+        return bool(self._events)
+
     def execution(self) -> Execution:
         """What became of the operations so far."""
         times = (self.ready, self.begun, self.finished, self.queued, self.delivered, self.cause)

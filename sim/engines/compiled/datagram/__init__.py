@@ -14,7 +14,7 @@ from models.rules.bits import lowest
 from models.rules.datagram import precedence
 from models.transport.newreno import CWND
 from models.transport.session import LATEST, Change, Session
-from sim.engines.base import Execution
+from sim.engines.base import Execution, Standing
 from sim.engines.compiled.datagram.hosts import deliver, ring, take_timer
 from sim.engines.compiled.datagram.links import accept, break_link, take_head
 from sim.engines.compiled.datagram.messages import make_talk
@@ -38,8 +38,8 @@ from sim.engines.compiled.datagram.state import (
     larger_windows,
     longer_trace,
 )
-from sim.engines.compiled.ranks import execution_of, is_done
-from sim.engines.datagram.base import Counters, Trace, check_lossless
+from sim.engines.compiled.ranks import execution_of, has_events, is_done
+from sim.engines.datagram.base import RECEIVED, Counters, Trace, check_lossless
 
 _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -162,6 +162,8 @@ def advance(c, s, tick, until):
 class CompiledDatagrams:
     """One simulation under way (see :class:`sim.engines.datagram.DatagramRun`)."""
 
+    latest = LATEST
+
     def __init__(self, session: Session, trace: bool = False):
         self._talk: Any = make_talk(session)
         self._constants, self._state = build(session, trace, self._talk)
@@ -218,6 +220,12 @@ class CompiledDatagrams:
 
     def done(self) -> bool:
         return is_done(self._talk.ranks)
+
+    def standing(self) -> Standing:
+        received = int(self._state.subflow_counts[:, RECEIVED].sum())
+        return Standing(
+            received, int(self._state.left.sum()), int(self.in_flight().sum()), has_events(self._talk.ranks)
+        )
 
     def execution(self) -> Execution:
         return execution_of(self._talk.ranks)

@@ -5,7 +5,7 @@ import numpy as np
 from models.application.messages import packets_of
 from models.jit import inner, kernel, routine
 from models.scenario import Scenario
-from sim.engines.base import Execution
+from sim.engines.base import Execution, Standing
 from sim.engines.compiled.flow.heap import move, rise, sink, take_first
 from sim.engines.compiled.flow.sharing import look_into, relieve, share, touch
 from sim.engines.compiled.flow.state import (
@@ -44,6 +44,7 @@ from sim.engines.compiled.ranks import (
     OUTBOX,
     arrived,
     execution_of,
+    has_events,
     is_done,
     make_ranks,
     next_event,
@@ -188,6 +189,8 @@ def _add_under_way(s, now, carried):
 class FlowRun:
     """A run under way (see :class:`sim.engines.base.ApplicationRun`)."""
 
+    latest = NEVER // RESOLUTION
+
     def __init__(self, scenario: Scenario, seed: int):
         workload = scenario.workload
         assert workload is not None
@@ -205,6 +208,11 @@ class FlowRun:
 
     def done(self) -> bool:
         return is_done(self._ranks)
+
+    def standing(self) -> Standing:
+        totals = self._state.totals
+        under_way = int(totals[UNDER_WAY])
+        return Standing(int(totals[INSTANTS]), 0, under_way, under_way > 0 or has_events(self._ranks))
 
     def execution(self) -> Execution:
         return execution_of(self._ranks)

@@ -8,7 +8,7 @@ falls free or when room returns, each a bit on a wheel. Packets are records that
 
 from models.jit import kernel
 from models.routing.routes import ADAPTIVE
-from sim.engines.base import EVENTS
+from sim.engines.base import EVENTS, GRANTS
 from sim.engines.compiled.messages import next_tick
 from sim.engines.compiled.records import deliver_all, log_is_full, run_program
 from sim.engines.compiled.vct.allocation import serve
@@ -18,7 +18,12 @@ from sim.engines.compiled.vct.state import build
 from sim.engines.compiled.vct.together import serve_together
 from sim.engines.compiled.wheel import drain
 
-__all__ = ["advance", "build", "stuck"]
+__all__ = ["advance", "build", "moved", "stuck"]
+
+
+def moved(s) -> int:
+    """Packets granted so far."""
+    return int(s.tally.scalars[GRANTS])
 
 
 def advance(c, s, now, until):

@@ -18,7 +18,12 @@ from sim.engines.compiled.wormhole.hosts import notice, send_all
 from sim.engines.compiled.wormhole.queues import close
 from sim.engines.compiled.wormhole.state import ONE, U, build
 
-__all__ = ["advance", "build", "stuck"]
+__all__ = ["advance", "build", "moved", "stuck"]
+
+
+def moved(s) -> int:
+    """Flits granted so far."""
+    return int(s.output["carried"].sum(dtype=np.int64))
 
 
 @inner

@@ -1,0 +1,111 @@
+"""Why a program came to no end: what keeps it, and which of its operations wait for what."""
+
+from typing import Any
+
+import numpy as np
+
+from models.application.goal import label_of
+from models.application.program import CALC, RECV, SEND, Program
+from models.scenario import Scenario
+from sim.engines.base import ApplicationRun, Execution, Standing
+
+PATIENCE = 4
+"""Times the longest that one step of a packet can take, for which nothing may move before a run counts as stuck."""
+
+SILENCE_S = 300.0
+"""Seconds of mode datagram in which nothing arrives before a run counts as stuck: ten timeouts in a row, each twice as
+long as the one before."""
+
+SHOWN = 5
+"""Operations that are named where a program does not end."""
+
+
+class UnfinishedError(Exception):
+    """A program that does not come to its end; the message says why, and what it waits for."""
+
+
+class Watch:
+    """Looks at a run now and then, and raises :class:`UnfinishedError` once nothing can happen in it any more."""
+
+    def __init__(self, run: ApplicationRun, scenario: Scenario):
+        self.run, self.scenario = run, scenario
+        self.patience = _patience(scenario)
+        self._moved, self._since = -1, 0
+
+    def look(self, tick: int) -> None:
+        """The run has been advanced to a tick, and its program is not done."""
+        standing = self.run.standing()
+        if standing.coming or standing.moved != self._moved:
+            self._moved, self._since = standing.moved, tick
+        elif not standing.waiting and not standing.travelling:
+            self.give_up("nothing can happen any more: no message is under way, and no operation goes on")
+        elif tick - self._since > self.patience:
+            self.give_up(self._stuck(standing, tick - self._since))
+
+    def give_up(self, why: str) -> None:
+        """Raise :class:`UnfinishedError` for a reason."""
+        raise UnfinishedError(f"{why}; {unfinished(self.run, self.scenario)}")
+
+    def _stuck(self, standing: Standing, ticks: int) -> str:
+        where = f"{standing.travelling:,} in the network, {standing.waiting:,} at hosts"
+        if self.scenario.datagram is not None:
+            return f"no packet has reached its receiver for {SILENCE_S:g} s, though some wait ({where})"
+        run: Any = self.run
+        if run.deadlocked():
+            return f"the network is deadlocked: packets wait for each other for ever ({where})"
+        return f"no packet has moved for {ticks:,} ticks, though some wait ({where})"
+
+
+def _patience(scenario: Scenario) -> int:
+    """Ticks after which some packet must have gone on, if any can."""
+    model, workload = scenario.switching, scenario.workload
+    assert workload is not None
+    if scenario.datagram is not None:
+        return int(SILENCE_S * 1e9 / workload.messages.tick_ns)
+    channel = model.link + int(scenario.topology.delay.max(initial=0))
+    delays = model.injection + model.header + model.switch + channel + model.ejection + model.credit
+    return PATIENCE * (delays + workload.messages.packet_flits)
+
+
+def unfinished(run: ApplicationRun, scenario: Scenario) -> str:
+    """How many operations of a program are not done, and of those that wait, which wait for what."""
+    assert scenario.workload is not None
+    program, execution = scenario.workload.program, run.execution()
+    left = np.flatnonzero(execution.finish < 0)
+    waiting = left[execution.ready[left] >= 0][:SHOWN].tolist()
+    said = "; ".join(_described(program, o) + _state(scenario, execution, o) for o in waiting)
+    return f"{len(left)} of {program.operations} operations are not done; waiting: {said or 'none'}"
+
+
+def _described(program: Program, o: int) -> str:
+    """An operation: its number and label, and what it does."""
+    label = label_of(program, o)
+    what = {CALC: "calculates", SEND: "sends to", RECV: "receives from"}[int(program.kind[o])]
+    text = f"{_named(program, o)}{f', label {label},' if label else ''} {what}"
+    if program.kind[o] == CALC:
+        return f"{text} for {program.amount[o]} ns"
+    return f"{text} rank {program.peer[o]} ({program.amount[o]} bytes, tag {program.tag[o]})"
+
+
+def _named(program: Program, o: int) -> str:
+    rank = int(program.rank[o])
+    return f"operation {o - program.start[rank]} of rank {rank}"
+
+
+def _state(scenario: Scenario, execution: Execution, o: int) -> str:
+    """How far the message of an operation has come, to be put behind the operation; nothing of a calculation."""
+    assert scenario.workload is not None
+    program, messages = scenario.workload.program, scenario.workload.messages
+    if program.kind[o] == CALC:
+        return ""
+    send, receive = (o, int(program.partner[o])) if program.kind[o] == SEND else (int(program.partner[o]), o)
+    if execution.ready[send] < 0:
+        return f": {_named(program, send)} sends it after others that are not done"
+    if execution.queued[send] < 0:
+        return ": the send has begun"
+    if execution.delivered[send] >= 0:
+        return ": it has arrived"
+    since = f"since tick {execution.queued[send] // execution.resolution}"
+    if program.amount[send] > messages.rendezvous and execution.ready[receive] < 0:
+        return f": offered {since}, {_named(program, receive)} takes it after others that are not done"
+    return f": under way {since}"
