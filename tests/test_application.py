@@ -260,8 +260,10 @@ class Stuck:
         self.operations = operations
         self.left = Standing(7, waiting, travelling, False)
         self.deadlock = deadlock
+        self.moves = 0  # at every look
 
     def standing(self):
+        self.left = self.left._replace(moved=self.left.moved + self.moves)
         return self.left
 
     def deadlocked(self):
@@ -296,9 +298,11 @@ def test_a_program_without_an_end():
 
     assert why(Stuck(count)).startswith("nothing can happen any more: no message is under way")
     assert why(Stuck(count, 1), max_ticks=10) == "the program takes longer than measure.max_ticks, 10 ticks"
-    moving = Stuck(count, 1)
-    moving.left = moving.left._replace(coming=True)
-    assert why(moving).startswith("the program takes longer than 1,048,576 ticks, as far as mode flow counts")
+    going_on, moving = Stuck(count), Stuck(count, 1)
+    going_on.left = going_on.left._replace(coming=True)
+    moving.moves = 1
+    for busy in (going_on, moving):
+        assert why(busy).startswith("the program takes longer than 1,048,576 ticks, as far as mode flow counts")
     vct = case_of(BASE, "switching.mode=vct").scenario
     where = "(3 in the network, 2 at hosts)"
     deadlock = why(Stuck(count, 2, 3, True), vct)
@@ -307,7 +311,7 @@ def test_a_program_without_an_end():
     assert still.startswith("no packet has moved for ") and still.endswith(f"though some wait {where}")
     datagram = case_of(DATAGRAM).scenario
     stuck = Stuck(count, 2, 3)
-    stuck.latest = 1 << 39
+    stuck.latest = 1 << 39  # 300 s are more than the other limit
     assert why(stuck, datagram) == f"no packet has reached its receiver for 300 s, though some wait {where}"
 
 
