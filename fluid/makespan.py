@@ -88,8 +88,9 @@ def makespan_bounds(scenario: Scenario) -> MakespanBounds:
 class _Work:
     """A program on a network: what its operations cost at least, in ticks.
 
-    hold, latency, request, consent: as for :func:`~models.application.order.earliest`. send: int64, the sends whose
-    messages cross the network. flits: float64 [sends], of each, the requests and consents of a rendezvous not counted.
+    hold, latency, request, consent, leaving: as for :func:`~models.application.order.earliest`. send: int64, the sends
+    whose messages cross the network. flits: float64 [sends], of each, the requests and consents of a rendezvous not
+    counted.
     """
 
     scenario: Scenario
@@ -97,6 +98,7 @@ class _Work:
     latency: np.ndarray
     request: np.ndarray
     consent: np.ndarray
+    leaving: np.ndarray
     times: Times
     send: np.ndarray
     flits: np.ndarray
@@ -109,7 +111,7 @@ class _Work:
         assert workload is not None
         program, messages, host = workload.program, workload.messages, workload.host
         tick = messages.tick_ns
-        hold, latency, request, consent = (scratch(program.operations, float) for _ in range(4))
+        hold, latency, request, consent, leaving = (scratch(program.operations, float) for _ in range(5))
         hold[:] = messages.overhead
         exact = scenario.switching.mode == "flow"  # which counts in parts of a tick; the others round up
         for part in program.blocks():
@@ -129,13 +131,15 @@ class _Work:
             apart = ends[0] != ends[1]
             for into, first, size in ((latency, there, length), (request, there, control), (consent, back, control)):
                 into[send] = np.where(apart, first + _sending(scenario, size * unit), 1.0)
+            if not messages.buffered and scenario.datagram is None:  # whose packets may be dropped before they leave
+                leaving[send] = np.where(apart, _sending(scenario, length) + 1, 0.0)
             some = slice(count, count + int(apart.sum()))
             for array, values in ((sends, send), (source, ends[0]), (target, ends[1]), (flits, length * unit)):
                 array[some] = values[apart]
             count = some.stop
-        times = earliest(program, messages.rendezvous, hold, latency, request, consent)
+        times = earliest(program, messages.rendezvous, hold, latency, request, consent, leaving)
         flows = _Flows(scenario, source[:count], target[:count])
-        return cls(scenario, hold, latency, request, consent, times, sends[:count], flits[:count], flows)
+        return cls(scenario, hold, latency, request, consent, leaving, times, sends[:count], flits[:count], flows)
 
     @property
     def program(self) -> Program:
@@ -209,7 +213,7 @@ class _Work:
         after = np.concatenate([[0], np.cumsum(np.bincount(source[inside], minlength=program.operations))])
         need = np.bincount(target[inside], minlength=program.operations).astype(np.int32)
         alone = replace(program, after=after, successor=program.successor[inside], need=need)
-        costs = (self.hold, self.latency, self.request, self.consent)
+        costs = (self.hold, self.latency, self.request, self.consent, self.leaving)
         finish = earliest(alone, self.messages.rendezvous, *costs).finish
         longest = np.zeros(steps)
         np.maximum.at(longest, program.step, finish)

@@ -170,7 +170,19 @@ def test_a_packet_takes_the_latency_of_the_textbook(kind):
     work = program([[send(1, 1000), receive(1, 10)], [receive(0, 1000), send(0, 10, 0)]])
     execution = run_through(scenario(line(2), work, kind, **keys)).execution()
     assert execution.delivered.tolist() == [3 * LINK, -1, -1, 6 * LINK]
-    assert execution.finish.tolist() == [0, 6 * LINK, 3 * LINK, 3 * LINK]
+    assert execution.finish.tolist() == [1, 6 * LINK, 3 * LINK, 3 * LINK + 1]
+
+
+@pytest.mark.parametrize("kind", ["tcp", "none"])
+def test_a_send_is_done_when_the_link_has_its_last_packet(kind):
+    """Ten packets each to two hosts: the second message waits for the first to leave, or takes turns with it."""
+    work = program([[send(1, 10_000), send(2, 10_000, 0)], [receive(0, 10_000)], [receive(0, 10_000)]])
+    queues, routing = Queues(random_drop=False), {"kind": "minimal"}
+    case = scenario(build("hyperx", dims=[3]), work, kind, queues=queues, routing=routing)
+    execution = run_through(case).execution()
+    given = 1 if kind == "tcp" else 9001  # the window admits all ten at once; without one there is one a service
+    assert execution.finish[:2].tolist() == [given, 2 * given]
+    assert execution.delivered[:2].tolist() == [3 * LINK + 9000, 3 * LINK + 19_000]
 
 
 @pytest.mark.parametrize("ack_path", ["instant", "pure_delay", "reverse_path"])

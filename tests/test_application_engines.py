@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from models.application.messages import Messages, packets_of, ticks_of
+from models.application.messages import Messages, packets_of, ticks_of, total_flits
 from models.application.program import CALC, RECV, SEND, Program
 from models.application.workload import Workload
 from models.scenario import Scenario, Source
@@ -96,6 +96,7 @@ def applications(draw, scenarios) -> Scenario:
         packet_bytes=packet_bytes, header_flits=header, packet_flits=flits, whole=case.switching.mode == "deflection",
         rendezvous=int(rng.choice([0, packet_bytes, 3 * packet_bytes, 1 << 40])), overhead=int(rng.integers(4)),
         tick_ns=Fraction(*(int(part) for part in rng.choice([[1, 1], [32, 5], [3, 2]]))),
+        buffered=bool(rng.random() < 0.3),
     )  # fmt: skip
     hosts = case.topology.hosts
     ranks = int(rng.integers(2, min(hosts, 6) + 1))
@@ -190,9 +191,14 @@ def check_execution(workload: Workload, got: Execution) -> None:
     np.testing.assert_array_equal(got.ready, due)
 
     late = is_send & (what.amount > how.rendezvous)
+    eager = is_send & ~late
+    leaves = eager & (what.rank != what.peer) & (not how.buffered)
     delivered = np.where(is_receive, got.delivered[what.partner], -1)
     asked = np.maximum(got.ready, delivered)
-    np.testing.assert_array_equal(got.finish, np.where(late, got.delivered, got.start + hold))
+    assert (got.finish[leaves] >= got.queued[leaves] + total_flits(what.amount[leaves], how)).all()
+    assert (got.finish[leaves] <= got.delivered[leaves]).all()
+    done = np.where(late, got.delivered, np.where(leaves, got.finish, got.start + hold))
+    np.testing.assert_array_equal(got.finish, done)
     np.testing.assert_array_equal(got.queued, np.where(is_send, got.start + hold, -1))
     assert (got.delivered[is_send] > got.queued[is_send]).all()
     assert (got.delivered[late] >= got.ready[what.partner[late]] + 2).all()
@@ -302,6 +308,25 @@ def test_messages_of_a_host_take_turns(mode):
     got = executed(case)
     assert got.delivered[1] == latency(1, 16)  # its second packet is the fourth
     assert got.delivered[0] == latency(1, 48)
+    assert got.finish[:2].tolist() == [48, 16]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_eager_send_is_done_when_its_last_flit_has_left(mode):
+    """Buffered, it is done at once, and the message that waits for it takes turns with its own."""
+    rows = [
+        [(SEND, 320, 1, 0, 0, []), (SEND, 64, 2, 0, 0, [(0, False)])], [(RECV, 320, 0, 0, 0, [])],
+        [(RECV, 64, 0, 0, 0, [])],
+    ]  # fmt: skip
+    for buffered in (False, True):
+        how = messages(whole=mode == "deflection", buffered=buffered, overhead=2)
+        got = executed(with_program(network(line(3), mode), program(rows), how, [1, 0, 2]))
+        if buffered:
+            assert got.finish[:2].tolist() == [2, 4]
+            assert got.delivered[0] == 2 + latency(1, 48)
+        else:
+            assert got.finish[:2].tolist() == [2 + 40, 2 + 40 + 2 + 8]
+            assert got.delivered[:2].tolist() == [2 + latency(1, 40), 44 + latency(1, 8)]
 
 
 def test_a_rank_talks_to_itself_without_the_network():

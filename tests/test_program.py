@@ -106,7 +106,7 @@ def test_arrays_that_are_no_program(changed, says):
         check(tampered(**changed))
 
 
-def graph_of(made: Program, rendezvous: int, hold, latency, request, consent) -> nx.DiGraph:
+def graph_of(made: Program, rendezvous: int, hold, latency, request, consent, leaving) -> nx.DiGraph:
     """The same as :mod:`models.application.order` says, with events (operation, "ready" or "done")."""
     graph = nx.DiGraph()
 
@@ -122,7 +122,8 @@ def graph_of(made: Program, rendezvous: int, hold, latency, request, consent) ->
             edge((other, "ready"), (o, "done"), consent[o] + latency[o])
             edge((o, "done"), (other, "done"), hold[other])
         elif made.kind[o] == SEND:
-            edge((o, "done"), (other, "done"), latency[o] + hold[other])
+            edge((o, "ready"), (o, "done"), hold[o] + leaving[o])
+            edge((o, "done"), (other, "done"), latency[o] - leaving[o] + hold[other])
         for waiting in made.successor[made.after[o] : made.after[o + 1]].tolist():
             edge((o, "ready" if waiting & 1 else "done"), (waiting >> 1, "ready"), 0.0)
     return graph
@@ -131,7 +132,8 @@ def graph_of(made: Program, rendezvous: int, hold, latency, request, consent) ->
 @settings(deadline=None, max_examples=150)
 @given(programs(any_order=True), st.integers(0, 5000), st.integers(0, 99))
 def test_times_and_cycles_are_those_of_networkx(made, rendezvous, seed):
-    costs = np.random.default_rng(seed).integers(0, 100, (4, made.operations)).astype(float)
+    costs = np.random.default_rng(seed).integers(0, 100, (5, made.operations)).astype(float)
+    costs[4] = np.minimum(costs[4], costs[1])
     graph = graph_of(made, rendezvous, *costs)
     if not nx.is_directed_acyclic_graph(graph):
         with pytest.raises(ProgramError, match="the program waits for itself: ") as caught:

@@ -21,9 +21,9 @@ from tests.test_application_datagram import calc, program, receive, send
 TICK_NS, FLIT = 6.4, 32
 
 
-def scenario(topology, work, *, rendezvous=1 << 40, overhead=0, routing=None) -> Scenario:
+def scenario(topology, work, *, rendezvous=1 << 40, overhead=0, buffered=False, routing=None) -> Scenario:
     """Mode ``flow``: 16 ticks a switch, 1 a link; packets of 32 flits of 32 bytes without headers."""
-    messages = Messages(32 * FLIT, FLIT, 0, 32, False, rendezvous, overhead, Fraction(repr(TICK_NS)))
+    messages = Messages(32 * FLIT, FLIT, 0, 32, False, rendezvous, overhead, Fraction(repr(TICK_NS)), buffered)
     routes = make("routing", **(routing or {"kind": "minimal", "select": "hash"})).build(topology)
     host = np.arange(work.ranks)
     workload, switching = Workload(work, host, messages), Switching("flow", header=16)
@@ -155,6 +155,15 @@ CASES = {
         program([[send(2, 64_000)], [send(2, 64_000)], [receive(0, 64_000), receive(1, 64_000)]]),
     ),
     "ring all-reduce": (one_way_ring(8), ring_all_reduce(8, 80_000)),
+    "one after another": (
+        one_way_ring(4),
+        program(
+            [
+                [send(1, 20_000), send(2, 10_000, 0), send(3, 30_000, 1)],
+                *([receive(0, size)] for size in (20_000, 10_000, 30_000)),
+            ]
+        ),
+    ),
     "all at once": (
         build("torus", dims=[3, 3]),
         program(
@@ -167,14 +176,14 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("rendezvous", [0, 1 << 40])
+@pytest.mark.parametrize(("rendezvous", "buffered"), [(0, False), (1 << 40, False), (1 << 40, True)])
 @pytest.mark.parametrize("name", CASES)
-def test_simgrid_gives_the_same_times(name, rendezvous):
+def test_simgrid_gives_the_same_times(name, rendezvous, buffered):
     try:
         python = python_with_simgrid()
     except SimGridMissing as error:
         pytest.skip(str(error))
-    case = scenario(*CASES[name], rendezvous=rendezvous, overhead=5)
+    case = scenario(*CASES[name], rendezvous=rendezvous, overhead=5, buffered=buffered)
     ours, theirs = by_flow(case, 1), by_simgrid(case, 1, python)
     assert ours.makespan == pytest.approx(theirs.makespan, rel=1e-3)
     np.testing.assert_allclose(ours.ranks, theirs.ranks, rtol=1e-2)

@@ -17,8 +17,9 @@ class Messages:
 
     packet_bytes: payload of a full packet. flit_bytes: payload of a flit. header_flits: flits of a packet besides its
     payload. packet_flits: flits of a full packet. whole: every packet has ``packet_flits`` flits (deflection).
-    rendezvous: a message of more bytes waits for its receiver. overhead: ticks for which a send, or a receive, holds
-    its processor. tick_ns: nanoseconds of a tick.
+    rendezvous: a message of more bytes waits for its receiver; the others are eager. overhead: ticks for which a send,
+    or a receive, holds its processor. tick_ns: nanoseconds of a tick. buffered: the send of an eager message is done as
+    soon as the message has joined its host's queue, not when it has left the host.
     """
 
     packet_bytes: int
@@ -29,6 +30,7 @@ class Messages:
     rendezvous: int
     overhead: int
     tick_ns: Fraction
+    buffered: bool = False
 
 
 @kernel

@@ -4,8 +4,8 @@ Every operation has two events: *ready*, and *done*. Which event waits for which
 
 * the done of an operation waits for its ready;
 * what depends on an operation is ready after its done, or, depending on its start, after its ready;
-* the done of a receive waits for the done of its send, which is when the message has been sent off (eager) or
-  delivered (rendezvous);
+* the done of a receive waits for the done of its send, which is when the message has left its host (eager; buffered:
+  when it has joined the queue) or has been delivered (rendezvous);
 * the done of a rendezvous send waits for the ready of its receive.
 """
 
@@ -57,6 +57,7 @@ class _Costs(NamedTuple):
     latency: np.ndarray
     request: np.ndarray
     consent: np.ndarray
+    leaving: np.ndarray
 
 
 @inner
@@ -90,9 +91,10 @@ def _weight(graph, costs, event, k):
     if k == 1:
         return costs.consent[other] + costs.latency[other]
     if stage == DONE:
-        return costs.hold[other] + (0.0 if late else costs.latency[o])
-    if late and graph.kind[o] == SEND:
-        return costs.hold[o] + costs.request[o] + costs.consent[o] + costs.latency[o]
+        return costs.hold[other] + (0.0 if late else costs.latency[o] - costs.leaving[o])
+    if graph.kind[o] == SEND:
+        after = costs.request[o] + costs.consent[o] + costs.latency[o] if late else costs.leaving[o]
+        return costs.hold[o] + after
     return costs.hold[o]
 
 
@@ -187,18 +189,21 @@ def check_order(program: Program, rendezvous: int) -> None:
 
 
 def earliest(
-    program: Program, rendezvous: int, hold: np.ndarray, latency: np.ndarray, request: np.ndarray, consent: np.ndarray
-) -> Times:
+    program: Program, rendezvous: int, hold: np.ndarray, latency: np.ndarray, request: np.ndarray, consent: np.ndarray,
+    leaving: np.ndarray | None = None,
+) -> Times:  # fmt: skip
     """The earliest times of all operations, and a critical path.
 
     No run is faster: a processor or a channel for which something has to wait only adds to these times.
     All times are in one unit, float64 [operations]. hold: for how long an operation holds its processor. Of sends,
     latency: from when the message, or after a rendezvous its data, joins the host's queue until all of it is delivered
-    in an empty network; request, consent: the same of RTS and CTS (of messages of more than ``rendezvous`` bytes).
+    in an empty network; request, consent: the same of RTS and CTS (of messages of more than ``rendezvous`` bytes);
+    leaving: from when an eager message joins the queue until its send is done, at most ``latency`` (None: no time).
     Raises ``ProgramError`` if the program waits for itself.
     """
     graph, queue = _sorted(program, rendezvous)
-    costs = _Costs(*(np.ascontiguousarray(cost, float) for cost in (hold, latency, request, consent)))
+    leaving = scratch(program.operations, float) if leaving is None else leaving
+    costs = _Costs(*(np.ascontiguousarray(cost, float) for cost in (hold, latency, request, consent, leaving)))
     head, tail = scratch(len(queue), float), scratch(len(queue), float)
     _heads(graph, costs, queue, head)
     _tails(graph, costs, queue, tail)

@@ -49,11 +49,13 @@ class Datagram:
         return content_hash(*parts, self.path_draw, sizes, self.poisson, self.seconds, failures)
 
 
-def datagram_messages(topology: Topology, queues: Queues, rendezvous: int, overhead_ns: float) -> Messages:
+def datagram_messages(
+    topology: Topology, queues: Queues, rendezvous: int, overhead_ns: float, buffered: bool = False
+) -> Messages:
     """Messages of a program as packets of this discipline, all of them full, in its ticks."""
     size, tick_ns = queues.packet_bytes, tick_of(topology, queues) * 10**9
     overhead = ceil(Fraction(repr(float(overhead_ns))) / tick_ns)
-    return Messages(size, size, 0, 1, True, rendezvous, overhead, tick_ns)
+    return Messages(size, size, 0, 1, True, rendezvous, overhead, tick_ns, buffered)
 
 
 def session_of(scenario: "Scenario", load: float, seed: int) -> Session:

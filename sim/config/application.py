@@ -72,7 +72,7 @@ def messages_of(root: Node, config: Config, mistakes: list[Mistake]) -> Messages
     return Messages(
         packet_bytes=payload, flit_bytes=given.flit_bytes, header_flits=given.header_flits,
         packet_flits=given.packet_flits, whole=whole, rendezvous=rendezvous_of(given),
-        overhead=_ticks(given.overhead_ns, tick), tick_ns=tick,
+        overhead=_ticks(given.overhead_ns, tick), tick_ns=tick, buffered=given.buffered,
     )  # fmt: skip
 
 
@@ -116,7 +116,8 @@ def datagram_workload(
     given: MessagesConfig, program: Program, host: np.ndarray, topology: Topology, queues: Queues
 ) -> Workload:
     """A program on hosts whose messages are datagrams."""
-    return Workload(program, host, datagram_messages(topology, queues, rendezvous_of(given), given.overhead_ns))
+    messages = datagram_messages(topology, queues, rendezvous_of(given), given.overhead_ns, given.buffered)
+    return Workload(program, host, messages)
 
 
 def traffic_of(program: Program, host: np.ndarray, topology: Topology) -> Traffic:
@@ -141,4 +142,4 @@ def source_of(messages: Messages | None) -> Source:
 
 def plain_messages(config: MessagesConfig, datagram: bool) -> dict[str, Any]:
     """``messages:`` with all defaults."""
-    return config.model_dump(mode="json", include={"rendezvous_bytes", "overhead_ns"} if datagram else None)
+    return config.model_dump(mode="json", include={"rendezvous_bytes", "overhead_ns", "buffered"} if datagram else None)

@@ -167,7 +167,8 @@ class MessagesConfig(Section):
 
     packet_flits: of a full packet, ``header_flits`` among them; a flit carries ``flit_bytes``. A message of more than
     ``rendezvous_bytes`` (null: none) waits for its receiver; a send, or a receive, takes ``overhead_ns`` of a
-    processor. In mode datagram ``switching.packet_bytes`` says what a packet is.
+    processor. The send of any other message is done when the message has left its host, or at once (``buffered``). In
+    mode datagram ``switching.packet_bytes`` says what a packet is.
     """
 
     flit_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] = 32
@@ -175,6 +176,7 @@ class MessagesConfig(Section):
     header_flits: Annotated[int, BeforeValidator(whole), Field(ge=0, le=10**6)] = 0
     rendezvous_bytes: Annotated[int, BeforeValidator(whole), Field(ge=0, le=2**60)] | None = 65536
     overhead_ns: Annotated[float, Field(ge=0, le=1e12)] = 0.0
+    buffered: bool = False
 
     @model_validator(mode="after")
     def _room_for_payload(self) -> Self:

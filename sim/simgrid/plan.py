@@ -20,7 +20,8 @@ def plan_of(scenario: Scenario, seed: int = 1, by_latency: bool = False) -> dict
     the hosts; a link's latency is that of the channel and the switch behind it, and all that else delays a message is
     the latency of the channel from its host. routes: (source, destination, links) of all pairs of hosts with messages.
     hold: seconds for which operations hold their processors. size: bytes on the links, headers included; empty: of
-    requests and consents. waits: whether a send is a rendezvous. later: seconds from the time when all of a message
+    requests and consents. waits: whether a send is a rendezvous. buffered: whether other sends are done before their
+    messages have left. later: seconds from the time when all of a message
     has passed to its delivery, of every route. The others are arrays of the program.
 
     SimGrid gives flows that share a link rates in inverse proportion to the latencies of their routes, as TCP would
@@ -53,7 +54,7 @@ def plan_of(scenario: Scenario, seed: int = 1, by_latency: bool = False) -> dict
         links = [(bandwidth, 0.0) for bandwidth, _ in links]
     return {
         "hosts": scenario.topology.hosts, "links": links, "routes": routes, "later": later, "empty": empty,
-        "tick": tick,
+        "tick": tick, "buffered": messages.buffered,
         **{name: array.tolist() for name, array in arrays.items()},
     }  # fmt: skip
 

@@ -76,6 +76,8 @@ class Conductor:
             return
         send, delay = self.of[which]
         self.expect(Engine.clock + delay, send, ARRIVED)
+        if self.stage[send] == DATA and not (self.plan["waits"][send] or self.plan["buffered"]):
+            self.expect(Engine.clock, send, DONE)
         for column in (self.flying, self.of):
             column[which] = column[-1]
             column.pop()
@@ -107,7 +109,8 @@ class Conductor:
                 self.transfer(o, REQUEST, now)
             else:
                 self.transfer(o, DATA, now)
-                self.expect(now, o, DONE)
+                if plan["buffered"] or self.own(o):
+                    self.expect(now, o, DONE)
         elif what == ARRIVED:
             self.arrive(o, now)
         else:
@@ -129,6 +132,10 @@ class Conductor:
                 self.expect(now, send, DONE)
             if self.ready[receive]:
                 self.take_in(receive, now)
+
+    def own(self, send):
+        """Whether a rank sends a message to itself."""
+        return self.plan["rank"][send] == self.plan["rank"][self.plan["partner"][send]]
 
     def take(self, o, hold, now):
         """When the processor of an operation begins and ends what it does for it."""
@@ -153,10 +160,10 @@ class Conductor:
         """A message, or what it begins with, leaves its host."""
         self.stage[send] = stage
         plan = self.plan
-        ends = [plan["host"][plan["rank"][o]] for o in (send, plan["partner"][send])]
-        if ends[0] == ends[1]:
+        if self.own(send):
             self.expect(now + plan["tick"], send, ARRIVED)
             return
+        ends = [plan["host"][plan["rank"][o]] for o in (send, plan["partner"][send])]
         source, target = reversed(ends) if stage == CONSENT else ends
         size = plan["size"][send] if stage == DATA else plan["empty"]
         self.flying.append(Comm.sendto_async(self.hosts[source], self.hosts[target], size))

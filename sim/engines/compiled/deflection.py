@@ -19,7 +19,7 @@ from models.rules.ports import Ports, make_ports
 from models.rules.route import pick, route_word
 from models.scenario import Scenario
 from sim.engines.base import EVENTS, GRANTS, OCCUPANCY_MAX
-from sim.engines.compiled.messages import Program, make_program, next_tick
+from sim.engines.compiled.messages import Program, leave, make_program, next_tick
 from sim.engines.compiled.records import (
     BORN,
     DEFLECTED,
@@ -31,6 +31,7 @@ from sim.engines.compiled.records import (
     NEXT,
     NOBODY,
     RECORD,
+    SEND,
     SEQUENCE,
     SOURCE,
     TARGET,
@@ -303,6 +304,7 @@ def _let_hosts_send(c, s, v, tick):
         if s.place[v, RESIDENT] + s.place[v, INBOUND] >= c.hold:
             continue
         p = create(c, s, h, tick)
+        leave(s.program, s.packet[p, SEND], tick + c.flits)
         s.place[v, INBOUND] += 1
         s.place[v, NEXT_HOST] = (h - first + 1) % count
         s.packet[p, WHERE] = v

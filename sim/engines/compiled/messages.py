@@ -15,7 +15,7 @@ from models.application.workload import Workload
 from models.jit import inner, kernel
 from models.scenario import Scenario
 from sim.engines.base import CREATED_PACKETS, DELIVERED_PACKETS
-from sim.engines.compiled.ranks import Ranks, arrived, make_ranks, next_event, receiver, sender, size
+from sim.engines.compiled.ranks import Ranks, arrived, left, make_ranks, next_event, receiver, sender, size
 
 # Fields of a host's queue: its first and its last message (their sends; -1: none); what has joined it so far.
 FIRST, LAST, PACKETS, FLITS = range(4)
@@ -144,6 +144,15 @@ def join(program, send, tick):
     program.queue[h, PACKETS] += packets
     program.queue[h, FLITS] += (packets - 1) * program.lengths.packet_flits + last
     return h, packets
+
+
+@inner
+def leave(program, send, tick):
+    """The tail of a packet of a send's message has left its host by ``tick``."""
+    if program is None:
+        return
+    if program.unsent[send] == 0:
+        left(program.ranks, np.int64(send), tick)
 
 
 @inner

@@ -45,6 +45,7 @@ class Ranks(NamedTuple):
     rank: np.ndarray
     cpus: int
     rendezvous: int
+    buffered: bool
     overhead: int
     resolution: int
     numerator: int
@@ -78,10 +79,11 @@ def make_ranks(workload: Workload, resolution: int = 1) -> Ranks:
     events = 3 * n + 1  # an operation may have two to come, and a send one of its message
     ranks = Ranks(
         program.kind, program.amount, program.partner, program.cpu, program.after, program.successor, program.rank,
-        program.cpus, messages.rendezvous, messages.overhead * resolution, resolution, unit.numerator,
-        unit.denominator, program.need.copy(), scratch(n, np.int8, UNSENT), scratch(n, np.bool_), ready, start, finish,
-        queued, delivered, cause, np.zeros(processors, np.int64), np.full(processors, -1, np.int64),
-        scratch(events, np.int64), scratch(events, np.int64), scratch(n, np.int64), np.zeros(3, np.int64),
+        program.cpus, messages.rendezvous, messages.buffered, messages.overhead * resolution, resolution,
+        unit.numerator, unit.denominator, program.need.copy(), scratch(n, np.int8, UNSENT), scratch(n, np.bool_),
+        ready, start, finish, queued, delivered, cause, np.zeros(processors, np.int64),
+        np.full(processors, -1, np.int64), scratch(events, np.int64), scratch(events, np.int64), scratch(n, np.int64),
+        np.zeros(3, np.int64),
     )  # fmt: skip
     _begin(ranks)
     return ranks
@@ -227,7 +229,8 @@ def _queued(r, o, now):
         r.stage[o] = RTS
     else:
         r.stage[o] = DATA
-        _push(r, now, 8 * o + DONE)
+        if r.buffered or r.rank[o] == r.rank[r.partner[o]]:
+            _push(r, now, 8 * o + DONE)
     _join(r, o, now)
 
 
@@ -255,6 +258,13 @@ def _arrived(r, o, now):
 def arrived(r, send, now):
     """All packets of a send's message, as far as its stage says, have been delivered; to be called before the turn."""
     _push(r, now, 8 * send + ARRIVED)
+
+
+@inner
+def left(r, send, time):
+    """The last flit of a send's message, as far as its stage says, has left its host by ``time``."""
+    if r.stage[send] == DATA and r.amount[send] <= r.rendezvous and not r.buffered:
+        _push(r, time, 8 * send + DONE)
 
 
 @inner

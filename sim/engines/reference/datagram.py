@@ -210,6 +210,7 @@ class Connection(Flow):
         message.unsent -= 1
         if message.unsent == 0:
             self.messages.popleft()
+            self.ranks.left(message, self.ranks.clock.now + 1)
 
     def get(self, subflow: int, sequence: int, now: int) -> None:
         number, message = self.sent.pop((subflow, sequence))

@@ -140,6 +140,7 @@ class FlowNetwork:
             return
         self.flows.remove(flow)
         self._carried[flow.channel] += flow.share * flow.message.flits
+        self.ranks.left(flow.message, now)
         self._change()
         self._arriving += 1
         Alarm(self.clock, now + flow.latency, ARRIVALS, self._deliver, flow.message)

@@ -112,6 +112,7 @@ class Host:
         """Start the oldest packet: its head is at ``place`` after the injection delay."""
         packet = self.leave(now)
         self.free_at = now + packet.flits
+        self.network.tail_left(packet, self.free_at)
         packet.moved.set(now + self.network.times.injection, ARRIVALS, place)
 
 
@@ -225,6 +226,11 @@ class Network:
         Asked by hosts, so before anything is granted in this tick.
         """
         raise NotImplementedError
+
+    def tail_left(self, packet: Packet, tick: int) -> None:
+        """The tail of a packet has left its host by a tick."""
+        if packet.message is not None and packet.message.unsent == 0:
+            self.program.left(packet.message, tick)
 
     def choices(self, packet: Packet, here: int) -> list[tuple[int, int, int]]:
         """What a packet may take at a switch: (port, first VC, one past the last); nothing if it leaves there."""

@@ -100,6 +100,12 @@ class Ranks:
         if message.missing == 0:
             self._expect(ARRIVED, message.send, self.clock.now)
 
+    def left(self, message: Message, tick: int) -> None:
+        """The last flit of a message has left its host by a tick: an eager send is done then."""
+        send = message.send
+        if self.stage[send] == DATA and self._is_eager(send) and not self.messages.buffered:
+            self._expect(DONE, send, tick)
+
     def has_events(self) -> bool:
         """Whether something will happen to an operation by itself."""
         return bool(self._events)
@@ -149,7 +155,8 @@ class Ranks:
         self.queued[send] = now
         if self._is_eager(send):
             self._pass_on(send, DATA, now)
-            self._expect(DONE, send, now)
+            if self.messages.buffered or self.rank[send] == self.rank[self.partner[send]]:
+                self._expect(DONE, send, now)
         else:
             self._pass_on(send, RTS, now)
 

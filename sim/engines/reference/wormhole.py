@@ -236,6 +236,8 @@ class Host(network.Host, Allocator):
 
     def _send(self, flit: Flit, now: int) -> None:
         self.outlet.send(flit, now)
+        if flit.is_tail:
+            self.network.tail_left(flit.packet, now + 1)
         self.flit = None if flit.is_tail else Flit(flit.packet, flit.number + 1)
 
 

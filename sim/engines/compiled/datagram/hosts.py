@@ -86,7 +86,7 @@ def send_on(c, s, i, now):
             s.left[flow] -= 1
             seq[HIGH] += 1
             _make_room(s, seq[HIGH] - seq[UNA])
-            note_taken(s.talk, c, s, flow)
+            note_taken(s.talk, c, s, flow, now)
         else:
             s.subflow_counts[i, RESENT] += 1
         _send(c, s, i, seq[NEXT_SEQUENCE], now)
@@ -268,6 +268,6 @@ def pace(c, s, i, now):
         seq[HIGH] += 1
         if not c.once:
             _make_room(s, seq[HIGH] - s.receiver[i, EXPECTED])
-        note_taken(s.talk, c, s, flow)
+        note_taken(s.talk, c, s, flow, now)
         seq[STATE] = OPEN
         set_timer(s, now + c.gap[i], i)

@@ -14,7 +14,7 @@ from models.jit import inner
 from models.transport.newreno import HIGH
 from models.transport.session import Session
 from sim.engines.compiled.datagram.state import EXPECTED
-from sim.engines.compiled.ranks import Ranks, arrived, make_ranks, size
+from sim.engines.compiled.ranks import Ranks, arrived, left, make_ranks, size
 
 _NOBODY = np.int64(-1)
 
@@ -77,8 +77,8 @@ def add_message(talk, left, o, flow):
 
 
 @inner
-def note_taken(talk, c, s, flow):
-    """A subflow has taken the next packet of a connection."""
+def note_taken(talk, c, s, flow, now):
+    """A subflow has taken the next packet of a connection; the host's link has it from the next tick on."""
     if talk is None:
         return
     o = talk.taking[flow]
@@ -87,6 +87,7 @@ def note_taken(talk, c, s, flow):
         for k in range(talk.bound.shape[1]):
             talk.bound[o, k] = s.senders.seq[first + k, HIGH]
         talk.taking[flow] = talk.behind[o]
+        left(talk.ranks, o, now + 1)
 
 
 @inner

@@ -46,6 +46,7 @@ from sim.engines.compiled.ranks import (
     execution_of,
     has_events,
     is_done,
+    left,
     make_ranks,
     next_event,
     receiver,
@@ -90,8 +91,9 @@ def _begin(n, w, r, host, s, o, now):
 
 
 @inner
-def _end(s, m, now):
+def _end(r, s, m, now):
     """The last flit of a message has left its source."""
+    left(r, s.message[m, SEND], now)
     for e in range(s.message[m, BLOCK], s.message[m, BLOCK] + s.message[m, COUNT]):
         relieve(s, s.entries[e, CHANNEL])
     leave(s, m)
@@ -136,7 +138,7 @@ def _happen(r, s, now):
     while s.totals[UNDER_WAY] > 0 and s.message[s.heap[0], WHEN] <= now:
         m = s.heap[0]
         if s.message[m, COUNT] > 0:
-            _end(s, m, now)
+            _end(r, s, m, now)
         else:
             _deliver(r, s, m, now)
     turn(r, now)

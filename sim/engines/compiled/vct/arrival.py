@@ -6,6 +6,7 @@ from models.jit import inner
 from models.routing.routes import ADAPTIVE, ANY
 from models.rules.route import at_target, next_port
 from sim.engines.base import EVENTS
+from sim.engines.compiled.messages import leave
 from sim.engines.compiled.records import (
     FLITS,
     H_BORN,
@@ -17,6 +18,7 @@ from sim.engines.compiled.records import (
     NEXT,
     NOBODY,
     OUTPUT,
+    SEND,
     SEQUENCE,
     SOURCE,
     TARGET,
@@ -82,6 +84,7 @@ def _send(c, s, h, tick):
             wake(s.senders, h, when)
         return
     p = create(c, s, h, tick)
+    leave(s.program, s.packet[p, SEND], tick + flits)
     set_way(c, s, p, ahead, tick)
     s.packet[p, INPUT_VC] = v
     s.vc[v, ROOM] -= flits

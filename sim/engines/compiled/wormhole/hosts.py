@@ -2,7 +2,8 @@
 
 from models.jit import inner
 from sim.engines.base import EVENTS
-from sim.engines.compiled.records import H_BORN, H_FLITS, LATE, NOBODY, create
+from sim.engines.compiled.messages import leave
+from sim.engines.compiled.records import H_BORN, H_FLITS, LATE, NOBODY, SEND, create
 from sim.engines.compiled.ugal import set_way
 from sim.engines.compiled.wheel import drain, wake
 from sim.engines.compiled.wormhole.flits import credits
@@ -50,6 +51,7 @@ def _send(c, s, h, tick):
     following = tick + 1
     if left == U(0):
         flit |= TAIL
+        leave(s.program, s.packet[sending.packet, SEND], tick + 1)
         sending.packet = NOBODY
         following = min(max(s.host[h, H_BORN], following), tick + s.senders.mask)
     push(c, s, INJECTED, flit, v)
