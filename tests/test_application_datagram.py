@@ -60,12 +60,12 @@ def calc(ns: int, *needs: int) -> tuple:
 
 def scenario(
     topology, work, kind="tcp", *, rendezvous=1 << 40, overhead_ns=0.0, routing=None, host=None, queues=None,
-    failures=None, **keys,
+    failures=None, buffered=False, **keys,
 ) -> Scenario:  # fmt: skip
     queues = queues or Queues()
     host = np.arange(work.ranks) if host is None else np.array(host)
     routing = make("routing", **(routing or ECMP))
-    workload = Workload(work, host, datagram_messages(topology, queues, rendezvous, overhead_ns))
+    workload = Workload(work, host, datagram_messages(topology, queues, rendezvous, overhead_ns, buffered))
     given = Datagram(make("transport", kind=kind, **keys), queues, routing, WITH_REPLACEMENT, failures=failures)
     traffic, switching = traffic_of(work, host, topology), Switching("datagram")
     return Scenario(
@@ -136,13 +136,23 @@ def test_engines_agree_on_every_packet_and_operation(work, control, data):
     case = scenario(
         topology, work, kind, rendezvous=data.draw(st.sampled_from([0, 2000, 1 << 40])), host=host, queues=queues,
         overhead_ns=data.draw(st.sampled_from([0.0, 700.0])), routing={"kind": "ksp", "k": 3} if meshed else ECMP,
-        failures=LinkFailures(1, 5.0, 10.0) if failing else None, **keys,
+        failures=LinkFailures(1, 5.0, 10.0) if failing else None, buffered=data.draw(st.booleans()), **keys,
     )  # fmt: skip
     run = run_through(case, seed=data.draw(st.integers(0, 99)))
     execution, counters = run.execution(), run.counters()
     np.testing.assert_array_equal(run.carried(), run._reference.carried())
     assert (execution.finish >= execution.start).all() and (execution.start >= execution.ready).all()
+    if not case.workload.messages.buffered:
+        assert_sends_are_done_in_time(case, execution)
     assert_every_message_once_and_in_order(case, execution, counters)
+
+
+def assert_sends_are_done_in_time(case: Scenario, execution) -> None:
+    """Eager sends, between the tick after the message has joined the queue and its delivery."""
+    work = case.workload.program
+    apart = (work.kind == SEND) & (work.rank != work.peer) & (work.amount <= case.workload.messages.rendezvous)
+    assert (execution.finish[apart] > execution.queued[apart]).all()
+    assert (execution.finish[apart] <= execution.delivered[apart]).all()
 
 
 def assert_every_message_once_and_in_order(case: Scenario, execution, counters) -> None:
