@@ -1,7 +1,13 @@
 """YAML reading: types, duplicate keys, lines."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from yaml.scanner import Scanner
+
+from sim.config import compose
 from sim.config.errors import ConfigError
 from sim.config.load import load_file, load_text
 
@@ -76,3 +82,78 @@ def test_aliases_that_explode_are_refused():
         text += f"{other}: &{other} [{', '.join([f'*{one}'] * 10)}]\n"
     with pytest.raises(ConfigError, match="too many values"):
         load_text(text, "f", [])
+
+
+def read(text):
+    """Values with their lines, what is wrong with them, or why there are none."""
+    found = []
+    try:
+        return places(load_text(text, "f", found)), list(map(str, found))
+    except ConfigError as error:
+        return str(error), list(map(str, found))
+
+
+def places(node):
+    value = node.value
+    if node.is_map:
+        value = {key: places(child) for key, child in value.items()}
+    elif node.is_list:
+        value = [places(child) for child in value]
+    return value if node.is_map or node.is_list else repr(value), node.line
+
+
+def by_both(text):
+    """What is read with libyaml, where it is used at all, and without."""
+    with_libyaml = read(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compose, "CParser", None)
+        return with_libyaml, read(text)
+
+
+ROOT = Path(__file__).parents[1]
+CONFIGURATIONS = [*sorted((ROOT / "configs").rglob("*.yaml")), *sorted((ROOT / "sim/cli/starters").glob("*.yaml"))]
+
+MALFORMED = [
+    "a: [1\nb: 2\n", "a: 1\n---\nb: 2\n", "a: b: c", "a: 'x", 'a: "\\q"', "{a: 1", "a: *x", "a: &x 1\nb: &x 2",
+    "- a\nb: 1", "a: |x\n b", "a: %b", "a: @b", "---", "--- # nothing", "a: \x00", "a:\n\t- b", "a:\tb", "? a\n: b",
+    "a: |# b", "a: >1#b", "a: x?y", "{a?b: 1}", "[a, ?]", "a: !t b", "a: !<t b", "b: 1\n\ufeff",
+    "[" * 102 + "]" * 102, "[" * 5000, "- " * 5000, "a: b\n c: d", "a: .nan\na: 1", "a: 1 # what?", 'a: "# b" ? c',
+    "\ud800", "a: 1\x85b: 2\u2028c: 3\r\nd: 4\re: 5",
+]  # fmt: skip
+
+PIECES = [
+    "a", "b: ", "- ", "\n", "\n  ", "{", "}", "[", "]", ", ", ":", "? ", "?", "&x ", "*x", "!t ", '"', "'", "|",
+    ">\n  ", "#", " # c", "%", "@", "1", "-", "...", "---", "\t", "\x85", "\u2028", "\ufeff", "\r\n", "\\n", "a:b",
+    "%YAML 1.1\n---\n", "<<: ",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: path.stem)
+def test_both_parsers_read_the_same_from_files(path):
+    ours, theirs = by_both(path.read_text())
+    assert ours == theirs and not ours[1]
+
+
+@pytest.mark.parametrize("text", MALFORMED)
+def test_both_parsers_say_the_same_of_what_is_malformed(text):
+    ours, theirs = by_both(text)
+    assert ours == theirs
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
+def test_both_parsers_read_the_same_from_anything(text):
+    ours, theirs = by_both(text)
+    assert ours == theirs
+
+
+@pytest.mark.skipif(compose.CParser is None, reason="PyYAML was built without libyaml")
+def test_libyaml_reads_what_it_can(monkeypatch):
+    monkeypatch.setattr(Scanner, "fetch_more_tokens", None)  # of PyYAML's own
+    text = "# what?\na: {b: [1, 2], c: 'x'} # it is!\nd: |\n  e\n"
+    assert plain(text) == {"a": {"b": [1, 2], "c": "x"}, "d": "e\n"}
+
+
+def test_the_limit_of_depth_has_a_line():
+    assert load_text("a:\n " + "[" * 99 + "1" + "]" * 99, "f", []).get("a").is_list
+    with pytest.raises(ConfigError, match=r"^f:2: YAML syntax: is nested too deeply, in more than 100 mappings"):
+        load_text("a:\n " + "[" * 100 + "1" + "]" * 100, "f", [])

@@ -1,17 +1,21 @@
 """YAML as this project reads it: the 1.2 core schema, no duplicate keys, every value with its line.
 
 Plain PyYAML keeps the last of two equal keys, reads ``no`` as False and ``1e-3`` as text, and forgets
-where a value stood. So only its parser is used; scalars are resolved here.
+where a value stood. So only its nodes are used; scalars are resolved here.
 """
 
+import gc
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from sim.config.compose import compose
 from sim.config.errors import ConfigError, Mistake, key_path, show
 
 Place = tuple[str | int, ...]
@@ -147,18 +151,22 @@ def load_text(text: str, file: str, mistakes: list[Mistake], lines: bool = True)
     lines: whether line numbers mean something to the user.
     """
     reader = _Reader(file, lines, mistakes)
+    with _uncollected():
+        root = reader.composed(text)
+        node = None if root is None else reader.convert(root, root, (), ())
+    return Node(None, file) if node is None or node.value is None else node
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without garbage collections, which would go through all nodes again and again: most of the time of reading."""
+    enabled = gc.isenabled()
+    gc.disable()
     try:
-        root = yaml.compose(text, Loader=yaml.BaseLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        problem = "YAML syntax: " + ", ".join(filter(None, (error.context, error.problem)))
-        raise ConfigError([Mistake(reader.where(mark), "", "", problem)]) from None
-    except yaml.YAMLError as error:
-        problem = "is not a text file: " + " ".join(str(error).split())
-        raise ConfigError([Mistake(file, "", "", problem)]) from None
-    except RecursionError:
-        raise ConfigError([Mistake(file, "", "", "is nested too deeply")]) from None
-    return reader.convert(root, root, (), ()) if root is not None else Node(None, file)
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class _Reader:
@@ -172,6 +180,18 @@ class _Reader:
 
     def where(self, mark: Any) -> str:
         return f"{self.file}:{mark.line + 1}" if mark and self.lines else self.file
+
+    def composed(self, text: str) -> yaml.Node | None:
+        """Raises :class:`~sim.config.errors.ConfigError`."""
+        try:
+            return compose(text)
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            problem = "YAML syntax: " + ", ".join(filter(None, (error.context, error.problem)))
+            raise ConfigError([Mistake(self.where(mark), "", "", problem)]) from None
+        except yaml.YAMLError as error:
+            problem = "is not a text file: " + " ".join(str(error).split())
+            raise ConfigError([Mistake(self.file, "", "", problem)]) from None
 
     def wrong(self, node: yaml.Node, path: Place, value: str, problem: str) -> None:
         self.mistakes.append(Mistake(self.where(node.start_mark), key_path(path), value, problem))
@@ -208,7 +228,7 @@ class _Reader:
         return found
 
     def scalar(self, node: yaml.ScalarNode, path: Place) -> Any:
-        if node.style is not None:
+        if node.style:
             return node.value
         value = resolve(node.value)
         if value != value:
@@ -216,6 +236,7 @@ class _Reader:
         return value
 
 
+@lru_cache(maxsize=10_000)
 def resolve(text: str) -> Any:
     """A plain YAML scalar as null, bool, int, float or str, by the YAML 1.2 core schema.
 
