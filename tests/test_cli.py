@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from models.registry import names
 from sim.cli import main
+from sim.cli.topology import parse_spec
+from sim.config.build import Builder
 
 ROOT = Path(__file__).parents[1]
 
@@ -151,6 +154,27 @@ def test_topology(config, capsys, tmp_path):
     assert json.loads(capsys.readouterr().out)["switches"] == 8
     assert main(["topology", config, "--set", "topology.n={sweep: [6, 8]}", "--json"]) == 0
     assert [row["switches"] for row in json.loads(capsys.readouterr().out)] == [6, 8]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in names("topology") if kind != "file"])
+def test_the_bare_name_of_a_topology_gives_a_line_that_works(kind, capsys):
+    assert main(["topology", kind]) == 2
+    out, err = capsys.readouterr()
+    said, _, line = err.strip().partition("simrun topology '")
+    assert said == f"simrun topology: {kind}: no such file; of this kind: " and not out
+    mistakes = []
+    spec = parse_spec(line[:-1], mistakes)
+    assert spec.get("topology", "kind").value == kind
+    assert Builder(Path()).build(spec, None, "metrics", mistakes) is not None and not mistakes
+
+
+def test_what_is_no_topology_at_all(config, capsys):
+    assert main(["topology", "tors"]) == 2
+    assert "simrun topology 'kind=torus,dims=[4, 4, 4]'" in capsys.readouterr().err
+    assert main(["topology", "jelly"]) == 2
+    assert "no such file, and no kind of topology" in capsys.readouterr().err
+    assert main(["topology", "torus.yaml"]) == 2
+    assert capsys.readouterr().err == "torus.yaml: No such file or directory\n"
 
 
 def test_the_contract_s_own_topology_example(capsys):

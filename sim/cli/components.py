@@ -1,6 +1,7 @@
 """What ``list`` and ``show`` know: names, documentation and parameters of components."""
 
 import inspect
+import re
 from pathlib import Path
 from textwrap import shorten
 from types import UnionType
@@ -11,7 +12,7 @@ from pydantic import BaseModel
 from fluid.ceiling import CeilingSpec
 from models.registry import CATEGORIES, names, spec_class
 from sim.config.errors import ConfigError
-from sim.config.load import wrap
+from sim.config.load import load_text, wrap
 from sim.config.plugins import load_plugins
 from sim.config.schema import CEILINGS, SourceConfig
 
@@ -50,6 +51,12 @@ def kinds(category: str) -> list[str]:
 def documentation(category: str, kind: str) -> str:
     """Docstring of a component."""
     return CEILING_TEXT.get(kind, "") if category == "ceiling" else inspect.getdoc(spec_class(category, kind)) or ""
+
+
+def example(category: str, kind: str) -> dict[str, Any]:
+    """The first example in the documentation of a component; without one, its kind alone."""
+    found = re.search(rf"Example: ``{category}: (.*?)``", documentation(category, kind), re.DOTALL)
+    return load_text(found[1], kind, []).plain() if found else {"kind": kind}
 
 
 def parameters(category: str, kind: str) -> list[tuple[str, str, str]]:

@@ -1,6 +1,7 @@
 """``simrun topology FILE|SPEC``."""
 
 import argparse
+import json
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -8,10 +9,12 @@ from textwrap import shorten
 from typing import Any
 
 from models.metrics.spec import MetricSpec, measure_all
+from models.near import edits, near
 from models.registry import names, spec_class
 from models.topology.formats import SUFFIXES
 from models.topology.graph import Topology
 from sim.cli.common import BAD, FAILED, complain, number, print_json, study_of
+from sim.cli.components import example
 from sim.config.build import Builder
 from sim.config.errors import ConfigError, Mistake
 from sim.config.load import Node, load_text, wrap
@@ -62,6 +65,9 @@ def _topologies(options: argparse.Namespace) -> dict[str, Asked] | None:
         complain(*map(str, mistakes))
         return None
     is_graph = Path(options.file).is_file() and Path(options.file).suffix.lower() in GRAPHS
+    if not Path(options.file).exists() and (hint := _hint(options.file)):
+        complain(hint)
+        return None
     if not is_graph and ("=" not in options.file or Path(options.file).exists()):
         study = study_of(options, experiment="metrics")
         if study is None:
@@ -76,6 +82,18 @@ def _topologies(options: argparse.Namespace) -> dict[str, Asked] | None:
     built = None if mistakes else Builder(Path.cwd()).build(_without_idle_seed(root), None, "metrics", mistakes)
     complain(*map(str, mistakes))
     return None if mistakes or built is None else {options.file: (built.again(), metrics)}
+
+
+def _hint(word: str) -> str:
+    """What to write in place of the bare name of a kind, or of one that is like it; '' if it looks like a file."""
+    if not re.fullmatch(r"\w+", word):
+        return ""
+    kind = near(word, names("topology"))
+    if kind is None or edits(word, kind) > max(1, len(word) // 3):
+        return f"simrun topology: {word}: no such file, and no kind of topology; `simrun list topology` names them"
+    keys = example("topology", kind).items()
+    line = ",".join(f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in keys)
+    return f"simrun topology: {word}: no such file; of this kind: simrun topology '{line}'"
 
 
 def _metrics(text: str | None, mistakes: list[Mistake]) -> list[MetricSpec]:
