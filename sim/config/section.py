@@ -37,13 +37,21 @@ BY_SHAPE = Discriminator(_shape)
 Count = Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**9)]
 
 
-def _folder(value: str) -> str:
-    if not value.strip() or value.startswith(".") or set(value) & set("/\\\0\n"):
+LONGEST_NAME = 200
+"""Bytes of the longest name of a folder or file: file systems take 255, and some of our files add a suffix to it."""
+
+
+def folder_name(value: str) -> str:
+    """A text that can be the name of a folder or file, or ``PydanticCustomError``."""
+    if not value.strip() or value.startswith(".") or set(value) & set("/\\") or not value.isprintable():
         raise PydanticCustomError("folder", "must be the name of a folder")
+    if (length := len(value.encode())) > LONGEST_NAME:
+        problem = "must be the name of a folder, at most {most} bytes long, not {length}"
+        raise PydanticCustomError("long_folder", problem, {"most": LONGEST_NAME, "length": length})
     return value
 
 
-Name = Annotated[str, AfterValidator(_folder)]
+Name = Annotated[str, AfterValidator(folder_name)]
 """Of a folder or file."""
 
 

@@ -19,7 +19,7 @@ from sim.config.datagram import ENDLESS_LOAD
 from sim.config.errors import ConfigError, Mistake
 from sim.config.expand import expand
 from sim.config.load import Node, Place, load_file, read_text
-from sim.config.overrides import apply_quick, apply_set, parse_path
+from sim.config.overrides import apply_quick, apply_set, parse_path, put
 from sim.config.plugins import load_plugins, path_of
 from sim.config.questions import AdaptiveConfig, RelativeConfig, SaturationConfig, SearchConfig
 from sim.config.reporting import OutputsConfig, PublishedConfig
@@ -159,7 +159,8 @@ def read(
         root = apply_set(root, change, mistakes)
     base = Path(file).resolve().parent
     load_plugins(root, base, mistakes)
-    name = str(_plain(root, "name", Path(file).stem))
+    root = _named(root, Path(file).stem)
+    name = str(_plain(root, "name", ""))
     own = str(_plain(root, "experiment", "load_sweep"))
     if own == "application" and experiment == "load_sweep":
         raise ConfigError([*mistakes, mistake_at(root, ("experiment",), "this command needs a load sweep")])
@@ -223,6 +224,12 @@ def _unrelated(root: Node, which: str | dict[str, Any] | None, cases: Sequence[C
         return []
     labels = [case.label for case in cases]
     return [mistake_at(root, ("outputs", "relative_to"), "names no scenario", labels)]
+
+
+def _named(root: Node, name: str) -> Node:
+    """A configuration that has a name, by default that of its file."""
+    given = root.get("name")
+    return root if given is not None and given.value is not None else put(root, ("name",), Node(name, root.file))
 
 
 def _plain(root: Node, key: str, default: str) -> Any:

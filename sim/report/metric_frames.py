@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from sim.config.errors import near
+from models.near import near
+from sim.config.section import LONGEST_NAME
 from sim.measure.interval import mean_and_half
 from sim.measure.rows import number
 from sim.report.columns import MAIN, Quantity, spoken, with_unit
@@ -329,7 +330,8 @@ def _file_name(parts: Sequence[str]) -> str:
     'aspl_per_moore_aspl_n'
     """
     words = [re.sub(r"\s*/\s*", "_per_", part).rpartition(".")[2] for part in parts]
-    return re.sub(r"[^\w-]+", "_", "_".join(words)).strip("_") or "plot"
+    name = re.sub(r"[^\w-]+", "_", "_".join(words)).strip("_") or "plot"
+    return name.encode()[:LONGEST_NAME].decode(errors="ignore")
 
 
 def _unlike(plots: list[Plot]) -> list[Plot]:
