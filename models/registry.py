@@ -6,13 +6,14 @@ importing every module of the category's package, so adding a file is all that a
 takes; a user's file does the same through ``plugins:``.
 """
 
-import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict
+
+from models.near import near
 
 CATEGORIES = {
     "topology": "models.topology.families",
@@ -57,8 +58,7 @@ class UnknownKindError(SpecError):
 
     def __init__(self, category: str, kind: str):
         super().__init__(f"unknown {category}", "kind", names(category))
-        near = difflib.get_close_matches(kind, self.choices, n=1)
-        self.suggestion = near[0] if near else None
+        self.suggestion = near(kind, self.choices)
 
 
 _registered: dict[str, dict[str, type[Spec]]] = {category: {} for category in CATEGORIES}

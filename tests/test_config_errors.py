@@ -2,7 +2,10 @@
 
 import pytest
 
+from models.near import near
+from models.registry import CATEGORIES, names
 from sim.config.errors import ConfigError
+from sim.config.schema import CEILINGS
 from sim.config.study import read
 
 GOOD = """\
@@ -116,6 +119,90 @@ def test_one_mistake(mistakes, change, expected):
     found = mistakes(GOOD, [f"{key}={value}"])
     assert len(found) == 1
     assert found[0].startswith(f"--set: {expected}")
+
+
+KINDS = {category: names(category) for category in CATEGORIES} | {"ceiling": list(CEILINGS)}
+
+
+@pytest.mark.parametrize("category", KINDS)
+def test_two_letters_exchanged_still_mean_that_kind(category):
+    for kind in KINDS[category]:
+        for i in range(len(kind) - 1):
+            word = kind[:i] + kind[i + 1] + kind[i] + kind[i + 2 :]
+            assert word in KINDS[category] or near(word, KINDS[category]) == kind, word
+
+
+def test_a_ceiling_whose_letters_are_exchanged(mistakes):
+    assert mistakes(GOOD, ["ceilings=[mfc]"])[0].endswith("; did you mean 'mcf'?")
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ("flit_ns=2", "switching.flit_ns"),
+        ("vcs=4", "switching.vcs"),
+        ("topology.vcs=4", "switching.vcs"),
+        ("routing.packet_flits=4", "messages.packet_flits or traffic.packet_flits"),
+        ("outputs.vc_policy=hop", "routing.vc_policy"),
+        ("measure.path_draw=distinct", "routing.path_draw"),
+        ("hosts_per_switch=2", "topology.hosts_per_switch"),
+        ("degree=2", "topology.degree"),
+        ("gap=0.1", "ceilings[].gap"),
+        ("ticks=100", "measure.ticks"),
+    ],
+)
+def test_a_key_that_is_known_elsewhere(mistakes, change, place):
+    (found,) = mistakes(GOOD, [change])
+    assert f": unknown key; its place is {place}; choices: " in found and "did you mean" not in found
+
+
+def test_a_key_of_a_case_that_is_known_elsewhere_or_nowhere(mistakes):
+    text = GOOD + "cases: [{label: a, flit_ns: 2}, {label: b, outputs: {}}, {label: c, topologi: {}}]\n"
+    found = [line.partition("; choices")[0] for line in mistakes(text)]
+    assert found == [
+        "c.yaml:5: cases[0].flit_ns = 2: unknown key; its place is switching.flit_ns",
+        "c.yaml:5: cases[1].outputs: cannot differ between cases",
+        "c.yaml:5: cases[2].topologi: unknown key",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ("{from: 1, to: 1000000000, step: 1}", "more than 20,000 values are too many"),
+        (f"{{from: 1, to: {10**390}, step: 0.5}}", "more than 20,000 values are too many"),
+        ("{from: 1, to: .inf, step: 1}", "from, to and step must be finite"),
+        ("{from: one, to: 2, step: 1}", "from, to and step must be numbers"),
+        ("{from: 2, to: 1, step: 1}", "from is above to"),
+        ("{from: 1, to: 2, step: 0}", "step must be above 0"),
+        ("{from: 1, to: 2}", "must be a list of values, or {from, to, step}"),
+    ],
+)
+def test_a_range_says_what_is_wrong_with_it(mistakes, given, problem):
+    for key in ("seeds", "topology.seed"):
+        assert mistakes(GOOD, [f"{key}={{sweep: {given}}}"]) == [f"--set: {key}.sweep: {problem}"]
+
+
+def test_a_range_that_begins_at_no_number(mistakes):
+    found = mistakes(GOOD, ["seeds={sweep: {from: .nan, to: 1, step: 1}}"])
+    assert "must be a number, not NaN" in found[0]
+
+
+@pytest.mark.parametrize("file", [".c.yaml", "..yaml", "n" * 201 + ".yaml"])
+def test_a_file_whose_name_cannot_be_that_of_a_folder(tmp_path, file):
+    (tmp_path / file).write_text(GOOD)
+    with pytest.raises(ConfigError, match="must be the name of a folder"):
+        read(tmp_path / file)
+    assert read(tmp_path / file, ["name=other"]).name == "other"
+
+
+@pytest.mark.parametrize("letter", ["n", "é"])
+def test_names_are_as_long_as_file_systems_allow(mistakes, tmp_path, letter):
+    most = letter * (200 // len(letter.encode()))
+    assert mistakes(GOOD, [f"name={most}{letter}"])[0].startswith(
+        "--set: name: must be the name of a folder, at most 200 bytes long, not 20"
+    )
+    (tmp_path / f"{read(tmp_path / 'c.yaml', [f'name={most}'], quick=True).name}-quick.view.html").touch()
 
 
 def test_a_pattern_that_needs_a_power_of_two(mistakes):

@@ -176,9 +176,15 @@ def test_a_sweep_over_a_range(sweep, values):
 
 
 @pytest.mark.parametrize(
-    "sweep", ["{from: 5, to: 2, step: 1}", "{from: 1, to: 2, step: 0}", "{from: 1, to: x, step: 1}"]
+    ("sweep", "problem"),
+    [
+        ("{from: 5, to: 2, step: 1}", "from is above to"),
+        ("{from: 1, to: 2, step: 0}", "step must be above 0"),
+        ("{from: 1, to: x, step: 1}", "from, to and step must be numbers"),
+        ("{from: 1, step: 1}", "must be a list of values, or {from, to, step}"),
+    ],
 )
-def test_a_range_that_is_none(sweep):
+def test_a_range_that_is_none(sweep, problem):
     mistakes: list = []
     expand(load_text(f"topology: {{n: {{sweep: {sweep}}}}}", "f", mistakes), "f", mistakes)
-    assert [mistake.problem for mistake in mistakes] == ["must be a list of values, or {from, to, step}"]
+    assert [mistake.problem for mistake in mistakes] == [problem]

@@ -1,6 +1,5 @@
 """Constants of the layout, cost and power models: ``constants.yaml``, or what a user puts in their place."""
 
-import difflib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -8,6 +7,8 @@ from typing import Annotated, Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from models.near import near
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -97,8 +98,8 @@ def _problem(error: Any) -> str:
     if error["type"] != "extra_forbidden":
         return f"{place} = {error['input']}: {error['msg'].replace('Input should', 'must')}"
     choices = list(_at(_shipped(), error["loc"][:-1]))
-    near = difflib.get_close_matches(str(error["loc"][-1]), choices, n=1)
-    return f"{place}: unknown key; choices: {', '.join(choices)}" + "".join(f"; did you mean '{key}'?" for key in near)
+    meant = near(str(error["loc"][-1]), choices)
+    return f"{place}: unknown key; choices: {', '.join(choices)}" + (f"; did you mean {meant!r}?" if meant else "")
 
 
 def _line_of(text: str, path: Sequence[Any]) -> int:

@@ -1,12 +1,12 @@
 """Arguments of ``simrun``. Imports nothing heavy: ``simrun --help`` answers at once."""
 
 import argparse
-import difflib
 import importlib
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from models.near import near
 from sim.threads import one_thread
 
 ENGINES = ("reference", "compiled", "both")
@@ -26,9 +26,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser, known = _parser()
     words = list(arguments)
     if words and not words[0].startswith("-") and words[0] not in known:
-        near = difflib.get_close_matches(words[0], known, n=1)
-        if near and not Path(words[0]).exists():
-            parser.error(f"{words[0]}: no such file or command; did you mean {near[0]!r}?")
+        meant = near(words[0], known)
+        if meant and not Path(words[0]).exists():
+            parser.error(f"{words[0]}: no such file or command; did you mean {meant!r}?")
         words.insert(0, "run")
     elif words and words[0].startswith("--") and words[0] not in ("--help", "--version"):
         words.insert(0, "run")

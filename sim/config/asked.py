@@ -3,9 +3,10 @@
 from typing import Any
 
 from fluid.ceiling import BY_ROUTING, CeilingSpec
+from models.near import near
 from sim.config.check import mistake_at
 from sim.config.datagram import is_endless
-from sim.config.errors import Mistake, key_path, near, show
+from sim.config.errors import Mistake, key_path, show
 from sim.config.load import Node, Place
 from sim.config.overrides import parse_path, put
 from sim.config.schema import NEEDS, PLACED, USUAL_CEILINGS, Config

@@ -2,13 +2,15 @@
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any, get_args
+from collections.abc import Sequence
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from models.near import edits, near
 from models.registry import Spec, SpecError, UnknownKindError, spec_class
-from sim.config.errors import Mistake, key_path, near, show
+from sim.config.errors import Mistake, key_path, show
+from sim.config.keys import keys_of, literals_at, models_at, places_of
 from sim.config.load import Node, Place
 from sim.config.overrides import parse_path, put
 
@@ -21,6 +23,16 @@ def mistake_at(root: Node, path: Place, problem: str, choices: Any = (), suggest
     value = show(node.plain()) if node is not None else ""
     choices = tuple(map(str, choices))
     return Mistake(root.nearest(path).where, key_path(path), value, problem, choices, suggestion)
+
+
+def unknown_key(root: Node, path: Place, choices: Sequence[str]) -> Mistake:
+    """The mistake of a key that is none of the choices, but perhaps has its place elsewhere."""
+    key = str(path[-1])
+    places, meant = places_of(key, root), near(key, choices)
+    if places and meant is not None and edits(key, meant) > 1:
+        meant = None
+    problem = f"unknown key; its place is {' or '.join(places)}" if places else "unknown key"
+    return mistake_at(root, path, problem, choices, meant)
 
 
 def validated(model: type[BaseModel], root: Node, prefix: Place, mistakes: list[Mistake], keys: Any = ()) -> Any:
@@ -46,13 +58,12 @@ def _from_pydantic(error: Any, model: type[BaseModel], root: Node, prefix: Place
     if kind == "extra_forbidden":
         if re.match(r"\w+:\S", str(inner[-1])):
             return mistake_at(root, path, "unknown key; a space must follow the colon")
-        known = {key for one in _models_at(model, inner[:-1]) for key in _keys(one)}
-        choices = sorted(known | set(keys if len(inner) == 1 else ()))
-        return mistake_at(root, path, "unknown key", choices, near(str(inner[-1]), choices))
+        known = {key for one in models_at(model, inner[:-1]) for key in keys_of(one)}
+        return unknown_key(root, path, sorted(known | set(keys if len(inner) == 1 else ())))
     if kind == "missing":
         return mistake_at(root, path, "is missing")
     if kind == "literal_error":
-        choices = _literals(model, inner)
+        choices = literals_at(model, inner)
         found = near(error["input"], choices) if isinstance(error["input"], str) else None
         return mistake_at(root, path, "is not one of the choices", choices, found)
     message = re.sub(r"^(Value error, )?(Input should|List should|String should)", "must", error["msg"])
@@ -63,45 +74,6 @@ def _from_pydantic(error: Any, model: type[BaseModel], root: Node, prefix: Place
     )
     message = re.sub(r" after validation, not \d+$", "", message)
     return mistake_at(root, path, message.removeprefix("Value error, "))
-
-
-def _keys(model: type[BaseModel]) -> list[str]:
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def _annotation(model: type[BaseModel], key: Any) -> Any:
-    for name, field in model.model_fields.items():
-        if key in (name, field.alias):
-            return field.annotation
-    return None
-
-
-def _leaves(annotation: Any) -> Iterator[Any]:
-    """Everything that an annotation is made of."""
-    yield annotation
-    for argument in get_args(annotation):
-        yield from _leaves(argument)
-
-
-def _models_at(model: type[BaseModel], path: Place) -> list[type[BaseModel]]:
-    """The models that describe the mapping at ``path``: one for each form that it may have."""
-    models = [model]
-    for part in path:
-        leaves = [leaf for one in models for leaf in _leaves(_annotation(one, part))]
-        models = [leaf for leaf in leaves if isinstance(leaf, type) and issubclass(leaf, BaseModel)] or models
-    return models
-
-
-def _literals(model: type[BaseModel], path: Place) -> list[str]:
-    """The choices of the Literal at ``path``."""
-    names = tuple(part for part in path if isinstance(part, str))
-    if names:
-        inside = _models_at(model, path)[0]
-        annotation = _annotation(_models_at(model, names[:-1])[0], names[-1])
-        if annotation is None or not any(get_args(leaf) for leaf in _leaves(annotation)):
-            annotation = _annotation(inside, "kind")
-        return [str(leaf) for leaf in _leaves(annotation) if isinstance(leaf, str | int) and not isinstance(leaf, bool)]
-    return []
 
 
 def spec_of(

@@ -1,6 +1,5 @@
 """Mistakes in a configuration: each one line, all of them reported at once."""
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -77,9 +76,3 @@ def key_path(path: Sequence[str | int]) -> str:
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}"
     return text.removeprefix(".")
-
-
-def near(word: str, choices: Iterable[str]) -> str | None:
-    """The choice that was probably meant, if any."""
-    found = difflib.get_close_matches(str(word), list(choices), n=1)
-    return found[0] if found else None

@@ -6,9 +6,12 @@ from decimal import Decimal
 from itertools import product
 from typing import Any
 
-from sim.config.errors import Mistake, key_path, near, show
+from sim.config.check import unknown_key
+from sim.config.errors import Mistake, key_path, show
+from sim.config.keys import keys_of
 from sim.config.load import Node, Place
 from sim.config.overrides import is_sweep, merge
+from sim.config.schema import Config
 
 PER_SCENARIO = (
     "topology",
@@ -74,8 +77,11 @@ def _without_common_sweeps(root: Node, mistakes: list[Mistake]) -> Node:
     """Refuses sweeps of the keys that all scenarios share."""
     swept = [key for key, value in root.value.items() if key not in PER_SCENARIO and is_sweep(value)]
     for key in swept:
-        problem = "cannot differ between scenarios"
-        mistakes.append(Mistake(root.value[key].where, key, "", problem, PER_SCENARIO, near(key, PER_SCENARIO)))
+        if key in keys_of(Config):
+            problem = "cannot differ between scenarios"
+            mistakes.append(Mistake(root.value[key].where, key, "", problem, PER_SCENARIO))
+        else:
+            mistakes.append(unknown_key(root, (key,), sorted({*keys_of(Config), "cases"})))
     return root.with_value({key: value for key, value in root.value.items() if key not in swept})
 
 
@@ -107,8 +113,12 @@ def _cases(root: Node, mistakes: list[Mistake]) -> Iterator[tuple[str | None, No
         seen.add(label)
         over = {key: value for key, value in case.value.items() if key != "label"}
         for key in [key for key in over if key not in PER_SCENARIO]:
-            place, problem = over.pop(key).where, "cannot differ between cases"
-            mistakes.append(Mistake(place, f"cases[{i}].{key}", "", problem, PER_SCENARIO, near(key, PER_SCENARIO)))
+            place = over.pop(key).where
+            if key in keys_of(Config):
+                problem = "cannot differ between cases"
+                mistakes.append(Mistake(place, f"cases[{i}].{key}", "", problem, PER_SCENARIO))
+            else:
+                mistakes.append(unknown_key(root, ("cases", i, key), PER_SCENARIO))
         yield label, merge(base, base.with_value(over))
 
 
@@ -141,8 +151,12 @@ def _values(pairs: Sequence[tuple[Any, Node]]) -> list[Node]:
 
 
 def _sweep(node: Node, path: Place, mistakes: list[Mistake]) -> list[tuple[Node, dict[Place, Any]]]:
-    options = _range(node.value["sweep"])
-    key = key_path(path)
+    key, options = key_path(path), node.value["sweep"]
+    try:
+        options = _range(options)
+    except ValueError as error:
+        mistakes.append(Mistake(options.where, f"{key}.sweep", "", str(error)))
+        return []
     for other in node.value:
         if other != "sweep":
             mistakes.append(
@@ -162,17 +176,24 @@ def _sweep(node: Node, path: Place, mistakes: list[Mistake]) -> list[tuple[Node,
 
 
 def _range(options: Node) -> Node:
-    """The list that ``{from, to, step}`` stands for, both ends included; anything else as it is."""
+    """The list that ``{from, to, step}`` stands for, both ends included; anything else as it is.
+
+    Raises ``ValueError`` where it stands for none, or for one that is too long.
+    """
     if not options.is_map or set(options.value) != {"from", "to", "step"}:
         return options
-    first, last, step = (options.value[key].value for key in ("from", "to", "step"))
-    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in (first, last, step)):
-        return options
-    if step <= 0 or first > last or (last - first) / step > MOST_SCENARIOS:
-        return options
-    exact = [Decimal(repr(value)) for value in (first, last, step)]
-    values = [exact[0] + i * exact[2] for i in range(int((exact[1] - exact[0]) / exact[2]) + 1)]
-    whole = all(isinstance(value, int) for value in (first, step))
+    given = [options.value[key].value for key in ("from", "to", "step")]
+    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in given):
+        raise ValueError("from, to and step must be numbers")
+    first, last, step = (Decimal(repr(value)) for value in given)
+    if not all(value.is_finite() for value in (first, last, step)):
+        raise ValueError("from, to and step must be finite")
+    if step <= 0 or first > last:
+        raise ValueError("step must be above 0" if step <= 0 else "from is above to")
+    if last - first >= MOST_SCENARIOS * step:
+        raise ValueError(f"more than {MOST_SCENARIOS:,} values are too many")
+    whole = isinstance(given[0], int) and isinstance(given[2], int)
+    values = [first + i * step for i in range(int((last - first) / step) + 1)]
     return options.with_value([options.with_value(int(value) if whole else float(value)) for value in values])
 
 

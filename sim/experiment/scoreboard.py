@@ -15,9 +15,10 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
+from models.near import near
 from models.scenario import SEMANTICS_VERSION
 from sim.config.check import crash
-from sim.config.errors import ConfigError, near
+from sim.config.errors import ConfigError
 from sim.config.study import read
 from sim.experiment.published import AGREES
 from sim.experiment.runner import INTERRUPTED, OK, SOME_FAILED, STATUS, Report, run

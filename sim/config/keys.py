@@ -1,0 +1,92 @@
+"""Which keys a configuration may have, and where: read off the models that it is checked with."""
+
+from collections.abc import Iterator
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel
+
+from models.registry import UnknownKindError, spec_class
+from sim.config.load import Node, Place
+from sim.config.schema import Config, PathConfig, SourceConfig
+
+SECTIONS: dict[str, type[BaseModel] | None] = {
+    "topology": None, "routing": PathConfig, "traffic": SourceConfig, "transport": None, "application": None,
+    "placement": None,
+}  # fmt: skip
+"""Section whose keys depend on its ``kind`` -> the keys that it has besides."""
+
+MOST_PLACES = 4
+"""A key that is known in more places than this is no help to anybody."""
+
+
+def keys_of(model: type[BaseModel]) -> list[str]:
+    """The keys of a mapping."""
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def models_at(model: type[BaseModel], path: Place) -> list[type[BaseModel]]:
+    """The models that describe the mapping at ``path``: one for each form that it may have."""
+    models = [model]
+    for part in path:
+        models = [inner for one in models for inner in _models(_annotation(one, part))] or models
+    return models
+
+
+def literals_at(model: type[BaseModel], path: Place) -> list[str]:
+    """The choices of the key at ``path``, or of ``kind`` in the mapping there."""
+    names = tuple(part for part in path if isinstance(part, str))
+    if not names:
+        return []
+    annotation = _annotation(models_at(model, names[:-1])[0], names[-1])
+    if annotation is None or not any(get_args(leaf) for leaf in _leaves(annotation)):
+        annotation = _annotation(models_at(model, path)[0], "kind")
+    return [str(leaf) for leaf in _leaves(annotation) if isinstance(leaf, str | int) and not isinstance(leaf, bool)]
+
+
+def places_of(key: str, root: Node) -> list[str]:
+    """Where a configuration might have a key of this name, ``switching.flit_ns``; none if that is in too many places.
+
+    root: says of what kinds its components are.
+    """
+    found = list(_places(key, Config, ""))
+    for section, more in SECTIONS.items():
+        for model in filter(None, (_of_kind(section, root), more)):
+            found += _places(key, model, f"{section}.")
+    found.sort(key=lambda place: place.count("."))
+    return found if len(found) <= MOST_PLACES else []
+
+
+def _of_kind(section: str, root: Node) -> type[BaseModel] | None:
+    kind = root.get(section, "kind")
+    try:
+        return spec_class(section, kind.value) if kind is not None else None
+    except (UnknownKindError, TypeError):
+        return None
+
+
+def _places(key: str, model: type[BaseModel], where: str) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        name = field.alias or name
+        if name == key:
+            yield where + name
+        several = any(get_origin(leaf) is list for leaf in _leaves(field.annotation))
+        for inner in _models(field.annotation):
+            yield from _places(key, inner, f"{where}{name}{'[]' * several}.")
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    return [leaf for leaf in _leaves(annotation) if isinstance(leaf, type) and issubclass(leaf, BaseModel)]
+
+
+def _annotation(model: type[BaseModel], key: Any) -> Any:
+    for name, field in model.model_fields.items():
+        if key in (name, field.alias):
+            return field.annotation
+    return None
+
+
+def _leaves(annotation: Any) -> Iterator[Any]:
+    """Everything that an annotation is made of."""
+    yield annotation
+    for argument in get_args(annotation):
+        yield from _leaves(argument)
