@@ -48,6 +48,7 @@ NOT_RUN = {
     "simrun FILE --cluster": "there is no cluster; tests/test_cluster.py starts one",
     "simrun worker --shard $SLURM_ARRAY_TASK_ID/20": "a job of SLURM; the line without it is run",
     "dask ": "starts a cluster",
+    "ssh ": "there is no other machine",
     "simrun simgrid": "needs SimGrid; tests/test_simgrid.py runs it where it is installed",
     "apt-get": "the same",
     "cp ": "copies the result of a run that takes hours",

@@ -67,7 +67,9 @@ def _run(parser: argparse.ArgumentParser) -> None:
     _results(parser)
     _jobs(parser)
     parser.add_argument(
-        "--cluster", metavar="WHERE", help="in place of --jobs: a Dask cluster, tcp://host:port or slurm:key=value,..."
+        "--cluster",
+        metavar="WHERE",
+        help="in place of --jobs: a Dask cluster, tls://host:port, tcp://localhost:port or slurm:key=value,...",
     )
     _json(parser)
 

@@ -1,10 +1,16 @@
-"""Tasks on a Dask cluster: one that is there, ``tcp://host:port``, or one of SLURM jobs, ``slurm:key=value,...``.
+"""Tasks on a Dask cluster: one that is there, ``tls://host:port``, or one of SLURM jobs, ``slurm:key=value,...``.
 
 Workers need this flitlab, but no disk of ours: scenarios and plugin files are sent. A call whose worker is lost is made
 again by Dask on another one. Kernels are compiled into the cache folder of the worker.
+
+Calls and results are pickled: whoever can speak to the scheduler runs code on the workers, and here. Only TLS with
+certificates, or a network that nobody else is in, keeps others from it.
 """
 
+import asyncio
 import hashlib
+import importlib.util
+import ipaddress
 import pickle
 import tempfile
 import threading
@@ -14,6 +20,7 @@ from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from sim.config.load import resolve
 from sim.config.plugins import load_plugin
@@ -43,11 +50,15 @@ def connected(address: str, plugins: Sequence[str] = ()) -> Iterator["DaskPool"]
         raise ClusterError("needs Dask, which is not installed: pip install 'flitlab[cluster]'") from None
     kind, _, rest = address.partition(":")
     if kind != "slurm" and "://" not in address:
-        raise ClusterError("must be tcp://host:port of a Dask scheduler, or slurm:key=value,...")
+        raise ClusterError("must be tcp://host:port or tls://host:port of a Dask scheduler, or slurm:key=value,...")
     jobs = _slurm(rest) if kind == "slurm" else None
+    if jobs is None:
+        _knock(address)
     try:
         client = Client(address if jobs is None else jobs, timeout=TIMEOUT, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
+        if jobs is not None:
+            jobs.close()
         raise ClusterError(f"does not answer: {error or type(error).__name__}") from None
     try:
         if jobs is None and not client.nthreads():
@@ -59,8 +70,61 @@ def connected(address: str, plugins: Sequence[str] = ()) -> Iterator["DaskPool"]
             jobs.close()
 
 
+def _knock(address: str) -> None:
+    """Whether a scheduler answers, before a client is made that would try for ever. Raises :class:`ClusterError`."""
+    from distributed import Security
+    from distributed.comm.core import connect
+
+    arguments = Security().get_connection_args("client")
+    if address.startswith("tls://") and arguments.get("ssl_context") is None:
+        raise ClusterError(NO_CERTIFICATES)
+    if is_open(address):
+        say(f"--cluster {address}: {OPEN}")
+
+    async def try_it() -> None:
+        comm = await connect(address, timeout=TIMEOUT, **arguments)
+        await comm.close()
+
+    try:
+        asyncio.run(try_it())
+    except Exception as error:  # what answers may be anything
+        raise ClusterError(f"no Dask scheduler answers: {error or type(error).__name__}") from None
+
+
+NO_CERTIFICATES = (
+    "TLS needs certificates, which Dask's configuration names (distributed.comm.tls); see docs/cluster.md, Trust"
+)
+
+OPEN = (
+    "whoever reaches the port of this scheduler can run code on its workers, and here: use TLS (tls://), or a tunnel "
+    "to localhost; see docs/cluster.md, Trust"
+)
+
+SECURE = ("tls", "wss", "inproc")
+"""Protocols of Dask that let nobody in without a certificate, or lead nowhere else."""
+
+
+def is_open(address: str) -> bool:
+    """Whether others may be able to speak to what answers there.
+
+    >>> [is_open(f"{where}:8786") for where in ("tls://node1", "tcp://localhost", "tcp://127.0.0.1", "tcp://[::1]")]
+    [False, False, False, False]
+    >>> [is_open(f"{where}:8786") for where in ("tcp://node1", "tcp://10.0.0.1", "tcp://0.0.0.0", "ucx://node1")]
+    [True, True, True, True]
+    """
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname or ""
+        return not (parts.scheme in SECURE or host == "localhost" or ipaddress.ip_address(host).is_loopback)
+    except ValueError:
+        return True  # a name: what it stands for is not in our hands
+
+
 def _slurm(options: str) -> Any:
-    """A cluster of SLURM jobs. ``jobs`` of them are asked for, all else are parameters of dask-jobqueue's."""
+    """A cluster of SLURM jobs. ``jobs`` of them are asked for, all else are parameters of dask-jobqueue's.
+
+    It speaks TLS with certificates made for it alone, unless ``security=false`` or the package for it is missing.
+    """
     try:
         from dask_jobqueue import SLURMCluster
     except ImportError:
@@ -76,12 +140,31 @@ def _slurm(options: str) -> Any:
         raise ClusterError(f"jobs={jobs}: must be a number of jobs")
     if "memory" not in given:
         raise ClusterError("memory is missing: what a job may use, for instance slurm:jobs=8,memory=4GB")
+    wanted = given.pop("security", True) is not False
+    secure = _secure(given) if wanted else {}
     try:
-        cluster = SLURMCluster(**given)
-    except (TypeError, ValueError) as error:
+        cluster = SLURMCluster(**given, **secure)
+    except (TypeError, ValueError, OSError) as error:
         raise ClusterError(str(error).partition(". ")[0]) from None
+    if not secure:
+        why = "the package cryptography is missing (pip install 'flitlab[cluster]')" if wanted else "security=false"
+        say(f"--cluster slurm: no TLS, {why}: {OPEN}")
     cluster.scale(jobs=jobs)
     return cluster
+
+
+def _secure(given: dict[str, Any]) -> dict[str, Any]:
+    """Parameters for a scheduler and workers that speak only to each other and to us; {} if TLS cannot be had.
+
+    The private key of the workers is a file that only this user can read, in a folder that the nodes share.
+    """
+    if importlib.util.find_spec("cryptography") is None:
+        return {}
+    import dask
+
+    configured = dask.config.get("jobqueue.slurm.shared-temp-directory", None)
+    place = {} if configured or "shared_temp_directory" in given else {"shared_temp_directory": str(Path.home())}
+    return {"security": True, **place}
 
 
 class DaskPool:
