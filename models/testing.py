@@ -81,7 +81,9 @@ def _build(spec: Spec, wanted: type, *arguments):
     except SpecError as error:
         place = f"{error.key}: " if error.key else ""
         return None, f"build() refuses: {place}{error}"
-    except Exception as error:  # a stranger's code may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a stranger's code may raise anything, and even exit
         return None, (
             f"build() raises {type(error).__name__}: {error}; parameters that cannot be served should raise "
             "models.registry.SpecError"

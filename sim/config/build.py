@@ -153,7 +153,7 @@ class Builder:
         vcs, allowed = switching.vcs, switching.allow_deadlock
         key = ("certificate", topology.content_hash, routes.content_hash, vcs, allowed)
         result = self.parts.once(key, lambda: certify(topology, routes, vcs, allowed))
-        if isinstance(result, Exception):
+        if isinstance(result, BaseException):
             in_switching = isinstance(result, SpecError) and result.key in SwitchingConfig.model_fields
             mistakes.append(from_build(result, "switching" if in_switching else "routing", root))
             return None

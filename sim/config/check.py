@@ -47,7 +47,11 @@ def validated(model: type[BaseModel], root: Node, prefix: Place, mistakes: list[
         return model.model_validate_json(json.dumps(plain), strict=True)
     except ValidationError as error:
         mistakes += [_from_pydantic(one, model, root, prefix, keys) for one in error.errors()]
-        return None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # of a stranger's own validator
+        mistakes.append(mistake_at(root, prefix, f"could not be checked: {crash(error)}"))
+    return None
 
 
 def _from_pydantic(error: Any, model: type[BaseModel], root: Node, prefix: Place, keys: Any) -> Mistake:
@@ -109,7 +113,7 @@ def names_of(category: str) -> list[str]:
     return names(category)
 
 
-def from_build(error: Exception, section: str, root: Node) -> Mistake:
+def from_build(error: BaseException, section: str, root: Node) -> Mistake:
     """The mistake behind an exception that a component raised while it was built."""
     if isinstance(error, SpecError):
         path = (section, *parse_path(error.key)) if error.key else (section,)
@@ -133,4 +137,4 @@ def crash(error: BaseException) -> str:
         if not file.startswith("<"):
             place = f" ({file}:{traceback.tb_lineno})"
         traceback = traceback.tb_next
-    return f"{type(error).__name__}: {' '.join(str(error).split())}{place}"
+    return ": ".join(filter(None, (type(error).__name__, " ".join(str(error).split())))) + place

@@ -150,7 +150,9 @@ class PartsBuilder:
         if key not in self._cache:
             try:
                 self._cache[key] = make()
-            except Exception as error:  # a component may be a stranger's: whatever it raises is reported
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # a component may be a stranger's: whatever it raises is reported
                 self._cache[key] = error
             self._make_room()
         return self._cache[key]
@@ -196,7 +198,7 @@ def _key(spec: Spec) -> Hashable:
 
 def _found(result: Any, name: str, root: Node, mistakes: list[Mistake]) -> Any:
     """What was made, or None and a mistake if it is an exception."""
-    if isinstance(result, Exception):
+    if isinstance(result, BaseException):
         mistakes.append(from_build(result, name, root))
         return None
     return result

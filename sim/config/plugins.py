@@ -10,6 +10,10 @@ from sim.config.errors import Mistake
 from sim.config.load import Node
 
 
+class PluginError(Exception):
+    """A plugin that cannot be loaded; the message says why."""
+
+
 def load_plugins(root: Node, base: Path, mistakes: list[Mistake]) -> None:
     """Imports everything in ``plugins:``, files relative to ``base``; failures are added to ``mistakes``."""
     plugins = root.get("plugins")
@@ -18,10 +22,8 @@ def load_plugins(root: Node, base: Path, mistakes: list[Mistake]) -> None:
             continue  # the schema says so
         try:
             load_plugin(path_of(node.value, base))
-        except FileNotFoundError as error:
-            mistakes.append(mistake_at(root, ("plugins", i), error.strerror or str(error)))
-        except Exception as error:  # a stranger's code may raise anything
-            mistakes.append(mistake_at(root, ("plugins", i), f"cannot be loaded: {crash(error)}"))
+        except PluginError as error:
+            mistakes.append(mistake_at(root, ("plugins", i), str(error)))
 
 
 def path_of(name: str, base: Path) -> str:
@@ -30,20 +32,22 @@ def path_of(name: str, base: Path) -> str:
 
 
 def load_plugin(name: str) -> None:
-    """Imports a module, or a file by its full path, once.
+    """Imports a module, or a file by its full path, once. Raises :class:`PluginError`, whatever the code raises."""
+    try:
+        _load_file(Path(name)) if name.endswith(".py") else importlib.import_module(name)
+    except (KeyboardInterrupt, PluginError):
+        raise
+    except BaseException as error:  # a stranger's code may raise anything, and even exit
+        raise PluginError(f"cannot be loaded: {crash(error)}") from error
 
-    Raises ``FileNotFoundError``, or whatever the code raises.
-    """
-    if not name.endswith(".py"):
-        importlib.import_module(name)
-        return
-    path = Path(name)
+
+def _load_file(path: Path) -> None:
     module_name = f"flitlab_plugin_{path.stem}"
     loaded = sys.modules.get(module_name)
     if loaded is not None and getattr(loaded, "__file__", None) == str(path):
         return
     if not path.exists():
-        raise FileNotFoundError(2, "No such file or directory")
+        raise PluginError("No such file or directory")
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -14,7 +14,7 @@ from models.topology.graph import Topology
 from sim.config.application import LOAD, misplaced
 from sim.config.asked import ceilings_of, missing, question, varied, with_search
 from sim.config.build import Builder, Built
-from sim.config.check import mistake_at, validated
+from sim.config.check import crash, mistake_at, validated
 from sim.config.datagram import ENDLESS_LOAD
 from sim.config.errors import ConfigError, Mistake
 from sim.config.expand import expand
@@ -251,7 +251,7 @@ def _cases(
         ceilings = ceilings_of(node, config, experiment, mistakes)
         mistakes += missing(node, experiment) + misplaced(node, experiment)
         vary = varied(node, config, mistakes) if experiment == "search" else ()
-        built = builder.build(node, config, experiment, mistakes)
+        built = _built(builder, node, config, experiment, mistakes)
         if built is None or config is None:
             continue
         warnings += built.warnings
@@ -262,6 +262,22 @@ def _cases(
             mistakes += huge
             break
     return cases, warnings, config
+
+
+def _built(
+    builder: Builder, root: Node, config: Config | None, experiment: str, mistakes: list[Mistake]
+) -> Built | None:
+    """What a configuration is built to. Whatever else the code of plugins raises than it should is a mistake of it."""
+    try:
+        return builder.build(root, config, experiment, mistakes)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        plugins = root.get("plugins")
+        if plugins is None or not plugins.value:
+            raise
+        mistakes.append(mistake_at(root, ("plugins",), f"what they register could not be built: {crash(error)}"))
+        return None
 
 
 def _carried_out(experiment: str) -> str:

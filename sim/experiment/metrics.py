@@ -37,7 +37,7 @@ class MetricRuns:
         for place, case in enumerate(self.study.cases):
             topology = case.topology
             id = _id(topology, case.metrics)
-            stored = self.store.read_json(f"points/{id}.json")
+            stored = self.store.record(f"points/{id}.json")
             if isinstance(stored, dict) and isinstance(stored.get("metrics"), dict):
                 self._keep(case, stored, bar)
             elif id in waiting:
@@ -89,5 +89,5 @@ def measure(topology: Topology, metrics: list[MetricSpec]) -> Outcome:
             return Outcome(measure_all(topology, metrics))
     except ValueError as error:
         return Outcome(problem=str(error))
-    except Exception as error:  # one failing topology must not end the others
+    except BaseException as error:  # one failing topology must not end the others
         return failure(error)

@@ -67,7 +67,7 @@ def theta_of(network: Network, spec: CeilingSpec) -> Outcome:
         return Outcome({name: getattr(found, name) for name in ("lower", "upper", "method", "seconds", "note")})
     except SpecError as error:
         return Outcome(problem=str(error))
-    except Exception as error:
+    except BaseException as error:
         return failure(error)
 
 
@@ -85,5 +85,5 @@ def reaches_theta(network: Network, theta: float, tolerance: float) -> Outcome:
     except SpecError as error:
         ends = {"reached": False, "lower": None, "upper": None, "method": "not built"}
         return Outcome({**ends, "seconds": time.process_time() - started, "note": str(error)})
-    except Exception as error:
+    except BaseException as error:
         return failure(error)

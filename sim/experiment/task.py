@@ -88,8 +88,8 @@ class Outcome:
     mismatch: bool = False
 
 
-def failure(error: Exception) -> Outcome:
-    """The outcome of a task that raised. An interruption that came while a kernel ran is raised again."""
+def failure(error: BaseException) -> Outcome:
+    """The outcome of a task that raised. An interruption, also one that came while a kernel ran, is raised again."""
     cause: BaseException | None = error
     while isinstance(cause, SystemError):
         cause = cause.__cause__
@@ -155,7 +155,7 @@ def solve_point(
         return Outcome(problem=str(error), mismatch=True)
     except (UnfinishedError, StandstillError) as error:
         return Outcome(problem=str(error))
-    except Exception as error:  # one failing point must not end the others
+    except BaseException as error:  # one failing point must not end the others; a stranger's may even exit
         return failure(error)
 
 
@@ -192,5 +192,5 @@ def solve_ceilings(
 
         save(save_to, scenario, found)
         return Outcome([replace(row, flow=None) for row in found])
-    except Exception as error:
+    except BaseException as error:
         return failure(error)
