@@ -84,6 +84,7 @@ def write_run(folder, flit_ns=2.667, seeds=3, loads=12):
     write_csv(folder / "results.csv", rows, COLUMNS)
     write_csv(folder / "ceilings.csv", ceiling_rows(loads), CEILINGS)
     manifest = {"name": "uniform_mddp", "flit_ns": flit_ns, "versions": {"flitlab": "0.1.0"}, "seeds": [1, 2]}
+    manifest |= {"semantics_version": 1, "config_hash": ""}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     (folder / "config.yaml").write_text("schema: 1\nname: uniform_mddp   # <the quick one>\n")
     return folder

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from concurrent.futures import BrokenExecutor
 from types import SimpleNamespace
 
@@ -306,7 +307,8 @@ def test_files_of_another_shape_are_as_good_as_none(run, fakes):
 
 
 def test_a_file_that_cannot_be_written_is_said_in_one_line(run, fakes, tmp_path):
-    (tmp_path / "run").mkdir()
+    run(CONFIG)
+    shutil.rmtree(tmp_path / "run" / "points")
     (tmp_path / "run" / "points").write_text("in the way")
     with pytest.raises(StoreError, match=r"^points/.*json cannot be written: "):
         run(CONFIG)

@@ -15,8 +15,10 @@ from sim.config.errors import ConfigError
 from sim.config.study import Study
 from sim.experiment.ceilings import COLUMNS, CeilingRuns
 from sim.experiment.certificates import CONFIGURATION, INDEX, Verdict, verify_all
+from sim.experiment.folders import MANIFEST, ForeignFolder, digest_of, read_manifest, refuse_foreign
+from sim.experiment.manifest import now
 from sim.experiment.pool import cores
-from sim.experiment.runner import CHECK_FAILED, INTERRUPTED, carry_out
+from sim.experiment.runner import CHECK_FAILED, INTERRUPTED, STATUS, carry_out, describe
 from sim.experiment.store import Store, StoreError
 
 
@@ -31,8 +33,13 @@ def run(options: argparse.Namespace) -> int:
     if study is None:
         return BAD
     try:
+        if options.save is not None:
+            refuse_foreign(options.save, INDEX)
         with _folder(options.out) as folder:
             return _compute(study, Path(folder), options)
+    except ForeignFolder as error:
+        complain(f"simrun ceilings: --save {options.save}: {error}")
+        return BAD
     except StoreError as error:
         complain(f"simrun ceilings: {options.out}: {error}")
         return BAD
@@ -49,11 +56,17 @@ def _folder(given: Path | None) -> AbstractContextManager[Path | str]:
 def _compute(study: Study, folder: Path, options: argparse.Namespace) -> int:
     store = Store(folder)
     try:
+        _refuse_others(folder, study.experiment)
+        described = describe(study, store)
         ceilings = CeilingRuns(study, store, options.save)
         count = len(ceilings.places)
         stopped = carry_out(study, ceilings.tasks, count, min(options.jobs or cores(), count))
         rows = ceilings.rows()
         store.write_csv("ceilings.csv", COLUMNS, rows)
+        status = STATUS[INTERRUPTED if stopped == "interrupted" else FAILED if ceilings.problems or stopped else 0]
+        tables = described["tables"] | {"ceilings.csv": digest_of(folder / "ceilings.csv")}
+        ended = {"status": status, "finished": now(), "tables": tables, "problems": ceilings.problems}
+        store.write_json(MANIFEST, {**described, **ended})
     finally:
         store.close()
     if options.json:
@@ -68,6 +81,13 @@ def _compute(study: Study, folder: Path, options: argparse.Namespace) -> int:
     if stopped == "interrupted":
         return INTERRUPTED
     return FAILED if ceilings.problems or stopped else 0
+
+
+def _refuse_others(folder: Path, experiment: str) -> None:
+    """Raises :class:`~sim.experiment.store.StoreError` for the folder of a run, whose tables would be replaced."""
+    there = read_manifest(folder).get("experiment", experiment)
+    if there != experiment:
+        raise StoreError(f"holds a run of experiment {there}: choose another folder")
 
 
 def _index(study: Study, ceilings: CeilingRuns, folder: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from sim.config.errors import ConfigError
 from sim.config.study import Study, read
+from sim.experiment.folders import altered, no_run, read_manifest
 
 FAILED = 1
 """Exit code for something that could not be computed."""
@@ -37,15 +38,27 @@ def study_of(options: argparse.Namespace, experiment: str | None = None) -> Stud
     return study
 
 
-TABLES = ("results.csv", "ceilings.csv", "metrics.csv")
-"""What figures and pages are made of; one is enough."""
-
-
 def no_run_folder(folder: Path) -> str:
-    """Why figures and pages cannot be made of a folder, or ''."""
-    if any((folder / name).exists() for name in TABLES):
-        return ""
-    return f"{folder}: no run folder: it holds none of {', '.join(TABLES)}"
+    """Why figures and pages cannot be made of a folder, or ''. Says which of its tables somebody has changed."""
+    problem = no_run(folder)
+    if problem:
+        return f"{folder}: no run folder: {problem}"
+    complain_of_altered(folder)
+    return ""
+
+
+def complain_of_altered(folder: Path) -> None:
+    """Says which tables of a run folder are not as the run wrote them."""
+    for name in altered(folder, read_manifest(folder)):
+        complain(f"{folder / name}: is not as the run wrote it; the command of the run writes it again")
+
+
+def is_input(path: Path, file: str | Path) -> bool:
+    """Whether a file that is to be written is the one that is read; says so."""
+    if not (path.exists() and Path(file).exists() and path.samefile(file)):
+        return False
+    complain(f"{path}: is the file that is read; choose another name for what is written")
+    return True
 
 
 def print_json(value: Any) -> None:

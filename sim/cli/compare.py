@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sim.cli.common import BAD, Column, complain, json_text, number, print_json, print_table
+from sim.cli.common import BAD, Column, complain, complain_of_altered, json_text, number, print_json, print_table
+from sim.experiment.folders import ForeignFolder, refuse_foreign
 from sim.report import compare
 from sim.report.compare_configs import Configuration, differences
 from sim.report.frames import Run
+
+DOCUMENT = "compare.json"
+"""The file with all that is printed, by which a folder of figures is known again."""
 
 HEADINGS = {
     "saturation": "saturates at", "accepted_max": "accepted at most", "zero_load_latency": "zero-load latency",
@@ -22,6 +26,8 @@ def run(options: argparse.Namespace) -> int:
     folders: list[Path] = options.folders
     try:
         runs = {name: Run.read(folder) for name, folder in zip(_names(folders), folders, strict=True)}
+        for folder in folders:
+            complain_of_altered(folder)
         empty = next((name for name, one in runs.items() if not one.rows and not one.ceilings), None)
         if empty is not None:
             raise ValueError(f"{empty}: no results to compare: neither results.csv nor ceilings.csv has a row")
@@ -39,9 +45,13 @@ def run(options: argparse.Namespace) -> int:
     document = {"runs": {name: str(folder) for name, folder in zip(runs, folders, strict=True)},
                 "scenarios": comparison.document()}  # fmt: skip
     try:
+        refuse_foreign(out, DOCUMENT)
         out.mkdir(parents=True, exist_ok=True)
+        (out / DOCUMENT).write_text(json_text(document) + "\n", "utf-8")
         files = compare.draw(comparison, out)
-        (out / "compare.json").write_text(json_text(document) + "\n", "utf-8")
+    except ForeignFolder as error:
+        complain(f"simrun compare: --out {out}: {error}")
+        return BAD
     except OSError as error:
         complain(f"simrun compare: {out}: cannot be written: {error.strerror or error}")
         return BAD
@@ -57,7 +67,7 @@ def _names(folders: Sequence[Path]) -> list[str]:
     """The last part of each path; all of it where that is not unique."""
     last = [folder.resolve().name for folder in folders]
     names = last if len(set(last)) == len(last) else [str(folder) for folder in folders]
-    if len(set(names)) < len(names):
+    if len({folder.resolve() for folder in folders}) < len(folders):
         raise ValueError("the same folder is given twice")
     return names
 

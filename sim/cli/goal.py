@@ -10,7 +10,7 @@ from models.application.goal import read_goal, write_goal
 from models.application.program import CALC, SEND, Program
 from models.application.stored import SUFFIX, read_program, write_program
 from models.registry import SpecError
-from sim.cli.common import BAD, complain, number, print_json, study_of
+from sim.cli.common import BAD, complain, is_input, number, print_json, study_of
 from sim.cli.trace import case_of
 
 TEXT = ".goal"
@@ -22,6 +22,8 @@ def run(options: argparse.Namespace) -> int:
     file = Path(options.file)
     if options.out is not None and options.out.suffix not in (SUFFIX, TEXT):
         complain(f"--out = {options.out}: must end in {SUFFIX} (a folder) or {TEXT} (text)")
+        return BAD
+    if options.out is not None and is_input(options.out, file):
         return BAD
     try:
         program = _program(file, options)

@@ -1,7 +1,6 @@
 """``simrun merge [FILE] DIR...``."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,8 @@ from sim.cli.common import BAD, complain
 from sim.cli.run import finish, refused
 from sim.config.errors import ConfigError
 from sim.config.study import Study, read
-from sim.experiment.runner import gather, merge
+from sim.experiment.folders import MANIFEST, no_run, read_manifest
+from sim.experiment.runner import merge
 from sim.experiment.store import StoreError
 
 
@@ -17,17 +17,16 @@ def run(options: argparse.Namespace) -> int:
     """Puts together what workers have run; what is missing is listed, and makes the exit code 1."""
     paths = list(options.paths)
     file = paths.pop(0) if paths[0].is_file() else None
-    strange = next((path for path in paths if not (path / "manifest.json").is_file()), None)
+    strange = next((path for path in paths if no_run(path)), None)
     if strange is not None or not paths:
-        complain(f"{strange or 'simrun merge'}: no run folder: a DIR holds manifest.json")
+        complain(f"{strange or 'simrun merge'}: no run folder: a DIR holds the {MANIFEST} of a run")
         return BAD
     folder = options.out or paths[0]
     try:
         study = _study(file, paths)
         if study is None:
             return BAD
-        gather(folder, [path for path in paths if path.resolve() != folder.resolve()])
-        report = merge(study, folder)
+        report = merge(study, folder, [path for path in paths if path.resolve() != folder.resolve()])
     except StoreError as error:
         return refused(error, file or paths[0], folder)
     return finish(report, options.json)
@@ -56,7 +55,7 @@ def _study(file: Path | None, folders: list[Path]) -> Study | None:
 
 def _again(folder: Path) -> Study:
     """The study that a worker has run into a folder."""
-    manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_bytes())
+    manifest: dict[str, Any] = read_manifest(folder)
     changes: list[str] = manifest["changes"]
     return read(
         manifest["path"],

@@ -1,13 +1,11 @@
 """``simrun plot DIR``."""
 
 import argparse
-import json
-from pathlib import Path
-from typing import Any
 
 from sim.cli.common import BAD, complain, no_run_folder
 from sim.config.errors import ConfigError
 from sim.config.study import read
+from sim.experiment.folders import read_manifest
 
 
 def run(options: argparse.Namespace) -> int:
@@ -19,7 +17,7 @@ def run(options: argparse.Namespace) -> int:
     from sim.report import bottleneck
     from sim.report.figures import draw
 
-    asked = _asked_for(folder)
+    asked = read_manifest(folder)
     wanted = options.figures or asked.get("figures") or []
     kinds = wanted if options.figures or asked.get("experiment") in ("load_sweep", "application") else None
     if kinds is not None:
@@ -39,11 +37,3 @@ def run(options: argparse.Namespace) -> int:
         complain(f"{folder}: {error}")
         return BAD
     return 0
-
-
-def _asked_for(folder: Path) -> dict[str, Any]:
-    """The manifest, which says what the run was asked for; empty where there is none."""
-    try:
-        return json.loads((folder / "manifest.json").read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}

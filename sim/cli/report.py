@@ -8,7 +8,7 @@ from sim.cli.common import BAD, complain, no_run_folder
 def run(options: argparse.Namespace) -> int:
     """Writes the page of a run folder again, from what lies in it; the run need not be finished."""
     folder = options.folder
-    if not (folder / "manifest.json").exists() and (problem := no_run_folder(folder)):
+    if problem := no_run_folder(folder):
         complain(problem)
         return BAD
     from sim.report import html

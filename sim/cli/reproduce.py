@@ -7,6 +7,7 @@ from pathlib import Path
 from sim.cli.common import BAD, complain, print_json, print_table
 from sim.cli.run import draw
 from sim.experiment import scoreboard
+from sim.experiment.folders import ForeignFolder, refuse_foreign
 from sim.experiment.pool import cores
 from sim.experiment.runner import CHECK_FAILED, INTERRUPTED, OK, SOME_FAILED
 from sim.experiment.scoreboard import NoRowsError, Row
@@ -24,8 +25,9 @@ def run(options: argparse.Namespace) -> int:
     out = options.out or Path("runs") / ("paper" if options.full else "paper-quick")
     interrupted, ran = False, {}
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        refuse_foreign(out, scoreboard.RECORD)
         rows = scoreboard.load_rows(out)
+        scoreboard.save_rows(out, rows)
         for index, file in enumerate(files, 1):
             complain(f"[{index}/{len(files)}] {file.stem}")
             try:
@@ -35,6 +37,12 @@ def run(options: argparse.Namespace) -> int:
                 break
         missing = [file.stem for file in every if file.stem not in rows | ran]
         pages = reproduction.write(out, scoreboard.save_rows(out, rows | ran), missing)
+    except NoRowsError as error:
+        complain(f"simrun reproduce: {error}")
+        return BAD
+    except ForeignFolder as error:
+        complain(f"output folder = {out}: {error}")
+        return BAD
     except OSError as error:
         complain(f"output folder = {out}: cannot be written: {error.strerror or error}")
         return BAD

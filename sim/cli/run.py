@@ -1,8 +1,7 @@
 """``simrun run FILE``."""
 
 import argparse
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from statistics import fmean
@@ -14,6 +13,7 @@ from sim.cli.common import BAD, FAILED, complain, number, print_json, print_tabl
 from sim.cli.tables import print_answers, print_ceilings, print_metrics, print_programs, print_saturation
 from sim.config.study import Study
 from sim.experiment.cluster import ClusterError, connected
+from sim.experiment.folders import MANIFEST, digest_of, read_manifest
 from sim.experiment.pool import Pool, cores
 from sim.experiment.runner import INTERRUPTED, Report
 from sim.experiment.runner import run as run_study
@@ -84,7 +84,7 @@ def draw(report: Report) -> None:
     drawn = _drawn(report.folder)
     texts = [path.read_text("utf-8") for name in TABLES if (path := report.folder / name).exists()]
     stamp = content_hash(source_hash(), outputs.model_dump(mode="json"), *texts)
-    if drawn.get("stamp") == stamp and all((report.folder / name).exists() for name in drawn["files"]):
+    if drawn.get("stamp") == stamp and drawn.get("files") == _digests(report.folder, drawn.get("files", ())):
         return
     from sim.report import bottleneck, figures, html
 
@@ -97,13 +97,18 @@ def draw(report: Report) -> None:
     if outputs.html:
         page = _attempt(html.write, report.folder)
         files += [page] if page else []
-    _note_drawn(report.folder, {"stamp": stamp, "files": [str(path.relative_to(report.folder)) for path in files]})
+    names = [str(path.relative_to(report.folder)) for path in files]
+    _note_drawn(report.folder, {"stamp": stamp, "files": _digests(report.folder, names)})
 
 
 def _drawn(folder: Path) -> dict[str, Any]:
-    """What the manifest says of the pictures: what they were drawn of, and their files."""
-    manifest = json.loads((folder / "manifest.json").read_bytes())
-    return manifest.get("drawn") or {}
+    """What the manifest says of the pictures: what they were drawn of, and their files with what these hold."""
+    return read_manifest(folder).get("drawn") or {}
+
+
+def _digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """SHA-256 of files, '' for one that cannot be read."""
+    return {name: digest_of(folder / name) for name in names}
 
 
 def _note_drawn(folder: Path, drawn: dict[str, Any]) -> None:
@@ -112,8 +117,7 @@ def _note_drawn(folder: Path, drawn: dict[str, Any]) -> None:
     except StoreError:  # somebody else goes on there already
         return
     try:
-        manifest = json.loads((folder / "manifest.json").read_bytes())
-        store.write_json("manifest.json", {**manifest, "drawn": drawn})
+        store.write_json(MANIFEST, {**read_manifest(folder), "drawn": drawn})
     except WriteError as error:
         complain(f"{folder}: {error}")
     finally:

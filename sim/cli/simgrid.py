@@ -8,6 +8,7 @@ from models.jit import first_use
 from models.registry import SpecError
 from sim.cli.common import BAD, FAILED, complain, number, print_json, print_table, study_of
 from sim.config.study import Case
+from sim.experiment.folders import ForeignFolder, refuse_foreign
 from sim.measure.application import UnfinishedError
 from sim.simgrid.compare import SimGridFailed, SimGridMissing, by_flow, by_simgrid, python_with_simgrid
 
@@ -22,6 +23,12 @@ def run(options: argparse.Namespace) -> int:
         python = python_with_simgrid(options.python)
     except SimGridMissing as error:
         complain(f"simrun simgrid: {error}")
+        return BAD
+    try:
+        if options.out is not None:
+            refuse_foreign(options.out, "0/plan.json")
+    except (ForeignFolder, OSError) as error:
+        complain(f"simrun simgrid: --out {options.out}: {error}")
         return BAD
     rows = []
     for k, case in enumerate(cases):

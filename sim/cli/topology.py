@@ -13,7 +13,7 @@ from models.near import edits, near
 from models.registry import names, spec_class
 from models.topology.formats import SUFFIXES
 from models.topology.graph import Topology
-from sim.cli.common import BAD, FAILED, complain, number, print_json, study_of
+from sim.cli.common import BAD, FAILED, complain, is_input, number, print_json, study_of
 from sim.cli.components import example
 from sim.config.build import Builder
 from sim.config.errors import ConfigError, Mistake
@@ -33,7 +33,8 @@ def run(options: argparse.Namespace) -> int:
     if found is None:
         return BAD
     for option, write in (("export", _export), ("draw", _draw)):
-        if (path := getattr(options, option)) and not _write(f"--{option} = {path}", path, write, found):
+        path = getattr(options, option)
+        if path and (is_input(path, options.file) or not _write(f"--{option} = {path}", path, write, found)):
             return BAD
     measured, problems = {}, []
     for label, (topology, metrics) in found.items():

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from sim.cli.common import BAD, complain, study_of
+from sim.cli.common import BAD, complain, is_input, study_of
 from sim.cli.trace import case_of
 
 
@@ -18,6 +18,8 @@ def run(options: argparse.Namespace) -> int:
     load = case.grid[0] if options.load is None else options.load
     seed = case.seeds[0] if options.seed is None else options.seed
     path = options.out or Path(f"{study.name}.view.html")
+    if is_input(path, options.file):
+        return BAD
     try:
         print(animate(case.scenario, case.label, load, seed, options.ticks, path))
     except (OSError, ValueError) as error:

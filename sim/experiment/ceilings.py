@@ -1,6 +1,5 @@
 """The ceilings of a study: each computed once for all scenarios it applies to, stored with its certificate."""
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -16,7 +15,7 @@ from models.hashing import content_hash
 from sim.config.study import Case, Study
 from sim.experiment.pool import Task
 from sim.experiment.progress import Progress
-from sim.experiment.store import Store
+from sim.experiment.store import RecordError, Store, read_record
 from sim.experiment.task import Outcome, ceilings_id, solve_ceilings
 
 if TYPE_CHECKING:
@@ -24,6 +23,10 @@ if TYPE_CHECKING:
 
 COLUMNS = ("scenario", "load", "ceiling", "lower", "upper", "unit", "method", "seconds", "note")
 """Columns of ceilings.csv."""
+
+
+ROWS = "ceilings"
+"""Key of ``ceilings/<id>.json`` under which the rows are."""
 
 
 @dataclass
@@ -122,11 +125,11 @@ class CeilingRuns:
         return job.rows is not None
 
     def _read(self, job: Job) -> None:
-        stored = self.store.read_json(f"ceilings/{job.id}.json")
-        if stored is not None and not _is_whole(stored, job.specs):
+        stored = self.store.record(f"ceilings/{job.id}.json")
+        if stored is not None and not _is_whole(stored.get(ROWS), job.specs):
             self.store.quarantine(f"ceilings/{job.id}.json", "is no result of ceilings")
             stored = None
-        job.rows = stored
+        job.rows = None if stored is None else stored[ROWS]
 
     def _done(self, job: Job, outcome: Outcome) -> None:
         job.problem = outcome.problem
@@ -134,7 +137,7 @@ class CeilingRuns:
             job.rows = _failure_rows(job.specs, outcome.problem)
         else:
             job.rows = [_row(ceiling) for ceiling in outcome.result]
-            self.store.write_json(f"ceilings/{job.id}.json", job.rows)
+            self.store.write_record(f"ceilings/{job.id}.json", {ROWS: job.rows})
         self._tell(job)
 
     def _tell(self, job: Job) -> None:
@@ -225,8 +228,16 @@ def _optimum(rows: Iterable[dict[str, Any]]) -> "tuple[Certificate, np.ndarray] 
 
 def stored_optimum(folder: Path, case: Case) -> "tuple[Certificate, np.ndarray] | None":
     """As :meth:`CeilingRuns.optimum`, from the files of a run folder; None also where they are not there."""
-    files = [folder / "ceilings" / f"{name}.json" for name in names_of(case)]
-    return _optimum(row for file in files if file.exists() for row in json.loads(file.read_bytes()))
+    return _optimum(row for name in names_of(case) for row in stored_rows(folder, name))
+
+
+def stored_rows(folder: Path, name: str) -> list[dict[str, Any]]:
+    """The rows of ``ceilings/<name>.json``, with what certifies them; none if there is no such file that is whole."""
+    try:
+        found = read_record(folder, f"ceilings/{name}.json")
+    except RecordError:
+        return []
+    return [] if found is None else found[ROWS]
 
 
 def names_of(case: Case) -> list[str]:

@@ -14,6 +14,7 @@ from models.topology.graph import Topology
 from sim.config.study import Case, Study
 from sim.experiment.ceilings import names_of
 from sim.experiment.store import Store
+from sim.experiment.task import measure_of
 
 LIBRARIES = ("flitlab", "numpy", "numba", "scipy", "highspy", "networkx", "simpy")
 
@@ -57,8 +58,9 @@ def keep_topologies(study: Study, store: Store) -> None:
         if case.scenario is not None and len(kept) < KEPT and case.topology.channels <= MOST_CHANNELS:
             kept.setdefault(case.topology.content_hash, case.topology)
     for name, topology in kept.items():
-        if not (store.folder / "topologies" / f"{name}.json").exists():
-            store.write(f"topologies/{name}.json", json_text(topology) + "\n")
+        text, file = json_text(topology) + "\n", store.folder / "topologies" / f"{name}.json"
+        if not file.is_file() or file.read_bytes() != text.encode():
+            store.write(f"topologies/{name}.json", text)
 
 
 def now() -> str:
@@ -90,6 +92,7 @@ def _scenario(case: Case) -> dict[str, Any]:
         }  # fmt: skip
     if case.ticks or scenario.datagram is not None:
         described |= {"hash": scenario.content_hash, "switching": case.resolved["switching"]}
+        described |= {"measured": measure_of(case.measure, scenario), "placed": case.placing is not None}
     if case.ticks:
         described |= {
             "ticks": case.ticks,

@@ -79,7 +79,7 @@ class PointRuns:
     def _recall(self, point: Point) -> None:
         """Takes the record that the folder holds, if it is as good as a new one."""
         name = f"points/{point.id}.json"
-        record = self.store.read_json(name)
+        record = self.store.record(name)
         if record is not None and not _is_whole(record):
             self.store.quarantine(name, "is no result of a point")
         elif record is not None and record["engine"] == self.study.engine and _was_checked(point, record):

@@ -53,7 +53,7 @@ class RelativeRuns:
             for draw in _draws(case):
                 self.draws.setdefault(draw.id, draw)
         for draw in self.draws.values():
-            draw.record = self.store.read_json(f"draws/{draw.id}.json")
+            draw.record = self.store.record(f"draws/{draw.id}.json")
 
     @property
     def places(self) -> list[int]:

@@ -1,6 +1,5 @@
 """Runs a study into a folder: ceilings, points, the check of one against the other, and the tables."""
 
-import json
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,10 +15,12 @@ import yaml
 from models.scenario import SEMANTICS_VERSION
 from sim.config.check import crash
 from sim.config.study import Study
+from sim.config.values import changes, read_resolved
 from sim.experiment import ceilings
 from sim.experiment.application import relate
 from sim.experiment.ceilings import CeilingRuns
 from sim.experiment.cluster import ClusterError
+from sim.experiment.folders import MANIFEST, ManifestError, content, digest_of, read_manifest
 from sim.experiment.manifest import keep_topologies, manifest, now
 from sim.experiment.metrics import MetricRuns
 from sim.experiment.points import PointRuns
@@ -31,7 +32,7 @@ from sim.experiment.relative import RelativeRuns
 from sim.experiment.runs import Runs
 from sim.experiment.search import SearchRuns
 from sim.experiment.shards import Shard
-from sim.experiment.store import Store, StoreError
+from sim.experiment.store import RecordError, Store, StoreError, read_record
 from sim.experiment.tables import metrics_columns, metrics_row, result_columns, result_row
 
 OK, SOME_FAILED, BAD_CONFIG, CHECK_FAILED, INTERRUPTED = 0, 1, 2, 3, 130
@@ -79,8 +80,8 @@ def run(study: Study, folder: Path, jobs: int, pool: Pool | None = None) -> Repo
     return _run(study, folder, work)
 
 
-def merge(study: Study, folder: Path) -> Report:
-    """Writes all files of a run from what is in its folder already; what is missing is a problem of the report.
+def merge(study: Study, folder: Path, others: Sequence[Path] = ()) -> Report:
+    """Writes all files of a run from what is in its folder, and others, already; what is missing is a problem.
 
     Raises :class:`~sim.experiment.store.StoreError` as :func:`run` does.
     """
@@ -91,7 +92,7 @@ def merge(study: Study, folder: Path) -> Report:
         missing.extend(f"{task.name}: is missing" for task in known if task is not None and not task.skip())
         return ""
 
-    return _run(study, folder, look, missing)
+    return _run(study, folder, look, missing, others)
 
 
 def run_shard(study: Study, folder: Path, jobs: int, shard: Shard) -> Report:
@@ -104,7 +105,7 @@ def run_shard(study: Study, folder: Path, jobs: int, shard: Shard) -> Report:
     """
     store = Store(folder, shared=True)
     try:
-        _describe(study, store)
+        describe(study, store)
         report = Report(study, folder)
         if study.simulates:
             bounds = CeilingRuns(study, store)
@@ -140,34 +141,33 @@ RESULTS = ("points", "ceilings", "draws", "probes")
 """Folders of what is not computed twice."""
 
 
-def gather(folder: Path, others: Iterable[Path]) -> None:
-    """Copies the results in other folders into one. Raises :class:`~sim.experiment.store.StoreError`."""
-    store = Store(folder)
-    try:
-        _refuse_other_semantics(folder)
-        for other in others:
-            _refuse_other_semantics(other)
-            for file in (file for name in RESULTS for file in sorted((other / name).glob("*.json"))):
-                target = folder / file.relative_to(other)
-                if not target.exists():
-                    store.write(str(file.relative_to(other)), file.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise StoreError(f"cannot be read: {error}") from None
-    finally:
-        store.close()
+def _gather(store: Store, other: Path) -> None:
+    """Copies the results in another folder that are not there yet."""
+    for name in (f"{kind}/{file.name}" for kind in RESULTS for file in sorted((other / kind).glob("*.json"))):
+        if store.record(name) is None:
+            _copy(store, other, name)
 
 
-def _before(folder: Path) -> dict[str, Any]:
-    """The manifest that a folder has, {} if there is none that can be read."""
+def _copy(store: Store, other: Path, name: str) -> None:
+    """Copies a result from another folder, if it is whole."""
     try:
-        found = json.loads((folder / "manifest.json").read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        record = read_record(other, name)
+    except RecordError as error:
+        say(f"{other / name} {error}: left out")
+        return
+    if record is not None:
+        store.write_record(name, record)
+
+
+def _manifest_of(folder: Path) -> dict[str, Any]:
+    try:
+        return read_manifest(folder)
+    except ManifestError as error:
+        raise StoreError(str(error)) from None
 
 
 def _refuse_other_semantics(folder: Path) -> None:
-    version = _before(folder).get("semantics_version", SEMANTICS_VERSION)
+    version = _manifest_of(folder).get("semantics_version", SEMANTICS_VERSION)
     if version != SEMANTICS_VERSION:
         raise StoreError(
             f"{folder} holds results of semantics_version {version}, those of this flitlab have {SEMANTICS_VERSION}: "
@@ -175,46 +175,92 @@ def _refuse_other_semantics(folder: Path) -> None:
         )
 
 
-def _describe(study: Study, store: Store) -> dict[str, Any]:
-    """Writes what is to be run; returns the manifest, as far as it is known. Shards must all be of the same study."""
+def describe(study: Study, store: Store) -> dict[str, Any]:
+    """Writes what is to be run; returns the manifest, as far as it is known.
+
+    Where another configuration was run before, this is said, and the tables, figures and page of that are removed.
+    Shards must all be of the same study.
+    """
     _refuse_other_semantics(store.folder)
-    described = manifest(study)
-    resolved = yaml.safe_dump(study.resolved(), sort_keys=False, allow_unicode=True)
-    before = store.folder / "config.resolved.yaml"
-    if store.shared and before.exists() and before.read_text("utf-8") != resolved:
-        raise StoreError("holds another configuration (config.resolved.yaml), of which shards may be running")
-    store.write_json("manifest.json", {**described, "status": "running"})
+    before = _manifest_of(store.folder)
+    resolved = study.resolved()
+    text = yaml.safe_dump(resolved, sort_keys=False, allow_unicode=True)
+    changed = _changed(store.folder, resolved, text)
+    if changed and store.shared:
+        raise StoreError(f"holds another configuration, of which shards may be running: {_listed(changed)}")
+    if changed:
+        _outdate(store, before)
+        before = {}
+    described = {**manifest(study), "drawn": before.get("drawn"), "tables": before.get("tables", {})}
+    store.write_json(MANIFEST, {**described, "status": "running"})
     store.write("config.yaml", study.given)
     keep_topologies(study, store)
-    store.write("config.resolved.yaml", resolved)
+    store.write(RESOLVED, text)
+    if changed:
+        say(f"{store.folder}: the configuration has changed: {_listed(changed)}; {KEPT}")
     return described
 
 
-def _run(study: Study, folder: Path, work: Work, missing: Sequence[str] = ()) -> Report:
-    """Does the work and writes all files. missing: what the work finds to be so."""
+RESOLVED = "config.resolved.yaml"
+
+KEPT = "results that it asks for are used, all others stay in their files and are not shown"
+
+MOST_LISTED = 8
+"""Differences of configurations beyond these are counted."""
+
+
+def _changed(folder: Path, resolved: dict[str, Any], text: str) -> list[str]:
+    """What a configuration gives other values than the one that was run in a folder before; [] if there was none."""
+    try:
+        before = content(folder / RESOLVED)
+        if before == text.encode():
+            return []
+        return changes(read_resolved(before), resolved) or ["the names of its scenarios"]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError):
+        return [f"{RESOLVED} there cannot be read"]
+
+
+def _listed(changed: Sequence[str]) -> str:
+    more = len(changed) - MOST_LISTED
+    return ", ".join(changed[:MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def _outdate(store: Store, manifest: dict[str, Any]) -> None:
+    """Removes what shows the results of another configuration."""
+    figures = (file for file in store.folder.glob("figures/*") if file.suffix in PICTURES)
+    tables = (store.folder / name for name in manifest.get("tables", ()))
+    for file in (*tables, *figures, store.folder / "report.html"):
+        store.remove(str(file.relative_to(store.folder)))
+
+
+def _run(study: Study, folder: Path, work: Work, missing: Sequence[str] = (), others: Sequence[Path] = ()) -> Report:
+    """Does the work and writes all files. missing: what the work finds to be so. others: folders with more results."""
+    for other in others:
+        _refuse_other_semantics(other)
     store = Store(folder)
     try:
-        drawn = _before(folder).get("drawn")
-        described = _describe(study, store)
+        described = describe(study, store)
+        for other in others:
+            _gather(store, other)
         report = _simulate(study, store, work) if study.simulates else _ask(study, store, work)
         if missing:
             report.problems += missing
             report.exit_code = report.exit_code or SOME_FAILED
         with _uninterrupted():
-            _save(report, store)
-            counts = {
-                "results": len(report.results),
-                "ceilings": len(report.ceilings),
-                "problems": report.problems,
-            }
+            tables = _tables(report)
+            described["tables"] |= dict.fromkeys(tables, "")
+            store.write_json(MANIFEST, {**described, "status": "running"})
+            described["tables"] |= _save(store, tables)
             outcome = {
-                "status": STATUS[report.exit_code],
-                "finished": now(),
-                **counts,
-                "published": report.published,
-                "drawn": drawn,
-            }
-            store.write_json("manifest.json", {**described, **outcome})
+                "status": STATUS[report.exit_code], "finished": now(), "results": len(report.results),
+                "ceilings": len(report.ceilings), "problems": report.problems, "published": report.published,
+            }  # fmt: skip
+            store.write_json(MANIFEST, {**described, **outcome})
         return report
     finally:
         store.close()
@@ -321,21 +367,37 @@ def _exit_code(report: Report, stopped: str) -> int:
     return SOME_FAILED if report.problems else OK
 
 
-def _save(report: Report, store: Store) -> None:
+Table = tuple[Sequence[str], list[dict[str, Any]]]
+"""Columns and rows."""
+
+
+def _tables(report: Report) -> dict[str, Table]:
+    """File name -> table, of everything that a run writes."""
     study = report.study
-    for name, rows in report.tables.items():
-        store.write_csv(name, list(dict.fromkeys(key for row in rows for key in row)), rows)
+    found: dict[str, Table] = {
+        name: (list(dict.fromkeys(key for row in rows for key in row)), rows) for name, rows in report.tables.items()
+    }
     if study.experiment not in ("metrics", "search"):
-        store.write_csv("ceilings.csv", ceilings.COLUMNS, report.ceilings)
+        found["ceilings.csv"] = ceilings.COLUMNS, report.ceilings
     if not study.simulates:
-        store.write_csv("metrics.csv", metrics_columns(report.metrics), report.metrics)
+        found["metrics.csv"] = metrics_columns(report.metrics), report.metrics
     else:
-        columns = result_columns(study, report.results)
-        store.write_csv("results.csv", columns, report.results)
+        found["results.csv"] = result_columns(study, report.results), report.results
         if study.outputs.parquet:
-            _write_parquet(store.folder / "results.parquet", columns, report.results)
+            found["results.parquet"] = found["results.csv"]
     if study.published:
-        store.write_csv("published.csv", PUBLISHED, report.published)
+        found["published.csv"] = PUBLISHED, report.published
+    return found
+
+
+def _save(store: Store, tables: dict[str, Table]) -> dict[str, str]:
+    """Writes tables; returns name -> SHA-256."""
+    for name, (columns, rows) in tables.items():
+        if name.endswith(".parquet"):
+            _write_parquet(store.folder / name, list(columns), rows)
+        else:
+            store.write_csv(name, columns, rows)
+    return {name: digest_of(store.folder / name) for name in tables}
 
 
 def _write_parquet(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> None:

@@ -13,16 +13,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter
 
 from models.near import near
 from models.scenario import SEMANTICS_VERSION
 from sim.config.check import crash
 from sim.config.errors import ConfigError
 from sim.config.study import read
+from sim.experiment.folders import content, read_manifest
 from sim.experiment.published import AGREES
 from sim.experiment.runner import INTERRUPTED, OK, SOME_FAILED, STATUS, Report, run
-from sim.experiment.store import StoreError
+from sim.experiment.store import StoreError, replace_file
 
 PAPERS = {
     "uni": "A Case for Uni-Directional Network Topologies in Large-Scale Clusters",
@@ -122,7 +124,7 @@ def chosen(files: Sequence[Path], words: Sequence[str]) -> list[Path]:
 def is_finished(file: Path, folder: Path, full: bool) -> bool:
     """Whether a folder holds all that running the file of a row would give."""
     try:
-        manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
+        manifest = read_manifest(folder)
         same = (folder / "config.yaml").read_bytes() == file.read_bytes()
     except (OSError, ValueError):
         return False
@@ -153,7 +155,7 @@ def row_of(file: Path, folder: Path, full: bool, problem: str = "", code: int = 
     if not problem and (folder / "published.csv").exists():
         with (folder / "published.csv").open(encoding="utf-8", newline="") as table:
             published = list(csv.DictReader(table))
-        date = json.loads((folder / "manifest.json").read_text("utf-8"))["finished"][:10]
+        date = read_manifest(folder)["finished"][:10]
     command = f"simrun {USUAL_FOLDER / file.name}{'' if full else ' --quick'}"
     return Row(file.stem, _about(file), command, full, date, machine(), round(cpu_s, 1), published, problem, code)
 
@@ -187,12 +189,17 @@ RECORD = "reproduction.json"
 
 
 def load_rows(folder: Path) -> dict[str, Row]:
-    """The rows that a folder's record holds, by name; none if it has no record."""
-    try:
-        kept: list[dict[str, Any]] = json.loads((folder / RECORD).read_text("utf-8"))
-        return {values["name"]: Row(**values) for values in kept}
-    except (OSError, ValueError, TypeError, KeyError):
+    """The rows that a folder's record holds, by name; none if it has no record.
+
+    Raises :class:`NoRowsError` for a record that is damaged: the next one would replace it.
+    """
+    file = folder / RECORD
+    if not file.exists():
         return {}
+    try:
+        return {row.name: row for row in TypeAdapter(list[Row]).validate_json(content(file), strict=True)}
+    except (OSError, ValueError):
+        raise NoRowsError(f"{file} is damaged, or no record of rows; delete it, or choose another folder") from None
 
 
 def save_rows(folder: Path, rows: dict[str, Row]) -> list[Row]:
@@ -202,5 +209,5 @@ def save_rows(folder: Path, rows: dict[str, Row]) -> list[Row]:
     ordered = sorted(rows.values(), key=lambda row: (rank[row.paper], row.name))
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps([asdict(row) for row in ordered], indent=1, ensure_ascii=False)
-    (folder / RECORD).write_text(text + "\n", "utf-8")
+    replace_file(folder / RECORD, (text + "\n").encode())
     return ordered

@@ -131,7 +131,7 @@ class Search:
         return True
 
     def _recall(self, probe: tuple[int, int]) -> None:
-        stored = self.store.read_json(f"probes/{self.id(probe)}.json")
+        stored = self.store.record(f"probes/{self.id(probe)}.json")
         if isinstance(stored, dict) and "reached" in stored:
             self.records[probe] = stored
 

@@ -11,10 +11,12 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 from models.scenario import Scenario
+from sim.experiment.folders import ForeignFolder, content, entries, refuse_foreign, refuse_pipes
 from sim.experiment.progress import say
 from sim.experiment.task import ScenarioFile
 
@@ -30,7 +32,7 @@ QUARANTINE = "quarantine"
 """Folder, beside what they were, of files that are not what a run wrote."""
 
 DIGEST = ', "digest": "'
-"""What ends the one line of a stored result: the SHA-256 of what stands before it."""
+"""What ends the one line of a stored result: the SHA-256 of its name and of what stands before it."""
 
 
 class StoreError(Exception):
@@ -41,13 +43,18 @@ class WriteError(StoreError):
     """A file of a run under way cannot be written, for instance because the disk is full."""
 
 
+class RecordError(ValueError):
+    """A file that is not the result which was written under its name; the message says why."""
+
+
 class Store:
     """Reads and writes the files of one run folder, which it creates.
 
     shared: whether other processes may write there at the same time, who share it too (shards). Each of them writes
     other files, or the same ones with the same content.
 
-    Raises :class:`StoreError` if it cannot be written, another run is using it, or a link leads out of it.
+    Raises :class:`StoreError` if it cannot be written, holds something else than a run, another run is using it, or a
+    link leads out of it.
     """
 
     def __init__(self, folder: Path, shared: bool = False):
@@ -55,9 +62,13 @@ class Store:
         self.shared = shared
         self._scratch: Path | None = None
         try:
-            folder.mkdir(parents=True, exist_ok=True)
             _refuse_links(folder)
+            refuse_pipes(folder)
+            refuse_foreign(folder)
+            folder.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(folder / ".lock", shared)
+        except ForeignFolder as error:
+            raise StoreError(str(error)) from None
         except OSError as error:
             raise StoreError(f"cannot be written: {error.strerror or error}") from None
         if not shared:
@@ -78,48 +89,49 @@ class Store:
     def write(self, name: str, text: str) -> None:
         """Replaces a file, atomically and durably. Raises :class:`WriteError` where that cannot be (a full disk)."""
         try:
-            _replace(self.folder / name, text.encode("utf-8"))
+            # what is no text of Unicode comes from the names of files: in JSON, as an escape that reads back equal
+            replace_file(self.folder / name, text.encode("utf-8", "backslashreplace"))
         except OSError as error:
             raise WriteError(f"{name} cannot be written: {error.strerror or error}") from None
+
+    def remove(self, name: str) -> None:
+        """Removes a file, if it is there. Raises :class:`WriteError`."""
+        try:
+            (self.folder / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise WriteError(f"{name} cannot be removed: {error.strerror or error}") from None
 
     def write_json(self, name: str, value: Any) -> None:
         """Replaces a JSON file."""
         self.write(name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
     def write_record(self, name: str, record: dict[str, Any]) -> None:
-        """Replaces the file of a result, with a digest of it by which :meth:`read_json` knows it again."""
+        """Replaces the file of a result, with a digest by which :func:`read_record` knows it again."""
         text = json.dumps(record)[:-1]  # on one line: with an indent, Python itself would write it, ten times slower
-        self.write(name, f'{text}{DIGEST}{_digest(text.encode())}"}}\n')
+        self.write(name, f'{text}{DIGEST}{_digest(name, text.encode())}"}}\n')
 
-    def read_json(self, name: str) -> Any:
-        """The content of the file of a result, None if there is none. What is damaged is put into quarantine."""
+    def record(self, name: str) -> dict[str, Any] | None:
+        """The result in a file, None if there is none. What is no such file is put into quarantine."""
         try:
-            text = (self.folder / name).read_bytes()
-        except OSError:
+            return read_record(self.folder, name)
+        except RecordError as error:
+            self.quarantine(name, str(error))
             return None
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            self.quarantine(name, "is cut short or no JSON")
-            return None
-        digest = value.pop("digest", None) if isinstance(value, dict) else None
-        if digest is None or digest == _digest(text.rpartition(DIGEST.encode())[0]):
-            return value
-        self.quarantine(name, "is not what was written")
-        return None
 
     def quarantine(self, name: str, why: str) -> None:
-        """Moves a file that is as good as none out of the way, and says so."""
+        """Moves what is as good as no file out of the way, and says so."""
         path = self.folder / name
-        place = path.parent / QUARANTINE / path.name
+        home = path.parent / QUARANTINE
         try:
-            place.parent.mkdir(exist_ok=True)
+            home.mkdir(exist_ok=True)
+            names = chain([path.name], (f"{path.name}.{i}" for i in count(2)))
+            place = next(home / name for name in names if not os.path.lexists(home / name))
             os.replace(path, place)
         except FileNotFoundError:
             return  # another shard was quicker
         except OSError as error:
             raise WriteError(f"{name} {why} and cannot be moved: {error.strerror or error}") from None
-        say(f"{path} {why}: moved to {place.parent}; what it held is computed again")
+        say(f"{path} {why}: moved to {home}; what it held is computed again")
 
     def write_csv(self, name: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
         """Replaces a CSV file; numbers are written so that they read back equal."""
@@ -136,18 +148,41 @@ class Store:
                 self._scratch = Path(tempfile.mkdtemp(dir=self.folder, prefix=SCRATCH))
             path = self._scratch / f"{name}.pickle"
             if not path.exists():
-                _replace(path, pickle.dumps(scenario, pickle.HIGHEST_PROTOCOL))
+                replace_file(path, pickle.dumps(scenario, pickle.HIGHEST_PROTOCOL))
         except OSError as error:
             raise WriteError(f"a scenario cannot be written: {error.strerror or error}") from None
         return ScenarioFile(path.resolve())
 
 
-def _replace(path: Path, content: bytes) -> None:
+def read_record(folder: Path, name: str) -> dict[str, Any] | None:
+    """What :meth:`Store.write_record` has written under a name, None if there is nothing.
+
+    Raises :class:`RecordError` for anything else, also for what was written under another name.
+    """
+    try:
+        text = content(folder / name)
+        value = json.loads(text)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise RecordError(f"cannot be read ({error.strerror or error})") from None
+    except (ValueError, RecursionError):
+        raise RecordError("is cut short or no JSON") from None
+    digest = value.pop("digest", None) if isinstance(value, dict) else None
+    if digest is None:
+        raise RecordError("has no digest: it is no result that was written here")
+    if digest != _digest(name, text.rpartition(DIGEST.encode())[0]):
+        raise RecordError("is not what was written")
+    return value
+
+
+def replace_file(path: Path, written: bytes) -> None:
+    """Writes a file whole or not at all, and for good. Raises ``OSError``."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PART)
     try:
         with open(handle, "wb") as file:
-            file.write(content)
+            file.write(written)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)
@@ -176,41 +211,25 @@ def _locked(path: Path, shared: bool) -> Any:
         lock.close()
 
 
-def _entries(folder: Path) -> Iterable[os.DirEntry]:
-    """What is in a folder and in the folders in it."""
-    for entry in _listed(folder):
-        if entry.is_dir(follow_symlinks=False):
-            yield from _listed(entry)
-        yield entry
-
-
-def _listed(folder: "os.PathLike[str]") -> list[os.DirEntry]:
-    try:
-        with os.scandir(folder) as found:
-            return list(found)
-    except FileNotFoundError:  # another shard has ended
-        return []
-
-
 def _refuse_links(folder: Path) -> None:
     """A run folder that somebody hands on must not make us write elsewhere."""
-    home = folder.resolve()
-    for entry in _entries(folder):
-        if entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(home):
+    home = os.path.realpath(folder)  # unlike Path.resolve, not at a loss with links that lead in a circle
+    for entry in entries(folder):
+        if entry.is_symlink() and not Path(os.path.realpath(entry.path)).is_relative_to(home):
             raise StoreError(f"{Path(entry.path).relative_to(folder)} is a link that leads out of it")
 
 
 def _tidy(folder: Path) -> None:
     """Removes what a killed run has left."""
-    for entry in _entries(folder):
+    for entry in entries(folder):
         if entry.name.startswith(SCRATCH) and entry.is_dir(follow_symlinks=False):
             shutil.rmtree(entry.path, ignore_errors=True)
         elif entry.name.startswith(".") and entry.name.endswith(PART):
             Path(entry.path).unlink(missing_ok=True)
 
 
-def _digest(text: bytes) -> str:
-    return hashlib.sha256(text).hexdigest()
+def _digest(name: str, text: bytes) -> str:
+    return hashlib.sha256(name.encode() + b"\n" + text).hexdigest()
 
 
 def cell(value: Any) -> str:

@@ -1,12 +1,12 @@
 """What the configurations of several runs differ in, besides what was swept."""
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
+from sim.config.values import read_resolved, scenarios_of, shown, values_of
 
 IGNORED = (
     "schema", "name", "label", "cases", "outputs", "published", "plugins", "quick", "loads", "seeds", "ceilings",
@@ -35,16 +35,9 @@ class Configuration:
     @classmethod
     def read(cls, folder: Path, manifest: dict[str, Any]) -> "Configuration":
         """Of a run folder. Raises ``OSError`` or ``ValueError`` if its resolved configuration cannot be read."""
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        try:
-            document = yaml.load((folder / "config.resolved.yaml").read_bytes(), loader)
-        except yaml.YAMLError as error:
-            raise ValueError(f"config.resolved.yaml is no YAML: {' '.join(str(error).split())}") from None
-        if not isinstance(document, dict):
-            raise ValueError("config.resolved.yaml is no mapping")
-        common = {key: value for key, value in document.items() if key not in IGNORED}
-        scenarios = [_flat({**common, **case}) for case in document.get("cases") or [{}]]
-        found = {key: frozenset(one[key] for one in scenarios if key in one) for one in scenarios for key in one}
+        document = read_resolved((folder / "config.resolved.yaml").read_bytes())
+        scenarios = [_independent(one) for one in scenarios_of(document, IGNORED)]
+        found = values_of(scenarios)
         found["semantics_version"] = frozenset([json.dumps(manifest.get("semantics_version"))])
         differing = {key for key in found if len({one.get(key) for one in scenarios}) > 1}
         described = [one for one in manifest.get("scenarios", ()) if isinstance(one, dict)]
@@ -52,22 +45,10 @@ class Configuration:
         return cls(found, frozenset({*differing, *manifest.get("columns", ())} - {"semantics_version"}), hashes)
 
 
-def _flat(scenario: dict[str, Any]) -> dict[str, str]:
-    """Key path -> value as JSON, without what follows from other keys."""
-    routing = scenario.get("routing")
-    follows = isinstance(routing, dict) and routing.get("kind") == "deflection"
-    leaves = {path: json.dumps(value) for path, value in _leaves(scenario, "")}
-    return {path: value for path, value in leaves.items() if not (follows and path in FOLLOWING)}
-
-
-def _leaves(value: dict[str, Any], path: str) -> Iterator[tuple[str, Any]]:
-    for key, inner in value.items():
-        if path or key not in IGNORED:
-            where = f"{path}.{key}" if path else str(key)
-            if isinstance(inner, dict):
-                yield from _leaves(inner, where)
-            else:
-                yield where, inner
+def _independent(scenario: dict[str, str]) -> dict[str, str]:
+    """Without what follows from other keys."""
+    follows = scenario.get("routing.kind") == '"deflection"'
+    return {path: value for path, value in scenario.items() if not (follows and path in FOLLOWING)}
 
 
 def differences(configurations: Sequence[Configuration], allowed: Collection[str] = ()) -> list[str]:
@@ -79,7 +60,7 @@ def differences(configurations: Sequence[Configuration], allowed: Collection[str
     keys = dict.fromkeys(key for one in configurations for key in one.values)
     differing = [key for key in keys if _differs(key, [one.values.get(key, frozenset()) for one in configurations])]
     lines = [
-        f"{key}: {' | '.join(_shown(one.values.get(key, frozenset())) for one in configurations)}"
+        f"{key}: {' | '.join(shown(one.values.get(key, frozenset())) for one in configurations)}"
         for key in differing if not _is_below(key, may)
     ]  # fmt: skip
     for part in PARTS:
@@ -98,7 +79,3 @@ def _differs(key: str, values: Sequence[frozenset[str]]) -> bool:
 
 def _is_below(key: str, keys: Collection[str]) -> bool:
     return any(key == one or key.startswith(f"{one}.") for one in keys)
-
-
-def _shown(values: frozenset[str]) -> str:
-    return ", ".join(sorted(value.strip('"') for value in values)) or "-"

@@ -1,7 +1,6 @@
 """Reads a run folder and groups its rows: replicates into curves, equal ceilings into one mark."""
 
 import csv
-import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from sim.experiment.folders import altered, read_manifest, refuse_pipes
 from sim.measure.interval import mean_and_half
 from sim.measure.rows import flag, number
 from sim.report import stored
@@ -121,7 +121,8 @@ class Ceiling:
 class Run:
     """A run folder: usable rows, failed ones, ceilings, manifest, usable rows of metrics.csv, published values.
 
-    tables: further tables of the experiment ``application``, by name.
+    tables: further tables of the experiment ``application``, by name. altered: names of files that are not as the run
+    wrote them.
     """
 
     rows: list[Row]
@@ -131,17 +132,19 @@ class Run:
     metrics: list[Row] = field(default_factory=list)
     published: list[Row] = field(default_factory=list)
     tables: dict[str, list[Row]] = field(default_factory=dict)
+    altered: list[str] = field(default_factory=list)
 
     @classmethod
     def read(cls, folder: Path) -> "Run":
         """Reads the tables and manifest.json; what is absent counts as empty.
 
-        Of a run that is under way, or was killed, the points and ceilings it has are read.
+        Of a run that is under way, or was killed, the points and ceilings it has are read. Raises ``ValueError`` for
+        a manifest that no run has written and for what is no table, ``OSError`` for what cannot be read.
         """
+        refuse_pipes(folder)
         rows, metrics = read_csv(folder / "results.csv"), read_csv(folder / "metrics.csv")
         ceilings = read_csv(folder / "ceilings.csv")
-        file = folder / "manifest.json"
-        manifest = json.loads(file.read_text("utf-8")) if file.exists() else {}
+        manifest = read_manifest(folder)
         if manifest.get("status") == "running":
             rows, ceilings = stored.results(folder, manifest), stored.ceilings(folder, manifest)
         return cls(
@@ -152,6 +155,7 @@ class Run:
             metrics=[row for row in metrics if not failed(row)],
             published=read_csv(folder / "published.csv"),
             tables={name: read_csv(folder / f"{name}.csv") for name in PROGRAM_TABLES if _of_programs(manifest)},
+            altered=altered(folder, manifest),
         )
 
     @cached_property
@@ -284,12 +288,15 @@ def _join_total(totals: list[Total], new: Total) -> None:
 
 
 def read_csv(path: Path) -> list[Row]:
-    """All rows of a CSV file with a header line; none if there is no such file."""
+    """All rows of a CSV file with a header line; none if there is no such file. Raises ``ValueError``, ``OSError``."""
     if not path.exists():
         return []
     csv.field_size_limit(2**31 - 1)  # a cell may hold a distribution over all channels
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: is damaged, or no table of a run: {error}") from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,6 @@
 
 import base64
 import io
-import json
 from collections.abc import Sequence
 from html import escape
 from itertools import groupby
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from PIL import Image
 
+from sim.experiment.folders import read_manifest
 from sim.experiment.published import AGREES
 from sim.experiment.scoreboard import PAPERS, Row
 
@@ -68,7 +68,7 @@ def _first_figure(run: Path) -> Path | None:
     """Of those that were drawn, the one that the configuration names first."""
     drawn = {file.stem: file for file in sorted(run.glob("figures/*.png"))}
     try:
-        manifest = json.loads((run / "manifest.json").read_text("utf-8"))
+        manifest = read_manifest(run)
     except (OSError, ValueError):
         return None
     named = [plot.get("name") for plot in manifest.get("plots", [])] + manifest.get("figures", [])

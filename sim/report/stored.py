@@ -1,23 +1,25 @@
 """What the folder of a run holds of its points and ceilings, beside the tables that it writes at its end."""
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sim.experiment.store import cell
+from sim.experiment.ceilings import stored_rows
+from sim.experiment.store import RecordError, cell, read_record
 
 Row = dict[str, str]
 Record = dict[str, Any]
 
 
-def records(folder: Path, kind: str) -> Iterator[tuple[str, Any]]:
-    """(id, content) of every ``<kind>/<id>.json`` that can be read, by id."""
-    for file in sorted(folder.glob(f"{kind}/*.json")):
+def _records(folder: Path) -> Iterator[Record]:
+    """What ``points/<id>.json`` hold, by id; of those that are not what was written, nothing."""
+    for file in sorted(folder.glob("points/*.json")):
         try:
-            yield file.stem, json.loads(file.read_text("utf-8"))
-        except (OSError, ValueError):
+            found = read_record(folder, f"points/{file.name}")
+        except RecordError:
             continue
+        if found is not None:
+            yield found
 
 
 def points(folder: Path, manifest: Mapping[str, Any]) -> Iterator[tuple[Record, Record]]:
@@ -25,8 +27,8 @@ def points(folder: Path, manifest: Mapping[str, Any]) -> Iterator[tuple[Record, 
     scenarios: dict[str, list[Record]] = {}
     for scenario in manifest.get("scenarios", ()):
         scenarios.setdefault(scenario.get("hash", ""), []).append(scenario)
-    for _, record in records(folder, "points"):
-        if isinstance(record, dict) and record.get("row"):
+    for record in _records(folder):
+        if record.get("row"):
             for scenario in scenarios.get(record.get("scenario", "-"), ()):
                 if _is_asked_for(record, scenario):
                     yield scenario, record
@@ -34,9 +36,8 @@ def points(folder: Path, manifest: Mapping[str, Any]) -> Iterator[tuple[Record, 
 
 def _is_asked_for(point: Mapping[str, Any], scenario: Mapping[str, Any]) -> bool:
     """Whether a point is of the run that the manifest tells of, and not of one before it in the same folder."""
-    given, had = scenario.get("measure", {}), point.get("measure", {})
-    same = all(given[name] == had[name] for name in ("ticks", "ci", "max_ticks") if name in given and name in had)
-    return same and point["seed"] in scenario.get("seeds", ())
+    asked = scenario.get("placed") or point["load"] in scenario.get("loads", ())
+    return asked and point.get("measure") == scenario.get("measured") and point["seed"] in scenario.get("seeds", ())
 
 
 def results(folder: Path, manifest: Mapping[str, Any]) -> list[Row]:
@@ -64,11 +65,12 @@ def ceilings(folder: Path, manifest: Mapping[str, Any]) -> list[Row]:
 
 def certified(folder: Path, manifest: Mapping[str, Any]) -> Iterator[tuple[Record, Record]]:
     """(entry of a scenario in the manifest, one of its ceilings with all that ``ceilings/<id>.json`` holds of it)."""
-    known = dict(records(folder, "ceilings"))
+    known: dict[str, list[Record]] = {}
     for scenario in manifest.get("scenarios", ()):
         for name in scenario.get("ceilings", ()):
-            for row in known.get(name, ()):
-                yield scenario, row
+            if name not in known:
+                known[name] = stored_rows(folder, name)
+            yield from ((scenario, row) for row in known[name])
 
 
 def _text(row: Mapping[str, Any]) -> Row:

@@ -85,7 +85,9 @@ def _facts(run: Run) -> str:
     facts += [str(manifest.get("finished") or manifest.get("created") or "")[:10]]
     status = str(manifest.get("status") or "")
     items = "".join(f"<li>{escape(fact)}</li>" for fact in facts if fact)
-    state = "" if status in ("", "done") else f'<li class="warn">{escape(_said(status))}</li>'
+    warnings = [] if status in ("", "done") else [_said(status)]
+    warnings += [f"{', '.join(run.altered)}: not as the run wrote it"] if run.altered else []
+    state = "".join(f'<li class="warn">{escape(text)}</li>' for text in warnings)
     return f'<ul class="facts">{state}{items}</ul>' if items or state else ""
 
 

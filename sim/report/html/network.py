@@ -12,6 +12,7 @@ import numpy as np
 
 from models.topology.formats import FormatError, read
 from models.topology.graph import Topology
+from sim.experiment.store import cell
 from sim.report.drawing import PLACES, suitable
 from sim.report.frames import Names, Run
 from sim.report.html import tables
@@ -81,8 +82,11 @@ def inside(run: Run, folder: Path) -> list[Inside]:
         except (OSError, FormatError):
             continue
         found[scenario["label"]] = Inside(scenario["label"], topology)
+    shown = {(row.get("scenario"), row.get("load"), row.get("seed")) for row in run.rows + run.failures}
     for scenario, point in points(folder, run.manifest):
         one = found.get(scenario["label"])
+        if (scenario["label"], cell(point["load"]), cell(point["seed"])) not in shown:
+            continue  # of another run in the same folder, or past the load that was enough
         if one is not None and len(point.get("detail", {}).get("channel_use", ())) == one.topology.channels:
             one.states.setdefault(point["load"], State(np.zeros(one.topology.channels))).add(point)
     for scenario, row in certified(folder, run.manifest):

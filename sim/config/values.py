@@ -1,0 +1,78 @@
+"""The values that resolved configurations give their keys, over all their scenarios, and what two of them differ in."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+Values = dict[str, frozenset[str]]
+"""Key path -> its values over all scenarios, as JSON."""
+
+NAMES = ("schema", "name", "label")
+"""Keys of which results do not depend."""
+
+LONGEST = 60
+"""Values of more letters than this are cut where differences are listed."""
+
+
+def read_resolved(text: bytes) -> dict[str, Any]:
+    """The mapping in ``config.resolved.yaml``. Raises ``ValueError`` for anything else."""
+    try:
+        document = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ValueError(f"config.resolved.yaml is no YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(document, dict):
+        raise ValueError("config.resolved.yaml is no mapping")
+    cases = document.get("cases", [])
+    if not isinstance(cases, list) or not all(isinstance(case, dict) for case in cases):
+        raise ValueError("config.resolved.yaml: cases is no list of mappings")
+    return document
+
+
+def scenarios_of(resolved: Mapping[str, Any], without: Collection[str] = NAMES) -> list[dict[str, str]]:
+    """Key path -> value as JSON, of every scenario. without: keys at the top that are left out."""
+    common = {key: value for key, value in resolved.items() if key != "cases"}
+    merged = ({**common, **case} for case in resolved.get("cases") or [{}])
+    return [
+        {path: json.dumps(value, default=str) for path, value in _leaves(one, "") if path.split(".")[0] not in without}
+        for one in merged
+    ]
+
+
+def values_of(scenarios: Sequence[Mapping[str, str]]) -> Values:
+    """All values of every key, over some scenarios."""
+    found: dict[str, set[str]] = {}
+    for one in scenarios:
+        for key, value in one.items():
+            found.setdefault(key, set()).add(value)
+    return {key: frozenset(values) for key, values in found.items()}
+
+
+def shown(values: Collection[str]) -> str:
+    """The values of a key, without the quotes of JSON; '-' for none."""
+    return ", ".join(sorted(value.strip('"') for value in values)) or "-"
+
+
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """``key (value -> value)`` for every key that two resolved configurations give other values.
+
+    >>> changes({"seeds": [1], "topology": {"n": 4}}, {"seeds": [1, 2], "topology": {"n": 4}})
+    ['seeds ([1] -> [1, 2])']
+    """
+    old, new = values_of(scenarios_of(before)), values_of(scenarios_of(now))
+    keys = [key for key in dict.fromkeys((*new, *old)) if old.get(key) != new.get(key)]
+    return [f"{key} ({_cut(shown(old.get(key, ())))} -> {_cut(shown(new.get(key, ())))})" for key in keys]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def _leaves(value: Mapping[Any, Any], path: str) -> Iterator[tuple[str, Any]]:
+    for key, inner in value.items():
+        where = f"{path}.{key}" if path else str(key)
+        if isinstance(inner, dict) and inner:
+            yield from _leaves(inner, where)
+        else:
+            yield where, inner

@@ -1,0 +1,183 @@
+"""Whose a folder is, and what the manifest in it says of the run."""
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from sim.config.check import validated
+from sim.config.errors import Mistake
+from sim.config.load import wrap
+from sim.config.reporting import PlotConfig
+
+MANIFEST = "manifest.json"
+
+MARKS = ("semantics_version", "config_hash")
+"""What every manifest of ours says, and hardly another file of that name."""
+
+
+class ManifestError(ValueError):
+    """A manifest that no run has written; the message says what is wrong with it."""
+
+
+class ForeignFolder(ValueError):
+    """A folder that holds something else than what is to be written or read there."""
+
+
+class _Read(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class _Part(_Read):
+    hash: Annotated[str, Field(pattern=r"^\w*$")] = ""
+
+
+class _Scenario(_Read):
+    label: str
+    keys: dict[str, Any] = {}
+    hash: str = ""
+    topology: _Part = _Part()
+    routing: _Part = _Part()
+    traffic: _Part = _Part()
+    seeds: list[int] = []
+    loads: list[float] = []
+    ceilings: list[str] = []
+    measured: dict[str, Any] | None = None
+    placed: bool = False
+
+
+class _Drawn(_Read):
+    stamp: str = ""
+    files: dict[str, str] | list[str] = {}
+
+
+class _Manifest(_Read):
+    """What of a manifest is read by anybody. All of it may be absent: tables can be drawn without."""
+
+    name: str = ""
+    path: str = ""
+    experiment: str = ""
+    engine: str = ""
+    status: str = ""
+    created: str = ""
+    finished: str = ""
+    semantics_version: int = 0
+    config_hash: str = ""
+    changes: list[str] = []
+    command: list[str] = []
+    versions: dict[str, str | None] = {}
+    flit_ns: Annotated[float, Field(gt=0)] | None = None
+    mean_rate: dict[str, float] | float = 1.0
+    figures: list[str] = []
+    formats: list[Literal["png", "svg", "pdf"]] = []
+    size: Literal["column", "double"] = "column"
+    plots: list[PlotConfig] = []
+    metrics: list[str] = []
+    columns: list[str] = []
+    scenarios: list[_Scenario] = []
+    published: list[dict[str, Any]] = []
+    problems: list[str] = []
+    tables: dict[Annotated[str, Field(pattern=r"^\w+\.(csv|parquet)$")], str] = {}
+    drawn: _Drawn | None = None
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest in a folder, {} if there is none. Raises :class:`ManifestError` where something else is."""
+    file = folder / MANIFEST
+    if not file.exists():
+        return {}
+    try:
+        found = json.loads(content(file))
+    except (OSError, ValueError, RecursionError):
+        raise ManifestError(f"{file}: is damaged, or not the manifest of a run") from None
+    if not isinstance(found, dict):
+        raise ManifestError(f"{file}: is not the manifest of a run")
+    try:
+        _Manifest.model_validate(found)
+    except ValidationError:
+        mistakes: list[Mistake] = []
+        validated(_Manifest, wrap(found, str(file)), (), mistakes)
+        raise ManifestError("; ".join(map(str, mistakes)) or f"{file}: is not the manifest of a run") from None
+    return found
+
+
+def content(file: Path) -> bytes:
+    """What a file holds. Raises ``OSError``, also for what is no file: a pipe would never end."""
+    if not stat.S_ISREG(file.stat().st_mode):
+        raise OSError(f"{file} is no file")
+    return file.read_bytes()
+
+
+def entries(folder: "os.PathLike[str]") -> Iterator[os.DirEntry]:
+    """What is in a folder and in the folders in it; nothing if there is no such folder."""
+    for entry in _listed(folder):
+        if entry.is_dir(follow_symlinks=False):
+            yield from _listed(entry)
+        yield entry
+
+
+def _listed(folder: "os.PathLike[str]") -> list[os.DirEntry]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except FileNotFoundError:  # another shard has ended
+        return []
+
+
+def refuse_pipes(folder: Path) -> None:
+    """Raises :class:`ForeignFolder` for what is neither file nor folder nor link: reading it might never end."""
+    for entry in entries(folder):
+        if not (entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False) or entry.is_symlink()):
+            raise ForeignFolder(f"holds {Path(entry.path).relative_to(folder)}, which is neither a file nor a folder")
+
+
+def digest_of(file: Path) -> str:
+    """SHA-256 of what a file holds, '' if it cannot be read."""
+    try:
+        return hashlib.sha256(content(file)).hexdigest()
+    except OSError:
+        return ""
+
+
+def altered(folder: Path, manifest: dict[str, Any]) -> list[str]:
+    """Names of the tables that are not as the run wrote them."""
+    written: dict[str, str] = manifest.get("tables", {}) if manifest.get("status") != "running" else {}
+    return [name for name, digest in written.items() if digest and digest_of(folder / name) != digest]
+
+
+def no_run(folder: Path) -> str:
+    """Why a folder is not that of a run; '' if it is."""
+    try:
+        found = read_manifest(folder)
+    except ManifestError as error:
+        return str(error)
+    if set(MARKS) <= found.keys():
+        return ""
+    return f"its {MANIFEST} is not that of a run" if found else f"it holds no {MANIFEST}"
+
+
+def refuse_foreign(folder: Path, mark: str = MANIFEST) -> None:
+    """Raises :class:`ForeignFolder` if a folder holds anything but lacks what the same command would have left there.
+
+    Hidden files do not count, nor do folders without any other: they may be what is left of a run that was killed.
+    mark: the file that shows whose a folder is.
+    """
+    if not folder.exists() or not any(map(_counts, folder.iterdir())):
+        return
+    if mark == MANIFEST:
+        problem = no_run(folder)
+    else:
+        problem = "" if (folder / mark).is_file() else f"it holds no {mark}"
+    if problem:
+        raise ForeignFolder(f"is not empty and not ours ({problem}): choose another folder")
+
+
+def _counts(path: Path) -> bool:
+    if path.name.startswith("."):
+        return False
+    return not path.is_dir() or path.is_symlink() or any(not inner.name.startswith(".") for inner in path.iterdir())
