@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -359,7 +360,8 @@ def do_damage(folder, data):
         os.replace(path, data.draw(st.sampled_from([other for other in there if other.is_file()]), "swapped with"))
         return
     if how == "unreadable":
-        path.chmod(0)
+        with suppress(OSError):
+            path.chmod(0)
         return
     shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
     if how == "cut":

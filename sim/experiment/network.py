@@ -1,11 +1,11 @@
 """Networks that no scenario of a study has: described as in a configuration, built and solved in a worker."""
 
-import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from fluid.ceiling import CeilingSpec
+from models.cputime import CpuTime
 from models.registry import SpecError, make, spec_class
 from models.routing.sound import routes_of
 from models.scenario import Scenario, Source, Switching
@@ -76,14 +76,14 @@ def reaches_theta(network: Network, theta: float, tolerance: float) -> Outcome:
     from fluid.reach import reaches
     from models.jit import first_use
 
-    started = time.process_time()
+    spent = CpuTime()
     try:
         topology, traffic = build(network)
         with first_use("fluid"):
             found: Mapping[str, Any] = asdict(reaches(topology, traffic, theta, tolerance))
-        return Outcome({**found, "seconds": time.process_time() - started, "note": ""})
+        return Outcome({**found, "seconds": spent.seconds, "note": ""})
     except SpecError as error:
         ends = {"reached": False, "lower": None, "upper": None, "method": "not built"}
-        return Outcome({**ends, "seconds": time.process_time() - started, "note": str(error)})
+        return Outcome({**ends, "seconds": spent.seconds, "note": str(error)})
     except BaseException as error:
         return failure(error)

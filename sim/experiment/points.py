@@ -259,6 +259,15 @@ class PointRuns:
         ]
 
     @property
+    def cpu(self) -> dict[str, float]:
+        """CPU seconds of all points, and of making kernels ready for them, which are no part of these."""
+        records = [record for *_, record in self.rows()]
+        return {
+            "cpu_s": sum(record["row"].get("cpu_s", 0.0) for record in records),
+            "compile_s": sum(record.get("detail", {}).get("compile_s", 0.0) for record in records),
+        }
+
+    @property
     def problems(self) -> list[str]:
         """One line per point that is not ok."""
         return [

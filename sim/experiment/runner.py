@@ -46,7 +46,8 @@ STATUS = {OK: "done", SOME_FAILED: "some failed", CHECK_FAILED: "check failed", 
 class Report:
     """What a run came to. Every table is a list of rows (column -> value); problems are one line each.
 
-    tables: of further CSV files, by name.
+    tables: of further CSV files, by name. cpu: CPU seconds of the points, ``cpu_s``, and of making kernels ready,
+    ``compile_s``.
     """
 
     study: Study
@@ -56,6 +57,7 @@ class Report:
     metrics: list[dict[str, Any]] = field(default_factory=list)
     published: list[dict[str, Any]] = field(default_factory=list)
     tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    cpu: dict[str, float] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     exit_code: int = OK
 
@@ -252,13 +254,15 @@ def _run(study: Study, folder: Path, work: Work, missing: Sequence[str] = (), ot
             report.problems += missing
             report.exit_code = report.exit_code or SOME_FAILED
         with _uninterrupted():
-            tables = _tables(report)
+            tables = list(_tables(report))
             described["tables"] |= dict.fromkeys(tables, "")
             store.write_json(MANIFEST, {**described, "status": "running"})
-            described["tables"] |= _save(store, tables)
+            _save(report, store)
+            described["tables"] |= {name: digest_of(folder / name) for name in tables}
             outcome = {
                 "status": STATUS[report.exit_code], "finished": now(), "results": len(report.results),
                 "ceilings": len(report.ceilings), "problems": report.problems, "published": report.published,
+                **report.cpu,
             }  # fmt: skip
             store.write_json(MANIFEST, {**described, **outcome})
         return report
@@ -346,6 +350,7 @@ def _simulate(study: Study, store: Store, work: Work) -> Report:
     elif any(point.scenario.datagram is not None for point in points.points.values()):
         report.tables["flows.csv"] = points.flows()
     report.tables |= points.saturation_tables()
+    report.cpu = points.cpu
     report.problems = [*bounds.problems, *points.problems, *([stopped] if stopped else [])]
     report.exit_code = _exit_code(report, stopped)
     if not stopped:
@@ -390,14 +395,12 @@ def _tables(report: Report) -> dict[str, Table]:
     return found
 
 
-def _save(store: Store, tables: dict[str, Table]) -> dict[str, str]:
-    """Writes tables; returns name -> SHA-256."""
-    for name, (columns, rows) in tables.items():
+def _save(report: Report, store: Store) -> None:
+    for name, (columns, rows) in _tables(report).items():
         if name.endswith(".parquet"):
             _write_parquet(store.folder / name, list(columns), rows)
         else:
             store.write_csv(name, columns, rows)
-    return {name: digest_of(store.folder / name) for name in tables}
 
 
 def _write_parquet(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> None:

@@ -1,0 +1,54 @@
+"""CPU time of this process, with that of making kernels ready apart: compiling them, or loading what was compiled."""
+
+import threading
+import time
+from typing import Any
+
+from numba.core import event
+
+
+class _KernelTime(event.Listener):
+    """Adds up the time in which threads hold Numba's compiler lock."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._thread = threading.local()
+
+    def on_start(self, event: Any) -> None:
+        """The lock is asked for; kernels that others call are made ready within."""
+        depth = getattr(self._thread, "depth", 0)
+        if depth == 0:
+            self._thread.since = time.thread_time()
+        self._thread.depth = depth + 1
+
+    def on_end(self, event: Any) -> None:
+        """It is released."""
+        self._thread.depth -= 1
+        if self._thread.depth == 0:
+            self.seconds += time.thread_time() - self._thread.since
+
+
+_kernels = _KernelTime()
+event.register("numba:compiler_lock", _kernels)
+
+
+class CpuTime:
+    """What is spent from here on.
+
+    >>> spent = CpuTime()
+    >>> 0 <= spent.seconds < 1 and spent.compile_s == 0
+    True
+    """
+
+    def __init__(self) -> None:
+        self._began, self._compiled = time.process_time(), _kernels.seconds
+
+    @property
+    def seconds(self) -> float:
+        """CPU seconds without those of :attr:`compile_s`."""
+        return time.process_time() - self._began - self.compile_s
+
+    @property
+    def compile_s(self) -> float:
+        """CPU seconds of making kernels ready."""
+        return _kernels.seconds - self._compiled
