@@ -46,6 +46,25 @@ def sweep(folder, kinds=("imase", "rrg"), sizes=(16, 32, 64), degrees=(3,), seed
     return write_run(folder, rows, columns=keys, **manifest)
 
 
+@pytest.mark.parametrize(
+    ("key", "values", "title"),
+    [
+        ("topology.failures.links", ["0", "0.05", "0.1"], "share of links that fail"),
+        ("topology.failures.links", ["0", "3", "12"], "number of links that fail"),
+        ("topology.failures.links", ["0.05", "3"], "links that fail"),
+        ("topology.failures.switches", ["0", "0.25"], "share of switches that fail"),
+        ("switching.link_failures.links", ["1", "2"], "number of links that fail"),
+        ("topology.bisection", ["0.4", "0.5"], "relative bisection"),
+        ("traffic.hosts", ["1", "2"], "hot hosts"),
+        ("links", ["10", "20"], "number of links"),
+        ("bisection", ["10", "20"], "bisection (links)"),
+    ],
+)
+def test_what_fails_is_called_what_it_is(tmp_path, key, values, title):
+    run = Run.read(write_run(tmp_path, [{"scenario": value, key: value, "mcf": "1"} for value in values]))
+    assert metric_frames.axis_title(run, key) == title
+
+
 def only_plot(folder):
     """The one plot of a run folder."""
     (plot,), mistakes = metric_frames.plots_of(Run.read(folder))

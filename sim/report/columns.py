@@ -12,6 +12,11 @@ LABELS: dict[str, tuple[str, str]] = {
     "switches": ("number of switches", ""),
     "channels": ("number of channels", ""),
     "links": ("number of links", ""),
+    "failures.links": ("links that fail", ""),
+    "failures.switches": ("switches that fail", ""),
+    "link_failures.links": ("links that fail", ""),
+    "topology.bisection": ("relative bisection", ""),
+    "traffic.hosts": ("hot hosts", ""),
     "hosts": ("number of hosts", ""),
     "degree_min": ("least degree", ""),
     "degree_max": ("degree", ""),
@@ -93,7 +98,10 @@ LABELS: dict[str, tuple[str, str]] = {
     "power_total": ("power", "W"),
     "power_per_host": ("power per host", "W"),
 }
-"""Column -> what it is called, and its unit. Others are called as they are, with spaces."""
+"""Column, or the end of a swept key, -> what it is called, and its unit. Others are called as they are, with spaces."""
+
+AMOUNTS = ("failures.links", "failures.switches", "link_failures.links")
+"""Ends of swept keys that are a share of all where they are written with a point, and else count them."""
 
 STEPS = {
     "hop_distribution_shares": "distance (hops)",
@@ -118,18 +126,27 @@ IS_BOUND = re.compile(r"moore_(aspl|diameter|order)|lemma_bounds_\w+|bollobas(_p
 
 
 def spoken(column: str) -> tuple[str, str]:
-    """(what a column is called, its unit); of a swept key the last part counts.
+    """(what a column is called, its unit); of a swept key the last parts count.
 
-    >>> spoken("cost_total"), spoken("topology.local_fraction")
-    (('cost', 'US$'), ('local fraction', ''))
+    >>> spoken("cost_total"), spoken("topology.local_fraction"), spoken("topology.failures.links")
+    (('cost', 'US$'), ('local fraction', ''), ('links that fail', ''))
     """
     last = column.rpartition(".")[2]
-    if known := LABELS.get(column) or LABELS.get(last):
+    if known := LABELS.get(column) or LABELS.get(end_of(column)) or LABELS.get(last):
         return known
     kind, colon, part = last.partition(":")  # of a ceiling
     if colon and kind in LABELS:
         return f"{LABELS[kind][0]}, {part.replace('_', ' ')}", LABELS[kind][1] if kind in ("cuts", "bounds") else ""
     return last.replace("_", " "), ""
+
+
+def end_of(column: str) -> str:
+    """The last two parts of a swept key.
+
+    >>> end_of("topology.failures.links"), end_of("aspl")
+    ('failures.links', 'aspl')
+    """
+    return ".".join(column.split(".")[-2:])
 
 
 def with_unit(name: str, unit: str) -> str:

@@ -15,7 +15,7 @@ from models.near import near
 from sim.config.section import LONGEST_NAME
 from sim.measure.interval import mean_and_half
 from sim.measure.rows import number
-from sim.report.columns import MAIN, Quantity, spoken, with_unit
+from sim.report.columns import AMOUNTS, MAIN, Quantity, end_of, spoken, with_unit
 from sim.report.frames import Curve, Row, Run
 
 SCENARIO = "scenario"
@@ -179,7 +179,12 @@ def combined(keys: Sequence[str], values: Sequence[str]) -> str:
 
 
 def axis_title(run: Run, column: str) -> str:
-    """What an x axis is called; a swept ``n`` that counts switches says so."""
+    """What an x axis is called; a swept ``n`` that counts switches says so, and an amount whether it is a share."""
+    if end_of(column) in AMOUNTS:
+        some = [row[column] for row in run.metrics if number(row, column) > 0]  # none is no share and no number
+        shares = ["." in value for value in some]
+        what = "share of " if all(shares) else "number of " if not any(shares) else ""
+        return what + spoken(column)[0]
     for other, swept in (("switches", "n"), ("degree_max", "degree"), ("hosts", "hosts_total")):
         if column.rpartition(".")[2] == swept:
             same = all(number(row, column) == number(row, other) for row in run.metrics)
