@@ -1,6 +1,9 @@
 """The command line: documents, exit codes, and runs that are interrupted, killed or spread over processes."""
 
+import argparse
+import contextlib
 import csv
+import io
 import json
 import os
 import signal
@@ -62,6 +65,54 @@ def test_help_imports_nothing_heavy():
         "print(sorted({'numpy', 'numba', 'pydantic', 'yaml', 'rich', 'networkx'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_an_interruption_that_python_drops_is_still_one(monkeypatch):
+    def fails(_):
+        with contextlib.suppress(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(5)
+        return 1
+
+    monkeypatch.setattr("sim.cli.parse", lambda _: argparse.Namespace(run=fails))
+    assert main([]) == 130
+    monkeypatch.setattr("sim.cli.parse", lambda _: argparse.Namespace(run=lambda _: 1))
+    assert main([]) == 1
+
+
+def test_what_a_terminal_cannot_show_is_escaped(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shown = io.BytesIO()
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(shown, "ascii", errors="strict", write_through=True))
+    assert main(["ü.yaml"]) == 2
+    assert shown.getvalue() == rb"\xfc.yaml: No such file or directory" + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("run", "tiny.yaml", "--jobs", "0"), "--jobs: 0: must be 1 or more"),
+        (("run", "tiny.yaml", "--jobs", "x"), "--jobs: x: must be a whole number"),
+        (("trace", "tiny.yaml", "--load", "much"), "--load: much: must be a number"),
+        (("trace", "tiny.yaml", "--seed", "9" * 20), f"--seed: {'9' * 20}: must be 0 or more and below 2**63"),
+        (("trace", "tiny.yaml", "--packet", "-1"), "--packet: -1: must be 0 or more"),
+        (("worker", "tiny.yaml", "--shard", "3/2"), "--shard: 3/2: must be i/n with i from 1 to n"),
+        (("trace", "tiny.yaml", "--from", "9", "--to", "5"), "--to 5: must be above --from, 9"),
+        (("view", "tiny.yaml", "--out", "no/x.html"), "--out = no/x.html: No such file or directory"),
+    ],
+)
+def test_option_values(config, capsys, options, expected):
+    try:
+        code = main(list(options))
+    except SystemExit as end:  # from the parser
+        code = end.code
+    assert code == 2 and expected in capsys.readouterr().err
+
+
+def test_a_network_of_one_switch_is_checked(config, capsys):
+    alone = ["topology={kind: hyperx, dims: [1], hosts_per_switch: 3}", "routing={kind: minimal}"]
+    assert main(["check", config, *(part for change in alone for part in ("--set", change))]) == 0
+    assert "hyperx: 1 switches, 0 channels" in capsys.readouterr().out
 
 
 def test_a_run_prints_one_json_document(config, capsys):

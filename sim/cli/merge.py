@@ -17,9 +17,9 @@ def run(options: argparse.Namespace) -> int:
     """Puts together what workers have run; what is missing is listed, and makes the exit code 1."""
     paths = list(options.paths)
     file = paths.pop(0) if paths[0].is_file() else None
-    strange = next((path for path in paths if no_run(path)), None)
-    if strange is not None or not paths:
-        complain(f"{strange or 'simrun merge'}: no run folder: a DIR holds the {MANIFEST} of a run")
+    problems = [f"{path}: no run folder: {problem}" for path in paths if (problem := no_run(path))]
+    if problems or not paths:
+        complain(*(problems or [f"simrun merge: no DIR: one holds the {MANIFEST} of a run"]))
         return BAD
     folder = options.out or paths[0]
     try:

@@ -5,6 +5,7 @@ import importlib
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from models.near import near
 from sim.threads import one_thread
@@ -134,7 +135,7 @@ def _ceilings(parser: argparse.ArgumentParser) -> None:
 def _trace(parser: argparse.ArgumentParser) -> None:
     _configuration(parser)
     parser.add_argument(
-        "--packet", metavar="ID", type=int, help="sequence number x hosts + source host; without it, ids are listed"
+        "--packet", metavar="ID", type=_natural, help="sequence number x hosts + source host; without it, ids are shown"
     )
     _point(parser)
     parser.add_argument("--from", dest="first", metavar="T", type=_natural, default=0, help="first tick to show")
@@ -310,9 +311,9 @@ def _version_or_help(parser: argparse.ArgumentParser) -> Callable[[argparse.Name
 
 
 def _load(text: str) -> float:
-    load = float(text)
+    load = _number(float, text)
     if not 0 < load <= 1:
-        raise argparse.ArgumentTypeError("must be above 0 and at most 1")
+        raise argparse.ArgumentTypeError(f"{text}: must be above 0 and at most 1")
     return load
 
 
@@ -320,19 +321,28 @@ def _shard(text: str) -> tuple[int, int]:
     found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
     index, count = (int(found[1]), int(found[2])) if found else (0, 0)
     if not 1 <= index <= count:
-        raise argparse.ArgumentTypeError(f"{text}: must be i/n with i from 1 to n, for instance 2/8")
+        problem = "must be i/n with i from 1 to n, of at most 9 digits, for instance 2/8"
+        raise argparse.ArgumentTypeError(f"{text}: {problem}")
     return index, count
 
 
 def _natural(text: str) -> int:
-    number = int(text)
+    number = _number(int, text)
     if not 0 <= number < 2**63:
-        raise argparse.ArgumentTypeError("must be 0 or more")
+        raise argparse.ArgumentTypeError(f"{text}: must be 0 or more" + " and below 2**63" * (number > 0))
     return number
 
 
 def _positive(text: str) -> int:
-    number = int(text)
+    number = _number(int, text)
     if number < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
+        raise argparse.ArgumentTypeError(f"{text}: must be 1 or more")
     return number
+
+
+def _number(kind: Callable[[str], Any], text: str) -> Any:
+    try:
+        return kind(text)
+    except ValueError:
+        what = "a whole number" if kind is int else "a number"
+        raise argparse.ArgumentTypeError(f"{text}: must be {what}") from None

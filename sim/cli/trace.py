@@ -27,6 +27,9 @@ def run(options: argparse.Namespace) -> int:
     if options.packet is None and options.last is None:
         complain("--packet: is missing; --to T (and --from T) lists the packets that are delivered before tick T")
         return BAD
+    if options.last is not None and options.last <= options.first:
+        complain(f"--to {options.last}: must be above --from, {options.first}")
+        return BAD
     load = case.grid[0] if options.load is None else options.load
     seed = case.seeds[0] if options.seed is None else options.seed
     head = {"name": study.name, "scenario": case.label, "load": load, "seed": seed, "engine": study.engine}

@@ -22,7 +22,10 @@ def run(options: argparse.Namespace) -> int:
         return BAD
     try:
         print(animate(case.scenario, case.label, load, seed, options.ticks, path))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        complain(f"--out = {path}: {error.strerror or error}")
+        return BAD
+    except ValueError as error:
         complain(f"simrun view: {error}")
         return BAD
     return 0

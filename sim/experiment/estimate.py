@@ -10,6 +10,7 @@ Measured prices are kept beside the compiled code, under the machine's identity,
 """
 
 import json
+import math
 import platform
 import re
 import time
@@ -122,14 +123,17 @@ def load_of(case: Case, load: float) -> Load:
     """The traffic of a case at a load. More than the channels can carry is not carried."""
     scenario = _scenario(case)
     hops, flits = _hops(scenario), scenario.topology.hosts * float(scenario.traffic.rate.mean())
-    filled = min(load / full_load(case), FULLEST)
+    full = full_load(case)
+    carried = min(load, FULLEST * full)
     packets = flits if scenario.switching.mode == "wormhole" else flits / scenario.source.mean_flits
-    return Load(packets * filled * full_load(case) * (hops + 1), filled)
+    return Load(packets * carried * (hops + 1), carried / full)
 
 
 def full_load(case: Case) -> float:
-    """The load at which all channels between switches would be full."""
+    """The load at which all channels between switches would be full; infinite where there are none."""
     scenario = _scenario(case)
+    if scenario.topology.channels == 0:
+        return math.inf
     flits = scenario.topology.hosts * float(scenario.traffic.rate.mean())
     return scenario.topology.channels / max(flits * _hops(scenario), 1e-9)
 
