@@ -293,7 +293,15 @@ def test_a_published_value_of_no_scenario_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (GOOD.replace("[0.1]", "{from: 0.1, to: 0.9, step: 1e-9}"), "c.yaml:4: loads: 800000001 loads are too many"),
+        (
+            GOOD.replace("[0.1]", "{from: 0.1, to: 0.9, step: 1e-9}"),
+            "c.yaml:4: loads: more than 10,000 loads are too many",
+        ),
+        (
+            GOOD.replace("[0.1]", "{from: 0.1, to: .inf, step: 0.1}"),
+            "c.yaml:4: loads.to = .inf: must be a finite number",
+        ),
+        (GOOD.replace("n: 16", "n: 0x" + "f" * 5000), "c.yaml:1: topology.n: must be a valid integer"),
         (GOOD + "ceilings: [mcf, {kind: mcf}]\n", "c.yaml:5: ceilings[1]: mcf is listed twice"),
         (GOOD + "seeds: []\n", "c.yaml:5: seeds = []: must have at least 1 item"),
         (
@@ -313,6 +321,55 @@ def test_a_published_value_of_no_scenario_is_refused(tmp_path):
 )
 def test_what_would_never_end_or_mean_nothing(mistakes, text, expected):
     assert mistakes(text) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        (GOOD + "'<<': {seeds: [1]}\n", "c.yaml:5: <<: unknown key; choices: "),
+        (GOOD.replace("kind: uniform", "<n>: 3, kind: uniform"), "c.yaml:3: traffic.<n> = 3: unknown key; choices: "),
+        (GOOD + "'<map>': 3\n", "c.yaml:5: <map> = 3: unknown key; choices: "),
+        (GOOD + "²: 3\n", "c.yaml:5: ² = 3: unknown key; choices: "),
+        (GOOD + "'.': 3\n", "c.yaml:5: . = 3: unknown key; choices: "),
+        (GOOD + "'': 3\n", "c.yaml:5: a key has no name"),
+        (GOOD + '"a\\0": 3\n', r"c.yaml:5: 'a\x00': is no text"),
+        (GOOD + 'name: "a\\e[31m"\n', r"c.yaml:5: name: holds '\x1b', which is no text"),
+    ],
+)
+def test_keys_and_texts_that_nobody_would_choose(mistakes, text, start):
+    (line,) = mistakes(text)
+    assert line.startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("change", "start"),
+    [
+        ("²=3", "--set: ² = 3: unknown key; choices: "),
+        ("topology.²=3", "--set: topology.² = 3: unknown key; choices: "),
+        (f"loads.{'9' * 5000}=3", "--set: loads."),
+        (".".join("a" * 2000) + "=3", "--set: a.a."),
+        ("..=3", "--set: ..=3: must have the form key.path=value"),
+    ],
+)
+def test_strange_changes(mistakes, change, start):
+    (line,) = mistakes(GOOD, [change])
+    assert line.startswith(start)
+
+
+def test_quick_keys_that_lead_nowhere(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text(GOOD + f"quick: {{'..': 3, '{'.'.join('a' * 101)}': 3}}\n")
+    with pytest.raises(ConfigError) as caught:
+        read(path, quick=True)
+    first, second = map(str, caught.value.mistakes)
+    assert first.endswith("quick...: names no key; must have the form key.path")
+    assert second.endswith("is nested too deeply, in more than 100 mappings and lists")
+
+
+def test_a_shift_by_more_than_a_machine_number(tmp_path):
+    (tmp_path / "c.yaml").write_text(GOOD.replace("kind: uniform", f"kind: shift, by: {32 * 10**20 + 3}"))
+    (case,) = read(tmp_path / "c.yaml").cases
+    assert case.scenario.traffic.fixed[1] == 4
 
 
 def test_a_matrix_that_asks_for_more_than_a_packet_a_tick(mistakes, tmp_path):

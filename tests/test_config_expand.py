@@ -81,7 +81,7 @@ def test_another_kind_replaces_the_mapping_but_for_what_belongs_to_no_kind():
         ("topology: {n: {sweep: [1, 1]}}", "f:1: topology.n.sweep = 1: is listed twice"),
         ("cases: 3", "f:1: cases = 3: must be a list of mappings"),
         ("cases: [{label: a}, {label: a}]", "f:1: cases[1].label = a: is the label of an earlier case"),
-        ("cases: [{topology: {}}]", "f:1: cases[0].label: each case needs a label, a text"),
+        ("cases: [{topology: {}}]", "f:1: cases[0].label: each case needs a label, a text on one line"),
     ],
 )
 def test_mistakes_in_sweeps_and_cases(text, expected):

@@ -32,4 +32,4 @@ class Shift(TrafficSpec):
         if by % topology.hosts == 0:
             raise SpecError(f"sends every host to itself ({topology.hosts} hosts)", key="by")
         host = np.arange(topology.hosts)
-        return fixed_traffic(self.kind, topology, (host + by) % topology.hosts, notes={"by": by})
+        return fixed_traffic(self.kind, topology, (host + by % topology.hosts) % topology.hosts, notes={"by": by})

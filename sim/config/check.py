@@ -55,8 +55,7 @@ def validated(model: type[BaseModel], root: Node, prefix: Place, mistakes: list[
 
 
 def _from_pydantic(error: Any, model: type[BaseModel], root: Node, prefix: Place, keys: Any) -> Mistake:
-    # parts in angle brackets name a form of the key (sim.config.schema), not a place in the file
-    inner = tuple(part for part in error["loc"] if not str(part).startswith("<"))
+    inner = _place(error["loc"], root, prefix)
     path = (*prefix, *inner)
     kind = error["type"]
     if kind == "extra_forbidden":
@@ -78,6 +77,18 @@ def _from_pydantic(error: Any, model: type[BaseModel], root: Node, prefix: Place
     )
     message = re.sub(r" after validation, not \d+$", "", message)
     return mistake_at(root, path, message.removeprefix("Value error, "))
+
+
+def _place(loc: Place, root: Node, prefix: Place) -> Place:
+    """Where pydantic's error is in the mapping at ``prefix``, without the parts that name a form of the key.
+
+    Those are in angle brackets (sim.config.schema); but the file may have keys of such names.
+    """
+    inner: Place = ()
+    for part in loc:
+        if not re.fullmatch("<[a-z]+>", str(part)) or root.get(*prefix, *inner, part) is not None:
+            inner = (*inner, part)
+    return inner
 
 
 def spec_of(

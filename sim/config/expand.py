@@ -98,13 +98,13 @@ def _cases(root: Node, mistakes: list[Mistake]) -> Iterator[tuple[str | None, No
     seen: set[str] = set()
     for i, case in enumerate(cases.value):
         label = case.get("label").value if case.is_map and case.get("label") else None
-        if not isinstance(label, str) or not label:
+        if not isinstance(label, str) or not label.strip() or not label.isprintable():
             mistakes.append(
                 Mistake(
                     case.where,
                     f"cases[{i}].label",
                     show(label) if label else "",
-                    "each case needs a label, a text",
+                    "each case needs a label, a text on one line",
                 )
             )
             continue

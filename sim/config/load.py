@@ -35,11 +35,15 @@ _SCALARS: list[tuple[re.Pattern, Callable[[str], Any]]] = [
     (re.compile(r"(true|True|TRUE)"), lambda text: True),
     (re.compile(r"(false|False|FALSE)"), lambda text: False),
     (re.compile(r"[-+]?[0-9]{1,400}"), int),
-    (re.compile(r"0o[0-7]+"), lambda text: int(text, 8)),
-    (re.compile(r"0x[0-9a-fA-F]+"), lambda text: int(text, 16)),
+    (re.compile(r"0o[0-7]{1,400}"), lambda text: int(text, 8)),
+    (re.compile(r"0x[0-9a-fA-F]{1,400}"), lambda text: int(text, 16)),
     (re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"), float),
     (re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"), lambda text: float(text.replace(".", ""))),
 ]
+
+
+_STRANGE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Characters that terminals obey, and halves of others, that no file can hold: escapes can name them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,6 +224,10 @@ class _Reader:
             key = key_node.value
             if not isinstance(key_node, yaml.ScalarNode):
                 self.wrong(key_node, path, "", "a key must be a plain name")
+            elif not key:
+                self.wrong(key_node, path, "", "a key has no name")
+            elif _STRANGE.search(key):
+                self.wrong(key_node, (*path, repr(key)), "", "is no text")
             elif key in found:
                 first = f" (first on line {found[key].line})" if self.lines else ""
                 self.wrong(key_node, (*path, key), "", f"duplicate key{first}")
@@ -228,6 +236,9 @@ class _Reader:
         return found
 
     def scalar(self, node: yaml.ScalarNode, path: Place) -> Any:
+        if strange := _STRANGE.search(node.value):
+            self.wrong(node, path, "", f"holds {strange[0]!r}, which is no text")
+            return None
         if node.style:
             return node.value
         value = resolve(node.value)

@@ -2,6 +2,7 @@
 
 import re
 
+from sim.config.compose import DEEPEST
 from sim.config.errors import ConfigError, Mistake
 from sim.config.load import Node, Place, load_text
 
@@ -69,19 +70,28 @@ def parse_path(text: str) -> Place:
     ('cases', 0, 'topology', 'n')
     """
     parts = [part for part in re.split(r"[.\[\]]", text) if part]
-    return tuple(int(part) if part.isdigit() else part for part in parts)
+    return tuple(int(part) if re.fullmatch("[0-9]{1,18}", part) else part for part in parts)
+
+
+def _place(text: str) -> Place:
+    """The parts of a path at which something is to be put. Raises ``ValueError``."""
+    path = parse_path(text)
+    if not path:
+        raise ValueError("names no key; must have the form key.path")
+    if len(path) > DEEPEST:
+        raise ValueError(f"is nested too deeply, in more than {DEEPEST} mappings and lists")
+    return path
 
 
 def apply_set(root: Node, text: str, mistakes: list[Mistake]) -> Node:
     """``root`` with one ``--set key.path=value`` applied; what is wrong with it is added to ``mistakes``."""
     key, equals, value = text.partition("=")
-    path = parse_path(key.strip())
-    if not equals or not path:
+    if not equals or not parse_path(key):
         mistakes.append(Mistake("--set", text, "", "must have the form key.path=value"))
         return root
     try:
         node = load_text(value, "--set", mistakes, lines=False)
-        return put(root, path, node)
+        return put(root, _place(key.strip()), node)
     except ConfigError as error:
         mistakes += [Mistake("--set", key, value, mistake.problem) for mistake in error.mistakes]
     except ValueError as error:
@@ -95,10 +105,10 @@ def apply_quick(root: Node, mistakes: list[Mistake]) -> Node:
     if quick is None or not quick.is_map:
         return root
     for key, value in quick.value.items():
-        path = parse_path(key)
-        old = root.get(*path)
         try:
+            path = _place(key)
+            old = root.get(*path)
             root = put(root, path, merge(old, value, str(path[-1])) if old else value)
-        except (ValueError, IndexError) as error:
+        except ValueError as error:
             mistakes.append(Mistake(value.where, f"quick.{key}", "", str(error)))
     return root

@@ -24,7 +24,7 @@ CEILINGS: tuple[CeilingKind, ...] = get_args(CeilingKind)
 USUAL_CEILINGS: tuple[CeilingKind, ...] = ("mcf", "mcf_paths", "split", "total", "bounds")
 """Ceilings that a configuration gets which asks for none."""
 
-Load = Annotated[float, Field(ge=1e-6, le=1)]
+Load = Annotated[float, Field(ge=1e-6, le=1, allow_inf_nan=False)]
 
 MOST_LOADS = 10_000
 """A range of more loads than this is refused."""
@@ -35,7 +35,7 @@ class LoadRange(Section):
 
     first: Load = Field(alias="from")
     last: Load = Field(alias="to")
-    step: Annotated[float, Field(gt=0)]
+    step: Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
     def values(self) -> list[float]:
         """from, from + step, ..., without drift."""
@@ -44,7 +44,7 @@ class LoadRange(Section):
         if first > last:
             raise PydanticCustomError("empty_range", "from is above to")
         if count > MOST_LOADS:
-            raise PydanticCustomError("long_range", "{count} loads are too many", {"count": count})
+            raise PydanticCustomError("long_range", "more than {most} loads are too many", {"most": f"{MOST_LOADS:,}"})
         return [float(first + i * step) for i in range(count)]
 
 

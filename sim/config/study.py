@@ -295,7 +295,7 @@ def _config(root: Node, mistakes: list[Mistake]) -> Config | None:
     mistakes += found
     if config is not None:
         return config
-    wrong = {parse_path(mistake.key)[0] for mistake in found}
+    wrong = {path[0] for mistake in found if (path := parse_path(mistake.key))}
     if "switching" in wrong:
         return None
     rest = root.with_value({key: value for key, value in root.value.items() if key not in wrong})
