@@ -1,6 +1,7 @@
 """``simrun run FILE``."""
 
 import argparse
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -224,8 +225,8 @@ def explain(report: Report) -> None:
     if len(report.problems) > MOST_PROBLEMS:
         table = "results.csv" if report.results else "metrics.csv"
         complain(f"... and {len(report.problems) - MOST_PROBLEMS} more, see status and message in {table}")
-    if report.cpu.get("compile_s", 0.0) >= 1:
-        complain(f"{report.cpu['compile_s']:.0f} s of CPU time went into compiling and loading kernels, not in cpu_s")
+    if report.compiled_s >= 1 and sys.stderr.isatty():
+        complain(f"{report.compiled_s:.0f} s of CPU time went into compiling and loading kernels, and not into cpu_s")
     vague = [row for row in report.results if row.get("precise") is False]
     if vague:
         over = sum(bool(row.get("saturated")) for row in vague)

@@ -71,6 +71,8 @@ class _Manifest(_Read):
     changes: list[str] = []
     command: list[str] = []
     versions: dict[str, str | None] = {}
+    cpu_s: float = 0.0
+    compile_s: float = 0.0
     flit_ns: Annotated[float, Field(gt=0)] | None = None
     mean_rate: dict[str, float] | float = 1.0
     figures: list[str] = []

@@ -47,7 +47,7 @@ class Report:
     """What a run came to. Every table is a list of rows (column -> value); problems are one line each.
 
     tables: of further CSV files, by name. cpu: CPU seconds of the points, ``cpu_s``, and of making kernels ready,
-    ``compile_s``.
+    ``compile_s``. compiled_s: of these, those of the points that were not there before.
     """
 
     study: Study
@@ -58,6 +58,7 @@ class Report:
     published: list[dict[str, Any]] = field(default_factory=list)
     tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     cpu: dict[str, float] = field(default_factory=dict)
+    compiled_s: float = 0.0
     problems: list[str] = field(default_factory=list)
     exit_code: int = OK
 
@@ -350,7 +351,7 @@ def _simulate(study: Study, store: Store, work: Work) -> Report:
     elif any(point.scenario.datagram is not None for point in points.points.values()):
         report.tables["flows.csv"] = points.flows()
     report.tables |= points.saturation_tables()
-    report.cpu = points.cpu
+    report.cpu, report.compiled_s = points.cpu, points.compiled_s
     report.problems = [*bounds.problems, *points.problems, *([stopped] if stopped else [])]
     report.exit_code = _exit_code(report, stopped)
     if not stopped:

@@ -82,6 +82,7 @@ def _facts(run: Run) -> str:
     facts = [str(manifest[key]).replace("_", " ") for key in ("experiment",) if key in manifest]
     facts += [f"{count:,} {what}{'s' * (count > 1)}" for count, what in counts if count]
     facts += [f"engine {manifest['engine']}"] if run.rows and "engine" in manifest else []
+    facts += [_cpu_time(manifest)]
     facts += [str(manifest.get("finished") or manifest.get("created") or "")[:10]]
     status = str(manifest.get("status") or "")
     items = "".join(f"<li>{escape(fact)}</li>" for fact in facts if fact)
@@ -89,6 +90,14 @@ def _facts(run: Run) -> str:
     warnings += [f"{', '.join(run.altered)}: not as the run wrote it"] if run.altered else []
     state = "".join(f'<li class="warn">{escape(text)}</li>' for text in warnings)
     return f'<ul class="facts">{state}{items}</ul>' if items or state else ""
+
+
+def _cpu_time(manifest: dict[str, Any]) -> str:
+    """What the points took, and beside it what their kernels did; '' where that is not known."""
+    if not manifest.get("cpu_s"):
+        return ""
+    compiled = manifest.get("compile_s", 0.0)
+    return f"{manifest['cpu_s']:,.1f} s of CPU time" + f" and {compiled:,.0f} s for kernels" * (compiled >= 1)
 
 
 def _said(status: str) -> str:
