@@ -80,6 +80,26 @@ def test_an_interruption_that_python_drops_is_still_one(monkeypatch):
     assert main([]) == 1
 
 
+def test_an_interruption_that_python_drops_is_not_told(monkeypatch):
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda dropped: told.append(dropped.exc_type))
+
+    class Drops:
+        def __init__(self, error):
+            self.error = error
+
+        def __del__(self):
+            raise self.error
+
+    def run(_):
+        for error in (KeyboardInterrupt, ValueError):
+            Drops(error)
+        return 0
+
+    monkeypatch.setattr("sim.cli.parse", lambda _: argparse.Namespace(run=run))
+    assert main([]) == 0 and told == [ValueError]
+
+
 def test_what_a_terminal_cannot_show_is_escaped(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shown = io.BytesIO()
@@ -99,6 +119,8 @@ def test_what_a_terminal_cannot_show_is_escaped(tmp_path, monkeypatch):
         (("worker", "tiny.yaml", "--shard", "3/2"), "--shard: 3/2: must be i/n with i from 1 to n"),
         (("trace", "tiny.yaml", "--from", "9", "--to", "5"), "--to 5: must be above --from, 9"),
         (("view", "tiny.yaml", "--out", "no/x.html"), "--out = no/x.html: No such file or directory"),
+        (("ceilings", "tiny.yaml", "--draw", "x.bmp"), "--draw = x.bmp: pictures are .png or .svg"),
+        (("compare", "tiny.yaml"), "simrun compare: tiny.yaml: Not a directory"),
     ],
 )
 def test_option_values(config, capsys, options, expected):

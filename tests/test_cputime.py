@@ -9,7 +9,10 @@ import pytest
 
 from models.cputime import CpuTime
 from sim.cli import main
+from sim.config.study import read
+from sim.experiment.runner import run
 from sim.measure import point
+from sim.report import html
 from tests.test_cli import results
 from tests.test_shards import CONFIG
 
@@ -67,3 +70,7 @@ def test_the_time_of_a_point_is_without_compilation(tmp_path, monkeypatch):
     manifest = json.loads(Path("run/manifest.json").read_text())
     assert manifest["compile_s"] == pytest.approx(sum(compiled)) and manifest["cpu_s"] == pytest.approx(sum(taken))
     assert "compile_s" not in results("run")[0]
+    again = run(read("tiny.yaml"), Path("run"), 1)
+    assert again.compiled_s == 0 and again.cpu["compile_s"] == pytest.approx(sum(compiled))
+    html.write(Path("run"))
+    assert f"<li>{sum(taken):,.1f} s of CPU time" in Path("run/report.html").read_text()

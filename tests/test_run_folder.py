@@ -428,3 +428,21 @@ def test_a_table_that_is_not_as_it_was_written(ran, table, content, capsys):
 def test_the_same_folder_by_another_name(ran, capsys):
     assert main(["compare", "run", "other/../run/."]) == 2
     assert "the same folder is given twice" in capsys.readouterr().err
+
+
+def test_a_table_whose_loads_are_no_numbers(ran, capsys):
+    table = Path("run/results.csv")
+    table.write_text(table.read_text().replace(",0.1,", ",x,"))
+    assert main(["report", "run"]) == 2 and main(["compare", "run"]) == 2
+    assert capsys.readouterr().err.count("run/results.csv: row 1: load = x: must be a number") == 2
+    table.unlink()
+    table.mkdir()
+    assert main(["report", "run"]) == 2
+    assert "run/results.csv: Is a directory" in capsys.readouterr().err
+
+
+def test_merge_says_what_is_wrong_with_a_manifest(ran, capsys):
+    manifest = json.loads(Path("run", MANIFEST).read_text())
+    Path("run", MANIFEST).write_text(json.dumps({**manifest, "status": []}))
+    assert main(["merge", "run"]) == 2
+    assert "no run folder: run/manifest.json: status = []: must be a valid string" in capsys.readouterr().err

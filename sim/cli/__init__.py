@@ -3,8 +3,9 @@
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from sim.cli.parser import parse
 
@@ -51,10 +52,22 @@ def _interrupts() -> Iterator[list[int]]:
         yield seen
         return
     signal.signal(signal.SIGINT, interrupt)
+    hook, sys.unraisablehook = sys.unraisablehook, _dropped(sys.unraisablehook)
     try:
         yield seen
     finally:
         signal.signal(signal.SIGINT, before)
+        sys.unraisablehook = hook
+
+
+def _dropped(hook: Callable[[Any], object]) -> Callable[[Any], object]:
+    """What Python does with an exception that nobody can catch, but of interruptions it says nothing."""
+
+    def tell(dropped: Any) -> None:
+        if dropped.exc_type is not KeyboardInterrupt:
+            hook(dropped)
+
+    return tell
 
 
 def _say_all_characters() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from sim.cli.common import BAD, FAILED, complain, print_json, print_rows, study_of
+from sim.cli.common import BAD, FAILED, complain, print_json, print_rows, study_of, why
 from sim.cli.tables import print_ceilings
 from sim.config.errors import ConfigError
 from sim.config.study import Study
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
         complain("simrun ceilings: FILE is missing (or --verify DIR)")
         return BAD
     study = study_of(options, experiment="ceilings")
-    if study is None:
+    if study is None or not _drawable(options.draw):
         return BAD
     try:
         if options.save is not None:
@@ -44,8 +44,22 @@ def run(options: argparse.Namespace) -> int:
         complain(f"simrun ceilings: {options.out}: {error}")
         return BAD
     except OSError as error:
-        complain(f"simrun ceilings: {error}")
+        complain(f"simrun ceilings: {why(error)}")
         return BAD
+
+
+def _drawable(path: Path | None) -> bool:
+    """Whether a picture can be of this name; says so before anything is computed."""
+    if path is None:
+        return True
+    from sim.report.drawing import metadata_of
+
+    try:
+        metadata_of(path)
+    except ValueError as error:
+        complain(f"--draw = {error}")
+        return False
+    return True
 
 
 def _folder(given: Path | None) -> AbstractContextManager[Path | str]:
@@ -148,4 +162,4 @@ def _draw(study: Study, ceilings: CeilingRuns, path: Path) -> None:
         try:
             complain(str(draw_bottleneck(case.topology, *mcf, file)))
         except (OSError, ValueError) as error:
-            complain(f"--draw: {error}")
+            complain(f"--draw = {file}: {why(error)}")

@@ -25,6 +25,17 @@ def complain(*lines: str) -> None:
         print(line, file=sys.stderr)
 
 
+def why(error: Exception) -> str:
+    """An exception as a user reads it; of a file, which it is and what is wrong with it.
+
+    >>> why(IsADirectoryError(21, "Is a directory", "r/results.csv")), why(ValueError("no"))
+    ('r/results.csv: Is a directory', 'no')
+    """
+    if isinstance(error, OSError) and error.strerror:
+        return ": ".join(str(part) for part in (error.filename, error.strerror) if part)
+    return str(error)
+
+
 def study_of(options: argparse.Namespace, experiment: str | None = None) -> Study | None:
     """The configuration that the options name, or None after its mistakes have been printed."""
     try:

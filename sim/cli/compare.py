@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sim.cli.common import BAD, Column, complain, complain_of_altered, json_text, number, print_json, print_table
+from sim.cli.common import BAD, Column, complain, complain_of_altered, json_text, number, print_json, print_table, why
 from sim.experiment.folders import ForeignFolder, refuse_foreign
 from sim.report import compare
 from sim.report.compare_configs import Configuration, differences
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
         ]
         comparison = None if (wrong := _refusal(configurations, options.allow)) else compare.compare(runs)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        complain(f"simrun compare: {error}")
+        complain(f"simrun compare: {why(error)}")
         return BAD
     if comparison is None:
         complain(f"{' and '.join(runs)} differ in more than what was swept (allow it with --allow KEY):", *wrong)

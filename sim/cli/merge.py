@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from sim.cli.common import BAD, complain
+from sim.cli.common import BAD, complain, why
 from sim.cli.run import finish, refused
 from sim.config.errors import ConfigError
 from sim.config.study import Study, read
@@ -47,7 +47,7 @@ def _study(file: Path | None, folders: list[Path]) -> Study | None:
         complain(*map(str, error.mistakes))
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        complain(f"{folders[0]}: cannot be read: {error}")
+        complain(f"{folders[0]}: cannot be read: {why(error)}")
         return None
     complain(*study.warnings)
     return study

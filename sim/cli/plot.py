@@ -2,7 +2,7 @@
 
 import argparse
 
-from sim.cli.common import BAD, complain, no_run_folder
+from sim.cli.common import BAD, complain, no_run_folder, why
 from sim.config.errors import ConfigError
 from sim.config.study import read
 from sim.experiment.folders import read_manifest
@@ -34,6 +34,6 @@ def run(options: argparse.Namespace) -> int:
         complain(*map(str, error.mistakes))
         return BAD
     except (OSError, ValueError) as error:
-        complain(f"{folder}: {error}")
+        complain(f"{folder}: {why(error)}")
         return BAD
     return 0

@@ -2,7 +2,7 @@
 
 import argparse
 
-from sim.cli.common import BAD, complain, no_run_folder
+from sim.cli.common import BAD, complain, no_run_folder, why
 
 
 def run(options: argparse.Namespace) -> int:
@@ -16,6 +16,6 @@ def run(options: argparse.Namespace) -> int:
     try:
         print(html.write(folder))
     except (OSError, ValueError) as error:
-        complain(f"{folder}: {error}")
+        complain(f"{folder}: {why(error)}")
         return BAD
     return 0

@@ -6,7 +6,7 @@ from typing import Any
 
 from models.jit import first_use
 from models.registry import SpecError
-from sim.cli.common import BAD, FAILED, complain, number, print_json, print_table, study_of
+from sim.cli.common import BAD, FAILED, complain, number, print_json, print_table, study_of, why
 from sim.config.study import Case
 from sim.experiment.folders import ForeignFolder, refuse_foreign
 from sim.measure.application import UnfinishedError
@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
         if options.out is not None:
             refuse_foreign(options.out, "0/plan.json")
     except (ForeignFolder, OSError) as error:
-        complain(f"simrun simgrid: --out {options.out}: {error}")
+        complain(f"simrun simgrid: --out {options.out}: {why(error)}")
         return BAD
     rows = []
     for k, case in enumerate(cases):

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from sim.cli.common import BAD, complain, is_input, study_of
+from sim.cli.common import BAD, complain, is_input, study_of, why
 from sim.cli.trace import case_of
 
 
@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         print(animate(case.scenario, case.label, load, seed, options.ticks, path))
     except OSError as error:
-        complain(f"--out = {path}: {error.strerror or error}")
+        complain(f"--out = {why(error)}")
         return BAD
     except ValueError as error:
         complain(f"simrun view: {error}")

@@ -76,11 +76,17 @@ def save_picture(make: Callable[[], Figure], path: Path) -> Path:
 
     Raises ``ValueError`` for another suffix, before the figure is made.
     """
-    metadata = {".png": {"Software": None}, ".svg": {"Date": None, "Creator": None}}.get(path.suffix.lower())
-    if metadata is None:
-        raise ValueError(f"{path}: pictures are .png or .svg")
+    metadata = metadata_of(path)
     make().savefig(path, metadata=metadata)
     return path
+
+
+def metadata_of(path: Path) -> dict[str, None]:
+    """What is left out of a picture. Raises ``ValueError`` for a suffix that is none of a picture's."""
+    metadata: dict[str, dict[str, None]] = {".png": {"Software": None}, ".svg": {"Date": None, "Creator": None}}
+    if path.suffix.lower() not in metadata:
+        raise ValueError(f"{path}: pictures are .png or .svg")
+    return metadata[path.suffix.lower()]
 
 
 @in_style

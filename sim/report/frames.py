@@ -145,6 +145,7 @@ class Run:
         rows, metrics = read_csv(folder / "results.csv"), read_csv(folder / "metrics.csv")
         ceilings = read_csv(folder / "ceilings.csv")
         manifest = read_manifest(folder)
+        _refuse_loads(rows, folder / "results.csv")
         if manifest.get("status") == "running":
             rows, ceilings = stored.results(folder, manifest), stored.ceilings(folder, manifest)
         return cls(
@@ -285,6 +286,13 @@ def _join_total(totals: list[Total], new: Total) -> None:
             totals[i] = replace(total, scenarios=total.scenarios + new.scenarios)
             return
     totals.append(new)
+
+
+def _refuse_loads(rows: Sequence[Row], path: Path) -> None:
+    """Raises ``ValueError`` where the load of a row, which all else follows from, is none."""
+    for i, row in enumerate(rows):
+        if row.get("load") and math.isnan(number(row, "load")):
+            raise ValueError(f"{path}: row {i + 1}: load = {row['load']}: must be a number")
 
 
 def read_csv(path: Path) -> list[Row]:
