@@ -180,7 +180,7 @@ def test_following_it_for_a_while_only(config, capsys):
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["--packet", "-1"], ["--packet", "1", "--scenario", "none"], ["--packet", "1", "--set", "loads=[2]"]],
+    [[], ["--packet", "1", "--scenario", "none"], ["--packet", "1", "--set", "loads=[2]"]],
 )
 def test_bad_input_is_exit_code_2(config, capsys, arguments):
     assert main(["trace", config, *arguments]) == 2
