@@ -16,20 +16,20 @@ class StandstillError(Exception):
 def is_deadlocked(run: Run, scenario: Scenario, batches: np.ndarray, ticks: int) -> bool:
     """Whether some packet can never move again, at the end of a window.
 
-    batches: what each of its equal parts added to the scalars, int64 [batches, SCALARS]. ticks: its length. Raises
-    :class:`StandstillError` for a deadlock that a certificate excludes, and if nothing has moved without a deadlock.
+    With a certificate it is asked only if nothing has moved for long. batches: what each of the window's equal parts
+    added to the scalars, int64 [batches, SCALARS]. ticks: its length. Raises :class:`StandstillError` if nothing has
+    moved though packets wait, unless that is a deadlock that no certificate excludes.
     """
-    deadlocked = bool(run.deadlocked())
-    if deadlocked and scenario.may_deadlock:
+    if scenario.may_deadlock and run.deadlocked():
         return True
     scalars = run.scalars()
     created, sent, delivered = (int(scalars[place]) for place in (CREATED_PACKETS, SENT_PACKETS, DELIVERED_PACKETS))
-    where = f"{sent - delivered:,} in the network, {created - sent:,} at hosts"
-    if deadlocked:
-        raise StandstillError(f"packets wait for each other for ever, in spite of the certificate ({where})")
     quiet, since = _quiet(batches, ticks)
     if quiet > patience(scenario) and created - since > delivered:
-        raise StandstillError(f"nothing has moved for {quiet:,} ticks, though packets wait ({where})")
+        where = f"({sent - delivered:,} in the network, {created - sent:,} at hosts)"
+        if run.deadlocked():
+            raise StandstillError(f"packets wait for each other for ever, in spite of the certificate {where}")
+        raise StandstillError(f"nothing has moved for {quiet:,} ticks, though packets wait {where}")
     return False
 
 
