@@ -70,6 +70,14 @@ def tree(graph, dags, t, length, search, order):
     return dijkstra(graph, t, length, search, order)
 
 
+@kernel
+def allows(graph, dags, t, v, a):
+    """Whether a way toward t may leave node v by its channel a."""
+    if len(dags.ports) == 0:
+        return True
+    return (dags.ports[t, v] >> np.uint64(a - graph.out_start[v])) & np.uint64(1) != 0
+
+
 @njit
 def dag_order(graph, ports):
     """Order int32 [nodes, nodes] of :class:`~fluid.problem.Dags`; -1 first: the row has a cycle or dead end.

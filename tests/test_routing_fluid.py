@@ -64,6 +64,23 @@ def test_all_paths_reach_the_maximum_and_the_shortest_those_of_minimal(topology)
         )
 
 
+FEWER_THAN_SHORTEST = [
+    {"kind": "dor"}, {"kind": "updown"}, {"kind": "ecmp", "ways": 2},
+    {"kind": "valiant", "legs": "dor"}, {"kind": "valiant", "legs": "updown"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("routing", FEWER_THAN_SHORTEST, ids=lambda routing: "-".join(map(str, routing.values())))
+def test_dense_demands_keep_to_the_next_hops_of_a_routing(routing):
+    """Some channels of these lie on shortest paths that the routing does not take, on an even torus above all."""
+    topology = network("torus", dims=[4, 4])
+    traffic, routes = all_to_all(topology), routes_of(topology, **routing)
+    split, best = (theta(topology, traffic, routes, kind, method="exact") for kind in ("split", "mcf_paths"))
+    rough = theta(topology, traffic, routes, "mcf_paths", method="approx")
+    assert rough.lower <= best.upper * (1 + 1e-9) and best.lower <= rough.upper * (1 + 1e-9)
+    assert split.lower <= best.upper * (1 + 1e-9) and rough.upper <= 1.01 * rough.lower * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("kind", ["ksp", "llskr", "allpath", "ecmp"])
 def test_split_paths_and_anything_in_this_order(kind):
     topology = GRAPHS[0]

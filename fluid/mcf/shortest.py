@@ -14,7 +14,7 @@ import numpy as np
 
 from fluid.bidirectional import forget, new_search
 from fluid.problem import Demand, Problem
-from fluid.trees import tree
+from fluid.trees import allows, tree
 from models.jit import njit
 
 STEP = 2.0
@@ -53,7 +53,8 @@ def _ways(graph, demand, dags, length, low, high):
             for a in range(graph.out_start[v], graph.out_start[v + 1]):
                 far = search.distance[graph.dst[a]]
                 # sums of equal lengths in another order differ by rounding
-                if far < search.distance[v] and far + length[a] <= search.distance[v] * (1 + 1e-12):
+                shortest = far < search.distance[v] and far + length[a] <= search.distance[v] * (1 + 1e-12)
+                if shortest and allows(graph, dags, t, v, a):
                     channel[size] = a
                     size += 1
         forget(search, reached)
