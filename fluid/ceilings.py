@@ -158,14 +158,15 @@ def _theta(scenario: Scenario, spec: CeilingSpec, kind: str) -> Ceiling:
     # where hosts bind, the network carries the part of its flow that they let through
     load = solution.load * min(1.0, at_hosts / solution.lower)
     if solution.lower >= at_hosts:
-        row = _host_ceiling(scenario, kind, at_hosts, solution.method, "host channels bind")
+        note = _join("host channels bind", solution.note)
+        row = _host_ceiling(scenario, kind, at_hosts, solution.method, note)
         return replace(row, channel_load=load, flow=solution.flow)
     certificate = Certificate.on_network(topology, solution.lengths)
     note = ""
     if at_hosts < solution.upper:
         certificate, note = host_certificate(topology, traffic), "upper bound: host channels"
     upper = verify_upper(topology, traffic, certificate, problem.ways)
-    note = _join(note, _gap_note(solution.lower, upper, spec))
+    note = _join(note, solution.note, _gap_note(solution.lower, upper, spec))
     lower = min(solution.lower, upper)
     unit, method = _unit(scenario), solution.method
     return Ceiling(kind, None, lower, upper, unit, method, 0.0, note, certificate, load, solution.flow)
@@ -210,7 +211,7 @@ def _total(scenario: Scenario, spec: CeilingSpec, load: float, theta: float) -> 
     except FluidError as error:
         return Ceiling("total", load, math.nan, math.nan, unit, "omitted", 0.0, str(error))
     lower, upper = found.lower / hosts, found.upper / hosts
-    note = _gap_note(lower, upper, spec)
+    note = _join(found.note, _gap_note(lower, upper, spec))
     return Ceiling("total", load, lower, upper, unit, found.method, 0.0, note, found.certificate, flow=found.flow)
 
 

@@ -21,6 +21,10 @@ class FluidError(ValueError):
     """A ceiling is not defined for this scenario; the message says why."""
 
 
+class TooLargeError(FluidError):
+    """What was asked for would not fit into memory; the message says how much it needs."""
+
+
 MEMORY_MOST = 4 << 30
 """Bytes that a solve may need."""
 PAIR_BYTES = 48
@@ -28,10 +32,10 @@ PAIR_BYTES = 48
 
 
 def refuse_if_large(needed: float, what: str, instead: str = "") -> None:
-    """Raise :class:`FluidError` if so many bytes are too many."""
+    """Raise :class:`TooLargeError` if so many bytes are too many."""
     if needed > MEMORY_MOST:
         most = f"more than the {MEMORY_MOST / 2**30:g} GiB that a solve may use"
-        raise FluidError(f"{what} needs about {needed / 2**30:.2g} GiB of memory, {most}{instead}")
+        raise TooLargeError(f"{what} needs about {needed / 2**30:.2g} GiB of memory, {most}{instead}")
 
 
 class Graph(NamedTuple):

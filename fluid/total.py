@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fluid.attempts import Attempts, best_of
 from fluid.ceiling import Method
 from fluid.certificate import (
     Certificate,
@@ -28,6 +29,7 @@ class Total:
     """Bounds on the total accepted, in flits per tick.
 
     flow: behind the lower one, as in :class:`~fluid.ceiling.Ceiling`; None where host channels are a part of it.
+    note: which methods gave up before, and why.
     """
 
     lower: float
@@ -35,6 +37,7 @@ class Total:
     method: str
     certificate: Certificate
     flow: np.ndarray | Paths | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +111,9 @@ def _with_host_channels(topology: Topology, pools: list[np.ndarray]) -> tuple[Gr
     switch = np.arange(n)
     src = np.concatenate([topology.src, n + switch, switch])
     dst = np.concatenate([topology.dst, switch, 2 * n + switch])
+    capacity = np.concatenate([topology.capacity, *pools])
     # a switch without hosts has a channel that nothing uses; logarithms and LPs want it positive
-    capacity = np.maximum(np.concatenate([topology.capacity, *pools]), 1e-9)
+    capacity[capacity == 0] = capacity.mean()
     order = np.lexsort((dst, src))
     return Graph.from_channels(3 * n, src[order], dst[order], capacity[order]), np.argsort(order)
 
@@ -117,26 +121,42 @@ def _with_host_channels(topology: Topology, pools: list[np.ndarray]) -> tuple[Gr
 def total(topology: Topology, traffic: Traffic, load: float, gap: float, method: Method) -> Total:
     """Bounds on the largest total accepted at ``load``, to a relative ``gap`` if the effort suffices.
 
-    Raises :class:`~fluid.problem.FluidError` if the problem has too many commodities.
+    Raises :class:`~fluid.problem.FluidError` if the problem has too many commodities, or no method comes to a bound.
     """
     offer = _Offer.of(topology, traffic, load)
     problem = offer.problem
-    flow: np.ndarray | Paths
     if problem.demand.size == 0:
         none = Certificate.on_network(topology, np.zeros(topology.channels))
         return Total(offer.local, offer.local, "local", none)
-    if arcs.suits(arcs.columns(problem) + problem.demand.size, method, gap < EXACT_GAP):
-        solution = arcs.total_flow(problem)
-        z, used = solution.lengths, f"arc LP ({solution.solver})"
-        served, flow = verify_flow(problem, solution.flow, solution.amount), solution.flow
-    elif problem.demand.size > PATHS_MOST:
-        raise FluidError(f"{problem.demand.size} commodities are too many (at most {PATHS_MOST})")
-    else:
+
+    def by_lp() -> Total:
+        found = arcs.total_flow(problem)
+        served = verify_flow(problem, found.flow, found.amount)
+        return _certified(offer, found.lengths, served, f"arc LP ({found.solver})", found.flow)
+
+    def by_multipliers() -> Total:
+        if problem.demand.size > PATHS_MOST:
+            raise FluidError(f"{problem.demand.size} commodities are too many (at most {PATHS_MOST})")
         z, paths = accept(problem, EXACT_GAP if method == "exact" else gap, effort(problem), offer.local)
-        served, used, flow = verify_paths(problem, paths), "multipliers", paths.carrying()
+        return _certified(offer, z, verify_paths(problem, paths), "multipliers", paths.carrying())
+
+    lp: Attempts = {"arc LP": by_lp}
+    size = arcs.columns(problem) + problem.demand.size
+    preferred = lp if arcs.suits(size, method, gap < EXACT_GAP) else {}
+    # host channels are pooled at their switches: no method narrows the gap that this leaves
+    found: Total = best_of(preferred, {"multipliers": by_multipliers}, wanted=np.inf)
+    return found
+
+
+def _certified(offer: _Offer, z: np.ndarray, served: np.ndarray, method: str, flow: np.ndarray | Paths) -> Total:
+    """Both bounds, from lengths and from what a flow serves within the capacities."""
+    topology, traffic, load = offer.topology, offer.traffic, offer.load
     certificate = offer.certificate(z)
     upper = min(verify_total(topology, traffic, load, certificate), load * float(traffic.rate.sum()))
-    return Total(min(offer.accepted(served), upper), upper, used, certificate, None if offer.pooled else flow)
+    lower = min(offer.accepted(served), upper)
+    if not 0 <= lower <= upper < np.inf:
+        raise ValueError(f"{method} ended with bounds of {lower:g} and {upper:g}")
+    return Total(lower, upper, method, certificate, None if offer.pooled else flow)
 
 
 def accept(problem: Problem, gap: float, work: Effort, local: float):
@@ -146,7 +166,7 @@ def accept(problem: Problem, gap: float, work: Effort, local: float):
     """
     graph, demand, capacity = problem.graph, problem.demand, problem.graph.capacity
     rng = np.random.default_rng(1)
-    paths = first_paths(problem, Paths.unserved(np.zeros(demand.size)), work.rounds, rng)
+    paths = _fitting(problem, first_paths(problem, Paths.unserved(np.zeros(demand.size)), work.rounds, rng))
     best, upper = np.zeros(graph.channels), float(demand.amount.sum())
     z, _ = _scaled(problem, 1 / capacity, price(graph, demand, problem.dags, 1 / capacity)[0])
     bias = np.log(z * capacity)
@@ -172,6 +192,15 @@ def accept(problem: Problem, gap: float, work: Effort, local: float):
         bias = np.maximum(log_weight, log_weight.max() - 30)
         paths = Paths(*extend(paths, found, sweep % 3 == 2, np.zeros(demand.size)))
     return best, best_paths
+
+
+def _fitting(problem: Problem, paths: Paths) -> Paths:
+    """Flows within the capacities, what they cannot take being left unserved."""
+    graph, amount = problem.graph, problem.demand.amount
+    fitting = trimmed(paths, np.maximum(paths.load(graph.channels) / graph.capacity, 1))
+    served = np.bincount(fitting.commodity, fitting.flow, len(amount))
+    fitting.flow[fitting.lengths == 0] = np.maximum(amount - served, 0)
+    return fitting
 
 
 def _scaled(problem: Problem, z: np.ndarray, distance: np.ndarray):

@@ -1,5 +1,6 @@
 """Maximum concurrent flow: closed forms, a naive LP, theorems, and what certificates promise."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -227,6 +228,66 @@ def test_an_exact_solution_that_would_not_fit_is_refused_with_its_size_and_appro
         theta(case)
     row = theta(case, method="auto", gap=1e-6)
     assert row.method == "multipliers" and row.upper <= row.lower * (1 + 1e-3)
+
+
+def failing(*args, **kwargs):
+    raise FluidError("HiGHS ended with Unknown")
+
+
+@pytest.mark.parametrize(
+    "method, fail, takes_over",
+    [
+        ("exact", ["arcs.concurrent_flow"], "column generation"),
+        ("exact", ["arcs.concurrent_flow", "columns.generate"], "multipliers"),
+        ("auto", ["arcs.concurrent_flow"], "multipliers"),
+        ("auto", ["arcs.concurrent_flow", "multipliers"], "Garg-Koenemann"),
+        ("approx", ["multipliers"], "Garg-Koenemann"),
+    ],
+)
+def test_where_a_method_fails_another_takes_over_and_the_note_says_why(method, fail, takes_over, monkeypatch):
+    topology = make("topology", kind="imase", n=20, degree=3, host_capacity=INF).build()
+    case = scenario(topology, shifted(topology, 6))
+    value = theta(case)
+    for name in fail:
+        monkeypatch.setattr(f"fluid.mcf.choose.{name}", failing)
+    row = theta(case, method=method)
+    assert row.method == takes_over
+    assert row.note.count("gave up: HiGHS ended with Unknown") >= len(fail)
+    assert row.lower <= value.upper * (1 + 1e-9) and value.lower <= row.upper * (1 + 1e-9)
+    for name in ("arcs.concurrent_flow", "multipliers", "columns.generate", "garg_koenemann"):
+        monkeypatch.setattr(f"fluid.mcf.choose.{name}", failing)
+    with pytest.raises(FluidError, match=r"multipliers gave up: .*; Garg-Koenemann gave up: HiGHS ended"):
+        theta(case, method=method)
+
+
+def spoil(monkeypatch, change) -> None:
+    """The arc LP gives other lengths."""
+    right = arcs.concurrent_flow
+
+    def wrong(problem):
+        found = right(problem)
+        return replace(found, lengths=change(found.lengths))
+
+    monkeypatch.setattr(arcs, "concurrent_flow", wrong)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, 0.0, np.inf])
+def test_bounds_that_are_none_are_not_taken(wrong, monkeypatch):
+    topology = directed_circulant(6)
+    spoil(monkeypatch, lambda lengths: np.full_like(lengths, wrong))
+    demand = np.triu(np.ones((6, 6)), 1) / 5
+    row = theta(scenario(topology, table(topology, demand)), method="auto")
+    assert row.upper <= row.lower * 1.01 and row.note.startswith("arc LP gave up: arc LP (simplex) ended with bounds")
+
+
+def test_a_gap_that_an_exact_method_leaves_is_closed_by_another(monkeypatch):
+    topology = directed_circulant(6)
+    spoil(monkeypatch, lambda lengths: lengths + lengths.max() * np.arange(len(lengths)))
+    demand = np.triu(np.ones((6, 6)), 1) / 5
+    row = theta(scenario(topology, table(topology, demand)))
+    assert row.upper <= row.lower * (1 + 1e-6)
+    assert row.note.startswith("arc LP (simplex) left a gap of ")
+    assert row.method == "arc LP (simplex); upper bound: column generation"
 
 
 def test_a_list_of_pairs_that_would_not_fit_is_refused_before_it_is_made(monkeypatch):

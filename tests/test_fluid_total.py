@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from fluid.ceilings import CeilingSpec, ceilings
 from fluid.certificate import Certificate, verify_total
+from fluid.problem import FluidError
 from models.registry import make
 from tests.fluid_cases import INF, all_to_all, complete, cycle, naive_lp, scenario, small_scenarios, table
 
@@ -84,3 +85,26 @@ def test_without_network_demand_everything_local_is_accepted():
     topology = cycle(3).with_hosts(1, INF)
     (row,) = totals(scenario(topology, table(topology, np.eye(3))), [4.0])
     assert (row.lower, row.upper) == (4.0, 4.0)
+
+
+def test_where_the_lp_fails_the_first_order_method_takes_over(monkeypatch):
+    def failing(problem):
+        raise FluidError("HiGHS ended with Unknown")
+
+    topology = cycle(9)
+    case = scenario(topology, all_to_all(topology))
+    (best,) = totals(case, [1.5])
+    monkeypatch.setattr("fluid.mcf.arcs.total_flow", failing)
+    (row,) = totals(case, [1.5], "auto")
+    assert row.method == "multipliers" and row.note == "arc LP gave up: HiGHS ended with Unknown"
+    assert row.lower <= best.upper * (1 + 1e-9) and best.lower <= row.upper * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("factor", [30, 1e3, 1e6])
+def test_offers_far_above_what_fits_are_bounded_as_closely(factor):
+    """Flows that fill channels a million times over are no place to start from."""
+    topology = make("topology", kind="imase", n=12, degree=2, host_capacity=INF).build()
+    case = scenario(topology, all_to_all(topology))
+    best, rough = (totals(case, [factor], method)[0] for method in ("exact", "approx"))
+    assert rough.lower <= best.upper * (1 + 1e-9) and best.lower <= rough.upper * (1 + 1e-9)
+    assert rough.upper <= rough.lower * 1.01 * (1 + 1e-9)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fluid.attempts import Attempts, best_of, both_methods
 from fluid.ceiling import Method
 from fluid.certificate import delivering_load, network_length, orbit_length, verify_flow, verify_orbit, verify_paths
 from fluid.mcf import arcs, columns
@@ -26,12 +27,14 @@ FEW_PATHS = 4000
 EXACT_GAP = 1e-5
 """Gaps below this are asked of an exact method; it is about what the multipliers reach."""
 CLOSE = 5e-7
-"""The gap at which an exact method stops; what is promised is 1e-6."""
+"""The gap at which an exact method stops."""
 START_GAP = 1e-3
 """The gap to which the multipliers go before the exact method takes over."""
 FINISH_MOST = 1 << 30
 """Bytes up to which interior points finish what the multipliers leave farther apart than was asked (minutes)."""
 TRANSLATED = "column generation (translations)"
+PROMISED = 1e-6
+"""The gap that ``exact`` promises."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +43,7 @@ class Solution:
 
     lengths: float64 [channels], behind the upper bound. load: float64 [channels], of the flow behind the lower one,
     scaled until the fullest channel is full. flow: that flow, of any scale: float64 [targets, channels] by
-    destination, or over paths; None where only its load was kept.
+    destination, or over paths; None where only its load was kept. note: which methods gave up before, and why.
     """
 
     lower: float
@@ -49,6 +52,13 @@ class Solution:
     method: str
     load: np.ndarray
     flow: np.ndarray | Paths | None
+    note: str = ""
+
+    def tightened(self, other: "Solution") -> "Solution":
+        """The larger lower bound and the smaller upper one, each with its proof."""
+        below, above = max(self, other, key=lambda one: one.lower), min(self, other, key=lambda one: one.upper)
+        lower, method = min(below.lower, above.upper), both_methods(below.method, above.method)
+        return replace(below, lower=lower, upper=above.upper, lengths=above.lengths, method=method)
 
 
 def solve(problem: Problem, gap: float, method: Method = "auto", enough: float = np.inf) -> Solution:
@@ -57,78 +67,123 @@ def solve(problem: Problem, gap: float, method: Method = "auto", enough: float =
     method ``exact``: to a gap of 1e-6, with one destination for all if translations leave the problem as it is, by the
     arc LP if that is small, else by interior points over generated paths. ``approx``: a first-order method, over paths
     or, for the densest demands, by destination. ``auto``: exact where that is as quick, or where the gap asks for it
-    and it fits.
-    Raises :class:`~fluid.problem.FluidError` if a method that was asked for would not fit into memory.
+    and it fits. A method that fails, or that the certificate finds out, hands over to another, and ``note`` says why.
+    Raises :class:`~fluid.problem.TooLargeError` if a method that was asked for would not fit into memory, and
+    :class:`~fluid.problem.FluidError` with all the reasons if no method comes to a bound.
     """
-    if method != "approx" and problem.orbit is not None:
-        return _symmetric(problem)
-    by_arcs = problem.paths is None and not problem.over_others
-    if method != "approx" and by_arcs and arcs.columns(problem) <= arcs.SIMPLEX_COLUMNS:
-        solution = arcs.concurrent_flow(problem)
-        served = verify_flow(problem, solution.flow)
-        return _certified(problem, served, solution.lengths, f"arc LP ({solution.solver})", solution.flow)
-    if method != "approx" and problem.paths is not None and len(problem.paths.flow) <= FEW_PATHS:
-        lengths, paths, solver = path_flow(problem, problem.paths)
-        return _certified(problem, verify_paths(problem, paths), lengths, f"path LP ({solver})", paths)
-    needed = columns.memory(problem)
-    if method == "exact":
-        refuse_if_large(needed, "an exact solution", "; method: approx needs less")
-    if method == "exact" or (method == "auto" and gap < EXACT_GAP and needed <= MEMORY_MOST):
-        lengths, paths = multipliers(problem, START_GAP, enough, effort(problem))
-        return _by_columns(problem, paths, lengths)
-    dense = problem.paths is None and problem.demand.size > DENSE * problem.graph.nodes
-    if dense and (found := _on_shortest_paths(problem, gap, enough)) is not None:
+    preferred, others = _Methods(problem, gap, enough).in_turn(method)
+    found: Solution = best_of(preferred, others, PROMISED if method == "exact" else gap, enough)
+    return found
+
+
+class _Methods:
+    """The methods, each of which gives what it came to, certified, or None if this problem is not for it.
+
+    gap, enough: where first-order methods may stop.
+    """
+
+    def __init__(self, problem: Problem, gap: float, enough: float):
+        self.problem, self.gap, self.enough = problem, gap, enough
+        self.start: tuple[np.ndarray, Paths] | None = None
+        """What the multipliers came to."""
+
+    def in_turn(self, method: Method) -> tuple[Attempts, Attempts]:
+        """In the order in which they are tried; and those for when none of these comes to a bound."""
+        problem, memory = self.problem, columns.memory(self.problem)
+        by_path = problem.paths is not None
+        listed = by_path or problem.demand.size <= PATHS_MOST
+        first_order: Attempts = {}
+        if not by_path and problem.demand.size > DENSE * problem.graph.nodes:
+            first_order["scaled shortest paths"] = self.shortest_paths
+        if listed:
+            first_order["multipliers"] = self.multipliers
+        exact: Attempts = {"column generation": self.column_generation}
+        if method == "approx":
+            preferred = first_order
+        elif method == "exact" or (self.gap < EXACT_GAP and memory <= MEMORY_MOST):
+            preferred = self._where_small() | exact
+        else:
+            preferred = self._where_small() | first_order | (exact if listed and memory <= FINISH_MOST else {})
+        others = first_order | (exact if listed and memory <= MEMORY_MOST else {})
+        others |= {} if by_path else {"Garg-Koenemann": self.garg_koenemann}
+        return preferred, {name: attempt for name, attempt in others.items() if name not in preferred}
+
+    def _where_small(self) -> Attempts:
+        """Exact methods for small problems, and those that translations make small."""
+        problem, found = self.problem, {}
+        if problem.orbit is not None:
+            found[TRANSLATED] = self.translations
+        if problem.paths is not None:
+            if len(problem.paths.flow) <= FEW_PATHS:
+                found["path LP"] = self.path_lp
+        elif not problem.over_others and arcs.columns(problem) <= arcs.SIMPLEX_COLUMNS:
+            found["arc LP"] = self.arc_lp
         return found
-    if problem.paths is not None or problem.demand.size <= PATHS_MOST:
-        lengths, paths = multipliers(problem, gap, enough, effort(problem))
-        found = _certified(problem, verify_paths(problem, paths), lengths, "multipliers", paths)
-        missed = found.upper > (1 + gap) * found.lower and found.lower < enough
-        if missed and method == "auto" and needed <= FINISH_MOST:
-            return _by_columns(problem, paths, lengths)
-        return found
-    keep = len(problem.demand.target) * problem.graph.channels <= FLOW_MOST
-    lengths, load, flow = garg_koenemann(problem, gap, enough, keep)
-    if keep:
-        served = verify_flow(problem, flow)
-    else:  # only the sum over destinations is known: the load is taken on trust
-        served = problem.demand.amount / (load / problem.graph.capacity).max()
-    return _certified(problem, served, lengths, "Garg-Koenemann", flow if keep else None, load)
 
+    def translations(self) -> Solution:
+        """One destination for all; the flow for the others is written out unless that is too much."""
+        problem = self.problem
+        assert problem.orbit is not None
+        lengths, paths = one_for_all(problem, CLOSE)
+        if problem.graph.nodes * problem.graph.channels <= FLOW_MOST:
+            flow = everywhere(problem, paths)
+            return _certified(problem, verify_flow(problem, flow), lengths, TRANSLATED, flow)
+        lower, load = verify_orbit(problem, paths)
+        upper = float(problem.graph.capacity @ lengths / orbit_length(problem.graph, problem.orbit, lengths))
+        return Solution(min(lower, upper), upper, lengths, TRANSLATED, load, None)
 
-def _by_columns(problem: Problem, paths: Paths, lengths: np.ndarray) -> Solution:
-    """Interior points over generated paths, or over those there are, from where the multipliers ended."""
-    lengths, paths = columns.generate(problem, paths, lengths, CLOSE)
-    return _certified(problem, verify_paths(problem, paths), lengths, "column generation", paths)
+    def arc_lp(self) -> Solution:
+        found = arcs.concurrent_flow(self.problem)
+        served = verify_flow(self.problem, found.flow)
+        return _certified(self.problem, served, found.lengths, f"arc LP ({found.solver})", found.flow)
 
+    def path_lp(self) -> Solution:
+        assert self.problem.paths is not None
+        lengths, paths, solver = path_flow(self.problem, self.problem.paths)
+        return self._over_paths(lengths, paths, f"path LP ({solver})")
 
-def _on_shortest_paths(problem: Problem, gap: float, enough: float) -> Solution | None:
-    """A flow on shortest paths that comes as near to the bound by hops as was asked; None if none is found."""
-    graph, demand = problem.graph, problem.demand
-    split = Split(problem)
-    weight = scaled_weights(split, gap, enough)
-    if weight is None:
-        return None
-    keep = len(demand.target) * graph.channels <= FLOW_MOST
-    load, flows = np.zeros(graph.channels), []
-    for part, flow in split.flow(weight):
-        load += delivering_load(replace(problem, demand=part, orbit=None), flow, part.amount)
+    def multipliers(self) -> Solution:
+        self.start = lengths, paths = multipliers(self.problem, self.gap, self.enough, effort(self.problem))
+        return self._over_paths(lengths, paths, "multipliers")
+
+    def column_generation(self) -> Solution:
+        """Interior points over generated paths, or over those there are, from where the multipliers end."""
+        refuse_if_large(columns.memory(self.problem), "an exact solution", "; method: approx needs less")
+        if self.start is None:
+            self.start = multipliers(self.problem, START_GAP, self.enough, effort(self.problem))
+        lengths, paths = self.start
+        lengths, paths = columns.generate(self.problem, paths, lengths, CLOSE)
+        return self._over_paths(lengths, paths, "column generation")
+
+    def _over_paths(self, lengths: np.ndarray, paths: Paths, method: str) -> Solution:
+        return _certified(self.problem, verify_paths(self.problem, paths), lengths, method, paths)
+
+    def shortest_paths(self) -> Solution | None:
+        """A flow on shortest paths that comes as near to the bound by hops as was asked; None if none is found."""
+        problem, graph, demand = self.problem, self.problem.graph, self.problem.demand
+        split = Split(problem)
+        weight = scaled_weights(split, self.gap, self.enough)
+        if weight is None:
+            return None
+        keep = len(demand.target) * graph.channels <= FLOW_MOST
+        load, flows = np.zeros(graph.channels), []
+        for part, flow in split.flow(weight):
+            load += delivering_load(replace(problem, demand=part, orbit=None), flow, part.amount)
+            if keep:
+                flows.append(flow)
+        served = demand.amount / (load / graph.capacity).max()
+        whole = np.concatenate(flows) if keep else None
+        return _certified(problem, served, 1 / graph.capacity, "scaled shortest paths", whole, load)
+
+    def garg_koenemann(self) -> Solution:
+        problem = self.problem
+        keep = len(problem.demand.target) * problem.graph.channels <= FLOW_MOST
+        lengths, load, flow = garg_koenemann(problem, self.gap, self.enough, keep)
         if keep:
-            flows.append(flow)
-    served = demand.amount / (load / graph.capacity).max()
-    whole = np.concatenate(flows) if keep else None
-    return _certified(problem, served, 1 / graph.capacity, "scaled shortest paths", whole, load)
-
-
-def _symmetric(problem: Problem) -> Solution:
-    """One destination for all; the flow for the others is written out unless that is too much."""
-    assert problem.orbit is not None
-    lengths, paths = one_for_all(problem, CLOSE)
-    if problem.graph.nodes * problem.graph.channels <= FLOW_MOST:
-        flow = everywhere(problem, paths)
-        return _certified(problem, verify_flow(problem, flow), lengths, TRANSLATED, flow)
-    lower, load = verify_orbit(problem, paths)
-    upper = float(problem.graph.capacity @ lengths / orbit_length(problem.graph, problem.orbit, lengths))
-    return Solution(min(lower, upper), upper, lengths, TRANSLATED, load, None)
+            served = verify_flow(problem, flow)
+        else:  # only the sum over destinations is known: the load is taken on trust
+            served = problem.demand.amount / (load / problem.graph.capacity).max()
+        return _certified(problem, served, lengths, "Garg-Koenemann", flow if keep else None, load)
 
 
 def _certified(
@@ -140,6 +195,9 @@ def _certified(
     if flow is not None:
         load = flow.load(graph.channels) if isinstance(flow, Paths) else flow.sum(axis=0)
     assert load is not None
-    upper = float(graph.capacity @ lengths / network_length(graph, demand, lengths, problem.ways))
+    needed = network_length(graph, demand, lengths, problem.ways)
+    upper = float(graph.capacity @ lengths) / needed if needed > 0 else np.inf
     lower = float((served / demand.amount).min())
+    if not (0 < lower < np.inf and 0 < upper < np.inf):
+        raise ValueError(f"{method} ended with bounds of {lower:g} and {upper:g}")
     return Solution(min(lower, upper), upper, lengths, method, load / (load / graph.capacity).max(), flow)
