@@ -7,11 +7,25 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from fluid.ceilings import CeilingSpec, ceilings
 from fluid.certificate import verify_upper
 from fluid.cuts import HEURISTICS, all_cuts, best
 from fluid.cuts.cut import Network
+from fluid.problem import FluidError
 from models.registry import make
-from tests.fluid_cases import INF, all_to_all, cycle, directed_circulant, hypercube, naive_lp, small_scenarios, table
+from models.topology.graph import Topology
+from models.traffic.traffic import Traffic
+from tests.fluid_cases import (
+    INF,
+    all_to_all,
+    cycle,
+    directed_circulant,
+    hypercube,
+    naive_lp,
+    scenario,
+    small_scenarios,
+    table,
+)
 
 
 def build(**parameters):
@@ -150,3 +164,36 @@ def test_equal_input_gives_equal_cuts():
     first, again = all_cuts(topology, demand), all_cuts(topology, demand)
     assert [cut.note for cut in first] == [cut.note for cut in again]
     assert all((a.side == b.side).all() for a, b in zip(first, again, strict=True))
+
+
+@pytest.mark.parametrize("arcs", [[(0, 1), (1, 2)], [(0, 1), (1, 2), (2, 0), (2, 3)], [(0, 1), (1, 0), (2, 3), (3, 2)]])
+def test_a_network_that_is_not_strongly_connected_is_refused(arcs):
+    topology = Topology.from_arcs("parts", 1 + max(map(max, arcs)), arcs).with_hosts(1, INF)
+    demand = np.zeros((topology.switches, topology.switches))
+    demand[0, 1] = 1
+    case = scenario(topology, table(topology, demand))
+    for compute in (lambda: all_cuts(topology, case.traffic), lambda: ceilings(case, [CeilingSpec(kind="cuts")])):
+        with pytest.raises(FluidError, match=r"no path leads from switch \d to switch \d: .*strongly connected"):
+            compute()
+
+
+def far_apart(seed: int) -> tuple[Topology, Traffic]:
+    """A strongly connected graph of 8 switches whose capacities are up to twelve decades apart."""
+    rng = np.random.default_rng(seed)
+    pairs = [(v, (v + 1) % 8) for v in range(8)] + rng.integers(0, 8, (20, 2)).tolist()
+    topology = Topology.from_arcs("wide", 8, pairs, capacity=10 ** rng.uniform(-6, 6, 28)).with_hosts(1, INF)
+    return topology, table(topology, rng.random((8, 8)) * 10 ** rng.uniform(-3, 0, (8, 8)))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_cuts_of_capacities_far_apart(seed):
+    """By differences of sums a cut of 1e-6 beside channels of 1e6 came out wrong by 1e-4, some below theta."""
+    topology, demand = far_apart(seed)
+    found = {cut.name: cut for cut in all_cuts(topology, demand)}
+    for cut in found.values():
+        assert cut.upper == pytest.approx(sparsity(topology, demand, cut.side), rel=1e-12)
+    for name, sizes in (("brute_force", range(1, 8)), ("one_node", [1, 7]), ("two_node", [2, 6])):
+        least = min(sparsity(topology, demand, side) for side in all_sides(8, sizes))
+        assert found[name].upper == pytest.approx(least, rel=1e-12)
+    (row,) = ceilings(scenario(topology, demand), [CeilingSpec(kind="mcf", method="exact")])
+    assert row.upper <= row.lower * (1 + 1e-6) and row.lower <= best(list(found.values())).upper * (1 + 1e-9)

@@ -9,6 +9,7 @@ Source: MUT section III-B; SIN appendix D.
 
 from fluid.cuts import bisection, brute_force, eigenvector, expanding, one_node, two_node
 from fluid.cuts.cut import Cut, Network
+from fluid.problem import FluidError
 from models.topology.graph import Topology
 from models.traffic.traffic import Traffic
 
@@ -24,7 +25,13 @@ HEURISTICS = {
 
 
 def all_cuts(topology: Topology, traffic: Traffic) -> list[Cut]:
-    """The sparsest cut that each heuristic finds, in the order of HEURISTICS; none if no demand leaves its switch."""
+    """The sparsest cut that each heuristic finds, in the order of HEURISTICS; none if no demand leaves its switch.
+
+    Raises :class:`~fluid.problem.FluidError` unless the network is strongly connected.
+    """
+    if (pair := topology.unreachable_pair()) is not None:
+        reason = "cuts are looked for in strongly connected networks"
+        raise FluidError(f"no path leads from switch {pair[0]} to switch {pair[1]}: {reason}")
     network = Network.of(topology, traffic)
     found = ((name, search(network)) for name, search in HEURISTICS.items())
     return [network.cut(name, side) for name, side in found if side is not None]

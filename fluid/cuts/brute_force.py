@@ -30,21 +30,25 @@ class _Subsets:
     """What leaves sets of switches. A set is a number whose bit v says whether switch v belongs to it."""
 
     def __init__(self, crossing: Crossing):
-        self._total = crossing.rows
-        self._between = np.array([crossing.exchanged(v) for v in range(len(self._total))])
+        self._matrix = crossing.dense()
+        first = min(len(self._matrix), TOGETHER)
         self._among_first = np.zeros(1)
-        for v in range(min(len(self._total), TOGETHER)):
-            # v adds what it sends in all, and takes out what it and the set exchange
-            joined = self._among_first + self._total[v] - subset_sums(self._between[v, :v])
-            self._among_first = np.concatenate([self._among_first, joined])
+        for v in range(first):
+            # v is sent to by the set if it is outside, and sends to what is outside if it belongs to it
+            sent, sends = subset_sums(self._matrix[:v, v]), subset_sums(self._matrix[v, :v])
+            self._among_first = np.concatenate([self._among_first + sent, self._among_first + sends[::-1]])
+        self._first = slice(0, first)
 
     def leaving(self, others: int) -> np.ndarray:
         """float64 [sets]: for every set of the first switches, together with ``others`` of the later ones."""
-        if others == 0:
+        later = np.arange(TOGETHER, len(self._matrix))
+        if len(later) == 0:
             return self._among_first
-        later = TOGETHER + np.flatnonzero(others >> np.arange(len(self._total) - TOGETHER) & 1)
-        alone = self._total[later].sum() - self._between[np.ix_(later, later)].sum() / 2
-        return self._among_first + alone - subset_sums(self._between[later, :TOGETHER].sum(axis=0))
+        chosen = others >> np.arange(len(later)) & 1 == 1
+        inside, outside = later[chosen], later[~chosen]
+        sent = subset_sums(self._matrix[self._first, outside].sum(axis=1))
+        received = subset_sums(self._matrix[inside, self._first].sum(axis=0))
+        return self._among_first + sent + received[::-1] + self._matrix[np.ix_(inside, outside)].sum()
 
 
 def subset_sums(weight: np.ndarray) -> np.ndarray:

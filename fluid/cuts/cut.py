@@ -14,6 +14,9 @@ from models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic
 NAMED = 16
 """Switches that a note lists, at most."""
 
+ALIKE = 1e6
+"""Ratio of the largest amount to the least up to which sums may be subtracted: nine digits are left."""
+
 BLOCK = 1 << 22
 """Entries of the tables of cuts x switches that are looked at together."""
 
@@ -38,8 +41,9 @@ class Cut:
 class Crossing:
     """What a matrix between switches sends out of and into sets of them; its diagonal, which never crosses, is 0.
 
-    rows, columns: float64 [switches], its sums. matrix: [switches, switches], dense or sparse, or, for uniform
-    demand, a pair (share, count) of which it is the outer product but for the diagonal.
+    Amounts may be twelve decades apart: then by sums only, without differences. rows, columns: float64 [switches], its
+    sums. matrix: [switches, switches], dense or sparse, or, for uniform demand, a pair (share, count) of which it is
+    the outer product but for the diagonal.
     """
 
     def __init__(self, rows: np.ndarray, columns: np.ndarray, matrix):
@@ -63,30 +67,91 @@ class Crossing:
         count = topology.host_count / (topology.hosts - (traffic.law == UNIFORM))
         return cls(share * (count.sum() - count), (share.sum() - share) * count, (share, count))
 
-    def across(self, inside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """float64 [cuts] each: what leaves, and what enters, the sets ``inside`` (float64 [cuts, switches], 0 or 1)."""
-        within = self._within(inside)
-        return inside @ self.rows - within, inside @ self.columns - within
-
-    def _within(self, inside: np.ndarray) -> np.ndarray:
+    def leaving(self, inside: np.ndarray) -> np.ndarray:
+        """float64 [cuts]: what leaves the sets ``inside`` (float64 [cuts, switches], 0 or 1)."""
+        outside = 1 - inside
         if isinstance(self.matrix, tuple):
             share, count = self.matrix
-            return (inside @ share) * (inside @ count) - inside @ (share * count)
-        return np.einsum("ij,ij->i", inside @ self.matrix, inside)
+            return (inside @ share) * (outside @ count)
+        return np.einsum("ij,ij->i", inside @ self.matrix, outside)
 
-    def exchanged(self, v: int) -> np.ndarray:
-        """float64 [switches]: what v and every other switch send each other, in both directions together."""
-        if isinstance(self.matrix, tuple):
-            share, count = self.matrix
-            both = share[v] * count + share * count[v]
-            both[v] = 0
-            return both
-        row = self._symmetric[[v]]
-        return (row if isinstance(row, np.ndarray) else row.toarray())[0]
+    def across(self, inside: np.ndarray) -> np.ndarray:
+        """float64 [2, cuts]: what leaves, and what enters, the sets."""
+        if isinstance(self.matrix, tuple) or not self._alike:
+            return np.array([self.leaving(inside), self.leaving(1 - inside)])
+        sent = inside @ self.matrix
+        pairs = (sent, 1 - inside), (self.columns - sent, inside)
+        return np.array([np.einsum("ij,ij->i", *pair) for pair in pairs])
 
     @cached_property
-    def _symmetric(self):
-        return self.matrix + self.matrix.T
+    def _alike(self) -> bool:
+        """Whether amounts are so near to each other that a difference of sums is as good as a sum."""
+        amounts = self.matrix.data if sparse.issparse(self.matrix) else self.matrix[self.matrix > 0]
+        return len(amounts) == 0 or amounts.max() <= ALIKE * amounts.min()
+
+    def of_pair(self, u: int) -> np.ndarray:
+        """float64 [2, switches]: what leaves, and what enters, u and every other switch as a set of two."""
+        if isinstance(self.matrix, tuple):
+            share, count = self.matrix
+            out = (share[u] + share) * np.maximum(count.sum() - count[u] - count, 0)
+            into = (count[u] + count) * np.maximum(share.sum() - share[u] - share, 0)
+            return np.array([out, into])
+        row, column = self._line(u), self._transposed._line(u)
+        leaves = self._largest.without(u, row) + self._largest.of_others_without(u, column)
+        other = self._transposed._largest
+        return np.array([leaves, other.without(u, column) + other.of_others_without(u, row)])
+
+    def dense(self) -> np.ndarray:
+        """float64 [switches, switches]."""
+        if isinstance(self.matrix, tuple):
+            whole = np.outer(*self.matrix)
+            np.fill_diagonal(whole, 0)
+            return whole
+        return self.matrix if isinstance(self.matrix, np.ndarray) else self.matrix.toarray()
+
+    def _line(self, u: int) -> np.ndarray:
+        """float64 [switches]: row u of a matrix."""
+        row = self.matrix[[u]]
+        found: np.ndarray = (row if isinstance(row, np.ndarray) else row.toarray())[0]
+        return found
+
+    @cached_property
+    def _transposed(self) -> "Crossing":
+        matrix = self.matrix.T
+        return Crossing(self.columns, self.rows, matrix if isinstance(matrix, np.ndarray) else matrix.tocsr())
+
+    @cached_property
+    def _largest(self) -> "_Largest":
+        return _Largest.of(self.rows, self.matrix)
+
+
+@dataclass(frozen=True, eq=False)
+class _Largest:
+    """The largest entry of every row of a matrix, without which what is left of the row is summed apart.
+
+    Any other entry is at most half of its row, and may be subtracted from its sum.
+    """
+
+    rows: np.ndarray
+    place: np.ndarray
+    rest: np.ndarray
+
+    @classmethod
+    def of(cls, rows: np.ndarray, matrix) -> "_Largest":
+        place = np.asarray(matrix.argmax(axis=1)).ravel()
+        entries = sparse.coo_array(matrix)
+        other = entries.col != place[entries.row]
+        return cls(rows, place, np.bincount(entries.row[other], entries.data[other], len(rows)))
+
+    def without(self, u: int, row: np.ndarray) -> np.ndarray:
+        """float64 [switches]: the sum of row u (given too) without the entry of each switch."""
+        found: np.ndarray = self.rows[u] - row
+        found[self.place[u]] = self.rest[u]
+        return found
+
+    def of_others_without(self, u: int, column: np.ndarray) -> np.ndarray:
+        """float64 [switches]: the sum of every row without its entry in column u (given too)."""
+        return np.where(self.place == u, self.rest, self.rows - column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,12 +170,17 @@ class Network:
     def sparsity(self, inside: np.ndarray) -> np.ndarray:
         """float64 [2, cuts]: capacity / demand out of the sets ``inside`` (bool [cuts, switches]) and into them."""
         inside = inside.astype(float)
-        return self.ratio(np.array(self.capacity.across(inside)), np.array(self.demand.across(inside)))
+        return self.ratio(self.capacity.across(inside), self.demand.across(inside))
 
     def ratio(self, capacity: np.ndarray, demand: np.ndarray) -> np.ndarray:
-        """Elementwise capacity / demand, inf where there is no demand (but for rounding)."""
-        nothing = demand <= 1e-12 * self.demand.rows.sum()
+        """Elementwise capacity / demand, inf where there is no demand."""
+        nothing = demand <= self._nothing
         return np.where(nothing, np.inf, capacity / np.where(nothing, 1.0, demand))
+
+    @cached_property
+    def _nothing(self) -> float:
+        """Demand that is none: where it is uniform, sums of shares of 1 are off by rounding."""
+        return 1e-12 * float(self.demand.rows.sum()) if isinstance(self.demand.matrix, tuple) else 0.0
 
     def sparsest(self, families: Iterable[np.ndarray]) -> np.ndarray | None:
         """The side of the sparsest of all the sets and their complements; None if no demand crosses any.
@@ -131,7 +201,7 @@ class Network:
     def cut(self, name: str, side: np.ndarray) -> Cut:
         """The cut of a set of sending switches."""
         inside = side[None].astype(float)
-        capacity, demand = (float(what.across(inside)[0][0]) for what in (self.capacity, self.demand))
+        capacity, demand = (float(what.leaving(inside)[0]) for what in (self.capacity, self.demand))
         upper = float(self.ratio(np.array(capacity), np.array(demand)))
         z = (side[self.topology.src] & ~side[self.topology.dst]).astype(float)
         note = f"{_named(side)}: capacity {capacity:g} / demand {demand:g}"
