@@ -8,11 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from fluid.mcf.dense import send
 from fluid.mcf.paths import Paths
 from fluid.pricing import price
 from fluid.problem import UNRESTRICTED, Dags, Demand, Graph, Orbit, Problem, shortest_ways
 from models.topology.graph import Topology
 from models.traffic.traffic import Traffic
+
+HARMLESS = 1e-12
+"""What a lower bound may lose, relatively, for not asking which way a remainder goes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,29 +140,78 @@ def verify_flow(problem: Problem, flow: np.ndarray, amount: np.ndarray | None = 
 def delivering_load(problem: Problem, flow: np.ndarray, amount: np.ndarray) -> np.ndarray:
     """float64 [channels]: a load at which a flow delivers ``amount``.
 
-    flow: float64 [targets, channels] >= 0. amount: float64 [commodities]. Where rounding left a node short of
-    conservation, the missing is taken to cross every channel, which no repair could exceed.
-    Raises ``ValueError`` for negative flow or flow on channels that the routes do not allow.
+    flow: float64 [targets, channels] >= 0. amount: float64 [commodities]. What conservation, as far as it can be told
+    from sums of doubles, leaves short at a node goes the shortest allowed way on, capacities being 1 / lengths.
+    Raises ``ValueError`` for negative flow, flow on channels that the routes do not allow, or where none leads on.
     """
-    graph, demand = problem.graph, problem.demand
+    graph = problem.graph
     if not (flow >= 0).all():
         raise ValueError("flow must not be negative")
-    short = -net_outflow(graph, flow)
-    short[demand.row, demand.source] += amount
-    short[np.arange(len(demand.target)), demand.target] = 0
     if problem.restricted:
         _check_allowed(problem, *np.nonzero(flow))
-    load: np.ndarray = flow.sum(axis=0) + np.maximum(short, 0).sum()
+    short, hidden = _short(problem, flow, amount), hidden_by_rounding(graph, flow)
+    hidden[np.arange(len(hidden)), problem.demand.target] = 0
+    load: np.ndarray = flow.sum(axis=0)
+    use, left = load / graph.capacity, np.maximum(short, 0).sum()
+    # so little may as well cross every channel
+    if (use + (left + hidden.sum()) / graph.capacity).max() <= (1 + HARMLESS) * use.max():
+        return load + left
+    return load + _on_its_way(problem, short + hidden, np.zeros((0, graph.channels)))
+
+
+def mended(problem: Problem, flow: np.ndarray, amount: np.ndarray) -> np.ndarray:
+    """A flow [targets, channels] with what a solver's tolerances left short of ``amount`` sent on its shortest way."""
+    whole = flow.copy()
+    _on_its_way(problem, _short(problem, flow, amount), whole)
+    return whole
+
+
+def _short(problem: Problem, flow: np.ndarray, amount: np.ndarray) -> np.ndarray:
+    """float64 [targets, nodes]: what does not leave a node although it comes there, or is to be sent from there."""
+    demand = problem.demand
+    short = -net_outflow(problem.graph, flow)
+    short[demand.row, demand.source] += amount
+    short[np.arange(len(demand.target)), demand.target] = 0
+    return short
+
+
+def _on_its_way(problem: Problem, left: np.ndarray, flow: np.ndarray) -> np.ndarray:
+    """float64 [channels]: the load of what is left at nodes, [targets, nodes] where above 0, on its way to the targets.
+
+    flow: [targets or 0, channels], to which it is added.
+    """
+    graph, demand = problem.graph, problem.demand
+    row, node = np.nonzero(left > 0)
+    start = np.searchsorted(row, np.arange(len(demand.target) + 1))
+    missing = Demand(demand.target, start, node, left[row, node])
+    load = np.zeros(graph.channels)
+    volume = send(graph, missing, problem.dags, 1 / graph.capacity, 0.0, load, flow)
+    if not np.isfinite(volume):
+        raise ValueError("flow ends at a node from which no allowed way leads on")
     return load
+
+
+def hidden_by_rounding(graph: Graph, flow: np.ndarray) -> np.ndarray:
+    """float64 [targets, nodes]: how far off :func:`net_outflow` may be."""
+    out, into = _incidence(graph)
+    terms = np.bincount(graph.src, minlength=graph.nodes) + np.bincount(graph.dst, minlength=graph.nodes) + 2
+    found: np.ndarray = np.finfo(float).eps * terms * (flow @ (out + into))
+    return found
 
 
 def net_outflow(graph: Graph, flow: np.ndarray) -> np.ndarray:
     """float64 [targets, nodes]: flow [targets, channels] out of every node less the flow into it."""
+    out, into = _incidence(graph)
+    return flow @ (out - into)
+
+
+def _incidence(graph: Graph) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """[channels, nodes] each: 1 where a channel begins, and where it ends."""
     channel, one = np.arange(graph.channels), np.ones(graph.channels)
     out, into = (
         sparse.csr_array((one, (channel, end)), (graph.channels, graph.nodes)) for end in (graph.src, graph.dst)
     )
-    return flow @ (out - into)
+    return out, into
 
 
 def verify_paths(problem: Problem, paths: Paths) -> np.ndarray:

@@ -49,6 +49,13 @@ def price(graph, demand, dags, length, limit=None):
     return np.concatenate(distance), Found(ends, np.concatenate(channel))
 
 
+def floored(length: np.ndarray, capacity: np.ndarray, least: float) -> np.ndarray:
+    """``length``, raised where its price, capacity times length, is less than ``least`` times the mean price."""
+    worth = capacity * length
+    found: np.ndarray = np.maximum(worth, least * worth.mean()) / capacity
+    return found
+
+
 def cores() -> int:
     """Processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -14,7 +14,7 @@ from fluid.trees import dag_order
 from models.routing.minimal import minimal_ports
 from models.routing.routes import DIGITS, VIA, Routes
 from models.topology.graph import Topology
-from models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic, summed_pairs
+from models.traffic.traffic import TABLE, UNIFORM, UNIFORM_SELF, Traffic, summed_pairs
 
 
 class FluidError(ValueError):
@@ -29,6 +29,10 @@ MEMORY_MOST = 4 << 30
 """Bytes that a solve may need."""
 PAIR_BYTES = 48
 """Of every pair of switches with demand: its ends and amount, what is derived from them, and a distance."""
+
+
+RANGE = 1e12
+"""Ratio of the largest capacity to the least, and of demands, up to which every bound here is certified."""
 
 
 def refuse_if_large(needed: float, what: str, instead: str = "") -> None:
@@ -191,10 +195,10 @@ class Problem:
     def of(cls, topology: Topology, traffic: Traffic, routes: Routes | None = None) -> "Problem":
         """The switch-level problem of a scenario, restricted to the routes if they are given.
 
-        Raises :class:`FluidError` if nothing is demanded, if a demand cannot be met at all, or if the next hops toward
-        some switch form a cycle or a dead end.
+        Raises :class:`FluidError` if nothing is demanded, if a demand cannot be met at all, if capacities or demands
+        are no amounts or too far apart, or if the next hops toward some switch form a cycle or a dead end.
         """
-        _check_demand(traffic)
+        check_numbers(topology, traffic)
         graph = Graph.of(topology)
         refuse_if_large(PAIR_BYTES * _pairs_most(traffic), "the list of switch pairs with demand")
         demand = Demand.of_traffic(traffic)
@@ -255,12 +259,23 @@ def _pairs_most(traffic: Traffic) -> int:
     return len(traffic.fixed) + len(traffic.column)
 
 
-def _check_demand(traffic: Traffic) -> None:
-    """Raise :class:`FluidError` for entries of T that are no amounts, and if there is no demand at all."""
-    rate = traffic.rate
+def check_numbers(topology: Topology, traffic: Traffic) -> None:
+    """Raise :class:`FluidError` for capacities and entries of T that are no amounts, too far apart, or all zero."""
+    rate, capacity = traffic.rate, topology.capacity
     if not (np.isfinite(rate).all() and (rate >= 0).all() and (traffic.weight >= 0).all()):
         source, target, amount = traffic.pairs()
         i, j, value = next(p for p in zip(source, target, amount, strict=True) if not 0 <= p[2] < np.inf)
         raise FluidError(f"the demand of host {i} for host {j} is {value}: it must be finite and not negative")
     if not rate.sum() > 0:
         raise FluidError("the demand matrix is zero: nothing to bound")
+    wrong = np.flatnonzero(~((capacity > 0) & np.isfinite(capacity)))
+    if len(wrong):
+        u, v, value = topology.src[wrong[0]], topology.dst[wrong[0]], capacity[wrong[0]]
+        raise FluidError(f"the channel from switch {u} to switch {v} has capacity {value}: it must be positive, finite")
+    entries = traffic.weight if traffic.law == TABLE else rate
+    for what, value in (("channels have capacities", capacity), ("hosts have demands", entries[entries > 0])):
+        if len(value) and value.max() > RANGE * value.min():
+            raise FluidError(
+                f"{what} from {value.min():g} to {value.max():g}, more than a factor of {RANGE:g} apart: "
+                "ceilings are certified within that"
+            )

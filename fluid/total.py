@@ -1,10 +1,10 @@
 """The largest total that can be accepted at an offered load, no demand getting more than its offer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fluid.attempts import Attempts, best_of
+from fluid.attempts import Attempts, best_of, both_methods
 from fluid.ceiling import Method
 from fluid.certificate import (
     Certificate,
@@ -15,11 +15,11 @@ from fluid.certificate import (
     verify_total,
 )
 from fluid.mcf import arcs
-from fluid.mcf.choose import EXACT_GAP, PATHS_MOST
+from fluid.mcf.choose import EXACT_GAP, PATHS_MOST, PROMISED
 from fluid.mcf.paths import Paths, balance, cheapest, extend, trimmed
 from fluid.mcf.sparse import Effort, effort, first_paths
 from fluid.pricing import price
-from fluid.problem import Demand, FluidError, Graph, Problem
+from fluid.problem import Demand, FluidError, Graph, Problem, check_numbers
 from models.topology.graph import Topology
 from models.traffic.traffic import Traffic
 
@@ -38,6 +38,12 @@ class Total:
     certificate: Certificate
     flow: np.ndarray | Paths | None = None
     note: str = ""
+
+    def tightened(self, other: "Total") -> "Total":
+        """The larger lower bound and the smaller upper one, each with its proof."""
+        below, above = max(self, other, key=lambda one: one.lower), min(self, other, key=lambda one: one.upper)
+        method, lower = both_methods(below.method, above.method), min(below.lower, above.upper)
+        return replace(below, lower=lower, upper=above.upper, certificate=above.certificate, method=method)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +127,10 @@ def _with_host_channels(topology: Topology, pools: list[np.ndarray]) -> tuple[Gr
 def total(topology: Topology, traffic: Traffic, load: float, gap: float, method: Method) -> Total:
     """Bounds on the largest total accepted at ``load``, to a relative ``gap`` if the effort suffices.
 
-    Raises :class:`~fluid.problem.FluidError` if the problem has too many commodities, or no method comes to a bound.
+    Raises :class:`~fluid.problem.FluidError` if the problem has too many commodities, or numbers too far apart, or no
+    method comes to a bound.
     """
+    check_numbers(topology, traffic)
     offer = _Offer.of(topology, traffic, load)
     problem = offer.problem
     if problem.demand.size == 0:
@@ -141,10 +149,11 @@ def total(topology: Topology, traffic: Traffic, load: float, gap: float, method:
         return _certified(offer, z, verify_paths(problem, paths), "multipliers", paths.carrying())
 
     lp: Attempts = {"arc LP": by_lp}
-    size = arcs.columns(problem) + problem.demand.size
-    preferred = lp if arcs.suits(size, method, gap < EXACT_GAP) else {}
-    # host channels are pooled at their switches: no method narrows the gap that this leaves
-    found: Total = best_of(preferred, {"multipliers": by_multipliers}, wanted=np.inf)
+    first_order: Attempts = {"multipliers": by_multipliers}
+    suits = arcs.suits(arcs.columns(problem) + problem.demand.size, method, gap < EXACT_GAP)
+    # host channels are pooled at their switches: no method narrows the gap that this may leave
+    wanted = np.inf if offer.pooled else PROMISED if method == "exact" else gap
+    found: Total = best_of((lp if suits else {}) | first_order, {}, wanted)
     return found
 
 

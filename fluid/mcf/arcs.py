@@ -7,8 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from fluid.ceiling import Method
-from fluid.certificate import net_outflow
-from fluid.mcf.dense import send
+from fluid.certificate import mended
 from fluid.pricing import price
 from fluid.problem import FluidError, Problem
 
@@ -60,14 +59,13 @@ def concurrent_flow(problem: Problem) -> ArcSolution:
     Raises :class:`~fluid.problem.FluidError` if HiGHS does not reach optimality.
     """
     graph, demand = problem.graph, problem.demand
-    scale = _hop_bound(problem)
+    scale = _hop_bound(problem) / graph.capacity.mean()
     balance = sparse.csc_array((-demand.amount * scale, (_rows(problem), np.zeros(demand.size, int))),
                                shape=(len(demand.target) * graph.nodes, 1))  # fmt: skip
     flow, extra, lengths, solver = _solve(problem, balance, np.array([1.0]), np.array([np.inf]))
     if not extra[0] > 0:
         raise FluidError("the arc LP found no flow")
-    amount = demand.amount.copy()
-    return ArcSolution(lengths, _mended(problem, flow / (extra[0] * scale), amount), amount, solver)
+    return ArcSolution(lengths, mended(problem, flow / (extra[0] * scale), demand.amount), demand.amount, solver)
 
 
 def total_flow(problem: Problem) -> ArcSolution:
@@ -80,7 +78,7 @@ def total_flow(problem: Problem) -> ArcSolution:
                                shape=(len(demand.target) * graph.nodes, demand.size))  # fmt: skip
     flow, amount, lengths, solver = _solve(problem, balance, np.ones(demand.size), demand.amount)
     amount = np.clip(amount, 0, demand.amount)
-    return ArcSolution(lengths, _mended(problem, flow, amount), amount, solver)
+    return ArcSolution(lengths, mended(problem, flow, amount), amount, solver)
 
 
 def _hop_bound(problem: Problem) -> float:
@@ -108,7 +106,7 @@ def _solve(problem: Problem, balance, gain: np.ndarray, most: np.ndarray):
     keep[np.arange(targets) * nodes + demand.target] = False
     conserve = sparse.hstack([out - into, balance]).tocsr()[np.flatnonzero(keep)]
     unit = graph.capacity.mean()
-    use = sparse.csc_array((np.ones(count), (a, column)), (graph.channels, count + len(gain)))
+    use = sparse.csc_array((unit / graph.capacity[a], (a, column)), (graph.channels, count + len(gain)))
     matrix = sparse.vstack([conserve, use]).tocsc()
 
     lp = highspy.HighsLp()
@@ -119,7 +117,7 @@ def _solve(problem: Problem, balance, gain: np.ndarray, most: np.ndarray):
     lp.col_upper_ = np.concatenate([np.full(count, highspy.kHighsInf), most / unit])
     zero = np.zeros(conserve.shape[0])
     lp.row_lower_ = np.concatenate([zero, np.full(graph.channels, -highspy.kHighsInf)])
-    lp.row_upper_ = np.concatenate([zero, graph.capacity / unit])
+    lp.row_upper_ = np.concatenate([zero, np.ones(graph.channels)])
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
 
@@ -140,19 +138,5 @@ def _solve(problem: Problem, balance, gain: np.ndarray, most: np.ndarray):
     value = np.maximum(np.array(solution.col_value), 0) * unit
     flow = np.zeros((targets, graph.channels))
     flow[i, a] = value[:count]
-    lengths = np.abs(np.array(solution.row_dual)[conserve.shape[0] :])
+    lengths = np.abs(np.array(solution.row_dual)[conserve.shape[0] :]) * unit / graph.capacity
     return flow, value[count:], lengths, solver
-
-
-def _mended(problem: Problem, flow: np.ndarray, amount: np.ndarray) -> np.ndarray:
-    """``flow`` with what solver tolerances left short of ``amount`` sent along shortest paths."""
-    graph, demand = problem.graph, problem.demand
-    short = -net_outflow(graph, flow)
-    short.reshape(-1)[_rows(problem)] += amount
-    short[np.arange(len(demand.target)), demand.target] = 0
-    i, v = np.nonzero(short > 0)
-    start = np.searchsorted(i, np.arange(len(demand.target) + 1))
-    missing = demand._replace(start=start, source=v, amount=short[i, v])
-    mended = flow.copy()
-    send(graph, missing, problem.dags, np.ones(graph.channels), 0.0, np.zeros(graph.channels), mended)
-    return mended

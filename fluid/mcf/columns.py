@@ -20,13 +20,13 @@ from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from fluid.mcf.paths import Paths, cheapest
-from fluid.pricing import Found, price
+from fluid.pricing import Found, floored, price
 from fluid.problem import Graph, Problem
 
 STEPS = 100
 """Interior-point steps at most."""
 FLOOR = 1e-6
-"""Least length of a channel at the start, relative to the mean."""
+"""Least price of a channel, capacity times length, at the start, relative to the mean."""
 HALVINGS = 30
 """Halvings of a dual step at most."""
 
@@ -98,7 +98,7 @@ def generate(
     """
     shared = shared or Shared.by_nothing(problem.graph)
     capacity, amount = shared.capacity, problem.demand.amount
-    z = np.maximum(lengths, FLOOR * lengths.mean())
+    z = floored(lengths, capacity, FLOOR)
     z = z / (capacity @ z)
     distance, paths = _priced(problem, paths, z[shared.row])
     best = _Best(problem, shared)

@@ -7,6 +7,7 @@ phase is that of Karakostas, doi:10.1145/1328911.1328918 (lengths only grow, so 
 import numpy as np
 
 from fluid.bidirectional import forget, new_search
+from fluid.mcf.paths import BOLDEST
 from fluid.pricing import price
 from fluid.problem import Problem
 from fluid.trees import tree
@@ -17,7 +18,8 @@ from models.jit import njit
 def send(graph, demand, dags, length, rate, load, flow):
     """Send every demand down the shortest-path tree of its destination, one destination after another.
 
-    length [channels] is multiplied by exp(rate * what is sent / capacity) after each (rate 0: kept).
+    length [channels] is multiplied by exp(rate * what is sent / capacity) after each (rate 0: kept), but by no more
+    than exp(BOLDEST).
     load [channels] and flow [targets or 0, channels] are added to. Returns the sum of demand * distance.
     """
     nodes = len(graph.in_start) - 1
@@ -42,7 +44,7 @@ def send(graph, demand, dags, length, rate, load, flow):
                 if len(flow) > 0:
                     flow[i, a] += amount
                 if rate > 0.0:
-                    length[a] *= np.exp(rate * amount / graph.capacity[a])
+                    length[a] *= np.exp(min(rate * amount / graph.capacity[a], BOLDEST))
         carried[t] = 0.0
         forget(search, reached)
     return volume

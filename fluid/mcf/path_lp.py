@@ -18,15 +18,16 @@ def path_flow(problem: Problem, paths: Paths) -> tuple[np.ndarray, Paths, str]:
     column = np.repeat(np.arange(count), paths.lengths)
     # shares of the demand rather than flows: all columns are of the same size
     share = sparse.csr_array((np.ones(count), (paths.commodity, np.arange(count))), (demand.size, count))
-    amount = demand.amount[paths.commodity[column]]
-    load = sparse.csr_array((amount, (paths.channel, column)), (graph.channels, count))
+    use = demand.amount[paths.commodity[column]] / graph.capacity[paths.channel]
+    load = sparse.csr_array((use, (paths.channel, column)), (graph.channels, count))
     scale = 1 / (paths.load(graph.channels) / graph.capacity).max()  # theta of equal shares
     serve = sparse.hstack([share, sparse.csr_array(np.full((demand.size, 1), -1.0))])
     fit = sparse.hstack([load * scale, sparse.csr_array((graph.channels, 1))])
     gain = np.zeros(count + 1)
     gain[-1] = -1
-    found = linprog(gain, A_eq=serve, b_eq=np.zeros(demand.size), A_ub=fit, b_ub=graph.capacity, method="highs")
+    nothing, full = np.zeros(demand.size), np.ones(graph.channels)
+    found = linprog(gain, A_eq=serve, b_eq=nothing, A_ub=fit, b_ub=full, method="highs")
     if found.status != 0:
         raise FluidError(f"HiGHS ended with: {found.message}")
     flow = np.maximum(found.x[:-1], 0) * demand.amount[paths.commodity] * scale
-    return np.abs(found.ineqlin.marginals), paths._replace(flow=flow), "HiGHS"
+    return np.abs(found.ineqlin.marginals) / graph.capacity, paths._replace(flow=flow), "HiGHS"

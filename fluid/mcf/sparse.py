@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from fluid.mcf.paths import Paths, balance, cheapest, extend
-from fluid.pricing import price
+from fluid.pricing import floored, price
 from fluid.problem import Problem
 
 FLOOR = 1e-5
-"""Least length of a channel, relative to the mean: keeps shortest paths short where weights vanish."""
+"""Least price of a channel, relative to the mean: keeps shortest paths short where weights vanish."""
 BALANCED = 0.1
 """Paths of a commodity are alike if their costs differ by less than this part of the gap that is left."""
 
@@ -79,7 +79,7 @@ def multipliers(problem: Problem, gap: float, enough: float, work: Effort):
     else:
         paths = given._replace(flow=given.flow.copy())  # which is changed in place
     bias = np.zeros(graph.channels)
-    best = np.ones(graph.channels)
+    best = 1 / capacity
     upper = bound_by(problem, best, problem.distances(best))
     best_paths, lower, sharpness = paths, 0.0, 1.0
     for sweep in range(work.sweeps):
@@ -95,8 +95,7 @@ def multipliers(problem: Problem, gap: float, enough: float, work: Effort):
 
         log_weight = bias + alpha * (use - use.max())
         weight = np.exp(log_weight)
-        z = weight / capacity
-        z = np.maximum(z, FLOOR * z.mean())
+        z = floored(weight / capacity, capacity, FLOOR)
         if given is None:
             distance, found = price(graph, demand, problem.dags, z, (1 - 1e-9) * cheapest(paths, z))
         else:

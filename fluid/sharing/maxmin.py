@@ -22,6 +22,8 @@ BINDING = 1e-7
 """A flow is saturated if its dual, times its weight, is above this; they add up to 1."""
 FULL = 1e-9
 """A link with less than this part of its capacity left is full."""
+SPREAD_MOST = 1e6
+"""Ratio of the largest capacity to the least, and of weights, up to which the solver's tolerances tell rates apart."""
 SLACK = (1e-8, 1e-8, 1e-7, 1e-6)
 """What fixed rates are reduced by, relatively, so that rounding cannot make the next LP infeasible; more if it does.
 
@@ -67,10 +69,17 @@ class Optimum:
 class LevelLp:
     """Maximise the level: rates fit the links, every flow has weight * level or more, or at least what is fixed.
 
-    Column 0 is the level and column 1 + p path p; the first rows are the links, the others the flows.
+    Column 0 is the level and column 1 + p path p; the first rows are the links, the others the flows. ``unit``: the
+    rate, a power of two, that is 1 to the solver, whose tolerances are absolute.
+    Raises :class:`~fluid.problem.FluidError` for capacities or weights too far apart for these.
     """
 
     def __init__(self, flows: Flows):
+        for what, value in (("links have capacities", flows.capacity), ("flows have demands", flows.weight)):
+            if value.max() > SPREAD_MOST * value.min():
+                reason = f"more than the factor of {SPREAD_MOST:g} that the LPs can tell apart"
+                raise FluidError(f"{what} from {value.min():g} to {value.max():g}: {reason}")
+        self.unit = 2.0 ** round(np.log2(flows.capacity.mean()))
         paths, self.links = flows.paths, len(flows.capacity)
         count, size = len(paths.flow), len(flows.weight)
         column = np.repeat(np.arange(count), paths.lengths)
@@ -87,7 +96,7 @@ class LevelLp:
         lp.col_lower_ = np.zeros(count + 1)
         lp.col_upper_ = np.full(count + 1, highspy.kHighsInf)
         lp.row_lower_ = np.concatenate([np.full(self.links, -highspy.kHighsInf), np.zeros(size)])
-        lp.row_upper_ = np.concatenate([flows.capacity, np.full(size, highspy.kHighsInf)])
+        lp.row_upper_ = np.concatenate([flows.capacity / self.unit, np.full(size, highspy.kHighsInf)])
         lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
         self.highs = highspy.Highs()
@@ -104,11 +113,12 @@ class LevelLp:
         """The solution in which flows get at least their ``fixed`` rates [flows]."""
         for slack in SLACK:
             for flow in np.flatnonzero(fixed).tolist():
-                self.highs.changeRowBounds(self.links + flow, fixed[flow] * (1 - slack), highspy.kHighsInf)
+                least = fixed[flow] / self.unit * (1 - slack)
+                self.highs.changeRowBounds(self.links + flow, least, highspy.kHighsInf)
             self.highs.run()
             if self.highs.getModelStatus() == highspy.HighsModelStatus.kOptimal:
                 solution = self.highs.getSolution()
-                value, dual = np.array(solution.col_value), np.abs(np.array(solution.row_dual))
+                value, dual = np.array(solution.col_value) * self.unit, np.abs(np.array(solution.row_dual))
                 return Optimum(value[0], np.maximum(value[1:], 0), dual[: self.links], dual[self.links :])
             self.highs.clearSolver()  # the basis at hand may be what it got stuck at
         raise FluidError(f"HiGHS ended with {self.highs.modelStatusToString(self.highs.getModelStatus())}")
