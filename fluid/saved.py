@@ -1,6 +1,6 @@
 """Certificates on disk: what proves a ceiling, in a form that needs no solver to be read."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +18,18 @@ class BadCertificate(ValueError):
 class Saved:
     """What proves one ceiling of one scenario.
 
-    topology, traffic: content hashes. ceiling, load, lower, upper: as claimed, nan where nothing is.
-    network, injection, ejection: lengths of the channels, empty if nothing was claimed from them. source, target:
-    int64 [commodities], switches. Of path flows, as in :class:`~fluid.mcf.paths.Paths`: first, start, channel, flow.
-    Of a flow by destination: node, int64 [destinations]; start: int64 [destinations + 1]; channel, flow: of each
-    destination. Without a flow these are empty.
+    topology, traffic, routes: content hashes, the last '' unless the ceiling is one over the routes. ceiling, load,
+    lower, upper: as claimed; nan where there is no load, and for an end that is not claimed.
+    network, injection, ejection: float64, lengths of the channels, all empty if nothing is claimed from them.
+    Of path flows: source, target: int [commodities], switches; first, start, channel, flow as in
+    :class:`~fluid.mcf.paths.Paths`, no path being empty. Of a flow by destination: node, int [destinations], switches;
+    start: int [destinations + 1]; channel, flow: of each destination. The others are empty.
+    Raises :class:`BadCertificate` unless all of it is so.
     """
 
     topology: str
     traffic: str
+    routes: str
     ceiling: str
     load: float
     lower: float
@@ -42,25 +45,41 @@ class Saved:
     channel: np.ndarray
     flow: np.ndarray
 
+    def __post_init__(self) -> None:
+        for part in fields(self):
+            _check_type(self, part.name)
+        if len(self.flow) or len(self.start):
+            self._check_flow()
+        elif any(len(getattr(self, name)) for name in ("node", "source", "target", "first", "channel")):
+            self._refuse("paths or destinations without a flow")
+
     @classmethod
     def of(cls, scenario: Scenario, row: Ceiling) -> "Saved":
-        """The certificate of a row that ``ceilings(..., keep_flow=True)`` gave."""
+        """The certificate of a row that ``ceilings(..., keep_flow=True)`` gave; an end without proof is not claimed."""
         none, real = np.zeros(0, np.int64), np.zeros(0)
         z, flow = row.certificate, dict.fromkeys(("node", "source", "target", "first", "start", "channel"), none)
+        source, target, _ = scenario.traffic.switch_pairs()
         if isinstance(row.flow, np.ndarray):
             rows, channel = np.nonzero(row.flow)
-            node = np.unique(_commodities(scenario)[1])
+            node = np.unique(target)
             start = np.searchsorted(rows, np.arange(len(node) + 1))
             flow |= {"node": node, "start": start, "channel": channel, "flow": row.flow[rows, channel]}
         elif row.flow is not None:
-            source, target = _commodities(scenario)
             flow |= {"source": source, "target": target, **row.flow._asdict()}
+        reached = row.flow is not None or len(source) == 0
         return cls(
-            topology=scenario.topology.content_hash, traffic=scenario.traffic.content_hash, ceiling=row.ceiling,
-            load=np.nan if row.load is None else row.load, lower=row.lower, upper=row.upper,
-            network=real if z is None else z.network, injection=real if z is None else z.injection,
-            ejection=real if z is None else z.ejection, **{"flow": real, **flow},
+            topology=scenario.topology.content_hash, traffic=scenario.traffic.content_hash,
+            routes=scenario.routes.content_hash if row.ceiling == "mcf_paths" else "", ceiling=row.ceiling,
+            load=np.nan if row.load is None else float(row.load), lower=float(row.lower) if reached else np.nan,
+            upper=np.nan if z is None else float(row.upper), network=real if z is None else z.network,
+            injection=real if z is None else z.injection, ejection=real if z is None else z.ejection,
+            **{"flow": real, **flow},
         )  # fmt: skip
+
+    @property
+    def claims(self) -> bool:
+        """Whether an end is claimed at all."""
+        return not (np.isnan(self.lower) and np.isnan(self.upper))
 
     def write(self, path: Path) -> None:
         """As a compressed .npz file."""
@@ -72,18 +91,52 @@ class Saved:
         try:
             with np.load(path, allow_pickle=False) as file:
                 parts = {name: file[name] for name in cls.__dataclass_fields__}
-        except (OSError, ValueError, KeyError) as error:
-            raise BadCertificate(f"{path} is no certificate: {error}") from None
-        scalars = {name: part.item() for name, part in parts.items() if part.ndim == 0}
+            scalars = {name: part.item() for name, part in parts.items() if part.ndim == 0}
+        except Exception as error:  # an archive can be damaged in many ways, each with an error of its own
+            raise BadCertificate(f"{path.name} is no certificate: {error}") from None
         return cls(**{**parts, **scalars})
+
+    def _check_flow(self) -> None:
+        """Raises unless the arrays of a flow fit each other."""
+        by_path = len(self.node) == 0
+        if by_path:
+            whole = len(self.target) == len(self.source) and _counts(self.first, len(self.source), len(self.flow))
+            whole &= _counts(self.start, len(self.flow), len(self.channel)) and bool((np.diff(self.start) > 0).all())
+        else:
+            whole = not (len(self.source) or len(self.target) or len(self.first))
+            whole &= _counts(self.start, len(self.node), len(self.channel)) and len(self.channel) == len(self.flow)
+        if not whole:
+            self._refuse(f"the parts of a flow {'over paths' if by_path else 'by destination'} do not fit each other")
+
+    def _refuse(self, why: str) -> None:
+        raise BadCertificate(f"{self.ceiling}: {why}")
+
+
+TEXTS = ("topology", "traffic", "routes", "ceiling")
+NUMBERS = ("load", "lower", "upper")
+REALS = ("network", "injection", "ejection", "flow")
+
+
+def _check_type(saved: Saved, name: str) -> None:
+    value = getattr(saved, name)
+    if name in TEXTS:
+        fits, what = isinstance(value, str), "a text"
+    elif name in NUMBERS:
+        fits, what = isinstance(value, float), "a number"
+    else:
+        kinds, what = ((np.float64,), "numbers") if name in REALS else ((np.int32, np.int64), "whole numbers")
+        fits = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype in kinds
+    if not fits:
+        raise BadCertificate(f"{name} must be {what}")
+
+
+def _counts(start: np.ndarray, groups: int, entries: int) -> bool:
+    """Whether ``start`` cuts so many entries into so many groups."""
+    if len(start) != groups + 1 or start[0] != 0 or start[-1] != entries:
+        return False
+    return bool((np.diff(start) >= 0).all())
 
 
 def between(topology: Topology) -> np.ndarray:
     """bool [switches, switches]: pairs of different switches."""
     return ~np.eye(topology.switches, dtype=bool)
-
-
-def _commodities(scenario: Scenario) -> tuple[np.ndarray, np.ndarray]:
-    """int64 [commodities] each: sources and targets of the demand between switches, by target, then by source."""
-    target, source = np.nonzero((scenario.traffic.switch_demand * between(scenario.topology)).T > 0)
-    return source, target

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.csgraph import connected_components, dijkstra
 
 from fluid.saved import BadCertificate, Saved, between
 from models.routing.minimal import minimal_ports
@@ -18,6 +18,15 @@ from models.topology.graph import Topology
 TOLERANCE = 1e-9
 """By what part of it a claim may miss what is found: rounding, in another order of summation."""
 
+HARMLESS = 1e-12
+"""What a lower bound may lose, relatively, for not asking which way a remainder goes."""
+
+BELOW = ("mcf", "mcf_paths", "total")
+"""Ceilings of which a flow proves the lower end, and lengths the upper one."""
+
+BY_LENGTHS = ("bounds", "cuts")
+"""Ceilings of which lengths prove the upper end, each of several by a name of its own behind a colon."""
+
 
 @dataclass(frozen=True)
 class Verified:
@@ -26,32 +35,100 @@ class Verified:
     lower: float
     upper: float
 
+    def unproven(self, saved: Saved) -> str:
+        """Which claims of a certificate are not proven, '' if all are."""
+        missed = []
+        # written so that no comparison with nan is a proof
+        if not (np.isnan(saved.lower) or self.lower >= saved.lower * (1 - TOLERANCE)):
+            missed.append(f"lower end {saved.lower:.9g} ({_found(self.lower)})")
+        if not (np.isnan(saved.upper) or self.upper <= saved.upper * (1 + TOLERANCE)):
+            missed.append(f"upper end {saved.upper:.9g} ({_found(self.upper)})")
+        return f"not proven: {', '.join(missed)}" if missed else ""
+
     def confirms(self, saved: Saved) -> bool:
-        """Whether the proven interval lies within the claimed one; an end without proof, or claim, is no objection."""
-        below = self.lower < saved.lower * (1 - TOLERANCE)
-        above = self.upper > saved.upper * (1 + TOLERANCE)
-        return not (below or above)
+        """Whether every end that is claimed is proven."""
+        return not self.unproven(saved)
+
+
+def _found(value: float) -> str:
+    return "nothing proves one" if np.isnan(value) else f"proven is {value:.9g}"
+
+
+def statement(saved: Saved) -> str:
+    """What a certificate claims, as a sentence about its topology and traffic."""
+    what, unit = ("accepted", " flits/tick/host") if saved.ceiling == "total" else ("theta", "")
+    ends = [f"{saved.lower:.9g}{unit} <= " if saved.lower == saved.lower else "", what]
+    ends += [f" <= {saved.upper:.9g}{unit}" if saved.upper == saved.upper else ""]
+    over = "over the routes" if saved.ceiling == "mcf_paths" else "by any routing"
+    return f"{''.join(ends)}, {over}{f', at load {saved.load:.9g}' if saved.load == saved.load else ''}"
 
 
 def verify(scenario: Scenario, saved: Saved) -> Verified:
     """What a certificate proves of a scenario; the routes count for ``mcf_paths`` only.
 
-    Raises :class:`BadCertificate` if it belongs to another scenario, or its lengths or flow are none.
+    Raises :class:`BadCertificate` if it belongs to another scenario, claims nothing or what no certificate can prove,
+    or its lengths or flow are none.
     """
-    for name, own in (("topology", scenario.topology), ("traffic", scenario.traffic)):
-        if getattr(saved, name) != own.content_hash:
-            raise BadCertificate(f"{saved.ceiling}: the certificate is of another {name}")
+    _check_claim(saved)
     routes = scenario.routes if saved.ceiling == "mcf_paths" else None
-    lower = upper = np.nan
-    if len(saved.network):
-        upper = _upper(scenario, saved, routes)
-    if len(saved.flow) and saved.ceiling == "total":
-        lower = _accepted(scenario, saved)
-    elif len(saved.flow):
-        lower = min(_lower(scenario, saved, routes), _at_hosts(scenario))
-    elif saved.ceiling in ("mcf", "mcf_paths") and not _demand(scenario).any():
-        lower = _at_hosts(scenario)
+    own = {
+        "topology": scenario.topology.content_hash, "traffic": scenario.traffic.content_hash,
+        "routes": "" if routes is None else routes.content_hash,
+    }  # fmt: skip
+    for name, value in own.items():
+        if getattr(saved, name) != value:
+            other = "other routes" if name == "routes" else f"another {name}"
+            raise BadCertificate(f"{saved.ceiling}: the certificate is of {other}")
+    _check_numbers(scenario.topology, saved)
+    upper = _upper(scenario, saved, routes) if len(saved.network) else np.nan
+    demand = _demand(scenario)
+    if saved.ceiling == "total":
+        return Verified(_accepted(scenario, saved), upper)
+    lower = np.nan
+    if len(saved.flow) or not demand.any():
+        lower = min(_lower(scenario, saved, routes, demand), _at_hosts(scenario))
     return Verified(lower, upper)
+
+
+def _check_claim(saved: Saved) -> None:
+    """Raises unless a certificate can prove such a claim."""
+    if saved.ceiling not in BELOW and saved.ceiling.partition(":")[0] not in BY_LENGTHS:
+        raise BadCertificate(f"{saved.ceiling!r} is no ceiling that a certificate proves")
+    if not saved.claims:
+        raise BadCertificate(f"{saved.ceiling}: nothing is claimed, neither a lower nor an upper end")
+    for end in ("lower", "upper"):
+        if not (np.isnan(getattr(saved, end)) or 0 <= getattr(saved, end) < np.inf):
+            raise BadCertificate(f"{saved.ceiling}: the {end} end is claimed to be {getattr(saved, end)}")
+    if saved.lower > saved.upper:
+        raise BadCertificate(f"{saved.ceiling}: the lower end {saved.lower} is above the upper one, {saved.upper}")
+    if saved.ceiling == "total" and not 0 < saved.load < np.inf:
+        raise BadCertificate(f"total: at a load of {saved.load}")
+    if saved.ceiling != "total" and not np.isnan(saved.load):
+        raise BadCertificate(f"{saved.ceiling}: has a load, {saved.load}, on which it does not depend")
+
+
+def _check_numbers(topology: Topology, saved: Saved) -> None:
+    """Raises unless there are lengths for all channels or none, and flow on channels, all finite, none negative."""
+    sizes = {"network": topology.channels, "injection": topology.hosts, "ejection": topology.hosts}
+    lengths = [getattr(saved, name) for name in sizes]
+    if any(len(part) for part in lengths):
+        for part, size in zip(lengths, sizes.values(), strict=True):
+            if len(part) != size or not (np.isfinite(part).all() and (part >= 0).all()):
+                raise BadCertificate(f"{saved.ceiling}: lengths must be {size} finite numbers, none negative")
+    if not (np.isfinite(saved.flow).all() and (saved.flow >= 0).all()):
+        raise BadCertificate(f"{saved.ceiling}: flow must be finite and not negative")
+    for name, count in (("channel", topology.channels), *dict.fromkeys(("node", "source", "target"), 0).items()):
+        part, most = getattr(saved, name), count or topology.switches
+        if len(part) and not (part.min() >= 0 and part.max() < most):
+            raise BadCertificate(f"{saved.ceiling}: {name} names what the network does not have")
+    if len(np.unique(saved.node)) < len(saved.node):
+        raise BadCertificate(f"{saved.ceiling}: a destination has two flows")
+
+
+def _rescaled(*parts: np.ndarray) -> list[np.ndarray]:
+    """The same numbers by a power of two, the largest between 1/2 and 1: their sums neither overflow nor vanish."""
+    exponent = int(np.frexp(max(part.max(initial=0.0) for part in parts))[1])
+    return [np.ldexp(part, -exponent) for part in parts]
 
 
 def _demand(scenario: Scenario) -> np.ndarray:
@@ -72,29 +149,26 @@ def _at_hosts(scenario: Scenario) -> float:
 
 def _upper(scenario: Scenario, saved: Saved, routes: Routes | None) -> float:
     topology = scenario.topology
-    sizes = (topology.channels, topology.hosts, topology.hosts)
-    for part, size in zip((saved.network, saved.injection, saved.ejection), sizes, strict=True):
-        if part.shape != (size,) or not (np.isfinite(part).all() and (part >= 0).all()):
-            raise BadCertificate(f"{saved.ceiling}: lengths must be {size} finite numbers, none negative")
-    at_hosts = float(saved.injection.sum() + saved.ejection.sum())
-    room = float(topology.capacity @ saved.network) + (topology.host_capacity * at_hosts if at_hosts else 0.0)
-    distance = _distances(topology, saved.network, routes)
-    if saved.ceiling == "total":
-        return (room + _kept(scenario, saved, distance)) / topology.hosts
+    network, injection, ejection = saved.network, saved.injection, saved.ejection
+    if saved.ceiling != "total":  # of which the bound is the same for every multiple
+        network, injection, ejection = _rescaled(network, injection, ejection)
+    with np.errstate(over="ignore"):  # then there is room for anything
+        at_hosts = float(injection.sum() + ejection.sum())
+        room = float(topology.capacity @ network) + (topology.host_capacity * at_hosts if at_hosts else 0.0)
     source, target, amount = scenario.traffic.pairs()
+    source, target, amount = source[amount > 0], target[amount > 0], amount[amount > 0]
     place = topology.host_switch
-    far = saved.injection[source] + distance[place[source], place[target]] + saved.ejection[target]
-    needed = float(amount @ far)
-    return room / needed if needed > 0 else np.inf
-
-
-def _kept(scenario: Scenario, saved: Saved, distance: np.ndarray) -> float:
-    """What pairs keep of their offers, no offer above what a host channel takes: offer * (1 - distance)+."""
-    source, target, amount = scenario.traffic.pairs()
-    place = scenario.topology.host_switch
-    offer = np.minimum(saved.load * amount, scenario.topology.host_capacity)
-    far = saved.injection[source] + distance[place[source], place[target]] + saved.ejection[target]
-    return float(offer @ np.maximum(0, 1 - far))
+    distance = _distances(topology, network, routes)[place[source], place[target]]
+    far = injection[source] + distance + ejection[target]
+    if saved.ceiling == "total":
+        # a pair pays its distance and keeps the rest of its offer, which no host channel exceeds
+        offer = np.minimum(saved.load * amount, topology.host_capacity)
+        return min(room + float(offer @ np.maximum(0, 1 - far)), float(offer.sum())) / topology.hosts
+    if np.isinf(far).any():  # a demand that nothing can carry
+        return 0.0
+    with np.errstate(over="ignore"):
+        needed = float(amount @ far)
+    return room / needed if 0 < needed < np.inf else np.nan
 
 
 def _distances(topology: Topology, z: np.ndarray, routes: Routes | None) -> np.ndarray:
@@ -104,13 +178,20 @@ def _distances(topology: Topology, z: np.ndarray, routes: Routes | None) -> np.n
         return dijkstra(_matrix(topology, z, np.ones(topology.channels, bool)))
     if routes.paths is not None:
         return _path_distances(topology, z, routes)
-    ports = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports
-    port = (np.arange(topology.channels) - topology.out_start[topology.src]).astype(np.uint64)
     found = np.full((n, n), np.inf)
     for t in range(n):
-        allowed = (ports[t, topology.src] >> port) & np.uint64(1) == 1
-        found[:, t] = dijkstra(_matrix(topology, z, allowed).T, indices=t)
+        found[:, t] = dijkstra(_matrix(topology, z, _toward(topology, routes, t)).T, indices=t)
     return _over_others(topology, found) if routes.form == VIA else found
+
+
+def _toward(topology: Topology, routes: Routes | None, t: int) -> np.ndarray:
+    """bool [channels]: which are next hops toward switch t; all without routes."""
+    if routes is None:
+        return np.ones(topology.channels, bool)
+    ports = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports
+    port = (np.arange(topology.channels) - topology.out_start[topology.src]).astype(np.uint64)
+    allowed: np.ndarray = (ports[t, topology.src] >> port) & np.uint64(1) == 1
+    return allowed
 
 
 def _over_others(topology: Topology, leg: np.ndarray) -> np.ndarray:
@@ -123,12 +204,17 @@ def _over_others(topology: Topology, leg: np.ndarray) -> np.ndarray:
 
 def _matrix(topology: Topology, z: np.ndarray, allowed: np.ndarray) -> sparse.csr_array:
     """Lengths of the allowed channels, the least of parallel ones; explicit zeros are channels of no length."""
+    least, n = _least(topology, z, allowed), topology.switches
+    return sparse.csr_array((z[least], (topology.src[least], topology.dst[least])), (n, n))
+
+
+def _least(topology: Topology, z: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """int64: of the allowed channels the shortest between every two switches, by switch and next switch."""
     channel = np.flatnonzero(allowed)
     ends = topology.src[channel] * topology.switches + topology.dst[channel]
     order = np.lexsort((z[channel], ends))
-    least = channel[order][np.unique(ends[order], return_index=True)[1]]
-    n = topology.switches
-    return sparse.csr_array((z[least], (topology.src[least], topology.dst[least])), (n, n))
+    found: np.ndarray = channel[order][np.unique(ends[order], return_index=True)[1]]
+    return found
 
 
 def _path_distances(topology: Topology, z: np.ndarray, routes: Routes) -> np.ndarray:
@@ -151,20 +237,12 @@ def _path_distances(topology: Topology, z: np.ndarray, routes: Routes) -> np.nda
 # Lower bounds: flows
 
 
-def _check_flow(topology: Topology, saved: Saved) -> None:
-    if not (np.isfinite(saved.flow).all() and (saved.flow >= 0).all()):
-        raise BadCertificate(f"{saved.ceiling}: flow must be finite and not negative")
-    if not (saved.channel.min() >= 0 and saved.channel.max() < topology.channels):
-        raise BadCertificate(f"{saved.ceiling}: flow on channels that the network does not have")
-
-
 def _accepted(scenario: Scenario, saved: Saved) -> float:
     """What a flow carries at a load, per host, once the fullest channel is full: of no demand more than its offer.
 
     nan where host channels would have to take part.
     """
     topology, place, most = scenario.topology, scenario.topology.host_switch, scenario.topology.host_capacity
-    _check_flow(topology, saved)
     source, target, amount = scenario.traffic.pairs()
     offer = np.minimum(saved.load * amount, most)
     busiest = max(np.bincount(end, offer, topology.hosts).max() for end in (source, target))
@@ -172,49 +250,50 @@ def _accepted(scenario: Scenario, saved: Saved) -> float:
         return np.nan
     offered = np.zeros((topology.switches, topology.switches))
     np.add.at(offered, (place[source], place[target]), offer)
-    lost = 0.0
-    if len(saved.first):
-        served = _by_paths(scenario, saved)
-        flow = np.repeat(saved.flow, np.diff(saved.start))
-    else:
-        served, flow = np.zeros_like(offered), saved.flow
-        leaving = _leaving(topology, saved)
-        served[:, saved.node] = np.maximum(leaving, 0).T
-        lost = float(np.maximum(-leaving, 0).sum())
-    use = np.bincount(saved.channel, flow, topology.channels) / topology.capacity
-    within = float(np.diag(offered).sum())
-    carried = np.minimum(served / use.max(), offered)[between(topology)].sum() - lost / use.max()
-    return (within + float(carried)) / topology.hosts
+    carried = float(np.diag(offered).sum())
+    if saved.flow.any():
+        (flow,) = _rescaled(saved.flow)
+        if len(saved.first):
+            served, load = _by_paths(scenario, saved, flow)
+        else:
+            leaving, hidden = _leaving(topology, saved, flow)
+            served = np.zeros_like(offered)
+            served[:, saved.node] = np.maximum(leaving, 0).T
+            load = _delivering(topology, saved, flow, None, np.maximum(-leaving, 0) + hidden)
+        carried += float(np.minimum(served * _at_most(1.0, load, topology), offered)[between(topology)].sum())
+    elif offered[between(topology)].any():
+        return np.nan
+    return carried / topology.hosts
 
 
-def _lower(scenario: Scenario, saved: Saved, routes: Routes | None) -> float:
-    """The theta of a flow, scaled until the fullest network channel is full."""
+def _lower(scenario: Scenario, saved: Saved, routes: Routes | None, demand: np.ndarray) -> float:
+    """The theta of a flow, scaled until the fullest network channel is full; inf if none is demanded."""
     topology = scenario.topology
-    _check_flow(topology, saved)
-    if len(saved.first):
-        served, missing = _served_by_paths(scenario, saved, routes), 0.0
-        flow = np.repeat(saved.flow, np.diff(saved.start))
-    else:
-        served, missing = _served_by_destination(scenario, saved, routes)
-        flow = saved.flow
-    load = np.bincount(saved.channel, flow, topology.channels) + missing
-    return served / float((load / topology.capacity).max())
+    if not demand.any():
+        return np.inf
+    if not saved.flow.any():
+        return np.nan
+    (flow,) = _rescaled(saved.flow)
+    if not len(saved.first):
+        return _theta_by_destination(scenario, saved, flow, routes, demand)
+    served, load = _by_paths(scenario, saved, flow, routes)
+    return _at_most(float((served[demand > 0] / demand[demand > 0]).min()), load, topology)
 
 
-def _served_by_paths(scenario: Scenario, saved: Saved, routes: Routes | None) -> float:
-    """The least that a commodity gets of its demand."""
-    demand, served = _demand(scenario), _by_paths(scenario, saved, routes)
-    return float((served[demand > 0] / demand[demand > 0]).min())
+def _at_most(part: float, load: np.ndarray, topology: Topology) -> float:
+    """The theta of a load that serves a ``part`` of the demand, once the fullest channel is full."""
+    fullest = float((load / topology.capacity).max())
+    return part / fullest if fullest > 0 else np.nan
 
 
-def _by_paths(scenario: Scenario, saved: Saved, routes: Routes | None = None) -> np.ndarray:
-    """float64 [switches, switches]: what path flows carry from s to t."""
+def _by_paths(
+    scenario: Scenario, saved: Saved, flow: np.ndarray, routes: Routes | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """float64 [switches, switches]: what path flows carry from s to t; float64 [channels]: their load."""
     topology = scenario.topology
     source, target = saved.source, saved.target
     commodity = np.repeat(np.arange(len(source)), np.diff(saved.first))
     begin, end = saved.start[:-1], saved.start[1:]
-    if not (end > begin).all():
-        raise BadCertificate(f"{saved.ceiling}: a path has no channels")
     joined = topology.dst[saved.channel[:-1]] == topology.src[saved.channel[1:]]
     joined[end[:-1] - 1] = True
     ends = (topology.src[saved.channel[begin]] == source[commodity]) & (
@@ -225,8 +304,8 @@ def _by_paths(scenario: Scenario, saved: Saved, routes: Routes | None = None) ->
     if routes is not None:
         _check_paths(topology, saved, routes, commodity)
     served = np.zeros((topology.switches, topology.switches))
-    np.add.at(served, (source[commodity], target[commodity]), saved.flow)
-    return served
+    np.add.at(served, (source[commodity], target[commodity]), flow)
+    return served, np.bincount(saved.channel, np.repeat(flow, np.diff(saved.start)), topology.channels)
 
 
 def _check_paths(topology: Topology, saved: Saved, routes: Routes, commodity: np.ndarray) -> None:
@@ -280,25 +359,89 @@ def _check_over_others(topology: Topology, routes: Routes, saved: Saved, target:
         raise BadCertificate(f"{saved.ceiling}: flow on a path that the routing does not have")
 
 
-def _served_by_destination(scenario: Scenario, saved: Saved, routes: Routes | None) -> tuple[float, float]:
-    """The part of the demand that a flow by destination serves, and how much of that rounding left on its way.
-
-    What is missing may be taken to cross every channel: no repair needs more.
-    """
-    topology, demand = scenario.topology, _demand(scenario)
+def _theta_by_destination(
+    scenario: Scenario, saved: Saved, flow: np.ndarray, routes: Routes | None, demand: np.ndarray
+) -> float:
+    topology = scenario.topology
+    missing = np.setdiff1d(np.flatnonzero(demand.any(axis=0)), saved.node)
+    if len(missing):
+        raise BadCertificate(f"{saved.ceiling}: there is demand for switch {missing[0]}, but no flow")
     if routes is not None:
+        if routes.paths is not None:
+            raise BadCertificate(f"{saved.ceiling}: a flow by destination says nothing of the routing's paths")
         _check_ports(topology, routes, saved, np.repeat(saved.node, np.diff(saved.start)))
-    leaving = _leaving(topology, saved)
-    wanted = demand[:, saved.node].T
-    part = float(leaving.sum() / wanted.sum())
-    return part, float(np.maximum(part * wanted - leaving, 0).sum())
+    (leaving, hidden), wanted = _leaving(topology, saved, flow), demand[:, saved.node].T
+    # any part of the demand may be asked of it: as it is, flow serves all; in whatever size, about this part
+    parts = flow.max() / saved.flow.max(), max(float(leaving.sum() / wanted.sum()), 0.0)
+    left = (np.maximum(part * wanted - leaving + hidden, 0) for part in parts)
+    loads = [_delivering(topology, saved, flow, routes, amount) for amount in left]
+    return max(_at_most(part, load, topology) for part, load in zip(parts, loads, strict=True))
 
 
-def _leaving(topology: Topology, saved: Saved) -> np.ndarray:
-    """float64 [destinations, switches]: what of the flow for each destination leaves every other switch, net."""
+def _leaving(topology: Topology, saved: Saved, flow: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What of the flow for each destination leaves every other switch, net, and by how much rounding may hide less.
+
+    float64 [destinations, switches] each: a sum of k doubles is off by less than k times their sum in ulps.
+    """
     row = np.repeat(np.arange(len(saved.node)), np.diff(saved.start))
-    leaving = np.zeros((len(saved.node), topology.switches))
-    np.add.at(leaving, (row, topology.src[saved.channel]), saved.flow)
-    np.add.at(leaving, (row, topology.dst[saved.channel]), -saved.flow)
-    leaving[np.arange(len(saved.node)), saved.node] = 0
-    return leaving
+    tail, head = topology.src[saved.channel], topology.dst[saved.channel]
+    net, passing, terms = (np.zeros((len(saved.node), topology.switches)) for _ in range(3))
+    for end, sign in ((tail, 1.0), (head, -1.0)):
+        np.add.at(net, (row, end), sign * flow)
+        np.add.at(passing, (row, end), flow)
+        np.add.at(terms, (row, end), 1.0)
+    hidden = np.finfo(float).eps * terms * passing
+    for part in (net, hidden):
+        part[np.arange(len(saved.node)), saved.node] = 0
+    return net, hidden
+
+
+def _delivering(
+    topology: Topology, saved: Saved, flow: np.ndarray, routes: Routes | None, left: np.ndarray
+) -> np.ndarray:
+    """float64 [channels]: the load of a flow, and of what it leaves at switches, [destinations, switches].
+
+    That goes the shortest allowed way on, capacities being 1 / lengths; what is hardly more than rounding crosses
+    every channel, if it can go anywhere.
+    """
+    load = np.bincount(saved.channel, flow, topology.channels)
+    everywhere = load + left.sum()
+    little = (everywhere / topology.capacity).max() <= (1 + HARMLESS) * (load / topology.capacity).max()
+    if little and routes is None and _joined(topology):
+        return everywhere
+    for row in np.flatnonzero(left.any(axis=1)):
+        t = int(saved.node[row])
+        load += _sent(topology, t, left[row], _toward(topology, routes, t), saved.ceiling)
+    return load
+
+
+def _joined(topology: Topology) -> bool:
+    """Whether every switch reaches every other one."""
+    everything = _matrix(topology, np.ones(topology.channels), np.ones(topology.channels, bool))
+    return bool(connected_components(everything, connection="strong", return_labels=False) == 1)
+
+
+def _sent(topology: Topology, t: int, amount: np.ndarray, allowed: np.ndarray, ceiling: str) -> np.ndarray:
+    """float64 [channels]: the load of ``amount`` [switches] on the shortest ways to switch t over allowed channels."""
+    n, z = topology.switches, 1 / topology.capacity
+    least = _least(topology, z, allowed)
+    tail, head = topology.src[least].astype(np.int64), topology.dst[least]
+    distance, after = dijkstra(sparse.csr_array((z[least], (head, tail)), (n, n)), indices=t, return_predecessors=True)
+    if np.isinf(distance[amount > 0]).any():
+        raise BadCertificate(f"{ceiling}: flow ends at a switch from which no allowed way leads on")
+    reached = np.flatnonzero(np.isfinite(distance) & (np.arange(n) != t))
+    after[t] = t
+    channel = np.zeros(n, np.int64)
+    channel[reached] = least[np.searchsorted(tail * n + head, reached * n + after[reached])]
+    hops, at = np.zeros(n, np.int64), after.copy()
+    at[np.isinf(distance)] = t
+    while (at != t).any():
+        hops += at != t
+        at = after[at]
+    load, carried = np.zeros(topology.channels), amount.copy()
+    # by hops: distances that are far apart may be equal in doubles
+    for depth in range(int(hops[reached].max(initial=0)), -1, -1):
+        going = reached[hops[reached] == depth]
+        load[channel[going]] = carried[going]
+        np.add.at(carried, after[going], carried[going])
+    return load

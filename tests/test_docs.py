@@ -68,7 +68,7 @@ BASE = {
     "loads": [0.1],
     "seeds": [1],
     "measure": {"warmup": 100, "ticks": 200, "ci": None},
-    "ceilings": [],
+    "ceilings": ["bounds"],
     "outputs": {"figures": []},
 }
 """What a configuration in a page leaves out that shows but some keys; also what FILE stands for."""

@@ -1,20 +1,26 @@
 """``simrun ceilings FILE``."""
 
 import argparse
-import json
 import tempfile
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from fluid.verify import statement
 from sim.cli.common import BAD, FAILED, complain, print_json, print_rows, study_of, why
 from sim.cli.tables import print_ceilings
-from sim.config.errors import ConfigError
 from sim.config.study import Study
 from sim.experiment.ceilings import COLUMNS, CeilingRuns
-from sim.experiment.certificates import CONFIGURATION, INDEX, Verdict, verify_all
+from sim.experiment.certificates import (
+    CONFIGURATION,
+    INDEX,
+    Verdict,
+    sha256,
+    unlisted,
+    verify_all,
+    write_index,
+)
 from sim.experiment.folders import MANIFEST, ForeignFolder, digest_of, read_manifest, refuse_foreign
 from sim.experiment.manifest import now
 from sim.experiment.pool import cores
@@ -105,47 +111,53 @@ def _refuse_others(folder: Path, experiment: str) -> None:
 
 
 def _index(study: Study, ceilings: CeilingRuns, folder: Path) -> None:
-    """What says of which scenario the saved certificates are."""
-    folder.mkdir(parents=True, exist_ok=True)
-    entries = [
-        {"scenario": index, "label": study.cases[index].label, "folder": job.id}
-        for job in ceilings.jobs for index in job.users
-    ]  # fmt: skip
-    text = yaml.safe_dump(study.resolved(), sort_keys=False, allow_unicode=True)
-    (folder / CONFIGURATION).write_text(text, "utf-8")
-    (folder / INDEX).write_text(json.dumps(entries, indent=1) + "\n", "utf-8")
+    """What says of which scenario the saved certificates are, and what they claim."""
+    count, digest = write_index(study, folder, {job.id: job.users for job in ceilings.jobs})
+    complain(f"{folder}: {count} certificates; SHA-256 of {INDEX}: {digest}")
 
 
 def _verify(options: argparse.Namespace) -> int:
-    """Verifies saved certificates; exit code 3 if one does not prove what is claimed."""
+    """Verifies saved certificates; exit code 3 if anything there does not prove what is claimed."""
     folder = options.verify
     try:
-        entries = json.loads((folder / INDEX).read_text("utf-8"))
-        verdicts = list(verify_all(folder, entries))
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        verdicts = list(verify_all(folder))
+    except OSError:
         complain(f"simrun ceilings: --verify {folder}: holds no saved certificates ({INDEX}, {CONFIGURATION})")
-        return BAD
-    except ConfigError as error:
-        complain(*map(str, error.mistakes))
         return BAD
     rows = [_row(verdict) for verdict in verdicts]
     if options.json:
         print_json(rows)
     else:
-        print_rows("certificates", [name for name in rows[0] if name != "file"] if rows else [], rows, digits=8)
+        _print(rows, verdicts)
+    complain(*(f"{folder / name}: was not verified, the index does not name it" for name in unlisted(folder, verdicts)))
+    complain(f"SHA-256 of {INDEX}: {sha256(folder / INDEX)}; compare it with what --save printed")
     return 0 if all(verdict.confirmed for verdict in verdicts) else CHECK_FAILED
 
 
+def _print(rows: list[dict[str, Any]], verdicts: Sequence[Verdict]) -> None:
+    """What is claimed and whether it is proven, and of which graphs, demands and routes."""
+    print_rows("certificates", ["scenario", "ceiling", "claim", "verdict"], rows)
+    for of in dict.fromkeys(verdict.of for verdict in verdicts if verdict.of is not None):
+        routes = f", routes {of.routes[:DIGITS]}" if of.routes else ""
+        print(f"{of.label}: topology {of.topology[:DIGITS]}, traffic {of.traffic[:DIGITS]}{routes}")
+
+
+DIGITS = 16
+"""Of a hash, in a table; JSON has them all."""
+
+
 def _row(verdict: Verdict) -> dict[str, Any]:
-    """What was claimed and what is proven."""
-    claimed, proven = verdict.claimed, verdict.proven
+    """What was claimed, of what, and what is proven."""
+    of, claimed, proven = verdict.of, verdict.claimed, verdict.proven
     ends = ("lower", "upper")
     return {
-        "scenario": verdict.label, "ceiling": verdict.file if claimed is None else claimed.ceiling,
+        "scenario": None if of is None else of.label, "ceiling": verdict.file if claimed is None else claimed.ceiling,
         "load": None if claimed is None else claimed.load,
         **{end: getattr(claimed, end, None) for end in ends},
         **{f"proven_{end}": getattr(proven, end, None) for end in ends},
-        "verdict": verdict.problem or ("confirmed" if verdict.confirmed else "not proven"), "file": verdict.file,
+        "claim": None if claimed is None else statement(claimed),
+        "verdict": verdict.problem or "confirmed", "file": verdict.file,
+        **{name: getattr(of, name, None) for name in ("topology", "traffic", "routes")},
     }  # fmt: skip
 
 

@@ -1,66 +1,238 @@
-"""A folder of saved certificates: what proves the ceilings of a study, and the configuration they belong to."""
+"""A folder of saved certificates: what proves the ceilings of a study, and the index of what they claim of what.
 
-import zipfile
+Whoever trusts the SHA-256 of the index, which saving prints, trusts no file: the index names the configuration, the
+graphs, demands and routes that it gives, and every certificate with what it claims, each by its hash.
+"""
+
+import hashlib
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fluid.ceiling import Ceiling
-from fluid.saved import Saved
+from fluid.saved import BadCertificate, Saved
 from fluid.verify import Verified, verify
 from models.scenario import Scenario
-from sim.config.study import read
+from sim.config.errors import ConfigError
+from sim.config.study import Case, Study, read
 
 CONFIGURATION = "config.resolved.yaml"
 INDEX = "certificates.json"
-"""List of {scenario: index of the case, label, folder}."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class OfScenario(_Part):
+    """A scenario of the configuration by its number, and the content hashes of what it is made of."""
+
+    scenario: int = Field(ge=0)
+    label: str
+    topology: str
+    traffic: str
+    routes: str
+
+    @classmethod
+    def of(cls, index: int, case: Case) -> "OfScenario":
+        """routes: '' if the scenario has none."""
+        scenario = case.scenario
+        assert scenario is not None
+        routes = "" if scenario.routes is None else scenario.routes.content_hash
+        return cls(
+            scenario=index, label=case.label, topology=scenario.topology.content_hash,
+            traffic=scenario.traffic.content_hash, routes=routes,
+        )  # fmt: skip
+
+
+class OfFile(_Part):
+    """A certificate, the numbers of the scenarios it is for, and what it claims; None: no load, an end not claimed."""
+
+    file: str
+    sha256: str
+    scenarios: list[int]
+    ceiling: str
+    load: float | None
+    lower: float | None
+    upper: float | None
+
+    @classmethod
+    def of(cls, folder: Path, file: Path, scenarios: list[int]) -> "OfFile":
+        """Of a file in the folder of certificates."""
+        saved = Saved.read(file)
+        claims = {name: None if math.isnan(getattr(saved, name)) else getattr(saved, name) for name in CLAIMS}
+        name = file.relative_to(folder).as_posix()
+        return cls(file=name, sha256=sha256(file), scenarios=scenarios, ceiling=saved.ceiling, **claims)
+
+
+CLAIMS = ("load", "lower", "upper")
+
+
+class Index(_Part):
+    """What a folder of certificates holds. configuration: SHA-256 of :data:`CONFIGURATION`."""
+
+    configuration: str
+    scenarios: list[OfScenario]
+    certificates: list[OfFile]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of verifying one certificate. problem: why it is none, or belongs to something else."""
+    """What came of verifying one certificate for one scenario. problem: why it does not prove what is claimed, or ''.
 
-    label: str
+    of: the scenario, None where not even that is known. claimed: None if the file is no certificate.
+    """
+
     file: str
-    claimed: Saved | None
-    proven: Verified | None
+    of: OfScenario | None = None
+    claimed: Saved | None = None
+    proven: Verified | None = None
     problem: str = ""
 
     @property
     def confirmed(self) -> bool:
-        """Whether what is proven lies within what is claimed."""
-        return self.claimed is not None and self.proven is not None and self.proven.confirms(self.claimed)
+        """Whether all that is claimed is proven."""
+        return not self.problem
+
+
+def sha256(file: Path) -> str:
+    """Of what a file holds, as hex digits."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def save(folder: Path, scenario: Scenario, rows: Sequence[Ceiling]) -> None:
-    """Writes one file for each ceiling that has lengths or a flow to show."""
+    """Writes a file for each ceiling of which an end can be proven, numbered as the rows are, in place of any there."""
     folder.mkdir(parents=True, exist_ok=True)
-    for row in rows:
+    for old in folder.glob("*.npz"):
+        old.unlink()
+    for number, row in enumerate(rows, 1):
         if row.certificate is not None or row.flow is not None:
             at = "" if row.load is None else f"@{row.load:g}"
-            Saved.of(scenario, row).write(folder / f"{row.ceiling.replace(':', '-')}{at}.npz")
+            name = f"{number:03d}-{row.ceiling.replace(':', '-')}{at}.npz"
+            if (saved := Saved.of(scenario, row)).claims:
+                saved.write(folder / name)
 
 
-def verify_all(folder: Path, entries: Sequence[dict[str, Any]]) -> Iterator[Verdict]:
-    """Verifies what the entries of :data:`INDEX` list, without any solver.
+def write_index(study: Study, folder: Path, users: dict[str, list[int]]) -> tuple[int, str]:
+    """Writes the configuration and the index of all certificates below a folder.
 
-    Raises :class:`~sim.config.errors.ConfigError` if the configuration in the folder cannot be read.
+    users: folder of certificates -> the scenarios they are for. Returns how many there are, and the SHA-256 of the
+    index.
     """
-    study = read(folder / CONFIGURATION)
-    for entry in entries:
-        case = study.cases[entry["scenario"]]
-        assert case.scenario is not None
-        for file in sorted((folder / entry["folder"]).glob("*.npz")):
-            yield _verdict(entry["label"], case.scenario, file, str(file.relative_to(folder)))
+    folder.mkdir(parents=True, exist_ok=True)
+    text = yaml.safe_dump(study.resolved(), sort_keys=False, allow_unicode=True)
+    (folder / CONFIGURATION).write_text(text, "utf-8")
+    scenarios = [OfScenario.of(index, case) for index, case in enumerate(study.cases) if case.scenario is not None]
+    files = [
+        OfFile.of(folder, file, indices)
+        for name, indices in users.items() for file in sorted((folder / name).glob("*.npz"))
+    ]  # fmt: skip
+    index = Index(configuration=sha256(folder / CONFIGURATION), scenarios=scenarios, certificates=files)
+    (folder / INDEX).write_text(index.model_dump_json(indent=1) + "\n", "utf-8")
+    return len(files), sha256(folder / INDEX)
 
 
-def _verdict(label: str, scenario: Scenario, file: Path, name: str) -> Verdict:
+def verify_all(folder: Path) -> Iterator[Verdict]:
+    """Verifies all that the index of a folder names, without any solver; what is wrong is a verdict with a problem.
+
+    Raises ``OSError`` if there is no index that can be read.
+    """
+    text = (folder / INDEX).read_text("utf-8", errors="replace")
     try:
-        saved = Saved.read(file)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        return Verdict(label, name, None, None, str(error))
+        index = Index.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        yield Verdict(INDEX, problem=f"the index is damaged{f', at {place}' if place else ''}: {first['msg']}")
+        return
     try:
-        return Verdict(label, name, saved, verify(scenario, saved))
-    except (ValueError, IndexError, ArithmeticError) as error:
-        return Verdict(label, name, saved, None, str(error))
+        cases = _cases(folder, index)
+    except _WrongError as error:
+        yield Verdict(error.file, problem=str(error))
+        return
+    for entry in index.certificates:
+        of_same: dict[tuple[str, ...], Verdict] = {}
+        for of in (index.scenarios[number] for number in entry.scenarios):
+            same = (of.topology, of.traffic, of.routes)
+            if same not in of_same:
+                of_same[same] = _verdict(folder, entry, of, cases)
+            yield replace(of_same[same], of=of)
+
+
+def unlisted(folder: Path, verdicts: Sequence[Verdict]) -> list[str]:
+    """Certificates below a folder that none of its verdicts is about."""
+    named = {verdict.file for verdict in verdicts}
+    return sorted({file.relative_to(folder).as_posix() for file in folder.rglob("*.npz")} - named)
+
+
+class _WrongError(Exception):
+    """What the index says of a file is not so."""
+
+    def __init__(self, file: str, why: str):
+        super().__init__(why)
+        self.file = file
+
+
+def _cases(folder: Path, index: Index) -> list[Case]:
+    """The scenarios of the configuration. Raises unless they are those that the index names."""
+    if not index.certificates:
+        raise _WrongError(INDEX, "the index names no certificates")
+    _check_hash(folder, CONFIGURATION, index.configuration)
+    try:
+        cases = read(folder / CONFIGURATION).cases
+    except ConfigError as error:
+        raise _WrongError(CONFIGURATION, f"cannot be understood: {'; '.join(map(str, error.mistakes))}") from None
+    numbers = [one.scenario for one in index.scenarios]
+    if numbers != list(range(len(cases))) or any(case.scenario is None for case in cases):
+        raise _WrongError(INDEX, f"the index names the scenarios {numbers} of a configuration with {len(cases)}")
+    for one, case in zip(index.scenarios, cases, strict=True):
+        found = OfScenario.of(one.scenario, case)
+        wrong = [name for name in type(one).model_fields if getattr(one, name) != getattr(found, name)]
+        if wrong:
+            raise _WrongError(INDEX, f"scenario {one.label}: the configuration gives another {wrong[0]}")
+    for entry in index.certificates:
+        if not entry.scenarios or not set(entry.scenarios) <= set(numbers):
+            raise _WrongError(INDEX, f"{entry.file} is said to be for the scenarios {entry.scenarios}")
+    return cases
+
+
+def _check_hash(folder: Path, name: str, expected: str) -> None:
+    """Raises unless there is such a file in the folder, with this content."""
+    file = folder / name
+    if not file.resolve().is_relative_to(folder.resolve()):
+        raise _WrongError(name, "lies outside of the folder")
+    try:
+        found = sha256(file)
+    except OSError as error:
+        raise _WrongError(name, f"cannot be read: {error.strerror or error}") from None
+    if found != expected:
+        raise _WrongError(name, "is not the file that the index names: its SHA-256 is another")
+
+
+def _verdict(folder: Path, entry: OfFile, of: OfScenario, cases: Sequence[Case]) -> Verdict:
+    saved: Saved | None = None
+    proven: Verified | None = None
+    scenario = cases[of.scenario].scenario
+    assert scenario is not None
+    try:
+        _check_hash(folder, entry.file, entry.sha256)
+        saved = Saved.read(folder / entry.file)
+        _check_claims(entry, saved)
+        proven = verify(scenario, saved)
+        problem = proven.unproven(saved)
+    except (_WrongError, BadCertificate) as error:
+        problem = str(error)
+    return Verdict(entry.file, of, saved, proven, problem)
+
+
+def _check_claims(entry: OfFile, saved: Saved) -> None:
+    """Raises unless the index claims what the certificate does."""
+    for name in ("ceiling", *CLAIMS):
+        listed, own = getattr(entry, name), getattr(saved, name)
+        own = None if isinstance(own, float) and math.isnan(own) else own
+        if listed != own:
+            raise _WrongError(entry.file, f"the index claims {name} {listed}, the certificate {own}")
