@@ -163,15 +163,15 @@ def _row(verdict: Verdict) -> dict[str, Any]:
 
 def _draw(study: Study, ceilings: CeilingRuns, path: Path) -> None:
     """The bottleneck of the only scenario, or of each in a file of its own."""
-    from sim.report.bottleneck import draw_bottleneck
+    from sim.report.bottleneck import draw_bottleneck, numbered
 
     for index, case in enumerate(study.cases):
-        file = path if len(study.cases) == 1 else path.with_stem(f"{path.stem}_{index + 1}")
+        file = path if len(study.cases) == 1 else path.with_stem(numbered(path.stem, index + 1, case.label))
         mcf = ceilings.optimum(index)
         if mcf is None:
             complain(f"--draw: {case.label}: there is no certified flow to draw; list mcf under ceilings")
             continue
         try:
-            complain(str(draw_bottleneck(case.topology, *mcf, file)))
+            complain(str(draw_bottleneck(case, mcf, file)))
         except (OSError, ValueError) as error:
             complain(f"--draw = {file}: {why(error)}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -53,6 +53,15 @@ class Job:
                 bound = Bound(row["ceiling"], row["load"], _certificate(lengths))
                 found.setdefault(content_hash(lengths, row["load"]), bound)
         return list(found.values())
+
+
+class Optimum(NamedTuple):
+    """A maximum concurrent flow: its bounds, the lengths of the upper one, and the load of every channel."""
+
+    lower: float
+    upper: float
+    certificate: Any
+    load: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -156,8 +165,8 @@ class CeilingRuns:
         found.sort(key=lambda row: order.index(row["ceiling"].partition(":")[0]))
         return [{"scenario": case.label, **{name: row[name] for name in COLUMNS[1:]}} for row in found]
 
-    def optimum(self, index: int) -> "tuple[Certificate, np.ndarray] | None":
-        """Of the maximum concurrent flow of a case: the lengths of its upper bound, and the load of every channel."""
+    def optimum(self, index: int) -> "Optimum | None":
+        """The maximum concurrent flow of a case as far as it is known; None if it was not asked for."""
         return _optimum(row for job in self._of_case[index] for row in job.rows or ())
 
     def found(self, index: int) -> tuple[dict[str, Any], str]:
@@ -218,15 +227,17 @@ def _parts(case: Case) -> dict[str, list[CeilingSpec]]:
     return {ceilings_id(case.scenario, specs, case.grid): specs for specs in [together, *alone] if specs}
 
 
-def _optimum(rows: Iterable[dict[str, Any]]) -> "tuple[Certificate, np.ndarray] | None":
-    for row in rows:
-        lengths, load = row["certificate"], row.get("channel_load")
-        if row["ceiling"] == "mcf" and lengths is not None and load is not None:
-            return _certificate(lengths), np.array(load)
-    return None
+def _optimum(rows: Iterable[dict[str, Any]]) -> Optimum | None:
+    """Of the row with the least gap."""
+    known = [
+        Optimum(row["lower"], row["upper"], _certificate(row["certificate"]), np.array(row["channel_load"]))
+        for row in rows
+        if row["ceiling"] == "mcf" and row["certificate"] is not None and row.get("channel_load") is not None
+    ]
+    return min(known, key=lambda one: one.upper / one.lower, default=None)
 
 
-def stored_optimum(folder: Path, case: Case) -> "tuple[Certificate, np.ndarray] | None":
+def stored_optimum(folder: Path, case: Case) -> Optimum | None:
     """As :meth:`CeilingRuns.optimum`, from the files of a run folder; None also where they are not there."""
     return _optimum(row for name in names_of(case) for row in stored_rows(folder, name))
 

@@ -1,5 +1,6 @@
 """Pictures of a bottleneck: the channels that bind, drawn on the network, and how much of the others is in use."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,11 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
-from fluid.certificate import Certificate
+from fluid.binding import Binding, binding
 from fluid.decomposition import link_classes
 from models.topology.graph import Topology
-from sim.config.study import Study
-from sim.experiment.ceilings import stored_optimum
+from sim.config.study import Case, Study
+from sim.experiment.ceilings import Optimum, stored_optimum
 from sim.report.drawing import PLACES, WIDTH, Drawing, save_picture, suitable
 from sim.report.figures import in_style
 from sim.report.plots import DASHES, OKABE_ITO
@@ -27,10 +28,10 @@ NAME = "bottleneck"
 MOST_DRAWN = 24
 """The bottlenecks of the first so many scenarios are drawn."""
 
-BINDING = "#D55E00"
+MOST_LETTERS = 80
+"""Of a label in the name of a file."""
 
-LEAST_PRICE = 0.01
-"""A channel binds if its price, capacity x length, is at least this part of the highest."""
+BINDING = "#D55E00"
 
 GREYS = LinearSegmentedColormap.from_list("greys", colormaps["Greys"](np.linspace(0.15, 0.75, 32)))
 """For the utilisation of channels that do not bind."""
@@ -42,17 +43,17 @@ NARROWED = 0.88
 """Part of its width that the network keeps beside the labels of the distribution."""
 
 
-def draw_bottleneck(topology: Topology, certificate: Certificate, load: np.ndarray, path: Path) -> Path:
+def draw_bottleneck(case: Case, optimum: Optimum, path: Path, others: int = 0) -> Path:
     """Draws where a maximum concurrent flow is stuck into a PNG or SVG file; the same bytes every time.
 
-    Above, the network: channels with a price in the certificate are orange, the wider the higher their price, others
-    grey, the darker the fuller; of a link the direction counts that is the more so. More than
+    Above, the network: channels that bind (:func:`~fluid.binding.binding`) are orange, the wider the higher their
+    price, others grey, the darker the fuller; of a link the direction counts that is the more so. More than
     :data:`~sim.report.drawing.MOST_NODES` switches are a matrix of channels. Below, the distribution of load /
     capacity, for each class of links if there are several.
 
     Parameters
     ----------
-    certificate: lengths that prove the upper bound. load: float64 [channels], flits per tick.
+    others: how many more scenarios have the same optimum, for the title.
 
     Returns
     -------
@@ -62,36 +63,41 @@ def draw_bottleneck(topology: Topology, certificate: Certificate, load: np.ndarr
     ------
     ValueError: another suffix. OSError: the file cannot be written.
     """
-    return save_picture(lambda: picture(topology, certificate, load), path)
+    return save_picture(lambda: picture(case, optimum, others), path)
+
+
+def numbered(stem: str, number: int, label: str) -> str:
+    """The name of the file, without its suffix, of one of several scenarios."""
+    words = re.sub(r"[^\w.=-]+", "_", label).strip("_")
+    return f"{stem}_{number}_{words[:MOST_LETTERS]}"
 
 
 def draw_all(study: Study, folder: Path, formats: Sequence[str]) -> list[Path]:
-    """Draws the bottleneck of every scenario of a run into its folder, equal ones once; of several, files are numbered.
+    """Draws the bottleneck of every scenario of a run into its folder, equal ones once, each named by its scenario.
 
     formats: png and svg count. Returns the files; scenarios without a certified ``mcf`` have none.
     """
-    written = []
-    drawn = set()
+    # scenarios that differ in their routing only have the same optimum
+    alike: dict[tuple[str, bytes], list[tuple[int, Case, Optimum]]] = {}
     for number, case in enumerate(study.cases[:MOST_DRAWN], 1):
-        found = stored_optimum(folder, case)
-        if found is None:
-            continue
-        # scenarios that differ in their routing only have the same optimum
-        network = (case.topology.content_hash, found[1].tobytes())
-        if network in drawn:
-            continue
-        drawn.add(network)
-        stem = folder / "figures" / (NAME if len(study.cases) == 1 else f"{NAME}_{number}")
-        stem.parent.mkdir(parents=True, exist_ok=True)
-        files = [stem.with_suffix(f".{suffix}") for suffix in formats if suffix != "pdf"]
-        written += [draw_bottleneck(case.topology, *found, file) for file in files]
+        if (found := stored_optimum(folder, case)) is not None:
+            network = (case.topology.content_hash, found.load.tobytes())
+            alike.setdefault(network, []).append((number, case, found))
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    written = []
+    for (number, case, found), *others in alike.values():
+        name = NAME if len(study.cases) == 1 else numbered(NAME, number, case.label)
+        files = [folder / "figures" / f"{name}.{suffix}" for suffix in formats if suffix != "pdf"]
+        written += [draw_bottleneck(case, found, file, len(others)) for file in files]
     return written
 
 
 @in_style
-def picture(topology: Topology, certificate: Certificate, load: np.ndarray) -> Figure:
+def picture(case: Case, optimum: Optimum, others: int = 0) -> Figure:
     """The figure that :func:`draw_bottleneck` saves."""
-    use, price = load / topology.capacity, topology.capacity * certificate.network
+    topology, certificate = case.topology, optimum.certificate
+    binds = binding(topology, certificate, optimum.lower, optimum.upper)
+    use, price = optimum.load / topology.capacity, topology.capacity * certificate.network * binds.network
     figure = Figure(layout="constrained")
     FigureCanvasAgg(figure)
     grid = figure.add_gridspec(2, 1)
@@ -100,29 +106,29 @@ def picture(topology: Topology, certificate: Certificate, load: np.ndarray) -> F
     height = NARROWED * figure.get_figheight() + SCALE
     grid.set_height_ratios([height, CURVES])
     figure.set_size_inches(WIDTH, height + CURVES)
-    figure.suptitle(_caption(topology, certificate, price), fontsize=8)
+    figure.suptitle(caption(case, optimum, binds, others), fontsize=8)
     _distributions(curves, topology, use)
     return figure
 
 
-def _binds(price: np.ndarray) -> np.ndarray:
-    """bool [channels]: which channels have a price worth mentioning."""
-    return (price > 0) & (price >= LEAST_PRICE * price.max(initial=0.0))
-
-
-def _caption(topology: Topology, certificate: Certificate, price: np.ndarray) -> str:
-    """Name and size, and how many channels bind."""
-    hosts = certificate.injection.any() or certificate.ejection.any()
-    count = int(_binds(price).sum())
-    what = f"{count} of {topology.channels} channels bind (orange; size: price)" if count else ""
-    if hosts:
+def caption(case: Case, optimum: Optimum, binds: Binding, others: int) -> str:
+    """Name, size and scenario, and how many channels bind, or why that is not known."""
+    topology, gap = case.topology, 1 - optimum.lower / optimum.upper
+    count = int(binds.network.sum())
+    # other lengths that certify as much may price others
+    known = "all" if count == topology.channels else f"at least {count} of"
+    what = f"{known} {topology.channels} channels bind (orange; size: price)" if count else ""
+    if binds.hosts:
         what = f"host channels, and {what}" if what else "host channels bind"
-    name = Path(topology.notes.get("file", topology.kind)).stem
-    return f"{name}, n = {topology.switches}\n{what}"
+    if not what:
+        what = f"a gap of {100 * gap:.2g} % does not tell which channels bind (method: exact would)"
+    name = f"{Path(topology.notes.get('file', topology.kind)).stem}, n = {topology.switches}"
+    of = f"{case.label}, and {others} more with this optimum" if others else case.label
+    return f"{name}: {of}\n{what}"
 
 
 def _network(figure: Figure, ax: Axes, topology: Topology, use: np.ndarray, price: np.ndarray) -> None:
-    """The channels in place, with their key."""
+    """The channels in place, with their key. price: 0 where a channel is not known to bind."""
     shades = Normalize(0.0, 1.0)
     style = suitable(topology)
     if style == "matrix":
@@ -131,24 +137,24 @@ def _network(figure: Figure, ax: Axes, topology: Topology, use: np.ndarray, pric
     else:
         other = np.where(topology.reverse < 0, np.arange(topology.channels), topology.reverse)
         both = np.maximum(use, use[other]), np.maximum(price, price[other])
-        binds, highest = _binds(both[1]), both[1].max(initial=0.0)
+        highest = both[1].max(initial=0.0)
 
         def stroke(channel: int) -> dict[str, Any]:
-            if not binds[channel]:
+            if not both[1][channel]:
                 return {"color": GREYS(shades(both[0][channel]))}
             return {"color": BINDING, "linewidth": 0.8 + 1.6 * both[1][channel] / highest, "zorder": 1.6}
 
         Drawing(figure, ax, topology, PLACES[style](topology), stroke).draw()
     bar = figure.colorbar(ScalarMappable(shades, GREYS), ax=ax, location="bottom", shrink=0.6, aspect=30, pad=0.02)
-    bar.set_label("load / capacity where it does not bind", fontsize=7)
+    bar.set_label(f"load / capacity{' of the others' if price.any() else ''}", fontsize=7)
     bar.ax.tick_params(which="both", length=0)
 
 
 def _matrix(ax: Axes, topology: Topology, use: np.ndarray, price: np.ndarray) -> None:
     """A point per channel, at its two switches; those that bind on top, the larger the higher their price."""
-    binds = _binds(price)
+    binds = price > 0
     size = 1.0 if topology.channels > 5000 else 2.0
-    free = {"c": use[~binds], "cmap": GREYS, "vmin": 0.0, "vmax": 1.0}
+    free: dict[str, Any] = {"c": use[~binds], "cmap": GREYS, "vmin": 0.0, "vmax": 1.0}
     ax.scatter(topology.dst[~binds], topology.src[~binds], s=size, linewidths=0, rasterized=True, **free)
     sizes = size * (1 + 3 * price[binds] / price.max(initial=1e-300))
     ax.scatter(topology.dst[binds], topology.src[binds], s=sizes, color=BINDING, linewidths=0, rasterized=True)

@@ -8,8 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from sim.report import figures
-from sim.report.bottleneck import NAME as BOTTLENECK
+from sim.report import bottleneck, figures
 from sim.report.frames import Run
 from sim.report.html import answer, charts, network, tables
 from sim.report.html.shell import write_page
@@ -117,7 +116,9 @@ def _figures(folder: Path, drawn: Sequence[charts.Chart], captions: dict[str, st
 def _captions(run: Run) -> dict[str, str]:
     """What static figures show, by name."""
     labels = [str(scenario.get("label")) for scenario in run.manifest.get("scenarios", ())]
-    names = [BOTTLENECK] if len(labels) == 1 else [f"{BOTTLENECK}_{i}" for i in range(1, len(labels) + 1)]
+    names = [bottleneck.numbered(bottleneck.NAME, i, label) for i, label in enumerate(labels, 1)]
+    if len(labels) == 1:
+        names = [bottleneck.NAME]
     binding = (f"Where the maximum concurrent flow binds: {label}" for label in labels)
     return figures.captions(run) | dict(zip(names, binding, strict=True))
 

@@ -45,7 +45,7 @@ class Inside {
       range.addEventListener("input", () => { this.load = this.loads[Number(range.value)]; tell(); this.draw(); });
       tell();
     }
-    const kinds = [["use", "use in the simulation", this.loads.length], ["optimum", "use in the optimum (mcf)", data.scenarios.some((s) => s.optimum)], ["price", "price in the certificate", data.scenarios.some((s) => s.price)]].filter((kind) => kind[2]);
+    const kinds = [["use", "use in the simulation", this.loads.length], ["optimum", "use in the optimum (mcf)", data.scenarios.some((s) => s.optimum)], ["price", "where the optimum binds", data.scenarios.some((s) => s.price)]].filter((kind) => kind[2]);
     if (kinds.length > 1) {
       const select = put(put(bar, "label", {}, "Colour"), "select");
       kinds.forEach(([value, text]) => put(select, "option", { value }, text));
@@ -73,7 +73,7 @@ class Inside {
     this.links = [];
     map.style === "matrix" ? this.drawMatrix(svg, map, values) : this.drawGraph(svg, map, values);
     this.drawScale(svg);
-    const words = { use: "how much of its capacity a channel carries in the simulation", optimum: "how much of its capacity a channel carries in the optimal flow", price: "its price in the certificate: channels with a price bind" };
+    const words = { use: "how much of its capacity a channel carries in the simulation", optimum: "how much of its capacity a channel carries in the optimal flow", price: "its price in the certificate, of channels that bind" };
     const state = this.state(scenario), at = this.what === "use" ? `${this.loads.length > 1 ? ` at load ${format(state.load)}` : ""}${state.saturated ? " (past saturation)" : ""}, mean ${format(state.mean, 3)}` : "";
     this.caption.textContent = `Colour and width: ${words[this.what]}${at}. ${map.style === "matrix" ? "A point per channel, from row to column." : "A channel bends to its right, so that both ways of a link are seen."}`;
     if (this.chosen !== null) this.choose(this.chosen);
@@ -164,7 +164,7 @@ class Inside {
       button.addEventListener("focus", mark);
       button.addEventListener("click", mark);
     }
-    put(this.side, "p", { class: "soft" }, `The ${order.length} of ${values.length} channels with most of what the map shows; pointing at one, or stepping to it, marks it there. Channels with a price bind: more capacity elsewhere would not help.`);
+    put(this.side, "p", { class: "soft" }, `The ${order.length} of ${values.length} channels with most of what the map shows; pointing at one, or stepping to it, marks it there. Channels with a price bind: no flow near the optimum leaves more than 5 % of one free.`);
   }
 
   drawDistributions() {

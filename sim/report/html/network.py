@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from fluid.binding import binding
+from fluid.certificate import Certificate
 from models.topology.formats import FormatError, read
 from models.topology.graph import Topology
 from sim.experiment.store import cell
@@ -59,13 +61,18 @@ class State:
 
 @dataclass
 class Inside:
-    """What is known of a scenario. states: by load. optimum, price: of the channels in the maximum concurrent flow."""
+    """What is known of a scenario. states: by load.
+
+    optimum: use of the channels in the maximum concurrent flow, of which ``gap`` is known, None without any. price:
+    relative to the highest, 0 where a channel is not known to bind; None if that is not known of any.
+    """
 
     label: str
     topology: Topology
     states: dict[float, State] = field(default_factory=dict)
     optimum: np.ndarray | None = None
     price: np.ndarray | None = None
+    gap: float | None = None
 
 
 def inside(run: Run, folder: Path) -> list[Inside]:
@@ -97,12 +104,18 @@ def inside(run: Run, folder: Path) -> list[Inside]:
 
 
 def _add_optimum(one: Inside, row: Mapping[str, Any]) -> None:
-    flow, lengths = row.get("channel_load"), row.get("certificate")
-    if flow is not None and len(flow) == one.topology.channels:
-        one.optimum = np.array(flow) / one.topology.capacity
-    if lengths is not None and len(lengths["network"]) == one.topology.channels:
-        price = np.array(lengths["network"]) * one.topology.capacity
-        one.price = price / max(price.max(initial=0.0), 1e-300)
+    """Takes a row of mcf unless another has less of a gap."""
+    flow, lengths, topology = row.get("channel_load"), row.get("certificate"), one.topology
+    if flow is None or lengths is None or not len(flow) == len(lengths["network"]) == topology.channels:
+        return
+    gap = 1 - row["lower"] / row["upper"]
+    if one.gap is not None and one.gap <= gap:
+        return
+    one.gap, one.optimum = gap, np.array(flow) / topology.capacity
+    certificate = Certificate(**{name: np.array(part, float) for name, part in lengths.items()})
+    price = topology.capacity * certificate.network
+    price *= binding(topology, certificate, row["lower"], row["upper"]).network
+    one.price = price / price.max() if price.any() else None
 
 
 def data(run: Run, found: Iterable[Inside]) -> dict[str, Any]:
