@@ -19,6 +19,7 @@ from sim.experiment.pool import Pool, cores
 from sim.experiment.runner import INTERRUPTED, Report
 from sim.experiment.runner import run as run_study
 from sim.experiment.store import Store, StoreError, WriteError
+from sim.measure.saturation import SHORT
 
 Row = Mapping[str, Any]
 
@@ -188,6 +189,7 @@ def _print_points(label: str, rows: Sequence[Row]) -> None:
     def state(group: Sequence[Row]) -> str:
         bad = [row["status"] for row in group if row["status"] != "ok"]
         notes = [name for name in ("saturated", "deadlocked") if any(row.get(name) for row in group)]
+        notes += ["window too short to tell"] * any(row.get("saturated_by") == SHORT for row in group)
         return ", ".join(dict.fromkeys([*notes, *bad]))
 
     if any("throughput_mean" in row for row in rows):

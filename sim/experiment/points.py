@@ -1,5 +1,6 @@
 """The points of a study: one simulation for each scenario, load and seed, checked against the ceilings."""
 
+import math
 from collections import defaultdict
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from sim.experiment.progress import Progress
 from sim.experiment.saturation import Placement, limit_of, place_of, placements, seed_rows, table
 from sim.experiment.store import Store
 from sim.experiment.task import Outcome, measure_of, point_id, solve_point
-from sim.measure.saturation import saturation
+from sim.measure.saturation import LIMIT, saturation
 
 ROUNDING = -1e-9
 """Relative slack below which a point exceeds a ceiling; above it is rounding."""
@@ -162,8 +163,13 @@ class PointRuns:
             yield from (point for point in points if point.id not in self.records and point.id not in asked)
 
     def limit(self, index: int) -> float:
-        """The load from which on no routing can carry what a case offers, as far as its ceilings say so."""
-        return limit_of(self.ceilings.found(index)[0])
+        """The load from which on the routing of a case cannot carry what is offered, as far as that is certain."""
+        case = self.cases[index]
+        if case.scenario is None or case.scenario.datagram is not None or case.scenario.workload is not None:
+            return math.inf
+        from sim.measure.verdict import certain_limit
+
+        return min(limit_of(self.ceilings.found(index)[0]), certain_limit(case.scenario))
 
     def _done(self, point: Point, outcome: Outcome) -> None:
         record = {
@@ -216,13 +222,14 @@ class PointRuns:
         """(case, load, seed, record) in this order; where saturation is enough, none past the first saturated load."""
         for index, case in enumerate(self.cases):
             ended: set[int] = set()
-            ceilings = self.ceilings.found(index)[0]
+            ceilings, limit = self.ceilings.found(index)[0], self.limit(index)
             for load in self._loads(index):
                 for seed in case.seeds:
                     record = self.records.get(_id(case, load, seed))
                     if record is None or seed in ended:
                         continue
                     more = _efficiency(case, record["row"], ceilings.get("mcf")) | _precise(case, record["row"])
+                    more |= _certain(record["row"], load, limit)
                     more |= beside_bounds(case, record["row"], ceilings)
                     yield case, load, seed, record | {"row": record["row"] | more}
                     if case.placing is None and case.measure.stop_when_saturated and record["row"].get("saturated"):
@@ -330,6 +337,15 @@ def _efficiency(case: Case, row: dict[str, Any], optimum: float | None) -> dict[
         return {}
     nic = scenario.topology.host_capacity
     return {"efficiency": throughput * nic / (optimum * float(scenario.traffic.rate.mean()))}
+
+
+def _certain(row: dict[str, Any], load: float, limit: float) -> dict[str, Any]:
+    """What ceilings add to the verdict on a point: from a certified limit on it is saturated, whatever it shows."""
+    if "saturated_from" not in row:
+        return {}
+    limit = min(limit, row["saturated_from"])
+    over = {"saturated": True, "saturated_by": LIMIT} if load >= limit else {}
+    return {"saturated_from": limit, **over}
 
 
 def _precise(case: Case, row: dict[str, Any]) -> dict[str, bool]:

@@ -1,6 +1,6 @@
 """Loads that are found as a run goes: by bisection for the saturation point, or where a curve bends.
 
-Both begin with what is known: no load from the certified upper end of the maximum concurrent flow on can be carried.
+Both begin with what is known: no load can be carried from the least certified upper end on that holds for the routing.
 Every load asked for becomes an ordinary point, so a search that is repeated finds its answers in the folder. What
 counts as saturated is said in ``sim.measure.saturation``.
 
@@ -39,8 +39,8 @@ HALF = 0.5
 LOWEST = 0.1
 """Part of the saturation point at which an adaptive curve begins."""
 
-LIMITS = ("mcf", "bounds")
-"""Ceilings that no routing can exceed, the best first."""
+LIMITS = ("mcf", "mcf_paths", "bounds", "cuts")
+"""Ceilings that a routing cannot exceed, if they are known for it: of all routings, or of all that use its paths."""
 
 CEILINGS = ("mcf", "mcf_paths", "split", "bounds")
 """Ceilings that efficiency may be a part of; the first that is known is."""
@@ -100,7 +100,7 @@ def curve(answers: Mapping[float, Sequence[Row]], limit: float, highest: float, 
 def _known(answers: Mapping[float, Sequence[Row]], limit: float, highest: float) -> tuple[float, float]:
     """The bracket of all seeds that are known together."""
     rows = [
-        {"load": load, "saturated": any(is_over(row, limit) for row in rows)} for load, rows in answers.items()
+        {"load": load, "saturated": any(is_over(row, limit) for row in rows)} for load, rows in answers.items() if rows
     ]  # fmt: skip
     found = bracket(rows, limit)
     return found.lower, min(found.upper, highest)
@@ -241,7 +241,7 @@ def highest_load(case: Case) -> float:
 
 
 def limit_of(ceilings: Mapping[str, float | None]) -> float:
-    """The load from which on no routing can carry all that is offered; inf where no ceiling says so.
+    """The load from which on the routing cannot carry all that is offered; inf where no ceiling says so.
 
     ceilings: by name, the upper end as ``<name>.upper`` where the name alone is its lower end.
     """

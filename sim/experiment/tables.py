@@ -10,7 +10,7 @@ from sim.experiment.application import COLUMNS
 MEASURED = (
     "offered", "accepted", "accepted_flit_per_ns_per_host", "min_flow_ratio", "jain", "latency_mean", "latency_ci95",
     "latency_p50", "latency_p99", "latency_p999", "network_latency_mean", "hops_mean", "hops_max", "deflections_mean",
-    "saturated", "deadlocked", "packets", "ticks", "warmup_ticks", "events", "cpu_s",
+    "saturated", "saturated_by", "saturated_from", "deadlocked", "packets", "ticks", "warmup_ticks", "events", "cpu_s",
 )  # fmt: skip
 """Columns that every engine fills, in their order; others it may give follow them."""
 

@@ -25,20 +25,13 @@ from sim.engines.base import (
     Snapshot,
 )
 from sim.engines.compare import BothEngines
-from sim.measure.batches import exceeds_noise, mean_half_width, regroup
+from sim.measure.batches import mean_half_width
 from sim.measure.standstill import is_deadlocked
+from sim.measure.verdict import certain_limit, lost_in_all, verdict
 from sim.measure.warmup import is_steady
 
 FIRST_BATCHES = 40
 """Batches in the first window, of ``ticks`` ticks."""
-
-LOST_SHARE = 0.01
-"""A source queue that takes in less than this share of the offered traffic is not called growing."""
-
-
-STARVED_SHARE, STARVED_PACKETS, STARVED_HALF = 0.1, 12, 0.25
-"""A host starves if its undelivered packets grow by this share of what it creates, by this many, and steadily:
-by this part of the whole growth in either half of the window."""
 
 
 @dataclass(frozen=True)
@@ -81,11 +74,13 @@ def run_point(name: str, scenario: Scenario, load: float, seed: int, measure: Me
     run = (BothEngines() if name == "both" else engine(name)).start(scenario, load, seed)
     warmup, settled = warm_up(run, scenario, measure)
     before = run.snapshot()
-    batches, backlog = measure_batches(run, warmup, measure)
+    batches, backlog = measure_batches(run, scenario, load, warmup, measure)
     after = run.snapshot()
     row = summarise(scenario, before, after, batches)
-    row["saturated"] = is_saturated(batches) or starves(scenario, after.created - before.created, backlog)
+    row["saturated"], why = verdict(scenario, load, batches, after.created - before.created, backlog)
     row |= {
+        "saturated_by": why,
+        "saturated_from": certain_limit(scenario),
         "deadlocked": is_deadlocked(run, scenario, batches, after.tick - before.tick),
         "warmup_ticks": warmup,
         "steady": settled,
@@ -132,7 +127,9 @@ def zero_load_latency(scenario: Scenario) -> int:
     return model.injection + through + model.ejection + max(scenario.source.flits) - 1
 
 
-def measure_batches(run: Run, start: int, measure: Measure) -> tuple[np.ndarray, np.ndarray]:
+def measure_batches(
+    run: Run, scenario: Scenario, load: float, start: int, measure: Measure
+) -> tuple[np.ndarray, np.ndarray]:
     """Advance through the window.
 
     What each batch added to the scalars, int64 [batches, SCALARS], and the hosts' backlogs in flits at
@@ -152,7 +149,7 @@ def measure_batches(run: Run, start: int, measure: Measure) -> tuple[np.ndarray,
     length, now = max(measure.ticks // count, 1), bounds[-1]
     while measure.ci is not None and now + length <= start + measure.max_ticks:
         batches = np.diff(np.array(rows), axis=0)
-        if is_precise(batches, measure.ci) or is_saturated(batches):
+        if is_precise(batches, measure.ci) or lost_in_all(scenario, load, batches):
             break
         for _ in range(len(batches) // 2 or 1):
             if now + length > start + measure.max_ticks:
@@ -173,26 +170,6 @@ def is_precise(batches: np.ndarray, wanted: float) -> bool:
     if packets == 0:
         return False
     return latency_half_width(batches) <= wanted * batches[:, LATENCY].sum() / packets
-
-
-def is_saturated(batches: np.ndarray) -> bool:
-    """Whether source queues grow: less is accepted than offered, by more than noise and 1 %."""
-    groups = regroup(batches)
-    lost = (groups[:, CREATED_FLITS] - groups[:, DELIVERED_FLITS]).astype(float)
-    return exceeds_noise(lost, LOST_SHARE * groups[:, CREATED_FLITS].mean())
-
-
-def starves(scenario: Scenario, created: np.ndarray, backlog: np.ndarray) -> bool:
-    """Whether some host's queue grows, which the total over all hosts need not show.
-
-    Under a permutation a few flows pass their bottleneck's rate long before the rest do. created: flits,
-    int64 [hosts]. backlog: flits at bounds of batches, int64 [bounds, hosts].
-    """
-    growth = backlog[-1] - backlog[0]
-    halfway = backlog[len(backlog) // 2]
-    steady = np.minimum(halfway - backlog[0], backlog[-1] - halfway) >= STARVED_HALF * growth
-    large = growth > np.maximum(STARVED_SHARE * created, STARVED_PACKETS * scenario.source.mean_flits)
-    return bool((steady & large).any())
 
 
 def summarise(scenario: Scenario, before: Snapshot, after: Snapshot, batches: np.ndarray) -> dict:

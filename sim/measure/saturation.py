@@ -1,11 +1,13 @@
 """Where a scenario saturates, as its points show it.
 
-A load is *saturated* if the network does not carry what is offered (the flag ``saturated``, see ``docs/model.md``) or
-has come to a deadlock, and so is every load from ``limit`` on, the certified upper end of the maximum concurrent flow:
-there some demand cannot be met for ever, whatever a finite run shows. The saturation point of a seed lies between the
-most that is carried, in units of load, below the lowest saturated load, and that load; within this bracket it is taken
-to be the most that is carried up to and at that load. The flag comes a little late, at losses that exceed noise and
-1 %; what is carried there is no more than the network can carry, so the value does not depend on how late.
+A load is *saturated* if the network does not carry what is offered (the flag ``saturated``, see
+:mod:`sim.measure.verdict`) or has come to a deadlock, and so is every load from ``limit`` on, the least certified upper
+end that holds for the routing: there some demand cannot be met for ever, whatever a finite run shows. The saturation
+point of a seed lies between the most that is carried, in units of load, below the lowest saturated load, and that load;
+within this bracket it is taken to be the most that is carried up to and at that load. Below the limit the flag comes a
+little late, at losses that exceed noise and 1 %; what is carried there is no more than the network can carry, so the
+value does not depend on how late. A load at which the window was too short to tell is taken to be carried as far as it
+was.
 """
 
 import math
@@ -16,12 +18,15 @@ from statistics import fmean
 from sim.measure.interval import mean_and_half
 from sim.measure.rows import Row, flag, number
 
+LIMIT, LOSS, STARVING, SHORT = "limit", "loss", "starving", "short window"
+"""Why a point is saturated, and why nothing is said of it (``saturated_by``)."""
+
 
 @dataclass(frozen=True)
 class Bracket:
     """Of one seed, in loads, lower <= value <= upper.
 
-    lower: 0 if the lowest load is saturated. upper: ``limit`` if none is. value: NaN if none is.
+    lower: 0 if the lowest load is saturated. upper: the limit if none is. value: NaN if none is.
     over: the row at ``upper``, None if there is none.
     """
 
@@ -56,7 +61,7 @@ class Saturation:
 def saturation(rows: Iterable[Row], limit: float = math.inf) -> Saturation | None:
     """The saturation point of the scenario that all these rows are of; None without a single load.
 
-    limit: a load from which on everything counts as saturated.
+    limit: a load from which on everything counts as saturated, besides what the rows say (``saturated_from``).
     """
     by_seed: dict[int, list[Row]] = {}
     for row in rows:
@@ -73,6 +78,7 @@ def saturation(rows: Iterable[Row], limit: float = math.inf) -> Saturation | Non
 def bracket(rows: Iterable[Row], limit: float = math.inf) -> Bracket:
     """The saturation point of one seed, from rows of different loads."""
     ordered = sorted(rows, key=lambda row: float(row["load"]))
+    limit = min([limit, *(_certain(row) for row in ordered)])
     over = next((row for row in ordered if is_over(row, limit)), None)
     first = math.inf if over is None else float(over["load"])
     lower = max((carried(row) for row in ordered if float(row["load"]) < first), default=0.0)
@@ -83,9 +89,16 @@ def bracket(rows: Iterable[Row], limit: float = math.inf) -> Bracket:
 
 def is_over(row: Row, limit: float = math.inf) -> bool | None:
     """Whether a point is past saturation; None if it has not been measured."""
-    if row.get("saturated") in (None, ""):
+    if row.get("saturated") in (None, "") and row.get("saturated_by") != SHORT:
         return None
-    return float(row["load"]) >= limit or any(flag(row, name) for name in ("saturated", "deadlocked"))
+    over = float(row["load"]) >= min(limit, _certain(row))
+    return over or any(flag(row, name) for name in ("saturated", "deadlocked"))
+
+
+def _certain(row: Row) -> float:
+    """The load from which on a row's scenario is certainly saturated; inf where nothing is known."""
+    value = number(row, "saturated_from")
+    return math.inf if math.isnan(value) else value
 
 
 def carried(row: Row) -> float:

@@ -231,19 +231,13 @@ def _estimates(run: Run) -> tuple[dict[str, float], dict[str, str], dict[str, di
     texts = {"saturation": "load", "accepted_max": units.rate_name, "zero_load_latency": units.time_name}
     found = {
         scenario: {
-            "saturation": _saturation(some, _limit(run, scenario)),
+            "saturation": _saturation(some, run.limit(scenario)),
             "accepted_max": _most(some, lambda row: number(row, "accepted") * units.rate),
             "zero_load_latency": _at(some, low, "latency_mean", units.time),
         }
         for scenario, some in rows.items()
     }
     return {"zero_load_latency": low}, texts, found
-
-
-def _limit(run: Run, scenario: str) -> float:
-    """The certified load beyond which some demand cannot be met."""
-    ends = [one.upper for one in run.ceilings if (one.scenario, one.name) == (scenario, "mcf") and one.known]
-    return min(ends, default=math.inf)
 
 
 def _saturation(rows: Sequence[Row], limit: float) -> Estimate:

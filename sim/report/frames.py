@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from sim.experiment.folders import altered, read_manifest, refuse_pipes
+from sim.experiment.saturation import LIMITS
 from sim.measure.interval import mean_and_half
 from sim.measure.rows import flag, number
 from sim.report import stored
@@ -211,6 +212,11 @@ class Run:
         """
         given = self.manifest.get("mean_rate", 1.0)
         return float(given.get(scenario, 1.0) if isinstance(given, dict) else given)
+
+    def limit(self, scenario: str) -> float:
+        """The load from which on a scenario cannot carry what is offered, as its ceilings say; inf if none does."""
+        known = (one.upper for one in self.ceilings if one.scenario == scenario and one.name in LIMITS and one.known)
+        return min(known, default=math.inf)
 
     def thetas(self) -> "list[Mark]":
         """Ceilings of :data:`THETAS` in accepted units (flits/tick/host); equal ones are one mark."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from sim.experiment.saturation import CEILINGS, LIMITS
+from sim.experiment.saturation import CEILINGS
 from sim.measure.rows import number
 from sim.measure.saturation import Saturation, saturation
 from sim.report.frames import Ceiling, Names, Run
@@ -51,12 +51,6 @@ def ceiling_of(run: Run, scenario: str, names: Sequence[str] = CEILINGS) -> Ceil
     return next((known[name] for name in names if name in known), None)
 
 
-def limit_of(run: Run, scenario: str) -> float:
-    """The load from which on no routing can carry what is offered."""
-    known = (c.upper for c in run.ceilings if c.scenario == scenario and c.name in LIMITS and c.known)
-    return min(known, default=math.inf)
-
-
 def standings(run: Run) -> list[Standing]:
     """One for each scenario."""
     return [_standing(run, scenario) for scenario in run.scenarios]
@@ -66,7 +60,7 @@ def _standing(run: Run, scenario: str) -> Standing:
     least = ceiling_of(run, scenario)
     ceiling = "" if least is None else f"{least.name} {_interval(least.lower, least.upper)}"
     rows = [row for row in run.rows if row.get("scenario") == scenario and row.get("load") and row.get("seed")]
-    found = saturation(rows, limit_of(run, scenario))
+    found = saturation(rows, run.limit(scenario))
     if found is None or not found.upper:
         return Standing(scenario, ceiling=ceiling)
     between = f"{found.lower:.4g} – {found.upper:.4g}" if math.isfinite(found.upper) else f"above {found.lower:.4g}"

@@ -9,7 +9,7 @@ from typing import Any
 from sim.measure.rows import number
 from sim.measure.saturation import saturation
 from sim.report.frames import Ceiling, Row, Run, curves, load
-from sim.report.html.answer import Standing, limit_of, percent
+from sim.report.html.answer import Standing, percent
 
 MEASURES = (
     "offered", "accepted", "min_flow_ratio", "jain", "latency_mean", "latency_p50", "latency_p99",
@@ -53,7 +53,7 @@ def scenarios(run: Run, standings: Sequence[Standing]) -> str:
     rows = []
     for standing in standings:
         own = sorted((row for row in run.rows if row.get("scenario") == standing.scenario), key=load)
-        found = saturation(own, limit_of(run, standing.scenario)) if own else None
+        found = saturation(own, run.limit(standing.scenario)) if own else None
         first = [row for row in own if load(row) == load(own[0])]
         rows.append((
             standing.scenario, plain(units.time * _mean(first, "latency_mean")), plain(_mean(first, "hops_mean")),

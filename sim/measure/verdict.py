@@ -1,0 +1,131 @@
+"""Whether a network carries what is offered at a load: what is certain beforehand, and what a run shows.
+
+*Certain* is that a host channel, or the traffic that a routing draws for every packet anew (``split``), is full from a
+load on; whatever a finite run shows, some queue grows without limit there.
+
+*A run shows* the flits that are created and not delivered, its backlog. Of a network that carries everything, that too
+goes up and down: by what arrivals vary. A host that creates N packets in the window creates N +- sqrt(I N), where I is
+the index of dispersion of its arrivals: 1 - p if it creates one with probability p a tick, 1 of a Poisson process,
+(2 b - 1) (1 - u)**2 with on-periods of b packets on average that fill the part u of its time (the asymptotic variance
+of a renewal-reward process; Cox, Renewal Theory, 1962, section 4.5). The backlog behind a server that is just full is
+what it has not worked off of that, a reflected random walk of this size; so growth is evidence of an overload where it
+is larger, and where it is not, the window is too short to tell.
+"""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from fluid.hosts import host_bound
+from fluid.problem import FluidError, Problem
+from fluid.split import split_theta
+from models.routing.routes import RANDOM
+from models.scenario import Scenario
+from sim.engines.base import CREATED_FLITS, DELIVERED_FLITS
+from sim.measure.batches import exceeds_noise, regroup
+from sim.measure.saturation import LIMIT, LOSS, SHORT, STARVING
+
+SPLIT_SWITCHES = 2048
+"""Switches up to which the split of a routing is computed without being asked for: its tables grow as their square."""
+
+LOST, LOST_NOISE, LOST_TOTAL = 0.01, 0.3, 2.0
+"""Lost in all batches alike: this share of what is created, of the noise of a host, and of that of all together."""
+
+LARGE, LARGE_NOISE, LARGE_TOTAL = 0.05, 1.0, 3.0
+"""Lost, however unevenly: the same."""
+
+STARVED, STARVED_NOISE, STARVED_PACKETS, STARVED_HALF = 0.05, 1.5, 12, 0.25
+"""A host starves if its backlog grows by this share of what it creates, of its noise, by this many packets, and
+steadily: by this part of the whole growth in either half of the window."""
+
+
+@lru_cache(maxsize=4)
+def certain_limit(scenario: Scenario) -> float:
+    """The load from which on a queue grows without limit, as follows from T and the routing alone; inf if none does."""
+    topology, traffic, routes = scenario.topology, scenario.traffic, scenario.routes
+    limit = float(host_bound(topology, traffic)) if traffic.rate.any() else math.inf
+    if routes is None or routes.deflection or routes.select != RANDOM or topology.switches > SPLIT_SWITCHES:
+        return limit
+    try:
+        return min(limit, split_theta(Problem.of(topology, traffic, routes), topology, traffic))
+    except FluidError:
+        return limit
+
+
+def verdict(
+    scenario: Scenario, load: float, batches: np.ndarray, created: np.ndarray, backlog: np.ndarray
+) -> tuple[bool | None, str]:
+    """(whether a point is saturated, None where the window is too short to tell; why, '' if it is not)."""
+    if load >= certain_limit(scenario):
+        return True, LIMIT
+    return shown(scenario, load, batches, created, backlog)
+
+
+def shown(
+    scenario: Scenario, load: float, batches: np.ndarray, created: np.ndarray, backlog: np.ndarray
+) -> tuple[bool | None, str]:
+    """As :func:`verdict`, of what a run shows alone.
+
+    batches: what each added to the scalars, int64 [batches, SCALARS]. created: flits, int64 [hosts]. backlog: flits at
+    bounds of batches, int64 [bounds, hosts].
+    """
+    lost = lost_in_all(scenario, load, batches)
+    if lost:
+        return True, LOSS
+    if starves(scenario, load, created, backlog):
+        return True, STARVING
+    return (False, "") if lost is False else (None, SHORT)
+
+
+def lost_in_all(scenario: Scenario, load: float, batches: np.ndarray) -> bool | None:
+    """Whether less is delivered than created, in total; None where it is, by no more than the arrivals may vary."""
+    groups = regroup(batches)
+    lost = (groups[:, CREATED_FLITS] - groups[:, DELIVERED_FLITS]).astype(float)
+    total = float(batches[:, CREATED_FLITS].sum())
+    if not total:
+        return False
+    share = float((batches[:, CREATED_FLITS] - batches[:, DELIVERED_FLITS]).sum()) / total
+    steadily, large = exceeds_noise(lost, LOST * groups[:, CREATED_FLITS].mean()), share > LARGE
+    if not steadily and not large:
+        return False
+    hosts = int((scenario.traffic.rate > 0).sum())
+    noise = float(noise_of(scenario, load, np.array([total / hosts]))[0]) / (total / hosts)
+    of_host, of_all = (LOST_NOISE, LOST_TOTAL) if steadily else (LARGE_NOISE, LARGE_TOTAL)
+    return True if share > noise * max(of_host, of_all / math.sqrt(hosts)) else None
+
+
+def starves(scenario: Scenario, load: float, created: np.ndarray, backlog: np.ndarray) -> bool:
+    """Whether some host's queue grows, which the total over all hosts need not show.
+
+    Under a permutation a few flows pass their bottleneck's rate long before the rest do. created: flits,
+    int64 [hosts]. backlog: flits at bounds of batches, int64 [bounds, hosts].
+    """
+    growth = backlog[-1] - backlog[0]
+    halfway = backlog[len(backlog) // 2]
+    steady = np.minimum(halfway - backlog[0], backlog[-1] - halfway) >= STARVED_HALF * growth
+    least = np.maximum(STARVED_NOISE * noise_of(scenario, load, created), STARVED * created)
+    return bool((steady & (growth > np.maximum(least, STARVED_PACKETS * scenario.source.mean_flits))).any())
+
+
+def noise_of(scenario: Scenario, load: float, created: np.ndarray) -> np.ndarray:
+    """Flits, float64 [hosts]: standard deviation of what hosts create in a time in which they create so much.
+
+    created: flits, [hosts], or of one host that is like the average.
+    """
+    source, rate = scenario.source, scenario.traffic.rate
+    kept = rate / rate.max() if len(created) == len(rate) else np.array([rate[rate > 0].mean() / rate.max()])
+    dispersion = 1 + kept * (_dispersion(scenario, load) - 1)
+    shares = np.array(source.shares) / sum(source.shares)
+    mean = source.mean_flits
+    spread = float(shares @ (np.array(source.flits) - mean) ** 2)
+    return np.sqrt(created / mean * (dispersion * mean**2 + spread))
+
+
+def _dispersion(scenario: Scenario, load: float) -> float:
+    """Index of dispersion of the arrivals of the busiest host; others keep each of its packets with a probability."""
+    source = scenario.source
+    busy = min(1.0, load * float(scenario.traffic.rate.max()))
+    if source.arrivals == "onoff":
+        return (2 * source.burst - 1) * (1 - busy) ** 2
+    return 1 - busy / source.mean_flits if source.arrivals == "bernoulli" else 1.0
