@@ -3,6 +3,7 @@
 import csv
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +18,10 @@ from models.transport.flows import long_lived
 from models.transport.paths import WITH_REPLACEMENT
 from models.transport.session import Queues, make_session
 from sim.cli import main
+from sim.experiment.flows import beside_mcf
 from sim.measure.datagram import run_session
+from sim.report.frames import Run
+from sim.report.html.answer import sentence
 from tests.scenarios import line
 
 SOURCE = {"kind": "ecmp", "ways": 8, "routed": "source"}
@@ -107,10 +111,34 @@ def test_endless_flows_have_efficiency_ceilings_and_one_figure(tmp_path):
     rows = rows_of(out / "results.csv")
     assert len(rows) == 2
     for row in rows:
-        assert float(row["efficiency"]) == pytest.approx(float(row["host_throughput"]))  # the optimum is 1
+        assert float(row["host_throughput_mcf"]) == 1
+        assert float(row["efficiency"]) == pytest.approx(float(row["throughput_min"]))  # of the one flow of each pair
         assert 0 < float(row["mcf_paths_drawn"]) <= float(row["mmf_drawn"]) + 1e-9 <= 1 + 1e-8
         assert float(row["throughput_min"]) <= 1.0
     assert sorted(file.name for file in (out / "figures").iterdir()) == ["throughput.png", "throughput.svg"]
+
+
+def test_a_mean_is_no_part_of_the_maximum_concurrent_flow_and_the_least_pair_is():
+    # six hosts, three at either end of a link: 9 of 15 pairs cross it, the others have their switch to themselves
+    topology = line(2, hosts=3)
+    traffic = make("traffic", kind="all_to_all").build(topology)
+    case = SimpleNamespace(
+        scenario=SimpleNamespace(datagram=SimpleNamespace(sizes=None), topology=topology, traffic=traffic)
+    )
+    source, target, demand = (part.tolist() for part in traffic.pairs())
+    got = [0.3 if s // 3 == t // 3 else 1 / 9 / 2 for s, t in zip(source, target, strict=True)]
+    flows = [
+        {"flow": i, "subflow": part, "source": s, "target": t, "throughput": rate / 2}
+        for i, (s, t, rate) in enumerate(zip(source * 2, target * 2, got * 2, strict=True)) for part in ("", 0)
+    ]
+    row = {"host_throughput": sum(got) / 6}
+    found = beside_mcf(case, {"row": row, "detail": {"flows": flows}}, {"mcf": 0.5, "mcf.upper": 5 / 9})
+    assert found["efficiency"] == pytest.approx(1 / 9 / 2 / demand[0] / (5 / 9)) and found["efficiency"] < 1
+    assert found["host_throughput_mcf"] == pytest.approx(5 / 9) and row["host_throughput"] > 1.3 * 5 / 9
+    rows = [{"scenario": "x", **{name: str(value) for name, value in (row | found).items()}}]
+    text = sentence(Run(rows, [], [], {}), [])
+    assert "worst-served pair: this scenario reaches 50\xa0%" in text and "1.38" in text
+    assert beside_mcf(case, {"row": row}, {}) == {}
 
 
 def test_finite_flows_draw_their_slowdown(tmp_path):

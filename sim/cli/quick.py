@@ -79,7 +79,7 @@ def _line(case: Case, results: Sequence[dict[str, Any]], ceilings: Sequence[dict
         return ", ".join(number(value) for value in found)
 
     return {
-        "scenario": case.label, "load": values("load"), "accepted": values("accepted", "throughput_mean"),
+        "scenario": case.label, "load": values("load"), "accepted": values("accepted", "host_throughput"),
         "latency": values("latency_mean"), "ceilings": ", ".join(_bound(row) for row in bounds),
         "": "; ".join([*notes, *problems]) or ("ok" if rows else "built"),
     }  # fmt: skip

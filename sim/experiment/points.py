@@ -12,6 +12,7 @@ from sim.config.study import Case, Study
 from sim.experiment.application import beside_bounds, slack_of_bound
 from sim.experiment.application import tables as tables_of_programs
 from sim.experiment.ceilings import Bound, CeilingRuns
+from sim.experiment.flows import beside_mcf
 from sim.experiment.pool import Task
 from sim.experiment.progress import Progress
 from sim.experiment.saturation import Placement, limit_of, place_of, placements, seed_rows, table
@@ -228,7 +229,7 @@ class PointRuns:
                     record = self.records.get(_id(case, load, seed))
                     if record is None or seed in ended:
                         continue
-                    more = _efficiency(case, record["row"], ceilings.get("mcf")) | _precise(case, record["row"])
+                    more = beside_mcf(case, record, ceilings) | _precise(case, record["row"])
                     more |= _certain(record["row"], load, limit)
                     more |= beside_bounds(case, record["row"], ceilings)
                     yield case, load, seed, record | {"row": record["row"] | more}
@@ -326,17 +327,6 @@ def _points(cases: Sequence[Case]) -> dict[str, Point]:
         if point.case.placing is not None:
             point.place = place_of(point.case, point.index, point.seed)
     return points
-
-
-def _efficiency(case: Case, row: dict[str, Any], optimum: float | None) -> dict[str, float]:
-    """Throughput of endless flows as a part of the maximum concurrent flow on the same network, if both are known."""
-    scenario, throughput = case.scenario, row.get("host_throughput")
-    if scenario is None or scenario.datagram is None or scenario.datagram.sizes is not None:
-        return {}
-    if throughput is None or not optimum:
-        return {}
-    nic = scenario.topology.host_capacity
-    return {"efficiency": throughput * nic / (optimum * float(scenario.traffic.rate.mean()))}
 
 
 def _certain(row: dict[str, Any], load: float, limit: float) -> dict[str, Any]:

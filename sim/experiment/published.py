@@ -82,7 +82,7 @@ SWEEP: dict[str, Callable[[Sweep], float | None]] = {
     "saturation": Sweep.saturation,
     "hops_growth_10x": Sweep.hops_growth_10x,
 }
-"""Quantities of a whole load sweep; ``efficiency`` (accepted_max over mcf) is one more, where it is no column."""
+"""Quantities of a whole load sweep; ``efficiency`` (saturation over mcf) is one more, where it is no column."""
 
 
 def _same(a: float, b: float) -> bool:
@@ -130,8 +130,8 @@ class Measured:
         elif name in SWEEP:
             value = SWEEP[name](sweep)
         elif name == "efficiency" and not _numbers(sweep.rows, name):
-            most, ceiling = sweep.accepted_max(), self._ceiling("mcf")
-            value = most / ceiling if most is not None and ceiling else None
+            point, ceiling = sweep.saturation(), self._ceiling("mcf.upper")
+            value = point / ceiling if point is not None and ceiling else None
         else:
             value = self._ceiling(name)
             numbers = _numbers(sweep.rows, name)

@@ -54,7 +54,7 @@ def points_of(run: Run) -> list[Point]:
 
 
 def throughput(ax: Axes, run: Run, units: Units, look: Look) -> None:
-    """Throughput per host by transport and routing, with what the best flow and fair sharing would reach."""
+    """Throughput per host by transport and routing, with what equal rates and fair sharing would give."""
     points = points_of(run)
     if not points:
         return
@@ -77,13 +77,13 @@ def throughput(ax: Axes, run: Run, units: Units, look: Look) -> None:
         if fair := point.values("mmf_drawn"):
             ends = [x - 0.42 * step, x + 0.42 * step]
             ax.plot(ends, [fmean(fair)] * 2, color=NEUTRAL, linestyle=DASHES[3], linewidth=1, gid="fair")
-    _optima(ax, run, points, groups)
+    _equal(ax, run, points, groups)
     askew = max(map(len, groups)) * len(groups) > ROOM
     ax.set_xticks(range(len(groups)), groups, rotation=25 if askew else 0, ha="right" if askew else "center")
     ax.set_xlim(-0.5, len(groups) - 0.5)
     ax.grid(visible=False, axis="x")
     ax.set_ylim(0, 1.06 * max(float(np.max(line.get_ydata())) for line in ax.lines))
-    ax.set_ylabel("throughput (fraction of NIC rate)")
+    ax.set_ylabel("host throughput (fraction of NIC rate)")
 
 
 def _spread(ax: Axes, point: Point, x: float, colour: str) -> None:
@@ -96,11 +96,11 @@ def _spread(ax: Axes, point: Point, x: float, colour: str) -> None:
         ax.plot([x, x], [min(per_host), max(per_host)], color=colour, linewidth=3, alpha=0.4, gid="replicates")
 
 
-def _optima(ax: Axes, run: Run, points: Sequence[Point], groups: Sequence[str]) -> None:
-    """The optimum of every group's network, as a line across it."""
+def _equal(ax: Axes, run: Run, points: Sequence[Point], groups: Sequence[str]) -> None:
+    """What the maximum concurrent flow gives to hosts of every group's network, as a line across it."""
     drawn: set[tuple[str, float]] = set()
     for point in points:
-        for value in optimum_of(point.rows):
+        for value in equal_rates(point.rows):
             if (point.group, round(value, 9)) not in drawn:
                 drawn.add((point.group, round(value, 9)))
                 middle = groups.index(point.group)
@@ -108,13 +108,10 @@ def _optima(ax: Axes, run: Run, points: Sequence[Point], groups: Sequence[str]) 
                 ax.plot(ends, [value, value], color=NEUTRAL, linewidth=0.9, zorder=1.8, gid="ceiling")
 
 
-def optimum_of(rows: Iterable[Row]) -> list[float]:
-    """Throughput per host in the maximum concurrent flow, at most one value: what ``efficiency`` is a part of."""
-    for row in rows:
-        part = number(row, "efficiency")
-        if part > 0:
-            return [number(row, "host_throughput") / part]
-    return []
+def equal_rates(rows: Iterable[Row]) -> list[float]:
+    """Throughput per host in the maximum concurrent flow, at most one value."""
+    known = (number(row, "host_throughput_mcf") for row in rows)
+    return [value for value in known if math.isfinite(value)][:1]
 
 
 def slowdown(ax: Axes, run: Run, units: Units, look: Look) -> None:
@@ -145,7 +142,7 @@ def entries(ax: Axes) -> list[Line2D]:
     looks: dict[str, tuple[str, dict[str, Any]]] = {
         "replicates": ("range of replicates", {"linestyle": "-", "linewidth": 3, "alpha": 0.4}),
         "flows": ("range of flows", {"linestyle": "-", "linewidth": 0.6}),
-        "ceiling": ("LP optimum (mcf)", {"linestyle": "-", "linewidth": 0.9}),
+        "ceiling": ("equal rates for all (mcf)", {"linestyle": "-", "linewidth": 0.9}),
         "fair": ("max-min fair on the paths drawn", {"linestyle": DASHES[3], "linewidth": 1}),
     }
     return [key(name, **style) for gid, (name, style) in looks.items() if gid in gids]

@@ -160,19 +160,18 @@ def _by_scenario(run: Run, column: str) -> dict[str, float]:
 
 
 def _of_flows(run: Run) -> str:
-    """Of endless flows of the datagram discipline: what of the optimum their hosts get."""
-    if not run.of_flows:
+    """Of endless flows of the datagram discipline: what the worst-served pair gets, and hosts on average."""
+    least, equal = _by_scenario(run, "efficiency"), _by_scenario(run, "host_throughput_mcf")
+    if not run.of_flows or not least:
         return ""
-    shares: dict[str, float] = {}
-    for scenario in run.scenarios:
-        rows = [row for row in run.rows if row.get("scenario") == scenario]
-        values = [value for row in rows if math.isfinite(value := number(row, "efficiency"))]
-        if values:
-            shares[scenario] = fmean(values)
-    if not shares:
-        return ""
-    told = _told(run, shares, {name: percent(share) for name, share in shares.items()})
-    return f"Of the throughput of the maximum concurrent flow, {told}."
+    told = _told(run, least, _percents(least))
+    hosts = _by_scenario(run, "host_throughput")
+    over = {name: hosts[name] / equal[name] for name in equal if name in hosts and equal[name]}
+    mean = _told(run, over, {name: f"{value:.2f}" for name, value in over.items()})
+    return (
+        f"Of what the maximum concurrent flow gives to every pair of hosts, the worst-served pair: {told}. "
+        f"Mean throughput of hosts over that of those equal rates, which a mean of unequal ones may exceed: {mean}."
+    )
 
 
 def _of_column(run: Run, column: str) -> dict[str, float]:
