@@ -2,6 +2,7 @@
 
 import json
 import math
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,14 @@ import yaml
 from scipy.stats import ttest_ind
 
 from sim.cli import main
+from sim.cli.run import _print_points
+from sim.measure.interval import MEANING
+from sim.report import plots
 from sim.report.compare import Estimate, compare, differ, draw
 from sim.report.compare_configs import Configuration, differences
-from sim.report.frames import Run
+from sim.report.frames import Run, curves
+from sim.report.frames import load as load_of
+from sim.report.html.tables import results
 
 BASE = {
     "schema": 1, "name": "x", "experiment": "load_sweep", "engine": "compiled",
@@ -125,6 +131,7 @@ def test_welch_by_hand():
     assert differ(Estimate((1.0,)), Estimate((2.0, 3.0))) is None
     half = 3.182446 * math.sqrt(5 / 3) / 2
     assert Estimate(a, 0.1).half == pytest.approx(half + 0.1)
+    assert Estimate((3.0,), alone=0.2).half == 0.2 and math.isnan(Estimate((3.0,)).half)
 
 
 def test_welch_as_in_scipy():
@@ -226,7 +233,30 @@ def test_flows(tmp_path):
 
     one = compare({"tcp": write("tcp", 0.5), "mptcp": write("mptcp", 0.8)})
     quantities = one.document()[1]["quantities"]
-    assert list(quantities) == ["throughput", "throughput_min"]
-    assert quantities["throughput"]["significant"] is True
-    assert quantities["throughput"]["difference"] == pytest.approx(0.3)
+    assert list(quantities) == ["host_throughput", "throughput_min"]
+    assert quantities["host_throughput"]["significant"] is True
+    assert quantities["host_throughput"]["difference"] == pytest.approx(0.3)
     assert [path.name for path in draw(one, tmp_path / "figures")] == ["throughput.png", "throughput.svg"]
+
+
+def test_every_view_shows_the_same_interval(tmp_path, capsys):
+    folder = tmp_path / "one"
+    folder.mkdir()
+    lines = ["scenario,load,seed,offered,accepted,latency_mean,latency_ci95,saturated,status"]
+    points = [(x, seed) for x in (0.1, 0.2) for seed in (1, 2, 3)]
+    lines += [f"x,{x},{seed},{x},{x},{100 + seed * 4},{900 * seed},False,ok" for x, seed in points]
+    (folder / "results.csv").write_text("\n".join(lines) + "\n")
+    run = Run.read(folder)
+    expected = 4.302653 * 4 / math.sqrt(3)
+    shown = compare({"one": run}).document()[0]["quantities"]["zero_load_latency"]
+    assert shown["ci95"] == pytest.approx(expected, rel=1e-5)
+    latency = plots.column("latency_mean")
+    drawn = curves(run.rows, load_of, latency, plots.column("latency_ci95"))[0]
+    assert drawn.half == pytest.approx([expected] * 2, rel=1e-5)
+    assert "108 ± 9.9" in results(run) and escape(MEANING) in results(run)
+    rows = [{key: float(row[key]) for key in ("load", "latency_mean", "latency_ci95")} for row in run.rows]
+    rows = [{**row, "saturated": False, "status": "ok"} for row in rows]
+    _print_points("x", rows)
+    assert "108 ± 9.9" in capsys.readouterr().out
+    _print_points("x", rows[:1])
+    assert "104 ± 900" in capsys.readouterr().out  # of a single seed, that over its batches

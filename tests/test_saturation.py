@@ -39,7 +39,8 @@ def row(load, seed=1, point=0.42, **more):
 def test_the_point_of_a_sweep_is_what_is_carried_at_the_first_saturated_load():
     found = saturation([row(load, seed, 0.41 + seed / 100) for load in (0.1, 0.4, 0.5, 0.9) for seed in (1, 2, 3)])
     assert found.value == pytest.approx(0.43)
-    assert found.half == pytest.approx(4.3027 * 0.01 / math.sqrt(3), rel=1e-4)
+    assert found.resolution == pytest.approx(0.05)  # half of the distance of the loads around it
+    assert found.half == pytest.approx(4.3027 * 0.01 / math.sqrt(3) + 0.05, rel=1e-4)
     assert (found.lower, found.upper) == (0.4, 0.5)
     assert found.seeds[2].value == pytest.approx(0.43) and found.seeds[2].over["load"] == 0.5
     assert found.at("latency_mean") == pytest.approx(500)
@@ -179,7 +180,10 @@ def test_a_search_of_every_scenario_and_seed(study, networks, tmp_path):
     minimal, deflection = table(tmp_path / "out")
     assert float(minimal["saturation"]) == pytest.approx(0.3115, abs=1e-9)
     assert float(deflection["saturation"]) == pytest.approx(0.5215, abs=1e-9)
-    assert float(minimal["ci95"]) == pytest.approx(12.706 * 0.0005, rel=1e-3)
+    ends = [(float(one["lower"]), float(one["upper"])) for one in table(tmp_path / "out", "saturation_seeds.csv")[:2]]
+    resolution = max(upper - lower for lower, upper in ends) / 2
+    assert 0 < resolution <= 0.01 * 0.32
+    assert float(minimal["ci95"]) == pytest.approx(12.706 * 0.0005 + resolution, rel=1e-3)
     assert minimal["ceiling"] == "mcf" and minimal["seeds"] == "2" and minimal["routing"] == "minimal"
     assert float(minimal["efficiency"]) == pytest.approx(0.3115 / float(minimal["ceiling_upper"]))
     assert float(minimal["min_flow_ratio"]) < 1 and float(minimal["latency_half"]) == pytest.approx(20, rel=0.01)

@@ -157,8 +157,8 @@ def test_no_bracket_reaches_above_the_split_whatever_ceilings_are_asked_for(tmp_
 
 def test_a_certified_limit_makes_a_point_saturated_that_the_run_does_not(tmp_path):
     file = tmp_path / "a.yaml"
-    text = CONFIG.replace("{kind: dor}", "{kind: minimal, select: adaptive}").replace("[4, 4]", "[4], hosts_per_switch: 4")
-    text %= ("[0.2, 0.99]", "[mcf]")
+    text = CONFIG.replace("{kind: dor}", "{kind: minimal, select: adaptive}") % ("[0.2, 0.99]", "[mcf]")
+    text = text.replace("[4, 4]", "[4], hosts_per_switch: 4")
     file.write_text(text.replace("ticks: 600", "ticks: 40"))
     report = run(read(file), tmp_path / "out", 1)
     limit = next(row["upper"] for row in report.ceilings if row["ceiling"] == "mcf")

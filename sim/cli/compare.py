@@ -8,6 +8,7 @@ from typing import Any
 
 from sim.cli.common import BAD, Column, complain, complain_of_altered, json_text, number, print_json, print_table, why
 from sim.experiment.folders import ForeignFolder, refuse_foreign
+from sim.measure.interval import MEANING
 from sim.report import compare
 from sim.report.compare_configs import Configuration, differences
 from sim.report.frames import Run
@@ -17,7 +18,7 @@ DOCUMENT = "compare.json"
 
 HEADINGS = {
     "saturation": "saturates at", "accepted_max": "accepted at most", "zero_load_latency": "zero-load latency",
-    "throughput": "throughput", "throughput_min": "least", "slowdown": "slowdown",
+    "host_throughput": "host throughput", "throughput_min": "least flow", "slowdown": "slowdown",
 }  # fmt: skip
 
 
@@ -101,7 +102,7 @@ def _print(comparison: compare.Comparison) -> None:
     for name in dict.fromkeys(row["reference"] for row in rows if row["reference"]):
         against = [row["scenario"] for row in rows if row["reference"] == name]
         print(f"differences are from {name}: {', '.join(dict.fromkeys(against))}")
-    print("± 95 % interval over seeds; * differs at the 5 % level (Welch's t), = does not, ? too few seeds to say")
+    print(f"{MEANING}; * differs at the 5 % level (Welch's t), = does not, ? too few seeds to say")
 
 
 MARKS = {True: " *", False: " =", None: " ?"}

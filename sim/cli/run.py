@@ -1,6 +1,7 @@
 """``simrun run FILE``."""
 
 import argparse
+import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -19,6 +20,7 @@ from sim.experiment.pool import Pool, cores
 from sim.experiment.runner import INTERRUPTED, Report
 from sim.experiment.runner import run as run_study
 from sim.experiment.store import Store, StoreError, WriteError
+from sim.measure.interval import MEANING, mean_and_half
 from sim.measure.saturation import SHORT
 
 Row = Mapping[str, Any]
@@ -167,11 +169,13 @@ def _print(report: Report) -> None:
         print_saturation(saturation)
     if report.published:
         print_published(report.published)
+    if saturation or any("latency_mean" in row for row in report.results):
+        print(MEANING)
     print(f"results in {report.folder}")
 
 
 def _print_points(label: str, rows: Sequence[Row]) -> None:
-    """One line per load: means over seeds; the confidence interval is the widest of them."""
+    """One line per load: means over seeds."""
     loads = list(dict.fromkeys(row["load"] for row in rows))
     grouped = [[row for row in rows if row["load"] == load] for load in loads]
 
@@ -183,8 +187,11 @@ def _print_points(label: str, rows: Sequence[Row]) -> None:
         return text
 
     def interval(group: Sequence[Row]) -> str:
-        values = [row["latency_ci95"] for row in group if isinstance(row.get("latency_ci95"), int | float)]
-        return mean("latency_mean")(group) + (f" ± {number(max(values), 2)}" if values else "")
+        known = [row for row in group if isinstance(row.get("latency_mean"), int | float)]
+        if not known:
+            return number(None)
+        middle, half = mean_and_half([row["latency_mean"] for row in known], known[0].get("latency_ci95", math.nan))
+        return number(middle) + (f" ± {number(half, 2)}" if math.isfinite(half) else "")
 
     def state(group: Sequence[Row]) -> str:
         bad = [row["status"] for row in group if row["status"] != "ok"]
@@ -193,7 +200,8 @@ def _print_points(label: str, rows: Sequence[Row]) -> None:
         return ", ".join(dict.fromkeys([*notes, *bad]))
 
     if any("throughput_mean" in row for row in rows):
-        shown = [("throughput", "throughput_mean"), ("least", "throughput_min"), ("Jain", "jain"), ("drops", "drops")]
+        shown = [("of hosts", "host_throughput"), ("of flows", "throughput_mean"), ("least flow", "throughput_min")]
+        shown += [("Jain", "jain"), ("drops", "drops")]
         shown += [("completion (ms)", "fct_ms_mean"), ("slowdown", "slowdown_mean")] * ("fct_ms_mean" in rows[0])
         flows = [("load", lambda group: number(group[0]["load"])), *((text, mean(name)) for text, name in shown)]
         print_table(label, [*flows, ("", state)], grouped)

@@ -59,8 +59,8 @@ def print_saturation(rows: Sequence[Row]) -> None:
     """Where scenarios saturate, in loads, and what part of the ceiling that is; those that nothing is known of not."""
 
     def point(row: Row) -> str:
-        half = number(row["ci95"], 2)
-        return number(row["saturation"]) + (f" ± {half}" if half != "-" else "")
+        half = row["ci95"]
+        return number(row["saturation"]) + ("" if half is None or not math.isfinite(half) else f" ± {number(half, 2)}")
 
     def between(row: Row) -> str:
         ends = [number(row[end], 4) for end in ("lower", "upper")]

@@ -41,7 +41,8 @@ class Saturation:
     """Of one scenario, in loads.
 
     value: mean over seeds, NaN if one of them is never saturated. half: half-width of its 95 % Student interval over
-    seeds, NaN for a single one. lower, upper: hold the brackets of all seeds. seeds: seed -> its own bracket.
+    seeds and the resolution, NaN for a single one. lower, upper: hold the brackets of all seeds. seeds: seed -> its own
+    bracket. resolution: half of the widest of these.
     """
 
     value: float
@@ -49,6 +50,7 @@ class Saturation:
     lower: float
     upper: float
     seeds: dict[int, Bracket]
+    resolution: float
 
     def at(self, column: str) -> float:
         """A column just past saturation, mean over seeds; NaN if nothing is known of it."""
@@ -70,9 +72,10 @@ def saturation(rows: Iterable[Row], limit: float = math.inf) -> Saturation | Non
     seeds = {seed: bracket(of_seed, limit) for seed, of_seed in sorted(by_seed.items())}
     if not seeds:
         return None
-    value, half = mean_and_half([one.value for one in seeds.values()])
+    resolution = max(one.upper - one.lower for one in seeds.values()) / 2
+    value, half = mean_and_half([one.value for one in seeds.values()], resolution=resolution)
     lower, upper = min(one.lower for one in seeds.values()), max(one.upper for one in seeds.values())
-    return Saturation(value, half, lower, upper, seeds)
+    return Saturation(value, half, lower, upper, seeds, resolution)
 
 
 def bracket(rows: Iterable[Row], limit: float = math.inf) -> Bracket:

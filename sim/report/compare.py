@@ -33,12 +33,13 @@ class Estimate:
     """What the replicates of a scenario say of a quantity.
 
     values: of each seed. resolution: how far each value may be off, whatever the number of seeds (half the distance of
-    two loads). note: why there is none.
+    two loads). note: why there is none. alone: half-width that a single value states for itself.
     """
 
     values: tuple[float, ...]
     resolution: float = 0.0
     note: str = ""
+    alone: float = math.nan
 
     @property
     def mean(self) -> float:
@@ -47,10 +48,8 @@ class Estimate:
 
     @property
     def half(self) -> float:
-        """Half-width of the 95 % interval: Student's over seeds, and the resolution. NaN for less than two seeds."""
-        if len(self.values) < 2:
-            return math.nan
-        return mean_and_half(self.values)[1] + self.resolution
+        """Half-width of the 95 % interval, see :func:`~sim.measure.interval.mean_and_half`; NaN where unknown."""
+        return mean_and_half(self.values, self.alone, self.resolution)[1] if self.values else math.nan
 
 
 def differ(a: Estimate, b: Estimate) -> bool | None:
@@ -219,7 +218,7 @@ def _estimates(run: Run) -> tuple[dict[str, float], dict[str, str], dict[str, di
     units = run.units()
     if run.of_flows:
         top = max(shared, default=math.nan)
-        named = {"throughput": "host_throughput", "throughput_min": "throughput_min", "slowdown": "slowdown_mean"}
+        named = {"host_throughput": "host_throughput", "throughput_min": "throughput_min", "slowdown": "slowdown_mean"}
         named = {name: column for name, column in named.items() if any(row.get(column) for row in run.rows)}
         texts = {name: "" if name == "slowdown" else "of NIC rate" for name in named}
         of_flows = {
@@ -247,7 +246,7 @@ def _saturation(rows: Sequence[Row], limit: float) -> Estimate:
     brackets = list(found.seeds.values())
     if any(math.isnan(one.value) for one in brackets):
         return Estimate((), note=f"not saturated at {min(one.lower for one in brackets):.4g}")
-    return Estimate(tuple(one.value for one in brackets), max(one.upper - one.lower for one in brackets) / 2)
+    return Estimate(tuple(one.value for one in brackets), found.resolution)
 
 
 def _most(rows: Sequence[Row], value: Callable[[Row], float]) -> Estimate:
@@ -265,7 +264,9 @@ def _at(rows: Sequence[Row], where: float, column: str, factor: float = 1.0) -> 
         return Estimate((), note="no load that all scenarios have")
     values = [number(row, column) * factor for row in rows if load(row) == where]
     known = tuple(value for value in values if math.isfinite(value))
-    return Estimate(known, note="" if known else "not measured")
+    alone = next((number(row, "latency_ci95") * factor for row in rows if load(row) == where), math.nan)
+    alone = alone if column == "latency_mean" else math.nan
+    return Estimate(known, note="" if known else "not measured", alone=alone)
 
 
 def _ceilings(run: Run, scenario: str) -> dict[str, tuple[float, float]]:

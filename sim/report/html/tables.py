@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
+from sim.measure.interval import MEANING
 from sim.measure.rows import number
 from sim.measure.saturation import saturation
 from sim.report.frames import Ceiling, Row, Run, curves, load
 from sim.report.html.answer import Standing, percent
+from sim.report.plots import column
 
 MEASURES = (
     "offered", "accepted", "min_flow_ratio", "jain", "latency_mean", "latency_p50", "latency_p99",
@@ -62,7 +64,8 @@ def scenarios(run: Run, standings: Sequence[Standing]) -> str:
         ))  # fmt: skip
     caption = (
         "Zero-load latency and hops are those of the lowest load. Efficiency is saturation over the ceiling. The least "
-        "source's share is accepted over created traffic of the worst-served host just past saturation."
+        "source's share is accepted over created traffic of the worst-served host just past saturation. "
+        f"{MEANING}."
     )
     return table(head, rows, text=(0,), caption=caption)
 
@@ -71,7 +74,8 @@ def results(run: Run) -> str:
     """Means over replicates per scenario and load; the rows as they are where there is no load."""
     cells: dict[tuple[str, float], dict[str, str]] = {}
     for measure in MEASURES:
-        for curve in curves(run.rows, load, lambda row, m=measure: number(row, m)):  # type: ignore[misc]
+        half = column("latency_ci95") if measure == "latency_mean" else None
+        for curve in curves(run.rows, load, column(measure), half):
             for i, value in enumerate(curve.load):
                 point = cells.setdefault((curve.scenario, float(value)), {})
                 point[measure] = plus_minus(curve.y[i], curve.half[i])
@@ -88,8 +92,8 @@ def results(run: Run) -> str:
     measures = [name for name in (*MEASURES, "saturated", "imprecise", "seeds") if name in known]
     rows = [(scenario, f"{x:g}", *(cells[scenario, x].get(m, "") for m in measures)) for scenario, x in keys]
     note = (
-        "Flits/tick/host and ticks; means ± half-width of the 95 % confidence interval over replicates. Imprecise: "
-        "some replicate did not reach the precision asked for (measure.ci)."
+        f"Flits/tick/host and ticks. {MEANING}. Imprecise: some replicate did not reach the precision asked for "
+        "(measure.ci)."
     )
     return table(("scenario", "load", *measures), rows, caption=note)
 
@@ -249,7 +253,7 @@ def plus_minus(mean: float, half: float) -> str:
     """A mean and the half-width of its interval, where there is one."""
     if not math.isfinite(mean):
         return ""
-    return f"{plain(mean)} ± {float(f'{half:.1g}'):g}" if half > 0 else plain(mean)
+    return f"{plain(mean)} ± {float(f'{half:.2g}'):g}" if half > 0 else plain(mean)
 
 
 def _mean(rows: Sequence[Row], column: str) -> float:
