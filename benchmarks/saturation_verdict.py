@@ -18,13 +18,14 @@ from multiprocessing import get_context
 
 import numpy as np
 
+from fluid.certain import certain_limit
 from models.registry import make
 from models.routing.certificate import certify
 from models.scenario import Scenario, Source, Switching
 from models.topology.graph import Topology
 from sim.engines import engine
 from sim.measure.point import Measure, measure_batches, warm_up
-from sim.measure.verdict import shown, verdict
+from sim.measure.verdict import verdict
 
 PARTS = (0.9, 0.97, 1.03, 1.1)
 """Loads, of the capacity."""
@@ -97,8 +98,8 @@ def verdicts(job: Job) -> tuple[bool | None, bool | None]:
     start, _ = warm_up(run, case, measure)
     before = run.snapshot().created
     batches, backlog = measure_batches(run, case, load, start, measure)
-    seen = (case, load, batches, run.snapshot().created - before, backlog)
-    return shown(*seen)[0], verdict(*seen)[0]
+    shown, _ = verdict(case, load, batches, run.snapshot().created - before, backlog)
+    return shown, True if load >= certain_limit(case) else shown
 
 
 def told(found: Iterable[bool | None], truth: bool) -> str:

@@ -6,13 +6,14 @@ import math
 import numpy as np
 import pytest
 
+from fluid.certain import certain_limit
 from models.scenario import Source
 from sim.config.study import read
 from sim.engines import engine
 from sim.experiment.runner import run
 from sim.measure.point import Measure, run_point
-from sim.measure.saturation import LIMIT, LOSS, SHORT, STARVING, bracket, is_over
-from sim.measure.verdict import certain_limit, lost_in_all, noise_of, starves, verdict
+from sim.measure.saturation import LIMIT, LOSS, SHORT, STARVING, bracket, is_over, limited
+from sim.measure.verdict import lost_in_all, noise_of, starves, verdict
 from tests.scenarios import build, line, scenario
 
 SHARED = {"kind": "shift", "by": 2}
@@ -20,6 +21,7 @@ SHARED = {"kind": "shift", "by": 2}
 
 def point(case, load, ticks, seed=1):
     row = run_point("compiled", case, load, seed, Measure(None, ticks, None)).row
+    row |= limited(row, load, certain_limit(case))
     return row["saturated"], row["saturated_by"]
 
 

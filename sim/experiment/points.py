@@ -18,7 +18,7 @@ from sim.experiment.progress import Progress
 from sim.experiment.saturation import Placement, limit_of, place_of, placements, seed_rows, table
 from sim.experiment.store import Store
 from sim.experiment.task import Outcome, measure_of, point_id, solve_point
-from sim.measure.saturation import LIMIT, saturation
+from sim.measure.saturation import limited, saturation
 
 ROUNDING = -1e-9
 """Relative slack below which a point exceeds a ceiling; above it is rounding."""
@@ -168,7 +168,7 @@ class PointRuns:
         case = self.cases[index]
         if case.scenario is None or case.scenario.datagram is not None or case.scenario.workload is not None:
             return math.inf
-        from sim.measure.verdict import certain_limit
+        from fluid.certain import certain_limit
 
         return min(limit_of(self.ceilings.found(index)[0]), certain_limit(case.scenario))
 
@@ -230,7 +230,7 @@ class PointRuns:
                     if record is None or seed in ended:
                         continue
                     more = beside_mcf(case, record, ceilings) | _precise(case, record["row"])
-                    more |= _certain(record["row"], load, limit)
+                    more |= limited(record["row"], load, limit)
                     more |= beside_bounds(case, record["row"], ceilings)
                     yield case, load, seed, record | {"row": record["row"] | more}
                     if case.placing is None and case.measure.stop_when_saturated and record["row"].get("saturated"):
@@ -327,15 +327,6 @@ def _points(cases: Sequence[Case]) -> dict[str, Point]:
         if point.case.placing is not None:
             point.place = place_of(point.case, point.index, point.seed)
     return points
-
-
-def _certain(row: dict[str, Any], load: float, limit: float) -> dict[str, Any]:
-    """What ceilings add to the verdict on a point: from a certified limit on it is saturated, whatever it shows."""
-    if "saturated_from" not in row:
-        return {}
-    limit = min(limit, row["saturated_from"])
-    over = {"saturated": True, "saturated_by": LIMIT} if load >= limit else {}
-    return {"saturated_from": limit, **over}
 
 
 def _precise(case: Case, row: dict[str, Any]) -> dict[str, bool]:

@@ -21,6 +21,7 @@ from models.scenario import SEMANTICS_VERSION, Scenario
 from sim.config.check import crash
 from sim.config.plugins import load_plugin
 from sim.config.schema import MeasureConfig
+from sim.measure.saturation import limited
 
 ID_DIGITS = 32
 
@@ -134,6 +135,7 @@ def solve_point(
 
     kinds: ceilings asked for; those over the paths drawn belong to a point.
     """
+    from fluid.certain import certain_limit
     from models.jit import first_use
     from models.transport.datagram import session_of
     from sim.engines.base import EngineMismatch
@@ -150,7 +152,9 @@ def solve_point(
                 session = session_of(scenario, load, seed)
                 result = datagram.run_session(engine, session, **measure)
                 return Outcome(replace(result, row=result.row | _drawn(scenario, session, kinds)))
-            return Outcome(point.run_point(engine, scenario, load, seed, point.Measure(**measure)))
+            found = point.run_point(engine, scenario, load, seed, point.Measure(**measure))
+            found.row.update(limited(found.row, load, certain_limit(scenario)))
+            return Outcome(found)
     except EngineMismatch as error:
         return Outcome(problem=str(error), mismatch=True)
     except (UnfinishedError, StandstillError) as error:

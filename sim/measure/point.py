@@ -27,7 +27,7 @@ from sim.engines.base import (
 from sim.engines.compare import BothEngines
 from sim.measure.batches import mean_half_width
 from sim.measure.standstill import is_deadlocked
-from sim.measure.verdict import certain_limit, lost_in_all, verdict
+from sim.measure.verdict import lost_in_all, verdict
 from sim.measure.warmup import is_steady
 
 FIRST_BATCHES = 40
@@ -80,7 +80,6 @@ def run_point(name: str, scenario: Scenario, load: float, seed: int, measure: Me
     row["saturated"], why = verdict(scenario, load, batches, after.created - before.created, backlog)
     row |= {
         "saturated_by": why,
-        "saturated_from": certain_limit(scenario),
         "deadlocked": is_deadlocked(run, scenario, batches, after.tick - before.tick),
         "warmup_ticks": warmup,
         "steady": settled,

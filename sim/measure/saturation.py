@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
 from sim.measure.interval import mean_and_half
 from sim.measure.rows import Row, flag, number
@@ -96,6 +97,15 @@ def is_over(row: Row, limit: float = math.inf) -> bool | None:
         return None
     over = float(row["load"]) >= min(limit, _certain(row))
     return over or any(flag(row, name) for name in ("saturated", "deadlocked"))
+
+
+def limited(row: Row, load: float, limit: float) -> dict[str, Any]:
+    """What a certain limit adds to the columns of a point: from it on the point is saturated, whatever it shows."""
+    if "saturated" not in row:
+        return {}
+    limit = min(limit, _certain(row))
+    over = {"saturated": True, "saturated_by": LIMIT} if load >= limit else {}
+    return {"saturated_from": limit, **over}
 
 
 def _certain(row: Row) -> float:

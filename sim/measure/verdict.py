@@ -1,9 +1,8 @@
-"""Whether a network carries what is offered at a load: what is certain beforehand, and what a run shows.
+"""Whether a network carries what is offered at a load, as far as a run shows.
 
-*Certain* is that a host channel, or the traffic that a routing draws for every packet anew (``split``), is full from a
-load on; whatever a finite run shows, some queue grows without limit there.
+What is certain beforehand is added by those who know it, see :func:`sim.measure.saturation.limited`.
 
-*A run shows* the flits that are created and not delivered, its backlog. Of a network that carries everything, that too
+A run shows the flits that are created and not delivered, its backlog. Of a network that carries everything, that too
 goes up and down: by what arrivals vary. A host that creates N packets in the window creates N +- sqrt(I N), where I is
 the index of dispersion of its arrivals: 1 - p if it creates one with probability p a tick, 1 of a Poisson process,
 (2 b - 1) (1 - u)**2 with on-periods of b packets on average that fill the part u of its time (the asymptotic variance
@@ -13,21 +12,13 @@ is larger, and where it is not, the window is too short to tell.
 """
 
 import math
-from functools import lru_cache
 
 import numpy as np
 
-from fluid.hosts import host_bound
-from fluid.problem import FluidError, Problem
-from fluid.split import split_theta
-from models.routing.routes import RANDOM
 from models.scenario import Scenario
 from sim.engines.base import CREATED_FLITS, DELIVERED_FLITS
 from sim.measure.batches import exceeds_noise, regroup
-from sim.measure.saturation import LIMIT, LOSS, SHORT, STARVING
-
-SPLIT_SWITCHES = 2048
-"""Switches up to which the split of a routing is computed without being asked for: its tables grow as their square."""
+from sim.measure.saturation import LOSS, SHORT, STARVING
 
 LOST, LOST_NOISE, LOST_TOTAL = 0.01, 0.3, 2.0
 """Lost in all batches alike: this share of what is created, of the noise of a host, and of that of all together."""
@@ -40,32 +31,10 @@ STARVED, STARVED_NOISE, STARVED_PACKETS, STARVED_HALF = 0.05, 1.5, 12, 0.25
 steadily: by this part of the whole growth in either half of the window."""
 
 
-@lru_cache(maxsize=4)
-def certain_limit(scenario: Scenario) -> float:
-    """The load from which on a queue grows without limit, as follows from T and the routing alone; inf if none does."""
-    topology, traffic, routes = scenario.topology, scenario.traffic, scenario.routes
-    limit = float(host_bound(topology, traffic)) if traffic.rate.any() else math.inf
-    if routes is None or routes.deflection or routes.select != RANDOM or topology.switches > SPLIT_SWITCHES:
-        return limit
-    try:
-        return min(limit, split_theta(Problem.of(topology, traffic, routes), topology, traffic))
-    except FluidError:
-        return limit
-
-
 def verdict(
     scenario: Scenario, load: float, batches: np.ndarray, created: np.ndarray, backlog: np.ndarray
 ) -> tuple[bool | None, str]:
-    """(whether a point is saturated, None where the window is too short to tell; why, '' if it is not)."""
-    if load >= certain_limit(scenario):
-        return True, LIMIT
-    return shown(scenario, load, batches, created, backlog)
-
-
-def shown(
-    scenario: Scenario, load: float, batches: np.ndarray, created: np.ndarray, backlog: np.ndarray
-) -> tuple[bool | None, str]:
-    """As :func:`verdict`, of what a run shows alone.
+    """(whether a point is saturated, None where the window is too short to tell; why, '' if it is not).
 
     batches: what each added to the scalars, int64 [batches, SCALARS]. created: flits, int64 [hosts]. backlog: flits at
     bounds of batches, int64 [bounds, hosts].

@@ -1,0 +1,26 @@
+"""From which load on a scenario is saturated, as far as that is known without solving anything."""
+
+import math
+from functools import lru_cache
+
+from fluid.hosts import host_bound
+from fluid.problem import FluidError, Problem
+from fluid.split import split_theta
+from models.routing.routes import RANDOM
+from models.scenario import Scenario
+
+SPLIT_SWITCHES = 2048
+"""Switches up to which the split of a routing is computed without being asked for: its tables grow as their square."""
+
+
+@lru_cache(maxsize=4)
+def certain_limit(scenario: Scenario) -> float:
+    """The load from which on a queue grows without limit, as follows from T and the routing alone; inf if none does."""
+    topology, traffic, routes = scenario.topology, scenario.traffic, scenario.routes
+    limit = float(host_bound(topology, traffic)) if traffic.rate.any() else math.inf
+    if routes is None or routes.deflection or routes.select != RANDOM or topology.switches > SPLIT_SWITCHES:
+        return limit
+    try:
+        return min(limit, split_theta(Problem.of(topology, traffic, routes), topology, traffic))
+    except FluidError:
+        return limit
