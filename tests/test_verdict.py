@@ -8,12 +8,16 @@ import pytest
 
 from fluid.certain import certain_limit
 from models.scenario import Source
+from sim.cli.tables import print_saturation
 from sim.config.study import read
 from sim.engines import engine
 from sim.experiment.runner import run
 from sim.measure.point import Measure, run_point
+from sim.measure.rows import number
 from sim.measure.saturation import LIMIT, LOSS, SHORT, STARVING, bracket, is_over, limited
 from sim.measure.verdict import lost_in_all, noise_of, starves, verdict
+from sim.report.frames import Run
+from sim.report.html.tables import hot_hosts
 from tests.scenarios import build, line, scenario
 
 SHARED = {"kind": "shift", "by": 2}
@@ -166,3 +170,23 @@ def test_a_certified_limit_makes_a_point_saturated_that_the_run_does_not(tmp_pat
     limit = next(row["upper"] for row in report.ceilings if row["ceiling"] == "mcf")
     assert limit < 0.99 and math.isclose(report.results[0]["saturated_from"], limit)
     assert report.results[1]["saturated"] is True and report.results[1]["saturated_by"] == LIMIT
+
+
+TEXTS = ("scenario", "ceiling", "note")
+
+
+def test_a_ceiling_that_is_a_hot_hosts_own_channel_is_said_to_be_so(tmp_path, capsys):
+    def found(traffic, name):
+        file = tmp_path / f"{name}.yaml"
+        file.write_text((CONFIG % ("[0.2, 0.9, 1.0]", "[mcf]")).replace("{kind: permutation, seed: 3,", traffic))
+        run(read(file), tmp_path / name, 1)
+        return rows_of(tmp_path / name / "saturation.csv")
+
+    (hot,) = found("{kind: hotspot, hosts: [5], fraction: 0.5,", "hot")
+    assert float(hot["ceiling_upper"]) == pytest.approx(1)
+    assert hot["note"].startswith("the ejection channel of host 5 binds")
+    print_saturation([{**hot, **{key: number(hot, key) for key in hot if key not in TEXTS}}])
+    assert "not the network" in capsys.readouterr().out
+    assert "not the network" in hot_hosts(Run.read(tmp_path / "hot"))[0]
+    (even,) = found("{kind: uniform,", "even")
+    assert even["note"] == ""

@@ -81,6 +81,9 @@ def print_saturation(rows: Sequence[Row]) -> None:
         ("Jain", lambda row: number(row["jain"])), ("latency at half", lambda row: number(row["latency_half"])),
     ]  # fmt: skip
     print_table("saturation", columns, rows)
+    for row in rows:
+        if row.get("note"):
+            print(f"{row['scenario']}: {row['note']}")
 
 
 def is_one_of_many(ceiling: str) -> bool:

@@ -46,6 +46,9 @@ CEILINGS = ("mcf", "mcf_paths", "split", "bounds")
 """Ceilings that efficiency may be a part of; the first that is known is."""
 
 
+ALIKE = 1e-9
+"""Relative difference below which two hosts receive the same, and a host channel is the ceiling."""
+
 FAIRNESS = ("min_flow_ratio", "jain")
 """Columns that say how evenly a saturated network treats sources."""
 
@@ -261,7 +264,22 @@ def table(case: Case, found: Saturation, rows: Iterable[Row], ceilings: Mapping[
         "efficiency": found.value / upper if upper else None,
         **{column: found.at(column) for column in FAIRNESS},
         "latency_half": latency_half(found, rows),
+        "note": "" if upper is None else hot_hosts(case, upper),
     }  # fmt: skip
+
+
+def hot_hosts(case: Case, ceiling: float) -> str:
+    """That a ceiling is the ejection channel of a few hosts, which says nothing of the network; '' if it is not."""
+    scenario = case.scenario
+    if scenario is None:
+        return ""
+    receives = scenario.traffic.column_sums
+    hot = np.flatnonzero(receives >= receives.max() * (1 - ALIKE))
+    full = scenario.topology.host_capacity / receives.max() <= ceiling * (1 + ALIKE)
+    if not full or 2 * len(hot) > len(receives) or scenario.traffic.rate.max() >= receives.max():
+        return ""
+    named = f"host {hot[0]}" if len(hot) == 1 else f"{len(hot)} hosts (the first is {hot[0]})"
+    return f"the ejection channel of {named} binds, not the network: most routings come close to this ceiling"
 
 
 def latency_half(found: Saturation, rows: Iterable[Row]) -> float:

@@ -122,8 +122,8 @@ class Ceiling:
 class Run:
     """A run folder: usable rows, failed ones, ceilings, manifest, usable rows of metrics.csv, published values.
 
-    tables: further tables of the experiment ``application``, by name. altered: names of files that are not as the run
-    wrote them.
+    tables: further tables of the experiment ``application``, by name. saturation: rows of saturation.csv. altered:
+    names of files that are not as the run wrote them.
     """
 
     rows: list[Row]
@@ -133,6 +133,7 @@ class Run:
     metrics: list[Row] = field(default_factory=list)
     published: list[Row] = field(default_factory=list)
     tables: dict[str, list[Row]] = field(default_factory=dict)
+    saturation: list[Row] = field(default_factory=list)
     altered: list[str] = field(default_factory=list)
 
     @classmethod
@@ -156,6 +157,7 @@ class Run:
             manifest=manifest,
             metrics=[row for row in metrics if not failed(row)],
             published=read_csv(folder / "published.csv"),
+            saturation=read_csv(folder / "saturation.csv"),
             tables={name: read_csv(folder / f"{name}.csv") for name in PROGRAM_TABLES if _of_programs(manifest)},
             altered=altered(folder, manifest),
         )

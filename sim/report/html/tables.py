@@ -67,7 +67,12 @@ def scenarios(run: Run, standings: Sequence[Standing]) -> str:
         "source's share is accepted over created traffic of the worst-served host just past saturation. "
         f"{MEANING}."
     )
-    return table(head, rows, text=(0,), caption=caption)
+    return table(head, rows, text=(0,), caption=" ".join([caption, *hot_hosts(run)]))
+
+
+def hot_hosts(run: Run) -> list[str]:
+    """What saturation.csv notes of scenarios whose ceiling is that of a few hosts."""
+    return [f"{row['scenario']}: {row['note']}." for row in run.saturation if row.get("note")]
 
 
 def results(run: Run) -> str:
