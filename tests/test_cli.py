@@ -67,6 +67,15 @@ def test_help_imports_nothing_heavy():
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "[]\n"
 
 
+@pytest.fixture
+def interruptible():
+    """Python's own handling of SIGINT, which a shell that starts the tests in the background has turned off."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interruption_that_python_drops_is_still_one(monkeypatch):
     def fails(_):
         with contextlib.suppress(KeyboardInterrupt):
@@ -80,6 +89,7 @@ def test_an_interruption_that_python_drops_is_still_one(monkeypatch):
     assert main([]) == 1
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interruption_that_python_drops_is_not_told(monkeypatch):
     told = []
     monkeypatch.setattr(sys, "unraisablehook", lambda dropped: told.append(dropped.exc_type))
