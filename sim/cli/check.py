@@ -82,7 +82,7 @@ def _describe(case: Case, cost: Cost) -> dict[str, Any]:
             "hosts": topology.hosts, "directed": topology.directed, "degree_min": int(degree.min()),
             "degree_max": int(degree.max()), "edge_hash": topology.edge_hash,
         },
-        "routing": _routing(case), "ticks": case.ticks, "zero_load": _zero_load(case.ticks),
+        "traffic": _traffic(case), "routing": _routing(case), "ticks": case.ticks, "zero_load": _zero_load(case.ticks),
         "certificate": case.certificate, "loads": case.loads, "seeds": case.seeds,
         "placing": case.resolved["loads"] if case.placing is not None else None,
         "ceilings": [ceiling.kind for ceiling in case.ceilings], "config": case.resolved,
@@ -103,6 +103,14 @@ def _application(workload: Workload) -> dict[str, Any]:
         "steps": [{**kind._asdict(), "occurrences": count} for kind, count in zip(kinds, counts, strict=True)],
         "notes": program.notes,
     }  # fmt: skip
+
+
+def _traffic(case: Case) -> dict[str, Any] | None:
+    """Who sends to whom, where no program says it: what the pattern found, but for long lists."""
+    if case.scenario is None or case.workload is not None:
+        return None
+    traffic = case.scenario.traffic
+    return {"kind": traffic.kind, **{key: note for key, note in traffic.notes.items() if not isinstance(note, list)}}
 
 
 def _routing(case: Case) -> dict[str, Any] | None:
@@ -138,15 +146,15 @@ def _print(scenario: dict[str, Any]) -> None:
         f"  topology     {topology['kind']}: {topology['switches']} switches, {topology['channels']} channels "
         f"({links}), degree {'-'.join(map(str, degrees))}, {topology['hosts']} hosts"
     )
+    if scenario["traffic"]:
+        print(f"  traffic      {_kind_and_rest(scenario['traffic'])}")
     if scenario["ticks"]:
         print(f"  ticks        {', '.join(f'{name} {ticks}' for name, ticks in scenario['ticks'].items())}")
         switching = scenario["config"]["switching"]
         shown = ("mode", "vcs", "buffer_flits", "allocator", "iterations", "input_speedup", "hold_packets", "slotted")
         print(f"  switching    {', '.join(f'{key} {switching[key]}' for key in shown if key in switching)}")
         print(f"  zero load    {scenario['zero_load']}, L flits over H channels between switches")
-        routing = {key: value for key, value in scenario["routing"].items() if value is not None}
-        kind = routing.pop("kind")
-        print(f"  routing      {kind}: {', '.join(f'{key} {_short(value)}' for key, value in routing.items())}")
+        print(f"  routing      {_kind_and_rest(scenario['routing'])}")
         print(f"  deadlock     {scenario['certificate']}")
     if "application" in scenario:
         _print_application(scenario)
@@ -188,6 +196,15 @@ def _print_points(scenario: dict[str, Any]) -> None:
 
 def _about(seconds: float | None) -> str:
     return "" if seconds is None else f" ({_time(seconds)})"
+
+
+def _kind_and_rest(described: dict[str, Any]) -> str:
+    """
+    >>> _kind_and_rest({"kind": "minimal", "hops_max": 3, "layers": None}), _kind_and_rest({"kind": "uniform"})
+    ('minimal: hops_max 3', 'uniform')
+    """
+    rest = [f"{key} {_short(value)}" for key, value in described.items() if key != "kind" and value is not None]
+    return f"{described['kind']}: {', '.join(rest)}" if rest else described["kind"]
 
 
 def _short(value: Any) -> str:

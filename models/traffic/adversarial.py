@@ -1,0 +1,204 @@
+"""Adversarial traffic: the shift that is worst for the minimal routing of a structured topology."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import isqrt, prod
+
+import numpy as np
+
+from models.jit import njit
+from models.paths.search import search_to
+from models.registry import SpecError, register
+from models.topology.galois import field
+from models.topology.graph import Topology
+from models.traffic.fixed import fixed_traffic
+from models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
+from models.traffic.units import Units
+
+ROUNDING = 1e-9
+"""Loads that differ by less, relatively, are the same."""
+
+
+@register("traffic", "adversarial")
+class Adversarial(TrafficSpec):
+    """Every switch sends to one other: the shift, of those natural to the topology, that loads some channel most.
+
+    The k-th host of a switch sends to the k-th host of the switch that the shift leads to. Shifts, by ``topology``:
+
+    *dragonfly*: to the router at the same place of the i-th next group. *torus*, *hyperx*,
+    *flattened_butterfly*: i further in one coordinate, modulo its extent, i at most half of it. *slim_fly*: two hops
+    on, (0, x, y) to (0, x + i, y + i x) and (1, m, c) to (1, m + i, c - i (m + i)) in the field; the path between them
+    is the only one, and every channel that is used is the first one for a switch and the second one for another.
+
+    The load is that of the channels between switches, over their capacities, if every switch splits equally over the
+    next hops of shortest paths; on a dragonfly, of those with one global channel. Of equal shifts it is the one of
+    least i, and of these the one in the last coordinate. ``notes`` has what is shifted (``along``), i (``by``) and the
+    largest load at load 1 (``load``), so that minimal routing carries 1 / ``load``.
+
+    On an intact Slim Fly or HyperX of two dimensions no traffic loads a channel more. Elsewhere some may that is no
+    shift, in three dimensions of a HyperX much more. Needs the same number of hosts at every switch, and at most 16,384
+    switches.
+
+    Example: ``traffic: {kind: adversarial}``
+
+    Source: dragonfly: Kim et al., ISCA 2008, doi:10.1109/ISCA.2008.19; slim fly: Besta and Hoefler, SC 2014,
+    doi:10.1109/SC.2014.34; torus (tornado): Dally and Towles, Principles and Practices of Interconnection Networks,
+    2004, section 3.2.
+    """
+
+    def build(self, topology: Topology) -> Traffic:
+        refuse_single_host(topology)
+        shifts_of = SHIFTS.get(topology.kind)
+        if shifts_of is None:
+            raise SpecError(f"serves {', '.join(SHIFTS)}, and this is a topology of kind {topology.kind}", key="kind")
+        count = topology.host_count
+        if count.min() < count.max():
+            message = f"needs as many hosts at every switch; here it is {count.min()} to {count.max()}"
+            raise SpecError(message, key="kind")
+        units = Units.of(topology)
+        units.refuse_if_many()
+        shifts = list(shifts_of(topology))
+        loads = units.size * heaviest_loads(topology, np.array([shift.target for shift in shifts]))
+        worst = int(np.argmax(loads >= loads.max() * (1 - ROUNDING)))
+        notes = {"along": shifts[worst].along, "by": shifts[worst].by, "load": float(loads[worst])}
+        return fixed_traffic(self.kind, topology, units.hosts_of(shifts[worst].target), notes=notes)
+
+
+@dataclass(frozen=True, eq=False)
+class Shift:
+    """A permutation of switches: each sends to ``target`` (int64 [switches]), ``by`` places further ``along`` what."""
+
+    along: str
+    by: int
+    target: np.ndarray
+
+
+def _refuse_incomplete(topology: Topology, complete: bool) -> None:
+    if not complete:
+        message = f"needs the places of the switches of a {topology.kind}, and failures have removed them"
+        raise SpecError(message, key="kind")
+
+
+def group_shifts(topology: Topology) -> Iterator[Shift]:
+    """Of a dragonfly, to all other groups."""
+    groups, size = topology.notes["groups"], topology.notes["group_size"]
+    _refuse_incomplete(topology, topology.switches == groups * size)
+    for by in range(1, groups):
+        yield Shift("groups", by, (np.arange(topology.switches) + by * size) % topology.switches)
+
+
+def coordinate_shifts(topology: Topology) -> Iterator[Shift]:
+    """Of a torus or HyperX, in one dimension by at most half its extent: a longer one mirrors a shorter one."""
+    dims = topology.grid.dims if topology.grid else topology.notes.get("dims", [])
+    _refuse_incomplete(topology, topology.switches == prod(dims))
+    place = np.arange(topology.switches).reshape(dims)
+    for by in range(1, max(dims) // 2 + 1):
+        for axis in reversed(range(len(dims))):
+            if by <= dims[axis] // 2:
+                yield Shift(f"dimension {axis}", by, np.roll(place, -by, axis).ravel())
+
+
+def two_hop_shifts(topology: Topology) -> Iterator[Shift]:
+    """Of a Slim Fly, two hops along cycles (0, x, y), (1, x, y - x x), (0, x + i, ..), .. for every i but 0."""
+    q = isqrt(topology.switches // 2)
+    _refuse_incomplete(topology, topology.switches == 2 * q * q)
+    f = field(q)
+    x, y = np.indices((q, q))
+    for by in range(1, q):
+        ahead = f.sum[x, by]
+        first = ahead * q + f.sum[y, f.product[by, x]]
+        second = q * q + ahead * q + f.sum[y, f.negative[f.product[by, ahead]]]
+        yield Shift("columns, two hops on", by, np.concatenate([first.ravel(), second.ravel()]))
+
+
+SHIFTS: dict[str, Callable[[Topology], Iterator[Shift]]] = {
+    "dragonfly": group_shifts, "slim_fly": two_hop_shifts, "hyperx": coordinate_shifts,
+    "flattened_butterfly": coordinate_shifts, "torus": coordinate_shifts,
+}  # fmt: skip
+"""Kind of topology -> its shifts, those of least ``by`` first."""
+
+
+def heaviest_loads(topology: Topology, targets: np.ndarray) -> np.ndarray:
+    """float64 [permutations]: the largest load over capacity of a channel if every switch sends 1 to its target.
+
+    targets: int64 [permutations, switches]. Splits are equal over the next hops at every switch: of shortest paths,
+    in a dragonfly (which must send between different groups) of the shortest ones that cross one global channel.
+
+    Raises ``SpecError`` where a pair has no such path.
+    """
+    graph, channel = _once_between_groups(topology) if topology.kind == "dragonfly" else (topology, None)
+    if channel is None:
+        channel = np.arange(topology.channels)
+    loads, source, target = _heaviest(
+        graph.out_start, graph.dst, graph.in_start, graph.src[graph.in_channels], channel, targets,
+        graph.switches - topology.switches, topology.capacity,
+    )  # fmt: skip
+    if source >= 0:
+        raise SpecError(f"no path over one global channel leads from switch {source} to switch {target}", key="kind")
+    return loads
+
+
+def _once_between_groups(topology: Topology) -> tuple[Topology, np.ndarray]:
+    """Two copies of a dragonfly, and the channel that each of the channels is.
+
+    Local channels are in both, global channels lead from the first one to the second, so that paths from there to here
+    cross one.
+    """
+    n, group = topology.switches, np.arange(topology.switches) // topology.notes["group_size"]
+    inside = group[topology.src] == group[topology.dst]
+    local = np.flatnonzero(inside)
+    src = np.concatenate([topology.src, topology.src[local] + n])
+    dst = np.concatenate([topology.dst + n * ~inside, topology.dst[local] + n])
+    order = np.lexsort((dst, src))
+    graph = Topology.from_arcs("copies", 2 * n, np.column_stack([src, dst])[order])
+    return graph, np.concatenate([np.arange(topology.channels), local])[order]
+
+
+@njit
+def _heaviest(out_start, dst, in_start, in_tail, channel, targets, beyond, capacity):
+    """Largest loads [permutations], and a pair without a path or (-1, -1).
+
+    channel: what ``capacity`` and loads of each channel of the graph are those of. beyond: the vertex of a switch
+    as a target is higher by so many than as a source.
+    """
+    vertices, switches = len(out_start) - 1, targets.shape[1]
+    hops = np.empty((switches, vertices), np.int16)
+    distance, order = np.empty(vertices, np.int64), np.empty(vertices, np.int64)
+    for t in range(switches):
+        search_to(t + beyond, in_start, in_tail, distance, order)
+        hops[t] = distance
+    flow = np.zeros(vertices)
+    largest = np.zeros(len(targets))
+    for k in range(len(targets)):
+        load = np.zeros(len(capacity))
+        for s in range(switches):
+            t = targets[k, s]
+            if hops[t, s] < 0:
+                return largest, s, t
+            _send(s, hops[t], out_start, dst, channel, order, flow, load)
+        largest[k] = (load / capacity).max()
+    return largest, -1, -1
+
+
+@njit
+def _send(source, hops, out_start, dst, channel, order, flow, load):
+    """Adds to ``load`` what 1 from the source to where ``hops`` are 0 makes; ``flow`` is 0 before and after."""
+    order[0], flow[source] = source, 1.0
+    done, found = 0, 1
+    while done < found:  # farthest first, so that all transit has arrived
+        v = order[done]
+        done += 1
+        ways = 0
+        for c in range(out_start[v], out_start[v + 1]):
+            ways += hops[v] > 0 and hops[dst[c]] == hops[v] - 1
+        if ways > 0:
+            share = flow[v] / ways
+            for c in range(out_start[v], out_start[v + 1]):
+                u = dst[c]
+                if hops[u] == hops[v] - 1:
+                    if flow[u] == 0.0:
+                        order[found] = u
+                        found += 1
+                    flow[u] += share
+                    load[channel[c]] += share
+        flow[v] = 0.0
