@@ -4,17 +4,18 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from fluid.background import Beside
 from fluid.bounds import all_bounds
 from fluid.ceiling import BY_ROUTING, CONCURRENT, Ceiling, CeilingSpec, Kind, Method
 from fluid.certificate import Certificate, verify_upper
 from fluid.cuts import all_cuts, best
 from fluid.decomposition import decomposition, utilisation
-from fluid.hosts import host_bound, host_certificate
+from fluid.hosts import host_bound, host_certificate, hot_hosts
 from fluid.makespan import makespan_bounds
 from fluid.mcf.choose import PATHS_MOST, solve
 from fluid.problem import Demand, FluidError, Problem
 from fluid.sharing.rows import MODELS, model_rows, theta_rows
-from fluid.split import split_theta
+from fluid.split import growing_split, split_theta
 from fluid.total import total
 from models.cputime import CpuTime
 from models.routing.routes import VIA
@@ -77,19 +78,27 @@ def _pathless(scenario: Scenario, kind: Kind) -> str:
         return f"{routes.kind} routing does not fix the paths beforehand"
     if routes.form == VIA and kind in MODELS:
         return f"{routes.kind} routing has too many paths, over every intermediate switch"
-    if routes.form == VIA and kind == "mcf_paths" and (pairs := Demand.of_traffic(scenario.traffic).size) > PATHS_MOST:
+    if routes.form == VIA and kind == "mcf_paths" and (pairs := _pairs(scenario)) > PATHS_MOST:
         return f"{pairs} pairs of switches, each over every other one, are too many (at most {PATHS_MOST})"
     return ""
+
+
+def _pairs(scenario: Scenario) -> int:
+    return Demand.of_traffic(scenario.traffic.at(1.0)[0]).size
 
 
 def _one_kind(solved: _Solved, spec: CeilingSpec, loads: Sequence[float]) -> Iterator[Ceiling]:
     scenario, kind = solved.scenario, spec.kind
     if kind in BY_ROUTING and (reason := _pathless(scenario, kind)):
         yield Ceiling.omitted(kind, _unit(scenario), reason)
+    elif scenario.traffic.background is not None and kind not in BESIDE_BACKGROUND:
+        yield Ceiling.omitted(kind, _unit(scenario), NO_THETA)
     elif kind in CONCURRENT:
         ceiling = _split(scenario) if kind == "split" else solved.theta(kind, spec)
         yield ceiling
-        if spec.per_flow:
+        if spec.per_flow and scenario.traffic.background is not None:
+            yield Ceiling.omitted(f"{kind}:mean", "flits/tick/flow", NO_THETA)
+        elif spec.per_flow:
             yield from theta_rows(scenario, ceiling)
     elif kind in MODELS:
         yield from _models(scenario, kind)
@@ -116,6 +125,11 @@ def _models(scenario: Scenario, kind: Kind) -> Iterator[Ceiling]:
     except FluidError as error:
         yield Ceiling.omitted(kind, _unit(scenario), str(error))
 
+
+BESIDE_BACKGROUND = ("mcf", "mcf_paths", "split", "total")
+"""Kinds that are known where a part of the demand does not grow."""
+
+NO_THETA = "is for demands that grow as a whole, and this one has a fixed background"
 
 NO_LOAD = "no flow crosses the network"
 
@@ -150,6 +164,8 @@ def _utilisation(scenario: Scenario, mcf: Ceiling) -> Iterator[Ceiling]:
 def _theta(scenario: Scenario, spec: CeilingSpec, kind: str) -> Ceiling:
     """Maximum concurrent flow, over the routes for ``mcf_paths``: the network's or that of a host channel."""
     topology, traffic = scenario.topology, scenario.traffic
+    if traffic.background is not None:
+        return _beside(scenario, spec, kind)
     problem = Problem.of(topology, traffic, scenario.routes if kind == "mcf_paths" else None)
     at_hosts = host_bound(topology, traffic)
     if problem.demand.size == 0:
@@ -158,7 +174,7 @@ def _theta(scenario: Scenario, spec: CeilingSpec, kind: str) -> Ceiling:
     # where hosts bind, the network carries the part of its flow that they let through
     load = solution.load * min(1.0, at_hosts / solution.lower)
     if solution.lower >= at_hosts:
-        note = _join("host channels bind", solution.note)
+        note = _join(_binding_hosts(scenario, at_hosts), solution.note)
         row = _host_ceiling(scenario, kind, at_hosts, solution.method, note)
         return replace(row, channel_load=load, flow=solution.flow)
     certificate = Certificate.on_network(topology, solution.lengths)
@@ -170,6 +186,31 @@ def _theta(scenario: Scenario, spec: CeilingSpec, kind: str) -> Ceiling:
     lower = min(solution.lower, upper)
     unit, method = _unit(scenario), solution.method
     return Ceiling(kind, None, lower, upper, unit, method, 0.0, note, certificate, load, solution.flow)
+
+
+BESIDE = "the load is that of what grows beside the background"
+"""Note of ceilings of traffic with one."""
+
+
+def _beside(scenario: Scenario, spec: CeilingSpec, kind: str) -> Ceiling:
+    """The most that what grows can have beside a background: in the network, or over a host channel."""
+    topology, traffic = scenario.topology, scenario.traffic
+    at_hosts = host_bound(topology, traffic)
+    routes = scenario.routes if kind == "mcf_paths" else None
+    found = Beside(topology, traffic, routes, spec.gap, spec.method).growing(at_hosts)
+    if found.lower >= at_hosts:
+        return _host_ceiling(scenario, kind, at_hosts, found.method, _join(_binding_hosts(scenario, at_hosts), BESIDE))
+    certificate = None if found.lengths is None else Certificate.on_network(topology, found.lengths)
+    if certificate is None and math.isfinite(at_hosts):
+        certificate = host_certificate(topology, traffic)
+    alone = "the background alone cannot be carried" if found.upper == 0 else ""
+    note = _join(alone, BESIDE, "" if alone else _gap_note(found.lower, found.upper, spec))
+    return Ceiling(kind, None, found.lower, found.upper, _unit(scenario), found.method, 0.0, note, certificate)
+
+
+def _binding_hosts(scenario: Scenario, at_hosts: float) -> str:
+    hot = hot_hosts(scenario.topology, scenario.traffic, at_hosts) if math.isfinite(at_hosts) else ""
+    return hot or "host channels bind"
 
 
 def _host_ceiling(scenario: Scenario, kind: str, at_hosts: float, method: str, note: str) -> Ceiling:
@@ -191,23 +232,27 @@ def _gap_note(lower: float, upper: float, spec: CeilingSpec) -> str:
 
 def _split(scenario: Scenario) -> Ceiling:
     """The fixed split of the routing: one number, no certificate (it bounds this split, not the network)."""
-    problem = Problem.of(scenario.topology, scenario.traffic, scenario.routes)
-    topology, traffic = scenario.topology, scenario.traffic
-    network, at_hosts = split_theta(problem, topology, traffic), host_bound(topology, traffic)
-    note = "host channels bind" if at_hosts <= network else ""
+    topology, traffic, routes = scenario.topology, scenario.traffic, scenario.routes
+    if traffic.background is not None:
+        network = growing_split(topology, traffic, routes)
+    else:
+        network = split_theta(Problem.of(topology, traffic, routes), topology, traffic)
+    at_hosts = host_bound(topology, traffic)
+    note = _binding_hosts(scenario, at_hosts) if at_hosts <= network else ""
+    note = note if traffic.background is None else _join(note, BESIDE)
     theta = min(network, at_hosts)
     return Ceiling("split", None, theta, theta, _unit(scenario), "equal split", 0.0, note)
 
 
 def _total(scenario: Scenario, spec: CeilingSpec, load: float, theta: float) -> Ceiling:
     """Largest total at a load, per host."""
-    topology, traffic = scenario.topology, scenario.traffic
+    topology, (traffic, offered) = scenario.topology, scenario.traffic.at(load)
     unit, hosts = "flits/tick/host", topology.hosts
-    offer = load * float(traffic.rate.sum()) / hosts
+    offer = offered * float(traffic.rate.sum()) / hosts
     if load <= theta:
         return Ceiling("total", load, offer, offer, unit, "offer", 0.0, "the load is below a certified theta")
     try:
-        found = total(topology, traffic, load, spec.gap, spec.method)
+        found = total(topology, traffic, offered, spec.gap, spec.method)
     except FluidError as error:
         return Ceiling("total", load, math.nan, math.nan, unit, "omitted", 0.0, str(error))
     lower, upper = found.lower / hosts, found.upper / hosts

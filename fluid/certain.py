@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from fluid.hosts import host_bound
 from fluid.problem import FluidError, Problem
-from fluid.split import split_theta
+from fluid.split import growing_split, split_theta
 from models.routing.routes import RANDOM
 from models.scenario import Scenario
 
@@ -21,6 +21,8 @@ def certain_limit(scenario: Scenario) -> float:
     if routes is None or routes.deflection or routes.select != RANDOM or topology.switches > SPLIT_SWITCHES:
         return limit
     try:
+        if traffic.background is not None:
+            return min(limit, growing_split(topology, traffic, routes))
         return min(limit, split_theta(Problem.of(topology, traffic, routes), topology, traffic))
     except FluidError:
         return limit

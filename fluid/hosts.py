@@ -6,17 +6,49 @@ from fluid.certificate import Certificate
 from models.topology.graph import Topology
 from models.traffic.traffic import Traffic
 
+ALIKE = 1e-9
+"""Relative difference below which two hosts receive the same."""
+
+
+def most(room: np.ndarray | float, fixed: np.ndarray, growing: np.ndarray) -> np.ndarray:
+    """float64: the largest x with fixed + x * growing <= room, for each channel; inf where nothing grows.
+
+    0 where the fixed part alone is more than there is room for.
+    """
+    left = np.broadcast_to(np.maximum(room - fixed, 0.0), growing.shape)
+    return np.divide(left, growing, out=np.full(len(growing), np.inf), where=growing > 0)
+
+
+def _most_by_host(topology: Topology, traffic: Traffic) -> tuple[np.ndarray, np.ndarray]:
+    """float64 [hosts] each: the theta at which injection and ejection channels are full; inf where they never are."""
+    room = topology.host_capacity
+    return most(room, traffic.sent(0), traffic.rate), most(room, traffic.received(0), traffic.column_sums)
+
 
 def host_bound(topology: Topology, traffic: Traffic) -> float:
-    """The theta at which the busiest host channel is full; inf if host channels are."""
-    return topology.host_capacity / max(traffic.rate.max(), traffic.column_sums.max())
+    """The theta at which the busiest host channel is full; inf if host channels are. A background does not grow."""
+    if traffic.background is None:
+        return topology.host_capacity / max(traffic.rate.max(), traffic.column_sums.max())
+    return float(min(map(np.min, _most_by_host(topology, traffic))))
 
 
 def host_certificate(topology: Topology, traffic: Traffic) -> Certificate:
-    """Length 1 on the busiest host channel."""
-    injection, ejection = np.zeros(topology.hosts), np.zeros(topology.hosts)
-    if traffic.rate.max() >= traffic.column_sums.max():
-        injection[traffic.rate.argmax()] = 1
+    """Length 1 on the host channel that is full first."""
+    lengths = np.zeros(topology.hosts), np.zeros(topology.hosts)
+    sent, received = _most_by_host(topology, traffic)
+    if sent.min() <= received.min():
+        lengths[0][sent.argmin()] = 1
     else:
-        ejection[traffic.column_sums.argmax()] = 1
-    return Certificate(np.zeros(topology.channels), injection, ejection)
+        lengths[1][received.argmin()] = 1
+    return Certificate(np.zeros(topology.channels), *lengths)
+
+
+def hot_hosts(topology: Topology, traffic: Traffic, ceiling: float) -> str:
+    """That a ceiling is the ejection channel of a few hosts, which says nothing of the network; '' if it is not."""
+    sent, received = _most_by_host(topology, traffic)
+    full = received.min()
+    hot = np.flatnonzero(received <= full * (1 + ALIKE))
+    if full > ceiling * (1 + ALIKE) or 2 * len(hot) > len(received) or sent.min() <= full:
+        return ""
+    named = f"host {hot[0]}" if len(hot) == 1 else f"{len(hot)} hosts (the first is {hot[0]})"
+    return f"the ejection channel of {named} binds, not the network: most routings come close to this ceiling"

@@ -260,7 +260,12 @@ def _pairs_most(traffic: Traffic) -> int:
 
 
 def check_numbers(topology: Topology, traffic: Traffic) -> None:
-    """Raise :class:`FluidError` for capacities and entries of T that are no amounts, too far apart, or all zero."""
+    """Raise :class:`FluidError` for capacities and entries of T that are no amounts, too far apart, or all zero.
+
+    Also for a background, beside which no part of T as a whole can be asked for.
+    """
+    if traffic.background is not None:
+        raise FluidError("a demand with a fixed background does not grow as a whole")
     rate, capacity = traffic.rate, topology.capacity
     if not (np.isfinite(rate).all() and (rate >= 0).all() and (traffic.weight >= 0).all()):
         source, target, amount = traffic.pairs()

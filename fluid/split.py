@@ -1,9 +1,13 @@
 """Throughput of a routing's fixed traffic split: equal shares over the next hops at every switch, or over its paths."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from fluid.hosts import most
 from fluid.problem import Demand, Problem
 from models.jit import njit
+from models.routing.routes import Routes
 from models.topology.graph import Topology
 from models.traffic.traffic import Traffic
 
@@ -40,7 +44,13 @@ def split_load(graph, demand, dags):
 
 
 def split_theta(problem: Problem, topology: Topology, traffic: Traffic) -> float:
-    """Theta of the network channels under an equal split over next hops or paths; inf if nothing crosses them.
+    """Theta of the network channels under an equal split over next hops or paths; inf if nothing crosses them."""
+    use = split_use(problem, topology, traffic)
+    return float(1 / use.max()) if use.any() else np.inf
+
+
+def split_use(problem: Problem, topology: Topology, traffic: Traffic) -> np.ndarray:
+    """float64 [channels]: the load of every network channel over its capacity at load 1 under an equal split.
 
     Over an intermediate switch, that of a random host, every demand becomes one for each leg.
     """
@@ -49,8 +59,21 @@ def split_theta(problem: Problem, topology: Topology, traffic: Traffic) -> float
     else:
         demand = Demand.of(_by_legs(topology, traffic.switch_demand)) if problem.over_others else problem.demand
         load = split_load(problem.graph, demand, problem.dags)
-    use = load / problem.graph.capacity
-    return float(1 / use.max()) if use.any() else np.inf
+    return load / problem.graph.capacity
+
+
+def growing_split(topology: Topology, traffic: Traffic, routes: Routes) -> float:
+    """The largest load of traffic with a background at which no network channel is overfull under an equal split.
+
+    0 where the background alone overfills one, inf if nothing that grows crosses the network. Raises
+    :class:`~fluid.problem.FluidError` as :meth:`~fluid.problem.Problem.of`.
+    """
+    assert traffic.background is not None
+    fixed, growing = (
+        split_use(Problem.of(topology, part, routes), topology, part)
+        for part in (traffic.background, replace(traffic, background=None))
+    )
+    return 0.0 if (fixed > 1).any() else float(most(1.0, fixed, growing).min(initial=np.inf))
 
 
 def _by_legs(topology: Topology, demand: np.ndarray) -> np.ndarray:

@@ -9,9 +9,9 @@ takes; a user's file does the same through ``plugins:``.
 import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from models.near import near
 
@@ -115,3 +115,32 @@ def make(category: str, **parameters) -> Spec:
     Raises :class:`UnknownKindError` or ``pydantic.ValidationError``.
     """
     return spec_class(category, parameters["kind"]).model_validate(parameters)
+
+
+R = TypeVar("R")
+
+
+def nested(category: str, parameters: dict[str, Any], key: str, build: Callable[[Any], R]) -> R:
+    """What ``build`` makes of the component that a parameter of another one describes.
+
+    parameters: the mapping, with ``kind``. key: name of the parameter, for errors.
+
+    Raises :class:`SpecError` whose key leads to the offending place.
+    """
+    if not isinstance(parameters.get("kind"), str):
+        raise SpecError(f"is missing: the kind of the {category}", key=f"{key}.kind")
+    try:
+        return build(make(category, **parameters))
+    except SpecError as error:
+        error.key = f"{key}.{error.key}" if error.key else key
+        raise
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = f"{key}.{'.'.join(map(str, first['loc']))}"
+        if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
+            fields = spec_class(category, parameters["kind"]).model_fields.items()
+            raise SpecError("unknown key", place, sorted(field.alias or name for name, field in fields)) from None
+        if first["type"] == "missing":
+            raise SpecError("is missing", place) from None
+        message = first["msg"].removeprefix("Value error, ").replace("Input should", "must")
+        raise SpecError(message, place) from None

@@ -1,6 +1,6 @@
 """One thing to simulate and to bound: topology, routes, traffic and the switches between them."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -86,6 +86,14 @@ class Scenario:
     may_deadlock: bool = False
     datagram: "Datagram | None" = None
     workload: "Workload | None" = None
+
+    def at(self, load: float) -> "tuple[Scenario, float]":
+        """What an engine is to be given for a load: a scenario whose demand grows as a whole, and its load.
+
+        That is this scenario and ``load``, unless the traffic has a background (:meth:`Traffic.at`).
+        """
+        traffic, offered = self.traffic.at(load)
+        return (self if traffic is self.traffic else replace(self, traffic=traffic)), offered
 
     @cached_property
     def content_hash(self) -> str:

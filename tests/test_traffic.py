@@ -92,7 +92,8 @@ def test_a_host_alone_has_nobody_to_send_to(example, files):
 @pytest.mark.parametrize("example", list(examples()))
 def test_destinations_are_drawn_from_the_rows(example, files):
     """Of 400 packets of every host, each destination gets its share, and no other any."""
-    traffic = build(topology(**SERVED.get(example["kind"], NETWORKS["directed"])), **example)
+    network = topology(**SERVED.get(example["kind"], NETWORKS["directed"]))
+    traffic, _ = build(network, **example).at(1.0)
     rules, matrix = make_packets(traffic, (1,), (1.0,)), dense(traffic)
     for host in np.flatnonzero(traffic.rate):
         drawn = np.bincount([destination(rules, 1, host, k) for k in range(400)], minlength=len(matrix)) / 400

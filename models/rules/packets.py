@@ -27,7 +27,12 @@ class Packets(NamedTuple):
 
 
 def make_packets(traffic: Traffic, flits: tuple[int, ...], shares: tuple[float, ...]) -> Packets:
-    """Tables of a traffic pattern and a packet mix."""
+    """Tables of a traffic pattern and a packet mix.
+
+    Raises ``ValueError`` for traffic with a background, whose destinations depend on the load (``Traffic.at``).
+    """
+    if traffic.background is not None:
+        raise ValueError("a demand with a background is drawn from at a load: take Scenario.at")
     share = word_thresholds(np.cumsum(shares) / np.sum(shares))
     return Packets(
         traffic.topology.hosts, traffic.law, traffic.fixed, traffic.start, traffic.column,

@@ -4,9 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from pydantic import ValidationError
 
-from models.registry import Spec, SpecError, make, spec_class
+from models.registry import Spec, SpecError, nested
 from models.topology.failures import Failures
 from models.topology.graph import Topology
 from models.topology.limits import refuse_if_huge
@@ -90,18 +89,4 @@ def build_nested(parameters: dict[str, Any], key: str) -> Topology:
 
     Raises :class:`~models.registry.SpecError` whose key leads to the offending place.
     """
-    if not isinstance(parameters.get("kind"), str):
-        raise SpecError("is missing: the kind of the topology", key=f"{key}.kind")
-    try:
-        return topology_of(make("topology", **parameters))
-    except SpecError as error:
-        error.key = f"{key}.{error.key}" if error.key else key
-        raise
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = f"{key}.{'.'.join(map(str, first['loc']))}"
-        if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
-            fields = spec_class("topology", parameters["kind"]).model_fields.items()
-            raise SpecError("unknown key", place, sorted(field.alias or name for name, field in fields)) from None
-        message = first["msg"].removeprefix("Value error, ").replace("Input should", "must")
-        raise SpecError(message, place) from None
+    return nested("topology", parameters, key, topology_of)

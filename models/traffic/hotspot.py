@@ -1,10 +1,13 @@
 """Hotspot traffic."""
 
+from typing import Any
+
 import numpy as np
 from pydantic import Field
 
 from models.registry import SpecError, register
 from models.topology.graph import Topology
+from models.traffic.background import with_background
 from models.traffic.table import table_traffic
 from models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
 
@@ -16,13 +19,20 @@ class Hotspot(TrafficSpec):
     ``hosts`` is a list of host numbers, or how many (the first ones). No host sends to itself. The
     matrix is scaled so that the hottest host receives 1 at load 1.
 
+    Where all grows in one proportion, a hot host's channel is soon full and limits every network alike. With
+    ``background``, another pattern at a fixed ``load`` of its own, that is offered besides and does not grow: the
+    loads of an experiment are those of the hotspot alone.
+
     Example: ``traffic: {kind: hotspot, hosts: [0, 5], fraction: 0.2}``
+
+    Example: ``traffic: {kind: hotspot, hosts: 4, fraction: 1, background: {kind: uniform, load: 0.3}}``
 
     Source: Pfister and Norton 1985, doi:10.1109/TC.1985.6312198.
     """
 
     hosts: int | list[int] = 1
     fraction: float = Field(default=0.1, gt=0, le=1)
+    background: dict[str, Any] | None = None
 
     def build(self, topology: Topology) -> Traffic:
         refuse_single_host(topology)
@@ -35,4 +45,5 @@ class Hotspot(TrafficSpec):
         matrix = np.full((count, count), (1 - self.fraction) / (count - 1))
         matrix[:, hot] += self.fraction / len(hot)
         np.fill_diagonal(matrix, 0.0)
-        return table_traffic(self.kind, topology, matrix, notes={"hot": hot.tolist()})
+        traffic = table_traffic(self.kind, topology, matrix, notes={"hot": hot.tolist()})
+        return traffic if self.background is None else with_background(traffic, self.background)

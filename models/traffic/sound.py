@@ -33,7 +33,10 @@ def sound_traffic(topology: Topology, given: Traffic, copy: bool = False) -> Tra
     numbers = {name: plain(getattr(given, name), np.int64, copy) for name in _INTEGERS}
     rates = {name: plain(getattr(given, name), np.float64, copy) for name in ("rate", "weight")}
     others = tuple(sound_traffic(topology, other, copy) for other in given.alternates)
-    return rebuilt(Traffic, given, topology=topology, law=int(given.law), alternates=others, **numbers, **rates)
+    fixed = None if given.background is None else sound_traffic(topology, given.background, copy)
+    return rebuilt(
+        Traffic, given, topology=topology, law=int(given.law), alternates=others, background=fixed, **numbers, **rates
+    )
 
 
 def traffic_faults(topology: Topology, traffic: Traffic) -> Found:
@@ -69,6 +72,10 @@ def _form_faults(topology: Topology, traffic: Traffic) -> Found:
     yield from notes_faults(traffic.notes)
     if not isinstance(traffic.alternates, tuple):
         yield "alternates", "alternates must be a tuple of traffic"
+    if traffic.background is not None and not isinstance(traffic.background, Traffic):
+        yield "background", "background must be traffic, or None"
+    elif traffic.background is not None and (traffic.background.background is not None or traffic.alternates):
+        yield "background", "background goes with no alternates, and has no background of its own"
     entries = len(traffic.column) if law == TABLE and np.ndim(traffic.column) == 1 else 0
     lengths = {"fixed": hosts if law == FIXED else 0, "start": hosts + 1 if law == TABLE else 0, "column": entries}
     yield from array_faults("rate", traffic.rate, np.floating, hosts)

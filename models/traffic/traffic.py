@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from models.hashing import content_hash
 from models.registry import Spec, SpecError
@@ -41,6 +42,8 @@ class Traffic:
     start, column, weight: CSR rows of T for TABLE; int64 [hosts + 1], int64 [entries], float64 [entries].
     alternates: further matrices that meet the same description as well (a longest matching is not unique); a
     ceiling is the least over all of them, a simulation uses this one.
+    background: a demand B that is there besides and does not grow: at load x all that is offered is B + x T. All other
+    fields are of T alone, so that whatever reads them asks for :meth:`at` first.
     """
 
     kind: str
@@ -53,6 +56,32 @@ class Traffic:
     weight: np.ndarray = field(default_factory=lambda: np.zeros(0))
     notes: dict = field(default_factory=dict)
     alternates: tuple["Traffic", ...] = ()
+    background: "Traffic | None" = None
+
+    def sent(self, load: float) -> np.ndarray:
+        """float64 [hosts]: flits per tick that each host creates at a load, the background's among them."""
+        return load * self.rate + (0.0 if self.background is None else self.background.rate)
+
+    def received(self, load: float) -> np.ndarray:
+        """float64 [hosts]: flits per tick that are created for each host at a load, the background's among them."""
+        return load * self.column_sums + (0.0 if self.background is None else self.background.column_sums)
+
+    def at(self, load: float) -> "tuple[Traffic, float]":
+        """What is offered at a load, as traffic without a background, and the load at which that offers it.
+
+        Without a background that is this and ``load``; with one, B + load * T and 1.
+        """
+        if self.background is None:
+            return self, load
+        size = (self.topology.hosts,) * 2
+        parts = [(self.pairs(), load), (self.background.pairs(), 1.0)]
+        fixed, growing = (sparse.csr_array((amount * x, (i, j)), size) for (i, j, amount), x in reversed(parts))
+        whole = sparse.csr_array(fixed + growing)
+        whole.eliminate_zeros()
+        whole.sort_indices()
+        start, column = whole.indptr.astype(np.int64), whole.indices.astype(np.int64)
+        rate = np.bincount(np.repeat(np.arange(size[0]), np.diff(start)), whole.data, size[0])
+        return Traffic(self.kind, self.topology, TABLE, rate, start=start, column=column, weight=whole.data), 1.0
 
     @cached_property
     def cumulative(self) -> np.ndarray:
@@ -124,7 +153,10 @@ class Traffic:
     def content_hash(self) -> str:
         """Hash of everything that results depend on."""
         own = (self.law, self.rate, self.fixed, self.start, self.column, self.cumulative)
-        return content_hash(*own, *(other.content_hash for other in self.alternates))
+        others = [other.content_hash for other in self.alternates]
+        # a mark, as a background is no alternate
+        fixed = [] if self.background is None else ["background", self.background.content_hash]
+        return content_hash(*own, *others, *fixed)
 
 
 def summed_pairs(nodes: int, source: np.ndarray, target: np.ndarray, amount: np.ndarray):

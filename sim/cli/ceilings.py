@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
         complain("simrun ceilings: FILE is missing (or --verify DIR)")
         return BAD
     study = study_of(options, experiment="ceilings")
-    if study is None or not _drawable(options.draw):
+    if study is None or not _drawable(options.draw) or not _savable(study, options.save):
         return BAD
     try:
         if options.save is not None:
@@ -52,6 +52,15 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         complain(f"simrun ceilings: {why(error)}")
         return BAD
+
+
+def _savable(study: Study, folder: Path | None) -> bool:
+    """Whether certificates of all scenarios can be verified without us; says so before anything is computed."""
+    for case in study.cases:
+        if folder is not None and case.scenario is not None and case.scenario.traffic.background is not None:
+            complain(f"--save {folder}: {case.label}: of traffic with a background no certificates are saved")
+            return False
+    return True
 
 
 def _drawable(path: Path | None) -> bool:

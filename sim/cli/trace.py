@@ -63,7 +63,8 @@ def _list(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int:
     scenario = case.scenario
     assert scenario is not None
     both = head["engine"] == "both"
-    run: Run = (BothEngines() if both else engine(head["engine"])).start(scenario, head["load"], head["seed"], log=True)
+    at = scenario.at(head["load"])
+    run: Run = (BothEngines() if both else engine(head["engine"])).start(*at, head["seed"], log=True)
     run.advance(options.last)
     run.snapshot()
     hosts = scenario.topology.hosts
@@ -117,7 +118,8 @@ def _life(case: Case, head: dict[str, Any], options: argparse.Namespace) -> Life
     """From the engine asked for; from both, they must tell the same."""
     names = ("compiled", "reference") if head["engine"] == "both" else (head["engine"],)
     assert case.scenario is not None
-    lives = [trace(name, case.scenario, head["load"], head["seed"], options.packet, options.last) for name in names]
+    at = case.scenario.at(head["load"])
+    lives = [trace(name, *at, head["seed"], options.packet, options.last) for name in names]
     header = case.scenario.switching.header
     if lives[0] != lives[-1]:
         ours, theirs = (life.events(header) for life in lives)

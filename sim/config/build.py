@@ -77,6 +77,9 @@ class Builder:
             return Built(parts.again, metrics, None, {}, "", {**parts.plain, "metrics": asked}, [])
         if config is None:
             return None
+        if foreign := _background_mistakes(root, parts.traffic, experiment):
+            mistakes += foreign
+            return None
         if experiment == "application":
             return self._for_application(root, config, parts, mistakes)
         if experiment == "load_sweep" and is_datagram(root):
@@ -249,10 +252,21 @@ def _foreign_mistakes(root: Node) -> list[Mistake]:
     return found
 
 
+def _background_mistakes(root: Node, traffic: Traffic | None, experiment: str) -> list[Mistake]:
+    """A background where nothing is asked for at a load of its own, or where flows are endless."""
+    if traffic is None or traffic.background is None:
+        return []
+    where = f"experiment {experiment}" if experiment in ("relative", "search") else ""
+    where = "switching.mode datagram" if is_datagram(root) and experiment == "load_sweep" else where
+    problem = f"is not for {where}, which knows only demands that grow as a whole"
+    return [mistake_at(root, ("traffic", "background"), problem)] if where else []
+
+
 def _load_mistakes(root: Node, config: Config, traffic: Traffic, source: Source) -> list[Mistake]:
-    """Only a matrix beyond the hose can ask for more than hosts can create."""
+    """Only a matrix beyond the hose, or a background, can ask for more than hosts can create."""
     load = max(config.load_list, default=0.0)
-    problem = too_much(source.arrivals, load, source.mean_flits, traffic.rate)
+    at_one = traffic.sent(load) / load if load else traffic.rate
+    problem = too_much(source.arrivals, load, source.mean_flits, at_one)
     return [mistake_at(root, ("loads",), problem)] if problem else []
 
 

@@ -122,20 +122,24 @@ class Cost:
 def load_of(case: Case, load: float) -> Load:
     """The traffic of a case at a load. More than the channels can carry is not carried."""
     scenario = _scenario(case)
-    hops, flits = _hops(scenario), scenario.topology.hosts * float(scenario.traffic.rate.mean())
-    full = full_load(case)
-    carried = min(load, FULLEST * full)
-    packets = flits if scenario.switching.mode == "wormhole" else flits / scenario.source.mean_flits
-    return Load(packets * carried * (hops + 1), carried / full)
+    hops, full = _hops(scenario), _full(scenario)
+    carried = min(float(scenario.traffic.sent(load).sum()), FULLEST * full)
+    packets = carried if scenario.switching.mode == "wormhole" else carried / scenario.source.mean_flits
+    return Load(packets * (hops + 1), carried / full)
 
 
 def full_load(case: Case) -> float:
     """The load at which all channels between switches would be full; infinite where there are none."""
     scenario = _scenario(case)
+    left = _full(scenario) - float(scenario.traffic.sent(0).sum())
+    return max(left, 0.0) / max(float(scenario.traffic.rate.sum()), 1e-9)
+
+
+def _full(scenario: Scenario) -> float:
+    """Flits per tick of all hosts at which all channels between switches would be full."""
     if scenario.topology.channels == 0:
         return math.inf
-    flits = scenario.topology.hosts * float(scenario.traffic.rate.mean())
-    return scenario.topology.channels / max(flits * _hops(scenario), 1e-9)
+    return scenario.topology.channels / _hops(scenario)
 
 
 def _scenario(case: Case) -> Scenario:
@@ -252,7 +256,7 @@ def _of(name: str, mode: str, shared_input: bool) -> dict[str, Any]:
     small, large = (_network(n, mode, shared_input) for n in (SIZES if name == "compiled" else SIZES_READABLE))
 
     def run(case: Case, load: float, length: int) -> float:
-        return _timed(lambda: run_point(name, _scenario(case), load, 1, Measure(0, length, None)))
+        return _timed(lambda: run_point(name, *_scenario(case).at(load), 1, Measure(0, length, None)))
 
     start, started = run(small, IDLE, 1), run(large, IDLE, 1)
     few, many = (_scenario(case).topology.switches for case in (small, large))
@@ -420,7 +424,7 @@ def _bytes(scenario: Scenario, load: float) -> float:
     from sim.engines import engine
 
     pairs = 8 * scenario.topology.switches**2  # of the counters, of which there are snapshots
-    return _allocated(lambda: engine("compiled").start(scenario, load, 1)) + 6 * pairs
+    return _allocated(lambda: engine("compiled").start(*scenario.at(load), 1)) + 6 * pairs
 
 
 def _allocated(call: Callable[[], Any]) -> float:

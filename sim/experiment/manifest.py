@@ -40,6 +40,10 @@ def manifest(study: Study) -> dict[str, Any]:
         "config_hash": content_hash({key: value for key, value in resolved.items() if key != "name"}),
         "flit_ns": _common([case.flit_ns for case in study.cases]),
         "mean_rate": {case.label: float(case.scenario.traffic.rate.mean()) for case in study.cases if case.scenario},
+        "background_rate": {
+            case.label: float(background.rate.mean()) for case in study.cases
+            if case.scenario and (background := case.scenario.traffic.background) is not None
+        },
         "figures": list(study.outputs.figures),
         "formats": list(study.outputs.formats),
         "size": study.outputs.size,

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from models.scenario import Scenario
 from sim.config.questions import AdaptiveConfig
 from sim.config.study import Case
 from sim.measure.rows import Row, number
@@ -44,10 +45,6 @@ LIMITS = ("mcf", "mcf_paths", "bounds", "cuts")
 
 CEILINGS = ("mcf", "mcf_paths", "split", "bounds")
 """Ceilings that efficiency may be a part of; the first that is known is."""
-
-
-ALIKE = 1e-9
-"""Relative difference below which two hosts receive the same, and a host channel is the ceiling."""
 
 FAIRNESS = ("min_flow_ratio", "jain")
 """Columns that say how evenly a saturated network treats sources."""
@@ -239,8 +236,9 @@ def _together(case: Case) -> bool:
 def highest_load(case: Case) -> float:
     """1, or the load at which the busiest host creates a packet in every tick."""
     assert case.scenario is not None
-    packets = float(case.scenario.traffic.rate.max(initial=0.0)) / case.scenario.source.mean_flits
-    return min(1.0, 1 / packets) if packets else 1.0
+    traffic = case.scenario.traffic
+    left = case.scenario.source.mean_flits - traffic.sent(0)
+    return min([1.0, *(left[traffic.rate > 0] / traffic.rate[traffic.rate > 0])])
 
 
 def limit_of(ceilings: Mapping[str, float | None]) -> float:
@@ -264,22 +262,14 @@ def table(case: Case, found: Saturation, rows: Iterable[Row], ceilings: Mapping[
         "efficiency": found.value / upper if upper else None,
         **{column: found.at(column) for column in FAIRNESS},
         "latency_half": latency_half(found, rows),
-        "note": "" if upper is None else hot_hosts(case, upper),
+        "note": "" if upper is None or case.scenario is None else _hot_hosts(case.scenario, upper),
     }  # fmt: skip
 
 
-def hot_hosts(case: Case, ceiling: float) -> str:
-    """That a ceiling is the ejection channel of a few hosts, which says nothing of the network; '' if it is not."""
-    scenario = case.scenario
-    if scenario is None:
-        return ""
-    receives = scenario.traffic.column_sums
-    hot = np.flatnonzero(receives >= receives.max() * (1 - ALIKE))
-    full = scenario.topology.host_capacity / receives.max() <= ceiling * (1 + ALIKE)
-    if not full or 2 * len(hot) > len(receives) or scenario.traffic.rate.max() >= receives.max():
-        return ""
-    named = f"host {hot[0]}" if len(hot) == 1 else f"{len(hot)} hosts (the first is {hot[0]})"
-    return f"the ejection channel of {named} binds, not the network: most routings come close to this ceiling"
+def _hot_hosts(scenario: Scenario, ceiling: float) -> str:
+    from fluid.hosts import hot_hosts
+
+    return hot_hosts(scenario.topology, scenario.traffic, ceiling)
 
 
 def latency_half(found: Saturation, rows: Iterable[Row]) -> float:

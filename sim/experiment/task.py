@@ -21,7 +21,7 @@ from models.scenario import SEMANTICS_VERSION, Scenario
 from sim.config.check import crash
 from sim.config.plugins import load_plugin
 from sim.config.schema import MeasureConfig
-from sim.measure.saturation import limited
+from sim.measure.saturation import BACKGROUND, limited
 
 ID_DIGITS = 32
 
@@ -152,8 +152,10 @@ def solve_point(
                 session = session_of(scenario, load, seed)
                 result = datagram.run_session(engine, session, **measure)
                 return Outcome(replace(result, row=result.row | _drawn(scenario, session, kinds)))
-            found = point.run_point(engine, scenario, load, seed, point.Measure(**measure))
+            found = point.run_point(engine, *scenario.at(load), seed, point.Measure(**measure))
             found.row.update(limited(found.row, load, certain_limit(scenario)))
+            if scenario.traffic.background is not None:
+                found.row[BACKGROUND] = float(scenario.traffic.background.rate.mean())
             return Outcome(found)
     except EngineMismatch as error:
         return Outcome(problem=str(error), mismatch=True)

@@ -22,6 +22,9 @@ from sim.measure.rows import Row, flag, number
 LIMIT, LOSS, STARVING, SHORT = "limit", "loss", "starving", "short window"
 """Why a point is saturated, and why nothing is said of it (``saturated_by``)."""
 
+BACKGROUND = "background"
+"""Column: what of the offered traffic does not grow with the load, in flits/tick/host."""
+
 
 @dataclass(frozen=True)
 class Bracket:
@@ -115,7 +118,16 @@ def _certain(row: Row) -> float:
 
 
 def carried(row: Row) -> float:
-    """Accepted traffic in units of load, at most the load; the load itself where nothing is known of it."""
+    """Accepted traffic in units of load, at most the load; the load itself where nothing is known of it.
+
+    Beside a background, what is not accepted counts as lost by the part that grows. That part may be less than the
+    noise of the whole, so where no loss was found, there is none.
+    """
     load, accepted, offered = (number(row, name) for name in ("load", "accepted", "offered"))
+    fixed = number(row, BACKGROUND)
+    if fixed > 0:
+        if row.get("saturated") not in (None, "") and not flag(row, "saturated"):
+            return load
+        accepted, offered = max(accepted - fixed, 0.0), offered - fixed
     share = accepted / offered if offered > 0 else math.nan
     return load if math.isnan(share) else load * min(share, 1.0)

@@ -15,7 +15,7 @@ from scipy.special import stdtrit
 
 from sim.measure.interval import mean_and_half
 from sim.measure.rows import number
-from sim.measure.saturation import saturation
+from sim.measure.saturation import BACKGROUND, saturation
 from sim.report import figures
 from sim.report.frames import Row, Run, load
 
@@ -159,7 +159,10 @@ def compare(runs: Mapping[str, Run]) -> Comparison:
         manifest={
             "columns": list(dict.fromkeys(["run"] + [key for part in parts for key in part.manifest["columns"]])),
             "flit_ns": base,
-            "mean_rate": {label: rate for part in parts for label, rate in part.manifest["mean_rate"].items()},
+            **{
+                key: {label: rate for part in parts for label, rate in part.manifest[key].items()}
+                for key in ("mean_rate", "background_rate")
+            },
         },
     )
     at, units, scenarios = _estimates(together)
@@ -193,7 +196,7 @@ def _renamed(name: str, run: Run, slower: float, several: bool) -> Run:
     def changed(row: Row) -> Row:
         scaled = {
             key: repr(float(row[key]) * (slower if "latency" in key else 1 / slower))
-            for key in row if row[key] and ("latency" in key or key in ("accepted", "offered"))
+            for key in row if row[key] and ("latency" in key or key in ("accepted", "offered", BACKGROUND))
         } if slower != 1 else {}  # fmt: skip
         return {**row, **scaled, "run": name, "scenario": _name(name, row.get("scenario") or "", run, several)}
 
@@ -205,6 +208,9 @@ def _renamed(name: str, run: Run, slower: float, several: bool) -> Run:
         manifest={
             "columns": list(run.manifest.get("columns", ())),
             "mean_rate": {_name(name, label, run, several): run.mean_rate(label) / slower for label in run.scenarios},
+            "background_rate": {
+                _name(name, label, run, several): run.background_rate(label) / slower for label in run.scenarios
+            },
         },
     )
 

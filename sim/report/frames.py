@@ -113,9 +113,9 @@ class Ceiling:
         """Whether there is a value to draw."""
         return math.isfinite(self.upper) and math.isfinite(self.lower)
 
-    def scaled(self, factor: float) -> "Ceiling":
-        """The same ceiling in another unit."""
-        return replace(self, lower=self.lower * factor, upper=self.upper * factor)
+    def scaled(self, factor: float, beside: float = 0.0) -> "Ceiling":
+        """The same ceiling in another unit, with what is there ``beside`` it."""
+        return replace(self, lower=self.lower * factor + beside, upper=self.upper * factor + beside)
 
 
 @dataclass(frozen=True)
@@ -215,6 +215,10 @@ class Run:
         given = self.manifest.get("mean_rate", 1.0)
         return float(given.get(scenario, 1.0) if isinstance(given, dict) else given)
 
+    def background_rate(self, scenario: str) -> float:
+        """What is offered besides and does not grow with the load, in flits/tick/host; mostly 0."""
+        return float(self.manifest.get("background_rate", {}).get(scenario, 0.0))
+
     def limit(self, scenario: str) -> float:
         """The load from which on a scenario cannot carry what is offered, as its ceilings say; inf if none does."""
         known = (one.upper for one in self.ceilings if one.scenario == scenario and one.name in LIMITS and one.known)
@@ -227,7 +231,8 @@ class Run:
             of_name: list[Mark] = []
             for ceiling in self.ceilings:
                 if ceiling.name == name and ceiling.known:
-                    _join(of_name, ceiling.scaled(self.mean_rate(ceiling.scenario)))
+                    scenario = ceiling.scenario
+                    _join(of_name, ceiling.scaled(self.mean_rate(scenario), self.background_rate(scenario)))
             marks += of_name
         return marks
 
@@ -235,9 +240,9 @@ class Run:
         """The ``total`` ceiling as curves over offered traffic; equal ones are one curve."""
         totals: list[Total] = []
         for scenario in self.scenarios:
-            rate = self.mean_rate(scenario)
+            rate, beside = self.mean_rate(scenario), self.background_rate(scenario)
             points = sorted(
-                (c.load * rate, c.upper if "flit" in c.unit else c.upper * rate)
+                (c.load * rate + beside, c.upper if "flit" in c.unit else c.upper * rate)
                 for c in self.ceilings
                 if (c.scenario, c.name) == (scenario, "total") and c.known and math.isfinite(c.load)
             )

@@ -28,7 +28,7 @@ def animate(scenario: Scenario, label: str, load: float, seed: int, ticks: int, 
     ``OSError`` where the page cannot be written.
     """
     _refuse_large(scenario, load, ticks)
-    lives = film(scenario, load, seed, ticks)
+    lives = film(*scenario.at(load), seed, ticks)
     title = f"{label}, load {load:g}, seed {seed}"
     document = {"ticks": ticks, "map": _map(scenario.topology), "packets": [_packet(life) for life in lives]}
     facts = [
@@ -43,7 +43,7 @@ def animate(scenario: Scenario, label: str, load: float, seed: int, ticks: int, 
 def _refuse_large(scenario: Scenario, load: float, ticks: int) -> None:
     """Raises ``ValueError`` that names what is too large, and what would do."""
     topology = scenario.topology
-    expected = load * float(scenario.traffic.rate.sum()) * ticks / scenario.source.mean_flits
+    expected = float(scenario.traffic.sent(load).sum()) * ticks / scenario.source.mean_flits
     sizes = [
         ("switches", topology.switches, MOST_SWITCHES), ("channels", topology.channels, MOST_CHANNELS),
         ("hosts", topology.hosts, MOST_HOSTS), ("packets", math.ceil(expected), MOST_PACKETS),

@@ -1,0 +1,115 @@
+"""The largest concurrent flow of a demand that grows beside a background that does not, between certified bounds.
+
+Let B be the background and H what grows: asked for is the largest x for which B + x H can be carried. At any x, the
+concurrent flow of B + x H gives lengths z and a theta. *Above*: whatever is carried travels no more length than there
+is, so x H d(z) <= c z - B d(z), d being distances; that is Newton's step for the x at which theta is 1. *Below*: if
+theta >= 1, a flow of theta x H leaves room for B; if not, but B alone has a theta b >= 1, so has the mixture of both
+flows that still carries all of B.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from fluid.ceiling import Method
+from fluid.certificate import network_length
+from fluid.mcf.choose import Solution, solve
+from fluid.problem import Problem
+from models.routing.routes import Routes
+from models.topology.graph import Topology
+from models.traffic.traffic import Traffic
+
+STEPS = 30
+"""Concurrent flows solved at most; Newton's method takes a few."""
+
+NEARER = 1e-9
+"""A step that improves the upper bound by less than this part of it is the last."""
+
+
+@dataclass(frozen=True)
+class Growing:
+    """Bounds on the load of the growing part that network channels carry beside the background.
+
+    lengths: float64 [channels], behind the upper bound; None where that is the one asked to begin with. method: that
+    solved the last flow.
+    """
+
+    lower: float
+    upper: float
+    lengths: np.ndarray | None
+    method: str
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What grows on a topology, beside its background, over the routes if they are given. gap: at which to stop."""
+
+    topology: Topology
+    traffic: Traffic
+    routes: Routes | None
+    gap: float
+    method: Method
+
+    def growing(self, most: float) -> Growing:
+        """Bounds on the largest load of at most ``most``, where that is finite. Raises as :meth:`Problem.of`."""
+        lower, upper, lengths, how = 0.0, most, None, "closed form"
+        load = most if math.isfinite(most) else 1.0
+        for _ in range(STEPS):
+            found = self.solved(self.traffic.at(load)[0])
+            if found is None:  # nothing crosses the network
+                return Growing(upper, upper, lengths, how)
+            how = found.method
+            lower = min(max(lower, self.reached(load, found.lower)), upper)
+            step = self.allowed(found.lengths)
+            nearer = step < upper * (1 - NEARER)
+            if step < upper:
+                upper, lengths = step, found.lengths
+            lower = min(lower, upper)
+            if upper <= lower * (1 + self.gap) or not nearer or not math.isfinite(upper):
+                break
+            load = upper
+        return Growing(lower, upper, lengths, how)
+
+    def reached(self, load: float, theta: float) -> float:
+        """A load of the growing part that some flow reaches, if all demand at ``load`` has a theta."""
+        if theta >= 1:
+            return load * theta if self.parts[1].demand.size else math.inf
+        alone = self.theta_alone
+        if alone < 1:
+            return 0.0
+        share = 1.0 if math.isinf(alone) else (alone - 1) / (alone - theta)
+        return share * theta * load
+
+    def allowed(self, lengths: np.ndarray) -> float:
+        """What lengths of the network channels allow the growing part, at least 0; inf if it has no way to go."""
+        fixed, growing = self.parts
+        travelled = _length(growing, lengths)
+        room = float(self.topology.capacity @ lengths) - _length(fixed, lengths)
+        return max(room, 0.0) / travelled if travelled > 0 else 0.0 if room < 0 else math.inf
+
+    @cached_property
+    def parts(self) -> tuple[Problem, Problem]:
+        """The background and what grows, each as a problem of its own."""
+        assert self.traffic.background is not None
+        return self._problem(self.traffic.background), self._problem(replace(self.traffic, background=None))
+
+    @cached_property
+    def theta_alone(self) -> float:
+        """A theta that the background reaches without the rest; inf if none of it crosses the network."""
+        assert self.traffic.background is not None
+        found = self.solved(self.traffic.background)
+        return math.inf if found is None else found.lower
+
+    def solved(self, traffic: Traffic) -> Solution | None:
+        """The concurrent flow of a demand; None if none of it crosses the network."""
+        problem = self._problem(traffic)
+        return None if problem.demand.size == 0 else solve(problem, self.gap / 2, self.method)
+
+    def _problem(self, traffic: Traffic) -> Problem:
+        return Problem.of(self.topology, traffic, self.routes)
+
+
+def _length(problem: Problem, lengths: np.ndarray) -> float:
+    return network_length(problem.graph, problem.demand, lengths, problem.ways) if problem.demand.size else 0.0

@@ -1,0 +1,32 @@
+"""Traffic that is there whatever the load."""
+
+from dataclasses import replace
+from typing import Any
+
+from models.registry import SpecError, nested
+from models.topology.graph import Topology
+from models.traffic.sound import ROUNDING, traffic_of
+from models.traffic.traffic import Traffic
+
+
+def with_background(traffic: Traffic, described: dict[str, Any]) -> Traffic:
+    """A pattern that grows with the load, beside another that does not.
+
+    described: ``kind`` and parameters of the other pattern, and its fixed ``load``, above 0 and at most 1.
+    Raises :class:`~models.registry.SpecError` whose key begins with ``background``.
+    """
+    load = described.get("load")
+    if load is None:
+        raise SpecError("is missing: the load of the background, which does not grow", key="background.load")
+    if isinstance(load, bool) or not isinstance(load, int | float) or not 0 < load <= 1:
+        raise SpecError("must be a number above 0 and at most 1", key="background.load")
+    topology: Topology = traffic.topology
+    parameters = {key: value for key, value in described.items() if key != "load"}
+    pattern = nested("traffic", parameters, "background", lambda spec: traffic_of(spec, topology))
+    if pattern.background is not None:
+        raise SpecError("has no background of its own", key="background.background")
+    if pattern.alternates:
+        raise SpecError("must be one demand, not several to choose from", key="background")
+    if load * max(pattern.rate.max(), pattern.column_sums.max()) > 1 + ROUNDING:
+        raise SpecError("asks for more than a host's channel carries", key="background")
+    return replace(traffic, background=replace(pattern, rate=pattern.rate * load, weight=pattern.weight * load))
