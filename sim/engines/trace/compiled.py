@@ -173,9 +173,11 @@ class WormholeWatch(CompiledWatch):
             self.left.append((vc, self._vc(vc, "target")))
         while self.tails < len(self.left) and not self._has(*self.left[self.tails]):
             self.tails += 1
-        if here and not self.ejecting and self._asks():
-            self.since = now if self.since is None else self.since
-            sight = sight._replace(eligible=self.since + self.header, allocated=self._has(vc, self._vc(vc, "target")))
+        if here and not self.ejecting and self._is_head(self._vc(vc, "front")):
+            came = self._came_to_front()
+            self.since = now + came if self.since is None else self.since
+            has_vc = not came and self._has(vc, self._vc(vc, "target"))
+            sight = sight._replace(eligible=self.since + self.header, allocated=has_vc)
         return sight._replace(ejecting=self.ejecting, tails=self.tails)
 
     def _vc(self, vc: int, field: str) -> int:
@@ -185,10 +187,9 @@ class WormholeWatch(CompiledWatch):
         """Whether the packet at the front of an input VC has been given a VC."""
         return self._vc(target, "holder") == vc
 
-    def _asks(self) -> bool:
-        """Whether the head is at the front; what comes there in this tick asks from the next on."""
-        new = int(self._state.new[self.place // 64]) >> self.place % 64 & 1
-        return self._is_head(self._vc(self.place, "front")) and not new
+    def _came_to_front(self) -> bool:
+        """Whether the packet at the front came there as a tail left, so that it asks from the next tick on."""
+        return bool(int(self._state.new[self.place // 64]) >> self.place % 64 & 1)
 
     def _is_head(self, number: int) -> bool:
         """Whether this packet's head is in a place of the buffer."""
