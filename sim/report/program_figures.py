@@ -19,6 +19,7 @@ from matplotlib.ticker import MaxNLocator
 from sim.measure.rows import number
 from sim.report import plots
 from sim.report.frames import Row, Run
+from sim.report.metric_frames import combined
 from sim.report.plots import DASHES, HALO, NEUTRAL, OKABE_ITO, THOUSANDS
 
 WIDTH = 0.82
@@ -59,7 +60,7 @@ class Study:
             program, rest = rest[:1], rest[1:]
         found = {}
         for row in self.run.rows:
-            parts = (", ".join(row.get(name) or "" for name in names) for names in (program, rest))
+            parts = (combined(names, [row.get(name) or "" for name in names]) for names in (program, rest))
             found[row.get("scenario") or ""] = tuple(parts)
         return found  # type: ignore[return-value]
 
@@ -151,12 +152,13 @@ def _pale(colour: str) -> tuple[float, ...]:
 
 
 def _reference(run: Run, study: Study) -> str:
-    """The series to which the others are compared: the one with 1 everywhere."""
+    """What the series have in common to which others are compared: those with 1 everywhere."""
+    found = []
     for series in study.series:
         values = [study.mean("relative_performance", program, series) for program in study.programs]
         if all(math.isnan(value) or abs(value - 1) < 1e-12 for value in values):
-            return series
-    return "the reference"
+            found.append(series.split(", "))
+    return ", ".join(part for part in found[0] if all(part in other for other in found)) if found else "the reference"
 
 
 def _mean(values: Sequence[float]) -> float:
