@@ -111,7 +111,7 @@ def test_all_at_once(mistakes):
         ("topology: {kind: file, path: none.txt}", "topology.path = none.txt: "),
         ("topology: {kind: torus, dims: [4, 0]}", "topology.dims[1] = 0: must be "),
         ("topology: {kind: rrg, n: 3, degree: 5}", "topology.degree = 5: must be below n = 3"),
-        ("traffic.kind: nonsense", "traffic.kind = nonsense: unknown traffic; choices: all_to_all"),
+        ("traffic.kind: nonsense", "traffic.kind = nonsense: unknown traffic; choices: adversarial, all_to_all"),
     ],
 )
 def test_one_mistake(mistakes, change, expected):
@@ -334,6 +334,7 @@ def test_what_would_never_end_or_mean_nothing(mistakes, text, expected):
         (GOOD + "'': 3\n", "c.yaml:5: a key has no name"),
         (GOOD + '"a\\0": 3\n', r"c.yaml:5: 'a\x00': is no text"),
         (GOOD + 'name: "a\\e[31m"\n', r"c.yaml:5: name: holds '\x1b', which is no text"),
+        (GOOD + 'name: "a\\0b"\n', r"c.yaml:5: name: holds '\x00', which is no text"),
     ],
 )
 def test_keys_and_texts_that_nobody_would_choose(mistakes, text, start):

@@ -228,7 +228,7 @@ def test_what_a_killed_run_leaves_is_removed(config):
 # configurations of others
 
 
-@pytest.mark.parametrize("name", ["../up", "/tmp/x", "a/b", "..", ".hidden", "a\\b", '"a\\0b"', "' '"])
+@pytest.mark.parametrize("name", ["../up", "/tmp/x", "a/b", "..", ".hidden", "a\\b", "' '"])
 def test_names_stay_inside_runs(config, name, capsys):
     Path(config).write_text(CONFIG.replace("name: tiny", f"name: {name}"))
     assert main([config]) == 2
@@ -256,7 +256,7 @@ HUGE = [
     ("topology.n=1000000000", "channels"),
     ("topology={kind: fat_tree, k: 1000000}", "channels"),
     ("topology={kind: imase, n: 6, degree: 2, hosts_per_switch: 1000000000}", "hosts"),
-    ("loads={from: 0.000001, to: 1, step: 0.000000001}", "999999001 loads"),
+    ("loads={from: 0.000001, to: 1, step: 0.000000001}", "more than 10,000 loads are too many"),
     ("routing={kind: ksp, k: 1000000000}", "less than or equal to"),
     ("routing={kind: allpath, hops: 1000000}", "too many to keep"),
     ("metrics=[{kind: k_shortest, k: 1000000000}]", "less than or equal to"),

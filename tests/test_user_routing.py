@@ -206,7 +206,7 @@ def test_what_does_not_build_is_shown():
 def test_a_missing_certificate_is_shown():
     ring = one_way_ring(4)
     routes = replace(routes_of(ring), vc_policy=0)
-    assert "no certificate with 4 VCs: any may deadlock: (0->1, VC *) waits for (1->2, VC *)" in problems(ring, routes)
+    assert "no certificate with 3 VCs: any may deadlock: (0->1, VC *) waits for (1->2, VC *)" in problems(ring, routes)
     assert problems(ring, replace(routes, vc_policy=HOP)) == ""
     assert "with 2 VCs" in problems(ring, replace(routes, vc_policy=HOP), vcs=2)
 
