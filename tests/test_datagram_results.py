@@ -138,6 +138,9 @@ def test_a_mean_is_no_part_of_the_maximum_concurrent_flow_and_the_least_pair_is(
     rows = [{"scenario": "x", **{name: str(value) for name, value in (row | found).items()}}]
     text = sentence(Run(rows, [], [], {}), [])
     assert "worst-served pair: this scenario reaches 50\xa0%" in text and "1.38" in text
+    rows[0]["mmf_drawn"] = "0.8"
+    text = sentence(Run(rows, [], [], {}), [])
+    assert f"max-min fair rates over the same paths: this scenario reaches {sum(got) / 6 / 0.8:.2f}." in text
     assert beside_mcf(case, {"row": row}, {}) == {}
 
 

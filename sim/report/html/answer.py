@@ -165,12 +165,17 @@ def _of_flows(run: Run) -> str:
     if not run.of_flows or not least:
         return ""
     told = _told(run, least, _percents(least))
-    hosts = _by_scenario(run, "host_throughput")
-    over = {name: hosts[name] / equal[name] for name in equal if name in hosts and equal[name]}
+    fair = _by_scenario(run, "mmf_drawn")
+    beside = (
+        "that of the max-min fair rates over the same paths" if fair
+        else "that of those equal rates, which a mean of unequal ones may exceed"
+    )  # fmt: skip
+    hosts, rates = _by_scenario(run, "host_throughput"), fair or equal
+    over = {name: hosts[name] / rates[name] for name in rates if name in hosts and rates[name]}
     mean = _told(run, over, {name: f"{value:.2f}" for name, value in over.items()})
     return (
         f"Of what the maximum concurrent flow gives to every pair of hosts, the worst-served pair: {told}. "
-        f"Mean throughput of hosts over that of those equal rates, which a mean of unequal ones may exceed: {mean}."
+        f"Mean throughput of hosts over {beside}: {mean}."
     )
 
 
