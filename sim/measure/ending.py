@@ -8,9 +8,7 @@ from models.application.goal import label_of
 from models.application.program import CALC, RECV, SEND, Program
 from models.scenario import Scenario
 from sim.engines.base import ApplicationRun, Execution, Standing
-
-PATIENCE = 4
-"""Times the longest that one step of a packet can take, for which nothing may move before a run counts as stuck."""
+from sim.measure.standstill import patience
 
 SILENCE_S = 300.0
 """Seconds of mode datagram in which nothing arrives before a run counts as stuck: ten timeouts in a row, each twice as
@@ -58,13 +56,11 @@ class Watch:
 
 def _patience(scenario: Scenario) -> int:
     """Ticks after which some packet must have gone on, if any can."""
-    model, workload = scenario.switching, scenario.workload
-    assert workload is not None
+    assert scenario.workload is not None
+    messages = scenario.workload.messages
     if scenario.datagram is not None:
-        return int(SILENCE_S * 1e9 / workload.messages.tick_ns)
-    channel = model.link + int(scenario.topology.delay.max(initial=0))
-    delays = model.injection + model.header + model.switch + channel + model.ejection + model.credit
-    return PATIENCE * (delays + workload.messages.packet_flits)
+        return int(SILENCE_S * 1e9 / messages.tick_ns)
+    return patience(scenario, messages.packet_flits)
 
 
 def unfinished(run: ApplicationRun, scenario: Scenario) -> str:

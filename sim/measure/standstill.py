@@ -25,7 +25,7 @@ def is_deadlocked(run: Run, scenario: Scenario, batches: np.ndarray, ticks: int)
     scalars = run.scalars()
     created, sent, delivered = (int(scalars[place]) for place in (CREATED_PACKETS, SENT_PACKETS, DELIVERED_PACKETS))
     quiet, since = _quiet(batches, ticks)
-    if quiet > patience(scenario) and created - since > delivered:
+    if quiet > patience(scenario, max(scenario.source.flits)) and created - since > delivered:
         where = f"({sent - delivered:,} in the network, {created - sent:,} at hosts)"
         if run.deadlocked():
             raise StandstillError(f"packets wait for each other for ever, in spite of the certificate {where}")
@@ -40,9 +40,9 @@ def _quiet(batches: np.ndarray, ticks: int) -> tuple[int, int]:
     return ticks * count // len(moves), int(batches[len(moves) - count :, CREATED_PACKETS].sum())
 
 
-def patience(scenario: Scenario) -> int:
-    """Ticks in which some packet must move if any can: as many as there are VCs may take turns on a channel."""
+def patience(scenario: Scenario, flits: int) -> int:
+    """Ticks in which some packet of so many flits must move if any can: all VCs of a channel may take turns on it."""
     model = scenario.switching
     channel = model.link + int(scenario.topology.delay.max(initial=0))
     delays = model.injection + model.header + model.switch + channel + model.ejection + model.credit
-    return PATIENCE * (delays + (model.vcs + 1) * max(scenario.source.flits))
+    return PATIENCE * (delays + (model.vcs + 1) * flits)
