@@ -12,14 +12,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from models.application.messages import Messages
-from models.application.program import Program
-from models.application.workload import Workload
-from models.registry import make
-from models.routing.certificate import certify
-from models.scenario import Scenario, Source, Switching
-from sim.engines import engine
-from sim.engines.base import DELIVERED_PACKETS, HOPS
+from flitlab.models.application.messages import Messages
+from flitlab.models.application.program import Program
+from flitlab.models.application.workload import Workload
+from flitlab.models.registry import make
+from flitlab.models.routing.certificate import certify
+from flitlab.models.scenario import Scenario, Source, Switching
+from flitlab.sim.engines import engine
+from flitlab.sim.engines.base import DELIVERED_PACKETS, HOPS
 
 TIMES = {"header": 34, "switch": 4, "link": 7, "injection": 8, "ejection": 8, "credit": 7}
 FLITS, FLIT_BYTES, FLIT_NS = 32, 32, Fraction(32, 5)

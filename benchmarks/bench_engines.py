@@ -11,11 +11,11 @@ import argparse
 import statistics
 import time
 
-from models.registry import make
-from models.routing.certificate import certify
-from models.scenario import Scenario, Source, Switching
-from sim.engines import engine
-from sim.engines.base import DELIVERED_FLITS, GRANTS, HOPS
+from flitlab.models.registry import make
+from flitlab.models.routing.certificate import certify
+from flitlab.models.scenario import Scenario, Source, Switching
+from flitlab.sim.engines import engine
+from flitlab.sim.engines.base import DELIVERED_FLITS, GRANTS, HOPS
 
 TIMES = {"header": 34, "switch": 4, "link": 7, "injection": 8, "ejection": 8, "credit": 7}
 

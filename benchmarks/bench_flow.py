@@ -12,13 +12,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from models.application.builder import Builder
-from models.application.messages import Messages
-from models.application.program import Program
-from models.application.workload import Workload
-from models.registry import make
-from models.scenario import Scenario, Source, Switching
-from sim.engines import engine
+from flitlab.models.application.builder import Builder
+from flitlab.models.application.messages import Messages
+from flitlab.models.application.program import Program
+from flitlab.models.application.workload import Workload
+from flitlab.models.registry import make
+from flitlab.models.scenario import Scenario, Source, Switching
+from flitlab.sim.engines import engine
 
 RANKS, MESSAGES = 256, 100_000
 HOW = Messages(1024, 32, 0, 32, False, 1 << 40, 0, Fraction(32, 5))

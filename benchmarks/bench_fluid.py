@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from fluid.certificate import distances
-from fluid.mcf.choose import solve
-from fluid.problem import Demand, Graph, Problem
-from models.registry import make
+from flitlab.fluid.certificate import distances
+from flitlab.fluid.mcf.choose import solve
+from flitlab.fluid.problem import Demand, Graph, Problem
+from flitlab.models.registry import make
 
 DEGREE = 10
 

@@ -12,8 +12,8 @@ import traceback
 from collections import Counter
 from random import Random
 
-from sim.engines.datagram.base import DROPPED, RESENT, TIMEOUTS
-from tests.datagram_cases import check, session_of_number
+from flitlab.sim.engines.datagram.base import DROPPED, RESENT, TIMEOUTS
+from tests.sim.datagram_cases import check, session_of_number
 
 WINDOWS = [(0.0, 0.05), (0.02, 0.05), (0.0, 0.1), (0.05, 0.1), (0.1, 0.25)]
 """Seconds: long enough for timeouts, failures, and for windows of a thousand packets."""

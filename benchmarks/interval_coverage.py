@@ -29,12 +29,12 @@ from multiprocessing import get_context
 
 import numpy as np
 
-from models.registry import make
-from models.routing.certificate import certify
-from models.scenario import Scenario, Source, Switching
-from models.topology.graph import Topology
-from sim.measure.interval import mean_and_half
-from sim.measure.point import Measure, run_point, zero_load_latency
+from flitlab.models.registry import make
+from flitlab.models.routing.certificate import certify
+from flitlab.models.scenario import Scenario, Source, Switching
+from flitlab.models.topology.graph import Topology
+from flitlab.sim.measure.interval import mean_and_half
+from flitlab.sim.measure.point import Measure, run_point, zero_load_latency
 
 FLITS = 8
 UTILISATIONS = (0.3, 0.6, 0.8)

@@ -18,14 +18,14 @@ from multiprocessing import get_context
 
 import numpy as np
 
-from fluid.certain import certain_limit
-from models.registry import make
-from models.routing.certificate import certify
-from models.scenario import Scenario, Source, Switching
-from models.topology.graph import Topology
-from sim.engines import engine
-from sim.measure.point import Measure, measure_batches, warm_up
-from sim.measure.verdict import verdict
+from flitlab.fluid.certain import certain_limit
+from flitlab.models.registry import make
+from flitlab.models.routing.certificate import certify
+from flitlab.models.scenario import Scenario, Source, Switching
+from flitlab.models.topology.graph import Topology
+from flitlab.sim.engines import engine
+from flitlab.sim.measure.point import Measure, measure_batches, warm_up
+from flitlab.sim.measure.verdict import verdict
 
 PARTS = (0.9, 0.97, 1.03, 1.1)
 """Loads, of the capacity."""

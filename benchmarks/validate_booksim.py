@@ -23,10 +23,10 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-from models.registry import make
-from models.routing.certificate import certify
-from models.scenario import Scenario, Source, Switching
-from sim.measure.point import Measure, run_point
+from flitlab.models.registry import make
+from flitlab.models.routing.certificate import certify
+from flitlab.models.scenario import Scenario, Source, Switching
+from flitlab.sim.measure.point import Measure, run_point
 
 CURVES = Path(__file__).with_name("booksim2_curves.json")
 NETWORKS = {

@@ -19,8 +19,8 @@ from mkdocs.structure.files import File, Files
 sys.path.insert(0, str(Path(__file__).parents[1]))  # what is documented is what lies here
 os.environ["COLUMNS"] = "100"  # for --help
 
-from sim.cli.components import documentation, kinds, parameters
-from sim.cli.parser import CATEGORIES, commands
+from flitlab.sim.cli.components import documentation, kinds, parameters
+from flitlab.sim.cli.parser import CATEGORIES, commands
 
 TITLES = {
     "topology": ("Topologies", "topology: {{kind: {}}}"),

@@ -10,10 +10,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from models.registry import make
-from models.routing.certificate import dependencies, find_cycle, width_of
-from models.routing.routes import ANY, DATELINE_CROSSING
-from models.topology.graph import Topology
+from flitlab.models.registry import make
+from flitlab.models.routing.certificate import dependencies, find_cycle, width_of
+from flitlab.models.routing.routes import ANY, DATELINE_CROSSING
+from flitlab.models.topology.graph import Topology
 
 FIGURES = Path(__file__).parent / "figures"
 FLIT, HEAD, CREDITS, WRONG, GOOD = "#33658a", "#f6ae2d", "#8e4585", "#c1292e", "#2e7d5b"

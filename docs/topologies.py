@@ -14,10 +14,10 @@ from typing import Any
 import yaml
 from PIL import Image
 
-from models.metrics.spec import measure_all
-from models.registry import make, names, spec_class
-from models.topology.graph import Topology
-from sim.report.drawing import picture
+from flitlab.models.metrics.spec import measure_all
+from flitlab.models.registry import make, names, spec_class
+from flitlab.models.topology.graph import Topology
+from flitlab.sim.report.drawing import picture
 
 DOCS = Path(__file__).parent
 PAGE, PICTURES = DOCS / "topologies.md", DOCS / "figures" / "topologies"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol, Self
 
-from fluid.problem import FluidError, TooLargeError
+from flitlab.fluid.problem import FluidError, TooLargeError
 
 FAILURES = (ValueError, ArithmeticError, LookupError, MemoryError)
 """Errors by which a method says that it cannot, or a certificate that it did not."""
@@ -34,8 +34,8 @@ def best_of(preferred: Attempts, others: Attempts, wanted: float, enough: float 
     """The bounds of the first method that comes within a relative gap ``wanted``, or of all that it took.
 
     enough: a lower bound that ends the search as well. others: tried only if none of the preferred comes to a bound.
-    Raises :class:`~fluid.problem.FluidError` with all the reasons if no method does, and
-    :class:`~fluid.problem.TooLargeError` if the first that would serve does not fit into memory.
+    Raises :class:`~flitlab.fluid.problem.FluidError` with all the reasons if no method does, and
+    :class:`~flitlab.fluid.problem.TooLargeError` if the first that would serve does not fit into memory.
     """
     best: Any = None
     notes = []

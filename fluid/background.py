@@ -13,13 +13,13 @@ from functools import cached_property
 
 import numpy as np
 
-from fluid.ceiling import Method
-from fluid.certificate import network_length
-from fluid.mcf.choose import Solution, solve
-from fluid.problem import Problem
-from models.routing.routes import Routes
-from models.topology.graph import Topology
-from models.traffic.traffic import Traffic
+from flitlab.fluid.ceiling import Method
+from flitlab.fluid.certificate import network_length
+from flitlab.fluid.mcf.choose import Solution, solve
+from flitlab.fluid.problem import Problem
+from flitlab.models.routing.routes import Routes
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import Traffic
 
 STEPS = 30
 """Concurrent flows solved at most; Newton's method takes a few."""

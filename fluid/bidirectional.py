@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.jit import kernel, njit
+from flitlab.models.jit import kernel, njit
 
 
 class Star(NamedTuple):

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fluid.certificate import Certificate
-from models.topology.graph import Topology
+from flitlab.fluid.certificate import Certificate
+from flitlab.models.topology.graph import Topology
 
 FULL = 0.95
 """A channel binds if every flow that reaches the lower bound fills it to this part at least."""

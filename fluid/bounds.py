@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fluid.certificate import Certificate, verify_upper
-from fluid.cuts import Cut, one_node
-from fluid.cuts.cut import Network
-from fluid.hosts import host_bound, host_certificate
-from models.registry import make
-from models.topology.bounds import moore_aspl
-from models.topology.distances import distance_counts
-from models.topology.graph import Topology
-from models.traffic.traffic import Traffic
+from flitlab.fluid.certificate import Certificate, verify_upper
+from flitlab.fluid.cuts import Cut, one_node
+from flitlab.fluid.cuts.cut import Network
+from flitlab.fluid.hosts import host_bound, host_certificate
+from flitlab.models.registry import make
+from flitlab.models.topology.bounds import moore_aspl
+from flitlab.models.topology.distances import distance_counts
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import Traffic
 
 
 @dataclass(frozen=True, eq=False)

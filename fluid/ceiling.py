@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 if TYPE_CHECKING:  # they bring compilers along, which a configuration alone does not need
     import numpy as np
 
-    from fluid.certificate import Certificate
-    from fluid.mcf.paths import Paths
+    from flitlab.fluid.certificate import Certificate
+    from flitlab.fluid.mcf.paths import Paths
 
 Kind = Literal[
     "mcf", "mcf_paths", "split", "total", "bounds", "cuts", "mmf", "hm", "jm", "decomposition", "utilisation",
@@ -60,7 +60,7 @@ class Ceiling:
     certificate: the lengths behind ``upper``, if lengths are.
     channel_load: float64 [channels], flits per tick of the flow that reaches ``lower``; None if there is none.
     flow: that flow between switches, of any scale: float64 [destinations with demand, channels], or paths for every
-    commodity of :class:`~fluid.problem.Demand`; None where it was not kept.
+    commodity of :class:`~flitlab.fluid.problem.Demand`; None where it was not kept.
     """
 
     ceiling: str

@@ -4,22 +4,22 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from fluid.background import Beside
-from fluid.bounds import all_bounds
-from fluid.ceiling import BY_ROUTING, CONCURRENT, Ceiling, CeilingSpec, Kind, Method
-from fluid.certificate import Certificate, verify_upper
-from fluid.cuts import all_cuts, best
-from fluid.decomposition import decomposition, utilisation
-from fluid.hosts import host_bound, host_certificate, hot_hosts
-from fluid.makespan import makespan_bounds
-from fluid.mcf.choose import PATHS_MOST, solve
-from fluid.problem import Demand, FluidError, Problem
-from fluid.sharing.rows import MODELS, model_rows, theta_rows
-from fluid.split import growing_split, split_theta
-from fluid.total import total
-from models.cputime import CpuTime
-from models.routing.routes import VIA
-from models.scenario import Scenario
+from flitlab.fluid.background import Beside
+from flitlab.fluid.bounds import all_bounds
+from flitlab.fluid.ceiling import BY_ROUTING, CONCURRENT, Ceiling, CeilingSpec, Kind, Method
+from flitlab.fluid.certificate import Certificate, verify_upper
+from flitlab.fluid.cuts import all_cuts, best
+from flitlab.fluid.decomposition import decomposition, utilisation
+from flitlab.fluid.hosts import host_bound, host_certificate, hot_hosts
+from flitlab.fluid.makespan import makespan_bounds
+from flitlab.fluid.mcf.choose import PATHS_MOST, solve
+from flitlab.fluid.problem import Demand, FluidError, Problem
+from flitlab.fluid.sharing.rows import MODELS, model_rows, theta_rows
+from flitlab.fluid.split import growing_split, split_theta
+from flitlab.fluid.total import total
+from flitlab.models.cputime import CpuTime
+from flitlab.models.routing.routes import VIA
+from flitlab.models.scenario import Scenario
 
 
 def ceilings(
@@ -30,7 +30,7 @@ def ceilings(
     Equal input gives equal results, ``seconds`` (of CPU) excepted. What needs the paths of a routing is omitted, with
     the reason, where the scenario has no routes or they do not fix the traffic split. keep_flow: the rows keep
     the flows behind their lower bounds, which may be large.
-    Raises :class:`~fluid.problem.FluidError` if the demand is zero or joins switches that no path joins.
+    Raises :class:`~flitlab.fluid.problem.FluidError` if the demand is zero or joins switches that no path joins.
     """
     solved = _Solved(scenario)
     found = [row for spec in specs for row in _timed(_one_kind(solved, spec, loads))]

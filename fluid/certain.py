@@ -3,11 +3,11 @@
 import math
 from functools import lru_cache
 
-from fluid.hosts import host_bound
-from fluid.problem import FluidError, Problem
-from fluid.split import growing_split, split_theta
-from models.routing.routes import RANDOM
-from models.scenario import Scenario
+from flitlab.fluid.hosts import host_bound
+from flitlab.fluid.problem import FluidError, Problem
+from flitlab.fluid.split import growing_split, split_theta
+from flitlab.models.routing.routes import RANDOM
+from flitlab.models.scenario import Scenario
 
 SPLIT_SWITCHES = 2048
 """Switches up to which the split of a routing is computed without being asked for: its tables grow as their square."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from fluid.mcf.dense import send
-from fluid.mcf.paths import Paths
-from fluid.pricing import price
-from fluid.problem import UNRESTRICTED, Dags, Demand, Graph, Orbit, Problem, shortest_ways
-from models.topology.graph import Topology
-from models.traffic.traffic import Traffic
+from flitlab.fluid.mcf.dense import send
+from flitlab.fluid.mcf.paths import Paths
+from flitlab.fluid.pricing import price
+from flitlab.fluid.problem import UNRESTRICTED, Dags, Demand, Graph, Orbit, Problem, shortest_ways
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import Traffic
 
 HARMLESS = 1e-12
 """What a lower bound may lose, relatively, for not asking which way a remainder goes."""

@@ -5,8 +5,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from fluid.certificate import Certificate, switch_distances
-from models.topology.graph import Topology
+from flitlab.fluid.certificate import Certificate, switch_distances
+from flitlab.models.topology.graph import Topology
 
 
 @dataclass(frozen=True, eq=False)

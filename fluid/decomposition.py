@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fluid.problem import Problem
-from models.topology.graph import Topology
+from flitlab.fluid.problem import Problem
+from flitlab.models.topology.graph import Topology
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from fluid.certificate import Certificate
-from models.topology.graph import Topology
-from models.traffic.traffic import Traffic
+from flitlab.fluid.certificate import Certificate
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import Traffic
 
 ALIKE = 1e-9
 """Relative difference below which two hosts receive the same."""

@@ -11,23 +11,23 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
-from fluid.bounds import cuts as switch_cuts
-from fluid.bounds import volumetric
-from fluid.certificate import Certificate, verify_upper
-from fluid.hosts import host_bound
-from fluid.mcf.choose import solve
-from fluid.problem import Problem
-from models.application.messages import Messages, total_flits
-from models.application.order import Times, busiest, earliest
-from models.application.phases import phases
-from models.application.program import BLOCK, CALC, SEND, Program
-from models.application.scratch import scratch
-from models.application.steps import StepKind, step_kinds
-from models.hashing import content_hash
-from models.scenario import Scenario
-from models.topology.graph import Topology
-from models.traffic.table import table_traffic
-from models.traffic.traffic import Traffic
+from flitlab.fluid.bounds import cuts as switch_cuts
+from flitlab.fluid.bounds import volumetric
+from flitlab.fluid.certificate import Certificate, verify_upper
+from flitlab.fluid.hosts import host_bound
+from flitlab.fluid.mcf.choose import solve
+from flitlab.fluid.problem import Problem
+from flitlab.models.application.messages import Messages, total_flits
+from flitlab.models.application.order import Times, busiest, earliest
+from flitlab.models.application.phases import phases
+from flitlab.models.application.program import BLOCK, CALC, SEND, Program
+from flitlab.models.application.scratch import scratch
+from flitlab.models.application.steps import StepKind, step_kinds
+from flitlab.models.hashing import content_hash
+from flitlab.models.scenario import Scenario
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.table import table_traffic
+from flitlab.models.traffic.traffic import Traffic
 
 GAP = 0.01
 """Distance of the two ends of a concurrent flow at which the search for it may stop; the upper one counts."""
@@ -88,9 +88,9 @@ def makespan_bounds(scenario: Scenario) -> MakespanBounds:
 class _Work:
     """A program on a network: what its operations cost at least, in ticks.
 
-    hold, latency, request, consent, leaving: as for :func:`~models.application.order.earliest`. send: int64, the sends
-    whose messages cross the network. flits: float64 [sends], of each, the requests and consents of a rendezvous not
-    counted.
+    hold, latency, request, consent, leaving: as for :func:`~flitlab.models.application.order.earliest`. send: int64,
+    the sends whose messages cross the network. flits: float64 [sends], of each, the requests and consents of a
+    rendezvous not counted.
     """
 
     scenario: Scenario

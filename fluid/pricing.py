@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fluid.bidirectional import forget, meet, new_search, star, walk
-from fluid.trees import dag_tree, tree
-from models.jit import kernel, njit
+from flitlab.fluid.bidirectional import forget, meet, new_search, star, walk
+from flitlab.fluid.trees import dag_tree, tree
+from flitlab.models.jit import kernel, njit
 
 BLOCKS = 8
 """Blocks of destinations that are priced side by side; the results do not depend on their number."""

@@ -7,14 +7,14 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from fluid.mcf.paths import Paths, cheapest, paths_of
-from fluid.pricing import price
-from fluid.translations import Translations, translations
-from fluid.trees import dag_order
-from models.routing.minimal import minimal_ports
-from models.routing.routes import DIGITS, VIA, Routes
-from models.topology.graph import Topology
-from models.traffic.traffic import TABLE, UNIFORM, UNIFORM_SELF, Traffic, summed_pairs
+from flitlab.fluid.mcf.paths import Paths, cheapest, paths_of
+from flitlab.fluid.pricing import price
+from flitlab.fluid.translations import Translations, translations
+from flitlab.fluid.trees import dag_order
+from flitlab.models.routing.minimal import minimal_ports
+from flitlab.models.routing.routes import DIGITS, VIA, Routes
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import TABLE, UNIFORM, UNIFORM_SELF, Traffic, summed_pairs
 
 
 class FluidError(ValueError):
@@ -146,7 +146,7 @@ class Demand(NamedTuple):
 class Dags(NamedTuple):
     """The next hops a routing allows, per destination; all arrays empty: every channel is allowed.
 
-    ports: uint64 [nodes, nodes], as in :class:`~models.routing.routes.Routes`.
+    ports: uint64 [nodes, nodes], as in :class:`~flitlab.models.routing.routes.Routes`.
     order: int32 [nodes, nodes], row t: nodes so that each comes after all its next hops toward t, -1 padded.
     via: int64 [switches], unless empty the switches over any one of which a way leads: by next hops toward it, and
     from it by those toward the destination. Sources and destinations of the demand are among them.

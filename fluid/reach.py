@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fluid.hosts import host_bound
-from fluid.mcf.choose import solve
-from fluid.problem import Problem
-from models.topology.graph import Topology
-from models.traffic.traffic import Traffic
+from flitlab.fluid.hosts import host_bound
+from flitlab.fluid.mcf.choose import solve
+from flitlab.fluid.problem import Problem
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import Traffic
 
 GAPS = (0.1, 0.01)
 """Gaps asked for one after the other, before the tolerance itself, while the interval leaves the question open."""
@@ -29,7 +29,7 @@ def reaches(topology: Topology, traffic: Traffic, theta: float, tolerance: float
 
     Solved only as closely as it takes: a flow of at least theta (1 - tolerance) says yes, lengths that forbid theta
     say no. Should a solver end before either, the answer is no.
-    Raises :class:`~fluid.problem.FluidError` if the demand is zero or joins switches that no path joins.
+    Raises :class:`~flitlab.fluid.problem.FluidError` if the demand is zero or joins switches that no path joins.
     """
     problem = Problem.of(topology, traffic)
     enough = theta * (1 - tolerance)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fluid.ceiling import Ceiling
-from models.scenario import Scenario
-from models.topology.graph import Topology
+from flitlab.fluid.ceiling import Ceiling
+from flitlab.models.scenario import Scenario
+from flitlab.models.topology.graph import Topology
 
 
 class BadCertificate(ValueError):
@@ -22,8 +22,8 @@ class Saved:
     lower, upper: as claimed; nan where there is no load, and for an end that is not claimed.
     network, injection, ejection: float64, lengths of the channels, all empty if nothing is claimed from them.
     Of path flows: source, target: int [commodities], switches; first, start, channel, flow as in
-    :class:`~fluid.mcf.paths.Paths`, no path being empty. Of a flow by destination: node, int [destinations], switches;
-    start: int [destinations + 1]; channel, flow: of each destination. The others are empty.
+    :class:`~flitlab.fluid.mcf.paths.Paths`, no path being empty. Of a flow by destination: node, int [destinations],
+    switches; start: int [destinations + 1]; channel, flow: of each destination. The others are empty.
     Raises :class:`BadCertificate` unless all of it is so.
     """
 

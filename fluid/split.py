@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from fluid.hosts import most
-from fluid.problem import Demand, Problem
-from models.jit import njit
-from models.routing.routes import Routes
-from models.topology.graph import Topology
-from models.traffic.traffic import Traffic
+from flitlab.fluid.hosts import most
+from flitlab.fluid.problem import Demand, Problem
+from flitlab.models.jit import njit
+from flitlab.models.routing.routes import Routes
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import Traffic
 
 
 @njit
@@ -66,7 +66,7 @@ def growing_split(topology: Topology, traffic: Traffic, routes: Routes) -> float
     """The largest load of traffic with a background at which no network channel is overfull under an equal split.
 
     0 where the background alone overfills one, inf if nothing that grows crosses the network. Raises
-    :class:`~fluid.problem.FluidError` as :meth:`~fluid.problem.Problem.of`.
+    :class:`~flitlab.fluid.problem.FluidError` as :meth:`~flitlab.fluid.problem.Problem.of`.
     """
     assert traffic.background is not None
     fixed, growing = (

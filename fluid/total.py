@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fluid.attempts import Attempts, best_of, both_methods
-from fluid.ceiling import Method
-from fluid.certificate import (
+from flitlab.fluid.attempts import Attempts, best_of, both_methods
+from flitlab.fluid.ceiling import Method
+from flitlab.fluid.certificate import (
     Certificate,
     hosts_overloaded,
     offered_pairs,
@@ -14,22 +14,22 @@ from fluid.certificate import (
     verify_paths,
     verify_total,
 )
-from fluid.mcf import arcs
-from fluid.mcf.choose import EXACT_GAP, PATHS_MOST, PROMISED
-from fluid.mcf.paths import Paths, balance, cheapest, extend, trimmed
-from fluid.mcf.sparse import Effort, effort, first_paths
-from fluid.pricing import price
-from fluid.problem import Demand, FluidError, Graph, Problem, check_numbers
-from models.topology.graph import Topology
-from models.traffic.traffic import Traffic
+from flitlab.fluid.mcf import arcs
+from flitlab.fluid.mcf.choose import EXACT_GAP, PATHS_MOST, PROMISED
+from flitlab.fluid.mcf.paths import Paths, balance, cheapest, extend, trimmed
+from flitlab.fluid.mcf.sparse import Effort, effort, first_paths
+from flitlab.fluid.pricing import price
+from flitlab.fluid.problem import Demand, FluidError, Graph, Problem, check_numbers
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import Traffic
 
 
 @dataclass(frozen=True, eq=False)
 class Total:
     """Bounds on the total accepted, in flits per tick.
 
-    flow: behind the lower one, as in :class:`~fluid.ceiling.Ceiling`; None where host channels are a part of it.
-    note: which methods gave up before, and why.
+    flow: behind the lower one, as in :class:`~flitlab.fluid.ceiling.Ceiling`; None where host channels are a part of
+    it. note: which methods gave up before, and why.
     """
 
     lower: float
@@ -127,8 +127,8 @@ def _with_host_channels(topology: Topology, pools: list[np.ndarray]) -> tuple[Gr
 def total(topology: Topology, traffic: Traffic, load: float, gap: float, method: Method) -> Total:
     """Bounds on the largest total accepted at ``load``, to a relative ``gap`` if the effort suffices.
 
-    Raises :class:`~fluid.problem.FluidError` if the problem has too many commodities, or numbers too far apart, or no
-    method comes to a bound.
+    Raises :class:`~flitlab.fluid.problem.FluidError` if the problem has too many commodities, or numbers too far apart,
+    or no method comes to a bound.
     """
     check_numbers(topology, traffic)
     offer = _Offer.of(topology, traffic, load)
@@ -169,7 +169,7 @@ def _certified(offer: _Offer, z: np.ndarray, served: np.ndarray, method: str, fl
 
 
 def accept(problem: Problem, gap: float, work: Effort, local: float):
-    """Lengths and feasible path flows of large total, by the method of :func:`fluid.mcf.sparse.multipliers`.
+    """Lengths and feasible path flows of large total, by the method of :func:`flitlab.fluid.mcf.sparse.multipliers`.
 
     Here a commodity may also stay unserved, at cost 1, and weights are prices: exp(b + alpha * (use - 1)).
     """

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.jit import njit
-from models.topology.graph import Topology
-from models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic
+from flitlab.models.jit import njit
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic
 
 
 @dataclass(frozen=True, eq=False)

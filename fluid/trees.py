@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from fluid.bidirectional import begin, pop, push
-from models.jit import kernel, njit
+from flitlab.fluid.bidirectional import begin, pop, push
+from flitlab.models.jit import kernel, njit
 
 
 @kernel
@@ -80,7 +80,7 @@ def allows(graph, dags, t, v, a):
 
 @njit
 def dag_order(graph, ports):
-    """Order int32 [nodes, nodes] of :class:`~fluid.problem.Dags`; -1 first: the row has a cycle or dead end.
+    """Order int32 [nodes, nodes] of :class:`~flitlab.fluid.problem.Dags`; -1 first: the row has a cycle or dead end.
 
     Nodes without a route to t stand nowhere in row t.
     """

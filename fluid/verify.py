@@ -9,11 +9,11 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from fluid.saved import BadCertificate, Saved, between
-from models.routing.minimal import minimal_ports
-from models.routing.routes import DIGITS, VIA, Routes
-from models.scenario import Scenario
-from models.topology.graph import Topology
+from flitlab.fluid.saved import BadCertificate, Saved, between
+from flitlab.models.routing.minimal import minimal_ports
+from flitlab.models.routing.routes import DIGITS, VIA, Routes
+from flitlab.models.scenario import Scenario
+from flitlab.models.topology.graph import Topology
 
 TOLERANCE = 1e-9
 """By what part of it a claim may miss what is found: rounding, in another order of summation."""

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from models.registry import SpecError
+from flitlab.models.registry import SpecError
 
 Found = Iterator[tuple[str, str]]
 """Faults as (sort, text)."""
@@ -38,7 +38,7 @@ def at_first(sort: str, places: np.ndarray, text: Callable[[int], str]) -> Found
 
 
 def refuse(found: Iterable[tuple[str, str]], key: str | None = None) -> None:
-    """Raise :class:`~models.registry.SpecError` that tells one fault of each sort, if there are any."""
+    """Raise :class:`~flitlab.models.registry.SpecError` that tells one fault of each sort, if there are any."""
     if texts := one_of_each(found):
         raise SpecError("; ".join(texts), key)
 

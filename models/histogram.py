@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from models.jit import kernel
+from flitlab.models.jit import kernel
 
 _BITS = 6
 BUCKETS = ((32 - _BITS) << _BITS) + (1 << _BITS)

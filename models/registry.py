@@ -13,16 +13,16 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from models.near import near
+from flitlab.models.near import near
 
 CATEGORIES = {
-    "topology": "models.topology.families",
-    "routing": "models.routing",
-    "traffic": "models.traffic",
-    "metric": "models.metrics",
-    "transport": "models.transport",
-    "application": "models.application.skeletons",
-    "placement": "models.application.placements",
+    "topology": "flitlab.models.topology.families",
+    "routing": "flitlab.models.routing",
+    "traffic": "flitlab.models.traffic",
+    "metric": "flitlab.models.metrics",
+    "transport": "flitlab.models.transport",
+    "application": "flitlab.models.application.skeletons",
+    "placement": "flitlab.models.application.placements",
 }
 """Category -> package whose modules register its built-in kinds."""
 
@@ -37,7 +37,7 @@ class Spec(BaseModel):
 
 def is_foreign(spec: Spec) -> bool:
     """Whether a component is a user's own; of what it gives, nothing is taken for granted."""
-    return not type(spec).__module__.startswith("models.")
+    return not type(spec).__module__.startswith("flitlab.models.")
 
 
 class SpecError(ValueError):

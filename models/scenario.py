@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from models.hashing import content_hash
-from models.routing.routes import Routes
-from models.topology.graph import Topology
-from models.traffic.traffic import Traffic
+from flitlab.models.hashing import content_hash
+from flitlab.models.routing.routes import Routes
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import Traffic
 
 if TYPE_CHECKING:
-    from models.application.workload import Workload
-    from models.transport.datagram import Datagram
+    from flitlab.models.application.workload import Workload
+    from flitlab.models.transport.datagram import Datagram
 
 SEMANTICS_VERSION = 4
 """Changes whenever results of an unchanged configuration may change."""
@@ -71,7 +71,7 @@ class Source:
 class Scenario:
     """Everything but the load, the seed and how it is measured.
 
-    vc_policy: the VC policy in force (``models.routing.routes.ANY`` ...). may_deadlock: it has no certificate,
+    vc_policy: the VC policy in force (``flitlab.models.routing.routes.ANY`` ...). may_deadlock: it has no certificate,
     so a deadlock is a result and no defect. datagram: what that discipline adds; None in the others. workload: a
     program that the hosts run instead of drawing packets; ``traffic`` is then its messages as a matrix, and ``source``
     says nothing.

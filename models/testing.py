@@ -1,6 +1,6 @@
 """Checks of a topology family or a routing of one's own, which say in words what is wrong with it.
 
-    from models.testing import check_routing, check_topology
+    from flitlab.models.testing import check_routing, check_topology
     print(check_topology(MyFamily(kind="my_family", n=64)))  # [] if nothing is wrong
 
 Both list one problem of each sort, with the switches that show it. They look at one example of a component: check
@@ -14,15 +14,15 @@ from dataclasses import replace
 import yaml
 from pydantic import ValidationError
 
-from models.faults import Found, one_of_each
-from models.registry import Spec, SpecError, make
-from models.routing.certificate import certify
-from models.routing.form import form_faults
-from models.routing.routes import DATELINE_CROSSING, DATELINE_ENTRY, Routes, RoutingSpec
-from models.routing.sound import way_faults
-from models.topology.graph import Topology
-from models.topology.sound import connection_faults, topology_faults
-from models.topology.spec import TopologySpec
+from flitlab.models.faults import Found, one_of_each
+from flitlab.models.registry import Spec, SpecError, make
+from flitlab.models.routing.certificate import certify
+from flitlab.models.routing.form import form_faults
+from flitlab.models.routing.routes import DATELINE_CROSSING, DATELINE_ENTRY, Routes, RoutingSpec
+from flitlab.models.routing.sound import way_faults
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.sound import connection_faults, topology_faults
+from flitlab.models.topology.spec import TopologySpec
 
 MOST_VCS = 64
 """VCs that the engines can be given."""
@@ -86,7 +86,7 @@ def _build(spec: Spec, wanted: type, *arguments):
     except BaseException as error:  # a stranger's code may raise anything, and even exit
         return None, (
             f"build() raises {type(error).__name__}: {error}; parameters that cannot be served should raise "
-            "models.registry.SpecError"
+            "flitlab.models.registry.SpecError"
         )
     if not isinstance(built, wanted):
         return None, f"build() must return a {wanted.__name__}, not {type(built).__name__}"
@@ -100,8 +100,9 @@ def _documentation_problems(spec: Spec, category: str) -> Found:
         yield "source", f'the documentation of {type(spec).__name__} needs a line "Source: ..."'
     examples = re.findall(rf"Example: ``({category}: .+?)``", text, re.DOTALL)
     if not examples:
-        yield "example", (
-            f'the documentation of {type(spec).__name__} needs a line "Example: ``{category}: {{kind: {spec.kind}}}``"'
+        yield (
+            "example",
+            f'the documentation of {type(spec).__name__} needs a line "Example: ``{category}: {{kind: {spec.kind}}}``"',
         )
     for example in examples:
         try:

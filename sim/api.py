@@ -1,6 +1,6 @@
 """The Python interface: a configuration to check, run and look at, with pandas frames and matplotlib axes.
 
->>> from sim import Experiment
+>>> from flitlab import Experiment
 >>> experiment = Experiment.load("configs/quick.yaml", loads=[0.2, 0.6], seeds=[1])  # doctest: +SKIP
 >>> experiment.run(jobs=1).results[["scenario", "load", "accepted", "latency_mean"]]  # doctest: +SKIP
 >>> ax = experiment.plot("latency_load")  # doctest: +SKIP
@@ -17,14 +17,14 @@ import pandas as pd
 import yaml
 from matplotlib.axes import Axes
 
-from sim.config.errors import ConfigError
-from sim.config.study import Case, Study, read
-from sim.experiment.pool import cores
-from sim.experiment.runner import INTERRUPTED, Report
-from sim.experiment.runner import run as run_study
-from sim.experiment.store import StoreError
-from sim.report import figures
-from sim.report.frames import Run
+from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.study import Case, Study, read
+from flitlab.sim.experiment.pool import cores
+from flitlab.sim.experiment.runner import INTERRUPTED, Report
+from flitlab.sim.experiment.runner import run as run_study
+from flitlab.sim.experiment.store import StoreError
+from flitlab.sim.report import figures
+from flitlab.sim.report.frames import Run
 
 __all__ = ["ConfigError", "Experiment", "RunError", "StoreError"]
 

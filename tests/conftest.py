@@ -24,7 +24,7 @@ def _runs_leave_nothing_here(tmp_path, monkeypatch):
 @pytest.fixture
 def study(tmp_path, request):
     """Reads a configuration, by default the test file's CONFIG, as a user's file would be."""
-    from sim.config.study import read
+    from flitlab.sim.config.study import read
 
     def write(text=None, sets=()):
         (tmp_path / "c.yaml").write_text(request.module.CONFIG if text is None else text)

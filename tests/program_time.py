@@ -1,6 +1,6 @@
 """When the operations of a program are done on a network without limits: the oracle of the tests of programs."""
 
-from models.application.program import CALC, SEND, Program
+from flitlab.models.application.program import CALC, SEND, Program
 
 
 def finished(program: Program, alpha: int = 0, beta: int = 0, rendezvous: bool = False) -> list[int]:

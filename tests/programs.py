@@ -6,9 +6,9 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from models.application.matching import match
-from models.application.messages import Messages
-from models.application.program import CALC, RECV, SEND, Program, Step
+from flitlab.models.application.matching import match
+from flitlab.models.application.messages import Messages
+from flitlab.models.application.program import CALC, RECV, SEND, Program, Step
 
 Operation = tuple[int, int, int, int, int, Sequence[tuple[int, int]]]
 """(kind, amount, peer, tag, cpu, [(operation of the same rank that it waits for, whether only for its start), ...])."""

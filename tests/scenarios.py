@@ -5,11 +5,11 @@ from collections.abc import Callable
 import numpy as np
 from hypothesis import strategies as st
 
-from models.registry import SpecError, make
-from models.routing.certificate import certify
-from models.scenario import Scenario, Source, Switching
-from models.topology.distances import diameter
-from models.topology.graph import Topology
+from flitlab.models.registry import SpecError, make
+from flitlab.models.routing.certificate import certify
+from flitlab.models.scenario import Scenario, Source, Switching
+from flitlab.models.topology.distances import diameter
+from flitlab.models.topology.graph import Topology
 
 TIMES = {"header": 5, "switch": 2, "link": 3, "injection": 2, "ejection": 1, "credit": 2}
 

@@ -22,17 +22,17 @@ import pytest
 import yaml
 from markdown_it import MarkdownIt
 
-import models.registry as registry
-from sim.cli import main
-from sim.cli.parser import commands
-from sim.config.study import read
-from sim.experiment.tables import MEASURED
+import flitlab.models.registry as registry
+from flitlab.sim.cli import main
+from flitlab.sim.cli.parser import commands
+from flitlab.sim.config.study import read
+from flitlab.sim.experiment.tables import MEASURED
+from tests import ROOT
 
-ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 
 ELSEWHERE = {
-    "docs/topologies.md": "its blocks are the examples of the families, which tests/test_topologies.py builds",
+    "docs/topologies.md": "its blocks are the examples of the families, which tests/models/test_topologies.py builds",
     "docs/reproduction.md": "its commands are the files of configs/paper, which .ci/run checks; runs take hours",
 }
 """Pages whose blocks are not run here, and why."""
@@ -45,11 +45,11 @@ NOT_RUN = {
     "simrun reproduce uni-f05 --full": "minutes to hours",
     "simrun configs/jellyfish_mptcp_quick.yaml": "its transports compile for a minute; the same",
     "simrun configs/flow_completion_quick.yaml": "the same",
-    "simrun FILE --cluster": "there is no cluster; tests/test_cluster.py starts one",
+    "simrun FILE --cluster": "there is no cluster; tests/sim/test_cluster.py starts one",
     "simrun worker --shard $SLURM_ARRAY_TASK_ID/20": "a job of SLURM; the line without it is run",
     "dask ": "starts a cluster",
     "ssh ": "there is no other machine",
-    "simrun simgrid": "needs SimGrid; tests/test_simgrid.py runs it where it is installed",
+    "simrun simgrid": "needs SimGrid; tests/sim/test_simgrid.py runs it where it is installed",
     "apt-get": "the same",
     "cp ": "copies the result of a run that takes hours",
 }

@@ -7,12 +7,12 @@ from pydantic import Field
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
-from models.registry import SpecError, register
-from models.routing.layers import ends_of
-from models.routing.policy import with_vc_policy
-from models.routing.routes import LAYERED, NO_PORTS, PATHS, RANDOM, PathTable, Routes, RoutingSpec
-from models.topology.distances import distances
-from models.topology.graph import Topology
+from flitlab.models.registry import SpecError, register
+from flitlab.models.routing.layers import ends_of
+from flitlab.models.routing.policy import with_vc_policy
+from flitlab.models.routing.routes import LAYERED, NO_PORTS, PATHS, RANDOM, PathTable, Routes, RoutingSpec
+from flitlab.models.topology.distances import distances
+from flitlab.models.topology.graph import Topology
 
 
 @register("routing", "first_shortest")

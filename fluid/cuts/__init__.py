@@ -7,11 +7,11 @@ well: length 1 on the channels that leave ``side`` and 0 elsewhere proves at lea
 Source: MUT section III-B; SIN appendix D.
 """
 
-from fluid.cuts import bisection, brute_force, eigenvector, expanding, one_node, two_node
-from fluid.cuts.cut import Cut, Network
-from fluid.problem import FluidError
-from models.topology.graph import Topology
-from models.traffic.traffic import Traffic
+from flitlab.fluid.cuts import bisection, brute_force, eigenvector, expanding, one_node, two_node
+from flitlab.fluid.cuts.cut import Cut, Network
+from flitlab.fluid.problem import FluidError
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import Traffic
 
 HEURISTICS = {
     "brute_force": brute_force.search,
@@ -27,7 +27,7 @@ HEURISTICS = {
 def all_cuts(topology: Topology, traffic: Traffic) -> list[Cut]:
     """The sparsest cut that each heuristic finds, in the order of HEURISTICS; none if no demand leaves its switch.
 
-    Raises :class:`~fluid.problem.FluidError` unless the network is strongly connected.
+    Raises :class:`~flitlab.fluid.problem.FluidError` unless the network is strongly connected.
     """
     if (pair := topology.unreachable_pair()) is not None:
         reason = "cuts are looked for in strongly connected networks"

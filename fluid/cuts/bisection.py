@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from fluid.cuts.cut import Network
-from models.metrics.bisection import metis_halves
+from flitlab.fluid.cuts.cut import Network
+from flitlab.models.metrics.bisection import metis_halves
 
 TRIES = 10
 

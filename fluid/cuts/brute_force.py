@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fluid.cuts.cut import Crossing, Network
+from flitlab.fluid.cuts.cut import Crossing, Network
 
 MOST = 25
 """Switches up to which all cuts are looked at: 33 million."""

@@ -7,9 +7,9 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from fluid.certificate import Certificate
-from models.topology.graph import Topology
-from models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic
+from flitlab.fluid.certificate import Certificate
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic
 
 NAMED = 16
 """Switches that a note lists, at most."""

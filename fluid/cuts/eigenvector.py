@@ -5,7 +5,7 @@ from scipy.linalg import eigh
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import eigsh
 
-from fluid.cuts.cut import Network
+from flitlab.fluid.cuts.cut import Network
 
 VECTORS = 4
 """Eigenvectors that are swept, from the second smallest eigenvalue on: the first of them may be one of several."""

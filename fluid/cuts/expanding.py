@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from fluid.cuts.cut import Network
-from models.topology.distances import distances
+from flitlab.fluid.cuts.cut import Network
+from flitlab.models.topology.distances import distances
 
 
 def search(network: Network) -> np.ndarray | None:

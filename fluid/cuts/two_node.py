@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fluid.cuts.cut import Network
+from flitlab.fluid.cuts.cut import Network
 
 
 def search(network: Network) -> np.ndarray | None:

@@ -6,10 +6,10 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from fluid.ceiling import Method
-from fluid.certificate import mended
-from fluid.pricing import price
-from fluid.problem import FluidError, Problem
+from flitlab.fluid.ceiling import Method
+from flitlab.fluid.certificate import mended
+from flitlab.fluid.pricing import price
+from flitlab.fluid.problem import FluidError, Problem
 
 SIMPLEX_COLUMNS = 4000
 """Up to this many columns simplex is quicker than an interior-point method, and ends in a vertex."""
@@ -56,7 +56,7 @@ def suits(count: int, method: Method, closely: bool) -> bool:
 def concurrent_flow(problem: Problem) -> ArcSolution:
     """The largest theta with theta * demand routable; ``flow`` is normalised to route the demand once.
 
-    Raises :class:`~fluid.problem.FluidError` if HiGHS does not reach optimality.
+    Raises :class:`~flitlab.fluid.problem.FluidError` if HiGHS does not reach optimality.
     """
     graph, demand = problem.graph, problem.demand
     scale = _hop_bound(problem) / graph.capacity.mean()
@@ -71,7 +71,7 @@ def concurrent_flow(problem: Problem) -> ArcSolution:
 def total_flow(problem: Problem) -> ArcSolution:
     """The flow of largest total that gives no commodity more than its demand, read as an offer.
 
-    Raises :class:`~fluid.problem.FluidError` if HiGHS does not reach optimality.
+    Raises :class:`~flitlab.fluid.problem.FluidError` if HiGHS does not reach optimality.
     """
     graph, demand = problem.graph, problem.demand
     balance = sparse.csc_array((-np.ones(demand.size), (_rows(problem), np.arange(demand.size))),

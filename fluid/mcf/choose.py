@@ -4,17 +4,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fluid.attempts import Attempts, best_of, both_methods
-from fluid.ceiling import Method
-from fluid.certificate import delivering_load, network_length, orbit_length, verify_flow, verify_orbit, verify_paths
-from fluid.mcf import arcs, columns
-from fluid.mcf.dense import garg_koenemann
-from fluid.mcf.path_lp import path_flow
-from fluid.mcf.paths import Paths
-from fluid.mcf.shortest import Split, scaled_weights
-from fluid.mcf.sparse import effort, multipliers
-from fluid.mcf.symmetric import everywhere, one_for_all
-from fluid.problem import MEMORY_MOST, Problem, refuse_if_large
+from flitlab.fluid.attempts import Attempts, best_of, both_methods
+from flitlab.fluid.ceiling import Method
+from flitlab.fluid.certificate import (
+    delivering_load,
+    network_length,
+    orbit_length,
+    verify_flow,
+    verify_orbit,
+    verify_paths,
+)
+from flitlab.fluid.mcf import arcs, columns
+from flitlab.fluid.mcf.dense import garg_koenemann
+from flitlab.fluid.mcf.path_lp import path_flow
+from flitlab.fluid.mcf.paths import Paths
+from flitlab.fluid.mcf.shortest import Split, scaled_weights
+from flitlab.fluid.mcf.sparse import effort, multipliers
+from flitlab.fluid.mcf.symmetric import everywhere, one_for_all
+from flitlab.fluid.problem import MEMORY_MOST, Problem, refuse_if_large
 
 PATHS_MOST = 1_500_000
 """Commodities up to which paths are stored (about 1 kB each at three paths of four channels)."""
@@ -68,8 +75,8 @@ def solve(problem: Problem, gap: float, method: Method = "auto", enough: float =
     arc LP if that is small, else by interior points over generated paths. ``approx``: a first-order method, over paths
     or, for the densest demands, by destination. ``auto``: exact where that is as quick, or where the gap asks for it
     and it fits. A method that fails, or that the certificate finds out, hands over to another, and ``note`` says why.
-    Raises :class:`~fluid.problem.TooLargeError` if a method that was asked for would not fit into memory, and
-    :class:`~fluid.problem.FluidError` with all the reasons if no method comes to a bound.
+    Raises :class:`~flitlab.fluid.problem.TooLargeError` if a method that was asked for would not fit into memory, and
+    :class:`~flitlab.fluid.problem.FluidError` with all the reasons if no method comes to a bound.
     """
     preferred, others = _Methods(problem, gap, enough).in_turn(method)
     found: Solution = best_of(preferred, others, PROMISED if method == "exact" else gap, enough)

@@ -19,9 +19,9 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from fluid.mcf.paths import Paths, cheapest
-from fluid.pricing import Found, floored, price
-from fluid.problem import Graph, Problem
+from flitlab.fluid.mcf.paths import Paths, cheapest
+from flitlab.fluid.pricing import Found, floored, price
+from flitlab.fluid.problem import Graph, Problem
 
 STEPS = 100
 """Interior-point steps at most."""

@@ -6,12 +6,12 @@ phase is that of Karakostas, doi:10.1145/1328911.1328918 (lengths only grow, so 
 
 import numpy as np
 
-from fluid.bidirectional import forget, new_search
-from fluid.mcf.paths import BOLDEST
-from fluid.pricing import price
-from fluid.problem import Problem
-from fluid.trees import tree
-from models.jit import njit
+from flitlab.fluid.bidirectional import forget, new_search
+from flitlab.fluid.mcf.paths import BOLDEST
+from flitlab.fluid.pricing import price
+from flitlab.fluid.problem import Problem
+from flitlab.fluid.trees import tree
+from flitlab.models.jit import njit
 
 
 @njit

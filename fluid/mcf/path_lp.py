@@ -4,14 +4,14 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from fluid.mcf.paths import Paths
-from fluid.problem import FluidError, Problem
+from flitlab.fluid.mcf.paths import Paths
+from flitlab.fluid.problem import FluidError, Problem
 
 
 def path_flow(problem: Problem, paths: Paths) -> tuple[np.ndarray, Paths, str]:
     """Lengths float64 [channels] (duals of the capacities), flows over the paths of largest theta, and the solver.
 
-    Raises :class:`~fluid.problem.FluidError` if HiGHS does not reach optimality.
+    Raises :class:`~flitlab.fluid.problem.FluidError` if HiGHS does not reach optimality.
     """
     graph, demand = problem.graph, problem.demand
     count = len(paths.flow)

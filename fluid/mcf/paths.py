@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.jit import kernel, njit
-from models.routing.routes import PathTable
+from flitlab.models.jit import kernel, njit
+from flitlab.models.routing.routes import PathTable
 
 MOST = 40
 """Paths kept per commodity."""

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fluid.bidirectional import forget, new_search
-from fluid.problem import Demand, Problem
-from fluid.trees import allows, tree
-from models.jit import njit
+from flitlab.fluid.bidirectional import forget, new_search
+from flitlab.fluid.problem import Demand, Problem
+from flitlab.fluid.trees import allows, tree
+from flitlab.models.jit import njit
 
 STEP = 2.0
 """Power of the overload by which a channel's weight falls: a share of its flow has nowhere else to go."""

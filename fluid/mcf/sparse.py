@@ -1,7 +1,7 @@
 """Path flows under an exponential method of multipliers: for sparse demands, and for dense ones that fit.
 
 Weights w = exp(b + alpha * load) of the channels price the paths; passes of Newton shifts
-(:func:`fluid.mcf.paths.balance`) equalise the prices within every commodity, shortest paths under the weights
+(:func:`flitlab.fluid.mcf.paths.balance`) equalise the prices within every commodity, shortest paths under the weights
 join the path sets, and b takes over log w: alpha stays moderate, so the steps never become short. It grows
 only while the passes keep up, that is while the weighted mean load is far nearer to the bound than to the maximum.
 Sources: Tseng and Bertsekas, Math. Program. 60 (1993), doi:10.1007/BF01580598 (exponential multipliers);
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fluid.mcf.paths import Paths, balance, cheapest, extend
-from fluid.pricing import floored, price
-from fluid.problem import Problem
+from flitlab.fluid.mcf.paths import Paths, balance, cheapest, extend
+from flitlab.fluid.pricing import floored, price
+from flitlab.fluid.problem import Problem
 
 FLOOR = 1e-5
 """Least price of a channel, relative to the mean: keeps shortest paths short where weights vanish."""
@@ -69,7 +69,7 @@ def bound_by(problem: Problem, z: np.ndarray, distance: np.ndarray) -> float:
 def multipliers(problem: Problem, gap: float, enough: float, work: Effort):
     """Lengths and path flows, until their bounds differ by less than ``gap`` or the flow carries ``enough``.
 
-    Returns (lengths float64 [channels], :class:`~fluid.mcf.paths.Paths` that route the whole demand).
+    Returns (lengths float64 [channels], :class:`~flitlab.fluid.mcf.paths.Paths` that route the whole demand).
     """
     graph, demand, capacity = problem.graph, problem.demand, problem.graph.capacity
     rng = np.random.default_rng(1)

@@ -2,15 +2,15 @@
 
 The average of an optimal flow over all translations is optimal too. So flows for switch 0 are enough; for the other
 destinations they are translated, and a channel carries what all channels of its generator carry for switch 0. That
-leaves a problem with a single capacity per generator, which :mod:`fluid.mcf.columns` solves exactly.
+leaves a problem with a single capacity per generator, which :mod:`flitlab.fluid.mcf.columns` solves exactly.
 """
 
 import numpy as np
 
-from fluid.mcf.columns import Shared, generate
-from fluid.mcf.paths import Paths, extend
-from fluid.pricing import price
-from fluid.problem import Problem
+from flitlab.fluid.mcf.columns import Shared, generate
+from flitlab.fluid.mcf.paths import Paths, extend
+from flitlab.fluid.pricing import price
+from flitlab.fluid.problem import Problem
 
 ROUNDS = 4
 """Paths that every commodity starts with, at most."""

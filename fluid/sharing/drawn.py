@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from fluid.mcf.paths import Paths
-from fluid.sharing.flows import Flows
-from fluid.sharing.maxmin import max_concurrent, max_min
-from models.traffic.traffic import Traffic
-from models.transport.session import Session
+from flitlab.fluid.mcf.paths import Paths
+from flitlab.fluid.sharing.flows import Flows
+from flitlab.fluid.sharing.maxmin import max_concurrent, max_min
+from flitlab.models.traffic.traffic import Traffic
+from flitlab.models.transport.session import Session
 
 
 def drawn_flows(session: Session) -> Flows:
@@ -25,7 +25,7 @@ def drawn_ceilings(session: Session, traffic: Traffic, kinds: tuple[str, ...]) -
     mmf_drawn_jain: per host, as a fraction of the network interface, if every flow counts the same, the least flow's
     rate, and Jain's index.
 
-    Raises :class:`~fluid.problem.FluidError` if the LPs would be too large.
+    Raises :class:`~flitlab.fluid.problem.FluidError` if the LPs would be too large.
     """
     flows, found = drawn_flows(session), {}
     nic = session.topology.host_capacity

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fluid.mcf.paths import Paths
-from fluid.sharing.flows import Flows
+from flitlab.fluid.mcf.paths import Paths
+from flitlab.fluid.sharing.flows import Flows
 
 FULL = 1e-12
 """A link with less than this part of its capacity left is full."""

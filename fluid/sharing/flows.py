@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fluid.mcf.paths import Paths
-from fluid.problem import FluidError, Problem
-from models.fairness import jain
-from models.paths.pathset import starts
-from models.scenario import Scenario
-from models.topology.graph import Topology
-from models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic
+from flitlab.fluid.mcf.paths import Paths
+from flitlab.fluid.problem import FluidError, Problem
+from flitlab.models.fairness import jain
+from flitlab.models.paths.pathset import starts
+from flitlab.models.scenario import Scenario
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic
 
 PATHS_MOST = 2_000_000
 """Paths that a model may divide capacity among, all flows together (about 100 bytes each)."""
@@ -79,7 +79,7 @@ class Rates:
 def flows_of(scenario: Scenario) -> Flows:
     """The flows of a scenario over the paths of its routing; next hops are unrolled into all their paths.
 
-    Raises :class:`~fluid.problem.FluidError` if that is too many paths, or if a pair has none.
+    Raises :class:`~flitlab.fluid.problem.FluidError` if that is too many paths, or if a pair has none.
     """
     topology, traffic = scenario.topology, scenario.traffic
     if (count := flows_most(traffic)) > PATHS_MOST:
@@ -97,7 +97,7 @@ def flows_most(traffic: Traffic) -> int:
 def flows_over(topology: Topology, traffic: Traffic, problem: Problem, network: Paths) -> Flows:
     """The flows of a demand over the paths ``network`` of the commodities of its problem.
 
-    Raises :class:`~fluid.problem.FluidError` if that is too many paths.
+    Raises :class:`~flitlab.fluid.problem.FluidError` if that is too many paths.
     """
     commodity = np.full((topology.switches, topology.switches), -1)
     commodity[problem.demand.source, problem.demand.destination] = np.arange(problem.demand.size)
@@ -135,7 +135,7 @@ def _by_host(network: Paths, commodity, channels: int, hosts: int, source, targe
 def unrolled(problem: Problem) -> Paths:
     """Every path that the next hops of a routing allow to every commodity.
 
-    Raises :class:`~fluid.problem.FluidError` if there are more than PATHS_MOST.
+    Raises :class:`~flitlab.fluid.problem.FluidError` if there are more than PATHS_MOST.
     """
     graph, demand, ports = problem.graph, problem.demand, problem.dags.ports
     if demand.size == 0:

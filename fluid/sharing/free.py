@@ -1,4 +1,5 @@
-"""Max-min fairness over all paths there are: the LPs of :mod:`fluid.sharing.maxmin`, whose duals price new paths.
+"""Max-min fairness over all paths there are: the LPs of :mod:`flitlab.fluid.sharing.maxmin`, whose duals price new
+paths.
 
 An optimum over some paths is one over all if none is cheaper, under the prices of the links, than the price of its
 flow. Source: Nace, Doan, Klopfenstein, Bashllari, Computers & Operations Research 35 (2008),
@@ -8,14 +9,14 @@ doi:10.1016/j.cor.2006.03.020.
 import numpy as np
 from scipy import sparse
 
-from fluid.mcf.paths import Paths
-from fluid.mcf.sparse import effort, multipliers
-from fluid.pricing import price
-from fluid.problem import FluidError, Problem
-from fluid.sharing.flows import Flows, Rates, flows_most, flows_over
-from fluid.sharing.maxmin import LevelLp, Optimum, raised
-from models.topology.graph import Topology
-from models.traffic.traffic import Traffic
+from flitlab.fluid.mcf.paths import Paths
+from flitlab.fluid.mcf.sparse import effort, multipliers
+from flitlab.fluid.pricing import price
+from flitlab.fluid.problem import FluidError, Problem
+from flitlab.fluid.sharing.flows import Flows, Rates, flows_most, flows_over
+from flitlab.fluid.sharing.maxmin import LevelLp, Optimum, raised
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import Traffic
 
 SIZE_MOST = 2_000_000
 """Flows times channels up to which the LPs are tried (about a minute)."""
@@ -30,7 +31,7 @@ LEAST = 1e-12
 def free_max_min(topology: Topology, traffic: Traffic) -> tuple[Flows, Rates]:
     """The flows of a demand, over the first paths only, and their max-min fair rates by any routing.
 
-    Raises :class:`~fluid.problem.FluidError` if the LPs would be too large or fail.
+    Raises :class:`~flitlab.fluid.problem.FluidError` if the LPs would be too large or fail.
     """
     count = flows_most(traffic)
     if count * topology.channels > SIZE_MOST:

@@ -7,8 +7,8 @@ Networks", section II-C.
 
 import numpy as np
 
-from fluid.sharing.filling import least_on_way, per_weight
-from fluid.sharing.flows import Flows
+from flitlab.fluid.sharing.filling import least_on_way, per_weight
+from flitlab.fluid.sharing.flows import Flows
 
 
 def hoefler(flows: Flows) -> np.ndarray:

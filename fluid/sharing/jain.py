@@ -6,8 +6,8 @@ Models of Interconnection Networks", section II-D.
 
 import numpy as np
 
-from fluid.sharing.filling import filled, least_on_way
-from fluid.sharing.flows import Flows
+from flitlab.fluid.sharing.filling import filled, least_on_way
+from flitlab.fluid.sharing.flows import Flows
 
 
 def jain(flows: Flows) -> np.ndarray:

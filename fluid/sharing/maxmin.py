@@ -12,9 +12,9 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from fluid.problem import FluidError
-from fluid.sharing.filling import filled
-from fluid.sharing.flows import Flows
+from flitlab.fluid.problem import FluidError
+from flitlab.fluid.sharing.filling import filled
+from flitlab.fluid.sharing.flows import Flows
 
 PATHS_MOST = 60_000
 """Paths, hence columns, up to which the LPs are tried (about a minute for the first)."""
@@ -33,7 +33,7 @@ The second try is from scratch."""
 def max_min(flows: Flows) -> np.ndarray:
     """float64 [paths]: max-min fair rates; by progressive filling if every flow has one path, else by LPs.
 
-    Raises :class:`~fluid.problem.FluidError` if the LPs would be too large or fail.
+    Raises :class:`~flitlab.fluid.problem.FluidError` if the LPs would be too large or fail.
     """
     if (np.diff(flows.paths.first) == 1).all():
         return filled(flows, lambda left, paths: np.full(len(paths.flow), left.min()))
@@ -45,7 +45,7 @@ def max_min(flows: Flows) -> np.ndarray:
 def max_concurrent(flows: Flows) -> float:
     """The largest theta such that every flow gets theta times its weight.
 
-    Raises :class:`~fluid.problem.FluidError` if the LP would be too large or fails.
+    Raises :class:`~flitlab.fluid.problem.FluidError` if the LP would be too large or fails.
     """
     if len(flows.paths.flow) > PATHS_MOST:
         raise FluidError(f"the LP would have {len(flows.paths.flow)} paths, more than {PATHS_MOST}")
@@ -71,7 +71,7 @@ class LevelLp:
 
     Column 0 is the level and column 1 + p path p; the first rows are the links, the others the flows. ``unit``: the
     rate, a power of two, that is 1 to the solver, whose tolerances are absolute.
-    Raises :class:`~fluid.problem.FluidError` for capacities or weights too far apart for these.
+    Raises :class:`~flitlab.fluid.problem.FluidError` for capacities or weights too far apart for these.
     """
 
     def __init__(self, flows: Flows):

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from fluid.ceiling import Ceiling
-from fluid.sharing.flows import Flows, Rates, flows_of
-from fluid.sharing.free import free_max_min
-from fluid.sharing.hoefler import hoefler
-from fluid.sharing.jain import jain
-from fluid.sharing.maxmin import max_min
-from models.scenario import Scenario
+from flitlab.fluid.ceiling import Ceiling
+from flitlab.fluid.sharing.flows import Flows, Rates, flows_of
+from flitlab.fluid.sharing.free import free_max_min
+from flitlab.fluid.sharing.hoefler import hoefler
+from flitlab.fluid.sharing.jain import jain
+from flitlab.fluid.sharing.maxmin import max_min
+from flitlab.models.scenario import Scenario
 
 MODELS: dict[str, Callable[[Flows], np.ndarray]] = {"mmf": max_min, "hm": hoefler, "jm": jain}
 """Kind of ceiling -> rates [paths] of some flows."""
@@ -21,8 +21,8 @@ PER_FLOW, TOTAL = "flits/tick/flow", "flits/tick"
 def model_rows(scenario: Scenario, kind: str, theta_unit: str) -> Iterator[Ceiling]:
     """``kind`` (mean rate per flow), and its total, least rate, theta and Jain index.
 
-    Without a routing ``mmf`` is over all paths there are. Raises :class:`~fluid.problem.FluidError` if the flows have
-    too many paths.
+    Without a routing ``mmf`` is over all paths there are. Raises :class:`~flitlab.fluid.problem.FluidError` if the
+    flows have too many paths.
     """
     if scenario.routes is None:
         flows, rates = free_max_min(scenario.topology, scenario.traffic)

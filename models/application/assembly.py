@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from models.application.program import CALC, RECV, SEND, Program, Step
+from flitlab.models.application.program import CALC, RECV, SEND, Program, Step
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Mark:
 
 @dataclass
 class Plan:
-    """Rounds as a :class:`~models.application.builder.Builder` collects them.
+    """Rounds as a :class:`~flitlab.models.application.builder.Builder` collects them.
 
     rounds: (lane, step) of each. pieces: (round, kind, ranks, nanoseconds or numbers of messages), by round.
     messages: (sources, targets, bytes, lane), numbered through. waits: (round, what its ranks wait for).

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.application.assembly import Mark, Plan, assemble
-from models.application.program import CALC, RECV, SEND, Program, Step
-from models.registry import SpecError
+from flitlab.models.application.assembly import Mark, Plan, assemble
+from flitlab.models.application.program import CALC, RECV, SEND, Program, Step
+from flitlab.models.registry import SpecError
 
 LIMIT = 20_000_000
 """Operations that a program made here may have."""
@@ -34,7 +34,7 @@ class MessageSet:
 
 
 class Builder:
-    """Collects rounds and makes a :class:`~models.application.program.Program` of them.
+    """Collects rounds and makes a :class:`~flitlab.models.application.program.Program` of them.
 
     A round is what some ranks do together: calculate, or send and receive. A rank begins a round when all that it had
     to do in the lane's earlier rounds is done. A lane is a thread of control and a processor of every rank;

@@ -20,13 +20,13 @@ from pathlib import Path
 
 import numpy as np
 
-from models.application import goal_text as g
-from models.application.matching import ProgramError, check_sizes, match
-from models.application.order import check_order
-from models.application.program import Program, Step
-from models.application.scratch import scratch
-from models.jit import inner, routine
-from models.registry import SpecError
+from flitlab.models.application import goal_text as g
+from flitlab.models.application.matching import ProgramError, check_sizes, match
+from flitlab.models.application.order import check_order
+from flitlab.models.application.program import Program, Step
+from flitlab.models.application.scratch import scratch
+from flitlab.models.jit import inner, routine
+from flitlab.models.registry import SpecError
 
 MOST_RANKS = 1_000_000
 """Ranks of a file."""
@@ -201,10 +201,10 @@ def read_goal(path: Path) -> Program:
     """The program of a GOAL file.
 
     Needs memory for the labels and dependencies of one rank; the program itself may be larger than memory
-    (:func:`~models.application.scratch.scratch`). All operations belong to one step. ``nic`` is read, and noted, but
-    changes nothing: a host has one. Raises ``SpecError``, as a rule with the line, for what is no GOAL, labels that
-    are unknown or there twice, sends and receives without partner or of another size, and a program that waits for
-    itself; wildcards (-1) are refused.
+    (:func:`~flitlab.models.application.scratch.scratch`). All operations belong to one step. ``nic`` is read, and
+    noted, but changes nothing: a host has one. Raises ``SpecError``, as a rule with the line, for what is no GOAL,
+    labels that are unknown or there twice, sends and receives without partner or of another size, and a program that
+    waits for itself; wildcards (-1) are refused.
     """
     text = _text(path)
     field = np.zeros(g.FIELDS, np.int64)

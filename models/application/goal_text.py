@@ -1,9 +1,9 @@
-"""Statements of GOAL text (:mod:`models.application.goal`), read byte by byte."""
+"""Statements of GOAL text (:mod:`flitlab.models.application.goal`), read byte by byte."""
 
 import numpy as np
 
-from models.application.program import CALC, RECV, SEND
-from models.jit import inner, routine
+from flitlab.models.application.program import CALC, RECV, SEND
+from flitlab.models.jit import inner, routine
 
 # What a statement is.
 END, COUNT, OPEN, CLOSE, OPERATION, DEPENDENCY, WRONG = range(7)

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from models.application.program import CALC, RECV, SEND, Program
-from models.application.scratch import scratch
-from models.jit import routine
-from models.registry import SpecError
+from flitlab.models.application.program import CALC, RECV, SEND, Program
+from flitlab.models.application.scratch import scratch
+from flitlab.models.jit import routine
+from flitlab.models.registry import SpecError
 
 BLOCK = 1 << 20
 """Messages that are sorted together, if that is no more than those to one rank."""
@@ -66,9 +66,9 @@ def match(start: np.ndarray, kind: np.ndarray, peer: np.ndarray, tag: np.ndarray
     """int64 [operations]: the receive of a send and the send of a receive, -1 of a calculation.
 
     The k-th send of rank a to rank b with a tag, by operation number, belongs to the k-th receive of rank b from
-    rank a with that tag. Arguments as in :class:`~models.application.program.Program`; they may be mapped files, as the
-    result may (:func:`~models.application.scratch.scratch`). Raises :class:`ProgramError` for a rank that does not
-    exist and for sends and receives without partner.
+    rank a with that tag. Arguments as in :class:`~flitlab.models.application.program.Program`; they may be mapped
+    files, as the result may (:func:`~flitlab.models.application.scratch.scratch`). Raises :class:`ProgramError` for a
+    rank that does not exist and for sends and receives without partner.
     """
     ranks = len(start) - 1
     lost = _bad_peer(kind, peer, ranks)
@@ -199,7 +199,7 @@ def check(program: Program) -> None:
     """Raise :class:`ProgramError` unless the arrays of a program are what its documentation says.
 
     Types, shapes, ranges, dependencies within a rank, partners, and that a receive has its message's size. Whether it
-    waits for itself is the business of :mod:`models.application.order`.
+    waits for itself is the business of :mod:`flitlab.models.application.order`.
     """
     for name, length in _lengths(program).items():
         array = getattr(program, name)

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from models.jit import kernel
+from flitlab.models.jit import kernel
 
 # Stages of a message; RTS and CTS are those of rendezvous: a request to send, and the receiver's consent.
 UNSENT, RTS, CTS, DATA, DELIVERED = 0, 1, 2, 3, 4

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.application.matching import ProgramError, describe
-from models.application.program import RECV, SEND, Program
-from models.application.scratch import scratch
-from models.jit import inner, routine
+from flitlab.models.application.matching import ProgramError, describe
+from flitlab.models.application.program import RECV, SEND, Program
+from flitlab.models.application.scratch import scratch
+from flitlab.models.jit import inner, routine
 
 READY, DONE = 0, 1
 """Event 2 * operation + READY or DONE."""
@@ -181,7 +181,8 @@ def _follow(graph, costs, event, tail):
 
 
 def check_order(program: Program, rendezvous: int) -> None:
-    """Raise :class:`~models.application.matching.ProgramError` if a program waits for itself, with the waiting cycle.
+    """Raise :class:`~flitlab.models.application.matching.ProgramError` if a program waits for itself, with the waiting
+    cycle.
 
     rendezvous: a message of more bytes waits for its receive.
     """

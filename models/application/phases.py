@@ -6,9 +6,9 @@ before them and are waited for by all after them. Everything before a separator 
 
 import numpy as np
 
-from models.application.program import SEND, Program
-from models.application.scratch import scratch
-from models.jit import routine
+from flitlab.models.application.program import SEND, Program
+from flitlab.models.application.scratch import scratch
+from flitlab.models.jit import routine
 
 
 @routine

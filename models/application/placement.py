@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from models.application.program import Program
-from models.faults import Found, array_faults, at_first, plain, refuse
-from models.registry import Spec, SpecError, is_foreign
-from models.topology.graph import Topology
-from models.topology.sound import unchanged
+from flitlab.models.application.program import Program
+from flitlab.models.faults import Found, array_faults, at_first, plain, refuse
+from flitlab.models.registry import Spec, SpecError, is_foreign
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.sound import unchanged
 
 
 class PlacementSpec(Spec):

@@ -6,8 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from models.application.scratch import scratch
-from models.hashing import content_hash
+from flitlab.models.application.scratch import scratch
+from flitlab.models.hashing import content_hash
 
 # What an operation is.
 CALC, SEND, RECV = 0, 1, 2

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from models.registry import SpecError
+from flitlab.models.registry import SpecError
 
 
 def choose_ranks(asked: int | None, hosts: int, allowed: Callable[[int], bool], rule: str) -> int:

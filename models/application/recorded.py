@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from models.application.program import Program
-from models.application.spec import ApplicationSpec
-from models.registry import SpecError
+from flitlab.models.application.program import Program
+from flitlab.models.application.spec import ApplicationSpec
+from flitlab.models.registry import SpecError
 
 
 class RecordedSpec(ApplicationSpec):

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from models.application.program import Program
-from models.registry import Spec
+from flitlab.models.application.program import Program
+from flitlab.models.registry import Spec
 
 Ranks = Annotated[int, Field(ge=1, le=1_000_000)]
 

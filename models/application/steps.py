@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.application.program import Program
+from flitlab.models.application.program import Program
 
 
 class StepKind(NamedTuple):

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from models.application.matching import DTYPES, ProgramError, check
-from models.application.program import Program, Step
-from models.registry import SpecError
+from flitlab.models.application.matching import DTYPES, ProgramError, check
+from flitlab.models.application.program import Program, Step
+from flitlab.models.registry import SpecError
 
 SUFFIX = ".program"
 FORMAT = "flitlab program"
@@ -71,8 +71,8 @@ def write_program(program: Program, folder: Path) -> None:
 def read_program(folder: Path) -> StoredProgram:
     """The program of a folder that :func:`write_program` has written; its arrays are private mappings of the files.
 
-    Everything is checked once (:func:`~models.application.matching.check`). Raises ``SpecError`` for anything else
-    than a whole and sound program of this version.
+    Everything is checked once (:func:`~flitlab.models.application.matching.check`). Raises ``SpecError`` for anything
+    else than a whole and sound program of this version.
     """
     summary = _summary(folder)
     try:

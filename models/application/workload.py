@@ -5,14 +5,14 @@ from functools import cached_property
 
 import numpy as np
 
-from models.application.messages import Messages
-from models.application.program import Program
-from models.hashing import content_hash
+from flitlab.models.application.messages import Messages
+from flitlab.models.application.program import Program
+from flitlab.models.hashing import content_hash
 
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """What :class:`~models.scenario.Scenario` holds where hosts run a program instead of drawing packets.
+    """What :class:`~flitlab.models.scenario.Scenario` holds where hosts run a program instead of drawing packets.
 
     host: int64 [ranks], the host of each rank, all different.
     """

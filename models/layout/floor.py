@@ -7,8 +7,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
-from models.layout.constants import Floor
-from models.topology.graph import Topology
+from flitlab.models.layout.constants import Floor
+from flitlab.models.topology.graph import Topology
 
 ROUNDS = 200
 """Rearrangements that the search for a better placement tries."""

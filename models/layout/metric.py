@@ -6,10 +6,10 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, field_validator
 
-from models.layout.constants import Constants, NotNegative, Positive, load
-from models.layout.floor import Cables, cables_of, in_order, lengths, optimised
-from models.metrics.spec import MetricSpec
-from models.topology.graph import Topology
+from flitlab.models.layout.constants import Constants, NotNegative, Positive, load
+from flitlab.models.layout.floor import Cables, cables_of, in_order, lengths, optimised
+from flitlab.models.metrics.spec import MetricSpec
+from flitlab.models.topology.graph import Topology
 
 
 class PhysicalSpec(MetricSpec):

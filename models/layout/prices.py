@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from models.layout.constants import Cable, Price, Switch
-from models.layout.floor import Cables
-from models.topology.graph import Topology
+from flitlab.models.layout.constants import Cable, Price, Switch
+from flitlab.models.layout.floor import Cables
+from flitlab.models.topology.graph import Topology
 
 
 def is_optical(metres: np.ndarray, model: Cable) -> np.ndarray:

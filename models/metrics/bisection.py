@@ -7,9 +7,9 @@ import numpy as np
 from pydantic import Field
 from scipy.sparse import csr_array
 
-from models.metrics.spec import MetricSpec
-from models.registry import register
-from models.topology.graph import Topology
+from flitlab.models.metrics.spec import MetricSpec
+from flitlab.models.registry import register
+from flitlab.models.topology.graph import Topology
 
 
 @register("metric", "bisection")

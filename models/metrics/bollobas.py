@@ -3,9 +3,9 @@
 from math import log, sqrt
 from typing import Any
 
-from models.metrics.spec import MetricSpec
-from models.registry import register
-from models.topology.graph import Topology
+from flitlab.models.metrics.spec import MetricSpec
+from flitlab.models.registry import register
+from flitlab.models.topology.graph import Topology
 
 
 @register("metric", "bollobas")

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from models.layout.floor import cables_of, in_order, lengths
-from models.layout.metric import LayoutSpec
-from models.layout.prices import is_optical
-from models.registry import register
-from models.topology.graph import Topology
+from flitlab.models.layout.floor import cables_of, in_order, lengths
+from flitlab.models.layout.metric import LayoutSpec
+from flitlab.models.layout.prices import is_optical
+from flitlab.models.registry import register
+from flitlab.models.topology.graph import Topology
 
 
 @register("metric", "cables")

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from models.layout.metric import LayoutSpec
-from models.layout.prices import cable_prices, switch_prices
-from models.registry import register
-from models.topology.graph import Topology
+from flitlab.models.layout.metric import LayoutSpec
+from flitlab.models.layout.prices import cable_prices, switch_prices
+from flitlab.models.registry import register
+from flitlab.models.topology.graph import Topology
 
 
 @register("metric", "cost")

@@ -6,9 +6,9 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
-from models.metrics.spec import MetricSpec
-from models.registry import register
-from models.topology.graph import Topology
+from flitlab.models.metrics.spec import MetricSpec
+from flitlab.models.registry import register
+from flitlab.models.topology.graph import Topology
 
 
 @register("metric", "edge_connectivity")

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from models.metrics.spec import MetricSpec
-from models.paths.lengths import k_shortest_lengths
-from models.paths.within import all_counts_within, even_load_within
-from models.registry import register
-from models.topology.bounds import covering_hops, shortest_paths_length
-from models.topology.distances import diameter
-from models.topology.families.imase import imase_arcs
-from models.topology.graph import Topology
+from flitlab.models.metrics.spec import MetricSpec
+from flitlab.models.paths.lengths import k_shortest_lengths
+from flitlab.models.paths.within import all_counts_within, even_load_within
+from flitlab.models.registry import register
+from flitlab.models.topology.bounds import covering_hops, shortest_paths_length
+from flitlab.models.topology.distances import diameter
+from flitlab.models.topology.families.imase import imase_arcs
+from flitlab.models.topology.graph import Topology
 
 
 @register("metric", "gdbg_lemmas")

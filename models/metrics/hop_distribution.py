@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from models.metrics.spec import MetricSpec
-from models.registry import register
-from models.topology.distances import distance_counts, mean_hops, sampled_distances
-from models.topology.graph import Topology
+from flitlab.models.metrics.spec import MetricSpec
+from flitlab.models.registry import register
+from flitlab.models.topology.distances import distance_counts, mean_hops, sampled_distances
+from flitlab.models.topology.graph import Topology
 
 
 @register("metric", "hop_distribution")

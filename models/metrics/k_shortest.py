@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from models.metrics.spec import MetricSpec
-from models.paths.lengths import k_shortest_lengths
-from models.registry import register
-from models.topology.bounds import shortest_paths_length
-from models.topology.graph import Topology
+from flitlab.models.metrics.spec import MetricSpec
+from flitlab.models.paths.lengths import k_shortest_lengths
+from flitlab.models.registry import register
+from flitlab.models.topology.bounds import shortest_paths_length
+from flitlab.models.topology.graph import Topology
 
 
 @register("metric", "k_shortest")

@@ -4,13 +4,13 @@ from typing import Any
 
 from pydantic import Field
 
-from models.metrics.spec import MetricSpec
-from models.registry import register
-from models.topology.bounds import moore_order
-from models.topology.degree_diameter_graphs import record_orders
-from models.topology.distances import distance_counts
-from models.topology.families.degree_diameter import MAX_DIAMETER, largest_digraph
-from models.topology.graph import Topology
+from flitlab.models.metrics.spec import MetricSpec
+from flitlab.models.registry import register
+from flitlab.models.topology.bounds import moore_order
+from flitlab.models.topology.degree_diameter_graphs import record_orders
+from flitlab.models.topology.distances import distance_counts
+from flitlab.models.topology.families.degree_diameter import MAX_DIAMETER, largest_digraph
+from flitlab.models.topology.graph import Topology
 
 
 @register("metric", "known_orders")

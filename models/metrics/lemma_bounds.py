@@ -4,16 +4,16 @@ from typing import Any
 
 from pydantic import Field
 
-from models.metrics.spec import MetricSpec
-from models.registry import register
-from models.topology.bounds import (
+from flitlab.models.metrics.spec import MetricSpec
+from flitlab.models.registry import register
+from flitlab.models.topology.bounds import (
     covering_hops,
     link_load_bound,
     moore_diameter,
     paths_within_bound,
     shortest_paths_length,
 )
-from models.topology.graph import Topology
+from flitlab.models.topology.graph import Topology
 
 
 @register("metric", "lemma_bounds")

@@ -5,13 +5,13 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from models.metrics.spec import MetricSpec
-from models.paths.ksp import all_k_shortest
-from models.paths.shortest import even_load_shortest
-from models.paths.within import even_load_within
-from models.registry import register
-from models.topology.bounds import covering_hops, link_load_bound
-from models.topology.graph import Topology
+from flitlab.models.metrics.spec import MetricSpec
+from flitlab.models.paths.ksp import all_k_shortest
+from flitlab.models.paths.shortest import even_load_shortest
+from flitlab.models.paths.within import even_load_within
+from flitlab.models.registry import register
+from flitlab.models.topology.bounds import covering_hops, link_load_bound
+from flitlab.models.topology.graph import Topology
 
 
 @register("metric", "link_load")

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from models.metrics.spec import MetricSpec
-from models.registry import register
-from models.topology.bounds import moore_aspl, moore_diameter, moore_order
-from models.topology.distances import distance_counts, mean_hops
-from models.topology.graph import Topology
+from flitlab.models.metrics.spec import MetricSpec
+from flitlab.models.registry import register
+from flitlab.models.topology.bounds import moore_aspl, moore_diameter, moore_order
+from flitlab.models.topology.distances import distance_counts, mean_hops
+from flitlab.models.topology.graph import Topology
 
 
 @register("metric", "moore")

@@ -5,10 +5,10 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from models.metrics.spec import MetricSpec
-from models.paths.ksp import k_shortest_paths
-from models.registry import make, register
-from models.topology.graph import Topology
+from flitlab.models.metrics.spec import MetricSpec
+from flitlab.models.paths.ksp import k_shortest_paths
+from flitlab.models.registry import make, register
+from flitlab.models.topology.graph import Topology
 
 
 @register("metric", "path_counts")

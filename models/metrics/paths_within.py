@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from models.metrics.spec import MetricSpec
-from models.paths.within import all_counts_within
-from models.registry import register
-from models.topology.bounds import paths_within_bound
-from models.topology.graph import Topology
+from flitlab.models.metrics.spec import MetricSpec
+from flitlab.models.paths.within import all_counts_within
+from flitlab.models.registry import register
+from flitlab.models.topology.bounds import paths_within_bound
+from flitlab.models.topology.graph import Topology
 
 
 @register("metric", "paths_within")

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from models.layout.metric import PhysicalSpec
-from models.layout.prices import ports
-from models.registry import register
-from models.topology.graph import Topology
+from flitlab.models.layout.metric import PhysicalSpec
+from flitlab.models.layout.prices import ports
+from flitlab.models.registry import register
+from flitlab.models.topology.graph import Topology
 
 
 @register("metric", "power")

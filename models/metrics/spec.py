@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from models.metrics.summary import summary
-from models.registry import Spec
-from models.topology.graph import Topology
+from flitlab.models.metrics.summary import summary
+from flitlab.models.registry import Spec
+from flitlab.models.topology.graph import Topology
 
 
 class MetricSpec(Spec):

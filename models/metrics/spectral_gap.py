@@ -8,9 +8,9 @@ from scipy.linalg import eigvalsh, svdvals
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import eigsh, svds
 
-from models.metrics.spec import MetricSpec
-from models.registry import register
-from models.topology.graph import Topology
+from flitlab.models.metrics.spec import MetricSpec
+from flitlab.models.registry import register
+from flitlab.models.topology.graph import Topology
 
 DENSE = 300
 """Up to so many switches all eigenvalues are computed."""

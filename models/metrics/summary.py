@@ -1,8 +1,8 @@
 """What is said of every topology, asked for or not."""
 
-from models.topology.bounds import moore_aspl
-from models.topology.distances import sampled_distances
-from models.topology.graph import Topology
+from flitlab.models.topology.bounds import moore_aspl
+from flitlab.models.topology.distances import sampled_distances
+from flitlab.models.topology.graph import Topology
 
 EXACT = 3 * 10**11
 """Up to so many switches times channels all distances are found: some ten seconds."""

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from models.jit import njit
-from models.paths.pathset import PathSet, concatenate, starts
-from models.paths.search import search_to
-from models.rules.draw import PATH_TIES, draw
-from models.topology.graph import Topology
+from flitlab.models.jit import njit
+from flitlab.models.paths.pathset import PathSet, concatenate, starts
+from flitlab.models.paths.search import search_to
+from flitlab.models.rules.draw import PATH_TIES, draw
+from flitlab.models.topology.graph import Topology
 
 _UNLIMITED = 1 << 40
 

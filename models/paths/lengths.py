@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from models.paths.ksp import k_shortest_to
-from models.paths.within import counts_within
-from models.topology.graph import Topology
+from flitlab.models.paths.ksp import k_shortest_to
+from flitlab.models.paths.within import counts_within
+from flitlab.models.topology.graph import Topology
 
 
 def k_shortest_lengths(topology: Topology, k: int) -> tuple[np.ndarray, int]:

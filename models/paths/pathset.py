@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from models.topology.graph import Topology
+from flitlab.models.topology.graph import Topology
 
 
 @dataclass(frozen=True, eq=False)

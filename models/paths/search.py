@@ -1,6 +1,6 @@
 """Breadth-first search against the channels, from a target."""
 
-from models.jit import njit
+from flitlab.models.jit import njit
 
 
 @njit

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from models.jit import njit
-from models.paths.search import search_to
-from models.topology.graph import Topology
+from flitlab.models.jit import njit
+from flitlab.models.paths.search import search_to
+from flitlab.models.topology.graph import Topology
 
 
 @njit

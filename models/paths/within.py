@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from models.jit import njit
-from models.paths.pathset import PathSet, concatenate, starts
-from models.topology.graph import Topology
+from flitlab.models.jit import njit
+from flitlab.models.paths.pathset import PathSet, concatenate, starts
+from flitlab.models.topology.graph import Topology
 
 MAX_STEPS = 10**11
 """Channels that a search over all pairs may walk."""

@@ -1,1 +1,1 @@
-"""Routings: one file per kind, :class:`~models.routing.routes.Routes` for all."""
+"""Routings: one file per kind, :class:`~flitlab.models.routing.routes.Routes` for all."""

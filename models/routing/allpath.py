@@ -2,11 +2,11 @@
 
 from pydantic import Field
 
-from models.registry import SpecError, register
-from models.routing.ksp import SourceRouted
-from models.routing.paths import MAX_PATHS, farthest, missing_pair, path_table, require_connected, sets_within
-from models.routing.routes import Routes
-from models.topology.graph import Topology
+from flitlab.models.registry import SpecError, register
+from flitlab.models.routing.ksp import SourceRouted
+from flitlab.models.routing.paths import MAX_PATHS, farthest, missing_pair, path_table, require_connected, sets_within
+from flitlab.models.routing.routes import Routes
+from flitlab.models.topology.graph import Topology
 
 
 def fewest_hops(switches: int, degree: int) -> int:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.jit import njit
-from models.registry import SpecError
-from models.routing.layers import assign_layers, ends_of
-from models.routing.routes import (
+from flitlab.models.jit import njit
+from flitlab.models.registry import SpecError
+from flitlab.models.routing.layers import assign_layers, ends_of
+from flitlab.models.routing.routes import (
     ADAPTIVE,
     ANY,
     DATELINE_CROSSING,
@@ -30,10 +30,10 @@ from models.routing.routes import (
     Tables,
     VcPolicySpec,
 )
-from models.routing.sound import sound_routes
-from models.routing.walk import hop_dependencies, path_dependencies
-from models.rules.vc import Rings, allowed_vcs, make_rings
-from models.topology.graph import Topology
+from flitlab.models.routing.sound import sound_routes
+from flitlab.models.routing.walk import hop_dependencies, path_dependencies
+from flitlab.models.rules.vc import Rings, allowed_vcs, make_rings
+from flitlab.models.topology.graph import Topology
 
 POLICY_NAMES = {
     ANY: "any", HOP: "hop", DATELINE_ENTRY: "dateline on_entry", DATELINE_CROSSING: "dateline at_crossing",

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from models.registry import SpecError, register
-from models.routing.minimal import minimal_ports
-from models.routing.routes import RANDOM, Routes, RoutingSpec
-from models.topology.graph import Topology
+from flitlab.models.registry import SpecError, register
+from flitlab.models.routing.minimal import minimal_ports
+from flitlab.models.routing.routes import RANDOM, Routes, RoutingSpec
+from flitlab.models.topology.graph import Topology
 
 
 @register("routing", "deflection")

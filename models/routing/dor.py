@@ -4,10 +4,10 @@ from typing import Literal
 
 import numpy as np
 
-from models.registry import SpecError, register
-from models.routing.policy import with_vc_policy
-from models.routing.routes import MAX_PORTS, SELECT, Routes, RoutingSpec
-from models.topology.graph import Grid, Topology
+from flitlab.models.registry import SpecError, register
+from flitlab.models.routing.policy import with_vc_policy
+from flitlab.models.routing.routes import MAX_PORTS, SELECT, Routes, RoutingSpec
+from flitlab.models.topology.graph import Grid, Topology
 
 
 def line_grid(topology: Topology) -> Grid | None:

@@ -5,10 +5,10 @@ from typing import Literal
 import numpy as np
 from scipy.sparse import csr_array
 
-from models.registry import SpecError, register
-from models.routing.policy import with_vc_policy
-from models.routing.routes import MAX_PORTS, SELECT, Routes, RoutingSpec
-from models.topology.graph import Topology
+from flitlab.models.registry import SpecError, register
+from flitlab.models.routing.policy import with_vc_policy
+from flitlab.models.routing.routes import MAX_PORTS, SELECT, Routes, RoutingSpec
+from flitlab.models.topology.graph import Topology
 
 _FAR = 9
 

@@ -5,16 +5,16 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from models.jit import njit
-from models.registry import register
-from models.routing.ksp import SourceRouted
-from models.routing.minimal import minimal_ports
-from models.routing.paths import path_table, require_connected, shortest_sets
-from models.routing.policy import with_vc_policy
-from models.routing.routes import PER, Routes
-from models.rules.bits import popcount, select
-from models.rules.draw import PATH_TIES, below, draw
-from models.topology.graph import Topology
+from flitlab.models.jit import njit
+from flitlab.models.registry import register
+from flitlab.models.routing.ksp import SourceRouted
+from flitlab.models.routing.minimal import minimal_ports
+from flitlab.models.routing.paths import path_table, require_connected, shortest_sets
+from flitlab.models.routing.policy import with_vc_policy
+from flitlab.models.routing.routes import PER, Routes
+from flitlab.models.rules.bits import popcount, select
+from flitlab.models.rules.draw import PATH_TIES, below, draw
+from flitlab.models.topology.graph import Topology
 
 
 @njit

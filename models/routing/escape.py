@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from models.registry import SpecError
-from models.routing.dor import dimension_order_ports, line_grid
-from models.routing.updown import updown_ports
-from models.topology.graph import Topology
+from flitlab.models.registry import SpecError
+from flitlab.models.routing.dor import dimension_order_ports, line_grid
+from flitlab.models.routing.updown import updown_ports
+from flitlab.models.topology.graph import Topology
 
 
 def escape_ports(topology: Topology) -> tuple[np.ndarray, str, int]:

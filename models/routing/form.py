@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from models.faults import Found, array_faults, is_whole, notes_faults
-from models.routing.layers import MOST_LAYERS
-from models.routing.paths import MAX_PATHS
-from models.routing.routes import (
+from flitlab.models.faults import Found, array_faults, is_whole, notes_faults
+from flitlab.models.routing.layers import MOST_LAYERS
+from flitlab.models.routing.paths import MAX_PATHS
+from flitlab.models.routing.routes import (
     ADAPTIVE,
     ANY,
     DIGITS,
@@ -27,7 +27,7 @@ from models.routing.routes import (
     PathTable,
     Routes,
 )
-from models.topology.graph import Topology
+from flitlab.models.topology.graph import Topology
 
 
 def form_faults(topology: Topology, routes: Routes) -> Found:
@@ -77,10 +77,13 @@ def _number_faults(routes: Routes) -> Found:
         if not is_whole(value := getattr(routes, name)):
             yield name, f"{name} must be a whole number, and is {value!r}"
     if routes.form not in (TABLE, PATHS, VIA, DIGITS):
-        yield "form", f"form is {routes.form!r}: it must be TABLE, PATHS, VIA or DIGITS of models.routing.routes"
+        yield (
+            "form",
+            f"form is {routes.form!r}: it must be TABLE, PATHS, VIA or DIGITS of flitlab.models.routing.routes",
+        )
     policy = routes.vc_policy
     if policy is not None and not (is_whole(policy) and ANY <= policy <= GROUPS):
-        yield "vc_policy", f"vc_policy is {policy!r}: it must be None, or ANY, HOP ... of models.routing.routes"
+        yield "vc_policy", f"vc_policy is {policy!r}: it must be None, or ANY, HOP ... of flitlab.models.routing.routes"
     if not isinstance(routes.deflection, bool | np.bool_):
         yield "deflection", f"deflection must be True or False, and is {routes.deflection!r}"
     digits = routes.digits
@@ -96,7 +99,7 @@ def _select_faults(routes: Routes) -> Found:
         yield "select", "select ADAPTIVE serves TABLE and DIGITS only: the others draw once, at the source"
     elif select not in choices:
         names = "RANDOM, HASH, UGAL_LOCAL or UGAL_GLOBAL" if form == VIA else "RANDOM, HASH or ADAPTIVE"
-        yield "select", f"select is {select}: it must be {names} of models.routing.routes"
+        yield "select", f"select is {select}: it must be {names} of flitlab.models.routing.routes"
     if not 0 <= routes.threshold <= 1 << 30:
         yield "threshold", f"threshold is {routes.threshold}: it must be 0 or more, and at most 2**30"
     if routes.deflection and form != TABLE:

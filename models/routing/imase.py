@@ -4,11 +4,11 @@ from typing import Literal
 
 import numpy as np
 
-from models.registry import SpecError, register
-from models.routing.policy import with_vc_policy
-from models.routing.routes import DIGITS, MAX_PORTS, NO_PORTS, SELECT, Routes, RoutingSpec
-from models.topology.distances import diameter
-from models.topology.graph import Topology
+from flitlab.models.registry import SpecError, register
+from flitlab.models.routing.policy import with_vc_policy
+from flitlab.models.routing.routes import DIGITS, MAX_PORTS, NO_PORTS, SELECT, Routes, RoutingSpec
+from flitlab.models.topology.distances import diameter
+from flitlab.models.topology.graph import Topology
 
 
 def digits_of(topology: Topology) -> tuple[int, int] | None:

@@ -4,11 +4,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from models.registry import SpecError, register
-from models.routing.paths import first_sets, longest, path_notes, path_table, require_connected, shortest_sets
-from models.routing.policy import with_vc_policy
-from models.routing.routes import NO_PORTS, PATHS, PER, PathTable, Routes, RoutingSpec
-from models.topology.graph import Topology
+from flitlab.models.registry import SpecError, register
+from flitlab.models.routing.paths import first_sets, longest, path_notes, path_table, require_connected, shortest_sets
+from flitlab.models.routing.policy import with_vc_policy
+from flitlab.models.routing.routes import NO_PORTS, PATHS, PER, PathTable, Routes, RoutingSpec
+from flitlab.models.topology.graph import Topology
 
 MOST = 1024
 """Largest k: the search for the k-th path takes time that grows with k."""

@@ -10,13 +10,13 @@ is kept as in Pearce and Kelly, J. Experimental Algorithmics 11, 2006, doi:10.11
 
 import numpy as np
 
-from models.jit import njit
-from models.registry import SpecError
-from models.routing.routes import MAX_PORTS, PATHS, Routes, VcPolicySpec
-from models.routing.walk import hop_dependencies, path_dependencies
-from models.rules.bits import lowest
-from models.topology.distances import distances
-from models.topology.graph import Topology
+from flitlab.models.jit import njit
+from flitlab.models.registry import SpecError
+from flitlab.models.routing.routes import MAX_PORTS, PATHS, Routes, VcPolicySpec
+from flitlab.models.routing.walk import hop_dependencies, path_dependencies
+from flitlab.models.rules.bits import lowest
+from flitlab.models.topology.distances import distances
+from flitlab.models.topology.graph import Topology
 
 MOST_LAYERS = 255
 

@@ -2,11 +2,11 @@
 
 from pydantic import Field
 
-from models.registry import register
-from models.routing.ksp import MOST, SourceRouted
-from models.routing.paths import path_table, require_connected, shortest_sets
-from models.routing.routes import Routes
-from models.topology.graph import Topology
+from flitlab.models.registry import register
+from flitlab.models.routing.ksp import MOST, SourceRouted
+from flitlab.models.routing.paths import path_table, require_connected, shortest_sets
+from flitlab.models.routing.routes import Routes
+from flitlab.models.topology.graph import Topology
 
 
 @register("routing", "llskr")

@@ -5,13 +5,13 @@ from typing import Literal
 
 import numpy as np
 
-from models.jit import njit
-from models.paths.search import search_to
-from models.registry import SpecError, register
-from models.routing.escape import escape_ports
-from models.routing.policy import with_vc_policy
-from models.routing.routes import ESCAPE, MAX_PORTS, SELECT, Routes, RoutingSpec
-from models.topology.graph import Topology
+from flitlab.models.jit import njit
+from flitlab.models.paths.search import search_to
+from flitlab.models.registry import SpecError, register
+from flitlab.models.routing.escape import escape_ports
+from flitlab.models.routing.policy import with_vc_policy
+from flitlab.models.routing.routes import ESCAPE, MAX_PORTS, SELECT, Routes, RoutingSpec
+from flitlab.models.topology.graph import Topology
 
 
 @njit

@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.faults import Found, at_first, counted
-from models.jit import njit
-from models.routing.layers import ends_of
-from models.routing.routes import VIA, Routes
-from models.rules.bits import lowest
-from models.topology.graph import Topology
+from flitlab.models.faults import Found, at_first, counted
+from flitlab.models.jit import njit
+from flitlab.models.routing.layers import ends_of
+from flitlab.models.routing.routes import VIA, Routes
+from flitlab.models.rules.bits import lowest
+from flitlab.models.topology.graph import Topology
 
 _DEAD_END, _LOOP, _ESCAPE_LOOP, _UNEVEN, _LEG = range(5)
 _NAMES = ("dead end", "loop", "escape loop", "uneven", "leg")

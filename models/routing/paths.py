@@ -4,15 +4,15 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from models.jit import njit
-from models.paths.ksp import k_shortest_to
-from models.paths.pathset import PathSet, starts
-from models.paths.within import counts_within, paths_within_from
-from models.registry import SpecError
-from models.routing.layers import ends_of
-from models.routing.routes import MAX_PATH_PORTS, PathTable
-from models.topology.distances import distances
-from models.topology.graph import Topology
+from flitlab.models.jit import njit
+from flitlab.models.paths.ksp import k_shortest_to
+from flitlab.models.paths.pathset import PathSet, starts
+from flitlab.models.paths.within import counts_within, paths_within_from
+from flitlab.models.registry import SpecError
+from flitlab.models.routing.layers import ends_of
+from flitlab.models.routing.routes import MAX_PATH_PORTS, PathTable
+from flitlab.models.topology.distances import distances
+from flitlab.models.topology.graph import Topology
 
 MAX_PATHS = 2 * 10**8
 """Paths that a table may hold."""
@@ -73,7 +73,7 @@ def path_table(topology: Topology, groups: Iterable[tuple[np.ndarray, PathSet]])
 
 
 def shortest_sets(topology: Topology, k: int, extra: int | None, seed: int) -> Iterator[tuple[np.ndarray, PathSet]]:
-    """The k shortest paths between switches with hosts (:func:`~models.paths.ksp.k_shortest_to`) by target."""
+    """The k shortest paths between switches with hosts (:func:`~flitlab.models.paths.ksp.k_shortest_to`) by target."""
     ends = ends_of(topology)
     for target in ends.tolist():
         sources = ends[ends != target]

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from models.registry import SpecError
-from models.routing.layers import assign_layers
-from models.routing.routes import ESCAPE, GROUPS, LAYERED, LEGS, VIA, Routes, VcPolicySpec
-from models.topology.graph import Topology
+from flitlab.models.registry import SpecError
+from flitlab.models.routing.layers import assign_layers
+from flitlab.models.routing.routes import ESCAPE, GROUPS, LAYERED, LEGS, VIA, Routes, VcPolicySpec
+from flitlab.models.topology.graph import Topology
 
 
 def with_vc_policy(topology: Topology, routes: Routes, spec: VcPolicySpec | None) -> Routes:

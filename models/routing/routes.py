@@ -7,9 +7,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, field_validator
 
-from models.hashing import content_hash
-from models.registry import Spec
-from models.topology.graph import Topology
+from flitlab.models.hashing import content_hash
+from flitlab.models.registry import Spec
+from flitlab.models.topology.graph import Topology
 
 # How one of the allowed ways is chosen (``select`` or ``per`` in a config).
 RANDOM, HASH, ADAPTIVE, UGAL_LOCAL, UGAL_GLOBAL = 0, 1, 2, 3, 4
@@ -52,7 +52,8 @@ class PathTable(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """A :class:`Routes` as the decisions of :mod:`models.rules.route` and :mod:`models.rules.vc` read it.
+    """A :class:`Routes` as the decisions of :mod:`flitlab.models.rules.route` and :mod:`flitlab.models.rules.vc` read
+    it.
 
     Arrays that a form or a VC policy does not need are empty. form, rule: TABLE ... and RANDOM ... ports, paths, layer,
     layers, escape, group: see Routes. leg: uint8 [switches, switches], hops from s to t (VIA). host_switch: int64
@@ -93,7 +94,7 @@ class Routes:
     RANDOM, and compared with the way without an intermediate switch when the packet is sent (``threshold``).
     deflection: whether packets may be sent to ports outside the set (hot-potato).
     hops_max: the longest route, in channels between switches (deflection: without deflections).
-    vc_policy: ANY, HOP, ...; None: the default, see :func:`models.routing.certificate.certify`.
+    vc_policy: ANY, HOP, ...; None: the default, see :func:`flitlab.models.routing.certificate.certify`.
     form: TABLE, PATHS, VIA (``ports`` are those of each leg) or DIGITS. paths: of PATHS.
     leg: uint8 [switches, switches], hops from s to t (VIA). digits: (degree, shift) of DIGITS.
     layer: uint8, the layer of each path, or of each pair s * switches + t if there are no paths; layers: how many
@@ -193,7 +194,7 @@ class RoutingSpec(Spec):
         return {"kind": value} if isinstance(value, str) else value
 
     def build(self, topology: Topology) -> Routes:
-        """The routes on a topology. Raises :class:`~models.registry.SpecError` where it cannot serve it."""
+        """The routes on a topology. Raises :class:`~flitlab.models.registry.SpecError` where it cannot serve it."""
         raise NotImplementedError
 
     def policy_code(self) -> int | None:

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from models.faults import Found, counted, plain, rebuilt, refuse, refuse_other
-from models.jit import njit
-from models.registry import is_foreign
-from models.routing.form import form_faults
-from models.routing.layers import ends_of
-from models.routing.next_hops import port_faults, survey_faults, survey_of
-from models.routing.paths import longest, paths_per_pair
-from models.routing.routes import DIGITS, MAX_PORTS, PATHS, VIA, PathTable, Routes, RoutingSpec
-from models.topology.distances import distance_counts
-from models.topology.graph import Topology
-from models.topology.sound import unchanged
+from flitlab.models.faults import Found, counted, plain, rebuilt, refuse, refuse_other
+from flitlab.models.jit import njit
+from flitlab.models.registry import is_foreign
+from flitlab.models.routing.form import form_faults
+from flitlab.models.routing.layers import ends_of
+from flitlab.models.routing.next_hops import port_faults, survey_faults, survey_of
+from flitlab.models.routing.paths import longest, paths_per_pair
+from flitlab.models.routing.routes import DIGITS, MAX_PORTS, PATHS, VIA, PathTable, Routes, RoutingSpec
+from flitlab.models.topology.distances import distance_counts
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.sound import unchanged
 
 _ARRAYS = {"ports": np.uint64, "leg": np.uint8, "escape": np.uint8, "layer": np.uint8, "group": np.int32}
 _NUMBERS = ("form", "select", "hops_max", "layers", "threshold")
@@ -37,7 +37,7 @@ def sound_routes(topology: Topology, given: Routes, copy: bool = False) -> Route
     """Routes that lead every packet to its destination, with their ``hops_max`` counted.
 
     Their arrays are as compiled code takes them; ``copy``: so that nobody else can write to them. Raises ``SpecError``
-    that tells one of each sort of :func:`~models.routing.form.form_faults`, or else of :func:`way_faults`.
+    that tells one of each sort of :func:`~flitlab.models.routing.form.form_faults`, or else of :func:`way_faults`.
     """
     refuse_other(given, Routes)
     refuse(form_faults(topology, given))
@@ -48,7 +48,7 @@ def sound_routes(topology: Topology, given: Routes, copy: bool = False) -> Route
 
 
 def way_faults(topology: Topology, routes: Routes) -> Found:
-    """Where packets do not arrive, on routes without :func:`~models.routing.form.form_faults`."""
+    """Where packets do not arrive, on routes without :func:`~flitlab.models.routing.form.form_faults`."""
     yield from _followed(topology, _plain(routes, False))[0]
 
 

@@ -5,10 +5,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from models.registry import register
-from models.routing.routes import UGAL_GLOBAL, UGAL_LOCAL, Routes
-from models.routing.valiant import ViaSpec
-from models.topology.graph import Topology
+from flitlab.models.registry import register
+from flitlab.models.routing.routes import UGAL_GLOBAL, UGAL_LOCAL, Routes
+from flitlab.models.routing.valiant import ViaSpec
+from flitlab.models.topology.graph import Topology
 
 
 @register("routing", "ugal")

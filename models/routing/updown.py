@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from models.jit import njit
-from models.registry import SpecError, register
-from models.routing.layers import ends_of
-from models.routing.policy import with_vc_policy
-from models.routing.routes import MAX_PORTS, SELECT, Routes, RoutingSpec
-from models.topology.graph import Topology
+from flitlab.models.jit import njit
+from flitlab.models.registry import SpecError, register
+from flitlab.models.routing.layers import ends_of
+from flitlab.models.routing.policy import with_vc_policy
+from flitlab.models.routing.routes import MAX_PORTS, SELECT, Routes, RoutingSpec
+from flitlab.models.topology.graph import Topology
 
 _FAR = 1 << 30
 
@@ -90,7 +90,7 @@ def top_tier(topology: Topology) -> list[int]:
 
 
 def updown_ports(topology: Topology, roots: list[int] | None = None) -> tuple[np.ndarray, int, list[int]]:
-    """Masks uint64 [t, v] as in :class:`~models.routing.routes.Routes`, the longest route and the roots.
+    """Masks uint64 [t, v] as in :class:`~flitlab.models.routing.routes.Routes`, the longest route and the roots.
 
     Raises ``SpecError`` if some channel has no reverse, if the topology falls apart, if a switch has over 64
     channels, or if the roots given leave two switches with hosts without a common ancestor.

@@ -4,15 +4,15 @@ from typing import Literal
 
 import numpy as np
 
-from models.registry import SpecError, register
-from models.routing.dor import dimension_order_ports, line_grid
-from models.routing.dragonfly import dragonfly_ports, router_groups
-from models.routing.layers import ends_of
-from models.routing.minimal import minimal_ports
-from models.routing.policy import with_vc_policy
-from models.routing.routes import PER, VIA, Routes, RoutingSpec
-from models.routing.updown import updown_ports
-from models.topology.graph import Topology
+from flitlab.models.registry import SpecError, register
+from flitlab.models.routing.dor import dimension_order_ports, line_grid
+from flitlab.models.routing.dragonfly import dragonfly_ports, router_groups
+from flitlab.models.routing.layers import ends_of
+from flitlab.models.routing.minimal import minimal_ports
+from flitlab.models.routing.policy import with_vc_policy
+from flitlab.models.routing.routes import PER, VIA, Routes, RoutingSpec
+from flitlab.models.routing.updown import updown_ports
+from flitlab.models.topology.graph import Topology
 
 MAX_SWITCHES = 1 << 24
 
@@ -39,7 +39,7 @@ class ViaSpec(RoutingSpec):
     legs: Literal["minimal", "dor", "updown", "dragonfly"] = "minimal"
 
     def routes(self, topology: Topology, select: int, threshold: int = 0) -> Routes:
-        """The routes over every switch. Raises :class:`~models.registry.SpecError` where the legs cannot serve it."""
+        """The routes over every switch. Raises ``SpecError`` where the legs cannot serve it."""
         try:
             ports, longest = self._leg_ports(topology)
         except SpecError as error:

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from models.jit import njit
-from models.rules.bits import lowest
-from models.rules.route import next_hops
+from flitlab.models.jit import njit
+from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.route import next_hops
 
 
 @njit
@@ -24,8 +24,8 @@ def path_dependencies(r, out_start, dst, p, switch, edges):
 def hop_dependencies(r, out_start, dst, starts, t, seen, stack, edges):
     """The same of all routes by next hops from the switches ``starts`` to t.
 
-    r: :class:`~models.routing.routes.Tables`. edges: int64 [channels * largest degree, 2] is enough. Scratch: seen:
-    bool [switches], all False before and after; stack: int64 [switches].
+    r: :class:`~flitlab.models.routing.routes.Tables`. edges: int64 [channels * largest degree, 2] is enough. Scratch:
+    seen: bool [switches], all False before and after; stack: int64 [switches].
     """
     one, unused = np.uint64(1), np.int64(0)
     top, done, count = 0, 0, 0

@@ -7,8 +7,8 @@ move only by what is accepted, and only in the first iteration of a tick, withou
 
 import numpy as np
 
-from models.jit import kernel
-from models.rules.bits import lowest
+from flitlab.models.jit import kernel
+from flitlab.models.rules.bits import lowest
 
 _ALL_BUT_FIRST = np.uint64(0xFFFFFFFFFFFFFFFE)
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.jit import kernel
-from models.rules.draw import ARRIVAL, ARRIVAL_TAIL, THINNING, draw, paired, philox
-from models.rules.packets import length
+from flitlab.models.jit import kernel
+from flitlab.models.rules.draw import ARRIVAL, ARRIVAL_TAIL, THINNING, draw, paired, philox
+from flitlab.models.rules.packets import length
 
 BERNOULLI, POISSON, ONOFF = 0, 1, 2
 KINDS = {"bernoulli": BERNOULLI, "poisson": POISSON, "onoff": ONOFF}
@@ -161,9 +161,9 @@ def _geometric_gap(a, seed, host, counter, word, room):
 def next_arrival(a, p, seed, host, counter, position):
     """The host's next packet after ``position`` (sub-ticks; start with -a.base): (its candidate's counter, position).
 
-    p: :class:`~models.rules.packets.Packets`, which say how long candidates are. ``counter`` is that of the first
-    candidate to try; call again with the returned one plus 1. The tick of creation is ``position >> a.shift``; from
-    ``a.end`` on, positions mean nothing but that.
+    p: :class:`~flitlab.models.rules.packets.Packets`, which say how long candidates are. ``counter`` is that of the
+    first candidate to try; call again with the returned one plus 1. The tick of creation is ``position >> a.shift``;
+    from ``a.end`` on, positions mean nothing but that.
     """
     while True:
         x0, x1, x2, x3 = philox(seed, ARRIVAL, host, counter)

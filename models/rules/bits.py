@@ -5,7 +5,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from models.jit import kernel
+from flitlab.models.jit import kernel
 
 
 @intrinsic

@@ -3,10 +3,10 @@
 import numpy as np
 from numba import uint64
 
-from models.jit import kernel
-from models.rules.draw import draw
+from flitlab.models.jit import kernel
+from flitlab.models.rules.draw import draw
 
-# Streams of draws, beside those of :mod:`models.rules.draw`.
+# Streams of draws, beside those of :mod:`flitlab.models.rules.draw`.
 START = np.int64(32)
 SUBFLOW_PATH = np.int64(33)
 EARLY_DROP = np.int64(34)

@@ -8,7 +8,7 @@ The generator is Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numb
 import numpy as np
 from numba import uint64
 
-from models.jit import kernel
+from flitlab.models.jit import kernel
 
 # One stream for each purpose: draws of different streams never share a block. (int64, not
 # Python ints, of which Numba would compile one copy of every caller each.)

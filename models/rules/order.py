@@ -1,13 +1,13 @@
 """Who goes first: age arbitration of virtual cut-through, and the ranking of hot-potato."""
 
-from models.jit import kernel
+from flitlab.models.jit import kernel
 
 
 @kernel
 def age_key(eligible, input_vc):
     """Sort key of a waiting head: oldest eligibility first, ties by input port, then VC.
 
-    eligible: tick. input_vc: index of the VC in the numbering of ``models.rules.ports``.
+    eligible: tick. input_vc: index of the VC in the numbering of ``flitlab.models.rules.ports``.
     """
     return (eligible << 32) | input_vc
 

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.jit import kernel
-from models.rules.draw import DESTINATION, LENGTH, below, draw
-from models.traffic.traffic import FIXED, UNIFORM, UNIFORM_SELF, Traffic, word_thresholds
+from flitlab.models.jit import kernel
+from flitlab.models.rules.draw import DESTINATION, LENGTH, below, draw
+from flitlab.models.traffic.traffic import FIXED, UNIFORM, UNIFORM_SELF, Traffic, word_thresholds
 
 
 class Packets(NamedTuple):
@@ -63,7 +63,7 @@ def destination(p, seed, host, sequence):
 
 @kernel
 def length(p, seed, host, counter):
-    """Length in flits of the packet that a candidate arrival becomes (see :mod:`models.rules.arrivals`)."""
+    """Length in flits of the packet that a candidate arrival becomes (see :mod:`flitlab.models.rules.arrivals`)."""
     if len(p.flits) == 1:
         return p.flits[0]
     word = draw(seed, LENGTH, host, counter)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.topology.graph import Topology
+from flitlab.models.topology.graph import Topology
 
 
 class Ports(NamedTuple):
@@ -56,6 +56,4 @@ def make_ports(topology: Topology) -> Ports:
     in_output[entry] = output
     in_output[inject] = -1 - np.arange(topology.hosts)
     in_switch = np.repeat(np.arange(topology.switches), np.diff(in_base))
-    return Ports(
-        out_base, in_base, topology.out_degree, out_input, out_channel, in_output, in_switch, eject, inject
-    )
+    return Ports(out_base, in_base, topology.out_degree, out_input, out_channel, in_output, in_switch, eject, inject)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from models.jit import kernel
-from models.routing.routes import UGAL_LOCAL
-from models.rules.route import middle_of
+from flitlab.models.jit import kernel
+from flitlab.models.routing.routes import UGAL_LOCAL
+from flitlab.models.rules.route import middle_of
 
 MINIMALLY = np.int64(0)
 """The way of a packet that goes over no intermediate switch."""

@@ -4,10 +4,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.jit import kernel, routine
-from models.routing.routes import ANY, DATELINE_CROSSING, ESCAPE, ESCAPE_VC, GROUPS, HOP, LAYERED, LEGS, PATHS, VIA
-from models.rules.route import LEG_AT, ON_ESCAPE, middle_of
-from models.topology.graph import Topology
+from flitlab.models.jit import kernel, routine
+from flitlab.models.routing.routes import (
+    ANY,
+    DATELINE_CROSSING,
+    ESCAPE,
+    ESCAPE_VC,
+    GROUPS,
+    HOP,
+    LAYERED,
+    LEGS,
+    PATHS,
+    VIA,
+)
+from flitlab.models.rules.route import LEG_AT, ON_ESCAPE, middle_of
+from flitlab.models.topology.graph import Topology
 
 
 class Rings(NamedTuple):
@@ -108,8 +119,8 @@ def _escape_vcs(ports, escape, way, vcs, target, tail, port):
 def allowed_vcs(r, way, policy, vcs, hop, rings, source, target, channel, tail, port):
     """First VC and one past the last that a packet may take on a channel between switches.
 
-    r: :class:`~models.routing.routes.Tables`. hop: channels between switches that it has taken before. source, target:
-    its switches. port: that of ``channel`` at its tail.
+    r: :class:`~flitlab.models.routing.routes.Tables`. hop: channels between switches that it has taken before. source,
+    target: its switches. port: that of ``channel`` at its tail.
     """
     if policy == ANY:
         return np.int64(0), vcs

@@ -1,1 +1,1 @@
-"""Interconnect graphs: :class:`~models.topology.graph.Topology`, what is known of any, and files of them."""
+"""Interconnect graphs: :class:`~flitlab.models.topology.graph.Topology`, what is known of any, and files of them."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import hadamard
 
-from models.topology.galois import field
+from flitlab.models.topology.galois import field
 
 STARTS = 6
 """Codes of the classical families that are adjusted to the wanted length."""

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.topology.families.kautz import kautz_arcs, kautz_order
-from models.topology.families.slim_fly import is_slim_fly_order, slim_fly_degree, slim_fly_links
-from models.topology.galois import field, prime_power
+from flitlab.models.topology.families.kautz import kautz_arcs, kautz_order
+from flitlab.models.topology.families.slim_fly import is_slim_fly_order, slim_fly_degree, slim_fly_links
+from flitlab.models.topology.galois import field, prime_power
 
 DATA = Path(__file__).parent / "families" / "data"
 """Undirected degree-diameter graphs, one edge list ``und_d<degree>_k<diameter>_n<order>.txt`` each; the lifts in

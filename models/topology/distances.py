@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.jit import njit
-from models.rules.bits import lowest, popcount
-from models.topology.graph import Topology
+from flitlab.models.jit import njit
+from flitlab.models.rules.bits import lowest, popcount
+from flitlab.models.topology.graph import Topology
 
 WORDS = 8
 """Words of 64 sources that one search serves: a cache line."""

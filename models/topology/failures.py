@@ -8,8 +8,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from models.registry import SpecError
-from models.topology.graph import Topology
+from flitlab.models.registry import SpecError
+from flitlab.models.topology.graph import Topology
 
 
 def _share_or_count(value: int | float) -> int | float:
@@ -47,7 +47,7 @@ class Failures(BaseModel):
         network in which anything failed is no grid any more. Of the other notes ``tiers`` and ``labels`` are
         adapted; the rest tell of the network as it was built.
 
-        Raises :class:`~models.registry.SpecError` (keys: failures, failures.links, failures.switches) if
+        Raises :class:`~flitlab.models.registry.SpecError` (keys: failures, failures.links, failures.switches) if
         there is not as much to fail or if not every switch reaches every other one afterwards.
         """
         switches = _drawn(self.switches, topology.switches, [self.seed, 0], "switches")

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
-from models.hashing import content_hash
+from flitlab.models.hashing import content_hash
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """How large networks may become."""
 
-from models.registry import SpecError
+from flitlab.models.registry import SpecError
 
 MOST = 20_000_000
 """Switches, channels and hosts of a network, each."""
@@ -10,7 +10,8 @@ MOST_DRAWN = 5_000_000
 
 
 def refuse_if_huge(count: int, key: str | None, what: str = "channels", most: int = MOST) -> None:
-    """Raise :class:`~models.registry.SpecError` for a network of more than ``most`` channels (or switches, hosts).
+    """Raise :class:`~flitlab.models.registry.SpecError` for a network of more than ``most`` channels (or switches,
+    hosts).
 
     To be asked before anything of that size is made. count: exact, so no numpy integer, which may overflow.
     """
@@ -20,5 +21,5 @@ def refuse_if_huge(count: int, key: str | None, what: str = "channels", most: in
 
 
 def refuse_if_long_to_draw(channels: int, key: str | None) -> None:
-    """Raise :class:`~models.registry.SpecError` for a network of too many channels to be drawn at random."""
+    """Raise :class:`~flitlab.models.registry.SpecError` for a network of too many channels to be drawn at random."""
     refuse_if_huge(channels, key, most=MOST_DRAWN)

@@ -6,10 +6,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from models.faults import Found, array_faults, at_first, is_whole, notes_faults, plain, rebuilt, refuse, refuse_other
-from models.registry import Spec, SpecError, is_foreign
-from models.topology.graph import Grid, Topology
-from models.topology.limits import MOST
+from flitlab.models.faults import (
+    Found,
+    array_faults,
+    at_first,
+    is_whole,
+    notes_faults,
+    plain,
+    rebuilt,
+    refuse,
+    refuse_other,
+)
+from flitlab.models.registry import Spec, SpecError, is_foreign
+from flitlab.models.topology.graph import Grid, Topology
+from flitlab.models.topology.limits import MOST
 
 _INTEGERS = ("src", "dst", "delay", "reverse")
 
@@ -67,9 +77,10 @@ def topology_faults(topology: Topology) -> Found:
     falls = np.flatnonzero(np.diff(src.astype(np.int64) * n + dst) < 0)
     if len(falls):
         c = falls[0]
-        yield "order", (
-            f"channels must be sorted by (src, dst): {src[c]} -> {dst[c]} stands before {src[c + 1]} -> {dst[c + 1]}; "
-            "Topology.from_links and from_arcs sort them"
+        yield (
+            "order",
+            f"channels must be sorted by (src, dst): {src[c]} -> {dst[c]} stands before "
+            f"{src[c + 1]} -> {dst[c + 1]}; Topology.from_links and from_arcs sort them",
         )
     yield from _reverse_faults(topology)
     yield from _value_faults(topology)

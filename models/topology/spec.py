@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from models.registry import Spec, SpecError, nested
-from models.topology.failures import Failures
-from models.topology.graph import Topology
-from models.topology.limits import refuse_if_huge
-from models.topology.sound import sound_topology, topology_of
+from flitlab.models.registry import Spec, SpecError, nested
+from flitlab.models.topology.failures import Failures
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.sound import sound_topology, topology_of
 
 
 class TopologySpec(Spec):
@@ -24,7 +24,7 @@ class TopologySpec(Spec):
     def graph(self) -> Topology:
         """Switches and channels, with hosts where the family says how many stand where.
 
-        Raises :class:`~models.registry.SpecError` where no such graph exists.
+        Raises :class:`~flitlab.models.registry.SpecError` where no such graph exists.
         """
         raise NotImplementedError
 
@@ -35,7 +35,7 @@ class TopologySpec(Spec):
         core, say), to every switch that has some. Unless it is given, no hosts remain none where the family (or
         a file) says that there are none. Failures come last.
 
-        Raises :class:`~models.registry.SpecError` where the parameters describe no strongly connected graph,
+        Raises :class:`~flitlab.models.registry.SpecError` where the parameters describe no strongly connected graph,
         or one that the failures disconnect.
         """
         self._check_common()
@@ -87,6 +87,6 @@ def build_nested(parameters: dict[str, Any], key: str) -> Topology:
 
     parameters: the mapping, with ``kind``. key: name of the parameter, for errors.
 
-    Raises :class:`~models.registry.SpecError` whose key leads to the offending place.
+    Raises :class:`~flitlab.models.registry.SpecError` whose key leads to the offending place.
     """
     return nested("topology", parameters, key, topology_of)

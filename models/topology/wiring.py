@@ -6,8 +6,8 @@ from collections.abc import Callable
 import networkx as nx
 import numpy as np
 
-from models.registry import SpecError
-from models.topology.graph import Topology
+from flitlab.models.registry import SpecError
+from flitlab.models.topology.graph import Topology
 
 DRAWS = 100
 """Graphs drawn before the search for a suitable one is given up."""
@@ -212,7 +212,7 @@ def _parts(pairs: np.ndarray, switches: int, rng: np.random.Generator) -> tuple[
 def first_connected(draw: Callable[[], Topology | None], key: str | None) -> Topology:
     """The first strongly connected one of at most :data:`DRAWS` topologies; None is a draw that failed.
 
-    Raises :class:`~models.registry.SpecError` with ``key`` if there is none.
+    Raises :class:`~flitlab.models.registry.SpecError` with ``key`` if there is none.
     """
     for _ in range(DRAWS):
         topology = draw()

@@ -1,1 +1,1 @@
-"""Traffic: one file per pattern, :class:`~models.traffic.traffic.Traffic` for all."""
+"""Traffic: one file per pattern, :class:`~flitlab.models.traffic.traffic.Traffic` for all."""

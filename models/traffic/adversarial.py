@@ -6,14 +6,14 @@ from math import isqrt, prod
 
 import numpy as np
 
-from models.jit import njit
-from models.paths.search import search_to
-from models.registry import SpecError, register
-from models.topology.galois import field
-from models.topology.graph import Topology
-from models.traffic.fixed import fixed_traffic
-from models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
-from models.traffic.units import Units
+from flitlab.models.jit import njit
+from flitlab.models.paths.search import search_to
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.galois import field
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.fixed import fixed_traffic
+from flitlab.models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
+from flitlab.models.traffic.units import Units
 
 ROUNDING = 1e-9
 """Loads that differ by less, relatively, are the same."""

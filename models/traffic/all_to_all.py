@@ -1,7 +1,7 @@
 """All-to-all: the demand matrix of uniform traffic under its fluid name."""
 
-from models.registry import register
-from models.traffic.uniform import Uniform
+from flitlab.models.registry import register
+from flitlab.models.traffic.uniform import Uniform
 
 
 @register("traffic", "all_to_all")

@@ -3,17 +3,17 @@
 from dataclasses import replace
 from typing import Any
 
-from models.registry import SpecError, nested
-from models.topology.graph import Topology
-from models.traffic.sound import ROUNDING, traffic_of
-from models.traffic.traffic import Traffic
+from flitlab.models.registry import SpecError, nested
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.sound import ROUNDING, traffic_of
+from flitlab.models.traffic.traffic import Traffic
 
 
 def with_background(traffic: Traffic, described: dict[str, Any]) -> Traffic:
     """A pattern that grows with the load, beside another that does not.
 
     described: ``kind`` and parameters of the other pattern, and its fixed ``load``, above 0 and at most 1.
-    Raises :class:`~models.registry.SpecError` whose key begins with ``background``.
+    Raises :class:`~flitlab.models.registry.SpecError` whose key begins with ``background``.
     """
     load = described.get("load")
     if load is None:

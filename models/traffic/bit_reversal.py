@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from models.registry import register
-from models.topology.graph import Topology
-from models.traffic.fixed import address_bits, fixed_traffic
-from models.traffic.traffic import Traffic, TrafficSpec
+from flitlab.models.registry import register
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.fixed import address_bits, fixed_traffic
+from flitlab.models.traffic.traffic import Traffic, TrafficSpec
 
 
 @register("traffic", "bit_reversal")

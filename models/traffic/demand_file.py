@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from models.registry import SpecError
+from flitlab.models.registry import SpecError
 
 
 def read_lines(path: Path, columns: tuple[str, ...], optional: int = 0) -> Iterator[tuple[str, list[str]]]:

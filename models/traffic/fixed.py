@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from models.registry import SpecError
-from models.topology.graph import Topology
-from models.traffic.traffic import FIXED, Traffic
+from flitlab.models.registry import SpecError
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import FIXED, Traffic
 
 
 def fixed_traffic(

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from models.registry import register
-from models.traffic.racks import Cluster
+from flitlab.models.registry import register
+from flitlab.models.traffic.racks import Cluster
 
 
 @register("traffic", "hadoop_like")

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from models.registry import SpecError, register
-from models.topology.graph import Topology
-from models.traffic.background import with_background
-from models.traffic.table import table_traffic
-from models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.background import with_background
+from flitlab.models.traffic.table import table_traffic
+from flitlab.models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
 
 
 @register("traffic", "hotspot")

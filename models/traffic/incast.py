@@ -3,10 +3,10 @@
 import numpy as np
 from pydantic import Field
 
-from models.registry import SpecError, register
-from models.topology.graph import Topology
-from models.traffic.fixed import fixed_traffic
-from models.traffic.traffic import Traffic, TrafficSpec
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.fixed import fixed_traffic
+from flitlab.models.traffic.traffic import Traffic, TrafficSpec
 
 
 @register("traffic", "incast")

@@ -4,13 +4,13 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from models.registry import register
-from models.topology.distances import distances
-from models.topology.graph import Topology
-from models.traffic.longest_matching import lengths, longest_assignment
-from models.traffic.table import per_host, table_traffic
-from models.traffic.traffic import Traffic, TrafficSpec
-from models.traffic.units import Units
+from flitlab.models.registry import register
+from flitlab.models.topology.distances import distances
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.longest_matching import lengths, longest_assignment
+from flitlab.models.traffic.table import per_host, table_traffic
+from flitlab.models.traffic.traffic import Traffic, TrafficSpec
+from flitlab.models.traffic.units import Units
 
 ROUNDS = 100_000
 """Of the scaling of rows and columns, if it does not settle before."""

@@ -7,13 +7,13 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 from scipy.optimize import linear_sum_assignment
 
-from models.registry import register
-from models.topology.distances import distances
-from models.topology.graph import Topology
-from models.traffic.draw import generator
-from models.traffic.fixed import fixed_traffic
-from models.traffic.traffic import Traffic, TrafficSpec
-from models.traffic.units import Units
+from flitlab.models.registry import register
+from flitlab.models.topology.distances import distances
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.draw import generator
+from flitlab.models.traffic.fixed import fixed_traffic
+from flitlab.models.traffic.traffic import Traffic, TrafficSpec
+from flitlab.models.traffic.units import Units
 
 EXACT = 1 << 50
 """Whole numbers up to here are added without rounding, a few of them at a time."""
@@ -96,9 +96,7 @@ def lengths(hops: np.ndarray, units: int, dtype: type = np.int32) -> np.ndarray:
     return length
 
 
-def longest_assignment(
-    hops: np.ndarray, rng: np.random.Generator | None = None, mirrored: bool = False
-) -> np.ndarray:
+def longest_assignment(hops: np.ndarray, rng: np.random.Generator | None = None, mirrored: bool = False) -> np.ndarray:
     """int64 [n]: the permutation p that maximises the sum of hops[i, p[i]] ([n, n]), with most of them above 0.
 
     mirrored: of those that do, one with p[i] = n - 1 - i for most i. rng: chooses among the rest, by whole numbers

@@ -6,12 +6,12 @@ from typing import Literal
 from pydantic import Field
 from scipy import sparse
 
-from models.registry import SpecError, register
-from models.topology.graph import Topology
-from models.traffic.demand_file import read_dense, read_pairs
-from models.traffic.racks import evenly_spaced, on_racks, racks_of, shuffled
-from models.traffic.table import per_host, table_traffic
-from models.traffic.traffic import Traffic, TrafficSpec
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.demand_file import read_dense, read_pairs
+from flitlab.models.traffic.racks import evenly_spaced, on_racks, racks_of, shuffled
+from flitlab.models.traffic.table import per_host, table_traffic
+from flitlab.models.traffic.traffic import Traffic, TrafficSpec
 
 
 @register("traffic", "matrix")

@@ -2,11 +2,11 @@
 
 from pydantic import Field
 
-from models.registry import register
-from models.topology.graph import Topology
-from models.traffic.draw import generator, random_cycle
-from models.traffic.fixed import fixed_traffic
-from models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
+from flitlab.models.registry import register
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.draw import generator, random_cycle
+from flitlab.models.traffic.fixed import fixed_traffic
+from flitlab.models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
 
 
 @register("traffic", "permutation")

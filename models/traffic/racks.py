@@ -4,11 +4,11 @@ import numpy as np
 from pydantic import Field
 from scipy import sparse
 
-from models.registry import SpecError
-from models.topology.graph import Topology
-from models.traffic.draw import generator
-from models.traffic.table import per_host, table_traffic
-from models.traffic.traffic import Traffic, TrafficSpec
+from flitlab.models.registry import SpecError
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.draw import generator
+from flitlab.models.traffic.table import per_host, table_traffic
+from flitlab.models.traffic.traffic import Traffic, TrafficSpec
 
 MEASURED = 64
 """Racks of the clusters that were measured."""

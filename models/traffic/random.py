@@ -4,11 +4,11 @@ import numpy as np
 from pydantic import Field
 from scipy import sparse
 
-from models.registry import SpecError, register
-from models.topology.graph import Topology
-from models.traffic.draw import generator
-from models.traffic.table import table_traffic
-from models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.draw import generator
+from flitlab.models.traffic.table import table_traffic
+from flitlab.models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
 
 
 @register("traffic", "random")

@@ -4,12 +4,12 @@ import numpy as np
 from pydantic import Field
 from scipy import sparse
 
-from models.registry import register
-from models.topology.graph import Topology
-from models.traffic.draw import generator, random_cycle
-from models.traffic.table import table_traffic
-from models.traffic.traffic import Traffic, TrafficSpec
-from models.traffic.units import Units
+from flitlab.models.registry import register
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.draw import generator, random_cycle
+from flitlab.models.traffic.table import table_traffic
+from flitlab.models.traffic.traffic import Traffic, TrafficSpec
+from flitlab.models.traffic.units import Units
 
 
 @register("traffic", "random_matching")

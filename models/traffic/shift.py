@@ -5,11 +5,11 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from models.registry import SpecError, register
-from models.topology.graph import Topology
-from models.traffic.draw import generator
-from models.traffic.fixed import fixed_traffic
-from models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.draw import generator
+from flitlab.models.traffic.fixed import fixed_traffic
+from flitlab.models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
 
 
 @register("traffic", "shift")

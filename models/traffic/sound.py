@@ -4,11 +4,21 @@ from typing import Any
 
 import numpy as np
 
-from models.faults import Found, array_faults, at_first, is_whole, notes_faults, plain, rebuilt, refuse, refuse_other
-from models.registry import is_foreign
-from models.topology.graph import Topology
-from models.topology.sound import unchanged
-from models.traffic.traffic import FIXED, TABLE, UNIFORM, UNIFORM_SELF, Traffic
+from flitlab.models.faults import (
+    Found,
+    array_faults,
+    at_first,
+    is_whole,
+    notes_faults,
+    plain,
+    rebuilt,
+    refuse,
+    refuse_other,
+)
+from flitlab.models.registry import is_foreign
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.sound import unchanged
+from flitlab.models.traffic.traffic import FIXED, TABLE, UNIFORM, UNIFORM_SELF, Traffic
 
 _INTEGERS = ("fixed", "start", "column")
 
@@ -67,7 +77,10 @@ def _form_faults(topology: Topology, traffic: Traffic) -> Found:
     if not isinstance(traffic.topology, Topology) or traffic.topology.hosts != hosts:
         yield "topology", "topology must be the one that the traffic was asked for"
     if not is_whole(law) or law not in (UNIFORM, UNIFORM_SELF, FIXED, TABLE):
-        yield "law", f"law is {law!r}: it must be UNIFORM, UNIFORM_SELF, FIXED or TABLE of models.traffic.traffic"
+        yield (
+            "law",
+            f"law is {law!r}: it must be UNIFORM, UNIFORM_SELF, FIXED or TABLE of flitlab.models.traffic.traffic",
+        )
         return
     yield from notes_faults(traffic.notes)
     if not isinstance(traffic.alternates, tuple):

@@ -3,10 +3,10 @@
 import numpy as np
 from scipy import sparse
 
-from models.registry import SpecError
-from models.topology.graph import Topology
-from models.topology.limits import refuse_if_huge
-from models.traffic.traffic import TABLE, Traffic
+from flitlab.models.registry import SpecError
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.traffic.traffic import TABLE, Traffic
 
 MOST = 40_000_000
 """Entries of a demand matrix between hosts: about two gigabytes while it is made."""

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from models.registry import SpecError, register
-from models.topology.graph import Topology
-from models.traffic.demand_file import end_of_pair, pair_matrix, read_lines
-from models.traffic.table import table_traffic
-from models.traffic.traffic import Traffic, TrafficSpec
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.demand_file import end_of_pair, pair_matrix, read_lines
+from flitlab.models.traffic.table import table_traffic
+from flitlab.models.traffic.traffic import Traffic, TrafficSpec
 
 
 @register("traffic", "trace")

@@ -6,9 +6,9 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from models.hashing import content_hash
-from models.registry import Spec, SpecError
-from models.topology.graph import Topology
+from flitlab.models.hashing import content_hash
+from flitlab.models.registry import Spec, SpecError
+from flitlab.models.topology.graph import Topology
 
 # How a packet's destination follows from its source.
 UNIFORM, UNIFORM_SELF, FIXED, TABLE = 0, 1, 2, 3
@@ -177,12 +177,12 @@ class TrafficSpec(Spec):
     def build(self, topology: Topology) -> Traffic:
         """The demand on a topology.
 
-        Raises :class:`~models.registry.SpecError` where the pattern does not exist there.
+        Raises :class:`~flitlab.models.registry.SpecError` where the pattern does not exist there.
         """
         raise NotImplementedError
 
 
 def refuse_single_host(topology: Topology) -> None:
-    """Raise :class:`~models.registry.SpecError` where there is nobody to send to."""
+    """Raise :class:`~flitlab.models.registry.SpecError` where there is nobody to send to."""
     if topology.hosts < 2:
         raise SpecError(f"needs two hosts or more; the topology has {topology.hosts}", key="kind")

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from models.registry import register
-from models.topology.graph import Topology
-from models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic, TrafficSpec, refuse_single_host
+from flitlab.models.registry import register
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic, TrafficSpec, refuse_single_host
 
 
 @register("traffic", "uniform")

@@ -6,8 +6,8 @@ from math import gcd
 import numpy as np
 from scipy import sparse
 
-from models.registry import SpecError
-from models.topology.graph import Topology
+from flitlab.models.registry import SpecError
+from flitlab.models.topology.graph import Topology
 
 MOST = 16_384
 """Units of a pattern that needs a matrix over all pairs of them: two gigabytes."""

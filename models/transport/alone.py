@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from models.jit import njit
-from models.transport.feeders import with_feeders
-from models.transport.law import PURE_DELAY
-from models.transport.newreno import CWND, NEXT, UNA, acknowledge, has_room, make_senders, opened
-from models.transport.paths import Paths
-from models.transport.session import Session, first_samples, services
+from flitlab.models.jit import njit
+from flitlab.models.transport.feeders import with_feeders
+from flitlab.models.transport.law import PURE_DELAY
+from flitlab.models.transport.newreno import CWND, NEXT, UNA, acknowledge, has_room, make_senders, opened
+from flitlab.models.transport.paths import Paths
+from flitlab.models.transport.session import Session, first_samples, services
 
 
 def alone_ticks(session: Session) -> np.ndarray:

@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.application.program import SEND
-from models.application.workload import Workload
-from models.registry import SpecError
-from models.transport.flows import Flows
+from flitlab.models.application.program import SEND
+from flitlab.models.application.workload import Workload
+from flitlab.models.registry import SpecError
+from flitlab.models.transport.flows import Flows
 
 
 class Connections(NamedTuple):

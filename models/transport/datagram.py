@@ -5,22 +5,22 @@ from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING
 
-from models.application.messages import Messages
-from models.hashing import content_hash
-from models.registry import SpecError
-from models.routing.routes import RoutingSpec
-from models.topology.graph import Topology
-from models.transport.connections import connections
-from models.transport.failures import LinkFailures, with_failures
-from models.transport.flows import Flows, arriving, long_lived, together
-from models.transport.law import TransportSpec
-from models.transport.paths import DISTINCT
-from models.transport.session import LATEST, Queues, Session, make_session, tick_of
-from models.transport.sizes import SizesSpec
-from models.transport.sound import transport_of
+from flitlab.models.application.messages import Messages
+from flitlab.models.hashing import content_hash
+from flitlab.models.registry import SpecError
+from flitlab.models.routing.routes import RoutingSpec
+from flitlab.models.topology.graph import Topology
+from flitlab.models.transport.connections import connections
+from flitlab.models.transport.failures import LinkFailures, with_failures
+from flitlab.models.transport.flows import Flows, arriving, long_lived, together
+from flitlab.models.transport.law import TransportSpec
+from flitlab.models.transport.paths import DISTINCT
+from flitlab.models.transport.session import LATEST, Queues, Session, make_session, tick_of
+from flitlab.models.transport.sizes import SizesSpec
+from flitlab.models.transport.sound import transport_of
 
 if TYPE_CHECKING:
-    from models.scenario import Scenario
+    from flitlab.models.scenario import Scenario
 
 
 @dataclass(frozen=True)

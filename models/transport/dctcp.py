@@ -2,9 +2,9 @@
 
 from pydantic import Field
 
-from models.registry import register
-from models.transport.law import Transport, WindowedSpec, halve, law
-from models.transport.tcp import additive
+from flitlab.models.registry import register
+from flitlab.models.transport.law import Transport, WindowedSpec, halve, law
+from flitlab.models.transport.tcp import additive
 
 GAIN = 1.0 / 16.0
 

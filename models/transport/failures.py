@@ -4,13 +4,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.registry import SpecError
-from models.routing.routes import Routes, RoutingSpec
-from models.routing.sound import routes_of
-from models.topology.failures import Amount, Failures
-from models.topology.graph import Topology
-from models.transport.paths import WITH_REPLACEMENT, Paths, backwards, draw_paths
-from models.transport.session import Change, Session, check_stay
+from flitlab.models.registry import SpecError
+from flitlab.models.routing.routes import Routes, RoutingSpec
+from flitlab.models.routing.sound import routes_of
+from flitlab.models.topology.failures import Amount, Failures
+from flitlab.models.topology.graph import Topology
+from flitlab.models.transport.paths import WITH_REPLACEMENT, Paths, backwards, draw_paths
+from flitlab.models.transport.session import Change, Session, check_stay
 
 _NOBODY = np.zeros(0, np.int64)
 _NOWHERE = Paths(np.zeros(1, np.int64), np.zeros(0, np.int32))

@@ -5,9 +5,9 @@ from math import ceil
 
 import numpy as np
 
-from models.rules.datagram import RATIO_BITS
-from models.transport.paths import Paths
-from models.transport.session import Change, Session
+from flitlab.models.rules.datagram import RATIO_BITS
+from flitlab.models.transport.paths import Paths
+from flitlab.models.transport.session import Change, Session
 
 
 def with_feeders(session: Session) -> Session:

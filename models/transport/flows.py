@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.jit import njit
-from models.registry import SpecError
-from models.rules.arrivals import SUBTICK_BITS, make_arrivals, next_arrival
-from models.rules.datagram import FLOW_SIZE
-from models.rules.draw import draw
-from models.rules.packets import destination, make_packets
-from models.traffic.traffic import Traffic
-from models.transport.sizes import Sizes
+from flitlab.models.jit import njit
+from flitlab.models.registry import SpecError
+from flitlab.models.rules.arrivals import SUBTICK_BITS, make_arrivals, next_arrival
+from flitlab.models.rules.datagram import FLOW_SIZE
+from flitlab.models.rules.draw import draw
+from flitlab.models.rules.packets import destination, make_packets
+from flitlab.models.traffic.traffic import Traffic
+from flitlab.models.transport.sizes import Sizes
 
 MOST_FLOWS = 1 << 22
 

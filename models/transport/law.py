@@ -9,7 +9,7 @@ import numba
 from numba import float64, int64, types
 from pydantic import Field
 
-from models.registry import Spec, SpecError
+from flitlab.models.registry import Spec, SpecError
 
 _ROW = types.Array(float64, 1, "C")
 _SIGNATURES = {

@@ -4,9 +4,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from models.registry import register
-from models.transport.law import Transport, WindowedSpec, law
-from models.transport.tcp import additive
+from flitlab.models.registry import register
+from flitlab.models.transport.law import Transport, WindowedSpec, law
+from flitlab.models.transport.tcp import additive
 
 
 def linked(windows, rtts, i, credit, mss, memory, now):

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.jit import kernel
-from models.transport.law import MEMORY, Law, Transport
+from flitlab.models.jit import kernel
+from flitlab.models.transport.law import MEMORY, Law, Transport
 
 # Columns of Senders.seq, int64.
 UNA = 0  # first packet that is not acknowledged

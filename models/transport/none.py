@@ -2,8 +2,8 @@
 
 from pydantic import Field
 
-from models.registry import register
-from models.transport.law import Transport, TransportSpec
+from flitlab.models.registry import register
+from flitlab.models.transport.law import Transport, TransportSpec
 
 
 @register("transport", "none")

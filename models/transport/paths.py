@@ -4,13 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.jit import njit
-from models.registry import SpecError
-from models.routing.routes import PATHS, Routes
-from models.rules.datagram import SUBFLOW_PATH
-from models.rules.draw import below, draw
-from models.rules.route import at_target, choose_way, next_port
-from models.topology.graph import Topology
+from flitlab.models.jit import njit
+from flitlab.models.registry import SpecError
+from flitlab.models.routing.routes import PATHS, Routes
+from flitlab.models.rules.datagram import SUBFLOW_PATH
+from flitlab.models.rules.draw import below, draw
+from flitlab.models.rules.route import at_target, choose_way, next_port
+from flitlab.models.topology.graph import Topology
 
 DISTINCT, WITH_REPLACEMENT = 0, 1
 PATH_DRAWS = {"distinct": DISTINCT, "with_replacement": WITH_REPLACEMENT}

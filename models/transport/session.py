@@ -6,17 +6,17 @@ from math import ceil
 
 import numpy as np
 
-from models.jit import njit
-from models.registry import SpecError
-from models.routing.routes import Routes
-from models.rules.datagram import RATIO_BITS, START, service_ticks
-from models.rules.draw import below, draw
-from models.topology.graph import Topology
-from models.transport.connections import Connections
-from models.transport.flows import Flows
-from models.transport.law import PURE_DELAY, REVERSE_PATH, Transport
-from models.transport.newreno import Rules, make_rules
-from models.transport.paths import DISTINCT, Paths, backwards, draw_paths, most_paths
+from flitlab.models.jit import njit
+from flitlab.models.registry import SpecError
+from flitlab.models.routing.routes import Routes
+from flitlab.models.rules.datagram import RATIO_BITS, START, service_ticks
+from flitlab.models.rules.draw import below, draw
+from flitlab.models.topology.graph import Topology
+from flitlab.models.transport.connections import Connections
+from flitlab.models.transport.flows import Flows
+from flitlab.models.transport.law import PURE_DELAY, REVERSE_PATH, Transport
+from flitlab.models.transport.newreno import Rules, make_rules
+from flitlab.models.transport.paths import DISTINCT, Paths, backwards, draw_paths, most_paths
 
 SYN_BYTES = 1
 MOST_SUBFLOWS = 1 << 24
@@ -33,7 +33,7 @@ class Queues:
     queue_bytes: room of a queue, the packet in service included. random_drop: a queue within three packets of full
     drops every tenth packet at random. link_us: rounded up to ticks, at least one. capacity 1 of a channel or host is
     ``nic_mbps``. feeder_packets: room of the queue at the host's rate that each subflow has to itself before the
-    network (:func:`~models.transport.feeders.with_feeders`); 0: none.
+    network (:func:`~flitlab.models.transport.feeders.with_feeders`); 0: none.
     """
 
     packet_bytes: int = 1000
@@ -71,7 +71,7 @@ class Session:
     """Everything that a run depends on.
 
     A tick is the time of one byte on the fastest channel, ``tick_s`` seconds. delay: int64 [links], ticks of each link
-    (numbered as in :class:`~models.transport.paths.Paths`); ratio: int64 [links], ticks of a byte times
+    (numbered as in :class:`~flitlab.models.transport.paths.Paths`); ratio: int64 [links], ticks of a byte times
     2**RATIO_BITS. first: int64 [flows + 1], the subflows of each flow. start: int64 [subflows], ticks. back: paths of
     acknowledgements (REVERSE_PATH). ack_delay: int64 [subflows], ticks that an acknowledgement needs without queues.
     gap: int64 [subflows], ticks from packet to packet at a constant rate. rules: None without a law. changes: in the

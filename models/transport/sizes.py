@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.registry import SpecError
+from flitlab.models.registry import SpecError
 
 TABLE_PACKET = 1460
 """Bytes of a packet in the built-in tables."""

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numba.core.ccallback import CFunc
 
-from models.faults import Found, is_whole, rebuilt, refuse, refuse_other
-from models.registry import is_foreign
-from models.transport.law import ACK_PATHS, MEMORY, Law, Transport, TransportSpec
+from flitlab.models.faults import Found, is_whole, rebuilt, refuse, refuse_other
+from flitlab.models.registry import is_foreign
+from flitlab.models.transport.law import ACK_PATHS, MEMORY, Law, Transport, TransportSpec
 
 KEY = "transport"
 """Key of the ``SpecError`` of a transport as a whole."""
@@ -55,7 +55,7 @@ def _number_faults(given: Transport) -> Found:
         yield "rate", f"rate must be above 0 and at most 1, and is {given.rate!r}"
     control = given.law
     if control is not None and not (isinstance(control, Law) and all(isinstance(part, CFunc) for part in control)):
-        yield "law", "law must be None, or what models.transport.law.law makes of functions"
+        yield "law", "law must be None, or what flitlab.models.transport.law.law makes of functions"
 
 
 def _is_number(value: Any) -> bool:

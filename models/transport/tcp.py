@@ -1,7 +1,7 @@
 """TCP NewReno."""
 
-from models.registry import register
-from models.transport.law import Transport, WindowedSpec, law
+from flitlab.models.registry import register
+from flitlab.models.transport.law import Transport, WindowedSpec, law
 
 
 def additive(windows, rtts, i, credit, mss, memory, now):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sim.cli.parser import parse
+from flitlab.sim.cli.parser import parse
 
 OK, INTERRUPTED = 0, 130
 

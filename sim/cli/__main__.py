@@ -1,6 +1,6 @@
-"""``python -m sim.cli`` is ``simrun``."""
+"""``python -m flitlab.sim.cli`` is ``simrun``."""
 
-from sim.cli import main
+from flitlab.sim.cli import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from fluid.verify import statement
-from sim.cli.common import BAD, FAILED, complain, print_json, print_rows, study_of, why
-from sim.cli.tables import print_ceilings
-from sim.config.study import Study
-from sim.experiment.ceilings import COLUMNS, CeilingRuns
-from sim.experiment.certificates import (
+from flitlab.fluid.verify import statement
+from flitlab.sim.cli.common import BAD, FAILED, complain, print_json, print_rows, study_of, why
+from flitlab.sim.cli.tables import print_ceilings
+from flitlab.sim.config.study import Study
+from flitlab.sim.experiment.ceilings import COLUMNS, CeilingRuns
+from flitlab.sim.experiment.certificates import (
     CONFIGURATION,
     INDEX,
     Verdict,
@@ -21,11 +21,11 @@ from sim.experiment.certificates import (
     verify_all,
     write_index,
 )
-from sim.experiment.folders import MANIFEST, ForeignFolder, digest_of, read_manifest, refuse_foreign
-from sim.experiment.manifest import now
-from sim.experiment.pool import cores
-from sim.experiment.runner import CHECK_FAILED, INTERRUPTED, STATUS, carry_out, describe
-from sim.experiment.store import Store, StoreError
+from flitlab.sim.experiment.folders import MANIFEST, ForeignFolder, digest_of, read_manifest, refuse_foreign
+from flitlab.sim.experiment.manifest import now
+from flitlab.sim.experiment.pool import cores
+from flitlab.sim.experiment.runner import CHECK_FAILED, INTERRUPTED, STATUS, carry_out, describe
+from flitlab.sim.experiment.store import Store, StoreError
 
 
 def run(options: argparse.Namespace) -> int:
@@ -67,7 +67,7 @@ def _drawable(path: Path | None) -> bool:
     """Whether a picture can be of this name; says so before anything is computed."""
     if path is None:
         return True
-    from sim.report.drawing import metadata_of
+    from flitlab.sim.report.drawing import metadata_of
 
     try:
         metadata_of(path)
@@ -113,7 +113,7 @@ def _compute(study: Study, folder: Path, options: argparse.Namespace) -> int:
 
 
 def _refuse_others(folder: Path, experiment: str) -> None:
-    """Raises :class:`~sim.experiment.store.StoreError` for the folder of a run, whose tables would be replaced."""
+    """Raises :class:`~flitlab.sim.experiment.store.StoreError` for a run's folder, whose tables would be replaced."""
     there = read_manifest(folder).get("experiment", experiment)
     if there != experiment:
         raise StoreError(f"holds a run of experiment {there}: choose another folder")
@@ -172,7 +172,7 @@ def _row(verdict: Verdict) -> dict[str, Any]:
 
 def _draw(study: Study, ceilings: CeilingRuns, path: Path) -> None:
     """The bottleneck of the only scenario, or of each in a file of its own."""
-    from sim.report.bottleneck import draw_bottleneck, numbered
+    from flitlab.sim.report.bottleneck import draw_bottleneck, numbered
 
     for index, case in enumerate(study.cases):
         file = path if len(study.cases) == 1 else path.with_stem(numbered(path.stem, index + 1, case.label))

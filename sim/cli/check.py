@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from models.application.program import CALC, SEND
-from models.application.steps import StepKind, step_kinds
-from models.application.workload import Workload
-from models.routing.certificate import POLICY_NAMES
-from sim.cli.common import BAD, complain, print_json, study_of
-from sim.config.study import Case, Study
-from sim.experiment.estimate import Cost, Prices, cost, memory, wall
-from sim.experiment.pool import cores
+from flitlab.models.application.program import CALC, SEND
+from flitlab.models.application.steps import StepKind, step_kinds
+from flitlab.models.application.workload import Workload
+from flitlab.models.routing.certificate import POLICY_NAMES
+from flitlab.sim.cli.common import BAD, complain, print_json, study_of
+from flitlab.sim.config.study import Case, Study
+from flitlab.sim.experiment.estimate import Cost, Prices, cost, memory, wall
+from flitlab.sim.experiment.pool import cores
 
 
 def run(options: argparse.Namespace) -> int:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sim.config.errors import ConfigError
-from sim.config.study import Study, read
-from sim.experiment.folders import altered, no_run, read_manifest
+from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.study import Study, read
+from flitlab.sim.experiment.folders import altered, no_run, read_manifest
 
 FAILED = 1
 """Exit code for something that could not be computed."""

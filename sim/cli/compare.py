@@ -6,12 +6,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sim.cli.common import BAD, Column, complain, complain_of_altered, json_text, number, print_json, print_table, why
-from sim.experiment.folders import ForeignFolder, refuse_foreign
-from sim.measure.interval import MEANING
-from sim.report import compare
-from sim.report.compare_configs import Configuration, differences
-from sim.report.frames import Run
+from flitlab.sim.cli.common import (
+    BAD,
+    Column,
+    complain,
+    complain_of_altered,
+    json_text,
+    number,
+    print_json,
+    print_table,
+    why,
+)
+from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
+from flitlab.sim.measure.interval import MEANING
+from flitlab.sim.report import compare
+from flitlab.sim.report.compare_configs import Configuration, differences
+from flitlab.sim.report.frames import Run
 
 DOCUMENT = "compare.json"
 """The file with all that is printed, by which a folder of figures is known again."""

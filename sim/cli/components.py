@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from fluid.ceiling import CeilingSpec
-from models.registry import CATEGORIES, names, spec_class
-from sim.config.errors import ConfigError
-from sim.config.load import load_text, wrap
-from sim.config.plugins import load_plugins
-from sim.config.schema import CEILINGS, SourceConfig
+from flitlab.fluid.ceiling import CeilingSpec
+from flitlab.models.registry import CATEGORIES, names, spec_class
+from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.load import load_text, wrap
+from flitlab.sim.config.plugins import load_plugins
+from flitlab.sim.config.schema import CEILINGS, SourceConfig
 
 CEILING_TEXT = {
     "mcf": "Maximum concurrent flow: the largest load at which every demand can be met, by any routing.",
@@ -34,7 +34,7 @@ CEILING_TEXT = {
 
 
 def load(plugins: list[str]) -> None:
-    """Loads plugin files named on the command line. Raises :class:`~sim.config.errors.ConfigError`."""
+    """Loads plugin files named on the command line. Raises :class:`~flitlab.sim.config.errors.ConfigError`."""
     mistakes: list = []
     load_plugins(wrap({"plugins": plugins}, "--plugin"), Path.cwd(), mistakes)
     if mistakes:

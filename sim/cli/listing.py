@@ -2,10 +2,10 @@
 
 import argparse
 
-from sim.cli.common import BAD, complain, print_json
-from sim.cli.components import documentation, kinds, load
-from sim.cli.parser import CATEGORIES
-from sim.config.errors import ConfigError
+from flitlab.sim.cli.common import BAD, complain, print_json
+from flitlab.sim.cli.components import documentation, kinds, load
+from flitlab.sim.cli.parser import CATEGORIES
+from flitlab.sim.config.errors import ConfigError
 
 
 def run(options: argparse.Namespace) -> int:

@@ -4,13 +4,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from sim.cli.common import BAD, complain, why
-from sim.cli.run import finish, refused
-from sim.config.errors import ConfigError
-from sim.config.study import Study, read
-from sim.experiment.folders import MANIFEST, no_run, read_manifest
-from sim.experiment.runner import merge
-from sim.experiment.store import StoreError
+from flitlab.sim.cli.common import BAD, complain, why
+from flitlab.sim.cli.run import finish, refused
+from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.study import Study, read
+from flitlab.sim.experiment.folders import MANIFEST, no_run, read_manifest
+from flitlab.sim.experiment.runner import merge
+from flitlab.sim.experiment.store import StoreError
 
 
 def run(options: argparse.Namespace) -> int:

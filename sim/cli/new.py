@@ -6,7 +6,7 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-from sim.cli.common import BAD, complain
+from flitlab.sim.cli.common import BAD, complain
 
 EDGES = "own_graph"
 """The kind that comes with an edge list. Each kind is a file in ``sim/cli/starters``."""
@@ -21,7 +21,7 @@ def run(options: argparse.Namespace) -> int:
     edges = file.with_name(f"{file.stem}_edges.txt")
     written = {file: starter(options.kind, file.stem, edges.name)}
     if options.kind == EDGES:
-        written[edges] = (files("sim.cli") / "starters" / "edges.txt").read_text("utf-8")
+        written[edges] = (files("flitlab.sim.cli") / "starters" / "edges.txt").read_text("utf-8")
     there = [path for path in written if path.exists()]
     if there:
         complain(*(f"simrun new: {path}: is there already; nothing was written" for path in there))
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
 
 def starter(kind: str, name: str, edges: str) -> str:
     """The text of a starter configuration, under a name of its own. edges: the file of its edge list."""
-    text = (files("sim.cli") / "starters" / f"{kind}.yaml").read_text("utf-8")
+    text = (files("flitlab.sim.cli") / "starters" / f"{kind}.yaml").read_text("utf-8")
     return text.replace("NAME", _plain(name)).replace("EDGES", _plain(edges))
 
 

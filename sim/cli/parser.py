@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from models.near import near
-from sim.threads import one_thread
+from flitlab.models.near import near
+from flitlab.sim.threads import one_thread
 
 ENGINES = ("reference", "compiled", "both")
 STARTERS = ("main", "sweep", "jellyfish_vs_fat_tree", "own_graph")
@@ -58,7 +58,7 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, (summary, options) in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
-        command.set_defaults(run=_lazily(f"sim.cli.{MODULES.get(name, name)}"))
+        command.set_defaults(run=_lazily(f"flitlab.sim.cli.{MODULES.get(name, name)}"))
         options(command)
     return parser, dict(commands.choices)
 
@@ -284,7 +284,7 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
 """Command -> what it does and its options, in the order of ``--help``."""
 
 MODULES = {"list": "listing"}
-"""Command -> its module in ``sim.cli``, where that is not named alike."""
+"""Command -> its module in ``flitlab.sim.cli``, where that is not named alike."""
 
 
 def _lazily(module: str) -> Callable[[argparse.Namespace], int]:

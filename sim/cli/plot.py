@@ -2,10 +2,10 @@
 
 import argparse
 
-from sim.cli.common import BAD, complain, no_run_folder, why
-from sim.config.errors import ConfigError
-from sim.config.study import read
-from sim.experiment.folders import read_manifest
+from flitlab.sim.cli.common import BAD, complain, no_run_folder, why
+from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.study import read
+from flitlab.sim.experiment.folders import read_manifest
 
 
 def run(options: argparse.Namespace) -> int:
@@ -14,8 +14,8 @@ def run(options: argparse.Namespace) -> int:
     if problem := no_run_folder(folder):
         complain(problem)
         return BAD
-    from sim.report import bottleneck
-    from sim.report.figures import draw
+    from flitlab.sim.report import bottleneck
+    from flitlab.sim.report.figures import draw
 
     asked = read_manifest(folder)
     wanted = options.figures or asked.get("figures") or []

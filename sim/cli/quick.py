@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sim.cli.common import BAD, number, print_json, print_table, study_of
-from sim.cli.run import explain
-from sim.config.reporting import OutputsConfig
-from sim.config.schema import MeasureConfig
-from sim.config.study import Case, Study
-from sim.experiment.pool import cores
-from sim.experiment.runner import run as run_study
-from sim.measure.point import zero_load_latency
+from flitlab.sim.cli.common import BAD, number, print_json, print_table, study_of
+from flitlab.sim.cli.run import explain
+from flitlab.sim.config.reporting import OutputsConfig
+from flitlab.sim.config.schema import MeasureConfig
+from flitlab.sim.config.study import Case, Study
+from flitlab.sim.experiment.pool import cores
+from flitlab.sim.experiment.runner import run as run_study
+from flitlab.sim.measure.point import zero_load_latency
 
 TICKS = 300
 """Ticks that are measured, or as many as three packets alone take, one after another."""

@@ -2,7 +2,7 @@
 
 import argparse
 
-from sim.cli.common import BAD, complain, no_run_folder, why
+from flitlab.sim.cli.common import BAD, complain, no_run_folder, why
 
 
 def run(options: argparse.Namespace) -> int:
@@ -11,7 +11,7 @@ def run(options: argparse.Namespace) -> int:
     if problem := no_run_folder(folder):
         complain(problem)
         return BAD
-    from sim.report import html
+    from flitlab.sim.report import html
 
     try:
         print(html.write(folder))

@@ -4,14 +4,14 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from sim.cli.common import BAD, complain, print_json, print_table
-from sim.cli.run import draw
-from sim.experiment import scoreboard
-from sim.experiment.folders import ForeignFolder, refuse_foreign
-from sim.experiment.pool import cores
-from sim.experiment.runner import CHECK_FAILED, INTERRUPTED, OK, SOME_FAILED
-from sim.experiment.scoreboard import NoRowsError, Row
-from sim.report import reproduction
+from flitlab.sim.cli.common import BAD, complain, print_json, print_table
+from flitlab.sim.cli.run import draw
+from flitlab.sim.experiment import scoreboard
+from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
+from flitlab.sim.experiment.pool import cores
+from flitlab.sim.experiment.runner import CHECK_FAILED, INTERRUPTED, OK, SOME_FAILED
+from flitlab.sim.experiment.scoreboard import NoRowsError, Row
+from flitlab.sim.report import reproduction
 
 
 def run(options: argparse.Namespace) -> int:

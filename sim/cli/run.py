@@ -9,19 +9,19 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from models.hashing import content_hash
-from models.jit import source_hash
-from sim.cli.common import BAD, FAILED, complain, number, print_json, print_table, study_of
-from sim.cli.tables import print_answers, print_ceilings, print_metrics, print_programs, print_saturation
-from sim.config.study import Study
-from sim.experiment.cluster import ClusterError, connected
-from sim.experiment.folders import MANIFEST, digest_of, read_manifest
-from sim.experiment.pool import Pool, cores
-from sim.experiment.runner import INTERRUPTED, Report
-from sim.experiment.runner import run as run_study
-from sim.experiment.store import Store, StoreError, WriteError
-from sim.measure.interval import MEANING, mean_and_half
-from sim.measure.saturation import SHORT
+from flitlab.models.hashing import content_hash
+from flitlab.models.jit import source_hash
+from flitlab.sim.cli.common import BAD, FAILED, complain, number, print_json, print_table, study_of
+from flitlab.sim.cli.tables import print_answers, print_ceilings, print_metrics, print_programs, print_saturation
+from flitlab.sim.config.study import Study
+from flitlab.sim.experiment.cluster import ClusterError, connected
+from flitlab.sim.experiment.folders import MANIFEST, digest_of, read_manifest
+from flitlab.sim.experiment.pool import Pool, cores
+from flitlab.sim.experiment.runner import INTERRUPTED, Report
+from flitlab.sim.experiment.runner import run as run_study
+from flitlab.sim.experiment.store import Store, StoreError, WriteError
+from flitlab.sim.measure.interval import MEANING, mean_and_half
+from flitlab.sim.measure.saturation import SHORT
 
 Row = Mapping[str, Any]
 
@@ -90,7 +90,7 @@ def draw(report: Report) -> None:
     stamp = content_hash(source_hash(), outputs.model_dump(mode="json"), *texts)
     if drawn.get("stamp") == stamp and drawn.get("files") == _digests(report.folder, drawn.get("files", ())):
         return
-    from sim.report import bottleneck, figures, html
+    from flitlab.sim.report import bottleneck, figures, html
 
     files: list[Path] = []
     kinds = None if report.metrics else [name for name in outputs.figures if name != bottleneck.NAME]

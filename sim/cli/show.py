@@ -2,11 +2,11 @@
 
 import argparse
 
-from models.near import near
-from sim.cli.common import BAD, complain, print_table
-from sim.cli.components import documentation, kinds, load, parameters
-from sim.cli.parser import CATEGORIES
-from sim.config.errors import ConfigError
+from flitlab.models.near import near
+from flitlab.sim.cli.common import BAD, complain, print_table
+from flitlab.sim.cli.components import documentation, kinds, load, parameters
+from flitlab.sim.cli.parser import CATEGORIES
+from flitlab.sim.config.errors import ConfigError
 
 
 def run(options: argparse.Namespace) -> int:

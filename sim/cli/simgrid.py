@@ -4,13 +4,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from models.jit import first_use
-from models.registry import SpecError
-from sim.cli.common import BAD, FAILED, complain, number, print_json, print_table, study_of, why
-from sim.config.study import Case
-from sim.experiment.folders import ForeignFolder, refuse_foreign
-from sim.measure.application import UnfinishedError
-from sim.simgrid.compare import SimGridFailed, SimGridMissing, by_flow, by_simgrid, python_with_simgrid
+from flitlab.models.jit import first_use
+from flitlab.models.registry import SpecError
+from flitlab.sim.cli.common import BAD, FAILED, complain, number, print_json, print_table, study_of, why
+from flitlab.sim.config.study import Case
+from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
+from flitlab.sim.measure.application import UnfinishedError
+from flitlab.sim.simgrid.compare import SimGridFailed, SimGridMissing, by_flow, by_simgrid, python_with_simgrid
 
 
 def run(options: argparse.Namespace) -> int:

@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from models.metrics.summary import ALWAYS
-from sim.cli.common import Column, number, print_rows, print_table
+from flitlab.models.metrics.summary import ALWAYS
+from flitlab.sim.cli.common import Column, number, print_rows, print_table
 
 Row = Mapping[str, Any]
 

@@ -8,17 +8,17 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from models.metrics.spec import MetricSpec, measure_all
-from models.near import edits, near
-from models.registry import names, spec_class
-from models.topology.formats import SUFFIXES
-from models.topology.graph import Topology
-from sim.cli.common import BAD, FAILED, complain, is_input, number, print_json, study_of
-from sim.cli.components import example
-from sim.config.build import Builder
-from sim.config.errors import ConfigError, Mistake
-from sim.config.load import Node, load_text, wrap
-from sim.config.parts import PartsBuilder
+from flitlab.models.metrics.spec import MetricSpec, measure_all
+from flitlab.models.near import edits, near
+from flitlab.models.registry import names, spec_class
+from flitlab.models.topology.formats import SUFFIXES
+from flitlab.models.topology.graph import Topology
+from flitlab.sim.cli.common import BAD, FAILED, complain, is_input, number, print_json, study_of
+from flitlab.sim.cli.components import example
+from flitlab.sim.config.build import Builder
+from flitlab.sim.config.errors import ConfigError, Mistake
+from flitlab.sim.config.load import Node, load_text, wrap
+from flitlab.sim.config.parts import PartsBuilder
 
 Asked = tuple[Topology, list[MetricSpec]]
 """A topology and what is to be measured of it."""
@@ -138,9 +138,7 @@ def _without_idle_seed(root: Node) -> Node:
     return root.with_value({"topology": topology.with_value({k: v for k, v in topology.value.items() if k != "seed"})})
 
 
-def _write(
-    option: str, path: Path, write: Callable[[Topology, Path], Iterable[str]], found: dict[str, Asked]
-) -> bool:
+def _write(option: str, path: Path, write: Callable[[Topology, Path], Iterable[str]], found: dict[str, Asked]) -> bool:
     """Writes the only topology and says what the file does not hold; False after saying why it cannot be."""
     if len(found) != 1:
         complain(f"{option}: the configuration has {len(found)} topologies; choose one by --set")
@@ -156,13 +154,13 @@ def _write(
 
 
 def _export(topology: Topology, path: Path) -> Iterable[str]:
-    from models.topology.formats import write
+    from flitlab.models.topology.formats import write
 
     return write(topology, path)
 
 
 def _draw(topology: Topology, path: Path) -> Iterable[str]:
-    from sim.report.drawing import draw_topology
+    from flitlab.sim.report.drawing import draw_topology
 
     draw_topology(topology, path)
     return ()

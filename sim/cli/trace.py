@@ -4,15 +4,15 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from models.jit import first_use
-from models.topology.graph import Topology
-from sim.cli.common import BAD, complain, print_json, print_table, study_of
-from sim.config.study import Case, Study
-from sim.engines import engine
-from sim.engines.base import EngineMismatch, Run
-from sim.engines.compare import BothEngines
-from sim.engines.trace import trace
-from sim.engines.trace.base import Event, Life, waiting, zero_load
+from flitlab.models.jit import first_use
+from flitlab.models.topology.graph import Topology
+from flitlab.sim.cli.common import BAD, complain, print_json, print_table, study_of
+from flitlab.sim.config.study import Case, Study
+from flitlab.sim.engines import engine
+from flitlab.sim.engines.base import EngineMismatch, Run
+from flitlab.sim.engines.compare import BothEngines
+from flitlab.sim.engines.trace import trace
+from flitlab.sim.engines.trace.base import Event, Life, waiting, zero_load
 
 MISMATCH = 3
 """Exit code for engines that disagree."""

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from sim.cli.common import BAD, complain, is_input, study_of, why
-from sim.cli.trace import case_of
+from flitlab.sim.cli.common import BAD, complain, is_input, study_of, why
+from flitlab.sim.cli.trace import case_of
 
 
 def run(options: argparse.Namespace) -> int:
@@ -13,7 +13,7 @@ def run(options: argparse.Namespace) -> int:
     case = None if study is None else case_of(study, options.scenario)
     if study is None or case is None or case.scenario is None:
         return BAD
-    from sim.report.view import animate
+    from flitlab.sim.report.view import animate
 
     load = case.grid[0] if options.load is None else options.load
     seed = case.seeds[0] if options.seed is None else options.seed

@@ -3,12 +3,12 @@
 import argparse
 from pathlib import Path
 
-from sim.cli.common import BAD, complain, study_of
-from sim.cli.run import explain, refused
-from sim.experiment.pool import cores
-from sim.experiment.runner import run_shard
-from sim.experiment.shards import Shard
-from sim.experiment.store import StoreError
+from flitlab.sim.cli.common import BAD, complain, study_of
+from flitlab.sim.cli.run import explain, refused
+from flitlab.sim.experiment.pool import cores
+from flitlab.sim.experiment.runner import run_shard
+from flitlab.sim.experiment.shards import Shard
+from flitlab.sim.experiment.store import StoreError
 
 
 def run(options: argparse.Namespace) -> int:

@@ -6,20 +6,20 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from models.application.messages import Messages
-from models.application.program import CALC, Program
-from models.application.workload import Workload
-from models.scenario import Source
-from models.topology.graph import Topology
-from models.traffic.table import table_traffic
-from models.traffic.traffic import TABLE, Traffic
-from models.transport.datagram import datagram_messages
-from models.transport.session import Queues
-from sim.config.check import mistake_at
-from sim.config.datagram import is_datagram
-from sim.config.errors import Mistake
-from sim.config.load import Node, Place
-from sim.config.schema import Config, MessagesConfig
+from flitlab.models.application.messages import Messages
+from flitlab.models.application.program import CALC, Program
+from flitlab.models.application.workload import Workload
+from flitlab.models.scenario import Source
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.table import table_traffic
+from flitlab.models.traffic.traffic import TABLE, Traffic
+from flitlab.models.transport.datagram import datagram_messages
+from flitlab.models.transport.session import Queues
+from flitlab.sim.config.check import mistake_at
+from flitlab.sim.config.datagram import is_datagram
+from flitlab.sim.config.errors import Mistake
+from flitlab.sim.config.load import Node, Place
+from flitlab.sim.config.schema import Config, MessagesConfig
 
 LOAD = 1.0
 """``load`` of a program, which sends when it has something to send."""

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from fluid.ceiling import BY_ROUTING, CeilingSpec
-from models.near import near
-from sim.config.check import mistake_at
-from sim.config.datagram import is_endless
-from sim.config.errors import Mistake, key_path, show
-from sim.config.load import Node, Place
-from sim.config.overrides import parse_path, put
-from sim.config.schema import NEEDS, PLACED, USUAL_CEILINGS, Config
+from flitlab.fluid.ceiling import BY_ROUTING, CeilingSpec
+from flitlab.models.near import near
+from flitlab.sim.config.check import mistake_at
+from flitlab.sim.config.datagram import is_endless
+from flitlab.sim.config.errors import Mistake, key_path, show
+from flitlab.sim.config.load import Node, Place
+from flitlab.sim.config.overrides import parse_path, put
+from flitlab.sim.config.schema import NEEDS, PLACED, USUAL_CEILINGS, Config
 
 
 def missing(root: Node, experiment: str) -> list[Mistake]:

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from models.application.workload import Workload
-from models.metrics.spec import MetricSpec
-from models.registry import SpecError
-from models.routing.certificate import Certified, certify
-from models.routing.routes import ANY, ESCAPE, LAYERED, Routes
-from models.rules.arrivals import too_much
-from models.scenario import Scenario, Source, Switching
-from models.topology.graph import Topology
-from models.traffic.traffic import Traffic
-from models.transport.session import Queues
-from sim.config import time
-from sim.config.application import (
+from flitlab.models.application.workload import Workload
+from flitlab.models.metrics.spec import MetricSpec
+from flitlab.models.registry import SpecError
+from flitlab.models.routing.certificate import Certified, certify
+from flitlab.models.routing.routes import ANY, ESCAPE, LAYERED, Routes
+from flitlab.models.rules.arrivals import too_much
+from flitlab.models.scenario import Scenario, Source, Switching
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import Traffic
+from flitlab.models.transport.session import Queues
+from flitlab.sim.config import time
+from flitlab.sim.config.application import (
     datagram_mistakes,
     datagram_workload,
     messages_of,
@@ -29,13 +29,13 @@ from sim.config.application import (
     source_of,
     traffic_of,
 )
-from sim.config.check import from_build, mistake_at
-from sim.config.datagram import datagram_scenario, is_datagram, plain_datagram, with_source_routes
-from sim.config.errors import Mistake
-from sim.config.load import Node, Place
-from sim.config.parts import Parts, PartsBuilder
-from sim.config.schema import Config, SourceConfig, SwitchingConfig
-from sim.config.size import length_mistakes, simulation_mistakes
+from flitlab.sim.config.check import from_build, mistake_at
+from flitlab.sim.config.datagram import datagram_scenario, is_datagram, plain_datagram, with_source_routes
+from flitlab.sim.config.errors import Mistake
+from flitlab.sim.config.load import Node, Place
+from flitlab.sim.config.parts import Parts, PartsBuilder
+from flitlab.sim.config.schema import Config, SourceConfig, SwitchingConfig
+from flitlab.sim.config.size import length_mistakes, simulation_mistakes
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,12 +7,12 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from models.near import edits, near
-from models.registry import Spec, SpecError, UnknownKindError, spec_class
-from sim.config.errors import Mistake, key_path, show
-from sim.config.keys import keys_of, literals_at, models_at, places_of
-from sim.config.load import Node, Place
-from sim.config.overrides import parse_path, put
+from flitlab.models.near import edits, near
+from flitlab.models.registry import Spec, SpecError, UnknownKindError, spec_class
+from flitlab.sim.config.errors import Mistake, key_path, show
+from flitlab.sim.config.keys import keys_of, literals_at, models_at, places_of
+from flitlab.sim.config.load import Node, Place
+from flitlab.sim.config.overrides import parse_path, put
 
 
 def mistake_at(root: Node, path: Place, problem: str, choices: Any = (), suggestion: str | None = None) -> Mistake:
@@ -82,7 +82,7 @@ def _from_pydantic(error: Any, model: type[BaseModel], root: Node, prefix: Place
 def _place(loc: Place, root: Node, prefix: Place) -> Place:
     """Where pydantic's error is in the mapping at ``prefix``, without the parts that name a form of the key.
 
-    Those are in angle brackets (sim.config.schema); but the file may have keys of such names.
+    Those are in angle brackets (flitlab.sim.config.schema); but the file may have keys of such names.
     """
     inner: Place = ()
     for part in loc:
@@ -119,7 +119,7 @@ def spec_of(
 
 def names_of(category: str) -> list[str]:
     """Kinds of a category."""
-    from models.registry import names
+    from flitlab.models.registry import names
 
     return names(category)
 

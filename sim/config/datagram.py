@@ -3,18 +3,18 @@
 from collections.abc import Callable
 from typing import Any
 
-from models.application.workload import Workload
-from models.registry import SpecError, make
-from models.scenario import Scenario, Switching
-from models.transport.datagram import Datagram, session_of
-from models.transport.failures import LinkFailures
-from models.transport.paths import PATH_DRAWS
-from models.transport.session import Queues
-from sim.config.check import from_build, mistake_at, spec_of
-from sim.config.errors import Mistake
-from sim.config.load import Node, Place
-from sim.config.parts import Parts
-from sim.config.schema import Config
+from flitlab.models.application.workload import Workload
+from flitlab.models.registry import SpecError, make
+from flitlab.models.scenario import Scenario, Switching
+from flitlab.models.transport.datagram import Datagram, session_of
+from flitlab.models.transport.failures import LinkFailures
+from flitlab.models.transport.paths import PATH_DRAWS
+from flitlab.models.transport.session import Queues
+from flitlab.sim.config.check import from_build, mistake_at, spec_of
+from flitlab.sim.config.errors import Mistake
+from flitlab.sim.config.load import Node, Place
+from flitlab.sim.config.parts import Parts
+from flitlab.sim.config.schema import Config
 
 ENDLESS_LOAD = 1.0
 """``load`` of endless flows: each sends as much as it can."""

@@ -6,12 +6,12 @@ from decimal import Decimal
 from itertools import product
 from typing import Any
 
-from sim.config.check import unknown_key
-from sim.config.errors import Mistake, key_path, show
-from sim.config.keys import keys_of
-from sim.config.load import Node, Place
-from sim.config.overrides import is_sweep, merge
-from sim.config.schema import Config
+from flitlab.sim.config.check import unknown_key
+from flitlab.sim.config.errors import Mistake, key_path, show
+from flitlab.sim.config.keys import keys_of
+from flitlab.sim.config.load import Node, Place
+from flitlab.sim.config.overrides import is_sweep, merge
+from flitlab.sim.config.schema import Config
 
 PER_SCENARIO = (
     "topology",

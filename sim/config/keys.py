@@ -5,9 +5,9 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 
-from models.registry import UnknownKindError, spec_class
-from sim.config.load import Node, Place
-from sim.config.schema import Config, PathConfig, SourceConfig
+from flitlab.models.registry import UnknownKindError, spec_class
+from flitlab.sim.config.load import Node, Place
+from flitlab.sim.config.schema import Config, PathConfig, SourceConfig
 
 SECTIONS: dict[str, type[BaseModel] | None] = {
     "topology": None, "routing": PathConfig, "traffic": SourceConfig, "transport": None, "application": None,

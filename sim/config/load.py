@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
-from sim.config.compose import compose
-from sim.config.errors import ConfigError, Mistake, key_path, show
+from flitlab.sim.config.compose import compose
+from flitlab.sim.config.errors import ConfigError, Mistake, key_path, show
 
 Place = tuple[str | int, ...]
 """Where a value stands: keys and list indices from the top."""
@@ -125,7 +125,7 @@ def load_file(path: str | Path, mistakes: list[Mistake], text: str | None = None
     """The mapping in a YAML file; in a text, where there is no file.
 
     What is wrong but lets one read on (duplicate keys, tags, NaN) is added to ``mistakes``.
-    Raises :class:`~sim.config.errors.ConfigError` if it cannot be read or parsed, is empty or no mapping.
+    Raises :class:`~flitlab.sim.config.errors.ConfigError` if it cannot be read or parsed, is empty or no mapping.
     """
     node = load_text(read_text(path) if text is None else text, str(path), mistakes, lines=text is None)
     if node.value is None:
@@ -136,7 +136,7 @@ def load_file(path: str | Path, mistakes: list[Mistake], text: str | None = None
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a file. Raises :class:`~sim.config.errors.ConfigError` if it cannot be read."""
+    """The text of a file. Raises :class:`~flitlab.sim.config.errors.ConfigError` if it cannot be read."""
     try:
         with Path(path).open("rb") as file:
             content = file.read(LONGEST_FILE + 1)
@@ -186,7 +186,7 @@ class _Reader:
         return f"{self.file}:{mark.line + 1}" if mark and self.lines else self.file
 
     def composed(self, text: str) -> yaml.Node | None:
-        """Raises :class:`~sim.config.errors.ConfigError`."""
+        """Raises :class:`~flitlab.sim.config.errors.ConfigError`."""
         try:
             return compose(text)
         except yaml.MarkedYAMLError as error:

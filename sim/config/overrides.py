@@ -2,9 +2,9 @@
 
 import re
 
-from sim.config.compose import DEEPEST
-from sim.config.errors import ConfigError, Mistake
-from sim.config.load import Node, Place, load_text
+from flitlab.sim.config.compose import DEEPEST
+from flitlab.sim.config.errors import ConfigError, Mistake
+from flitlab.sim.config.load import Node, Place, load_text
 
 OF_ANY_KIND = {
     "topology": ("hosts_per_switch", "host_capacity", "capacity", "failures"),

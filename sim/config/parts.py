@@ -8,27 +8,27 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from models.application.matching import check
-from models.application.order import check_order
-from models.application.placement import placement_of
-from models.application.program import Program
-from models.faults import refuse_other
-from models.metrics.spec import MetricSpec
-from models.metrics.summary import ALWAYS
-from models.registry import Spec, is_foreign
-from models.routing.routes import Routes
-from models.routing.sound import routes_of
-from models.scenario import Source
-from models.topology.graph import Topology
-from models.topology.sound import topology_of
-from models.topology.spec import TopologySpec
-from models.traffic.sound import traffic_of
-from models.traffic.traffic import Traffic
-from sim.config.check import from_build, mistake_at, spec_of, validated
-from sim.config.errors import Mistake
-from sim.config.load import Node, wrap
-from sim.config.schema import PathConfig, SourceConfig
-from sim.config.size import routing_mistakes
+from flitlab.models.application.matching import check
+from flitlab.models.application.order import check_order
+from flitlab.models.application.placement import placement_of
+from flitlab.models.application.program import Program
+from flitlab.models.faults import refuse_other
+from flitlab.models.metrics.spec import MetricSpec
+from flitlab.models.metrics.summary import ALWAYS
+from flitlab.models.registry import Spec, is_foreign
+from flitlab.models.routing.routes import Routes
+from flitlab.models.routing.sound import routes_of
+from flitlab.models.scenario import Source
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.sound import topology_of
+from flitlab.models.topology.spec import TopologySpec
+from flitlab.models.traffic.sound import traffic_of
+from flitlab.models.traffic.traffic import Traffic
+from flitlab.sim.config.check import from_build, mistake_at, spec_of, validated
+from flitlab.sim.config.errors import Mistake
+from flitlab.sim.config.load import Node, wrap
+from flitlab.sim.config.schema import PathConfig, SourceConfig
+from flitlab.sim.config.size import routing_mistakes
 
 SOURCE_KEYS = tuple(SourceConfig.model_fields)
 """Keys of ``traffic:`` that say how packets arrive, not whereto."""

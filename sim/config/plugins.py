@@ -5,9 +5,9 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from sim.config.check import crash, mistake_at
-from sim.config.errors import Mistake
-from sim.config.load import Node
+from flitlab.sim.config.check import crash, mistake_at
+from flitlab.sim.config.errors import Mistake
+from flitlab.sim.config.load import Node
 
 
 class PluginError(Exception):

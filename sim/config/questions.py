@@ -5,13 +5,14 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from sim.config.section import Section, whole
+from flitlab.sim.config.section import Section, whole
 
 Draws = Annotated[int, BeforeValidator(whole), Field(ge=1, le=10_000)]
 
 
 class SaturationConfig(Section):
-    """``loads.saturation:`` the saturation point of every seed, by bisection; see ``sim.experiment.saturation``.
+    """``loads.saturation:`` the saturation point of every seed, by bisection; see
+    ``flitlab.sim.experiment.saturation``.
 
     tolerance: relative width of the bracket at which the search ends.
     """
@@ -20,7 +21,7 @@ class SaturationConfig(Section):
 
 
 class AdaptiveConfig(Section):
-    """``loads.adaptive:`` loads along the curve, more where latency bends; see ``sim.experiment.saturation``.
+    """``loads.adaptive:`` loads along the curve, more where latency bends; see ``flitlab.sim.experiment.saturation``.
 
     points: loads of the curve, up to the first that is past saturation.
     """
@@ -29,7 +30,8 @@ class AdaptiveConfig(Section):
 
 
 class RelativeConfig(Section):
-    """``relative:`` throughput divided by that of random graphs of the same equipment; see ``sim.experiment.relative``.
+    """``relative:`` throughput divided by that of random graphs of the same equipment; see
+    ``flitlab.sim.experiment.relative``.
 
     draws: random graphs, at least two (the confidence interval needs them). by: the ceiling that is compared; with a
     routing, mcf_paths and mmf are over its ways on the random graphs too.
@@ -41,7 +43,8 @@ class RelativeConfig(Section):
 
 
 class SearchConfig(Section):
-    """``search:`` the largest value of an integer key at which theta reaches ``until``; see ``sim.experiment.search``.
+    """``search:`` the largest value of an integer key at which theta reaches ``until``; see
+    ``flitlab.sim.experiment.search``.
 
     vary: a key of the topology (``hosts_total``), or its path (``topology.n``, ``traffic.by``). from, to: bounds of
     the search; by default 1 and what doubling finds. draws: seeds tried at each value. verify: more seeds, tried at

@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from sim.config.section import BY_SHAPE, Name, Section, listed
+from flitlab.sim.config.section import BY_SHAPE, Name, Section, listed
 
 Figure = Literal[
     "latency_load", "accepted_load", "hops_load", "latency_offered", "percentiles", "throughput", "slowdown",
     "bottleneck", "performance", "steps", "utilisation", "timeline",
 ]  # fmt: skip
-"""Figures that ``outputs.figures`` may name (``sim.report.figures`` and ``sim.report.bottleneck`` draw them)."""
+"""Figures that ``outputs.figures`` may name; ``flitlab.sim.report`` draws them."""
 
 Which = str | dict[str, Any]
 
@@ -83,7 +83,7 @@ def _percentage(value: str) -> str:
 
 
 class PublishedConfig(Section):
-    """A published number to compare with; see ``sim.experiment.published``.
+    """A published number to compare with; see ``flitlab.sim.experiment.published``.
 
     where: place in the paper, or ``<scenario label>.<quantity>`` if ``quantity`` is absent.
     scenario, relative_to: a label, or a mapping of swept keys; with ``over``, which takes the mean, min, max or sum,

@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from fluid.ceiling import CeilingSpec
-from fluid.ceiling import Kind as CeilingKind
-from models.topology.failures import Amount
-from models.transport.sizes import SizesSpec
-from sim.config.questions import AdaptiveConfig, RelativeConfig, SaturationConfig, SearchConfig
-from sim.config.reporting import OutputsConfig, PublishedConfig, Which
-from sim.config.section import BY_SHAPE, Count, Name, Section, named, unlike, whole
+from flitlab.fluid.ceiling import CeilingSpec
+from flitlab.fluid.ceiling import Kind as CeilingKind
+from flitlab.models.topology.failures import Amount
+from flitlab.models.transport.sizes import SizesSpec
+from flitlab.sim.config.questions import AdaptiveConfig, RelativeConfig, SaturationConfig, SearchConfig
+from flitlab.sim.config.reporting import OutputsConfig, PublishedConfig, Which
+from flitlab.sim.config.section import BY_SHAPE, Count, Name, Section, named, unlike, whole
 
 CEILINGS: tuple[CeilingKind, ...] = get_args(CeilingKind)
 """Ceilings that can be asked for."""
@@ -113,7 +113,7 @@ DelayNs = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class LinkFailuresConfig(Section):
-    """``link_failures:`` of mode datagram; see :class:`models.transport.failures.LinkFailures`."""
+    """``link_failures:`` of mode datagram; see :class:`flitlab.models.transport.failures.LinkFailures`."""
 
     links: Amount
     at_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -122,7 +122,8 @@ class LinkFailuresConfig(Section):
 
 
 class SwitchingConfig(Section):
-    """``switching:``. Every delay as ``*_ticks``, or as ``*_ns`` together with ``flit_ns``; see ``sim.config.time``.
+    """``switching:``. Every delay as ``*_ticks``, or as ``*_ns`` together with ``flit_ns``; see
+    ``flitlab.sim.config.time``.
 
     Defaults: 4 VCs, buffers of two packets of the greatest length, the allocator of the mode (vct ``age``, wormhole
     ``islip``), header 0, all other delays 1 tick. ``iterations``: of islip. ``duplex``: of mode flow. The keys from
@@ -163,7 +164,7 @@ class SwitchingConfig(Section):
 
 
 class MessagesConfig(Section):
-    """``messages:`` of an application: see :class:`models.application.messages.Messages`.
+    """``messages:`` of an application: see :class:`flitlab.models.application.messages.Messages`.
 
     packet_flits: of a full packet, ``header_flits`` among them; a flit carries ``flit_bytes``. A message of more than
     ``rendezvous_bytes`` (null: none) waits for its receiver; a send, or a receive, takes ``overhead_ns`` of a

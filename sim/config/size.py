@@ -6,13 +6,13 @@ engine takes.
 
 import os
 
-from models.rules.arrivals import LONGEST_RUN
-from models.scenario import Scenario
-from models.topology.graph import Topology
-from sim.config.check import mistake_at
-from sim.config.errors import Mistake
-from sim.config.load import Node, Place
-from sim.config.schema import MeasureConfig
+from flitlab.models.rules.arrivals import LONGEST_RUN
+from flitlab.models.scenario import Scenario
+from flitlab.models.topology.graph import Topology
+from flitlab.sim.config.check import mistake_at
+from flitlab.sim.config.errors import Mistake
+from flitlab.sim.config.load import Node, Place
+from flitlab.sim.config.schema import MeasureConfig
 
 SLOT, TICK, PAIR = 56, 24, 8
 """Bytes for each packet that a buffer may hold; each tick ahead that an engine looks; each pair of switches."""

@@ -5,26 +5,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fluid.ceiling import CeilingSpec
-from models.application.workload import Workload
-from models.metrics.spec import MetricSpec
-from models.routing.routes import Routes
-from models.scenario import Scenario
-from models.topology.graph import Topology
-from sim.config.application import LOAD, misplaced
-from sim.config.asked import ceilings_of, missing, question, varied, with_search
-from sim.config.build import Builder, Built
-from sim.config.check import crash, mistake_at, validated
-from sim.config.datagram import ENDLESS_LOAD
-from sim.config.errors import ConfigError, Mistake
-from sim.config.expand import expand
-from sim.config.load import Node, Place, load_file, read_text
-from sim.config.overrides import apply_quick, apply_set, parse_path, put
-from sim.config.plugins import load_plugins, path_of
-from sim.config.questions import AdaptiveConfig, RelativeConfig, SaturationConfig, SearchConfig
-from sim.config.reporting import OutputsConfig, PublishedConfig
-from sim.config.schema import Config, MeasureConfig
-from sim.config.size import too_many_points
+from flitlab.fluid.ceiling import CeilingSpec
+from flitlab.models.application.workload import Workload
+from flitlab.models.metrics.spec import MetricSpec
+from flitlab.models.routing.routes import Routes
+from flitlab.models.scenario import Scenario
+from flitlab.models.topology.graph import Topology
+from flitlab.sim.config.application import LOAD, misplaced
+from flitlab.sim.config.asked import ceilings_of, missing, question, varied, with_search
+from flitlab.sim.config.build import Builder, Built
+from flitlab.sim.config.check import crash, mistake_at, validated
+from flitlab.sim.config.datagram import ENDLESS_LOAD
+from flitlab.sim.config.errors import ConfigError, Mistake
+from flitlab.sim.config.expand import expand
+from flitlab.sim.config.load import Node, Place, load_file, read_text
+from flitlab.sim.config.overrides import apply_quick, apply_set, parse_path, put
+from flitlab.sim.config.plugins import load_plugins, path_of
+from flitlab.sim.config.questions import AdaptiveConfig, RelativeConfig, SaturationConfig, SearchConfig
+from flitlab.sim.config.reporting import OutputsConfig, PublishedConfig
+from flitlab.sim.config.schema import Config, MeasureConfig
+from flitlab.sim.config.size import too_many_points
 
 TENTHS = [i / 10 for i in range(1, 11)]
 """The loads at which a ceiling is drawn that depends on them, where no others are known."""
@@ -149,7 +149,7 @@ def read(
     engine, experiment: in place of the file's (but ``ceilings`` of an application are its own). text: of the
     configuration, where no file holds it; ``file`` is then what messages call it, and where paths begin.
 
-    Raises :class:`~sim.config.errors.ConfigError` with all mistakes.
+    Raises :class:`~flitlab.sim.config.errors.ConfigError` with all mistakes.
     """
     mistakes: list[Mistake] = []
     root = load_file(file, mistakes, text)

@@ -6,10 +6,10 @@ exact decimal division, rounded up: 18 ns at 2.667 ns a flit are 7 ticks.
 
 from decimal import ROUND_CEILING, Decimal
 
-from sim.config.check import mistake_at
-from sim.config.errors import Mistake
-from sim.config.load import Node
-from sim.config.schema import LONGEST_DELAY, SwitchingConfig
+from flitlab.sim.config.check import mistake_at
+from flitlab.sim.config.errors import Mistake
+from flitlab.sim.config.load import Node
+from flitlab.sim.config.schema import LONGEST_DELAY, SwitchingConfig
 
 DEFAULTS = {"header": 0, "switch": 1, "link": 1, "injection": 1, "ejection": 1, "credit": 1}
 """Ticks of a delay that is not given."""

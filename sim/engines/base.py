@@ -5,8 +5,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from models.rules.arrivals import LONGEST_RUN
-from models.scenario import Scenario
+from flitlab.models.rules.arrivals import LONGEST_RUN
+from flitlab.models.scenario import Scenario
 
 # Places in Snapshot.scalars. All are totals since tick 0, except the two maxima.
 CREATED_PACKETS = 0
@@ -43,7 +43,7 @@ class Flows(NamedTuple):
 class Snapshot:
     """Counters at the start of tick ``tick``: everything that happened in ticks [0, tick).
 
-    scalars: int64 [SCALARS]. histogram: int64, packets by latency bucket (``models.histogram``).
+    scalars: int64 [SCALARS]. histogram: int64, packets by latency bucket (``flitlab.models.histogram``).
     hops, deflections: int64 [LONG], delivered packets by how many they had; the last counts all that had more, too.
     created: int64 [hosts], flits by source. channel_flits: int64 [channels], flits granted.
     delivered, present: flits delivered so far, and flits in the network (sent, not delivered).

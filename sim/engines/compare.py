@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from models.scenario import Scenario
-from sim.engines import engine
-from sim.engines.base import EVENTS, EngineMismatch, Execution, PacketLog, Snapshot, Standing
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines import engine
+from flitlab.sim.engines.base import EVENTS, EngineMismatch, Execution, PacketLog, Snapshot, Standing
 
 
 def describe(log: PacketLog, place: int) -> str:
@@ -67,7 +67,7 @@ def compare_executions(compiled: Execution, reference: Execution) -> None:
 
 
 class BothRun:
-    """Two runs in lock-step (see :class:`sim.engines.base.Run`); every snapshot compares all packets."""
+    """Two runs in lock-step (see :class:`flitlab.sim.engines.base.Run`); every snapshot compares all packets."""
 
     def __init__(self, scenario: Scenario, load: float, seed: int):
         self._compiled = engine("compiled").start(scenario, load, seed, log=True)
@@ -100,7 +100,7 @@ class BothRun:
 
 
 class BothApplicationRun(BothRun):
-    """The same, of a program (see :class:`sim.engines.base.ApplicationRun`); so are its operations."""
+    """The same, of a program (see :class:`flitlab.sim.engines.base.ApplicationRun`); so are its operations."""
 
     def snapshot(self) -> Snapshot:
         self.execution()

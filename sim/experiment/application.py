@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from sim.config.reporting import Which
-from sim.config.study import Case, Study, labels_of
+from flitlab.sim.config.reporting import Which
+from flitlab.sim.config.study import Case, Study, labels_of
 
 TABLES = ("ranks", "steps", "utilisation", "messages", "critical_path", "timeline")
 """Names of the tables besides results.csv; each has columns for the scenario and the seed in front."""
@@ -46,8 +46,8 @@ def _busiest_ns(case: Case) -> float:
     """Nanoseconds for which the busiest host channel has to send, or receive, all of a program's bytes."""
     import numpy as np
 
-    from models.application.messages import total_flits
-    from models.application.program import SEND
+    from flitlab.models.application.messages import total_flits
+    from flitlab.models.application.program import SEND
 
     scenario = case.scenario
     assert scenario is not None and scenario.workload is not None

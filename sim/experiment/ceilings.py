@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fluid.ceiling import CeilingSpec
-from models.hashing import content_hash
-from sim.config.study import Case, Study
-from sim.experiment.pool import Task
-from sim.experiment.progress import Progress
-from sim.experiment.store import RecordError, Store, read_record
-from sim.experiment.task import Outcome, ceilings_id, solve_ceilings
+from flitlab.fluid.ceiling import CeilingSpec
+from flitlab.models.hashing import content_hash
+from flitlab.sim.config.study import Case, Study
+from flitlab.sim.experiment.pool import Task
+from flitlab.sim.experiment.progress import Progress
+from flitlab.sim.experiment.store import RecordError, Store, read_record
+from flitlab.sim.experiment.task import Outcome, ceilings_id, solve_ceilings
 
 if TYPE_CHECKING:
-    from fluid.certificate import Certificate
+    from flitlab.fluid.certificate import Certificate
 
 COLUMNS = ("scenario", "load", "ceiling", "lower", "upper", "unit", "method", "seconds", "note")
 """Columns of ceilings.csv."""
@@ -257,7 +257,7 @@ def names_of(case: Case) -> list[str]:
 
 
 def _row(ceiling: Any) -> dict[str, Any]:
-    """A ``fluid.ceilings.Ceiling`` as a JSON-able dict."""
+    """A ``flitlab.fluid.ceilings.Ceiling`` as a JSON-able dict."""
     row = {name: getattr(ceiling, name) for name in (*COLUMNS[1:], "certificate")}
     row["channel_load"] = None if ceiling.channel_load is None else ceiling.channel_load.tolist()
     row |= {end: None for end in ("lower", "upper") if math.isnan(row[end])}
@@ -275,8 +275,8 @@ def _is_whole(rows: Any, specs: Sequence[CeilingSpec]) -> bool:
 
 
 def _certificate(lengths: dict[str, list[float]]) -> "Certificate":
-    """The ``fluid.certificate.Certificate`` of stored lengths."""
-    from fluid.certificate import Certificate
+    """The ``flitlab.fluid.certificate.Certificate`` of stored lengths."""
+    from flitlab.fluid.certificate import Certificate
 
     return Certificate(**{name: np.array(part, float) for name, part in lengths.items()})
 

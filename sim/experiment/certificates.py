@@ -13,12 +13,12 @@ from pathlib import Path
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from fluid.ceiling import Ceiling
-from fluid.saved import BadCertificate, Saved
-from fluid.verify import Verified, verify
-from models.scenario import Scenario
-from sim.config.errors import ConfigError
-from sim.config.study import Case, Study, read
+from flitlab.fluid.ceiling import Ceiling
+from flitlab.fluid.saved import BadCertificate, Saved
+from flitlab.fluid.verify import Verified, verify
+from flitlab.models.scenario import Scenario
+from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.study import Case, Study, read
 
 CONFIGURATION = "config.resolved.yaml"
 INDEX = "certificates.json"

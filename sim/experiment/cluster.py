@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from sim.config.load import resolve
-from sim.config.plugins import load_plugin
-from sim.experiment.progress import say
-from sim.experiment.task import Outcome, ScenarioFile
+from flitlab.sim.config.load import resolve
+from flitlab.sim.config.plugins import load_plugin
+from flitlab.sim.experiment.progress import say
+from flitlab.sim.experiment.task import Outcome, ScenarioFile
 
 TIMEOUT = 10
 """Seconds within which a scheduler must answer."""
@@ -171,7 +171,7 @@ class DaskPool:
     """A Dask cluster, through the executor of its client."""
 
     def __init__(self, client: Any, plugins: Sequence[str]):
-        from models.jit import source_hash
+        from flitlab.models.jit import source_hash
 
         self._client = client
         self._executor = client.get_executor(pure=False)
@@ -239,7 +239,7 @@ def carry_out(state: str, plugins: tuple[tuple[str, str | None], ...], sent: byt
     state: hash of the sources that the caller has. sent: function and arguments, pickled, as only a process that has
     loaded the plugins can read them. contents: of the :class:`ScenarioFile` among the arguments.
     """
-    from models.jit import source_hash
+    from flitlab.models.jit import source_hash
 
     if source_hash() != state:
         raise ClusterError("a worker has another version of flitlab or Numba: results would not be the same")

@@ -24,18 +24,18 @@ from typing import Any
 
 import numpy as np
 
-from fluid.ceiling import CeilingSpec
-from models.application.messages import Messages, total_flits
-from models.application.program import CALC, SEND
-from models.application.workload import Workload
-from models.hashing import content_hash
-from models.jit import cache_folder, first_use
-from models.scenario import SEMANTICS_VERSION, Scenario
-from models.topology.distances import sampled_distances
-from models.topology.graph import Topology
-from sim.config.questions import AdaptiveConfig
-from sim.config.study import Case, read
-from sim.experiment.saturation import questions
+from flitlab.fluid.ceiling import CeilingSpec
+from flitlab.models.application.messages import Messages, total_flits
+from flitlab.models.application.program import CALC, SEND
+from flitlab.models.application.workload import Workload
+from flitlab.models.hashing import content_hash
+from flitlab.models.jit import cache_folder, first_use
+from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
+from flitlab.models.topology.distances import sampled_distances
+from flitlab.models.topology.graph import Topology
+from flitlab.sim.config.questions import AdaptiveConfig
+from flitlab.sim.config.study import Case, read
+from flitlab.sim.experiment.saturation import questions
 
 NETWORK = """\
 topology: {kind: rrg, n: %d, degree: 6, hosts_per_switch: 4}
@@ -250,7 +250,7 @@ def _timed(call: Callable[[], Any]) -> float:
 
 def _of(name: str, mode: str, shared_input: bool) -> dict[str, Any]:
     """Prices of a discipline whose packets are made of flits."""
-    from sim.measure.point import Measure, run_point
+    from flitlab.sim.measure.point import Measure, run_point
 
     ticks = TICKS[name]
     small, large = (_network(n, mode, shared_input) for n in (SIZES if name == "compiled" else SIZES_READABLE))
@@ -278,8 +278,8 @@ def _of(name: str, mode: str, shared_input: bool) -> dict[str, Any]:
 
 def _of_datagrams(name: str) -> dict[str, Any]:
     """Prices of mode datagram."""
-    from models.transport.datagram import session_of
-    from sim.measure.datagram import run_session
+    from flitlab.models.transport.datagram import session_of
+    from flitlab.sim.measure.datagram import run_session
 
     def prices(subflows: int) -> tuple[float, float]:
         case = _network(SIZES_READABLE[0] if name == "reference" else SIZES[0], "datagram", subflows=subflows)
@@ -294,9 +294,9 @@ def _of_datagrams(name: str) -> dict[str, Any]:
 
 def _of_flows(name: str) -> dict[str, Any]:
     """Prices of mode flow, of a program in which everybody sends to everybody, one after another."""
-    from models.application.builder import Builder
-    from models.application.collectives.choose import collective
-    from sim.measure.application import run_application
+    from flitlab.models.application.builder import Builder
+    from flitlab.models.application.collectives.choose import collective
+    from flitlab.sim.measure.application import run_application
 
     scenario = _scenario(_network(SIZES_READABLE[0] if name == "reference" else SIZES_READABLE[1], "vct"))
     hosts = scenario.topology.hosts
@@ -314,7 +314,7 @@ def _of_flows(name: str) -> dict[str, Any]:
 
 
 def _of_ceiling(kind: str) -> float:
-    from fluid.ceilings import ceilings
+    from flitlab.fluid.ceilings import ceilings
 
     case = _network(SIZES[0], "vct")
     return _timed(lambda: ceilings(_scenario(case), [CeilingSpec(kind=kind)], [1.0]))  # type: ignore[arg-type]
@@ -382,7 +382,7 @@ def _program(case: Case, load: float, price: dict[str, Any]) -> float:
 
 def _ticks(case: Case, fill: float) -> float:
     """Ticks that a point is expected to simulate: fuller networks need longer."""
-    from sim.measure.point import zero_load_latency
+    from flitlab.sim.measure.point import zero_load_latency
 
     measure, full = case.measure, fill / FULLEST
     warmup = measure.warmup
@@ -413,15 +413,15 @@ def memory(cases: Sequence[Case]) -> float:
 def _bytes(scenario: Scenario, load: float) -> float:
     """Memory that one run allocates, its results among it."""
     if scenario.workload is not None:
-        from sim.measure.application import start
+        from flitlab.sim.measure.application import start
 
         return _allocated(lambda: start("compiled", scenario, 1)) + OPERATION * scenario.workload.program.operations
     if scenario.datagram is not None:
-        from models.transport.datagram import session_of
-        from sim.engines.datagram import start as start_session
+        from flitlab.models.transport.datagram import session_of
+        from flitlab.sim.engines.datagram import start as start_session
 
         return _allocated(lambda: start_session("compiled", session_of(scenario, load, 1)))
-    from sim.engines import engine
+    from flitlab.sim.engines import engine
 
     pairs = 8 * scenario.topology.switches**2  # of the counters, of which there are snapshots
     return _allocated(lambda: engine("compiled").start(*scenario.at(load), 1)) + 6 * pairs

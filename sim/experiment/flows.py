@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from sim.config.study import Case
+from flitlab.sim.config.study import Case
 
 
 def beside_mcf(case: Case, record: Mapping[str, Any], ceilings: Mapping[str, float | None]) -> dict[str, float]:

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from sim.config.check import validated
-from sim.config.errors import Mistake
-from sim.config.load import wrap
-from sim.config.reporting import PlotConfig
+from flitlab.sim.config.check import validated
+from flitlab.sim.config.errors import Mistake
+from flitlab.sim.config.load import wrap
+from flitlab.sim.config.reporting import PlotConfig
 
 MANIFEST = "manifest.json"
 

@@ -7,14 +7,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from models.hashing import content_hash
-from models.scenario import SEMANTICS_VERSION
-from models.topology.formats.own_json import json_text
-from models.topology.graph import Topology
-from sim.config.study import Case, Study
-from sim.experiment.ceilings import names_of
-from sim.experiment.store import Store
-from sim.experiment.task import measure_of
+from flitlab.models.hashing import content_hash
+from flitlab.models.scenario import SEMANTICS_VERSION
+from flitlab.models.topology.formats.own_json import json_text
+from flitlab.models.topology.graph import Topology
+from flitlab.sim.config.study import Case, Study
+from flitlab.sim.experiment.ceilings import names_of
+from flitlab.sim.experiment.store import Store
+from flitlab.sim.experiment.task import measure_of
 
 LIBRARIES = ("flitlab", "numpy", "numba", "scipy", "highspy", "networkx", "simpy")
 
@@ -41,7 +41,8 @@ def manifest(study: Study) -> dict[str, Any]:
         "flit_ns": _common([case.flit_ns for case in study.cases]),
         "mean_rate": {case.label: float(case.scenario.traffic.rate.mean()) for case in study.cases if case.scenario},
         "background_rate": {
-            case.label: float(background.rate.mean()) for case in study.cases
+            case.label: float(background.rate.mean())
+            for case in study.cases
             if case.scenario and (background := case.scenario.traffic.background) is not None
         },
         "figures": list(study.outputs.figures),

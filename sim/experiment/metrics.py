@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from models.hashing import content_hash
-from models.metrics.spec import MetricSpec
-from models.scenario import SEMANTICS_VERSION
-from models.topology.graph import Topology
-from sim.config.study import Case, Study
-from sim.experiment.pool import Task
-from sim.experiment.progress import Progress
-from sim.experiment.store import Store
-from sim.experiment.task import ID_DIGITS, Outcome, failure
+from flitlab.models.hashing import content_hash
+from flitlab.models.metrics.spec import MetricSpec
+from flitlab.models.scenario import SEMANTICS_VERSION
+from flitlab.models.topology.graph import Topology
+from flitlab.sim.config.study import Case, Study
+from flitlab.sim.experiment.pool import Task
+from flitlab.sim.experiment.progress import Progress
+from flitlab.sim.experiment.store import Store
+from flitlab.sim.experiment.task import ID_DIGITS, Outcome, failure
 
 
 @dataclass
@@ -81,8 +81,8 @@ def _id(topology: Topology, metrics: list[MetricSpec]) -> str:
 
 def measure(topology: Topology, metrics: list[MetricSpec]) -> Outcome:
     """Measures a topology; the result is a dict by column, and what has no meaning for it."""
-    from models.jit import first_use
-    from models.metrics.spec import measure_all
+    from flitlab.models.jit import first_use
+    from flitlab.models.metrics.spec import measure_all
 
     try:
         with first_use("metrics"):

@@ -4,18 +4,18 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from fluid.ceiling import CeilingSpec
-from models.cputime import CpuTime
-from models.registry import SpecError, make, spec_class
-from models.routing.sound import routes_of
-from models.scenario import Scenario, Source, Switching
-from models.topology.graph import Topology
-from models.topology.sound import topology_of
-from models.traffic.sound import traffic_of
-from models.traffic.traffic import Traffic
-from sim.config.parts import SOURCE_KEYS
-from sim.config.study import Case
-from sim.experiment.task import Outcome, failure
+from flitlab.fluid.ceiling import CeilingSpec
+from flitlab.models.cputime import CpuTime
+from flitlab.models.registry import SpecError, make, spec_class
+from flitlab.models.routing.sound import routes_of
+from flitlab.models.scenario import Scenario, Source, Switching
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.sound import topology_of
+from flitlab.models.traffic.sound import traffic_of
+from flitlab.models.traffic.traffic import Traffic
+from flitlab.sim.config.parts import SOURCE_KEYS
+from flitlab.sim.config.study import Case
+from flitlab.sim.experiment.task import Outcome, failure
 
 Network = dict[str, dict[str, Any]]
 """The mappings under ``topology`` and ``traffic``, and under ``routing`` if that plays a part."""
@@ -45,15 +45,15 @@ def redrawn(network: Network, draw: int) -> Network:
 
 
 def build(network: Network) -> tuple[Topology, Traffic]:
-    """A network, built. Raises :class:`~models.registry.SpecError` where there is no such thing."""
+    """A network, built. Raises :class:`~flitlab.models.registry.SpecError` where there is no such thing."""
     topology = topology_of(make("topology", **network["topology"]))
     return topology, traffic_of(make("traffic", **network["traffic"]), topology)
 
 
 def theta_of(network: Network, spec: CeilingSpec) -> Outcome:
     """The ceiling of a network that ``spec`` asks for; the result is a dict with its interval."""
-    from fluid.ceilings import ceilings
-    from models.jit import first_use
+    from flitlab.fluid.ceilings import ceilings
+    from flitlab.models.jit import first_use
 
     try:
         topology, traffic = build(network)
@@ -73,8 +73,8 @@ def theta_of(network: Network, spec: CeilingSpec) -> Outcome:
 
 def reaches_theta(network: Network, theta: float, tolerance: float) -> Outcome:
     """Whether a network reaches a throughput; the result is a dict. One that cannot be built does not."""
-    from fluid.reach import reaches
-    from models.jit import first_use
+    from flitlab.fluid.reach import reaches
+    from flitlab.models.jit import first_use
 
     spent = CpuTime()
     try:

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from models.scenario import SEMANTICS_VERSION, Scenario
-from sim.config.study import Case, Study
-from sim.experiment.application import beside_bounds, slack_of_bound
-from sim.experiment.application import tables as tables_of_programs
-from sim.experiment.ceilings import Bound, CeilingRuns
-from sim.experiment.flows import beside_mcf
-from sim.experiment.pool import Task
-from sim.experiment.progress import Progress
-from sim.experiment.saturation import Placement, limit_of, place_of, placements, seed_rows, table
-from sim.experiment.store import Store
-from sim.experiment.task import Outcome, measure_of, point_id, solve_point
-from sim.measure.saturation import limited, saturation
+from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
+from flitlab.sim.config.study import Case, Study
+from flitlab.sim.experiment.application import beside_bounds, slack_of_bound
+from flitlab.sim.experiment.application import tables as tables_of_programs
+from flitlab.sim.experiment.ceilings import Bound, CeilingRuns
+from flitlab.sim.experiment.flows import beside_mcf
+from flitlab.sim.experiment.pool import Task
+from flitlab.sim.experiment.progress import Progress
+from flitlab.sim.experiment.saturation import Placement, limit_of, place_of, placements, seed_rows, table
+from flitlab.sim.experiment.store import Store
+from flitlab.sim.experiment.task import Outcome, measure_of, point_id, solve_point
+from flitlab.sim.measure.saturation import limited, saturation
 
 ROUNDING = -1e-9
 """Relative slack below which a point exceeds a ceiling; above it is rounding."""
@@ -168,7 +168,7 @@ class PointRuns:
         case = self.cases[index]
         if case.scenario is None or case.scenario.datagram is not None or case.scenario.workload is not None:
             return math.inf
-        from fluid.certain import certain_limit
+        from flitlab.fluid.certain import certain_limit
 
         return min(limit_of(self.ceilings.found(index)[0]), certain_limit(case.scenario))
 
@@ -339,7 +339,7 @@ def _precise(case: Case, row: dict[str, Any]) -> dict[str, bool]:
 
 def _slacks(point: Point, result: Any, bounds: list[Bound]) -> dict[str, float]:
     """Ceiling -> relative slack; of ceilings that belong to a load, the point's own."""
-    from fluid.crosscheck import slack
+    from flitlab.fluid.crosscheck import slack
 
     return {
         bound.name: slack(point.case.topology, bound.certificate, result.window, result.delivered, result.present)

@@ -1,4 +1,4 @@
-"""Where tasks run: a process pool on this machine, this very process, or a cluster (see ``sim.experiment.cluster``)."""
+"""Where tasks run: a process pool on this machine, this very process, or a cluster."""
 
 import multiprocessing
 import os
@@ -7,12 +7,12 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessP
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sim.experiment.task import Outcome, start_worker
+from flitlab.sim.experiment.task import Outcome, start_worker
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A call to make in a worker, and what to do with the :class:`~sim.experiment.task.Outcome` that it returns.
+    """A call to make in a worker, and what to do with the outcome that it returns.
 
     done: gets the outcome, in this process. skip: asked just before the call is made. name: what it computes, for
     messages. place: which one it is of all calls of its kind in the study, whatever is done already; shards go by it.

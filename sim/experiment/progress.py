@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from sim.measure.saturation import Saturation, saturation
+from flitlab.sim.measure.saturation import Saturation, saturation
 
 Row = Mapping[str, Any]
 
@@ -74,7 +74,7 @@ class Bar:
 def estimate(point: Saturation) -> str:
     """Where a scenario saturates, in words.
 
-    >>> from sim.measure.saturation import saturation
+    >>> from flitlab.sim.measure.saturation import saturation
     >>> rows = [{"load": load, "seed": 1, "saturated": load > 0.4} for load in (0.2, 0.4, 0.6)]
     >>> estimate(saturation(rows)), estimate(saturation(rows[:2])), estimate(saturation(rows[2:]))
     ('saturates between 0.4 and 0.6', 'not saturated, carries 0.4', 'saturates below 0.6')

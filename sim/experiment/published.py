@@ -21,9 +21,9 @@ from decimal import Decimal
 from statistics import fmean
 from typing import Any
 
-from sim.config.reporting import PublishedConfig, operands
-from sim.config.study import Case, Study, labels_of
-from sim.measure.saturation import saturation
+from flitlab.sim.config.reporting import PublishedConfig, operands
+from flitlab.sim.config.study import Case, Study, labels_of
+from flitlab.sim.measure.saturation import saturation
 
 COLUMNS = (
     "where", "scenario", "quantity", "compare", "published", "tolerance", "measured", "verdict", "why",
@@ -59,7 +59,7 @@ class Sweep:
         return min((row["load"] for row in self.rows if row.get("saturated")), default=None)
 
     def saturation(self) -> float | None:
-        """The saturation point, see ``sim.measure.saturation``; None if nothing is saturated."""
+        """The saturation point, see ``flitlab.sim.measure.saturation``; None if nothing is saturated."""
         found = saturation(self.rows)
         return None if found is None else found.value
 

@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from fluid.ceiling import CeilingSpec
-from models.hashing import content_hash
-from models.scenario import SEMANTICS_VERSION
-from sim.config.study import Case, Study
-from sim.experiment.ceilings import CeilingRuns
-from sim.experiment.network import Network, network_of, theta_of
-from sim.experiment.pool import Task
-from sim.experiment.progress import Progress
-from sim.experiment.store import Store
-from sim.experiment.task import ID_DIGITS, Outcome
-from sim.measure.interval import mean_and_half
+from flitlab.fluid.ceiling import CeilingSpec
+from flitlab.models.hashing import content_hash
+from flitlab.models.scenario import SEMANTICS_VERSION
+from flitlab.sim.config.study import Case, Study
+from flitlab.sim.experiment.ceilings import CeilingRuns
+from flitlab.sim.experiment.network import Network, network_of, theta_of
+from flitlab.sim.experiment.pool import Task
+from flitlab.sim.experiment.progress import Progress
+from flitlab.sim.experiment.store import Store
+from flitlab.sim.experiment.task import ID_DIGITS, Outcome
+from flitlab.sim.measure.interval import mean_and_half
 
 COLUMNS = ("scenario", "draw", "theta_random", "theta_random.upper", "relative", "method", "seconds", "note")
 """Columns of draws.csv."""

@@ -12,28 +12,28 @@ from typing import Any
 
 import yaml
 
-from models.scenario import SEMANTICS_VERSION
-from sim.config.check import crash
-from sim.config.study import Study
-from sim.config.values import changes, read_resolved
-from sim.experiment import ceilings
-from sim.experiment.application import relate
-from sim.experiment.ceilings import CeilingRuns
-from sim.experiment.cluster import ClusterError
-from sim.experiment.folders import MANIFEST, ManifestError, content, digest_of, read_manifest
-from sim.experiment.manifest import keep_topologies, manifest, now
-from sim.experiment.metrics import MetricRuns
-from sim.experiment.points import PointRuns
-from sim.experiment.pool import Pool, Task, open_pool, run_all
-from sim.experiment.progress import Progress, Quiet, progress, say
-from sim.experiment.published import COLUMNS as PUBLISHED
-from sim.experiment.published import compare
-from sim.experiment.relative import RelativeRuns
-from sim.experiment.runs import Runs
-from sim.experiment.search import SearchRuns
-from sim.experiment.shards import Shard
-from sim.experiment.store import RecordError, Store, StoreError, read_record
-from sim.experiment.tables import metrics_columns, metrics_row, result_columns, result_row
+from flitlab.models.scenario import SEMANTICS_VERSION
+from flitlab.sim.config.check import crash
+from flitlab.sim.config.study import Study
+from flitlab.sim.config.values import changes, read_resolved
+from flitlab.sim.experiment import ceilings
+from flitlab.sim.experiment.application import relate
+from flitlab.sim.experiment.ceilings import CeilingRuns
+from flitlab.sim.experiment.cluster import ClusterError
+from flitlab.sim.experiment.folders import MANIFEST, ManifestError, content, digest_of, read_manifest
+from flitlab.sim.experiment.manifest import keep_topologies, manifest, now
+from flitlab.sim.experiment.metrics import MetricRuns
+from flitlab.sim.experiment.points import PointRuns
+from flitlab.sim.experiment.pool import Pool, Task, open_pool, run_all
+from flitlab.sim.experiment.progress import Progress, Quiet, progress, say
+from flitlab.sim.experiment.published import COLUMNS as PUBLISHED
+from flitlab.sim.experiment.published import compare
+from flitlab.sim.experiment.relative import RelativeRuns
+from flitlab.sim.experiment.runs import Runs
+from flitlab.sim.experiment.search import SearchRuns
+from flitlab.sim.experiment.shards import Shard
+from flitlab.sim.experiment.store import RecordError, Store, StoreError, read_record
+from flitlab.sim.experiment.tables import metrics_columns, metrics_row, result_columns, result_row
 
 OK, SOME_FAILED, BAD_CONFIG, CHECK_FAILED, INTERRUPTED = 0, 1, 2, 3, 130
 """Exit codes."""
@@ -73,8 +73,8 @@ Work = Callable[[Tasks, int, int], str]
 def run(study: Study, folder: Path, jobs: int, pool: Pool | None = None) -> Report:
     """Runs what is not in the folder yet, in ``jobs`` processes here or in a pool, and writes all its files.
 
-    Raises :class:`~sim.experiment.store.StoreError` if the folder cannot be used,
-    :class:`~sim.experiment.store.WriteError` if that turns out later on.
+    Raises :class:`~flitlab.sim.experiment.store.StoreError` if the folder cannot be used,
+    :class:`~flitlab.sim.experiment.store.WriteError` if that turns out later on.
     """
 
     def work(tasks: Tasks, count: int, most: int) -> str:
@@ -86,7 +86,7 @@ def run(study: Study, folder: Path, jobs: int, pool: Pool | None = None) -> Repo
 def merge(study: Study, folder: Path, others: Sequence[Path] = ()) -> Report:
     """Writes all files of a run from what is in its folder, and others, already; what is missing is a problem.
 
-    Raises :class:`~sim.experiment.store.StoreError` as :func:`run` does.
+    Raises :class:`~flitlab.sim.experiment.store.StoreError` as :func:`run` does.
     """
     missing: list[str] = []
 
@@ -104,7 +104,7 @@ def run_shard(study: Study, folder: Path, jobs: int, shard: Shard) -> Report:
     Other shards may do the same in the same folder at the same time. Ceilings that the points of a shard are checked
     against belong to one shard each; where that has not computed them by the time the points are done, this one does.
 
-    Raises :class:`~sim.experiment.store.StoreError` as :func:`run` does.
+    Raises :class:`~flitlab.sim.experiment.store.StoreError` as :func:`run` does.
     """
     store = Store(folder, shared=True)
     try:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from sim.experiment.pool import Task
-from sim.experiment.progress import Progress
+from flitlab.sim.experiment.pool import Task
+from flitlab.sim.experiment.progress import Progress
 
 
 class Runs(Protocol):

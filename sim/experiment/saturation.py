@@ -2,7 +2,7 @@
 
 Both begin with what is known: no load can be carried from the least certified upper end on that holds for the routing.
 Every load asked for becomes an ordinary point, so a search that is repeated finds its answers in the folder. What
-counts as saturated is said in ``sim.measure.saturation``.
+counts as saturated is said in ``flitlab.sim.measure.saturation``.
 
 *Saturation* of each seed by itself: the bracket [highest load not saturated, lowest load saturated] is halved until it
 is narrower than the tolerance; then one more point at half of it says what latency is there. *Adaptive*, all seeds
@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from models.scenario import Scenario
-from sim.config.questions import AdaptiveConfig
-from sim.config.study import Case
-from sim.measure.rows import Row, number
-from sim.measure.saturation import Saturation, bracket, is_over
+from flitlab.models.scenario import Scenario
+from flitlab.sim.config.questions import AdaptiveConfig
+from flitlab.sim.config.study import Case
+from flitlab.sim.measure.rows import Row, number
+from flitlab.sim.measure.saturation import Saturation, bracket, is_over
 
 Steps = Generator[float, Sequence[Row], Any]
 """Yields loads, and is sent the rows of every seed at each."""
@@ -267,7 +267,7 @@ def table(case: Case, found: Saturation, rows: Iterable[Row], ceilings: Mapping[
 
 
 def _hot_hosts(scenario: Scenario, ceiling: float) -> str:
-    from fluid.hosts import hot_hosts
+    from flitlab.fluid.hosts import hot_hosts
 
     return hot_hosts(scenario.topology, scenario.traffic, ceiling)
 

@@ -16,15 +16,15 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from models.near import near
-from models.scenario import SEMANTICS_VERSION
-from sim.config.check import crash
-from sim.config.errors import ConfigError
-from sim.config.study import read
-from sim.experiment.folders import content, read_manifest
-from sim.experiment.published import AGREES
-from sim.experiment.runner import INTERRUPTED, OK, SOME_FAILED, STATUS, Report, run
-from sim.experiment.store import StoreError, replace_file
+from flitlab.models.near import near
+from flitlab.models.scenario import SEMANTICS_VERSION
+from flitlab.sim.config.check import crash
+from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.study import read
+from flitlab.sim.experiment.folders import content, read_manifest
+from flitlab.sim.experiment.published import AGREES
+from flitlab.sim.experiment.runner import INTERRUPTED, OK, SOME_FAILED, STATUS, Report, run
+from flitlab.sim.experiment.store import StoreError, replace_file
 
 PAPERS = {
     "uni": "A Case for Uni-Directional Network Topologies in Large-Scale Clusters",

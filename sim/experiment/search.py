@@ -8,17 +8,17 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from models.hashing import content_hash
-from models.scenario import SEMANTICS_VERSION
-from sim.config.load import wrap
-from sim.config.overrides import put
-from sim.config.questions import SearchConfig
-from sim.config.study import Case, Study
-from sim.experiment.network import Network, build, is_drawn, network_of, reaches_theta, redrawn
-from sim.experiment.pool import Task
-from sim.experiment.progress import Progress
-from sim.experiment.store import Store
-from sim.experiment.task import ID_DIGITS, Outcome
+from flitlab.models.hashing import content_hash
+from flitlab.models.scenario import SEMANTICS_VERSION
+from flitlab.sim.config.load import wrap
+from flitlab.sim.config.overrides import put
+from flitlab.sim.config.questions import SearchConfig
+from flitlab.sim.config.study import Case, Study
+from flitlab.sim.experiment.network import Network, build, is_drawn, network_of, reaches_theta, redrawn
+from flitlab.sim.experiment.pool import Task
+from flitlab.sim.experiment.progress import Progress
+from flitlab.sim.experiment.store import Store
+from flitlab.sim.experiment.task import ID_DIGITS, Outcome
 
 COLUMNS = ("scenario", "value", "draw", "reached", "lower", "upper", "method", "seconds", "note")
 """Columns of probes.csv."""

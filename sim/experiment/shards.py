@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from sim.experiment.pool import Task
+from flitlab.sim.experiment.pool import Task
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from models.scenario import Scenario
-from sim.experiment.folders import ForeignFolder, content, entries, refuse_foreign, refuse_pipes
-from sim.experiment.progress import say
-from sim.experiment.task import ScenarioFile
+from flitlab.models.scenario import Scenario
+from flitlab.sim.experiment.folders import ForeignFolder, content, entries, refuse_foreign, refuse_pipes
+from flitlab.sim.experiment.progress import say
+from flitlab.sim.experiment.task import ScenarioFile
 
 try:
     import fcntl

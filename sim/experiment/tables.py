@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sim.config.study import Case, Study
-from sim.experiment.application import COLUMNS
+from flitlab.sim.config.study import Case, Study
+from flitlab.sim.experiment.application import COLUMNS
 
 MEASURED = (
     "offered", "accepted", "accepted_flit_per_ns_per_host", "min_flow_ratio", "jain", "latency_mean", "latency_ci95",

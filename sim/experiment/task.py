@@ -15,13 +15,13 @@ from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
-from fluid.ceiling import BY_ROUTING, CeilingSpec
-from models.hashing import content_hash
-from models.scenario import SEMANTICS_VERSION, Scenario
-from sim.config.check import crash
-from sim.config.plugins import load_plugin
-from sim.config.schema import MeasureConfig
-from sim.measure.saturation import BACKGROUND, limited
+from flitlab.fluid.ceiling import BY_ROUTING, CeilingSpec
+from flitlab.models.hashing import content_hash
+from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
+from flitlab.sim.config.check import crash
+from flitlab.sim.config.plugins import load_plugin
+from flitlab.sim.config.schema import MeasureConfig
+from flitlab.sim.measure.saturation import BACKGROUND, limited
 
 ID_DIGITS = 32
 
@@ -135,13 +135,13 @@ def solve_point(
 
     kinds: ceilings asked for; those over the paths drawn belong to a point.
     """
-    from fluid.certain import certain_limit
-    from models.jit import first_use
-    from models.transport.datagram import session_of
-    from sim.engines.base import EngineMismatch
-    from sim.measure import application, datagram, point
-    from sim.measure.ending import UnfinishedError
-    from sim.measure.standstill import StandstillError
+    from flitlab.fluid.certain import certain_limit
+    from flitlab.models.jit import first_use
+    from flitlab.models.transport.datagram import session_of
+    from flitlab.sim.engines.base import EngineMismatch
+    from flitlab.sim.measure import application, datagram, point
+    from flitlab.sim.measure.ending import UnfinishedError
+    from flitlab.sim.measure.standstill import StandstillError
 
     try:
         scenario = _scenario(file)
@@ -169,8 +169,8 @@ def _drawn(scenario: Scenario, session: Any, kinds: tuple[str, ...]) -> dict[str
     """Ceilings over the paths of a session; none if flows end, links fail or they would be too large to compute."""
     if not set(kinds) & {"mcf_paths", "mmf"} or session.flows.packets.any() or session.changes:
         return {}
-    from fluid.problem import FluidError
-    from fluid.sharing.drawn import drawn_ceilings
+    from flitlab.fluid.problem import FluidError
+    from flitlab.fluid.sharing.drawn import drawn_ceilings
 
     try:
         return drawn_ceilings(session, scenario.traffic, kinds)
@@ -185,8 +185,8 @@ def solve_ceilings(
 
     save_to: folder for their certificates.
     """
-    from fluid import ceilings
-    from models.jit import first_use
+    from flitlab.fluid import ceilings
+    from flitlab.models.jit import first_use
 
     try:
         scenario = _scenario(file)
@@ -194,7 +194,7 @@ def solve_ceilings(
             if save_to is None:
                 return Outcome(ceilings.ceilings(scenario, specs, list(loads)))
             found = ceilings.ceilings(scenario, specs, list(loads), keep_flow=True)
-        from sim.experiment.certificates import save
+        from flitlab.sim.experiment.certificates import save
 
         save(save_to, scenario, found)
         return Outcome([replace(row, flow=None) for row in found])

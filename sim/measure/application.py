@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from models.cputime import CpuTime
-from models.scenario import Scenario
-from sim.engines import engine
-from sim.engines.base import ApplicationRun, Flows
-from sim.engines.compare import BothEngines
-from sim.measure.ending import UnfinishedError as UnfinishedError
-from sim.measure.ending import Watch
-from sim.measure.executed import Executed
+from flitlab.models.cputime import CpuTime
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines import engine
+from flitlab.sim.engines.base import ApplicationRun, Flows
+from flitlab.sim.engines.compare import BothEngines
+from flitlab.sim.measure.ending import UnfinishedError as UnfinishedError
+from flitlab.sim.measure.ending import Watch
+from flitlab.sim.measure.executed import Executed
 
 MOST_BINS = 256
 """Intervals of utilisation over time: where there are more, each two of them become one."""
@@ -22,6 +22,7 @@ FIRST_BIN = 64
 
 MOST_KEPT = 4_000_000
 """Numbers that are kept for utilisation over time; fewer intervals where there are many channels."""
+
 
 @dataclass(frozen=True)
 class ProgramResult:
@@ -43,8 +44,8 @@ class ProgramResult:
 def run_application(name: str, scenario: Scenario, seed: int, max_ticks: int | None = None) -> ProgramResult:
     """Run the program of a scenario to its end with the engine ``reference``, ``compiled`` or ``both``.
 
-    Raises :class:`~sim.measure.ending.UnfinishedError` if it has none, or none within ``max_ticks``, and
-    :class:`~sim.engines.base.EngineMismatch` if both engines run and differ.
+    Raises :class:`~flitlab.sim.measure.ending.UnfinishedError` if it has none, or none within ``max_ticks``, and
+    :class:`~flitlab.sim.engines.base.EngineMismatch` if both engines run and differ.
     """
     spent = CpuTime()
     run = start(name, scenario, seed)
@@ -65,7 +66,7 @@ def run_application(name: str, scenario: Scenario, seed: int, max_ticks: int | N
 def start(name: str, scenario: Scenario, seed: int) -> ApplicationRun:
     """Start the program of a scenario."""
     if scenario.datagram is not None:
-        from sim.engines.datagram import start_application
+        from flitlab.sim.engines.datagram import start_application
 
         return start_application(name, scenario, seed)
     return (BothEngines() if name == "both" else engine(name)).start(scenario, 1.0, seed)  # type: ignore[return-value]
@@ -75,9 +76,9 @@ def run_to_end(run: ApplicationRun, scenario: Scenario, max_ticks: int | None) -
     """Advance until every operation is done.
 
     What channels carried from edge to edge of equal intervals: int64 [edges], and flits, float64 [edges, channels].
-    Raises :class:`~sim.measure.ending.UnfinishedError`.
+    Raises :class:`~flitlab.sim.measure.ending.UnfinishedError`.
     """
-    from sim.engines.datagram.base import MessageLost
+    from flitlab.sim.engines.datagram.base import MessageLost
 
     bins = max(16, min(MOST_BINS, MOST_KEPT // max(scenario.topology.channels, 1)))
     width, edges, carried = FIRST_BIN, [0], [np.asarray(run.carried(), float)]

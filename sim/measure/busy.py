@@ -4,8 +4,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from models.application.program import RECV, SEND, Program
-from sim.engines.base import Execution
+from flitlab.models.application.program import RECV, SEND, Program
+from flitlab.sim.engines.base import Execution
 
 
 class Spans(NamedTuple):

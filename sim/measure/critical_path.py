@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from models.application.messages import Messages
-from models.application.program import CALC, RECV, SEND, Program
-from sim.engines.base import MESSAGE, PROCESSOR, STARTED, Execution
+from flitlab.models.application.messages import Messages
+from flitlab.models.application.program import CALC, RECV, SEND, Program
+from flitlab.sim.engines.base import MESSAGE, PROCESSOR, STARTED, Execution
 
 COMPUTE, OVERHEAD, ON_THE_WAY, WAITING = "compute", "overhead", "message", "processor"
 KINDS = (COMPUTE, OVERHEAD, ON_THE_WAY, WAITING)

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from models.cputime import CpuTime
-from models.fairness import jain
-from models.transport.alone import alone_ticks
-from models.transport.session import Session
-from sim.engines import datagram
-from sim.engines.base import Flows
-from sim.engines.datagram.base import (
+from flitlab.models.cputime import CpuTime
+from flitlab.models.fairness import jain
+from flitlab.models.transport.alone import alone_ticks
+from flitlab.models.transport.session import Session
+from flitlab.sim.engines import datagram
+from flitlab.sim.engines.base import Flows
+from flitlab.sim.engines.datagram.base import (
     ACCEPTED,
     DROPS,
     MARKS,
@@ -53,7 +53,7 @@ class DatagramResult:
 def run_session(engine: str, session: Session, window: tuple[float, float]) -> DatagramResult:
     """Simulate to the end of a window in seconds, with the engine ``reference``, ``compiled`` or ``both``.
 
-    Raises :class:`~sim.engines.base.EngineMismatch` if both engines run and differ.
+    Raises :class:`~flitlab.sim.engines.base.EngineMismatch` if both engines run and differ.
     """
     spent = CpuTime()
     result = measure(datagram.start(engine, session), session, window)

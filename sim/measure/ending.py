@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from models.application.goal import label_of
-from models.application.program import CALC, RECV, SEND, Program
-from models.scenario import Scenario
-from sim.engines.base import ApplicationRun, Execution, Standing
-from sim.measure.standstill import patience
+from flitlab.models.application.goal import label_of
+from flitlab.models.application.program import CALC, RECV, SEND, Program
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.base import ApplicationRun, Execution, Standing
+from flitlab.sim.measure.standstill import patience
 
 SILENCE_S = 300.0
 """Seconds of mode datagram in which nothing arrives before a run counts as stuck: ten timeouts in a row, each twice as

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from models.application.messages import total_flits
-from models.application.program import CALC, RECV, SEND, Program
-from models.application.scratch import scratch
-from models.application.steps import step_kinds
-from models.scenario import Scenario
-from sim.engines.base import Execution, Flows
-from sim.measure.busy import busy_spans, communicating_spans, union_lengths, union_until
-from sim.measure.critical_path import Segment, critical_path, shares
+from flitlab.models.application.messages import total_flits
+from flitlab.models.application.program import CALC, RECV, SEND, Program
+from flitlab.models.application.scratch import scratch
+from flitlab.models.application.steps import step_kinds
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.base import Execution, Flows
+from flitlab.sim.measure.busy import busy_spans, communicating_spans, union_lengths, union_until
+from flitlab.sim.measure.critical_path import Segment, critical_path, shares
 
 DRAWN_RANKS, DRAWN_BINS = 16, 120
 """Ranks, and intervals, whose doings are kept for a picture of them."""

@@ -13,9 +13,7 @@ MEANING = (
 """What is said wherever an interval is shown; :func:`mean_and_half` makes them all."""
 
 
-def mean_and_half(
-    values: Sequence[float], alone: float = math.nan, resolution: float = 0.0
-) -> tuple[float, float]:
+def mean_and_half(values: Sequence[float], alone: float = math.nan, resolution: float = 0.0) -> tuple[float, float]:
     """Mean and half-width of its 95 % Student interval; ``alone`` is the half-width of one value. NaN spreads.
 
     resolution: how far each value may be off, whatever their number; it is added.

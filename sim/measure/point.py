@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.cputime import CpuTime
-from models.fairness import jain
-from models.histogram import edges, percentile
-from models.scenario import Scenario
-from sim.engines import engine
-from sim.engines.base import (
+from flitlab.models.cputime import CpuTime
+from flitlab.models.fairness import jain
+from flitlab.models.histogram import edges, percentile
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines import engine
+from flitlab.sim.engines.base import (
     CREATED_FLITS,
     DEFLECTIONS,
     DELIVERED_FLITS,
@@ -24,11 +24,11 @@ from sim.engines.base import (
     Run,
     Snapshot,
 )
-from sim.engines.compare import BothEngines
-from sim.measure.batches import mean_half_width
-from sim.measure.standstill import is_deadlocked
-from sim.measure.verdict import lost_in_all, verdict
-from sim.measure.warmup import is_steady
+from flitlab.sim.engines.compare import BothEngines
+from flitlab.sim.measure.batches import mean_half_width
+from flitlab.sim.measure.standstill import is_deadlocked
+from flitlab.sim.measure.verdict import lost_in_all, verdict
+from flitlab.sim.measure.warmup import is_steady
 
 FIRST_BATCHES = 40
 """Batches in the first window, of ``ticks`` ticks."""
@@ -67,8 +67,8 @@ class PointResult:
 def run_point(name: str, scenario: Scenario, load: float, seed: int, measure: Measure) -> PointResult:
     """Simulate and measure one point with the engine ``reference``, ``compiled`` or ``both``.
 
-    Raises :class:`~sim.engines.base.EngineMismatch` if both engines run and differ, and
-    :class:`~sim.measure.standstill.StandstillError` if nothing moves that should.
+    Raises :class:`~flitlab.sim.engines.base.EngineMismatch` if both engines run and differ, and
+    :class:`~flitlab.sim.measure.standstill.StandstillError` if nothing moves that should.
     """
     spent = CpuTime()
     run = (BothEngines() if name == "both" else engine(name)).start(scenario, load, seed)

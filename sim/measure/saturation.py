@@ -1,13 +1,13 @@
 """Where a scenario saturates, as its points show it.
 
 A load is *saturated* if the network does not carry what is offered (the flag ``saturated``, see
-:mod:`sim.measure.verdict`) or has come to a deadlock, and so is every load from ``limit`` on, the least certified upper
-end that holds for the routing: there some demand cannot be met for ever, whatever a finite run shows. The saturation
-point of a seed lies between the most that is carried, in units of load, below the lowest saturated load, and that load;
-within this bracket it is taken to be the most that is carried up to and at that load. Below the limit the flag comes a
-little late, at losses that exceed noise and 1 %; what is carried there is no more than the network can carry, so the
-value does not depend on how late. A load at which the window was too short to tell is taken to be carried as far as it
-was.
+:mod:`flitlab.sim.measure.verdict`) or has come to a deadlock, and so is every load from ``limit`` on, the least
+certified upper end that holds for the routing: there some demand cannot be met for ever, whatever a finite run shows.
+The saturation point of a seed lies between the most that is carried, in units of load, below the lowest saturated load,
+and that load; within this bracket it is taken to be the most that is carried up to and at that load. Below the limit
+the flag comes a little late, at losses that exceed noise and 1 %; what is carried there is no more than the network can
+carry, so the value does not depend on how late. A load at which the window was too short to tell is taken to be carried
+as far as it was.
 """
 
 import math
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from sim.measure.interval import mean_and_half
-from sim.measure.rows import Row, flag, number
+from flitlab.sim.measure.interval import mean_and_half
+from flitlab.sim.measure.rows import Row, flag, number
 
 LIMIT, LOSS, STARVING, SHORT = "limit", "loss", "starving", "short window"
 """Why a point is saturated, and why nothing is said of it (``saturated_by``)."""

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from models.scenario import Scenario
-from sim.engines.base import CREATED_PACKETS, DELIVERED_FLITS, DELIVERED_PACKETS, GRANTS, SENT_PACKETS, Run
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.base import CREATED_PACKETS, DELIVERED_FLITS, DELIVERED_PACKETS, GRANTS, SENT_PACKETS, Run
 
 PATIENCE = 4
 """Times the longest that one step of a packet can take, for which nothing may move while packets wait."""

@@ -1,6 +1,6 @@
 """Whether a network carries what is offered at a load, as far as a run shows.
 
-What is certain beforehand is added by those who know it, see :func:`sim.measure.saturation.limited`.
+What is certain beforehand is added by those who know it, see :func:`flitlab.sim.measure.saturation.limited`.
 
 A run shows the flits that are created and not delivered, its backlog. Of a network that carries everything, that too
 goes up and down: by what arrivals vary. A host that creates N packets in the window creates N +- sqrt(I N), where I is
@@ -15,10 +15,10 @@ import math
 
 import numpy as np
 
-from models.scenario import Scenario
-from sim.engines.base import CREATED_FLITS, DELIVERED_FLITS
-from sim.measure.batches import exceeds_noise, regroup
-from sim.measure.saturation import LOSS, SHORT, STARVING
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.base import CREATED_FLITS, DELIVERED_FLITS
+from flitlab.sim.measure.batches import exceeds_noise, regroup
+from flitlab.sim.measure.saturation import LOSS, SHORT, STARVING
 
 LOST, LOST_NOISE, LOST_TOTAL = 0.01, 0.3, 2.0
 """Lost in all batches alike: this share of what is created, of the noise of a host, and of that of all together."""

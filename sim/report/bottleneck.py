@@ -13,14 +13,14 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
-from fluid.binding import Binding, binding
-from fluid.decomposition import link_classes
-from models.topology.graph import Topology
-from sim.config.study import Case, Study
-from sim.experiment.ceilings import Optimum, stored_optimum
-from sim.report.drawing import PLACES, WIDTH, Drawing, save_picture, suitable
-from sim.report.figures import in_style
-from sim.report.plots import DASHES, OKABE_ITO
+from flitlab.fluid.binding import Binding, binding
+from flitlab.fluid.decomposition import link_classes
+from flitlab.models.topology.graph import Topology
+from flitlab.sim.config.study import Case, Study
+from flitlab.sim.experiment.ceilings import Optimum, stored_optimum
+from flitlab.sim.report.drawing import PLACES, WIDTH, Drawing, save_picture, suitable
+from flitlab.sim.report.figures import in_style
+from flitlab.sim.report.plots import DASHES, OKABE_ITO
 
 NAME = "bottleneck"
 """Of the figure, in ``outputs.figures`` and as a file."""
@@ -46,9 +46,9 @@ NARROWED = 0.88
 def draw_bottleneck(case: Case, optimum: Optimum, path: Path, others: int = 0) -> Path:
     """Draws where a maximum concurrent flow is stuck into a PNG or SVG file; the same bytes every time.
 
-    Above, the network: channels that bind (:func:`~fluid.binding.binding`) are orange, the wider the higher their
-    price, others grey, the darker the fuller; of a link the direction counts that is the more so. More than
-    :data:`~sim.report.drawing.MOST_NODES` switches are a matrix of channels. Below, the distribution of load /
+    Above, the network: channels that bind (:func:`~flitlab.fluid.binding.binding`) are orange, the wider the higher
+    their price, others grey, the darker the fuller; of a link the direction counts that is the more so. More than
+    :data:`~flitlab.sim.report.drawing.MOST_NODES` switches are a matrix of channels. Below, the distribution of load /
     capacity, for each class of links if there are several.
 
     Parameters

@@ -5,8 +5,8 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from sim.measure.rows import number
-from sim.report.frames import Row
+from flitlab.sim.measure.rows import number
+from flitlab.sim.report.frames import Row
 
 LABELS: dict[str, tuple[str, str]] = {
     "switches": ("number of switches", ""),

@@ -13,11 +13,11 @@ from typing import Any
 
 from scipy.special import stdtrit
 
-from sim.measure.interval import mean_and_half
-from sim.measure.rows import number
-from sim.measure.saturation import BACKGROUND, saturation
-from sim.report import figures
-from sim.report.frames import Row, Run, load
+from flitlab.sim.measure.interval import mean_and_half
+from flitlab.sim.measure.rows import number
+from flitlab.sim.measure.saturation import BACKGROUND, saturation
+from flitlab.sim.report import figures
+from flitlab.sim.report.frames import Row, Run, load
 
 KINDS = ("latency_load", "accepted_load", "throughput", "slowdown")
 """Figures that are laid over each other, as far as the runs have them."""
@@ -48,7 +48,7 @@ class Estimate:
 
     @property
     def half(self) -> float:
-        """Half-width of the 95 % interval, see :func:`~sim.measure.interval.mean_and_half`; NaN where unknown."""
+        """Half-width of the 95 % interval (:func:`~flitlab.sim.measure.interval.mean_and_half`); NaN where unknown."""
         return mean_and_half(self.values, self.alone, self.resolution)[1] if self.values else math.nan
 
 
@@ -65,9 +65,7 @@ def differ(a: Estimate, b: Estimate) -> bool | None:
     error = math.sqrt(sum(parts))
     if error <= 1e-12 * max(abs(a.mean), abs(b.mean)):
         return apart > 1e-9 * max(abs(a.mean), abs(b.mean))
-    freedom = sum(parts) ** 2 / sum(
-        part**2 / (len(one.values) - 1) for part, one in zip(parts, (a, b), strict=True)
-    )
+    freedom = sum(parts) ** 2 / sum(part**2 / (len(one.values) - 1) for part, one in zip(parts, (a, b), strict=True))
     return bool(apart > stdtrit(freedom, 0.975) * error)
 
 

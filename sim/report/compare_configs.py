@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sim.config.values import read_resolved, scenarios_of, shown, values_of
+from flitlab.sim.config.values import read_resolved, scenarios_of, shown, values_of
 
 IGNORED = (
     "schema", "name", "label", "cases", "outputs", "published", "plugins", "quick", "loads", "seeds", "ceilings",

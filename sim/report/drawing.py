@@ -17,9 +17,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch
 from scipy.spatial import cKDTree
 
-from models.topology.distances import distance_counts, distances, mean_hops
-from models.topology.graph import Topology
-from sim.report.figures import in_style
+from flitlab.models.topology.distances import distance_counts, distances, mean_hops
+from flitlab.models.topology.graph import Topology
+from flitlab.sim.report.figures import in_style
 
 Style = Literal["auto", "circular", "spring", "layered", "grid", "matrix"]
 """How a topology is drawn; ``auto`` takes what suits it."""

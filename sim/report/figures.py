@@ -12,12 +12,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from sim.report import metric_plots, plots
-from sim.report.flow_figures import FLOW_KINDS, Maker, entries
-from sim.report.frames import Mark, Names, Run, Units
-from sim.report.metric_frames import plots_of
-from sim.report.plots import Look, column
-from sim.report.program_figures import PROGRAM_KINDS
+from flitlab.sim.report import metric_plots, plots
+from flitlab.sim.report.flow_figures import FLOW_KINDS, Maker, entries
+from flitlab.sim.report.frames import Mark, Names, Run, Units
+from flitlab.sim.report.metric_frames import plots_of
+from flitlab.sim.report.plots import Look, column
+from flitlab.sim.report.program_figures import PROGRAM_KINDS
 
 in_style = matplotlib.style.context(["default", Path(__file__).with_name("style.mplstyle")])
 """Decorator: the style of the figures and nothing of the user's matplotlibrc."""

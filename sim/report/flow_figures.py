@@ -10,9 +10,20 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from sim.measure.rows import number
-from sim.report.frames import Row, Run, Units
-from sim.report.plots import DASHES, HALO, MARKERS, NEUTRAL, OKABE_ITO, THOUSANDS, Look, column, key, plot_curves
+from flitlab.sim.measure.rows import number
+from flitlab.sim.report.frames import Row, Run, Units
+from flitlab.sim.report.plots import (
+    DASHES,
+    HALO,
+    MARKERS,
+    NEUTRAL,
+    OKABE_ITO,
+    THOUSANDS,
+    Look,
+    column,
+    key,
+    plot_curves,
+)
 
 WIDTH = 0.7
 """Part of the distance between two groups that the points of one take."""

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from sim.experiment.folders import altered, read_manifest, refuse_pipes
-from sim.experiment.saturation import LIMITS
-from sim.measure.interval import mean_and_half
-from sim.measure.rows import flag, number
-from sim.report import stored
+from flitlab.sim.experiment.folders import altered, read_manifest, refuse_pipes
+from flitlab.sim.experiment.saturation import LIMITS
+from flitlab.sim.measure.interval import mean_and_half
+from flitlab.sim.measure.rows import flag, number
+from flitlab.sim.report import stored
 
 Row = dict[str, str]
 Key = Callable[[Row], float]

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from models.near import near
-from sim.config.section import LONGEST_NAME
-from sim.measure.interval import mean_and_half
-from sim.measure.rows import number
-from sim.report.columns import AMOUNTS, MAIN, Quantity, end_of, spoken, with_unit
-from sim.report.frames import Curve, Row, Run
+from flitlab.models.near import near
+from flitlab.sim.config.section import LONGEST_NAME
+from flitlab.sim.measure.interval import mean_and_half
+from flitlab.sim.measure.rows import number
+from flitlab.sim.report.columns import AMOUNTS, MAIN, Quantity, end_of, spoken, with_unit
+from flitlab.sim.report.frames import Curve, Row, Run
 
 SCENARIO = "scenario"
 """The x of a chart that has no other: one line of the chart per scenario."""

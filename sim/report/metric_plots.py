@@ -14,11 +14,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from sim.measure.rows import number
-from sim.report import plots
-from sim.report.columns import STEPS, Quantity, spoken
-from sim.report.frames import Curve, Names, Run
-from sim.report.metric_frames import (
+from flitlab.sim.measure.rows import number
+from flitlab.sim.report import plots
+from flitlab.sim.report.columns import STEPS, Quantity, spoken
+from flitlab.sim.report.frames import Curve, Names, Run
+from flitlab.sim.report.metric_frames import (
     SCENARIO,
     Plot,
     Series,
@@ -32,7 +32,7 @@ from sim.report.metric_frames import (
     numeric,
     series,
 )
-from sim.report.plots import DASHES, NEUTRAL, Look
+from flitlab.sim.report.plots import DASHES, NEUTRAL, Look
 
 MOST_MARKED = 60
 """Curves of more points than this are lines without markers."""

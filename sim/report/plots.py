@@ -19,8 +19,8 @@ from matplotlib.text import Annotation
 from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, LogLocator, MaxNLocator
 from matplotlib.transforms import Bbox, ScaledTranslation
 
-from sim.measure.rows import number
-from sim.report.frames import Curve, Key, Mark, Names, Row, Total, curves
+from flitlab.sim.measure.rows import number
+from flitlab.sim.report.frames import Curve, Key, Mark, Names, Row, Total, curves
 
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
@@ -156,9 +156,7 @@ def plot_thetas(ax: Axes, marks: Iterable[Mark], look: Look, rate: float = 1.0) 
             ax.axvspan(lower, upper, color=colour, alpha=0.15, linewidth=0, zorder=1.2, gid="interval")
         sides: list[tuple[float, float, str]] = [(lower, -1.5, "right"), (upper, 1.5, "left")]
         places: list[Place] = [
-            ((x, height), (offset, 0), ha, "bottom")
-            for height in np.arange(0.02, 0.7, 0.04)
-            for x, offset, ha in sides
+            ((x, height), (offset, 0), ha, "bottom") for height in np.arange(0.02, 0.7, 0.04) for x, offset, ha in sides
         ]
         text = look.named(mark.name, mark.scenarios).translate(UPRIGHT)
         Name(ax, text, places, xycoords=ax.get_xaxis_transform(), rotation=90, color=colour, gid="theta")

@@ -16,11 +16,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from sim.measure.rows import number
-from sim.report import plots
-from sim.report.frames import Row, Run
-from sim.report.metric_frames import combined
-from sim.report.plots import DASHES, HALO, NEUTRAL, OKABE_ITO, THOUSANDS
+from flitlab.sim.measure.rows import number
+from flitlab.sim.report import plots
+from flitlab.sim.report.frames import Row, Run
+from flitlab.sim.report.metric_frames import combined
+from flitlab.sim.report.plots import DASHES, HALO, NEUTRAL, OKABE_ITO, THOUSANDS
 
 WIDTH = 0.82
 """Part of the distance between two groups of bars that the bars of one take."""

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from sim.experiment.folders import read_manifest
-from sim.experiment.published import AGREES
-from sim.experiment.scoreboard import PAPERS, Row
+from flitlab.sim.experiment.folders import read_manifest
+from flitlab.sim.experiment.published import AGREES
+from flitlab.sim.experiment.scoreboard import PAPERS, Row
 
 FIGURES = Path("figures") / "reproduction"
 """Where the figures of the rows are, beside the pages."""

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sim.experiment.ceilings import stored_rows
-from sim.experiment.store import RecordError, cell, read_record
+from flitlab.sim.experiment.ceilings import stored_rows
+from flitlab.sim.experiment.store import RecordError, cell, read_record
 
 Row = dict[str, str]
 Record = dict[str, Any]

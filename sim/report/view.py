@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from models.scenario import Scenario
-from models.topology.graph import Topology
-from sim.engines.trace.base import Life
-from sim.engines.trace.film import film
-from sim.report.drawing import PLACES, suitable
-from sim.report.html.shell import write_page
+from flitlab.models.scenario import Scenario
+from flitlab.models.topology.graph import Topology
+from flitlab.sim.engines.trace.base import Life
+from flitlab.sim.engines.trace.film import film
+from flitlab.sim.report.drawing import PLACES, suitable
+from flitlab.sim.report.html.shell import write_page
 
 MOST_SWITCHES, MOST_CHANNELS, MOST_HOSTS = 120, 800, 512
 """Networks beyond this are not animated: nobody could follow what goes on."""

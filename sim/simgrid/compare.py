@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from models.scenario import Scenario
-from sim.measure.application import run_to_end, start
-from sim.simgrid.plan import plan_of
+from flitlab.models.scenario import Scenario
+from flitlab.sim.measure.application import run_to_end, start
+from flitlab.sim.simgrid.plan import plan_of
 
 MISSING = (
     "SimGrid is not installed: no Python here has its module 'simgrid' (tried with 3.32). On Debian and Ubuntu: "
@@ -75,7 +75,7 @@ def by_simgrid(
 ) -> Times:
     """The program in SimGrid, run by that Python; what it read and wrote stays in ``folder``, if given.
 
-    by_latency: see :func:`~sim.simgrid.plan.plan_of`.
+    by_latency: see :func:`~flitlab.sim.simgrid.plan.plan_of`.
 
     Raises ``SpecError`` if it cannot be said in SimGrid's terms, and :class:`SimGridFailed`.
     """

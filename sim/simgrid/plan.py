@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from models.application.messages import total_flits
-from models.application.program import CALC, SEND
-from models.registry import SpecError
-from models.scenario import Scenario
-from sim.engines.flow.model import Network, find_way, leave_way, make_network, make_way
+from flitlab.models.application.messages import total_flits
+from flitlab.models.application.program import CALC, SEND
+from flitlab.models.registry import SpecError
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.flow.model import Network, find_way, leave_way, make_network, make_way
 
 NS = 1e-9
 

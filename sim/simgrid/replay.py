@@ -1,8 +1,8 @@
 """Runs a program in SimGrid: ``python3 replay.py PLAN TIMES``, both JSON files.
 
 A script for any Python that has SimGrid's module (Debian: python3-simgrid, for the system's Python), which need not be
-the one that flitlab runs in: it imports nothing else. PLAN is what :func:`sim.simgrid.plan.plan_of` gives; TIMES holds
-``finish``, when each operation was done, in seconds.
+the one that flitlab runs in: it imports nothing else. PLAN is what :func:`flitlab.sim.simgrid.plan.plan_of` gives;
+TIMES holds ``finish``, when each operation was done, in seconds.
 
 One actor conducts the whole program: it starts every communication between two hosts as the program has it, and waits
 for the first of those under way to end, or for the next event that it knows of.

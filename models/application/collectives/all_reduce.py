@@ -6,8 +6,8 @@ Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, secti
 
 import numpy as np
 
-from models.application.collectives import all_gather, reduce_scatter
-from models.application.collectives.communicator import Communicator, distances, fold, shares
+from flitlab.models.application.collectives import all_gather, reduce_scatter
+from flitlab.models.application.collectives.communicator import Communicator, distances, fold, shares
 
 
 def recursive_doubling(comm: Communicator, size: int) -> None:

@@ -5,7 +5,7 @@ Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, secti
 
 import numpy as np
 
-from models.application.collectives.communicator import Communicator, distances
+from flitlab.models.application.collectives.communicator import Communicator, distances
 
 BATCH = 32
 """Messages that a member of :func:`scattered` has under way at a time (MPICH's MPIR_CVAR_ALLTOALL_THROTTLE)."""

@@ -1,6 +1,6 @@
 """Barrier: nobody goes on before everybody has come."""
 
-from models.application.collectives.communicator import Communicator, distances
+from flitlab.models.application.collectives.communicator import Communicator, distances
 
 
 def dissemination(comm: Communicator, size: int) -> None:

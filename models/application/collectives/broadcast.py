@@ -3,9 +3,9 @@
 Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.2, after van de Geijn.
 """
 
-from models.application.collectives.all_gather import doubling_parts, ring_parts
-from models.application.collectives.communicator import Communicator, shares
-from models.application.collectives.tree import scatter_parts
+from flitlab.models.application.collectives.all_gather import doubling_parts, ring_parts
+from flitlab.models.application.collectives.communicator import Communicator, shares
+from flitlab.models.application.collectives.tree import scatter_parts
 
 
 def van_de_geijn(comm: Communicator, size: int) -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.application.builder import Builder
-from models.application.collectives import (
+from flitlab.models.application.builder import Builder
+from flitlab.models.application.collectives import (
     all_gather,
     all_reduce,
     all_to_all,
@@ -19,8 +19,8 @@ from models.application.collectives import (
     reduce_scatter,
     tree,
 )
-from models.application.collectives.communicator import Communicator
-from models.registry import SpecError
+from flitlab.models.application.collectives.communicator import Communicator
+from flitlab.models.registry import SpecError
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.application.builder import Builder
+from flitlab.models.application.builder import Builder
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, secti
 
 import numpy as np
 
-from models.application.collectives.communicator import Communicator, distances, shares
+from flitlab.models.application.collectives.communicator import Communicator, distances, shares
 
 
 def branches(size: int) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
-from models.application.placement import PlacementSpec
-from models.application.program import Program
-from models.registry import SpecError, register
-from models.topology.graph import Topology
+from flitlab.models.application.placement import PlacementSpec
+from flitlab.models.application.program import Program
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.graph import Topology
 
 
 @register("placement", "file")

@@ -4,13 +4,13 @@ import numpy as np
 from pydantic import Field
 from scipy import sparse
 
-from models.application.placement import PlacementSpec, refuse_if_crowded
-from models.application.program import SEND, Program
-from models.jit import inner, routine
-from models.registry import SpecError, register
-from models.rules.draw import PLACEMENT, philox
-from models.topology.distances import distances
-from models.topology.graph import Topology
+from flitlab.models.application.placement import PlacementSpec, refuse_if_crowded
+from flitlab.models.application.program import SEND, Program
+from flitlab.models.jit import inner, routine
+from flitlab.models.registry import SpecError, register
+from flitlab.models.rules.draw import PLACEMENT, philox
+from flitlab.models.topology.distances import distances
+from flitlab.models.topology.graph import Topology
 
 MOST_SWITCHES = 10_000
 """Switches between which all distances are looked at."""

@@ -3,11 +3,11 @@
 import numpy as np
 from pydantic import Field
 
-from models.application.placement import PlacementSpec, refuse_if_crowded
-from models.application.program import Program
-from models.registry import register
-from models.topology.graph import Topology
-from models.traffic.draw import generator
+from flitlab.models.application.placement import PlacementSpec, refuse_if_crowded
+from flitlab.models.application.program import Program
+from flitlab.models.registry import register
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.draw import generator
 
 
 @register("placement", "random")

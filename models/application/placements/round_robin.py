@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from models.application.placement import PlacementSpec, refuse_if_crowded
-from models.application.program import Program
-from models.registry import register
-from models.topology.graph import Topology
+from flitlab.models.application.placement import PlacementSpec, refuse_if_crowded
+from flitlab.models.application.program import Program
+from flitlab.models.registry import register
+from flitlab.models.topology.graph import Topology
 
 
 @register("placement", "round_robin")

@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
-from models.application.skeletons.collective import SizedCollective
-from models.registry import register
+from flitlab.models.application.skeletons.collective import SizedCollective
+from flitlab.models.registry import register
 
 
 @register("application", "all_reduce")

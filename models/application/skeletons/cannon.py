@@ -4,9 +4,9 @@ from math import isqrt
 
 import numpy as np
 
-from models.application.builder import Builder
-from models.application.skeletons.matrix import MatrixProduct
-from models.registry import register
+from flitlab.models.application.builder import Builder
+from flitlab.models.application.skeletons.matrix import MatrixProduct
+from flitlab.models.registry import register
 
 
 @register("application", "cannon")

@@ -4,11 +4,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from models.application.builder import Builder
-from models.application.collectives.communicator import distances
-from models.application.ranks import is_power_of_two
-from models.application.skeletons.nas import NasBenchmark
-from models.registry import register
+from flitlab.models.application.builder import Builder
+from flitlab.models.application.collectives.communicator import distances
+from flitlab.models.application.ranks import is_power_of_two
+from flitlab.models.application.skeletons.nas import NasBenchmark
+from flitlab.models.registry import register
 
 INNER = 25
 """Conjugate-gradient iterations of an iteration of the program."""

@@ -4,9 +4,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from models.application.builder import Builder
-from models.application.collectives.choose import collective
-from models.application.skeletons.skeleton import Skeleton, everyone
+from flitlab.models.application.builder import Builder
+from flitlab.models.application.collectives.choose import collective
+from flitlab.models.application.skeletons.skeleton import Skeleton, everyone
 
 Bytes = Annotated[int, Field(ge=0, le=10**12)]
 Repeats = Annotated[int, Field(ge=1, le=1_000_000)]

@@ -5,9 +5,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from models.application.builder import Builder
-from models.application.skeletons.nas import NasBenchmark
-from models.registry import register
+from flitlab.models.application.builder import Builder
+from flitlab.models.application.skeletons.nas import NasBenchmark
+from flitlab.models.registry import register
 
 COMBINE, REDUCE = 10, 3
 """Operations on a number that a node combines with others', and on one that a sink sums up."""

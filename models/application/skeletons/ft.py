@@ -6,13 +6,13 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from models.application.builder import Builder
-from models.application.collectives.choose import collective
-from models.application.program import Program
-from models.application.ranks import is_power_of_two
-from models.application.skeletons.nas import Letter, NasBenchmark
-from models.application.skeletons.skeleton import everyone
-from models.registry import SpecError, register
+from flitlab.models.application.builder import Builder
+from flitlab.models.application.collectives.choose import collective
+from flitlab.models.application.program import Program
+from flitlab.models.application.ranks import is_power_of_two
+from flitlab.models.application.skeletons.nas import Letter, NasBenchmark
+from flitlab.models.application.skeletons.skeleton import everyone
+from flitlab.models.registry import SpecError, register
 
 Side = Annotated[int, Field(ge=1)]
 

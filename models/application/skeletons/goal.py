@@ -1,9 +1,9 @@
 """Other people's schedules."""
 
-from models.application.goal import read_goal
-from models.application.program import Program
-from models.application.recorded import RecordedSpec
-from models.registry import register
+from flitlab.models.application.goal import read_goal
+from flitlab.models.application.program import Program
+from flitlab.models.application.recorded import RecordedSpec
+from flitlab.models.registry import register
 
 
 @register("application", "goal")

@@ -4,12 +4,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from models.application.builder import Builder
-from models.application.collectives import all_to_all
-from models.application.collectives.choose import collective
-from models.application.collectives.communicator import Communicator
-from models.application.skeletons.skeleton import Skeleton, everyone
-from models.registry import register
+from flitlab.models.application.builder import Builder
+from flitlab.models.application.collectives import all_to_all
+from flitlab.models.application.collectives.choose import collective
+from flitlab.models.application.collectives.communicator import Communicator
+from flitlab.models.application.skeletons.skeleton import Skeleton, everyone
+from flitlab.models.registry import register
 
 PAIR, BUFFER = 16, 4096
 """Bytes of a (vertex, parent) pair, and of a full buffer of 256 of them."""

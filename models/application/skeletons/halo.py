@@ -6,10 +6,10 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from models.application.builder import Builder
-from models.application.skeletons.collective import Bytes, Repeats
-from models.application.skeletons.skeleton import Skeleton
-from models.registry import register
+from flitlab.models.application.builder import Builder
+from flitlab.models.application.skeletons.collective import Bytes, Repeats
+from flitlab.models.application.skeletons.skeleton import Skeleton
+from flitlab.models.registry import register
 
 Side = Annotated[int, Field(ge=1)]
 

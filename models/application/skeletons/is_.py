@@ -5,12 +5,12 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from models.application.builder import Builder
-from models.application.collectives.choose import all_to_all_v, collective
-from models.application.ranks import is_power_of_two
-from models.application.skeletons.nas import Letter, NasBenchmark
-from models.application.skeletons.skeleton import everyone
-from models.registry import register
+from flitlab.models.application.builder import Builder
+from flitlab.models.application.collectives.choose import all_to_all_v, collective
+from flitlab.models.application.ranks import is_power_of_two
+from flitlab.models.application.skeletons.nas import Letter, NasBenchmark
+from flitlab.models.application.skeletons.skeleton import everyone
+from flitlab.models.registry import register
 
 TESTED = 5
 """Keys whose places are checked in every iteration; they travel with the bucket sizes."""

@@ -4,10 +4,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from models.application.builder import Builder
-from models.application.ranks import is_power_of_two
-from models.application.skeletons.nas import NasBenchmark
-from models.registry import register
+from flitlab.models.application.builder import Builder
+from flitlab.models.application.ranks import is_power_of_two
+from flitlab.models.application.skeletons.nas import NasBenchmark
+from flitlab.models.registry import register
 
 RHS = 0.2
 """Of the operations of an iteration, those of the right-hand side; the two sweeps share the others equally."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from models.application.skeletons.skeleton import Skeleton
+from flitlab.models.application.skeletons.skeleton import Skeleton
 
 
 class MatrixProduct(Skeleton):

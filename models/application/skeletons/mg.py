@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from models.application.builder import Builder
-from models.application.ranks import is_power_of_two
-from models.application.skeletons.nas import NasBenchmark
-from models.registry import register
+from flitlab.models.application.builder import Builder
+from flitlab.models.application.ranks import is_power_of_two
+from flitlab.models.application.skeletons.nas import NasBenchmark
+from flitlab.models.registry import register
 
 RESTRICT, SMOOTH, RESIDUAL, PROLONGATE = 3.0, 19.0, 19.0, 2.5
 """Operations a point of the finer level as the program's comments count them (a coarse point: 24 and 20)."""

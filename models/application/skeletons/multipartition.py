@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from models.application.builder import Builder
-from models.application.skeletons.nas import NasBenchmark
+from flitlab.models.application.builder import Builder
+from flitlab.models.application.skeletons.nas import NasBenchmark
 
 RHS = 0.2
 """Of the operations of an iteration, those of the right-hand side; the three directions share the others equally."""

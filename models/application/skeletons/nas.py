@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from models.application.skeletons.skeleton import Skeleton
+from flitlab.models.application.skeletons.skeleton import Skeleton
 
 Letter = Literal["S", "W", "A", "B", "C", "D"]
 

@@ -4,11 +4,11 @@ from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field
 
-from models.application.builder import Builder
-from models.application.program import Program
-from models.application.skeletons.collective import Bytes, Repeats
-from models.application.skeletons.skeleton import Skeleton
-from models.registry import SpecError, register
+from flitlab.models.application.builder import Builder
+from flitlab.models.application.program import Program
+from flitlab.models.application.skeletons.collective import Bytes, Repeats
+from flitlab.models.application.skeletons.skeleton import Skeleton
+from flitlab.models.registry import SpecError, register
 
 Rank = Annotated[int, Field(ge=0)]
 

@@ -1,9 +1,9 @@
 """Programs from disk."""
 
-from models.application.program import Program
-from models.application.recorded import RecordedSpec
-from models.application.stored import read_program
-from models.registry import register
+from flitlab.models.application.program import Program
+from flitlab.models.application.recorded import RecordedSpec
+from flitlab.models.application.stored import read_program
+from flitlab.models.registry import register
 
 
 @register("application", "program")

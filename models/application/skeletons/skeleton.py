@@ -4,10 +4,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from models.application.builder import Builder
-from models.application.program import Program
-from models.application.ranks import choose_ranks
-from models.application.spec import ApplicationSpec
+from flitlab.models.application.builder import Builder
+from flitlab.models.application.program import Program
+from flitlab.models.application.ranks import choose_ranks
+from flitlab.models.application.spec import ApplicationSpec
 
 
 class Skeleton(ApplicationSpec):

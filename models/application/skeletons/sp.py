@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
-from models.application.skeletons.multipartition import Multipartition
-from models.registry import register
+from flitlab.models.application.skeletons.multipartition import Multipartition
+from flitlab.models.registry import register
 
 
 @register("application", "sp")

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from models.application.builder import Builder, MessageSet
-from models.application.collectives.choose import collective
-from models.application.program import Program
-from models.application.skeletons.skeleton import Skeleton
-from models.registry import SpecError, register
+from flitlab.models.application.builder import Builder, MessageSet
+from flitlab.models.application.collectives.choose import collective
+from flitlab.models.application.program import Program
+from flitlab.models.application.skeletons.skeleton import Skeleton
+from flitlab.models.registry import SpecError, register
 
 COMPUTE, REDUCE, FORTH, BACK = range(4)
 """Lanes: calculations, reductions of gradients, messages to the next stage, messages to the stage before."""

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.registry import SpecError, register
-from models.topology.families.expanded import Prices
-from models.topology.graph import Topology
-from models.topology.limits import refuse_if_huge
-from models.topology.spec import TopologySpec
-from models.topology.wiring import evenly
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.families.expanded import Prices
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.spec import TopologySpec
+from flitlab.models.topology.wiring import evenly
 
 Switch = tuple[str, int, int]
 """Tier, pod (core: 0) and place in it: what a switch is called at every stage."""

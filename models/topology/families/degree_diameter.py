@@ -5,9 +5,9 @@ from math import isqrt
 
 from pydantic import Field
 
-from models.registry import SpecError, register
-from models.topology.bounds import moore_order
-from models.topology.degree_diameter_graphs import (
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.bounds import moore_order
+from flitlab.models.topology.degree_diameter_graphs import (
     Construction,
     alegre_arcs,
     constructions,
@@ -16,10 +16,10 @@ from models.topology.degree_diameter_graphs import (
     largest_graph,
     record_orders,
 )
-from models.topology.graph import Topology
-from models.topology.limits import MOST
-from models.topology.nearest import listed
-from models.topology.spec import TopologySpec
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import MOST
+from flitlab.models.topology.nearest import listed
+from flitlab.models.topology.spec import TopologySpec
 
 MAX_DIAMETER = 64
 

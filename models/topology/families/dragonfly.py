@@ -5,11 +5,11 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from models.registry import SpecError, register
-from models.topology.families.hyperx import clique_links
-from models.topology.graph import Topology
-from models.topology.limits import refuse_if_huge
-from models.topology.spec import TopologySpec
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.families.hyperx import clique_links
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.spec import TopologySpec
 
 Arrangement = Literal["consecutive", "palmtree", "circulant"]
 

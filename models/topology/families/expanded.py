@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.registry import SpecError, register
-from models.topology.graph import Topology
-from models.topology.limits import MOST_DRAWN, refuse_if_long_to_draw
-from models.topology.spec import TopologySpec, build_nested
-from models.topology.wiring import evenly
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import MOST_DRAWN, refuse_if_long_to_draw
+from flitlab.models.topology.spec import TopologySpec, build_nested
+from flitlab.models.topology.wiring import evenly
 
 
 class Prices(BaseModel):

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from models.registry import SpecError, register
-from models.topology.formats import FormatError, ReadFormat, read
-from models.topology.graph import Topology
-from models.topology.spec import TopologySpec
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.formats import FormatError, ReadFormat, read
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.spec import TopologySpec
 
 
 @register("topology", "file")

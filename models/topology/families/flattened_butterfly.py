@@ -2,11 +2,11 @@
 
 from pydantic import Field
 
-from models.registry import register
-from models.topology.families.hyperx import hyperx_links
-from models.topology.graph import Topology
-from models.topology.limits import refuse_if_huge
-from models.topology.spec import TopologySpec
+from flitlab.models.registry import register
+from flitlab.models.topology.families.hyperx import hyperx_links
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.spec import TopologySpec
 
 
 @register("topology", "flattened_butterfly")

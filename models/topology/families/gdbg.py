@@ -2,11 +2,11 @@
 
 from pydantic import Field
 
-from models.registry import register
-from models.topology.families.imase import imase_arcs
-from models.topology.graph import Topology
-from models.topology.limits import refuse_if_huge
-from models.topology.spec import TopologySpec
+from flitlab.models.registry import register
+from flitlab.models.topology.families.imase import imase_arcs
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.spec import TopologySpec
 
 
 @register("topology", "gdbg")

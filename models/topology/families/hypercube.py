@@ -3,9 +3,9 @@
 import numpy as np
 from pydantic import Field
 
-from models.registry import register
-from models.topology.graph import Grid, Topology
-from models.topology.spec import TopologySpec
+from flitlab.models.registry import register
+from flitlab.models.topology.graph import Grid, Topology
+from flitlab.models.topology.spec import TopologySpec
 
 
 @register("topology", "hypercube")

@@ -6,11 +6,11 @@ from typing import Annotated
 import numpy as np
 from pydantic import AfterValidator
 
-from models.registry import SpecError, register
-from models.topology.families.mesh import Extents
-from models.topology.graph import Topology
-from models.topology.limits import refuse_if_huge
-from models.topology.spec import TopologySpec
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.families.mesh import Extents
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.spec import TopologySpec
 
 
 def _from_one(multiplicity: int | list[int]) -> int | list[int]:

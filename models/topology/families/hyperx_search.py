@@ -9,12 +9,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from models.registry import SpecError, register
-from models.topology.families.hyperx import hyperx_degree, hyperx_links, relative_bisection
-from models.topology.graph import Topology
-from models.topology.limits import refuse_if_huge
-from models.topology.spec import TopologySpec
-from models.topology.wiring import evenly
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.families.hyperx import hyperx_degree, hyperx_links, relative_bisection
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.spec import TopologySpec
+from flitlab.models.topology.wiring import evenly
 
 
 @dataclass(frozen=True)

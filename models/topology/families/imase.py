@@ -3,10 +3,10 @@
 import numpy as np
 from pydantic import Field
 
-from models.registry import SpecError, register
-from models.topology.graph import Topology
-from models.topology.limits import refuse_if_huge
-from models.topology.spec import TopologySpec
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.spec import TopologySpec
 
 
 def imase_arcs(n: int, degree: int, a: int, b: int) -> np.ndarray:

@@ -3,11 +3,11 @@
 import numpy as np
 from pydantic import Field
 
-from models.registry import SpecError, register
-from models.topology.codes import find_code, griesmer_bound
-from models.topology.graph import Topology
-from models.topology.limits import MOST
-from models.topology.spec import TopologySpec
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.codes import find_code, griesmer_bound
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import MOST
+from flitlab.models.topology.spec import TopologySpec
 
 
 @register("topology", "long_hop")

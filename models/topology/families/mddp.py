@@ -6,12 +6,12 @@ import numpy as np
 from pydantic import Field
 from scipy.optimize import linear_sum_assignment
 
-from models.registry import SpecError, register
-from models.topology.degree_diameter_graphs import bases
-from models.topology.distances import distance_counts, mean_hops
-from models.topology.graph import Topology
-from models.topology.limits import refuse_if_long_to_draw
-from models.topology.spec import TopologySpec
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.degree_diameter_graphs import bases
+from flitlab.models.topology.distances import distance_counts, mean_hops
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import refuse_if_long_to_draw
+from flitlab.models.topology.spec import TopologySpec
 
 GREEDY_TRIES = 10
 """Alternatives compared at each step of the greedy variant."""

@@ -6,10 +6,10 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from models.registry import register
-from models.topology.graph import Grid, Topology
-from models.topology.limits import refuse_if_huge
-from models.topology.spec import TopologySpec
+from flitlab.models.registry import register
+from flitlab.models.topology.graph import Grid, Topology
+from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.spec import TopologySpec
 
 Extents = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=32)]
 """Extents of the dimensions of a grid, each 1 or more."""

@@ -6,11 +6,11 @@ import numpy as np
 from pydantic import Field
 from scipy.optimize import brentq
 
-from models.registry import SpecError, register
-from models.topology.graph import Topology
-from models.topology.limits import refuse_if_long_to_draw
-from models.topology.spec import TopologySpec
-from models.topology.wiring import first_connected, join_parts, random_links, wireable
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import refuse_if_long_to_draw
+from flitlab.models.topology.spec import TopologySpec
+from flitlab.models.topology.wiring import first_connected, join_parts, random_links, wireable
 
 
 @register("topology", "power_law")

@@ -3,11 +3,11 @@
 import numpy as np
 from pydantic import Field
 
-from models.registry import SpecError, register
-from models.topology.graph import Topology
-from models.topology.limits import refuse_if_huge, refuse_if_long_to_draw
-from models.topology.spec import TopologySpec
-from models.topology.wiring import join_parts, random_pairs
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import refuse_if_huge, refuse_if_long_to_draw
+from flitlab.models.topology.spec import TopologySpec
+from flitlab.models.topology.wiring import join_parts, random_pairs
 
 DRAWS = 10
 """Graphs drawn before the parts of one that is not connected are joined."""

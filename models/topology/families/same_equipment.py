@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from pydantic import ConfigDict, Field
 
-from models.registry import register
-from models.topology.graph import Topology
-from models.topology.spec import TopologySpec, build_nested
-from models.topology.wiring import first_connected, join_parts, random_links
+from flitlab.models.registry import register
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.spec import TopologySpec, build_nested
+from flitlab.models.topology.wiring import first_connected, join_parts, random_links
 
 
 @register("topology", "same_equipment")

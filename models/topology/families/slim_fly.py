@@ -3,11 +3,11 @@
 import numpy as np
 from pydantic import Field
 
-from models.registry import SpecError, register
-from models.topology.galois import field, prime_power
-from models.topology.graph import Topology
-from models.topology.nearest import listed, nearest
-from models.topology.spec import TopologySpec
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.galois import field, prime_power
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.nearest import listed, nearest
+from flitlab.models.topology.spec import TopologySpec
 
 MAX_Q = 181
 """The largest prime power that makes at most 2 * 10**7 channels."""

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from models.registry import register
-from models.topology.graph import Topology
-from models.topology.limits import refuse_if_huge
-from models.topology.spec import TopologySpec, build_nested
+from flitlab.models.registry import register
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.spec import TopologySpec, build_nested
 
 
 @register("topology", "subdivided")

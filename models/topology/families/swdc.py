@@ -6,11 +6,11 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from models.registry import SpecError, register
-from models.topology.distances import distances
-from models.topology.graph import Topology
-from models.topology.nearest import listed, nearest
-from models.topology.spec import TopologySpec
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.distances import distances
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.nearest import listed, nearest
+from flitlab.models.topology.spec import TopologySpec
 
 MAX_SWITCHES = 4096
 """The table of lattice distances has the square of it."""

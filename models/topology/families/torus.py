@@ -1,9 +1,9 @@
 """Tori: grids of switches whose dimensions close into rings."""
 
-from models.registry import register
-from models.topology.families.mesh import Extents, grid
-from models.topology.graph import Topology
-from models.topology.spec import TopologySpec
+from flitlab.models.registry import register
+from flitlab.models.topology.families.mesh import Extents, grid
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.spec import TopologySpec
 
 
 @register("topology", "torus")

@@ -5,11 +5,11 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.registry import SpecError, register
-from models.topology.graph import Topology
-from models.topology.limits import refuse_if_long_to_draw
-from models.topology.spec import TopologySpec
-from models.topology.wiring import evenly, first_connected, join_parts, random_links, wireable
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import refuse_if_long_to_draw
+from flitlab.models.topology.spec import TopologySpec
+from flitlab.models.topology.wiring import evenly, first_connected, join_parts, random_links, wireable
 
 
 class SwitchType(BaseModel):

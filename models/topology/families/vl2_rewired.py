@@ -3,10 +3,10 @@
 import numpy as np
 from pydantic import Field
 
-from models.registry import SpecError, register
-from models.topology.families.vl2 import Vl2
-from models.topology.graph import Topology
-from models.topology.wiring import evenly, first_connected, random_links
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.families.vl2 import Vl2
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.wiring import evenly, first_connected, random_links
 
 
 @register("topology", "vl2_rewired")

@@ -7,15 +7,15 @@ features that the file does not keep and raise ``OSError`` or :class:`CannotWrit
 from pathlib import Path
 from typing import Literal, get_args
 
-from models.topology.formats.anynet import read_anynet, write_anynet
-from models.topology.formats.common import CannotWriteError, FormatError
-from models.topology.formats.dot import write_dot
-from models.topology.formats.edgelist import read_edgelist, write_edgelist
-from models.topology.formats.graphml import read_graphml, write_graphml
-from models.topology.formats.own_json import read_json, write_json
-from models.topology.formats.simgrid import write_simgrid
-from models.topology.formats.topobench import read_topobench, write_topobench
-from models.topology.graph import Topology
+from flitlab.models.topology.formats.anynet import read_anynet, write_anynet
+from flitlab.models.topology.formats.common import CannotWriteError, FormatError
+from flitlab.models.topology.formats.dot import write_dot
+from flitlab.models.topology.formats.edgelist import read_edgelist, write_edgelist
+from flitlab.models.topology.formats.graphml import read_graphml, write_graphml
+from flitlab.models.topology.formats.own_json import read_json, write_json
+from flitlab.models.topology.formats.simgrid import write_simgrid
+from flitlab.models.topology.formats.topobench import read_topobench, write_topobench
+from flitlab.models.topology.graph import Topology
 
 ReadFormat = Literal[
     "edgelist", "graphml", "json", "anynet", "topobench", "topobench_servers", "topobench_capacities"

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from models.topology.formats.common import PAIRS, Network, lost, need_links, text_of, write_lines
-from models.topology.graph import Topology
+from flitlab.models.topology.formats.common import PAIRS, Network, lost, need_links, text_of, write_lines
+from flitlab.models.topology.graph import Topology
 
 
 def write_anynet(topology: Topology, path) -> list[str]:
@@ -12,7 +12,7 @@ def write_anynet(topology: Topology, path) -> list[str]:
     The latency, in cycles, is the delay + 1, left out where it is 1, BookSim's own. Parallel links become one
     of their least delay. Returns what the file does not keep.
 
-    Raises :class:`~models.topology.formats.CannotWriteError` if some channel is uni-directional.
+    Raises :class:`~flitlab.models.topology.formats.CannotWriteError` if some channel is uni-directional.
     """
     need_links(topology, "anynet")
     lines = []
@@ -37,7 +37,7 @@ def read_anynet(path) -> Topology:
     ignored (notes: node_latencies_ignored). Hosts are numbered switch by switch; where the file numbers its
     nodes otherwise, notes["nodes"] lists their numbers in our order.
 
-    Raises ``OSError`` or :class:`~models.topology.formats.FormatError`, also where BookSim would take the last
+    Raises ``OSError`` or :class:`~flitlab.models.topology.formats.FormatError`, also where BookSim would take the last
     of two contradicting statements.
 
     Source: src/networks/anynet.cpp and src/examples/anynet/README of BookSim 2, github.com/booksim/booksim2.

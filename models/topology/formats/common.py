@@ -7,8 +7,8 @@ from typing import NoReturn
 
 import numpy as np
 
-from models.topology.graph import Topology
-from models.topology.limits import MOST
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import MOST
 
 MAX_BYTES = 10**9
 """Files larger than this are not read."""

@@ -2,8 +2,8 @@
 
 import json
 
-from models.topology.formats.common import PAIRS, lost, write_lines
-from models.topology.graph import Topology
+from flitlab.models.topology.formats.common import PAIRS, lost, write_lines
+from flitlab.models.topology.graph import Topology
 
 
 def write_dot(topology: Topology, path) -> list[str]:

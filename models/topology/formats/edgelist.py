@@ -4,8 +4,8 @@ import re
 
 import numpy as np
 
-from models.topology.formats.common import PAIRS, Network, lost, need_channels, text_of, write_lines
-from models.topology.graph import Topology
+from flitlab.models.topology.formats.common import PAIRS, Network, lost, need_channels, text_of, write_lines
+from flitlab.models.topology.graph import Topology
 
 
 def write_edgelist(topology: Topology, path) -> list[str]:
@@ -13,7 +13,7 @@ def write_edgelist(topology: Topology, path) -> list[str]:
 
     The first line says how to read it back. Returns what the file does not keep.
 
-    Raises :class:`~models.topology.formats.CannotWriteError` if there are no channels.
+    Raises :class:`~flitlab.models.topology.formats.CannotWriteError` if there are no channels.
     """
     need_channels(topology, "edge list")
     rows = np.arange(topology.channels)

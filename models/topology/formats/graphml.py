@@ -4,8 +4,8 @@ import xml.sax
 
 import networkx as nx
 
-from models.topology.formats.common import PAIRS, FormatError, Network, lost, text_of
-from models.topology.graph import Topology
+from flitlab.models.topology.formats.common import PAIRS, FormatError, Network, lost, text_of
+from flitlab.models.topology.graph import Topology
 
 
 def write_graphml(topology: Topology, path) -> list[str]:

@@ -8,9 +8,9 @@ import numpy as np
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from models.topology.formats.common import FormatError, text_of, write_lines, wrong_reverse
-from models.topology.graph import Grid, Topology
-from models.topology.limits import MOST
+from flitlab.models.topology.formats.common import FormatError, text_of, write_lines, wrong_reverse
+from flitlab.models.topology.graph import Grid, Topology
+from flitlab.models.topology.limits import MOST
 
 _Whole = Annotated[int, Field(ge=0)]
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]

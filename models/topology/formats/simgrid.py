@@ -2,8 +2,8 @@
 
 import math
 
-from models.topology.formats.common import lost, write_lines
-from models.topology.graph import Topology
+from flitlab.models.topology.formats.common import lost, write_lines
+from flitlab.models.topology.graph import Topology
 
 ENDLESS = 1e6
 """What is written for an infinite capacity."""

@@ -3,8 +3,8 @@
 from collections import Counter
 from typing import Literal
 
-from models.topology.formats.common import PAIRS, Network, lost, need_links, text_of, write_lines
-from models.topology.graph import Topology
+from flitlab.models.topology.formats.common import PAIRS, Network, lost, need_links, text_of, write_lines
+from flitlab.models.topology.graph import Topology
 
 Layout = Literal["topobench", "topobench_servers", "topobench_capacities"]
 """What a line lists after the switch: neighbours; servers and neighbours; servers and neighbours with capacities."""
@@ -16,7 +16,7 @@ def write_topobench(topology: Topology, path, layout: Layout = "topobench") -> l
     Parallel links become one, of their summed capacity in ``topobench_capacities``, which holds whole numbers
     only: others are rounded, to 1 at least. Returns what the file does not keep.
 
-    Raises :class:`~models.topology.formats.CannotWriteError` if some channel is uni-directional.
+    Raises :class:`~flitlab.models.topology.formats.CannotWriteError` if some channel is uni-directional.
     """
     need_links(topology, "topobench")
     lines, rounded = [], False
@@ -53,7 +53,7 @@ def read_topobench(path, layout: Layout = "topobench") -> Topology:
     Every link is bi-directional and counts once however often it is named, in either direction; servers may
     be named again only if their number agrees, and so may capacities.
 
-    Raises ``OSError`` or :class:`~models.topology.formats.FormatError`.
+    Raises ``OSError`` or :class:`~flitlab.models.topology.formats.FormatError`.
 
     Source: lpmaker/graphs/GraphFromFile.java and GraphFileServers.java, github.com/ankitsingla/topobench.
     """

@@ -9,18 +9,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.jit import inner, kernel
-from models.rules.arrivals import Arrivals
-from models.rules.bits import lowest, popcount
-from models.rules.occupancy import occupancy_bound
-from models.rules.order import outranks
-from models.rules.packets import Packets
-from models.rules.ports import Ports, make_ports
-from models.rules.route import pick, route_word
-from models.scenario import Scenario
-from sim.engines.base import EVENTS, GRANTS, OCCUPANCY_MAX
-from sim.engines.compiled.messages import Program, leave, make_program, next_tick
-from sim.engines.compiled.records import (
+from flitlab.models.jit import inner, kernel
+from flitlab.models.rules.arrivals import Arrivals
+from flitlab.models.rules.bits import lowest, popcount
+from flitlab.models.rules.occupancy import occupancy_bound
+from flitlab.models.rules.order import outranks
+from flitlab.models.rules.packets import Packets
+from flitlab.models.rules.ports import Ports, make_ports
+from flitlab.models.rules.route import pick, route_word
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.base import EVENTS, GRANTS, OCCUPANCY_MAX
+from flitlab.sim.engines.compiled.messages import Program, leave, make_program, next_tick
+from flitlab.sim.engines.compiled.records import (
     BORN,
     DEFLECTED,
     H_BORN,
@@ -44,7 +44,7 @@ from sim.engines.compiled.records import (
     run_program,
     unsigned,
 )
-from sim.engines.compiled.wheel import Wheel, drain, make_wheel, wake
+from flitlab.sim.engines.compiled.wheel import Wheel, drain, make_wheel, wake
 
 # This discipline's own fields of a packet record.
 WHERE, ELIGIBLE = 13, 14

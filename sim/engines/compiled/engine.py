@@ -1,13 +1,13 @@
-"""The compiled engine: a discipline's kernel behind the interface of :mod:`sim.engines.base`."""
+"""The compiled engine: a discipline's kernel behind the interface of :mod:`flitlab.sim.engines.base`."""
 
 from typing import Any
 
 import numpy as np
 
-from models.rules.arrivals import make_arrivals
-from models.rules.packets import make_packets
-from models.scenario import Scenario
-from sim.engines.base import (
+from flitlab.models.rules.arrivals import make_arrivals
+from flitlab.models.rules.packets import make_packets
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.base import (
     CREATED_FLITS,
     CREATED_PACKETS,
     DELIVERED_PACKETS,
@@ -19,15 +19,15 @@ from sim.engines.base import (
     Standing,
     refuse_if_long,
 )
-from sim.engines.compiled import deflection, messages, ranks, records, sources, vct, wormhole
-from sim.engines.compiled.flow import FlowRun
+from flitlab.sim.engines.compiled import deflection, messages, ranks, records, sources, vct, wormhole
+from flitlab.sim.engines.compiled.flow import FlowRun
 
 KERNELS = {"vct": vct, "wormhole": wormhole, "deflection": deflection}
 """Switch discipline -> module with ``build``, ``advance``, ``stuck`` and ``moved``."""
 
 
 class CompiledRun:
-    """One simulation under way in a kernel (see :class:`sim.engines.base.Run`)."""
+    """One simulation under way in a kernel (see :class:`flitlab.sim.engines.base.Run`)."""
 
     def __init__(self, scenario: Scenario, load: float, seed: int, log: bool):
         self._kernel = KERNELS[scenario.switching.mode]
@@ -35,9 +35,7 @@ class CompiledRun:
         flits, shares = source.flits, source.shares
         if scenario.workload is not None:  # hosts draw nothing; what they send has lengths of its own
             load, flits, shares = 0.0, messages.packet_lengths(scenario.workload), (1.0, 1.0)
-        arrivals = make_arrivals(
-            source.arrivals, load, source.mean_flits, scenario.traffic.rate, source.burst
-        )
+        arrivals = make_arrivals(source.arrivals, load, source.mean_flits, scenario.traffic.rate, source.burst)
         packets = make_packets(scenario.traffic, flits, shares)
         self._topology = topology
         self._constants, self._state = self._kernel.build(scenario, arrivals, packets, seed)
@@ -63,9 +61,7 @@ class CompiledRun:
 
     def _count_created(self) -> None:
         c = self._constants
-        sources.count_created(
-            c.arrivals, c.packets, c.seed, self._tick, records.sent(self._state), self._cursor
-        )
+        sources.count_created(c.arrivals, c.packets, c.seed, self._tick, records.sent(self._state), self._cursor)
 
     def backlog(self) -> np.ndarray:
         self._count_created()
@@ -88,9 +84,7 @@ class CompiledRun:
             _total(source, flits, hosts),
             _total(target, flits, hosts),
         )
-        delivered = Flows(
-            tally.pairs.reshape(n, n).copy(), tally.by_source.copy(), tally.by_destination.copy()
-        )
+        delivered = Flows(tally.pairs.reshape(n, n).copy(), tally.by_source.copy(), tally.by_destination.copy())
         return Snapshot(
             self._tick, scalars, tally.histogram.copy(), tally.hops.copy(), tally.deflections.copy(),
             self._cursor[:, sources.FLITS].copy(), tally.channel_flits.copy(), delivered, present,
@@ -112,7 +106,7 @@ def _total(index: np.ndarray, amount: np.ndarray, size: int) -> np.ndarray:
 
 
 class CompiledApplicationRun(CompiledRun):
-    """The same, of a program (see :class:`sim.engines.base.ApplicationRun`)."""
+    """The same, of a program (see :class:`flitlab.sim.engines.base.ApplicationRun`)."""
 
     latest = int(records.LATE)
 

@@ -8,21 +8,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.application.messages import Messages, flits_of, packets_of
-from models.application.program import SEND
-from models.application.scratch import scratch
-from models.application.workload import Workload
-from models.jit import inner, kernel
-from models.scenario import Scenario
-from sim.engines.base import CREATED_PACKETS, DELIVERED_PACKETS
-from sim.engines.compiled.ranks import Ranks, arrived, left, make_ranks, next_event, receiver, sender, size
+from flitlab.models.application.messages import Messages, flits_of, packets_of
+from flitlab.models.application.program import SEND
+from flitlab.models.application.scratch import scratch
+from flitlab.models.application.workload import Workload
+from flitlab.models.jit import inner, kernel
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.base import CREATED_PACKETS, DELIVERED_PACKETS
+from flitlab.sim.engines.compiled.ranks import Ranks, arrived, left, make_ranks, next_event, receiver, sender, size
 
 # Fields of a host's queue: its first and its last message (their sends; -1: none); what has joined it so far.
 FIRST, LAST, PACKETS, FLITS = range(4)
 
 
 class Lengths(NamedTuple):
-    """How messages are cut (see :class:`models.application.messages.Messages`)."""
+    """How messages are cut (see :class:`flitlab.models.application.messages.Messages`)."""
 
     packet_bytes: int
     flit_bytes: int

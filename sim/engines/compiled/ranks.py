@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.application.messages import CTS, DATA, DELIVERED, RTS, UNSENT, ticks_of
-from models.application.program import CALC, RECV, SEND
-from models.application.scratch import scratch
-from models.application.workload import Workload
-from models.jit import inner, kernel
-from sim.engines.base import FINISHED, MESSAGE, PROCESSOR, STARTED, Execution
+from flitlab.models.application.messages import CTS, DATA, DELIVERED, RTS, UNSENT, ticks_of
+from flitlab.models.application.program import CALC, RECV, SEND
+from flitlab.models.application.scratch import scratch
+from flitlab.models.application.workload import Workload
+from flitlab.models.jit import inner, kernel
+from flitlab.sim.engines.base import FINISHED, MESSAGE, PROCESSOR, STARTED, Execution
 
 # What happens to an operation, in this order within a tick.
 READY, BEGUN, QUEUED, ARRIVED, DONE = 0, 1, 2, 3, 4
@@ -28,12 +28,13 @@ EVENTS, ENDED, OUTBOX = 0, 1, 2
 class Ranks(NamedTuple):
     """A program and how far it has come; times in ticks / ``resolution``.
 
-    kind .. successor: see :class:`~models.application.program.Program`. rank: int32 [operations]. numerator,
+    kind .. successor: see :class:`~flitlab.models.application.program.Program`. rank: int32 [operations]. numerator,
     denominator: nanoseconds of a time unit. left: int32 [operations], dependencies that are not met. stage: int8
     [operations], of a send's message. asked: bool [operations], of a send, whether its RTS has arrived. ready ..
-    cause: see :class:`~sim.engines.base.Execution`. free, holder: int64 [ranks * cpus], when a processor is free and
-    the operation that held it last. when, what: a binary heap of events, ordered by time and 8 * operation + event.
-    outbox: int64 [operations], sends whose message, as far as its stage says, joins a queue now. totals: see above.
+    cause: see :class:`~flitlab.sim.engines.base.Execution`. free, holder: int64 [ranks * cpus], when a processor is
+    free and the operation that held it last. when, what: a binary heap of events, ordered by time and 8 * operation +
+    event. outbox: int64 [operations], sends whose message, as far as its stage says, joins a queue now. totals: see
+    above.
     """
 
     kind: np.ndarray

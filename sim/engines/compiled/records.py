@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from models.histogram import BUCKETS, bucket
-from models.jit import inner
-from models.rules.arrivals import LONGEST_RUN, next_arrival
-from models.rules.packets import destination, length
-from models.rules.ports import Ports
-from models.rules.route import choose_way
-from models.topology.graph import Topology
-from sim.engines.base import (
+from flitlab.models.histogram import BUCKETS, bucket
+from flitlab.models.jit import inner
+from flitlab.models.rules.arrivals import LONGEST_RUN, next_arrival
+from flitlab.models.rules.packets import destination, length
+from flitlab.models.rules.ports import Ports
+from flitlab.models.rules.route import choose_way
+from flitlab.models.topology.graph import Topology
+from flitlab.sim.engines.base import (
     CREATED_PACKETS,
     DEFLECTIONS,
     DELIVERED_FLITS,
@@ -28,8 +28,8 @@ from sim.engines.base import (
     SCALARS,
     SENT_PACKETS,
 )
-from sim.engines.compiled.messages import FIRST, cut, deliver_part, first_in_queue, join
-from sim.engines.compiled.ranks import OUTBOX, next_event, turn
+from flitlab.sim.engines.compiled.messages import FIRST, cut, deliver_part, first_in_queue, join
+from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, turn
 
 # Fields of a packet record, uint32.
 NEXT, TARGET, SOURCE, BORN, SENT, SEQUENCE, HOP, FLITS, OUTPUT, INPUT_VC, DEFLECTED, WAY, SEND = range(13)
@@ -47,7 +47,7 @@ NEVER = LATE << 32
 
 
 class Tally(NamedTuple):
-    """What is counted (see :mod:`sim.engines.base`).
+    """What is counted (see :mod:`flitlab.sim.engines.base`).
 
     pairs: int64 [switches * switches]. log: int64 [entries, 3], of which the delivered packets are used.
     """
@@ -157,7 +157,7 @@ def run_program(program, c, s, tick, notice):
 
 @inner
 def set_way(c, s, p):
-    """Fix the way of a packet that has just been created; ``c.routes``: :class:`models.routing.routes.Tables`."""
+    """Fix the way of a packet that has just been created; ``c.routes``: ``flitlab.models.routing.routes.Tables``."""
     source, target = np.int64(s.packet[p, SOURCE]), np.int64(s.packet[p, TARGET])
     origin, there = np.int64(c.host_switch[source]), np.int64(c.host_switch[target])
     sequence = np.int64(s.packet[p, SEQUENCE])
@@ -212,7 +212,7 @@ def log_is_full(c, s):
 
 
 def sent(s) -> np.ndarray:
-    """The first unsent packet of every host, as :func:`sim.engines.compiled.sources.count_created` wants it."""
+    """The first unsent packet of every host, as :func:`flitlab.sim.engines.compiled.sources.count_created` wants it."""
     return s.host[:, [H_COUNTER, H_POSITION, H_SEQUENCE, H_SENT_FLITS]]
 
 

@@ -6,9 +6,9 @@ it are drawn again when they are counted.
 
 import numpy as np
 
-from models.jit import njit
-from models.rules.arrivals import next_arrival
-from models.rules.packets import length
+from flitlab.models.jit import njit
+from flitlab.models.rules.arrivals import next_arrival
+from flitlab.models.rules.packets import length
 
 COUNTER, POSITION, SEQUENCE, FLITS = range(4)
 

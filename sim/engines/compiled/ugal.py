@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from models.jit import inner
-from models.routing.routes import UGAL_GLOBAL, UGAL_LOCAL
-from models.rules.route import at_target, next_port
-from models.rules.ugal import MINIMALLY, better_way
-from sim.engines.compiled import records
-from sim.engines.compiled.records import SEQUENCE, SOURCE, TARGET, WAY
+from flitlab.models.jit import inner
+from flitlab.models.routing.routes import UGAL_GLOBAL, UGAL_LOCAL
+from flitlab.models.rules.route import at_target, next_port
+from flitlab.models.rules.ugal import MINIMALLY, better_way
+from flitlab.sim.engines.compiled import records
+from flitlab.sim.engines.compiled.records import SEQUENCE, SOURCE, TARGET, WAY
 
 
 @inner
@@ -32,7 +32,7 @@ def _congestion(c, s, p, way, ahead, tick):
 
 @inner
 def set_way(c, s, p, ahead, tick):
-    """As :func:`sim.engines.compiled.records.set_way`; under ugal the less congested of two ways.
+    """As :func:`flitlab.sim.engines.compiled.records.set_way`; under ugal the less congested of two ways.
 
     ahead: function (c, s, switch, port, tick) that gives the flits queued for a channel, and the switch at its end.
     """

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.jit import kernel
-from models.rules.bits import lowest
+from flitlab.models.jit import kernel
+from flitlab.models.rules.bits import lowest
 
 
 class Wheel(NamedTuple):

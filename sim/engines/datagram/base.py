@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from sim.engines.base import ApplicationRun
+from flitlab.sim.engines.base import ApplicationRun
 
 # Columns of Counters.subflow, all of data packets.
 SENT = 0  # whatever becomes of them, packets sent again included

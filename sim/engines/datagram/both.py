@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from sim.engines.base import EngineMismatch, Execution, Standing
-from sim.engines.datagram.base import Counters, DatagramApplicationRun, Trace
+from flitlab.sim.engines.base import EngineMismatch, Execution, Standing
+from flitlab.sim.engines.datagram.base import Counters, DatagramApplicationRun, Trace
 
 
 class BothDatagrams:
@@ -52,7 +52,7 @@ class BothDatagrams:
 
 
 def compare_traces(compiled: Trace, reference: Trace) -> None:
-    """Raise :class:`~sim.engines.base.EngineMismatch` at the first packet in which the traces differ."""
+    """Raise :class:`~flitlab.sim.engines.base.EngineMismatch` at the first packet in which the traces differ."""
     ours, theirs = np.column_stack(compiled), np.column_stack(reference)
     common = min(len(ours), len(theirs))
     differ = np.flatnonzero((ours[:common] != theirs[:common]).any(axis=1))
@@ -70,7 +70,7 @@ def _packet(name: str, rows: np.ndarray, place: int) -> str:
 
 
 def compare_counters(compiled: Counters, reference: Counters) -> None:
-    """Raise :class:`~sim.engines.base.EngineMismatch` that names the first counter that differs."""
+    """Raise :class:`~flitlab.sim.engines.base.EngineMismatch` that names the first counter that differs."""
     _compare(compiled, reference, f"at tick {compiled.tick}")
 
 

@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.application.messages import flits_of, packets_of
-from models.jit import inner, kernel, routine
-from models.routing.routes import HASH, PATHS, RANDOM, VIA, Tables
-from models.rules.bits import lowest, popcount
-from models.rules.route import at_target, choose_way, middle_of, next_hops, next_port
-from models.scenario import Scenario
+from flitlab.models.application.messages import flits_of, packets_of
+from flitlab.models.jit import inner, kernel, routine
+from flitlab.models.routing.routes import HASH, PATHS, RANDOM, VIA, Tables
+from flitlab.models.rules.bits import lowest, popcount
+from flitlab.models.rules.route import at_target, choose_way, middle_of, next_hops, next_port
+from flitlab.models.scenario import Scenario
 
 RESOLUTION = 1024
 """Time units of a tick."""
@@ -27,7 +27,8 @@ class Network(NamedTuple):
     capacity: float64 [channels + 2 * hosts], flits a tick, of the channels between switches, from the hosts, and to
     them. link: int64 [channels], the channel whose capacity each uses: its own, or, half duplex, that of the first of
     the two channels of its link. hop: float64 [channels], ticks by which each delays. ends: ticks by which all else
-    does, less the one in which a flit passes. packet_bytes ..: see :class:`~models.application.messages.Messages`.
+    does, less the one in which a flit passes. packet_bytes ..: see
+    :class:`~flitlab.models.application.messages.Messages`.
     """
 
     seed: int

@@ -7,12 +7,12 @@ hosts, outputs, the life of a packet), then a file for each discipline, ``vct``,
 
 from typing import Any
 
-from models.scenario import Scenario
-from sim.engines.reference.deflection import DeflectionNetwork
-from sim.engines.reference.flow import FlowNetwork
-from sim.engines.reference.network import Network
-from sim.engines.reference.vct import VctNetwork
-from sim.engines.reference.wormhole import WormholeNetwork
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.reference.deflection import DeflectionNetwork
+from flitlab.sim.engines.reference.flow import FlowNetwork
+from flitlab.sim.engines.reference.network import Network
+from flitlab.sim.engines.reference.vct import VctNetwork
+from flitlab.sim.engines.reference.wormhole import WormholeNetwork
 
 _DISCIPLINES: dict[str, type[Network]] = {
     "vct": VctNetwork,

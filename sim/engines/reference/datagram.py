@@ -3,7 +3,7 @@
 A queue knows when a packet will have left as soon as it accepts it, so a packet causes one event a hop, its
 arrival at the next place: service and propagation are merged. In one tick come first packets that arrive at the end
 of a link, and acknowledgements that have met no queue, then timers, either in an order that is drawn for every tick
-(:func:`models.rules.datagram.precedence`); last comes what a program does.
+(:func:`flitlab.models.rules.datagram.precedence`); last comes what a program does.
 """
 
 from collections import deque
@@ -16,10 +16,10 @@ import numba
 import numpy as np
 from simpy.events import EventPriority
 
-from models.rules.datagram import NEARLY_FULL, drops_early, precedence, service_ticks
-from models.transport.connections import Connections
-from models.transport.law import INSTANT, PURE_DELAY
-from models.transport.newreno import (
+from flitlab.models.rules.datagram import NEARLY_FULL, drops_early, precedence, service_ticks
+from flitlab.models.transport.connections import Connections
+from flitlab.models.transport.law import INSTANT, PURE_DELAY
+from flitlab.models.transport.newreno import (
     CWND,
     DEADLINE,
     HIGH,
@@ -38,12 +38,12 @@ from models.transport.newreno import (
     resume,
     time_out,
 )
-from models.transport.session import SYN_BYTES, Change, Session, first_samples
-from sim.engines.base import Execution, Standing
-from sim.engines.datagram import base
-from sim.engines.datagram.base import Counters, Trace, check_lossless
-from sim.engines.reference.clock import ARRIVALS, LATEST, Alarm, Clock
-from sim.engines.reference.ranks import Message, Ranks
+from flitlab.models.transport.session import SYN_BYTES, Change, Session, first_samples
+from flitlab.sim.engines.base import Execution, Standing
+from flitlab.sim.engines.datagram import base
+from flitlab.sim.engines.datagram.base import Counters, Trace, check_lossless
+from flitlab.sim.engines.reference.clock import ARRIVALS, LATEST, Alarm, Clock
+from flitlab.sim.engines.reference.ranks import Message, Ranks
 
 FIRST = ARRIVALS
 """Priority of what happens to the network before any packet of the tick."""
@@ -400,7 +400,7 @@ def _machine_code(function: Any, *arguments: Any) -> Callable[..., Any]:
 
 
 class ReferenceDatagrams:
-    """One simulation under way (see :class:`sim.engines.datagram.DatagramRun`).
+    """One simulation under way (see :class:`flitlab.sim.engines.datagram.DatagramRun`).
 
     ``shuffle``: a seed for the order of everything that the model leaves open. once: nobody sends a packet again, so
     that every one that arrives is new.

@@ -17,13 +17,13 @@ from functools import cached_property
 
 import numpy as np
 
-from models.rules.occupancy import occupancy_bound
-from models.rules.route import pick, route_word
-from models.scenario import Scenario
-from sim.engines.reference import network
-from sim.engines.reference.clock import Allocator
-from sim.engines.reference.network import Network, Output
-from sim.engines.reference.packet import Packet
+from flitlab.models.rules.occupancy import occupancy_bound
+from flitlab.models.rules.route import pick, route_word
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.reference import network
+from flitlab.sim.engines.reference.clock import Allocator
+from flitlab.sim.engines.reference.network import Network, Output
+from flitlab.sim.engines.reference.packet import Packet
 
 
 class Host(network.Host):

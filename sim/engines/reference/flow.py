@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from models.scenario import Scenario
-from sim.engines.base import Execution, Standing
-from sim.engines.flow.model import RESOLUTION, Flowing, find_way, leave_way, make_network, make_way, steady
-from sim.engines.reference.clock import ALLOCATION, ARRIVALS, LATEST, Alarm, Clock
-from sim.engines.reference.ranks import Message, Ranks
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.base import Execution, Standing
+from flitlab.sim.engines.flow.model import RESOLUTION, Flowing, find_way, leave_way, make_network, make_way, steady
+from flitlab.sim.engines.reference.clock import ALLOCATION, ARRIVALS, LATEST, Alarm, Clock
+from flitlab.sim.engines.reference.ranks import Message, Ranks
 
 
 @dataclass(eq=False)
@@ -59,7 +59,7 @@ def fair_rates(capacity: np.ndarray, flows: Sequence[Flow]) -> np.ndarray:
 
 
 class FlowNetwork:
-    """A run under way (see :class:`sim.engines.base.ApplicationRun`); all hosts of its program in one."""
+    """A run under way (see :class:`flitlab.sim.engines.base.ApplicationRun`); all hosts of its program in one."""
 
     latest = LATEST // RESOLUTION
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from models.histogram import BUCKETS, bucket
-from models.scenario import Scenario
-from sim.engines import base
-from sim.engines.base import Flows, PacketLog, Snapshot
-from sim.engines.reference.packet import Packet
+from flitlab.models.histogram import BUCKETS, bucket
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines import base
+from flitlab.sim.engines.base import Flows, PacketLog, Snapshot
+from flitlab.sim.engines.reference.packet import Packet
 
 
 class Ledger:

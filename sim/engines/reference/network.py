@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from models.jit import njit
-from models.routing.routes import ADAPTIVE, ESCAPE, ESCAPE_VC, PATHS, UGAL_GLOBAL, UGAL_LOCAL, VIA
-from models.rules.arrivals import make_arrivals, next_arrival
-from models.rules.packets import destination, length, make_packets
-from models.rules.route import ON_ESCAPE, at_target, choose_way, next_port, usable_ports
-from models.rules.ugal import MINIMALLY, better_way
-from models.rules.vc import allowed_vcs, make_rings
-from models.scenario import Scenario
-from sim.engines.base import (
+from flitlab.models.jit import njit
+from flitlab.models.routing.routes import ADAPTIVE, ESCAPE, ESCAPE_VC, PATHS, UGAL_GLOBAL, UGAL_LOCAL, VIA
+from flitlab.models.rules.arrivals import make_arrivals, next_arrival
+from flitlab.models.rules.packets import destination, length, make_packets
+from flitlab.models.rules.route import ON_ESCAPE, at_target, choose_way, next_port, usable_ports
+from flitlab.models.rules.ugal import MINIMALLY, better_way
+from flitlab.models.rules.vc import allowed_vcs, make_rings
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.base import (
     CREATED_PACKETS,
     DELIVERED_PACKETS,
     SENT_PACKETS,
@@ -24,10 +24,10 @@ from sim.engines.base import (
     Standing,
     refuse_if_long,
 )
-from sim.engines.reference.clock import ARRIVALS, CREATION, LATEST, Alarm, Clock, Signal
-from sim.engines.reference.ledger import Ledger
-from sim.engines.reference.packet import Packet
-from sim.engines.reference.ranks import Message, Ranks
+from flitlab.sim.engines.reference.clock import ARRIVALS, CREATION, LATEST, Alarm, Clock, Signal
+from flitlab.sim.engines.reference.ledger import Ledger
+from flitlab.sim.engines.reference.packet import Packet
+from flitlab.sim.engines.reference.ranks import Message, Ranks
 
 _BLOCK = 16  # packets drawn at a time: one call of compiled code costs as much as drawing several
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from models.rules.order import outranks
-from sim.engines.reference.clock import Signal
-from sim.engines.reference.ranks import Message
+from flitlab.models.rules.order import outranks
+from flitlab.sim.engines.reference.clock import Signal
+from flitlab.sim.engines.reference.ranks import Message
 
 
 @dataclass(slots=True, eq=False)
@@ -15,7 +15,7 @@ class Packet:
     origin, target: their switches. created, sent: ticks at which it entered and left the source queue.
     hop: channels between switches taken so far; deflections: those of them that it did not want.
     arrived: tick of its head at the present switch.
-    way: what its routes follow from (``models.rules.route``).
+    way: what its routes follow from (``flitlab.models.rules.route``).
     moved: happens when its head arrives at the next place (its value; None and the tail: the destination).
     outlets: in virtual cut-through, the outputs it may take here, each with the VCs it may take there.
     message: that it is a part of, if hosts run a program.

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 from simpy.events import EventPriority
 
-from models.application.messages import CTS, DATA, DELIVERED, RTS, UNSENT, flits_of, packets_of, ticks_of
-from models.application.program import CALC, SEND
-from models.application.workload import Workload
-from sim.engines.base import FINISHED, MESSAGE, PROCESSOR, STARTED, Execution
-from sim.engines.reference.clock import CREATION, Alarm, Clock
+from flitlab.models.application.messages import CTS, DATA, DELIVERED, RTS, UNSENT, flits_of, packets_of, ticks_of
+from flitlab.models.application.program import CALC, SEND
+from flitlab.models.application.workload import Workload
+from flitlab.sim.engines.base import FINISHED, MESSAGE, PROCESSOR, STARTED, Execution
+from flitlab.sim.engines.reference.clock import CREATION, Alarm, Clock
 
 # What happens to an operation, in this order if it is in the same tick.
 READY, BEGUN, QUEUED, ARRIVED, DONE = range(5)
@@ -57,7 +57,7 @@ class Ranks:
     """The operations of a program: each of them has events, and an event may be what another waits for.
 
     phase: of a tick, in which all this happens. resolution: times are ticks / resolution, for the clock too.
-    The lists have an entry for every operation. ready ... cause: see :class:`sim.engines.base.Execution`.
+    The lists have an entry for every operation. ready ... cause: see :class:`flitlab.sim.engines.base.Execution`.
     needs: dependencies that are not met. stage: of a send, what of its message is under way. requested: of a send,
     whether its request has arrived.
     """

@@ -13,15 +13,15 @@ from math import inf
 from operator import attrgetter
 from typing import Any
 
-from models.routing.routes import ESCAPE
-from models.rules.order import age_key
-from models.rules.ports import make_ports
-from models.rules.vc import appeal
-from models.scenario import Scenario
-from sim.engines.reference import network
-from sim.engines.reference.clock import CREDITS, SENDING, Alarm, Allocator
-from sim.engines.reference.network import Network, Output
-from sim.engines.reference.packet import Packet
+from flitlab.models.routing.routes import ESCAPE
+from flitlab.models.rules.order import age_key
+from flitlab.models.rules.ports import make_ports
+from flitlab.models.rules.vc import appeal
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.reference import network
+from flitlab.sim.engines.reference.clock import CREDITS, SENDING, Alarm, Allocator
+from flitlab.sim.engines.reference.network import Network, Output
+from flitlab.sim.engines.reference.packet import Packet
 
 _credits = attrgetter("credits")
 
@@ -39,7 +39,7 @@ class Reader:
 class InputVC:
     """The buffer of one virtual channel of an input port, and the credits for it.
 
-    index: in the numbering of ``models.rules.ports``. sender: the switch or host that sends into it.
+    index: in the numbering of ``flitlab.models.rules.ports``. sender: the switch or host that sends into it.
     queue: packets whose head has arrived and that are not granted yet; its first is at the front.
     credits: flits of room that the sender knows of; returning: flits of credits on their way to it.
     left: tick at which the last packet granted has left.
@@ -244,6 +244,7 @@ class VctNetwork(Network):
         A front packet can move (one day) if some VC that it may take has room, has credits coming,
         or holds or awaits a packet that can itself move; the rest is the deadlock.
         """
+
         def waits(vc: InputVC) -> bool:
             """Whether there is a packet at its front whose header has been read."""
             return bool(vc.queue) and vc.queue[0].arrived + self.times.header < self.clock.now
@@ -259,9 +260,7 @@ class VctNetwork(Network):
 
         while True:
             freed = {
-                vc
-                for vc in stuck
-                if any(opens(to, vc.queue[0].flits) for _, vcs in vc.queue[0].outlets for to in vcs)
+                vc for vc in stuck if any(opens(to, vc.queue[0].flits) for _, vcs in vc.queue[0].outlets for to in vcs)
             }
             if not freed:
                 return bool(stuck)

@@ -20,14 +20,14 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from models.routing.routes import ADAPTIVE
-from models.rules.ports import make_ports
-from models.rules.vc import appeal
-from models.scenario import Scenario
-from sim.engines.reference import network
-from sim.engines.reference.clock import ARRIVALS, CREDITS, SENDING, Alarm, Allocator
-from sim.engines.reference.network import Network
-from sim.engines.reference.packet import Packet
+from flitlab.models.routing.routes import ADAPTIVE
+from flitlab.models.rules.ports import make_ports
+from flitlab.models.rules.vc import appeal
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.reference import network
+from flitlab.sim.engines.reference.clock import ARRIVALS, CREDITS, SENDING, Alarm, Allocator
+from flitlab.sim.engines.reference.network import Network
+from flitlab.sim.engines.reference.packet import Packet
 
 ENDLESS = 1 << 30
 """Credits for a host, which are never used up."""
@@ -253,7 +253,7 @@ B = TypeVar("B", bound=Asking)
 
 
 def islip(wanted: dict[A, list[B]], iterations: int) -> dict[A, B]:
-    """Which input gets which output, of those that each asks for (see ``models.rules.allocate``)."""
+    """Which input gets which output, of those that each asks for (see ``flitlab.models.rules.allocate``)."""
     matched: dict[A, B] = {}
     for iteration in range(iterations):
         asked: dict[B, dict[int, A]] = defaultdict(dict)

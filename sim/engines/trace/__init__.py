@@ -1,17 +1,17 @@
 """The life of one packet, tick by tick, observed from outside in either engine: neither of them knows of it."""
 
-from models.scenario import Scenario
-from sim.engines.trace.base import Life, Watch, follow
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.trace.base import Life, Watch, follow
 
 
 def watch(engine: str, scenario: Scenario, load: float, seed: int, identity: int) -> Watch:
     """A run of the engine ``reference`` or ``compiled``, at tick 0, with an eye on one packet. Raises ``KeyError``."""
     if engine == "compiled":
-        from sim.engines.trace.compiled import WATCHES
+        from flitlab.sim.engines.trace.compiled import WATCHES
 
         return WATCHES[scenario.switching.mode](scenario, load, seed, identity)
     if engine == "reference":
-        from sim.engines.trace.reference import WATCHES as IN_REFERENCE
+        from flitlab.sim.engines.trace.reference import WATCHES as IN_REFERENCE
 
         return IN_REFERENCE[scenario.switching.mode](scenario, load, seed, identity)
     raise KeyError(engine)

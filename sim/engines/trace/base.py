@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from models.rules.arrivals import make_arrivals, next_arrival
-from models.rules.packets import destination, length, make_packets
-from models.rules.ports import make_ports
-from models.scenario import Scenario
+from flitlab.models.rules.arrivals import make_arrivals, next_arrival
+from flitlab.models.rules.packets import destination, length, make_packets
+from flitlab.models.rules.ports import make_ports
+from flitlab.models.scenario import Scenario
 
 PATIENCE = 100_000
 """Ticks for which a packet is followed after its creation."""
@@ -160,8 +160,8 @@ class Sight(NamedTuple):
     """A packet that has been sent, as it is at the end of a tick.
 
     hop: channels between switches that its head has been granted. place: the input VC, in the numbering of
-    ``models.rules.ports`` (deflection: the switch), that its head is in or on its way to. arrives: its head came
-    to a switch in this tick. eligible: tick from which its head may be granted where it is, if that is decided.
+    ``flitlab.models.rules.ports`` (deflection: the switch), that its head is in or on its way to. arrives: its head
+    came to a switch in this tick. eligible: tick from which its head may be granted where it is, if that is decided.
     allocated: it holds a VC of the next channel (wormhole). ejecting: its head has been granted its host's channel.
     tails: switches that its tail has left (wormhole). deflections: so far. done: it is delivered.
     """
@@ -281,7 +281,7 @@ def birth(scenario: Scenario, load: float, seed: int, identity: int, latest: int
 def follow(
     start: Callable[[], Watch], scenario: Scenario, load: float, seed: int, identity: int, until: int | None
 ) -> Life:
-    """The packet's life in the run that ``start`` gives (see :func:`sim.engines.trace.trace`)."""
+    """The packet's life in the run that ``start`` gives (see :func:`flitlab.sim.engines.trace.trace`)."""
     life = birth(scenario, load, seed, identity, LATEST_CREATION if until is None else until)
     life.until = life.created + PATIENCE if until is None else until
     run, recorder = start(), Recorder(scenario, life)

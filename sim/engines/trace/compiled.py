@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from models.scenario import Scenario
-from sim.engines.base import DELIVERED_PACKETS
-from sim.engines.compiled import deflection
-from sim.engines.compiled.engine import CompiledRun
-from sim.engines.compiled.records import (
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.base import DELIVERED_PACKETS
+from flitlab.sim.engines.compiled import deflection
+from flitlab.sim.engines.compiled.engine import CompiledRun
+from flitlab.sim.engines.compiled.records import (
     DEFLECTED,
     FLITS,
     H_SEQUENCE,
@@ -20,13 +20,13 @@ from sim.engines.compiled.records import (
     SEQUENCE,
     SOURCE,
 )
-from sim.engines.compiled.vct import state as vct
-from sim.engines.compiled.wormhole import state as wormhole
-from sim.engines.trace.base import Sight
+from flitlab.sim.engines.compiled.vct import state as vct
+from flitlab.sim.engines.compiled.wormhole import state as wormhole
+from flitlab.sim.engines.trace.base import Sight
 
 
 class CompiledWatch(CompiledRun):
-    """A :class:`~sim.engines.trace.base.Watch`; a discipline says where a packet is.
+    """A :class:`~flitlab.sim.engines.trace.base.Watch`; a discipline says where a packet is.
 
     record: of the packet, -1 before it is sent. hop, place: as when it was last looked at. due: tick at which its
     head arrives there.

@@ -1,8 +1,8 @@
 """The lives of all packets of a short run, for an animation."""
 
-from models.scenario import Scenario
-from sim.engines.trace.base import Life, Recorder
-from sim.engines.trace.reference import WATCHES, ReferenceWatch, watched
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.trace.base import Life, Recorder
+from flitlab.sim.engines.trace.reference import WATCHES, ReferenceWatch, watched
 
 
 def film(scenario: Scenario, load: float, seed: int, ticks: int) -> list[Life]:

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from models.rules.ports import make_ports
-from models.scenario import Scenario
-from sim.engines.reference import ReferenceEngine
-from sim.engines.reference.ledger import Ledger
-from sim.engines.reference.network import Network
-from sim.engines.reference.packet import Packet
-from sim.engines.reference.wormhole import Flit
-from sim.engines.trace.base import Sight
+from flitlab.models.rules.ports import make_ports
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.reference import ReferenceEngine
+from flitlab.sim.engines.reference.ledger import Ledger
+from flitlab.sim.engines.reference.network import Network
+from flitlab.sim.engines.reference.packet import Packet
+from flitlab.sim.engines.reference.wormhole import Flit
+from flitlab.sim.engines.trace.base import Sight
 
 
 class WatchingLedger(Ledger):
@@ -43,7 +43,7 @@ def watched(scenario: Scenario, load: float, seed: int, identity: int | None = N
 
 
 class ReferenceWatch:
-    """A :class:`~sim.engines.trace.base.Watch`; a discipline says what of its places to look at.
+    """A :class:`~flitlab.sim.engines.trace.base.Watch`; a discipline says what of its places to look at.
 
     trail: the places (input VCs, or switches) that the packet's head has been sent to. under_way: a run that is
     watched already, with its ledger.

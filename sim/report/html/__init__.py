@@ -8,10 +8,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from sim.report import bottleneck, figures
-from sim.report.frames import Run
-from sim.report.html import answer, charts, network, tables
-from sim.report.html.shell import write_page
+from flitlab.sim.report import bottleneck, figures
+from flitlab.sim.report.frames import Run
+from flitlab.sim.report.html import answer, charts, network, tables
+from flitlab.sim.report.html.shell import write_page
 
 LONGEST_TEXT = 400_000
 """A resolved configuration of more bytes is not shown: a study may have thousands of topologies."""

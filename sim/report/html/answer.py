@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from sim.experiment.saturation import CEILINGS
-from sim.measure.rows import number
-from sim.measure.saturation import Saturation, saturation
-from sim.report.frames import Ceiling, Names, Run
+from flitlab.sim.experiment.saturation import CEILINGS
+from flitlab.sim.measure.rows import number
+from flitlab.sim.measure.saturation import Saturation, saturation
+from flitlab.sim.report.frames import Ceiling, Names, Run
 
 FEW = 4
 """Scenarios beyond which only the best and the worst are named."""

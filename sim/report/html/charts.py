@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from sim.measure.rows import number
-from sim.report import metric_frames, metric_plots
-from sim.report.flow_figures import SLOWDOWNS
-from sim.report.frames import Curve, Key, Names, Run, curves, load
-from sim.report.plots import column
+from flitlab.sim.measure.rows import number
+from flitlab.sim.report import metric_frames, metric_plots
+from flitlab.sim.report.flow_figures import SLOWDOWNS
+from flitlab.sim.report.frames import Curve, Key, Names, Run, curves, load
+from flitlab.sim.report.plots import column
 
 Chart = dict[str, Any]
 """What the script draws. name: of the static figure it stands for. x, y: label, unit ('rate', 'time' or '') and scale

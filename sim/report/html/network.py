@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from fluid.binding import binding
-from fluid.certificate import Certificate
-from models.topology.formats import FormatError, read
-from models.topology.graph import Topology
-from sim.experiment.store import cell
-from sim.report.drawing import PLACES, suitable
-from sim.report.frames import Names, Run
-from sim.report.html import tables
-from sim.report.stored import certified, points
+from flitlab.fluid.binding import binding
+from flitlab.fluid.certificate import Certificate
+from flitlab.models.topology.formats import FormatError, read
+from flitlab.models.topology.graph import Topology
+from flitlab.sim.experiment.store import cell
+from flitlab.sim.report.drawing import PLACES, suitable
+from flitlab.sim.report.frames import Names, Run
+from flitlab.sim.report.html import tables
+from flitlab.sim.report.stored import certified, points
 
 MOST_BYTES = 1_500_000
 """Of the use of channels on a page: beyond, some loads, then some scenarios, are left out."""

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
-from sim.measure.interval import MEANING
-from sim.measure.rows import number
-from sim.measure.saturation import saturation
-from sim.report.frames import Ceiling, Row, Run, curves, load
-from sim.report.html.answer import Standing, percent
-from sim.report.plots import column
+from flitlab.sim.measure.interval import MEANING
+from flitlab.sim.measure.rows import number
+from flitlab.sim.measure.saturation import saturation
+from flitlab.sim.report.frames import Ceiling, Row, Run, curves, load
+from flitlab.sim.report.html.answer import Standing, percent
+from flitlab.sim.report.plots import column
 
 MEASURES = (
     "offered", "accepted", "min_flow_ratio", "jain", "latency_mean", "latency_p50", "latency_p99",

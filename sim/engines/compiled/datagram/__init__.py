@@ -2,24 +2,24 @@
 
 In a tick come, in this order: packets that arrive at queues and hosts, and acknowledgements that come back without
 queues; timers; what a program does. Packets and timers of one tick are in the order of
-:func:`models.rules.datagram.precedence`.
+:func:`flitlab.models.rules.datagram.precedence`.
 """
 
 from typing import Any
 
 import numpy as np
 
-from models.jit import inner, njit, routine
-from models.rules.bits import lowest
-from models.rules.datagram import precedence
-from models.transport.newreno import CWND
-from models.transport.session import LATEST, Change, Session
-from sim.engines.base import Execution, Standing
-from sim.engines.compiled.datagram.hosts import deliver, ring, take_timer
-from sim.engines.compiled.datagram.links import accept, break_link, take_head
-from sim.engines.compiled.datagram.messages import make_talk
-from sim.engines.compiled.datagram.program import act, wakes
-from sim.engines.compiled.datagram.state import (
+from flitlab.models.jit import inner, njit, routine
+from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.datagram import precedence
+from flitlab.models.transport.newreno import CWND
+from flitlab.models.transport.session import LATEST, Change, Session
+from flitlab.sim.engines.base import Execution, Standing
+from flitlab.sim.engines.compiled.datagram.hosts import deliver, ring, take_timer
+from flitlab.sim.engines.compiled.datagram.links import accept, break_link, take_head
+from flitlab.sim.engines.compiled.datagram.messages import make_talk
+from flitlab.sim.engines.compiled.datagram.program import act, wakes
+from flitlab.sim.engines.compiled.datagram.state import (
     ACK_BIT,
     AFTER,
     AT,
@@ -38,8 +38,8 @@ from sim.engines.compiled.datagram.state import (
     larger_windows,
     longer_trace,
 )
-from sim.engines.compiled.ranks import execution_of, has_events, is_done
-from sim.engines.datagram.base import RECEIVED, Counters, Trace, check_lossless
+from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done
+from flitlab.sim.engines.datagram.base import RECEIVED, Counters, Trace, check_lossless
 
 _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -160,7 +160,7 @@ def advance(c, s, tick, until):
 
 
 class CompiledDatagrams:
-    """One simulation under way (see :class:`sim.engines.datagram.DatagramRun`)."""
+    """One simulation under way (see :class:`flitlab.sim.engines.datagram.DatagramRun`)."""
 
     latest = LATEST
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from models.jit import inner, routine
-from models.transport.law import INSTANT, REVERSE_PATH
-from models.transport.newreno import (
+from flitlab.models.jit import inner, routine
+from flitlab.models.transport.law import INSTANT, REVERSE_PATH
+from flitlab.models.transport.newreno import (
     CLOSED,
     CWND,
     DEADLINE,
@@ -20,11 +20,11 @@ from models.transport.newreno import (
     opened,
     time_out,
 )
-from models.transport.newreno import NEXT as NEXT_SEQUENCE
-from models.transport.session import LATEST, SYN_BYTES
-from sim.engines.compiled.datagram.links import accept, free_packet, join, make_packet
-from sim.engines.compiled.datagram.messages import note_received, note_taken
-from sim.engines.compiled.datagram.state import (
+from flitlab.models.transport.newreno import NEXT as NEXT_SEQUENCE
+from flitlab.models.transport.session import LATEST, SYN_BYTES
+from flitlab.sim.engines.compiled.datagram.links import accept, free_packet, join, make_packet
+from flitlab.sim.engines.compiled.datagram.messages import note_received, note_taken
+from flitlab.sim.engines.compiled.datagram.state import (
     ACK_BIT,
     AHEAD,
     AT,
@@ -42,7 +42,7 @@ from sim.engines.compiled.datagram.state import (
     TRACED,
     WINDOW,
 )
-from sim.engines.datagram.base import ARRIVED, RECEIVED, RESENT, RTT, SAMPLES, SENT, TIMEOUTS
+from flitlab.sim.engines.datagram.base import ARRIVED, RECEIVED, RESENT, RTT, SAMPLES, SENT, TIMEOUTS
 
 _LOW = np.int64(0xFFFFFFFF)
 _ONE = np.uint64(1)

@@ -6,10 +6,10 @@ that of its first packet.
 
 import numpy as np
 
-from models.jit import inner, njit
-from models.rules.datagram import drops_early, service_ticks
-from sim.engines.compiled.datagram.messages import note_busy
-from sim.engines.compiled.datagram.state import (
+from flitlab.models.jit import inner, njit
+from flitlab.models.rules.datagram import drops_early, service_ticks
+from flitlab.sim.engines.compiled.datagram.messages import note_busy
+from flitlab.sim.engines.compiled.datagram.state import (
     AFTER,
     DATA,
     DECISIONS,
@@ -30,7 +30,7 @@ from sim.engines.compiled.datagram.state import (
     SUBFLOW,
     TAIL,
 )
-from sim.engines.datagram.base import ACCEPTED, DROPPED, DROPS, MARKS, MOST, STAY
+from flitlab.sim.engines.datagram.base import ACCEPTED, DROPPED, DROPS, MARKS, MOST, STAY
 
 _LOW = np.int64(0xFFFFFFFF)
 _ONE = np.uint64(1)

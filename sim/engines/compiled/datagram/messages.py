@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.application.messages import packets_of
-from models.jit import inner
-from models.transport.newreno import HIGH
-from models.transport.session import Session
-from sim.engines.compiled.datagram.state import EXPECTED
-from sim.engines.compiled.ranks import Ranks, arrived, left, make_ranks, size
+from flitlab.models.application.messages import packets_of
+from flitlab.models.jit import inner
+from flitlab.models.transport.newreno import HIGH
+from flitlab.models.transport.session import Session
+from flitlab.sim.engines.compiled.datagram.state import EXPECTED
+from flitlab.sim.engines.compiled.ranks import Ranks, arrived, left, make_ranks, size
 
 _NOBODY = np.int64(-1)
 
@@ -22,12 +22,13 @@ _NOBODY = np.int64(-1)
 class Talk(NamedTuple):
     """A program, and its messages in the order in which they joined each connection.
 
-    A message is called by its send's operation. forth, back: see :class:`~models.transport.connections.Connections`.
-    end: int64 [operations], packets of the connection up to the end of the message. bound: int64 [operations,
-    subflows of a connection], packets that its subflows had taken when the last one of the message was.
-    behind: int64 [operations], the next message. joined: int64 [connections], packets of all messages so far. taking,
-    coming, last: int64 [connections], the first message of which some packet has not been taken, the first that has
-    not been delivered, and the last one. busy: int64 [links], ticks that a link takes for all it has accepted.
+    A message is called by its send's operation. forth, back: see
+    :class:`~flitlab.models.transport.connections.Connections`. end: int64 [operations], packets of the connection up to
+    the end of the message. bound: int64 [operations, subflows of a connection], packets that its subflows had taken
+    when the last one of the message was. behind: int64 [operations], the next message. joined: int64 [connections],
+    packets of all messages so far. taking, coming, last: int64 [connections], the first message of which some packet
+    has not been taken, the first that has not been delivered, and the last one. busy: int64 [links], ticks that a link
+    takes for all it has accepted.
     """
 
     ranks: Ranks

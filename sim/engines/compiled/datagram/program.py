@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from models.application.messages import CTS
-from models.jit import inner, routine
-from models.transport.newreno import DEADLINE, OPEN, STATE, UNA, resume
-from models.transport.newreno import NEXT as NEXT_SEQUENCE
-from sim.engines.compiled.datagram.hosts import pace, send_on, set_timer
-from sim.engines.compiled.datagram.messages import add_message
-from sim.engines.compiled.ranks import OUTBOX, next_event, turn
+from flitlab.models.application.messages import CTS
+from flitlab.models.jit import inner, routine
+from flitlab.models.transport.newreno import DEADLINE, OPEN, STATE, UNA, resume
+from flitlab.models.transport.newreno import NEXT as NEXT_SEQUENCE
+from flitlab.sim.engines.compiled.datagram.hosts import pace, send_on, set_timer
+from flitlab.sim.engines.compiled.datagram.messages import add_message
+from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, turn
 
 
 @inner

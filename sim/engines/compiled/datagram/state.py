@@ -4,14 +4,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from models.jit import njit
-from models.rules.datagram import NEARLY_FULL
-from models.transport.law import INSTANT, PURE_DELAY
-from models.transport.newreno import Rules, Senders, connect, make_senders
-from models.transport.paths import Paths
-from models.transport.session import LATEST, Session, first_samples, services
-from models.transport.tcp import Tcp
-from sim.engines.datagram.base import LINK_COUNTS, SUBFLOW_COUNTS
+from flitlab.models.jit import njit
+from flitlab.models.rules.datagram import NEARLY_FULL
+from flitlab.models.transport.law import INSTANT, PURE_DELAY
+from flitlab.models.transport.newreno import Rules, Senders, connect, make_senders
+from flitlab.models.transport.paths import Paths
+from flitlab.models.transport.session import LATEST, Session, first_samples, services
+from flitlab.models.transport.tcp import Tcp
+from flitlab.sim.engines.datagram.base import LINK_COUNTS, SUBFLOW_COUNTS
 
 # Fields of a packet record, uint32. A packet is in one list at a time: of the link that it is on, in its queue or
 # beyond.
@@ -101,7 +101,7 @@ class State(NamedTuple):
     finished: np.ndarray
     trace: np.ndarray  # int64 [entries, 3]
     wants: np.ndarray  # int64: what has to grow before the next tick
-    talk: Any  # a program and its messages (:class:`~sim.engines.compiled.datagram.messages.Talk`), or None
+    talk: Any  # a program and its messages (:class:`~flitlab.sim.engines.compiled.datagram.messages.Talk`), or None
 
 
 ENDLESS = 1 << 62
@@ -184,7 +184,7 @@ def _connect(rules, senders, samples):
 
 def _no_rules(session: Session) -> Rules:
     """Of the same type as those of a law, for senders that need none."""
-    from models.transport.newreno import make_rules
+    from flitlab.models.transport.newreno import make_rules
 
     return make_rules(Tcp(kind="tcp").build(), session.queues.packet_bytes, session.tick_s)
 

@@ -5,6 +5,6 @@ those that this concerns are found anew (``sharing``), and with them when they w
 says what comes first. ``state`` is what there is, and grows with the messages under way.
 """
 
-from sim.engines.compiled.flow.run import FlowRun
+from flitlab.sim.engines.compiled.flow.run import FlowRun
 
 __all__ = ["FlowRun"]

@@ -3,7 +3,7 @@
 ``keys[item, k]`` is an item's key and ``records[item, p]`` its place; ``k`` and ``p`` are constants.
 """
 
-from models.jit import inner
+from flitlab.models.jit import inner
 
 
 @inner

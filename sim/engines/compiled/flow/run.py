@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from models.application.messages import packets_of
-from models.jit import inner, kernel, routine
-from models.scenario import Scenario
-from sim.engines.base import Execution, Standing
-from sim.engines.compiled.flow.heap import move, rise, sink, take_first
-from sim.engines.compiled.flow.sharing import look_into, relieve, share, touch
-from sim.engines.compiled.flow.state import (
+from flitlab.models.application.messages import packets_of
+from flitlab.models.jit import inner, kernel, routine
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.base import Execution, Standing
+from flitlab.sim.engines.compiled.flow.heap import move, rise, sink, take_first
+from flitlab.sim.engines.compiled.flow.sharing import look_into, relieve, share, touch
+from flitlab.sim.engines.compiled.flow.state import (
     AT,
     BLOCK,
     CHANNEL,
@@ -40,7 +40,7 @@ from sim.engines.compiled.flow.state import (
     make_state,
     new_message,
 )
-from sim.engines.compiled.ranks import (
+from flitlab.sim.engines.compiled.ranks import (
     OUTBOX,
     arrived,
     execution_of,
@@ -54,7 +54,16 @@ from sim.engines.compiled.ranks import (
     size,
     turn,
 )
-from sim.engines.flow.model import RESOLUTION, Flowing, find_way, flits_in, leave_way, make_network, make_way, steady
+from flitlab.sim.engines.flow.model import (
+    RESOLUTION,
+    Flowing,
+    find_way,
+    flits_in,
+    leave_way,
+    make_network,
+    make_way,
+    steady,
+)
 
 NEVER = 1 << 62
 """A time that nothing is known to happen at."""
@@ -189,7 +198,7 @@ def _add_under_way(s, now, carried):
 
 
 class FlowRun:
-    """A run under way (see :class:`sim.engines.base.ApplicationRun`)."""
+    """A run under way (see :class:`flitlab.sim.engines.base.ApplicationRun`)."""
 
     latest = NEVER // RESOLUTION
 

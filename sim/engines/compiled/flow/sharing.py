@@ -10,9 +10,9 @@ lets go of those that it had stopped. Both change other channels at higher rates
 
 import numpy as np
 
-from models.jit import inner, routine
-from sim.engines.compiled.flow.heap import rise, sink, take_first
-from sim.engines.compiled.flow.state import (
+from flitlab.models.jit import inner, routine
+from flitlab.sim.engines.compiled.flow.heap import rise, sink, take_first
+from flitlab.sim.engines.compiled.flow.state import (
     AT,
     BLOCK,
     CAPACITY,

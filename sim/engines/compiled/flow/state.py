@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.jit import inner
-from sim.engines.flow.model import Network
+from flitlab.models.jit import inner
+from flitlab.sim.engines.flow.model import Network
 
 # Fields of a message under way, in ``message`` (int64) and, from RATE on, in ``amounts`` (float64), which are the same
 # memory: whatever one looks at together is in one cache line. SEND: the operation. BLOCK, COUNT: its entries, none once

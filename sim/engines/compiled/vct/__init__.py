@@ -6,17 +6,17 @@ heads that wait for it, sorted by age; an output is looked at when a head become
 falls free or when room returns, each a bit on a wheel. Packets are records that are used again.
 """
 
-from models.jit import kernel
-from models.routing.routes import ADAPTIVE
-from sim.engines.base import EVENTS, GRANTS
-from sim.engines.compiled.messages import next_tick
-from sim.engines.compiled.records import deliver_all, log_is_full, run_program
-from sim.engines.compiled.vct.allocation import serve
-from sim.engines.compiled.vct.arrival import arrive_all, notice, send_all
-from sim.engines.compiled.vct.deadlock import stuck
-from sim.engines.compiled.vct.state import build
-from sim.engines.compiled.vct.together import serve_together
-from sim.engines.compiled.wheel import drain
+from flitlab.models.jit import kernel
+from flitlab.models.routing.routes import ADAPTIVE
+from flitlab.sim.engines.base import EVENTS, GRANTS
+from flitlab.sim.engines.compiled.messages import next_tick
+from flitlab.sim.engines.compiled.records import deliver_all, log_is_full, run_program
+from flitlab.sim.engines.compiled.vct.allocation import serve
+from flitlab.sim.engines.compiled.vct.arrival import arrive_all, notice, send_all
+from flitlab.sim.engines.compiled.vct.deadlock import stuck
+from flitlab.sim.engines.compiled.vct.state import build
+from flitlab.sim.engines.compiled.vct.together import serve_together
+from flitlab.sim.engines.compiled.wheel import drain
 
 __all__ = ["advance", "build", "moved", "stuck"]
 

@@ -2,15 +2,25 @@
 
 import numpy as np
 
-from models.jit import inner
-from models.routing.routes import ESCAPE, ESCAPE_VC
-from models.rules.route import ON_ESCAPE
-from sim.engines.base import GRANTS
-from sim.engines.compiled.records import FLITS, H_BORN, HOP, INPUT_VC, LATE, NEXT, NOBODY, WAY
-from sim.engines.compiled.ugal import by_congestion
-from sim.engines.compiled.vct.rows import dequeue, present, room_for
-from sim.engines.compiled.vct.state import FIRST_RETURN, FRONT, LEFT, QUEUED, RETURNS, RING, ROOM, UPSTREAM, WANTED
-from sim.engines.compiled.wheel import wake
+from flitlab.models.jit import inner
+from flitlab.models.routing.routes import ESCAPE, ESCAPE_VC
+from flitlab.models.rules.route import ON_ESCAPE
+from flitlab.sim.engines.base import GRANTS
+from flitlab.sim.engines.compiled.records import FLITS, H_BORN, HOP, INPUT_VC, LATE, NEXT, NOBODY, WAY
+from flitlab.sim.engines.compiled.ugal import by_congestion
+from flitlab.sim.engines.compiled.vct.rows import dequeue, present, room_for
+from flitlab.sim.engines.compiled.vct.state import (
+    FIRST_RETURN,
+    FRONT,
+    LEFT,
+    QUEUED,
+    RETURNS,
+    RING,
+    ROOM,
+    UPSTREAM,
+    WANTED,
+)
+from flitlab.sim.engines.compiled.wheel import wake
 
 
 @inner

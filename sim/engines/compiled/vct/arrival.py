@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from models.jit import inner
-from models.routing.routes import ADAPTIVE, ANY
-from models.rules.route import at_target, next_port
-from sim.engines.base import EVENTS
-from sim.engines.compiled.messages import leave
-from sim.engines.compiled.records import (
+from flitlab.models.jit import inner
+from flitlab.models.routing.routes import ADAPTIVE, ANY
+from flitlab.models.rules.route import at_target, next_port
+from flitlab.sim.engines.base import EVENTS
+from flitlab.sim.engines.compiled.messages import leave
+from flitlab.sim.engines.compiled.records import (
     FLITS,
     H_BORN,
     H_FLITS,
@@ -25,11 +25,11 @@ from sim.engines.compiled.records import (
     WAY,
     create,
 )
-from sim.engines.compiled.ugal import by_congestion, set_way
-from sim.engines.compiled.vct.rows import preferred, present
-from sim.engines.compiled.vct.state import BACK, FRONT, LEFT, QUEUED, ROOM, SWITCH
-from sim.engines.compiled.vct.ugal import ahead
-from sim.engines.compiled.wheel import drain, wake
+from flitlab.sim.engines.compiled.ugal import by_congestion, set_way
+from flitlab.sim.engines.compiled.vct.rows import preferred, present
+from flitlab.sim.engines.compiled.vct.state import BACK, FRONT, LEFT, QUEUED, ROOM, SWITCH
+from flitlab.sim.engines.compiled.vct.ugal import ahead
+from flitlab.sim.engines.compiled.wheel import drain, wake
 
 
 @inner

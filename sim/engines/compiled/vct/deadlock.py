@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from models.jit import njit
-from models.routing.routes import ADAPTIVE
-from models.rules.bits import lowest
-from models.rules.route import at_target
-from sim.engines.compiled.records import FLITS, HOP, NOBODY, OUTPUT, TARGET, WAY
-from sim.engines.compiled.vct.rows import ports_of, reclaim, vcs_of
-from sim.engines.compiled.vct.state import FRONT, RETURNS, ROOM, SWITCH
+from flitlab.models.jit import njit
+from flitlab.models.routing.routes import ADAPTIVE
+from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.route import at_target
+from flitlab.sim.engines.compiled.records import FLITS, HOP, NOBODY, OUTPUT, TARGET, WAY
+from flitlab.sim.engines.compiled.vct.rows import ports_of, reclaim, vcs_of
+from flitlab.sim.engines.compiled.vct.state import FRONT, RETURNS, ROOM, SWITCH
 
 
 @njit

@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from models.jit import inner
-from models.routing.routes import ADAPTIVE
-from models.rules.bits import lowest
-from models.rules.order import age_key
-from models.rules.route import usable_ports
-from models.rules.vc import allowed_vcs, appeal
-from sim.engines.compiled.records import FLITS, HOP, INPUT_VC, LATE, NOBODY, OUTPUT, SOURCE, TARGET, WAY, ZERO
-from sim.engines.compiled.vct.state import FIRST_RETURN, RETURNS, RING, ROOM, SWITCH, WANTED
-from sim.engines.compiled.wheel import wake
+from flitlab.models.jit import inner
+from flitlab.models.routing.routes import ADAPTIVE
+from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.order import age_key
+from flitlab.models.rules.route import usable_ports
+from flitlab.models.rules.vc import allowed_vcs, appeal
+from flitlab.sim.engines.compiled.records import FLITS, HOP, INPUT_VC, LATE, NOBODY, OUTPUT, SOURCE, TARGET, WAY, ZERO
+from flitlab.sim.engines.compiled.vct.state import FIRST_RETURN, RETURNS, RING, ROOM, SWITCH, WANTED
+from flitlab.sim.engines.compiled.wheel import wake
 
 # What a head in an output's row wants, packed: its first VC downstream, how many VCs, its flits.
 _COUNT_AT, _FLITS_AT = 32, 40

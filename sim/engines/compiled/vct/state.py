@@ -4,15 +4,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.routing.routes import Tables
-from models.rules.arrivals import Arrivals
-from models.rules.packets import Packets
-from models.rules.ports import Ports, make_ports
-from models.rules.vc import Rings, make_rings
-from models.scenario import Scenario
-from sim.engines.compiled.messages import Program, make_program
-from sim.engines.compiled.records import HOST_RECORD, NOBODY, RECORD, Tally, first_packets, make_tally, unsigned
-from sim.engines.compiled.wheel import Wheel, make_wheel, wake
+from flitlab.models.routing.routes import Tables
+from flitlab.models.rules.arrivals import Arrivals
+from flitlab.models.rules.packets import Packets
+from flitlab.models.rules.ports import Ports, make_ports
+from flitlab.models.rules.vc import Rings, make_rings
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.compiled.messages import Program, make_program
+from flitlab.sim.engines.compiled.records import HOST_RECORD, NOBODY, RECORD, Tally, first_packets, make_tally, unsigned
+from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, wake
 
 # Fields of an input VC record, uint32.
 FRONT, BACK, LEFT, ROOM, RETURNS, FIRST_RETURN, SWITCH, UPSTREAM, WANTED, QUEUED, RING = range(11)

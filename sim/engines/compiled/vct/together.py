@@ -5,19 +5,18 @@ Heads may wait for several of them (adaptive routing), or an input may send one 
 
 import numpy as np
 
-from models.jit import inner
-from models.rules.bits import lowest
-from sim.engines.compiled.records import LATE, NOBODY, OUTPUT
-from sim.engines.compiled.vct.allocation import grant
-from sim.engines.compiled.vct.rows import dequeue, first_not_before, ports_of, room_for, withdraw
-from sim.engines.compiled.vct.state import FRONT, SWITCH
-from sim.engines.compiled.wheel import wake
+from flitlab.models.jit import inner
+from flitlab.models.rules.bits import lowest
+from flitlab.sim.engines.compiled.records import LATE, NOBODY, OUTPUT
+from flitlab.sim.engines.compiled.vct.allocation import grant
+from flitlab.sim.engines.compiled.vct.rows import dequeue, first_not_before, ports_of, room_for, withdraw
+from flitlab.sim.engines.compiled.vct.state import FRONT, SWITCH
+from flitlab.sim.engines.compiled.wheel import wake
 
 
 @inner
 def _serve_switch(c, s, awake, count, tick):
-    """Serve ``count`` outputs, all of one switch, visiting heads by age across them.
-    """
+    """Serve ``count`` outputs, all of one switch, visiting heads by age across them."""
     cursor = s.cursor
     for k in range(count):
         cursor[k] = 0

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from models.jit import inner
-from sim.engines.compiled.vct.rows import reclaim
-from sim.engines.compiled.vct.state import QUEUED
+from flitlab.models.jit import inner
+from flitlab.sim.engines.compiled.vct.rows import reclaim
+from flitlab.sim.engines.compiled.vct.state import QUEUED
 
 
 @inner

@@ -8,15 +8,15 @@ branch that could be mispredicted, which would cost more than all the rest.
 
 import numpy as np
 
-from models.jit import inner, kernel
-from sim.engines.compiled.messages import next_tick
-from sim.engines.compiled.records import NOBODY, log_is_full, run_program
-from sim.engines.compiled.wormhole import switch_allocation, vc_allocation
-from sim.engines.compiled.wormhole.deadlock import stuck
-from sim.engines.compiled.wormhole.flits import deliver_all, land_all, read_headers, restore_all
-from sim.engines.compiled.wormhole.hosts import notice, send_all
-from sim.engines.compiled.wormhole.queues import close
-from sim.engines.compiled.wormhole.state import ONE, U, build
+from flitlab.models.jit import inner, kernel
+from flitlab.sim.engines.compiled.messages import next_tick
+from flitlab.sim.engines.compiled.records import NOBODY, log_is_full, run_program
+from flitlab.sim.engines.compiled.wormhole import switch_allocation, vc_allocation
+from flitlab.sim.engines.compiled.wormhole.deadlock import stuck
+from flitlab.sim.engines.compiled.wormhole.flits import deliver_all, land_all, read_headers, restore_all
+from flitlab.sim.engines.compiled.wormhole.hosts import notice, send_all
+from flitlab.sim.engines.compiled.wormhole.queues import close
+from flitlab.sim.engines.compiled.wormhole.state import ONE, U, build
 
 __all__ = ["advance", "build", "moved", "stuck"]
 

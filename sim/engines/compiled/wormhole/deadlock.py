@@ -1,11 +1,11 @@
 """Whether packets wait for each other for ever."""
 
-from models.jit import njit
-from models.routing.routes import ADAPTIVE
-from models.rules.bits import lowest
-from sim.engines.compiled.records import NOBODY
-from sim.engines.compiled.wormhole.routing import choices_at, front_packet, outputs_of
-from sim.engines.compiled.wormhole.state import NO_VC, ONE, U
+from flitlab.models.jit import njit
+from flitlab.models.routing.routes import ADAPTIVE
+from flitlab.models.rules.bits import lowest
+from flitlab.sim.engines.compiled.records import NOBODY
+from flitlab.sim.engines.compiled.wormhole.routing import choices_at, front_packet, outputs_of
+from flitlab.sim.engines.compiled.wormhole.state import NO_VC, ONE, U
 
 
 @njit

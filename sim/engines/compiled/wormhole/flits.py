@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from models.jit import inner
-from models.routing.routes import ADAPTIVE, ESCAPE, ESCAPE_VC
-from models.rules.route import ON_ESCAPE
-from sim.engines.base import EVENTS, GRANTS
-from sim.engines.compiled import records
-from sim.engines.compiled.records import HOP, NOBODY, WAY
-from sim.engines.compiled.wheel import wake
-from sim.engines.compiled.wormhole.queues import due, entry_of, mark, push
-from sim.engines.compiled.wormhole.state import (
+from flitlab.models.jit import inner
+from flitlab.models.routing.routes import ADAPTIVE, ESCAPE, ESCAPE_VC
+from flitlab.models.rules.route import ON_ESCAPE
+from flitlab.sim.engines.base import EVENTS, GRANTS
+from flitlab.sim.engines.compiled import records
+from flitlab.sim.engines.compiled.records import HOP, NOBODY, WAY
+from flitlab.sim.engines.compiled.wheel import wake
+from flitlab.sim.engines.compiled.wormhole.queues import due, entry_of, mark, push
+from flitlab.sim.engines.compiled.wormhole.state import (
     EJECTED,
     EMPTY,
     HEAD,

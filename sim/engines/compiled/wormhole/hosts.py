@@ -1,15 +1,15 @@
 """Hosts: a packet at a time, a flit a tick."""
 
-from models.jit import inner
-from sim.engines.base import EVENTS
-from sim.engines.compiled.messages import leave
-from sim.engines.compiled.records import H_BORN, H_FLITS, LATE, NOBODY, SEND, create
-from sim.engines.compiled.ugal import set_way
-from sim.engines.compiled.wheel import drain, wake
-from sim.engines.compiled.wormhole.flits import credits
-from sim.engines.compiled.wormhole.queues import push
-from sim.engines.compiled.wormhole.state import HEAD, INJECTED, ONE, PACKET_AT, TAIL, U
-from sim.engines.compiled.wormhole.ugal import ahead
+from flitlab.models.jit import inner
+from flitlab.sim.engines.base import EVENTS
+from flitlab.sim.engines.compiled.messages import leave
+from flitlab.sim.engines.compiled.records import H_BORN, H_FLITS, LATE, NOBODY, SEND, create
+from flitlab.sim.engines.compiled.ugal import set_way
+from flitlab.sim.engines.compiled.wheel import drain, wake
+from flitlab.sim.engines.compiled.wormhole.flits import credits
+from flitlab.sim.engines.compiled.wormhole.queues import push
+from flitlab.sim.engines.compiled.wormhole.state import HEAD, INJECTED, ONE, PACKET_AT, TAIL, U
+from flitlab.sim.engines.compiled.wormhole.ugal import ahead
 
 
 @inner

@@ -1,8 +1,8 @@
 """What happens after a fixed delay: a queue for each length of delay, and bitmaps of who is to be looked at."""
 
-from models.jit import inner
-from models.rules.bits import lowest, popcount
-from sim.engines.compiled.wormhole.state import ONE, U
+from flitlab.models.jit import inner
+from flitlab.models.rules.bits import lowest, popcount
+from flitlab.sim.engines.compiled.wormhole.state import ONE, U
 
 _SIX, _LOW = U(6), U(63)
 _32, _LOW32 = U(32), U(0xFFFFFFFF)

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from models.jit import inner
-from models.routing.routes import ANY
-from models.rules.route import at_target, next_port, usable_ports
-from models.rules.vc import allowed_vcs
-from sim.engines.compiled.records import HOP, NOBODY, SEQUENCE, SOURCE, TARGET, WAY
-from sim.engines.compiled.wormhole.flits import place_of
-from sim.engines.compiled.wormhole.state import ONE, PACKET_AT, SEVERAL, U
+from flitlab.models.jit import inner
+from flitlab.models.routing.routes import ANY
+from flitlab.models.rules.route import at_target, next_port, usable_ports
+from flitlab.models.rules.vc import allowed_vcs
+from flitlab.sim.engines.compiled.records import HOP, NOBODY, SEQUENCE, SOURCE, TARGET, WAY
+from flitlab.sim.engines.compiled.wormhole.flits import place_of
+from flitlab.sim.engines.compiled.wormhole.state import ONE, PACKET_AT, SEVERAL, U
 
 
 @inner

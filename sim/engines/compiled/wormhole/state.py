@@ -1,23 +1,23 @@
 """What a run of wormhole switching is made of: its constants, its state, and both at tick 0.
 
-VCs are numbered input by input in the order of :mod:`models.rules.ports`; behind the input VCs come those at the
-hosts' end of the ejection channels. The sending and the receiving side of a VC share its record.
+VCs are numbered input by input in the order of :mod:`flitlab.models.rules.ports`; behind the input VCs come those at
+the hosts' end of the ejection channels. The sending and the receiving side of a VC share its record.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from models.routing.routes import ADAPTIVE, TABLE, Routes, Tables
-from models.rules.arrivals import Arrivals
-from models.rules.packets import Packets
-from models.rules.ports import Ports, make_ports
-from models.rules.vc import Rings, make_rings
-from models.scenario import Scenario, Switching
-from models.topology.graph import Topology
-from sim.engines.compiled.messages import Program, make_program
-from sim.engines.compiled.records import HOST_RECORD, NOBODY, RECORD, Tally, first_packets, make_tally, unsigned
-from sim.engines.compiled.wheel import Wheel, make_wheel, wake
+from flitlab.models.routing.routes import ADAPTIVE, TABLE, Routes, Tables
+from flitlab.models.rules.arrivals import Arrivals
+from flitlab.models.rules.packets import Packets
+from flitlab.models.rules.ports import Ports, make_ports
+from flitlab.models.rules.vc import Rings, make_rings
+from flitlab.models.scenario import Scenario, Switching
+from flitlab.models.topology.graph import Topology
+from flitlab.sim.engines.compiled.messages import Program, make_program
+from flitlab.sim.engines.compiled.records import HOST_RECORD, NOBODY, RECORD, Tally, first_packets, make_tally, unsigned
+from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, wake
 
 U = np.uint64
 ONE = U(1)

@@ -1,13 +1,13 @@
-"""Switch allocation: inputs are matched with outputs (see :mod:`models.rules.allocate`).
+"""Switch allocation: inputs are matched with outputs (see :mod:`flitlab.models.rules.allocate`).
 
 Whoever asks makes a *bid*, and the highest wins. It says who comes first by rotating priority, and above that when it
 was made, so that it beats all bids of earlier iterations and nothing has to be cleared.
 """
 
-from models.jit import inner
-from sim.engines.compiled.wormhole.flits import send
-from sim.engines.compiled.wormhole.queues import place_in
-from sim.engines.compiled.wormhole.state import ONE, RETURNED, U
+from flitlab.models.jit import inner
+from flitlab.sim.engines.compiled.wormhole.flits import send
+from flitlab.sim.engines.compiled.wormhole.queues import place_in
+from flitlab.sim.engines.compiled.wormhole.state import ONE, RETURNED, U
 
 # Bits of a bid: how far the VC is from its turn at its input and, above, the output (or the input at the output),
 # whether the output has offered itself, and the time.

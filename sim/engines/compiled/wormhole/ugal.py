@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from models.jit import inner
-from sim.engines.compiled.wormhole.flits import credits
-from sim.engines.compiled.wormhole.state import ONE, U
+from flitlab.models.jit import inner
+from flitlab.sim.engines.compiled.wormhole.flits import credits
+from flitlab.sim.engines.compiled.wormhole.state import ONE, U
 
 
 @inner

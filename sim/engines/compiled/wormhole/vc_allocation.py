@@ -5,16 +5,16 @@ Packets that wait for a VC wait in a line: one for each output, or, if routing i
 
 import numpy as np
 
-from models.jit import inner, routine
-from models.routing.routes import ADAPTIVE, ANY
-from models.rules.allocate import first_after
-from models.rules.bits import lowest
-from models.rules.vc import appeal
-from sim.engines.compiled.records import FLITS, NOBODY
-from sim.engines.compiled.wormhole.flits import credits, line_of
-from sim.engines.compiled.wormhole.queues import push, take
-from sim.engines.compiled.wormhole.routing import choices_at, front_packet, output_of, outputs_of
-from sim.engines.compiled.wormhole.state import HEADERS, NO_CREDIT, ONE, UNREAD, U
+from flitlab.models.jit import inner, routine
+from flitlab.models.routing.routes import ADAPTIVE, ANY
+from flitlab.models.rules.allocate import first_after
+from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.vc import appeal
+from flitlab.sim.engines.compiled.records import FLITS, NOBODY
+from flitlab.sim.engines.compiled.wormhole.flits import credits, line_of
+from flitlab.sim.engines.compiled.wormhole.queues import push, take
+from flitlab.sim.engines.compiled.wormhole.routing import choices_at, front_packet, output_of, outputs_of
+from flitlab.sim.engines.compiled.wormhole.state import HEADERS, NO_CREDIT, ONE, UNREAD, U
 
 _NOBODY = U(NOBODY)
 _LAST = U(63)

@@ -1,0 +1,205 @@
+"""Cabinets, cable lengths, prices and power, against sums done by hand and published figures."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from flitlab.models.layout.constants import load
+from flitlab.models.layout.floor import cabinet_places, cables_of, in_order, lengths, optimised
+from flitlab.models.layout.prices import is_optical, ports
+from flitlab.models.registry import make
+from flitlab.models.topology.graph import Topology
+
+
+def topology(kind, **parameters):
+    return make("topology", kind=kind, **parameters).build()
+
+
+def measure(kind, of, **parameters):
+    return make("metric", kind=kind, **parameters).measure(of)
+
+
+def path(*, directed=False, n=4):
+    """0 - 1 - 2 - 3, closed to a ring if uni-directional."""
+    if directed:
+        return Topology.from_arcs("ring", n, [(v, (v + 1) % n) for v in range(n)]).with_hosts(1)
+    return Topology.from_links("path", n, [(v, v + 1) for v in range(n - 1)]).with_hosts(1)
+
+
+@pytest.mark.parametrize(
+    ("cabinets", "rows", "per_row"), [(1, 1, 1), (2, 2, 1), (4, 2, 2), (7, 3, 3), (10, 4, 3), (1190, 35, 34)]
+)
+def test_floor_of_the_paper(cabinets, rows, per_row):
+    place = cabinet_places(cabinets, (0.6, 2.1))
+    assert len(np.unique(place, axis=0)) == cabinets
+    assert place.max(axis=0) == pytest.approx([0.6 * (per_row - 1), 2.1 * (rows - 1)])
+    assert place[: per_row + 1][-1] == pytest.approx([0, 2.1] if cabinets > per_row else [0, 0])
+
+
+def test_cable_lengths_by_hand():
+    # cabinets at (0, 0), (0.6, 0), (0, 2.1), (0.6, 2.1)
+    found = measure("cables", path())
+    assert found == pytest.approx({"number": 3, "mean": 3.3, "max": 4.7, "total": 9.9, "optical_share": 0})
+    # two cabinets, one behind the other
+    assert measure("cables", path(), switches_per_cabinet=2)["total"] == pytest.approx(1 + 4.1 + 1)
+    assert measure("cables", path(), switches_per_cabinet=4)["total"] == pytest.approx(3)
+    assert measure("cables", path(), pitch=[1, 10])["max"] == pytest.approx(13)
+    assert measure("cables", path(), hosts=True)["total"] == pytest.approx(9.9 + 4)
+    assert measure("cables", path(), hosts=True)["number"] == 7
+    assert measure("cables", path(directed=True))["number"] == 4
+    assert measure("cables", Topology.from_links("one", 1, []))["total"] == 0
+
+
+def test_kinds_of_cable():
+    cable = load().cable
+    assert is_optical(np.array([6.86, 6.87]), cable).tolist() == [False, True]  # the price lines cross at 6.861 m
+    assert measure("cables", path(), reach=3)["optical_share"] == pytest.approx(1 / 3)
+    assert measure("cables", path(), reach=4.7)["optical_share"] == 0
+    assert measure("cables", path(), constants={"cable": {"reach": 2.5}})["optical_share"] == 1
+
+
+def test_prices_by_hand():
+    electric = 40 * (3 * 0.5771 + 0.4079 * 9.9)
+    found = measure("cost", path())
+    assert found["cables"] == pytest.approx(electric)
+    # two ends with 1 + 1 ports, which the line prices below nothing, and two switches with 2 + 1
+    assert found["switches"] == pytest.approx(2 * (3 * 350.4 - 892.3))
+    assert found["total"] == pytest.approx(found["switches"] + found["cables"])
+    assert found["per_host"] == pytest.approx(found["total"] / 4)
+    optical = 40 * (2.7452 + 0.0919 * 4.7) + 40 * (2 * 0.5771 + 0.4079 * 5.2)
+    assert measure("cost", path(), reach=4)["cables"] == pytest.approx(optical)
+    assert measure("cost", path(), hosts=True)["cables"] == pytest.approx(electric + 4 * 40 * (0.5771 + 0.4079))
+    ring = path(directed=True)
+    assert measure("cost", ring)["cables"] == pytest.approx(0.5 * 40 * (4 * 0.5771 + 0.4079 * (9.9 + 4.7)))
+    thick = topology("mesh", dims=[4], capacity=10)
+    assert measure("cost", thick)["cables"] == pytest.approx(10 * electric)
+    assert measure("power", path())["total"] == pytest.approx(2.8 * (3 * 2 + 4))
+
+
+def test_cable_prices_of_the_jellyfish_thesis():
+    prices = {"fixed": 0, "per_metre": 5.5}, {"fixed": 400, "per_metre": 5.5}
+    constants = {"cable": {"gbps": 1, "electric": prices[0], "optical": prices[1], "reach": 10}}
+    far = measure("cost", path(), constants=constants, pitch=[0.6, 8])["cables"]
+    assert far == pytest.approx(5.5 * (2.6 + 10.6 + 2.6) + 400)
+
+
+def test_one_channel_in_and_one_out_share_a_port():
+    assert ports(path(directed=True)).tolist() == [2, 2, 2, 2]
+    assert ports(path()).tolist() == [2, 3, 3, 2]
+    star = Topology.from_arcs("star", 3, [(0, 1), (0, 2), (1, 0), (2, 1)])
+    assert ports(star).tolist() == [2, 2, 1]
+
+
+def test_slim_fly_paper_per_endpoint():
+    """SC 2014, Table IV: 722 routers of 43 ports, 10830 endpoints: 8.02 W and, for routers alone, 945 dollars."""
+    network = topology("rrg", n=722, degree=28, hosts_per_switch=15)
+    assert measure("power", network)["per_host"] == pytest.approx(8.02, abs=0.01)
+    assert measure("cost", network)["switches"] / network.hosts == pytest.approx(945, abs=0.5)
+
+
+def test_claims_of_the_uni_paper_at_degree_8():
+    """Figures 14-16: the torus has by far the shortest cables; the way of the links hardly matters otherwise."""
+    n, d = 1296, 8
+    torus = topology("torus", dims=[6, 6, 6, 6])
+    others = [
+        topology("rrg", n=n, degree=d), topology("random_digraph", n=n, degree=d),
+        topology("imase", n=n, degree=d), topology("mddp", n=n, degree=d, best_of=1),
+    ]  # fmt: skip
+    mean = measure("cables", torus)["mean"]
+    means = [measure("cables", other)["mean"] for other in others]
+    assert 2 * mean < min(means)
+    assert max(means) < 1.1 * min(means)
+    costs = [measure("cost", other)["total"] for other in [torus, *others]]
+    assert costs[0] == min(costs)
+    assert max(costs[1:]) < 1.05 * min(costs[1:])
+    power = [measure("power", other)["total"] for other in [torus, *others]]
+    assert max(power) < 1.01 * min(power)
+
+
+def test_cost_is_ruled_by_the_degree_rather_than_by_lengths():
+    low, high = (topology("rrg", n=512, degree=d, seed=1) for d in (8, 29))
+    assert measure("cost", high)["total"] > 2 * measure("cost", low)["total"]
+    wide = measure("cost", low, pitch=[1.2, 4.2])["total"]
+    assert wide < 1.3 * measure("cost", low)["total"]
+
+
+@given(st.integers(2, 40), st.integers(1, 7), st.integers(0, 99))
+@settings(max_examples=25, deadline=None)
+def test_optimised_placement_fills_the_same_cabinets_and_is_never_longer(n, per_cabinet, seed):
+    rng = np.random.default_rng(seed)
+    links = [(v, int(rng.integers(v))) for v in range(1, n)] + rng.integers(n, size=(n, 2)).tolist()
+    network = Topology.from_links("random", n, links)
+    floor = load({"floor": {"switches_per_cabinet": per_cabinet}}).floor
+    ends, order = cables_of(network).ends, in_order(n, floor)
+    found = optimised(network, floor, seed)
+    assert (np.bincount(found) == np.bincount(order)).all()
+    assert lengths(found, ends, floor).sum() <= lengths(order, ends, floor).sum() + 1e-9
+    assert (optimised.__wrapped__(network, floor, seed) == found).all()
+
+
+def test_optimised_placement_against_all_placements_of_seven_switches():
+    floor = load().floor
+    network = topology("rrg", n=7, degree=2, seed=4)
+    ends = cables_of(network).ends
+    best = min(lengths(np.array(cabinet), ends, floor).sum() for cabinet in permutations(range(7)))
+    found = lengths(optimised(network, floor, 1), ends, floor).sum()
+    assert found == pytest.approx(best)
+
+
+def test_optimised_placement_unscrambles_a_mesh():
+    mesh = topology("mesh", dims=[6, 6])
+    shuffled = np.random.default_rng(1).permutation(36)
+    scrambled = Topology.from_links("scrambled", 36, shuffled[cables_of(mesh).ends])
+    found = measure("cables", scrambled, placement="optimised", pitch=[1, 1])
+    assert found["mean"] < 1.25 * measure("cables", mesh, pitch=[1, 1])["mean"]
+    before = measure("cables", scrambled, pitch=[1, 1])
+    assert found["gain"] == pytest.approx(1 - found["total"] / before["total"])
+    assert measure("cost", scrambled, placement="optimised")["cables"] < measure("cost", scrambled)["cables"]
+
+
+def test_constants_of_a_user_replace_some(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text("floor: {overhead: 0}\nswitch: {watts_per_port: 1}\n")
+    assert measure("cables", path(), constants=str(file))["total"] == pytest.approx(3.9)
+    assert measure("power", path(), constants=str(file))["total"] == pytest.approx(10)
+    assert load(str(file)).cable == load().cable
+    dumped = make("metric", kind="cost", constants=str(file)).model_dump(mode="json")
+    assert dumped["constants"]["floor"]["overhead"] == 0
+    assert make("metric", **dumped).chosen == make("metric", kind="cost", constants=str(file)).chosen
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("floor: {hight: 2}", "1: floor.hight: unknown key; choices: switches_per_cabinet, pitch"),
+        ("# mine\nfloors: {}", "2: floors: unknown key; choices: floor, cable, switch; did you mean 'floor'?"),
+        ("cable: {electric: {fixed: -1}}", "1: cable.electric.fixed = -1: must be greater than or equal to 0"),
+        ("floor: 3", "1: floor = 3: must be"),
+        ("switch:\n  watts_per_port: -1\n  fix: 1", "2: switch.watts_per_port = -1: must be"),
+        ("switch:\n  watts_per_port: -1\n  fix: 1", "3: switch.fix: unknown key"),
+        ("- 1", " a mapping with some of floor, cable, switch is expected"),
+        ("floor: {", " not YAML"),
+    ],
+)
+def test_bad_constants_are_refused_with_the_file(content, message, tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text(content)
+    with pytest.raises(ValidationError) as error:
+        make("metric", kind="cables", constants=str(file))
+    assert f"{file}:{message}" in str(error.value)
+    assert error.value.errors()[0]["loc"] == ("constants",)
+    with pytest.raises(ValidationError, match=r"error, floor\.hight: unknown key"):
+        make("metric", kind="cables", constants={"floor": {"hight": 2}})
+
+
+def test_missing_constants_and_endless_cables_are_refused(tmp_path):
+    with pytest.raises(ValidationError, match="No such file"):
+        make("metric", kind="power", constants=str(tmp_path / "none.yaml"))
+    endless = topology("mesh", dims=[3], host_capacity=float("inf"))
+    with pytest.raises(ValueError, match="host_capacity"):
+        measure("cost", endless, hosts=True)
+    assert measure("cost", endless)["cables"] > 0

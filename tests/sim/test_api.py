@@ -1,0 +1,169 @@
+"""The Python interface: the same names, folders and messages as the command line."""
+
+import os
+import subprocess
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from flitlab import Experiment, RunError
+from flitlab.sim.cli import main
+from flitlab.sim.config.errors import ConfigError
+from tests import ROOT
+
+SCENARIO = {
+    "name": "tiny",
+    "topology": {"kind": "imase", "n": 8, "degree": 3, "hosts_per_switch": 2},
+    "routing": {"sweep": [{"kind": "minimal"}, {"kind": "deflection"}]},
+    "switching": {"vcs": 4, "header_ticks": 2},
+    "traffic": {"kind": "uniform", "packet_flits": 3},
+    "loads": [0.1, 0.3],
+    "seeds": [1, 2],
+    "measure": {"warmup": 100, "ticks": 300, "ci": None},
+    "ceilings": ["mcf", "split"],
+    "engine": "reference",
+}
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory):
+    """One that has run."""
+    return Experiment.load(SCENARIO).run(tmp_path_factory.mktemp("runs") / "tiny", jobs=1)
+
+
+def test_importing_sim_imports_nothing_heavy():
+    code = (
+        "import flitlab, sys; dir(flitlab); print(sorted({'numpy', 'pandas', 'yaml', 'matplotlib'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "[]\n"
+    with pytest.raises(ImportError):
+        from flitlab.sim import nothing  # noqa: F401
+
+
+def test_results_are_those_of_the_command_line(experiment, tmp_path):
+    import yaml
+
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(SCENARIO))
+    assert main([str(tmp_path / "tiny.yaml"), "--out", "there", "--jobs", "1"]) == 0
+    for frame, name in ((experiment.results, "results.csv"), (experiment.ceilings, "ceilings.csv")):
+        table = pd.read_csv(tmp_path / "there" / name)
+        assert list(frame.columns) == list(table.columns) and len(frame) == len(table)
+        pd.testing.assert_frame_equal(frame.drop(columns=["cpu_s", "seconds"], errors="ignore"),
+                                      table.drop(columns=["cpu_s", "seconds"], errors="ignore"))  # fmt: skip
+
+
+def test_overrides_replace_keys_as_set_does():
+    sets = {"topology.n": np.int64(6), "loads": np.array([0.2])}
+    for case in (
+        Experiment.load(SCENARIO, topology__n=6, loads=[0.2]).scenarios["routing=minimal"],
+        Experiment.load(SCENARIO, sets=sets).scenarios["routing=minimal"],
+    ):
+        assert case.topology.switches == 6 and case.loads == [0.2]
+    resolved = Experiment.load(SCENARIO, topology={"kind": "torus", "dims": (3, 3), "host_capacity": float("inf")},
+                               experiment="ceilings", name="no").study.cases[0].resolved  # fmt: skip
+    assert resolved["topology"]["host_capacity"] == float("inf") and resolved["topology"]["dims"] == [3, 3]
+
+
+def test_a_file_and_its_quick_variant():
+    experiment = Experiment.load(ROOT / "configs" / "paper" / "uni-f05.yaml", quick=True, loads=[0.1], topology__n=32)
+    assert set(experiment.check()["switches"]) == {32} and experiment.study.name == "uni-f05-quick"
+
+
+def test_mistakes_are_raised_with_the_text_of_the_command_line():
+    with pytest.raises(ConfigError) as found:
+        Experiment.load(SCENARIO, topology__kind="imasse", loads=[2])
+    assert str(found.value).splitlines()[0].startswith("--set: loads[0] = 2: must be")
+    assert "topology.kind = imasse: unknown topology; choices: " in str(found.value)
+    with pytest.raises(ConfigError, match=r"^no\.yaml: No such file or directory$"):
+        Experiment.load("no.yaml")
+    with pytest.raises(ConfigError, match="configuration: topology: is missing"):
+        Experiment.load({})
+
+
+def test_check_has_a_row_for_each_scenario(experiment):
+    table = experiment.check()
+    assert list(table.index) == ["routing=minimal", "routing=deflection"]
+    assert table.loc["routing=minimal", ["switches", "hosts", "points"]].tolist() == [8, 16, 4]
+    assert "VC" in table.loc["routing=minimal", "certificate"]
+
+
+def test_scenarios_lead_to_the_objects(experiment):
+    case = experiment.scenarios["routing=minimal"]
+    assert case.topology.hosts == 16 and case.routes.kind == "minimal" and case.certificate
+    assert repr(case) == "<Case routing=minimal>" and "tiny" in repr(experiment)
+
+
+def test_plots_are_axes(experiment):
+    plt.switch_backend("Agg")
+    ax = experiment.plot("latency_load")
+    assert ax.get_xlabel() == "accepted traffic (flit/tick/host)" and len(ax.figure.legends) == 1
+    figure, mine = plt.subplots()
+    assert experiment.plot("hops_load", ax=mine) is mine and mine.get_legend() is not None and not figure.legends
+    with pytest.raises(ValueError, match="no figure named latency; choices: latency_load"):
+        experiment.plot("latency")
+    with pytest.raises(ValueError, match="nothing to show"):
+        experiment.plot("throughput")
+    plt.close("all")
+
+
+def test_metrics_and_their_plots():
+    sweep = {"kind": "rrg", "n": {"sweep": [8, 10]}, "degree": 3, "seed": 1}
+    experiment = Experiment.load({"experiment": "metrics", "topology": sweep, "outputs": {"plots": [{"y": "aspl"}]}})
+    experiment.run("m", jobs=1)
+    assert experiment.metrics["topology.n"].tolist() == [8, 10]
+    assert len(experiment.plot("aspl_n").lines) > 0
+    plt.close("all")
+
+
+def test_tables_that_are_not_there(experiment, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"has no flows\.csv; it has ceilings\.csv, results\.csv"):
+        _ = experiment.flows
+    with pytest.raises(RuntimeError, match="has not run"):
+        _ = Experiment.load(SCENARIO).results
+    with pytest.raises(FileNotFoundError, match="no run folder"):
+        Experiment.open(tmp_path)
+
+
+def test_an_earlier_run_is_opened(experiment):
+    again = Experiment.open(experiment.folder)
+    assert again.results.equals(experiment.results)
+    assert [case.topology.switches for case in again.scenarios.values()] == [8, 8]
+
+
+def test_labels_such_as_na_are_no_missing_numbers(tmp_path):
+    scenario = {key: value for key, value in SCENARIO.items() if key not in ("routing", "ceilings")}
+    cases = [{"label": "NA", "routing": {"kind": "minimal"}}]
+    experiment = Experiment.load({**scenario, "cases": cases, "ceilings": []}, loads=[0.1], seeds=[1])
+    assert experiment.run("na", jobs=1).results["scenario"].tolist() == ["NA"]
+
+
+def test_points_that_fail_are_raised_after_the_others_ran(monkeypatch):
+    from flitlab.sim.experiment import runner
+
+    monkeypatch.setattr(runner, "compare", lambda *_: [])
+    experiment = Experiment.load(SCENARIO, ceilings=[])
+    original = runner._save
+
+    def save(report, store):
+        report.problems.append("a point failed")
+        original(report, store)
+        report.exit_code = runner.SOME_FAILED
+
+    monkeypatch.setattr(runner, "_save", save)
+    with pytest.raises(RunError, match="a point failed"):
+        experiment.run("failed", jobs=1)
+    assert len(experiment.results) == 8
+
+
+def test_a_script_without_a_guard_may_use_processes(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"from flitlab import Experiment\nscenario = {SCENARIO!r}\n"
+        "print(len(Experiment.load(scenario, ceilings=[]).run('out', jobs=2).results))\nprint(__file__, __spec__)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, script], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == f"8\n{script} None\n", done.stderr

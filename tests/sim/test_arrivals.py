@@ -1,0 +1,116 @@
+"""Hosts create what they are asked for, whatever their packets' lengths, and no draw is made twice."""
+
+import numpy as np
+import pytest
+
+from flitlab.models.registry import make
+from flitlab.models.rules.arrivals import LONGEST_RUN, make_arrivals, next_arrival
+from flitlab.models.rules.draw import ARRIVAL_TAIL, draw, paired
+from flitlab.models.rules.packets import length, make_packets
+from flitlab.models.scenario import Source
+from flitlab.models.traffic.table import table_traffic
+from flitlab.sim.engines import engine
+from flitlab.sim.engines.base import CREATED_FLITS
+from flitlab.sim.engines.compiled.sources import COUNTER, FLITS, POSITION, count_created, start_cursor
+from tests.scenarios import build, line, scenario
+
+HOSTS, TICKS = 32, 200_000
+MIXES = {"one length": ((4,), (1.0,)), "1 and 2": ((1, 2), (0.5, 0.5)), "1 and 64": ((1, 64), (0.99, 0.01))}
+
+
+def tables(kind, load, mix, rate=None):
+    """Arrivals and packets of 32 hosts."""
+    flits, shares = mix
+    source = Source(kind, flits, shares)
+    traffic = make("traffic", kind="uniform").build(line(2, HOSTS // 2))
+    rate = traffic.rate if rate is None else rate
+    return make_arrivals(kind, load, source.mean_flits, rate, source.burst), make_packets(traffic, flits, shares)
+
+
+def created(arrivals, packets):
+    """Flits a tick that every host creates."""
+    first = np.zeros((HOSTS, 4), np.int64)
+    for host in range(HOSTS):
+        first[host, [COUNTER, POSITION]] = next_arrival(arrivals, packets, 7, host, 0, -arrivals.base)
+    cursor = start_cursor(HOSTS)
+    count_created(arrivals, packets, 7, TICKS, first, cursor)
+    return cursor[:, FLITS] / TICKS
+
+
+@pytest.mark.parametrize("load", [0.1, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("mix", MIXES)
+@pytest.mark.parametrize("kind", ["bernoulli", "poisson", "onoff"])
+def test_the_load_is_offered(kind, mix, load):
+    offered = created(*tables(kind, load, MIXES[mix]))
+    error = offered.std(ddof=1) / np.sqrt(HOSTS)
+    assert abs(offered.mean() - load) <= 4 * error + 1e-4
+
+
+def test_hosts_of_lower_rates_offer_their_part():
+    rate = np.tile([1.0, 0.3], HOSTS // 2)
+    offered = created(*tables("onoff", 0.9, MIXES["1 and 2"], rate))
+    assert offered[::2].mean() == pytest.approx(0.9, rel=0.01)
+    assert offered[1::2].mean() == pytest.approx(0.27, rel=0.02)
+
+
+def test_packets_of_a_burst_follow_each_other_when_the_channel_is_free():
+    arrivals, packets = tables("onoff", 1.0, MIXES["1 and 64"])  # one burst without end
+    counter, position = next_arrival(arrivals, packets, 3, 5, 0, -arrivals.base)
+    for _ in range(300):
+        later, at = next_arrival(arrivals, packets, 3, 5, counter + 1, position)
+        assert at == position + length(packets, 3, 5, counter)
+        counter, position = later, at
+
+
+def test_both_engines_offer_the_load(engine_name):
+    case = scenario(build("mesh", dims=[2, 2]), source=Source("onoff", (1, 2), (1.0, 1.0)), buffer_flits=8)
+    run = engine(engine_name).start(case, 0.9, 2)
+    run.advance(8000)
+    assert run.scalars()[CREATED_FLITS] / (4 * 8000) == pytest.approx(0.9, rel=0.01)
+
+
+def test_a_load_that_hosts_cannot_create_is_refused(study):
+    refused = {"onoff": 1.01, "bernoulli": 1.51, "poisson": 1.51}
+    for kind, load in refused.items():
+        tables(kind, load - 0.01, MIXES["1 and 2"])
+        with pytest.raises(ValueError, match="asks for more than"):
+            tables(kind, load, MIXES["1 and 2"])
+    rounded = np.array([1.0, 1 + 2**-52])  # what scaling a matrix may leave of 1
+    make_arrivals("bernoulli", 1.0, 1.0, rounded, 8.0)
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "poisson", "onoff"])
+def test_a_host_that_sends_after_the_longest_run_is_not_waited_for(kind):
+    arrivals, packets = tables(kind, 1e-17, MIXES["one length"])
+    counter, position = next_arrival(arrivals, packets, 1, 0, 0, -arrivals.base)
+    assert counter == 0 and position >> arrivals.shift >= LONGEST_RUN
+    hardly = np.array([1.0, 2.0**-62] * (HOSTS // 2))
+    arrivals, packets = tables(kind, 1e-4, MIXES["one length"], hardly)
+    assert next_arrival(arrivals, packets, 1, 1, 0, -arrivals.base)[1] >> arrivals.shift >= LONGEST_RUN
+
+
+def test_no_run_is_longer_than_engines_count(engine_name):
+    run = engine(engine_name).start(scenario(line(2)), 0.1, 1)
+    with pytest.raises(ValueError, match=r"no run is longer than 2\*\*30"):
+        run.advance(LONGEST_RUN + 1)
+
+
+def test_no_two_draws_are_of_one_counter():
+    pairs = [(major, minor) for major in (0, 1, 7, 2**32 - 1) for minor in (0, 65535, 65536, 131072, 2**20, 2**32 - 1)]
+    for bits in (16, 20):
+        counters = [int(paired(np.int64(major), np.int64(minor), np.int64(bits))) for major, minor in pairs]
+        assert len(set(counters)) == len(pairs)
+        assert int(paired(np.int64(9), np.int64(5), np.int64(bits))) == (9 << bits) + 5
+    beyond = paired(np.int64(3), np.int64(1 << 16), np.int64(16))
+    assert draw(1, ARRIVAL_TAIL, 0, beyond) != draw(1, ARRIVAL_TAIL, 0, paired(np.int64(4), np.int64(0), np.int64(16)))
+
+
+def test_rates_of_a_matrix_far_apart():
+    """The busiest pair of hosts sets the pace; the other's packets come after any run."""
+    topology = line(2, 1)
+    case = scenario(topology, source=Source(flits=(4,)))
+    traffic = table_traffic("table", topology, np.array([[0.0, 1.0], [1e-15, 0.0]]))
+    assert traffic.rate.tolist() == [1.0, 1e-15]
+    run = engine("compiled").start(type(case)(topology, case.routes, traffic, case.switching, case.source), 1e-3, 1)
+    run.advance(20_000)
+    assert run.snapshot().created[1] == 0

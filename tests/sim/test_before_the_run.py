@@ -1,0 +1,211 @@
+"""``simrun new``, ``check`` and ``quick``: starters, what a run will cost, and a moment of every scenario."""
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from flitlab.sim.cli import main
+from flitlab.sim.cli.parser import STARTERS
+from flitlab.sim.config.study import read
+from flitlab.sim.experiment import estimate
+from flitlab.sim.experiment.estimate import Prices, cost, load_of, memory, wall
+
+CONFIG = """\
+name: tiny
+topology: {kind: imase, n: 8, degree: 3, hosts_per_switch: 2}
+routing: {sweep: [{kind: minimal}, {kind: deflection}]}
+switching: {vcs: 4, header_ticks: 2}
+traffic: {kind: uniform, packet_flits: 3}
+loads: [0.1, 0.3]
+seeds: [1, 2]
+measure: {warmup: 100, ticks: 300, ci: null}
+ceilings: [mcf, split, bounds]
+"""
+
+HOP = {"point": 0.01, "pairs": 0.0, "idle": 0.0, "hop": [1e-6] * 4, "growth": 0.0, "switches": 8}
+"""Prices of a machine that takes 10 ms for a point and a microsecond for a hop."""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def prices(folder, monkeypatch):
+    """Known prices, in a cache of their own."""
+    monkeypatch.setattr(estimate, "cache_folder", lambda: folder / "cache" / "numba")
+    known = Prices(lambda text: None)
+    known._known = {name: HOP for name in ("compiled vct, shared inputs", "compiled vct", "compiled deflection",
+                                           "reference vct, shared inputs", "reference deflection")}  # fmt: skip
+    known._known |= {f"ceiling {kind}": 0.5 for kind in estimate.PRICED_CEILINGS}
+    known.file.parent.mkdir(parents=True)
+    known.file.write_text(json.dumps(known._known))
+    return known
+
+
+def study(text=CONFIG, sets=()):
+    return read("c.yaml", sets, text=text)
+
+
+# ---- what a run will cost
+
+
+def test_the_cost_of_a_point_is_that_of_its_hops(prices):
+    case = study(sets=["loads=[0.1]", "seeds=[1]"]).cases[0]
+    hops = 16 * 0.1 / 3 * (estimate.mean_hops(case.topology) + 1)
+    found = cost(case, "compiled", prices)
+    assert found.points == 1
+    assert found.seconds == found.longest == pytest.approx(0.01 + 400 * hops * 1e-6)
+    assert cost(replace(case, seeds=[1, 2, 3]), "compiled", prices).seconds == pytest.approx(3 * found.seconds)
+    assert cost(case, "both", prices).seconds == pytest.approx(2 * found.seconds)
+
+
+def test_what_channels_cannot_carry_costs_nothing_more(prices):
+    case = study(sets=["topology.hosts_per_switch=8"]).cases[0]
+    assert load_of(case, 0.1).hops < load_of(case, 0.8).hops == load_of(case, 1.0).hops
+    assert load_of(case, 1.0).fill == estimate.FULLEST
+
+
+def test_loads_that_are_found_are_counted_about(prices):
+    search = study(sets=["loads={saturation: {tolerance: 0.01}}"]).cases[0]
+    assert cost(search, "compiled", prices).points == 2 * 9
+    curve = study(sets=["loads={at: [0.1], adaptive: {points: 7}}"]).cases[0]
+    assert cost(curve, "compiled", prices).points == 2 * 7
+
+
+def test_ceilings_grow_with_their_size_and_some_are_not_known(prices):
+    small, large = (
+        study(sets=[f"topology.n={n}", "switching.vcs=8", "ceilings=[mcf, cuts]"]).cases[0] for n in (8, 64)
+    )
+    of_small, of_large = (cost(case, "compiled", prices).ceilings for case in (small, large))
+    assert of_small["mcf"] < of_large["mcf"] / 50 and of_small["cuts"] is None
+
+
+def test_wall_time_is_at_least_that_of_the_longest_point(prices):
+    costs = [cost(case, "compiled", prices) for case in study().cases]
+    total = sum(one.seconds for one in costs)
+    assert wall(costs, 1) == pytest.approx(total)
+    assert wall(costs, 1000) == pytest.approx(max(one.longest for one in costs) + estimate.START_SECONDS)
+
+
+def test_memory_is_that_of_the_largest_scenario(prices):
+    small, large = study(), study(sets=["topology.n={sweep: [8, 400]}", "switching.vcs=10"])
+    assert memory(large.cases) > memory(small.cases) + 5e6
+    assert memory(study("experiment: metrics\ntopology: {kind: hypercube, dim: 3}").cases) == estimate.COMPILED_BYTES
+
+
+def test_a_machine_is_calibrated_once(folder, monkeypatch):
+    monkeypatch.setattr(estimate, "cache_folder", lambda: folder / "cache" / "numba")
+    told = []
+    scenario = study(sets=["routing={kind: minimal}"]).cases[0].scenario
+    found = Prices(told.append).of("reference", scenario)
+    assert found["point"] > 0 and len(found["hop"]) == len(estimate.PRICED) and max(found["hop"]) > 0
+    assert told == ["calibrating: reference vct, shared inputs on this machine, once"]
+    assert Prices(told.append).of("reference", scenario) == found and len(told) == 1
+    file = Prices(told.append).file
+    file.write_text("{")
+    assert Prices(told.append).of_ceiling("bounds") > 0 and len(told) == 2
+
+
+def test_check_says_what_a_run_costs(prices, capsys):
+    Path("c.yaml").write_text(CONFIG)
+    assert main(["check", "c.yaml", "--json", "--jobs", "4"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    total = printed["estimate"]
+    assert (printed["points"], total["points"], total["jobs"]) == (8, 8, 4)
+    assert total["cpu_s"] == pytest.approx(sum(one["estimate"]["cpu_s"] for one in printed["scenarios"]))
+    assert total["cpu_s"] > 0.08
+    assert total["memory_mb"] > 4 * 300 and total["ceilings_cpu_s"] > 0
+    assert printed["scenarios"][0]["estimate"]["ceilings_cpu_s"].keys() == {"mcf", "split", "bounds"}
+    assert main(["check", "c.yaml", "--set", "loads={saturation: {}}"]) == 0
+    out = capsys.readouterr().out
+    assert "estimate: under 1 s of CPU time" in out and "about 18: the search for saturation, seeds 1, 2" in out
+
+
+@pytest.mark.parametrize("experiment", ["metrics", "ceilings", "relative"])
+def test_check_of_what_simulates_nothing(prices, capsys, experiment):
+    Path("c.yaml").write_text(
+        f"experiment: {experiment}\ntopology: {{kind: hypercube, dim: 3}}\ntraffic: {{kind: uniform}}"
+    )
+    assert main(["check", "c.yaml"]) == 0
+    assert "0 points" in capsys.readouterr().out
+
+
+# ---- a moment of every scenario
+
+
+def test_quick_runs_every_scenario_and_leaves_nothing(folder, capsys):
+    Path("c.yaml").write_text(CONFIG)
+    assert main(["quick", "c.yaml", "--engine", "reference", "--jobs", "1", "--json"]) == 0
+    lines = json.loads(capsys.readouterr().out)["scenarios"]
+    assert [line["scenario"] for line in lines] == ["routing=minimal", "routing=deflection"]
+    assert lines[0]["load"] == "0.1, 0.3" and lines[0]["ceilings"].startswith("split 0.")
+    assert all(len(line["accepted"].split(", ")) == len(line["latency"].split(", ")) == 2 for line in lines)
+    assert sorted(path.name for path in folder.iterdir()) == ["c.yaml"]
+
+
+def test_quick_says_what_fails(folder, capsys, monkeypatch):
+    from flitlab.sim.measure import point
+
+    def fails(*_):
+        raise RuntimeError("no luck")
+
+    Path("c.yaml").write_text(CONFIG)
+    monkeypatch.setattr(point, "run_point", fails)
+    assert main(["quick", "c.yaml", "--jobs", "1"]) == 1
+    assert "no luck" in capsys.readouterr().out
+
+
+def test_quick_of_what_simulates_nothing(folder, capsys):
+    Path("c.yaml").write_text(
+        "experiment: metrics\ntopology: {kind: hypercube, dim: {sweep: [2, 3]}}\nmetrics: [bisection]"
+    )
+    assert main(["quick", "c.yaml", "--jobs", "1"]) == 0
+    assert capsys.readouterr().out.count("built") == 2
+    assert main(["quick", "none.yaml"]) == 2
+
+
+# ---- configurations to begin with
+
+
+@pytest.mark.parametrize("kind", STARTERS)
+def test_every_starter_is_right_and_runs(folder, capsys, kind):
+    assert main(["new", kind]) == 0
+    text = Path(f"{kind}.yaml").read_text()
+    assert text.startswith("#") and text.count("#") > 8
+    cases = read(f"{kind}.yaml").cases
+    assert cases and read(f"{kind}.yaml").name == kind
+    assert main(["quick", f"{kind}.yaml", "--quick", "--jobs", "1", "--set", "seeds=[1]"]) == 0
+    assert main(["new", kind]) == 2
+    assert "is there already" in capsys.readouterr().err and Path(f"{kind}.yaml").read_text() == text
+
+
+def test_a_starter_runs_to_the_end(folder):
+    assert main(["new", "own_graph", "my net.yaml"]) == 0
+    assert Path("my net_edges.txt").exists()
+    assert main(["my net.yaml", "--quick", "--engine", "reference", "--jobs", "1", "--set", "measure.ticks=500",
+                 "--set", "outputs={figures: [], html: false}"]) == 0  # fmt: skip
+    with Path("runs/my net-quick/saturation.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert row["scenario"] == "my net" and row["ceiling"] == "mcf"
+
+
+def test_names_that_yaml_would_read_as_something_else(folder):
+    for name in ("1e3", "true", "a b"):
+        assert main(["new", "sweep", f"{name}.yaml"]) == 0 and read(f"{name}.yaml", quick=True).name == f"{name}-quick"
+
+
+def test_no_starter_half_written(folder, capsys):
+    Path("a_edges.txt").write_text("mine")
+    assert main(["new", "own_graph", "a.yaml"]) == 2
+    assert not Path("a.yaml").exists() and Path("a_edges.txt").read_text() == "mine"
+    assert main(["new", "main", "nowhere/a.yaml"]) == 2
+    with pytest.raises(SystemExit) as caught:
+        main(["new", "nothing"])
+    assert caught.value.code == 2
+    assert "nowhere/a.yaml: No such file" in capsys.readouterr().err

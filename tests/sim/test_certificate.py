@@ -1,0 +1,362 @@
+"""Deadlock certificates against dependency graphs that networkx and plain Python make from the routes themselves."""
+
+import re
+from itertools import pairwise, product
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flitlab.models.registry import SpecError, make
+from flitlab.models.routing.certificate import certify, dependencies, width_of
+from flitlab.models.routing.layers import ends_of
+from flitlab.models.routing.routes import (
+    ANY,
+    DATELINE_ENTRY,
+    ESCAPE,
+    GROUPS,
+    HOP,
+    LAYERED,
+    LEGS,
+    PATHS,
+    UGAL_GLOBAL,
+    UGAL_LOCAL,
+    VIA,
+    Routes,
+)
+from flitlab.models.rules.route import LEG_AT
+from flitlab.models.rules.ugal import MINIMALLY
+from flitlab.models.rules.vc import allowed_vcs, make_rings, share
+from flitlab.models.topology.graph import Topology
+from flitlab.sim.engines import engine
+from flitlab.sim.engines.base import DELIVERED_FLITS
+from tests.scenarios import build, line, one_way_ring, routings, scenario, topologies
+
+
+def routes_of(topology: Topology, kind: str, **parameters) -> Routes:
+    return make("routing", kind=kind, **parameters).build(topology)
+
+
+def channels_of(topology: Topology, mask: int, v: int) -> list[int]:
+    return [int(topology.out_start[v]) + p for p in range(64) if int(mask) >> p & 1]
+
+
+def walks(topology: Topology, ports, s: int, t: int):
+    """Every way from s to t along next hops, as channels."""
+    if s == t:
+        yield []
+        return
+    for c in channels_of(topology, ports[t, s], s):
+        for rest in walks(topology, ports, int(topology.dst[c]), t):
+            yield [c, *rest]
+
+
+def every_route(topology: Topology, routes: Routes):
+    """(pair, way, channels) of everything that a packet may do; the way is None where routes go by next hops alone."""
+    n, ends = topology.switches, ends_of(topology).tolist()
+    for s in ends:
+        for t in ends:
+            if routes.form == PATHS:
+                table = routes.paths
+                for p in range(table.pair_start[s * n + t], table.pair_start[s * n + t + 1]):
+                    v, channels = s, []
+                    for port in table.port[table.path_start[p] : table.path_start[p + 1]].tolist():
+                        channels.append(int(topology.out_start[v]) + port)
+                        v = int(topology.dst[channels[-1]])
+                    yield (s, t), p, channels
+            elif routes.form == VIA:
+                for middle in ends:
+                    for one in walks(topology, routes.ports, s, middle):
+                        for two in walks(topology, routes.ports, middle, t):
+                            yield (s, t), middle | len(one) << LEG_AT, [*one, *two]
+                if routes.select in (UGAL_LOCAL, UGAL_GLOBAL):
+                    for channels in walks(topology, routes.ports, s, t):
+                        yield (s, t), MINIMALLY, channels
+            elif s != t:
+                for channels in walks(topology, routes.ports, s, t):
+                    yield (s, t), None, channels
+
+
+def dependency_graph(topology: Topology, routes: Routes, policy: int) -> set[tuple[int, int]]:
+    """Edges between channel * width + class, from the routes."""
+    edges, n = set(), topology.switches
+    for (s, t), p, channels in every_route(topology, routes):
+        kind = int(routes.layer[p if routes.form == PATHS else s * n + t]) if policy == LAYERED else 0
+        width = routes.layers if policy == LAYERED else 1
+        edges |= {(a * width + kind, b * width + kind) for a, b in pairwise(channels)}
+    return edges
+
+
+def as_set(edges: np.ndarray) -> set[tuple[int, int]]:
+    return {(int(a), int(b)) for a, b in edges}
+
+
+def acyclic(edges) -> bool:
+    return nx.is_directed_acyclic_graph(nx.DiGraph(list(edges)))
+
+
+KINDS = [
+    {"kind": "minimal"}, {"kind": "ecmp", "ways": 1}, {"kind": "ecmp", "routed": "source"}, {"kind": "llskr", "k": 3},
+    {"kind": "updown"}, {"kind": "valiant"}, {"kind": "minimal", "vc_policy": "layered"},
+    {"kind": "llskr", "k": 3, "spread": 9, "vc_policy": {"kind": "layered", "order": "random"}},
+    {"kind": "ecmp", "ways": 1, "vc_policy": {"kind": "layered", "order": "long_first", "layers": 9}},
+]  # fmt: skip
+
+
+@given(topologies(), st.sampled_from(KINDS))
+@settings(max_examples=80, deadline=None, derandomize=True)
+def test_dependencies_are_those_of_the_routes(topology, routing):
+    if routing["kind"] == "updown" and topology.directed:
+        routing = {"kind": "minimal"}
+    routes = routes_of(topology, **routing)
+    policy = LAYERED if routes.layers else ANY
+    edges = dependencies(topology, routes, 16, policy)
+    reference = dependency_graph(topology, routes, policy)
+    if routes.form == VIA:  # what any leg may follow on any other
+        assert reference <= as_set(edges)
+    else:
+        assert as_set(edges) == reference
+    certified = certify(topology, routes, 16, allow_deadlock=True)
+    if certified.policy in (ANY, LAYERED):
+        assert certified.acyclic == acyclic(reference)
+    if policy == LAYERED or routes.kind == "updown":
+        assert certified.acyclic
+    if routes.layers == 9:
+        assert set(routes.layer.tolist()) <= set(range(9))
+
+
+def test_the_graph_of_valiant_has_only_what_its_routes_do():
+    for topology in (build("rrg", n=8, degree=3), one_way_ring(4), line(4), build("fat_tree", k=2, hosts=1)):
+        routes = routes_of(topology, "valiant")
+        assert as_set(dependencies(topology, routes, 4, ANY)) == dependency_graph(topology, routes, ANY)
+
+
+def test_each_leg_of_valiant_has_its_vcs_where_that_is_enough():
+    mesh = build("mesh", dims=[3, 3])
+    certified = certify(mesh, routes_of(mesh, "valiant", legs="dor"), 2)
+    assert certified.policy == LEGS
+    assert "each leg" in certified.note
+    with pytest.raises(SpecError, match="which has 8"):
+        certify(mesh, routes_of(mesh, "valiant"), 7)
+    assert certify(mesh, routes_of(mesh, "valiant"), 8).policy == HOP
+    with pytest.raises(SpecError, match="legs may deadlock"):
+        certify(mesh, routes_of(mesh, "valiant", vc_policy="legs"), 8)
+
+
+def held_and_wanted(topology: Topology, routes: Routes, policy: int, vcs: int) -> set[tuple[int, int]]:
+    """From every (channel, VC) that a packet may hold to every one that it may then ask for, route by route."""
+    tables, rings, edges = routes.tables(topology), make_rings(topology), set()
+    for (s, t), way, channels in every_route(topology, routes):
+        held: list[int] = []
+        for hop, c in enumerate(channels):
+            tail = int(topology.src[c])
+            port = c - int(topology.out_start[tail])
+            first, end = allowed_vcs(tables, way or 0, policy, vcs, hop, rings, s, t, c, tail, port)
+            assert 0 <= first < end <= vcs
+            wanted = [c * vcs + vc for vc in range(first, end)]
+            edges |= set(product(held, wanted))
+            held = wanted
+    return edges
+
+
+@given(st.data(), st.integers(2, 13))
+@settings(max_examples=120, deadline=None, derandomize=True)
+def test_what_is_certified_has_no_cycle_in_what_packets_may_hold_and_ask_for(data, vcs):
+    more = st.sampled_from([build("dragonfly", a=2, h=1), build("torus", dims=[5])])
+    topology = data.draw(st.one_of(topologies(), more))
+    routing = data.draw(routings(topology))
+    if topology.kind == "dragonfly" and routing["kind"] in ("valiant", "ugal") and data.draw(st.booleans()):
+        routing = {"kind": routing["kind"], "legs": "dragonfly"}
+    routes = routes_of(topology, **routing)
+    certified = certify(topology, routes, vcs, allow_deadlock=True)
+    if certified.acyclic and certified.policy != ESCAPE:  # under which a packet asks for more than it waits for
+        assert acyclic(held_and_wanted(topology, routes, certified.policy, vcs))
+
+
+def test_valiant_has_the_layers_of_minimal_for_each_leg():
+    topology = build("dragonfly", hosts=1, a=2, h=1)
+    routes = routes_of(topology, "valiant", vc_policy="layered")
+    vcs = 2 * routes.layers
+    assert vcs < routes.hops_max
+    assert acyclic(held_and_wanted(topology, routes, LAYERED, vcs))
+    certified = certify(topology, routes, vcs)
+    assert certified.policy == LAYERED
+    assert f"layered in {routes.layers} for each leg" in certified.note
+    with pytest.raises(SpecError, match=f"need {vcs} layers, {routes.layers} for each leg"):
+        certify(topology, routes, vcs - 1)
+
+
+@pytest.mark.parametrize(
+    ("vcs", "parts", "ranges"),
+    [(4, 4, [1, 1, 1, 1]), (16, 4, [4] * 4), (8, 3, [3, 3, 2]), (11, 4, [3, 3, 3, 2]), (5, 1, [5])],
+)
+def test_classes_have_all_vcs_and_the_first_ones_the_rest(vcs, parts, ranges):
+    shares = [share(vcs, parts, part) for part in range(parts)]
+    assert [end - first for first, end in shares] == ranges
+    assert [vc for first, end in shares for vc in range(first, end)] == list(range(vcs))
+
+
+def test_where_vcs_are_fewer_than_classes_the_last_share_one():
+    assert [share(3, 5, part) for part in range(5)] == [(0, 1), (1, 2), (2, 3), (2, 3), (2, 3)]
+
+
+@pytest.mark.parametrize(("p", "vcs", "layers"), [({"a": 4, "p": 2, "h": 2}, 3, 2), ({"a": 8, "p": 4, "h": 4}, 3, 3)])
+def test_a_dragonfly_takes_fewer_layers_than_hops(p, vcs, layers):
+    topology = make("topology", kind="dragonfly", **p).build()
+    order = "short_first" if p["a"] == 4 else "long_first"
+    assert routes_of(topology, "minimal").hops_max == vcs
+    assert routes_of(topology, "minimal", vc_policy={"kind": "layered", "order": order}).layers == layers
+
+
+@pytest.mark.parametrize(
+    ("kind", "degree", "needed"), [("mddp", 6, 4), ("mddp", 8, 4), ("random_digraph", 6, 5)]
+)  # fmt: skip
+def test_hop_indexed_vcs_of_256_switches(kind, degree, needed):
+    topology = build(kind, hosts=4, n=256, degree=degree, seed=1)
+    routes = routes_of(topology, "minimal", vc_policy="hop")
+    assert certify(topology, routes, needed).acyclic
+    with pytest.raises(SpecError, match=f"one for each channel of the longest route, which has {needed}"):
+        certify(topology, routes, needed - 1)
+
+
+@pytest.mark.parametrize("kind", ["mesh", "hypercube", "rrg", "hyperx", "fat_tree"])
+def test_escape_channels_reach_everything_without_a_cycle(kind):
+    parameters = {
+        "mesh": {"dims": [3, 4]}, "hypercube": {"dim": 3}, "rrg": {"n": 10, "degree": 4},
+        "hyperx": {"dims": [3, 3]}, "fat_tree": {"k": 4},
+    }  # fmt: skip
+    topology = build(kind, **parameters[kind])
+    routes = routes_of(topology, "minimal", select="adaptive", vc_policy="escape")
+    assert routes.notes["escape"].startswith("updown" if kind in ("rrg", "fat_tree") else "dor")
+    edges = set()
+    for t in ends_of(topology).tolist():
+        for s in range(topology.switches):  # a packet may enter them anywhere on a shortest path
+            if s == t or not routes.ports[t, s]:
+                continue
+            v, channels = s, []
+            while v != t:
+                channels.append(int(topology.out_start[v]) + int(routes.escape[t, v]))
+                v = int(topology.dst[channels[-1]])
+                assert len(channels) <= routes.hops_max
+            edges |= set(pairwise(channels))
+    assert acyclic(edges)
+    assert as_set(dependencies(topology, routes, 3, ESCAPE)) <= edges
+    certified = certify(topology, routes, 3)
+    assert certified.policy == ESCAPE
+    with pytest.raises(SpecError, match="needs 2 VCs or more"):
+        certify(topology, routes, 1)
+
+
+def test_minimal_routing_of_a_fat_tree_needs_one_vc():
+    topology = build("fat_tree", k=4, hosts=2)
+    certified = certify(topology, routes_of(topology, "minimal"), 1)
+    assert certified.policy == ANY
+    assert certified.acyclic
+
+
+@pytest.mark.parametrize(
+    ("kind", "routing"),
+    [("ring", {"kind": "minimal", "vc_policy": "any"}), ("rrg", {"kind": "ksp", "k": 4, "vc_policy": "any"})],
+)
+def test_the_refusal_shows_a_cycle_of_the_graph(kind, routing):
+    topology = one_way_ring(5) if kind == "ring" else build("rrg", n=10, degree=3, seed=4)
+    routes = routes_of(topology, **routing)
+    with pytest.raises(SpecError, match="any may deadlock") as refused:
+        certify(topology, routes, 4)
+    named = [tuple(map(int, pair)) for pair in re.findall(r"\((\d+)->(\d+), VC \*\)", str(refused.value))]
+    assert named[0] == named[-1]
+    edges = dependency_graph(topology, routes, ANY)
+    ends = {(int(topology.src[a]), int(topology.dst[a]), int(topology.src[b]), int(topology.dst[b])) for a, b in edges}
+    if "more" not in str(refused.value):
+        assert all((*a, *b) in ends for a, b in pairwise(named))
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "routing", "policy"),
+    [
+        ("torus", {"dims": [4, 4]}, {"kind": "dor"}, DATELINE_ENTRY),
+        ("mesh", {"dims": [4, 4]}, {"kind": "dor"}, ANY),
+        ("mesh", {"dims": [4, 4]}, {"kind": "valiant", "legs": "dor"}, LEGS),
+        ("torus", {"dims": [4, 4]}, {"kind": "minimal"}, HOP),
+        ("dragonfly", {"a": 4, "h": 2}, {"kind": "dragonfly"}, GROUPS),
+        ("dragonfly", {"a": 4, "h": 2}, {"kind": "ugal", "legs": "dragonfly"}, GROUPS),
+        ("dragonfly", {"a": 1, "h": 3}, {"kind": "dragonfly"}, ANY),
+    ],
+)
+def test_the_default_policy_is_the_first_that_serves(kind, parameters, routing, policy):
+    topology = build(kind, **parameters)
+    assert certify(topology, routes_of(topology, **routing), 8).policy == policy
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "routing", "named"),
+    [
+        ("torus", {"dims": [8, 8]}, {"kind": "minimal"}, "has 8; routing updown needs 1, routing dor needs 2"),
+        ("torus", {"dims": [8, 8]}, {"kind": "dor"}, "has 8; vc_policy dateline needs 2, vc_policy layered"),
+        ("dragonfly", {"a": 4, "h": 2}, {"kind": "valiant", "legs": "dragonfly"}, "has 6; vc_policy groups needs 4, "),
+        ("imase", {"n": 12, "degree": 2}, {"kind": "valiant"}, "has 8; vc_policy layered needs 6"),
+    ],
+)
+def test_a_message_that_asks_for_vcs_names_what_needs_fewer(kind, parameters, routing, named):
+    topology = build(kind, **parameters)
+    with pytest.raises(SpecError, match=re.escape(named)):
+        certify(topology, routes_of(topology, **routing, vc_policy="hop"), 1)
+
+
+def test_vcs_beyond_one_a_hop_carry_more():
+    """A random digraph under its heaviest uniform load: one VC for each hop leaves a packet behind those that wait."""
+    topology = build("random_digraph", hosts=3, n=48, degree=4, seed=1)
+    carried = []
+    for vcs in (5, 15):
+        case = scenario(topology, routing={"kind": "minimal", "vc_policy": "hop"}, vcs=vcs)
+        run = engine("compiled").start(case, 0.6, 1)
+        run.advance(3000)
+        carried.append(int(run.scalars()[DELIVERED_FLITS]))
+    assert carried[1] > 1.1 * carried[0]
+
+
+@pytest.mark.parametrize("degree", [6, 8])
+def test_mddp_needs_four_hop_vcs(degree):
+    topology = build("mddp", n=256, degree=degree, seed=1)
+    certified = certify(topology, routes_of(topology, "minimal", vc_policy="hop"), 4)
+    assert certified.policy == HOP
+    assert certified.acyclic
+
+
+def test_a_random_digraph_needs_five_and_says_so():
+    topology = build("random_digraph", n=256, degree=6, seed=1)
+    with pytest.raises(SpecError, match="longest route, which has 5") as refused:
+        certify(topology, routes_of(topology, "minimal"), 4)
+    assert refused.value.key == "vcs"
+    assert certify(topology, routes_of(topology, "minimal"), 5).policy == HOP
+
+
+def test_layers_are_as_few_as_others_find():
+    """Single shortest paths; first fit of pairs in random order gave 4 layers and 6 (FACTS G: 7 for n = 256)."""
+    topology = build("imase", n=64, degree=6)
+    random = {"kind": "layered", "order": "random"}
+    assert 3 <= routes_of(topology, "ecmp", ways=1, vc_policy=random).layers <= 4
+
+
+def test_layers_can_be_spread_over_more():
+    topology = build("imase", n=32, degree=3)
+    few = routes_of(topology, "ecmp", ways=1, vc_policy="layered")
+    many = routes_of(topology, "ecmp", ways=1, vc_policy={"kind": "layered", "layers": few.layers + 2})
+    pairs = ~np.eye(32, dtype=bool).ravel()
+    sizes = np.bincount(many.layer[pairs], minlength=many.layers)
+    assert many.layers == few.layers + 2
+    assert (sizes > 0).all()
+    assert sizes.max() < np.bincount(few.layer[pairs]).max()
+    assert certify(topology, many, many.layers).acyclic
+    with pytest.raises(SpecError, match=f"need {many.layers} layers"):
+        certify(topology, many, many.layers - 1)
+    with pytest.raises(SpecError, match="more than 1 layers"):
+        routes_of(topology, "ecmp", ways=1, vc_policy={"kind": "layered", "layers": 1})
+
+
+def test_width_of_the_graph():
+    topology = build("torus", dims=[4])
+    assert width_of(routes_of(topology, "dor", vc_policy="dateline"), 4, 2) == 4
+    assert width_of(routes_of(topology, "dor"), 4, ANY) == 1

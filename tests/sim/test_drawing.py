@@ -1,0 +1,183 @@
+"""Pictures of topologies: what is in them, where it stands, and that the same one comes out twice."""
+
+import xml.etree.ElementTree as ElementTree
+
+import networkx as nx
+import numpy as np
+import pytest
+from matplotlib.image import imread
+from matplotlib.patches import FancyArrowPatch
+
+from flitlab.models.registry import make
+from flitlab.models.topology.distances import distances
+from flitlab.models.topology.graph import Topology
+from flitlab.sim.report.drawing import PLACES, draw_topology, picture, suitable
+
+KINDS = {
+    "kautz": {"kind": "kautz", "degree": 3, "diameter": 2},
+    "hypercube": {"kind": "hypercube", "dim": 4},
+    "torus": {"kind": "torus", "dims": [4, 4]},
+    "mesh": {"kind": "mesh", "dims": [2, 3, 4], "hosts_per_switch": 9},
+    "imase": {"kind": "imase", "n": 24, "degree": 3},
+    "rrg": {"kind": "rrg", "n": 32, "degree": 4},
+}
+
+
+def topology(name):
+    return make("topology", **KINDS[name]).build()
+
+
+def layered():
+    """Two edge switches with two hosts each, two core switches."""
+    tiers = [["edge", 0, 2], ["core", 2, 2]]
+    links = [(0, 2), (0, 3), (1, 2), (1, 3)]
+    return Topology.from_links("clos", 4, links, notes={"tiers": tiers}).with_hosts([2, 2, 0, 0])
+
+
+def arrows(figure):
+    return [patch for patch in figure.axes[0].patches if isinstance(patch, FancyArrowPatch)]
+
+
+@pytest.mark.parametrize(
+    ("name", "style"),
+    [("kautz", "circular"), ("hypercube", "grid"), ("torus", "grid"), ("imase", "circular"), ("rrg", "circular")],
+)
+def test_style_that_suits(name, style):
+    assert suitable(topology(name)) == style
+
+
+def test_styles_of_layers_rings_and_large_networks():
+    assert suitable(layered()) == "layered"
+    assert suitable(make("topology", kind="torus", dims=[9]).build()) == "circular"
+    assert suitable(make("topology", kind="hypercube", dim=5).build()) == "circular"
+    assert suitable(make("topology", kind="torus", dims=[11, 11]).build()) == "matrix"
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("style", ["auto", "spring"])
+def test_every_link_channel_and_switch_is_drawn_once(name, style):
+    found = topology(name)
+    figure = picture(found, style)
+    drawn = arrows(figure)
+    one_way = int((found.reverse < 0).sum())
+    assert len(drawn) == one_way + (found.channels - one_way) // 2
+    labels = [text.get_text() for text in figure.axes[0].texts]
+    assert [label for label in labels if label.isdigit()] == [str(v) for v in range(found.switches)]
+    hosts = [label for label in labels if label.startswith("×")]
+    assert hosts == (["×9"] * 24 if name == "mesh" else [])
+    dots = figure.axes[0].collections[0].get_paths()
+    assert len(dots) == (0 if name == "mesh" else found.hosts)
+
+
+def test_arrows_point_the_way_of_uni_directional_channels():
+    arcs = [(0, 1), (1, 2), (2, 0), (1, 0)]
+    ring = Topology.from_arcs("ring", 3, arcs)
+    drawn = arrows(picture(ring))
+    places = PLACES["circular"](ring)
+    ends = np.array([patch._posA_posB for patch in drawn])  # [arrows, end, coordinate]
+    way = places.xy[ring.dst] - places.xy[ring.src]
+    assert np.allclose(ends[:, 1] - ends[:, 0], way)
+    aside = ends[:, 0] - places.xy[ring.src]
+    assert np.linalg.norm(aside, axis=1) == pytest.approx(0.5 * places.radius)  # both ways stand apart by a radius
+    assert ((way[:, 1] * aside[:, 0] - way[:, 0] * aside[:, 1]) > 0).all()  # to the right
+    assert all(type(patch.get_arrowstyle()).arrow == "-|>" for patch in drawn)
+    assert all(type(patch.get_arrowstyle()).arrow == "-" for patch in arrows(picture(layered())))
+
+
+def test_parallel_links_do_not_cover_each_other():
+    links = Topology.from_links("parallel", 2, [(0, 1)] * 3)
+    assert len({patch.get_connectionstyle().rad for patch in arrows(picture(links, "spring"))}) == 3
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("style", PLACES)
+def test_switches_do_not_overlap(name, style):
+    found = topology(name)
+    if style == "layered" or (style == "grid" and found.grid is None):
+        pytest.skip("no tiers or no grid")
+    places = PLACES[style](found)
+    apart = np.linalg.norm(places.xy[:, None] - places.xy, axis=2)
+    assert apart[~np.eye(len(apart), dtype=bool)].min() > 2 * places.radius
+    assert np.linalg.norm(places.outward, axis=1) == pytest.approx(1)
+
+
+def test_layers_stand_on_each_other_with_hosts_below():
+    places = PLACES["layered"](layered())
+    assert places.xy[0, 1] == places.xy[1, 1] < places.xy[2, 1] == places.xy[3, 1]
+    assert [name for name, _ in places.names] == ["edge", "core"]
+    assert (places.outward == [0, -1]).all()
+    assert "edge" in [text.get_text() for text in picture(layered()).axes[0].texts]
+
+
+def test_neighbours_on_a_grid_stand_side_by_side():
+    mesh = make("topology", kind="mesh", dims=[3, 5]).build()
+    xy = PLACES["grid"](mesh).xy
+    assert np.linalg.norm(xy[mesh.src] - xy[mesh.dst], axis=1) == pytest.approx(1)
+    assert xy[1] == pytest.approx([1, 0])
+    assert xy[5] == pytest.approx([0, -1])
+
+
+def test_links_bend_around_switches_in_their_way():
+    ring = make("topology", kind="torus", dims=[4, 4]).build()
+    bent = [patch for patch in arrows(picture(ring)) if patch.get_connectionstyle().rad != 0]
+    assert len(bent) == 8
+
+
+def test_matrix_shows_the_hops():
+    found = make("topology", kind="imase", n=130, degree=3).build()
+    figure = picture(found)
+    image = figure.axes[0].images[0]
+    assert (image.get_array() == distances(found)).all()
+    assert figure.axes[0].get_ylabel() == "from switch"
+
+
+def test_large_matrix_shows_means_of_blocks():
+    found = make("topology", kind="torus", dims=[40, 30]).build()
+    shown = picture(found).axes[0].images[0].get_array()
+    hops = distances(found)
+    assert shown.shape == (600, 600)
+    assert shown[3, 7] == pytest.approx(hops[6:8, 14:16].mean())
+    odd = make("topology", kind="torus", dims=[1001]).build()
+    assert picture(odd, "matrix").axes[0].images[0].get_array()[-1, -1] == 0
+
+
+def test_caption_says_what_is_drawn():
+    petersen = Topology.from_links("file", 10, list(nx.petersen_graph().edges), notes={"file": "a/petersen.txt"})
+    text = picture(petersen.with_hosts(1)).get_suptitle()
+    assert text == "petersen, n = 10, bi-directional\ndegree 3 · diameter 2 · ASPL 1.667 · 10 hosts"
+    halves = Topology.from_links("halves", 4, [(0, 1), (2, 3)])
+    assert "not strongly connected" in picture(halves).get_suptitle()
+    assert (np.diag(picture(halves, "matrix").axes[0].images[0].get_array()) == 0).all()
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+@pytest.mark.parametrize("style", ["auto", "spring", "matrix"])
+def test_same_bytes_twice(suffix, style, tmp_path):
+    first, second = (draw_topology(topology("imase"), tmp_path / f"{i}.{suffix}", style) for i in "ab")
+    assert first.read_bytes() == second.read_bytes()
+    if suffix == "png":
+        height, width = imread(first).shape[:2]
+        assert width == 1050
+        assert height > 800
+    else:
+        assert ElementTree.parse(first).getroot().tag.endswith("svg")
+
+
+def test_bad_requests_are_refused(tmp_path):
+    rrg = topology("rrg")
+    with pytest.raises(ValueError, match="no style 'round'; choices: auto, circular"):
+        draw_topology(rrg, tmp_path / "x.png", "round")
+    with pytest.raises(ValueError, match="no grid"):
+        draw_topology(rrg, tmp_path / "x.png", "grid")
+    with pytest.raises(ValueError, match="no tiers"):
+        draw_topology(rrg, tmp_path / "x.png", "layered")
+    with pytest.raises(ValueError, match=r"pictures are \.png or \.svg"):
+        draw_topology(rrg, tmp_path / "x.pdf")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(OSError, match="No such file"):
+        draw_topology(rrg, tmp_path / "none" / "x.png")
+
+
+def test_one_switch_without_links_is_drawn(tmp_path):
+    file = draw_topology(Topology.from_links("one", 1, []).with_hosts(3), tmp_path / "one.png")
+    assert imread(file).min() < 0.5

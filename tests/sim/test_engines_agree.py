@@ -1,0 +1,99 @@
+"""The two engines, written apart, give the same packets and the same counters; creation order is immaterial."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from flitlab.sim.engines import engine
+from flitlab.sim.engines.base import DELIVERED_PACKETS, PacketLog, Snapshot
+from flitlab.sim.engines.compare import BothEngines, compare_logs, compare_snapshots
+from tests.scenarios import build, deflection_scenarios, line, scenario, vct_scenarios, wormhole_scenarios
+
+LOADS = st.sampled_from([0.05, 0.3, 0.7, 1.0])
+SLOW = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+
+
+def agree(case, load, seed, ticks=400):
+    run = BothEngines().start(case, load, seed)
+    for tick in (ticks // 3, ticks):  # the first stop falls into the middle of things
+        run.advance(tick)
+        run.snapshot()
+        assert case.may_deadlock or not run.deadlocked()
+
+
+@given(vct_scenarios(), LOADS, st.integers(0, 2**40))
+@SLOW
+def test_vct(case, load, seed):
+    agree(case, load, seed)
+
+
+@given(wormhole_scenarios(), LOADS, st.integers(0, 2**40))
+@SLOW
+def test_wormhole(case, load, seed):
+    agree(case, load, seed)
+
+
+@given(deflection_scenarios(), LOADS, st.integers(0, 2**40))
+@SLOW
+def test_deflection(case, load, seed):
+    agree(case, load, seed)
+
+
+@given(st.one_of(vct_scenarios(), wormhole_scenarios(), deflection_scenarios()), st.integers(1, 2**20))
+@settings(SLOW, max_examples=15)
+def test_order_of_creation_is_immaterial(case, shuffle):
+    logs = []
+    for order in (0, shuffle):
+        run = engine("reference").start(case, 0.6, 3, log=True, shuffle=order)
+        run.advance(300)
+        logs.append(run.log())
+    for a, b in zip(*logs, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_larger_network_agrees():
+    case = scenario(build("mddp", hosts=2, n=24, degree=3, seed=4), vcs=5)
+    run = BothEngines().start(case, 0.5, 11)
+    run.advance(2000)
+    assert run.snapshot().scalars[DELIVERED_PACKETS] > 3000
+
+
+@pytest.mark.parametrize("mode", ["vct", "wormhole", "deflection"])
+@pytest.mark.parametrize("switches", [1, 2])
+def test_the_smallest_networks_agree(mode, switches):
+    """Without channels between switches, and with one link."""
+    routing = {"kind": "deflection" if mode == "deflection" else "minimal"}
+    keys = {"hold_packets": 4} if mode == "deflection" else {"mode": mode}
+    run = BothEngines().start(scenario(line(switches, 3), routing=routing, **keys), 0.4, 3)
+    run.advance(600)
+    assert run.snapshot().scalars[DELIVERED_PACKETS] > 60
+    assert not run.deadlocked()
+
+
+def test_pausing_changes_nothing():
+    case = scenario(build("imase", hosts=2, n=12, degree=3))
+    whole, parts = (engine("compiled").start(case, 0.6, 2, log=True) for _ in range(2))
+    whole.advance(700)
+    for tick in range(0, 701, 7):
+        parts.advance(tick)
+        parts.scalars()
+    compare_snapshots(whole.snapshot(), parts.snapshot())
+    compare_logs(whole.log(), parts.log(), 700)
+
+
+def test_a_difference_is_reported_with_its_packet():
+    one = PacketLog(np.array([1, 2]), np.array([10, 20]), np.array([1, 1]))
+    two = PacketLog(np.array([1, 2]), np.array([10, 21]), np.array([1, 1]))
+    with pytest.raises(Exception, match=r"packet 2 delivered at 20 .* packet 2 delivered at 21"):
+        compare_logs(one, two, 30)
+
+
+def test_a_differing_counter_is_reported():
+    case = scenario(build("imase", hosts=1, n=6, degree=2))
+    run = engine("compiled").start(case, 0.5, 1)
+    run.advance(100)
+    first = run.snapshot()
+    changed = Snapshot(**{**first.__dict__, "channel_flits": first.channel_flits + 1})
+    with pytest.raises(Exception, match=r"channel_flits\[0\]"):
+        compare_snapshots(first, changed)

@@ -1,0 +1,46 @@
+"""Progress: on a terminal points, estimates and what is left; elsewhere nothing."""
+
+import io
+import sys
+
+from rich.console import Console
+
+from flitlab.sim.experiment.progress import MOST_SCENARIOS, Bar, Quiet, progress
+
+
+class Terminal(io.StringIO):
+    """Text that takes itself for a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def test_quiet_where_nobody_looks(capsys):
+    with progress(3) as bar:
+        bar.advance(100, "a", {"load": 0.1, "seed": 1, "saturated": False})
+    assert isinstance(bar, Quiet)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_terminal_shows_points_and_estimates(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress(4) as bar:
+        for load in (0.2, 0.4, 0.6):
+            bar.advance(1000, "routing=minimal", {"load": load, "seed": 1, "saturated": load > 0.5})
+    shown = terminal.getvalue()
+    assert "3/4" in shown and "ticks/s" in shown
+    assert "routing=minimal: saturates between 0.4 and 0.6" in shown
+
+
+def test_the_scenarios_that_are_at_work_are_shown():
+    bar = Bar(100)
+    for number in range(20):
+        bar.advance(1, f"n={number:02}", {"load": 0.3, "seed": 1, "saturated": False})
+    bar.advance(1, "n=03", {"load": 0.5, "seed": 1, "saturated": True})
+    bar.advance(1, "n=19", {})  # a point that failed
+    console = Console(file=io.StringIO(), width=100, force_terminal=True)
+    console.print(bar)
+    lines = [line for line in console.file.getvalue().splitlines() if "n=" in line]
+    assert len(lines) == MOST_SCENARIOS and "n=03: saturates between 0.3 and 0.5" in lines[0]

@@ -1,0 +1,101 @@
+"""Published numbers over one scenario or several, on made-up measurements."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.reporting import PublishedConfig
+from flitlab.sim.config.study import read
+from flitlab.sim.experiment.published import compare
+
+ROWS = [
+    {"topology.kind": "rrg", "topology.n": 10, "aspl": 2.2, "bound": 2.0, "ok": True, "diameter": 3},
+    {"topology.kind": "rrg", "topology.n": 20, "aspl": 3.0, "bound": 2.5, "ok": False, "diameter": 4},
+    {"topology.kind": "gdbg", "topology.n": 10, "aspl": 2.0, "bound": 2.0, "ok": True, "diameter": 2},
+    {"topology.kind": "gdbg", "topology.n": 20, "aspl": 2.5, "bound": 2.5, "ok": True, "diameter": 3},
+]
+
+
+def measured(rows=ROWS, **entry):
+    """The row of published.csv of one entry."""
+    cases = [
+        SimpleNamespace(label=f"{i}", keys={key: row[key] for key in ("topology.kind", "topology.n")})
+        for i, row in enumerate(ROWS)
+    ]
+    rows = [{"scenario": f"{i}", **row} for i, row in enumerate(rows)]
+    entry = PublishedConfig(where="x", **{"value": 1, **entry})
+    (found,) = compare(SimpleNamespace(published=[entry], cases=cases), rows, [])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [
+        ({"scenario": {"kind": "rrg"}, "quantity": "aspl", "over": "mean"}, 2.6),
+        ({"scenario": {"kind": "rrg"}, "quantity": "aspl", "over": "min"}, 2.2),
+        ({"scenario": {"kind": "rrg"}, "quantity": "diameter", "over": "sum"}, 7),
+        ({"scenario": {"n": 20}, "quantity": "aspl / bound", "over": "max"}, 1.2),
+        ({"scenario": {"n": 20, "kind": "gdbg"}, "quantity": "aspl / bound", "over": "max"}, 1),
+        ({"scenario": "1", "quantity": "aspl / bound", "over": "max"}, 1.2),
+        ({"scenario": "1", "quantity": "aspl / bound"}, 1.2),
+        ({"quantity": "ok", "over": "mean"}, 0.75),
+        ({"quantity": "diameter", "over": "sum", "scenario": {"n": [10, 20, 30], "kind": "rrg"}}, 7),
+        ({"quantity": "ok == 0", "over": "sum"}, 1),
+        ({"quantity": "diameter - 2", "over": "max"}, 2),
+        ({"quantity": "diameter < 3", "over": "sum"}, 1),
+        ({"quantity": "diameter <= 3", "over": "sum"}, 3),
+        ({"quantity": "diameter > 3", "over": "sum"}, 1),
+        ({"quantity": "3 >= diameter", "over": "mean"}, 0.75),
+        ({"quantity": "aspl", "over": "mean", "scenario": {"n": 20}, "relative_to": {"n": 10}}, 2.75 / 2.1),
+    ],
+)
+def test_what_is_measured(entry, value):
+    assert measured(**entry)["measured"] == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize("wrong", [{"aspl": None}, {"status": "failed"}, {"bound": 0}])
+def test_one_value_that_is_missing_leaves_all_unmeasured(wrong):
+    rows = [ROWS[0], {**ROWS[1], **wrong}, *ROWS[2:]]
+    found = measured(rows, quantity="aspl / bound", over="mean")
+    assert found["measured"] is None and found["verdict"] == "not measured"
+    assert measured(rows, quantity="aspl / bound", over="mean", scenario={"n": 10})["measured"] == pytest.approx(1.05)
+
+
+def test_comparisons_forgive_rounding():
+    rows = [{**row, "aspl": 0.1 + 0.2, "bound": 0.3} for row in ROWS]
+    counts = {op: measured(rows, quantity=f"aspl {op} bound", over="sum")["measured"] for op in ("==", "<=", "<", ">")}
+    assert counts == {"==": 4, "<=": 4, "<": 0, ">": 0}
+
+
+def test_what_is_said_of_the_scenarios():
+    assert measured(quantity="aspl", over="mean")["scenario"] == "mean of 4"
+    assert measured(quantity="aspl", over="max", scenario={"kind": "rrg"})["scenario"] == "max of 2, kind=rrg"
+    assert (
+        measured(quantity="aspl", over="max", scenario={"n": [10, 15, 20]})["scenario"] == "max of 4, n=[10, ..., 20]"
+    )
+    assert measured(quantity="aspl", scenario={"kind": "rrg", "n": 20})["scenario"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("entry", "mistake"),
+    [
+        ("over: mean, quantity: aspl, scenario: {n: 17}", ".scenario: names no scenario; choices: n=16, n=32"),
+        ("quantity: aspl, scenario: {d: 3}", ".scenario: does not name one scenario; choices: n=16, n=32"),
+        (
+            "quantity: aspl, scenario: {}",
+            ".scenario: does not name one scenario but 2: say over: mean, min, max or sum",
+        ),
+        ("over: mean", ": over needs a quantity"),
+        ("over: share, quantity: aspl", ".over = share: is not one of the choices"),
+        ("quantity: aspl / n / 2", ".quantity = aspl / n / 2: must have at most one operator"),
+    ],
+)
+def test_mistakes(entry, mistake, tmp_path):
+    (tmp_path / "c.yaml").write_text(
+        "schema: 1\nexperiment: metrics\ntopology: {kind: imase, n: {sweep: [16, 32]}, degree: 3}\n"
+        f"published: [{{where: x, value: 1, {entry}}}]\n"
+    )
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path / "c.yaml")
+    assert f"published[0]{mistake}" in str(caught.value.mistakes[0])

@@ -1,0 +1,336 @@
+"""Saturation points: from rows, by bisection, along a curve; and what a run makes of them."""
+
+import csv
+import math
+from itertools import pairwise
+
+import pytest
+
+from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.study import read
+from flitlab.sim.experiment import points as points_module
+from flitlab.sim.experiment.runner import run
+from flitlab.sim.experiment.saturation import bisect, curve, highest_load, search
+from flitlab.sim.measure.saturation import bracket, saturation
+
+CONFIG = """\
+name: s
+topology: {kind: imase, n: 4, degree: 2, hosts_per_switch: 1}
+routing: {sweep: [{kind: minimal}, {kind: deflection}]}
+traffic: {kind: uniform}
+loads: {saturation: {tolerance: 0.02}}
+seeds: [1, 2]
+measure: {warmup: 50, ticks: 400, ci: null}
+ceilings: [mcf]
+outputs: {html: false, figures: []}
+"""
+
+
+def row(load, seed=1, point=0.42, **more):
+    """A point of a network that carries at most ``point``."""
+    accepted = min(load, point)
+    return {"load": load, "seed": seed, "offered": load, "accepted": accepted, "saturated": load > point,
+            "latency_mean": 10 / max(1 - load / point, 0.02), **more}  # fmt: skip
+
+
+# ---- from rows
+
+
+def test_the_point_of_a_sweep_is_what_is_carried_at_the_first_saturated_load():
+    found = saturation([row(load, seed, 0.41 + seed / 100) for load in (0.1, 0.4, 0.5, 0.9) for seed in (1, 2, 3)])
+    assert found.value == pytest.approx(0.43)
+    assert found.resolution == pytest.approx(0.05)  # half of the distance of the loads around it
+    assert found.half == pytest.approx(4.3027 * 0.01 / math.sqrt(3) + 0.05, rel=1e-4)
+    assert (found.lower, found.upper) == (0.4, 0.5)
+    assert found.seeds[2].value == pytest.approx(0.43) and found.seeds[2].over["load"] == 0.5
+    assert found.at("latency_mean") == pytest.approx(500)
+
+
+def test_rows_of_a_file_say_the_same():
+    rows = [row(load, seed) for load in (0.1, 0.4, 0.5) for seed in (1, 2)]
+    texts = [{key: str(value) for key, value in one.items()} for one in rows]
+    of_rows, of_texts = saturation(rows), saturation(texts)
+    assert (of_rows.value, of_rows.lower, of_rows.upper) == (of_texts.value, of_texts.lower, of_texts.upper)
+
+
+def test_without_a_saturated_load_only_a_lower_end_is_known():
+    found = saturation([row(0.1), row(0.3)])
+    assert math.isnan(found.value) and (found.lower, found.upper) == (0.3, math.inf)
+    assert math.isnan(found.at("jain"))
+    assert saturation([row(0.1), row(0.3)], limit=0.5).upper == 0.5
+    assert math.isnan(saturation([row(0.1, 1), row(0.5, 1), row(0.1, 2)]).value)
+
+
+def test_from_the_limit_on_everything_is_saturated():
+    found = bracket([row(0.2, point=1), row(0.5, point=1), row(0.8, point=1)], limit=0.45)
+    assert (found.lower, found.upper, found.value) == (0.2, 0.45, 0.45)
+
+
+def test_a_network_that_collapses_is_worth_what_it_carried_before():
+    found = bracket([row(0.3), row(0.5, accepted=0.05, saturated=True)])
+    assert (found.lower, found.value, found.upper) == (0.3, 0.3, 0.5)
+
+
+def test_deadlocks_count_and_failed_points_do_not():
+    assert bracket([row(0.1), row(0.2, deadlocked=True)]).upper == 0.2
+    assert saturation([{"load": 0.1, "seed": 1, "status": "failed"}]) is None
+    assert saturation([{"load": 1.0, "seed": 1, "throughput_mean": 0.7}]) is None
+
+
+# ---- the loads that are asked for
+
+
+def ask(steps, answers, point):
+    """(what a search returns, its loads) if the network saturates above ``point``."""
+    asked, rows = [], None
+    while True:
+        try:
+            load = steps.send(rows)
+        except StopIteration as end:
+            return end.value, asked
+        asked.append(load)
+        answers[load] = rows = [row(load, point=point)]
+
+
+@pytest.mark.parametrize("point", [0.0004, 0.013, 0.31, 0.5, 0.9999])
+@pytest.mark.parametrize("tolerance", [0.2, 0.01, 0.001])
+def test_bisection_ends_in_a_narrow_bracket_around_the_point(point, tolerance):
+    (lower, upper), asked = ask(bisect(0.0, 1.0, tolerance, math.inf), {}, point)
+    assert lower <= point <= upper and upper - lower <= tolerance * upper
+    assert len(asked) == len(set(asked)) <= math.ceil(math.log2(1 / tolerance / point)) + 2
+
+
+def test_a_scenario_that_carries_nothing_ends_at_some_time():
+    (lower, upper), asked = ask(bisect(0.0, 1.0, 0.01, math.inf), {}, 1e-9)
+    assert lower == 0 and upper <= 1e-4 and len(asked) < 16
+
+
+def test_a_search_begins_with_the_limit_and_what_is_known_and_ends_at_half():
+    answers = {0.2: [row(0.2)], 0.6: [row(0.6)]}
+    _, asked = ask(search(answers, 0.5, 1.0, 0.01), answers, 0.42)
+    assert all(0.2 < load < 0.5 for load in asked[:-1])
+    assert asked[-1] == pytest.approx(0.21, rel=0.01)
+
+
+def test_a_search_that_meets_no_saturation_tries_the_highest_load():
+    _, asked = ask(search({}, math.inf, 0.8, 0.1), {}, 2.0)
+    assert max(asked) == 0.8
+
+
+def test_an_adaptive_curve_ends_just_past_saturation_and_is_densest_where_latency_bends():
+    answers = {}
+    _, asked = ask(curve(answers, math.inf, 1.0, 16), answers, 0.42)
+    on_curve = sorted(load for load in answers if load <= 0.42 * 1.1)
+    assert len(on_curve) == 16 and min(on_curve) == pytest.approx(0.1 * max(on_curve), rel=1e-3)
+    assert 0.42 < max(on_curve) <= 0.42 * 1.1
+    gaps = [b - a for a, b in pairwise(on_curve)]
+    assert max(gaps) < 0.12
+    unhurried = [row(load)["latency_mean"] for load in on_curve]
+    assert all(b <= 4 * a for a, b in pairwise(unhurried[:-1]))
+    assert len(asked) == len(set(asked))
+
+
+# ---- runs
+
+
+@pytest.fixture
+def study(tmp_path):
+    def write(text=CONFIG, sets=(), experiment=None):
+        (tmp_path / "c.yaml").write_text(text)
+        return read(tmp_path / "c.yaml", sets, experiment=experiment)
+
+    return write
+
+
+def table(folder, name="saturation.csv"):
+    with (folder / name).open() as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def networks(monkeypatch):
+    """Stands in for the simulation: minimal routing saturates at 0.31, deflection at 0.52; counts calls."""
+    calls = []
+
+    def solve(file, engine, load, seed, measure, kinds=()):
+        import pickle
+        from types import SimpleNamespace
+
+        import numpy as np
+
+        from flitlab.fluid.crosscheck import FlowCount
+        from flitlab.sim.experiment.task import Outcome
+
+        scenario = pickle.loads(file.path.read_bytes())
+        calls.append((scenario.routes.kind, load, seed))
+        point = (0.31 if scenario.routes.kind == "minimal" else 0.52) + seed / 1000
+        hosts, switches = scenario.topology.hosts, scenario.topology.switches
+        none = FlowCount(np.zeros((switches, switches), int), np.zeros(hosts, int), np.zeros(hosts, int))
+        measured = row(load, seed, point, min_flow_ratio=min(1, point / load), jain=0.9, ticks=400)
+        del measured["load"], measured["seed"]
+        return Outcome(SimpleNamespace(row=measured, detail={}, delivered=none, present=none, window=400))
+
+    monkeypatch.setattr(points_module, "solve_point", solve)
+    return calls
+
+
+def test_a_search_of_every_scenario_and_seed(study, networks, tmp_path):
+    report = run(study(), tmp_path / "out", 1)
+    assert report.exit_code == 0
+    minimal, deflection = table(tmp_path / "out")
+    assert float(minimal["saturation"]) == pytest.approx(0.3115, abs=1e-9)
+    assert float(deflection["saturation"]) == pytest.approx(0.5215, abs=1e-9)
+    ends = [(float(one["lower"]), float(one["upper"])) for one in table(tmp_path / "out", "saturation_seeds.csv")[:2]]
+    resolution = max(upper - lower for lower, upper in ends) / 2
+    assert 0 < resolution <= 0.01 * 0.32
+    assert float(minimal["ci95"]) == pytest.approx(12.706 * 0.0005 + resolution, rel=1e-3)
+    assert minimal["ceiling"] == "mcf" and minimal["seeds"] == "2" and minimal["routing"] == "minimal"
+    assert float(minimal["efficiency"]) == pytest.approx(0.3115 / float(minimal["ceiling_upper"]))
+    assert float(minimal["min_flow_ratio"]) < 1 and float(minimal["latency_half"]) == pytest.approx(20, rel=0.01)
+    by_seed = table(tmp_path / "out", "saturation_seeds.csv")
+    assert [(one["routing"], one["seed"]) for one in by_seed] == [
+        ("minimal", "1"), ("minimal", "2"), ("deflection", "1"), ("deflection", "2")
+    ]  # fmt: skip
+    for one in by_seed:
+        lower, upper = float(one["lower"]), float(one["upper"])
+        assert lower <= float(one["saturation"]) <= upper and upper - lower <= 0.02 * upper
+    assert len(table(tmp_path / "out", "results.csv")) == len(networks)
+
+
+def test_a_search_resumes_point_by_point(study, networks, tmp_path):
+    run(study(), tmp_path / "out", 1)
+    names = ("results.csv", "saturation.csv", "saturation_seeds.csv")
+    before = {name: (tmp_path / "out" / name).read_bytes() for name in names}
+    networks.clear()
+    files = sorted((tmp_path / "out" / "points").iterdir())
+    files[3].unlink(), files[8].unlink()
+    run(study(), tmp_path / "out", 1)
+    assert len(networks) == 2
+    assert {name: (tmp_path / "out" / name).read_bytes() for name in names} == before
+
+
+def test_a_finer_search_goes_on_from_a_coarse_one(study, networks, tmp_path):
+    run(study(), tmp_path / "out", 1)
+    known = set(networks)
+    networks.clear()
+    run(study(sets=["loads.saturation.tolerance=0.005"]), tmp_path / "out", 1)
+    assert networks and not known & set(networks)
+
+
+def test_the_experiment_is_a_search_besides_the_loads_that_are_given(study, networks, tmp_path):
+    text = CONFIG.replace("loads: {saturation: {tolerance: 0.02}}", "experiment: saturation\nloads: [0.1, 0.35]")
+    report = run(study(text), tmp_path / "out", 1)
+    assert {0.1, 0.35} <= {row["load"] for row in report.results}
+    assert all(
+        0.1 < load < 0.35 for kind, load, _ in networks if kind == "minimal" and load not in (0.1, 0.35, 0.15575)
+    )
+    none = CONFIG.replace("loads: {saturation: {tolerance: 0.02}}", "experiment: saturation")
+    assert study(none).cases[0].placing.tolerance == 0.01
+    again = run(study((tmp_path / "out" / "config.resolved.yaml").read_text()), tmp_path / "again", 1)
+    assert [row["accepted"] for row in again.results] == [row["accepted"] for row in report.results]
+
+
+def test_an_adaptive_curve_has_the_same_loads_for_every_seed(study, networks, tmp_path):
+    report = run(study(sets=["loads={adaptive: {points: 9}}"]), tmp_path / "out", 1)
+    loads = {
+        seed: {r["load"] for r in report.results if r["seed"] == seed and r["routing"] == "minimal"} for seed in (1, 2)
+    }
+    assert loads[1] == loads[2]
+    upper = float(table(tmp_path / "out")[0]["upper"])
+    assert sum(load <= upper for load in loads[1]) == 9
+
+
+def test_a_point_that_fails_ends_its_search_only(study, networks, tmp_path, monkeypatch):
+    real = points_module.solve_point
+
+    def fails(file, engine, load, seed, *rest):
+        from flitlab.sim.experiment.task import Outcome
+
+        return Outcome(problem="no luck") if seed == 2 else real(file, engine, load, seed, *rest)
+
+    monkeypatch.setattr(points_module, "solve_point", fails)
+    report = run(study(), tmp_path / "out", 1)
+    assert report.exit_code == 1 and len(report.problems) == 2
+    assert {row["seed"] for row in report.tables["saturation_seeds.csv"]} == {1}
+
+
+def test_sweeps_have_a_saturation_table_too(study, networks, tmp_path):
+    run(study(sets=["loads={from: 0.1, to: 0.7, step: 0.1}"]), tmp_path / "out", 1)
+    minimal, deflection = table(tmp_path / "out")
+    assert float(minimal["saturation"]) == pytest.approx(0.3115)
+    assert float(minimal["lower"]) == pytest.approx(0.3) and float(minimal["upper"]) == pytest.approx(0.4)
+    assert float(deflection["latency_half"]) == pytest.approx(20, rel=0.05)
+
+
+def test_any_number_of_processes_finds_the_same(study, tmp_path):
+    for jobs in (1, 2):
+        sets = ["engine=reference", "loads.saturation.tolerance=0.3", "measure.ticks=200"]
+        run(study(sets=sets), tmp_path / str(jobs), jobs)
+    for name in ("saturation.csv", "saturation_seeds.csv", "ceilings.csv"):
+        one, two = (table(tmp_path / folder, name) for folder in "12")
+        assert [{k: v for k, v in row.items() if k != "seconds"} for row in one] == [
+            {k: v for k, v in row.items() if k != "seconds"} for row in two
+        ]
+
+
+def test_precision_that_was_not_reached_is_said(study, tmp_path):
+    sets = [
+        "loads=[0.1, 0.9]",
+        "seeds=[1]",
+        "measure={warmup: 50, ticks: 400, ci: 0.5, max_ticks: 400}",
+        "engine=reference",
+    ]
+    report = run(study(sets=sets), tmp_path / "out", 1)
+    for found in report.results:
+        assert found["precise"] == (found["latency_ci95"] <= 0.5 * found["latency_mean"])
+    assert {row["precise"] for row in table(tmp_path / "out", "results.csv")} <= {"True", "False"}
+
+
+@pytest.mark.parametrize(
+    ("loads", "line"),
+    [
+        ("{saturation: {tolerance: 0}}", "loads.saturation.tolerance = 0: must be greater than or equal to 0.001"),
+        ("{saturation: {tolerance: 1}}", "loads.saturation.tolerance = 1: must be less than 1"),
+        ("{saturation: {tolerance: x}}", "loads.saturation.tolerance = x: must be a valid number"),
+        ("{saturaton: {}}", "loads.saturaton: unknown key; choices: adaptive, at, from, saturation, step, to; "
+         "did you mean 'saturation'?"),
+        ("{saturation: {}, adaptive: {}}", "loads: must have one of saturation and adaptive"),
+        ("{at: [0.1]}", "loads: must have one of saturation and adaptive"),
+        ("{adaptive: {points: 3}}", "loads.adaptive.points = 3: must be greater than or equal to 4"),
+        ("{saturation: {}, at: [2]}", "loads.at[0] = 2: must be less than or equal to 1"),
+        ("{from: 0.1, to: 0.2, step: 0.1, saturation: {}}", "loads: a range besides a search must be under at"),
+    ],
+)  # fmt: skip
+def test_mistakes(study, loads, line):
+    with pytest.raises(ConfigError) as caught:
+        study(CONFIG.replace("{saturation: {tolerance: 0.02}}", loads))
+    assert any(f"c.yaml:5: {line}" in str(mistake) for mistake in caught.value.mistakes), caught.value.mistakes
+
+
+def test_no_load_asks_for_more_than_a_packet_a_tick(study, tmp_path):
+    (tmp_path / "demand.csv").write_text("src,dst,demand\n0,1,4\n1,0,4\n")
+    text = CONFIG.replace("{kind: uniform}", "{kind: matrix, path: demand.csv, normalise: none}")
+    case = study(text.replace("[mcf]", "[]")).cases[0]
+    assert highest_load(case) == 0.25
+    assert highest_load(study().cases[0]) == 1
+
+
+def test_datagram_flows_have_no_saturation_point(study):
+    text = (
+        "topology: {kind: rrg, n: 8, degree: 3}\nrouting: {kind: ecmp}\nswitching: {mode: datagram}\n"
+        "traffic: {kind: permutation}\nloads: {saturation: {}}\n"
+    )
+    with pytest.raises(ConfigError, match="mode datagram has no saturation point"):
+        study(text)
+
+
+def test_loads_of_another_form_replace_those_before(study):
+    text = CONFIG.replace("seeds", "quick: {loads: [0.2]}\nseeds")
+    assert read_quick(study, text).cases[0].loads == [0.2]
+    text = CONFIG.replace("{saturation: {tolerance: 0.02}}", "{from: 0.1, to: 0.3, step: 0.1}")
+    text += "quick: {loads: {adaptive: {points: 5}}}\n"
+    assert read_quick(study, text).cases[0].placing.points == 5
+
+
+def read_quick(study, text):
+    return read(study(text).file, quick=True)

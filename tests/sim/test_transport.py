@@ -1,0 +1,161 @@
+"""Transports in configurations: what is understood, what is refused, and the files that a run writes."""
+
+import csv
+import re
+
+import numpy as np
+import pytest
+import yaml
+
+from flitlab.models.registry import SpecError, make, names, spec_class
+from flitlab.models.transport.sizes import SizesSpec, read_table
+from flitlab.sim.cli import main
+from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.study import read
+
+GOOD = """\
+topology: {kind: rrg, n: 6, degree: 3, hosts_per_switch: 2, seed: 4}
+routing: {kind: ecmp}
+traffic: {kind: permutation}
+switching: {mode: datagram}
+transport: {kind: tcp, start_ms: 5}
+measure: {seconds: 0.1}
+"""
+
+
+def study(tmp_path, text=GOOD, sets=()):
+    file = tmp_path / "c.yaml"
+    file.write_text(text)
+    return read(file, sets)
+
+
+@pytest.mark.parametrize("kind", names("transport"))
+def test_documented_examples_build(kind):
+    documented = spec_class("transport", kind).__doc__
+    lines = re.findall(r"Example: ``(.+?)``", documented)
+    assert lines and "Source: " in documented
+    for line in lines:
+        spec = make("transport", **yaml.safe_load(line)["transport"])
+        assert spec.build().law is None or kind != "none"
+
+
+def test_equal_cost_paths_are_drawn_at_the_source(tmp_path):
+    (case,) = study(tmp_path).cases
+    assert case.scenario.routes.paths is not None
+    assert case.loads == [1.0]
+    assert case.resolved["routing"]["path_draw"] == "distinct"
+    assert case.resolved["measure"] == {"seconds": 0.1, "window": [0.05, 0.1]}
+
+
+def test_the_resolved_configuration_says_the_same(tmp_path):
+    given = study(tmp_path)
+    again = study(tmp_path, yaml.safe_dump(given.resolved()))
+    assert again.cases[0].scenario.content_hash == given.cases[0].scenario.content_hash
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ("transport.kind=tpc", "transport.kind = tpc: unknown transport; choices: dctcp, mptcp, none, tcp; did"),
+        ("transport.subflow=2", "transport.subflow = 2: unknown key; choices: .*did you mean 'subflows'"),
+        ("transport.subflows=64", "transport.subflows = 64: 64 subflows of a pair of hosts, but no pair has more"),
+        ("transport.min_rto_ms=0.00001", "transport.min_rto_ms = 1e-05: is below the tick"),
+        ("transport.ack_path=fast", "transport.ack_path = fast: is not one of the choices; choices: instant, pure"),
+        ("switching.queue_packets=0", "switching.queue_packets = 0: must be greater than or equal to 1"),
+        ("switching.queue_bytes=500", "switching.packet_bytes: a packet does not fit into a queue of 500 bytes"),
+        ("measure.window=[0.05, 0.2]", "measure.window = .*: must be two times in seconds, ascending, within the 0.1"),
+        ("measure.seconds=1e5", "measure.seconds = 100000.0: at a tick of 125 ns a run may take 68719.5 s"),
+        ("transport.ack_bytes=0", "transport.ack_bytes = 0: must be greater than or equal to 1"),
+        ("traffic.arrivals=together", "traffic.arrivals = together: needs traffic.sizes"),
+        ("traffic.sizes={kind: fixed}", "traffic.sizes.bytes: missing: kind fixed needs it"),
+        ("switching.link_failures={links: 200, at_ms: 1}", "switching.link_failures.links = 200: there are only 9"),
+        ("switching.mode=vct", "transport: is for switching.mode: datagram"),
+        ("routing.path_draw=random", "routing.path_draw = random: is not one of the choices; choices: distinct, with"),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path, change, expected):
+    with pytest.raises(ConfigError) as caught:
+        study(tmp_path, sets=[change])
+    assert re.search(expected, str(caught.value)), str(caught.value)
+
+
+def test_finite_flows_that_arrive_need_loads(tmp_path):
+    sizes = "traffic.sizes={kind: fixed, bytes: 5000}"
+    with pytest.raises(ConfigError, match="loads: is missing"):
+        study(tmp_path, sets=[sizes])
+    assert study(tmp_path, sets=[sizes, "traffic.arrivals=together"]).cases[0].loads == [1.0]
+
+
+def test_finite_flows_are_measured_from_the_beginning(tmp_path):
+    sizes = ["traffic.sizes={kind: fixed, bytes: 5000}", "traffic.arrivals=together"]
+    (case,) = study(tmp_path, sets=sizes).cases
+    assert case.resolved["measure"] == {"seconds": 0.1, "window": [0.0, 0.1]}
+    (case,) = study(tmp_path, sets=[*sizes, "measure.window=[0.02, 0.05]"]).cases
+    assert case.resolved["measure"] == {"seconds": 0.1, "window": [0.02, 0.05]}
+
+
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_run_writes_flows(tmp_path):
+    file, out = tmp_path / "c.yaml", tmp_path / "out"
+    text = GOOD.replace("{kind: ecmp}", "{kind: ksp, k: 3}").replace("{kind: tcp,", "{kind: mptcp, subflows: 2,")
+    file.write_text(text + "ceilings: [mcf]\nengine: both\n")
+    assert main([str(file), "--out", str(out), "--jobs", "1"]) == 0
+    (point,) = rows_of(out / "results.csv")
+    flows = rows_of(out / "flows.csv")
+    assert len(flows) == 12 * 3
+    whole = [row for row in flows if not row["subflow"]]
+    mean = np.mean([float(row["throughput"]) for row in whole])
+    assert float(point["throughput_mean"]) == pytest.approx(mean)
+    assert min(float(row["throughput"]) for row in whole) == pytest.approx(float(point["throughput_min"]))
+    assert {"jain", "drops", "retransmissions", "timeouts", "rtt_ms_mean", "queue_mean", "queue_max"} <= set(point)
+    assert "latency_mean" not in point
+    parts = [row for row in flows if row["subflow"]]
+    assert all(re.fullmatch(r"\d+(-\d+)*", row["path"]) for row in parts)
+    assert (out / "ceilings.csv").exists()
+
+
+def test_a_run_of_finite_flows_gives_completion_times(tmp_path):
+    file, out = tmp_path / "c.yaml", tmp_path / "out"
+    finite = "{kind: uniform, sizes: {kind: fixed, bytes: 5000}}"
+    file.write_text(GOOD.replace("{kind: permutation}", finite) + "loads: [0.2]\nceilings: []\n")
+    assert main([str(file), "--out", str(out), "--jobs", "1"]) == 0
+    (point,) = rows_of(out / "results.csv")
+    flows = rows_of(out / "flows.csv")
+    assert 0 < int(point["flows_complete"]) <= int(point["flows"]) == len(flows)
+    assert float(point["slowdown_mean"]) > 1
+    complete = [flow for flow in flows if flow["fct_ms"]]
+    assert len(complete) == int(point["flows_complete"])
+    assert all(flow["received_bytes"] == flow["size_bytes"] == "5000" for flow in complete)
+    assert point["flows_small"] == point["flows"] and not point["fct_ms_mean_large"]
+
+
+@pytest.mark.parametrize(("kind", "megabytes"), [("web_search", 1.66), ("data_mining", 7.4)])
+def test_tables_have_the_means_of_the_literature(kind, megabytes):
+    sizes = SizesSpec(kind=kind).build()
+    assert sizes.mean / 1e6 == pytest.approx(megabytes, rel=0.03)
+    shares = (np.arange(10**6) + 0.5) / 10**6
+    assert sizes.of(shares).mean() == pytest.approx(sizes.mean, rel=0.01)
+
+
+def test_pareto_sizes_have_the_mean_asked_for():
+    sizes = SizesSpec(kind="pareto", mean_bytes=50_000, shape=1.5, max_bytes=1e8).build()
+    drawn = sizes.of((np.arange(10**6) + 0.5) / 10**6)
+    assert drawn.mean() == pytest.approx(50_000, rel=0.02)
+    tail = [(drawn > size).mean() for size in (1e5, 2e5)]
+    assert tail[0] / tail[1] == pytest.approx(2**1.5, rel=0.02)
+
+
+def test_a_table_of_ones_own(tmp_path):
+    file = tmp_path / "sizes.csv"
+    file.write_text("bytes,cumulative\n1000,0.5\n3000,1\n")
+    sizes = read_table(file)
+    assert sizes.mean == pytest.approx(0.5 * 1000 + 0.5 * 2000)
+    file.write_text("bytes,cumulative\n1000,0.5\n500,1\n")
+    with pytest.raises(SpecError, match="must rise"):
+        read_table(file)
+    with pytest.raises(SpecError, match="cannot be read"):
+        read_table(tmp_path / "none.csv")
