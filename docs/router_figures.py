@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 
 from flitlab.models.registry import make
 from flitlab.models.routing.certificate import dependencies, find_cycle, width_of
-from flitlab.models.routing.routes import ANY, DATELINE_CROSSING
+from flitlab.models.rules.tables import ANY, DATELINE_CROSSING
 from flitlab.models.topology.graph import Topology
 
 FIGURES = Path(__file__).parent / "figures"

@@ -18,7 +18,7 @@ from flitlab.fluid.sharing.rows import MODELS, model_rows, theta_rows
 from flitlab.fluid.split import growing_split, split_theta
 from flitlab.fluid.total import total
 from flitlab.models.cputime import CpuTime
-from flitlab.models.routing.routes import VIA
+from flitlab.models.rules.tables import VIA
 from flitlab.models.scenario import Scenario
 
 

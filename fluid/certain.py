@@ -6,7 +6,7 @@ from functools import lru_cache
 from flitlab.fluid.hosts import host_bound
 from flitlab.fluid.problem import FluidError, Problem
 from flitlab.fluid.split import growing_split, split_theta
-from flitlab.models.routing.routes import RANDOM
+from flitlab.models.rules.tables import RANDOM
 from flitlab.models.scenario import Scenario
 
 SPLIT_SWITCHES = 2048

@@ -12,7 +12,8 @@ from flitlab.fluid.pricing import price
 from flitlab.fluid.translations import Translations, translations
 from flitlab.fluid.trees import dag_order
 from flitlab.models.routing.minimal import minimal_ports
-from flitlab.models.routing.routes import DIGITS, VIA, Routes
+from flitlab.models.routing.routes import Routes
+from flitlab.models.rules.tables import DIGITS, VIA
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import TABLE, UNIFORM, UNIFORM_SELF, Traffic, summed_pairs
 

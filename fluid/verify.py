@@ -11,7 +11,8 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 
 from flitlab.fluid.saved import BadCertificate, Saved, between
 from flitlab.models.routing.minimal import minimal_ports
-from flitlab.models.routing.routes import DIGITS, VIA, Routes
+from flitlab.models.routing.routes import Routes
+from flitlab.models.rules.tables import DIGITS, VIA
 from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from flitlab.models.registry import SpecError
+from flitlab.models.registry import FaultyError
 
 Found = Iterator[tuple[str, str]]
 """Faults as (sort, text)."""
@@ -38,15 +38,15 @@ def at_first(sort: str, places: np.ndarray, text: Callable[[int], str]) -> Found
 
 
 def refuse(found: Iterable[tuple[str, str]], key: str | None = None) -> None:
-    """Raise :class:`~flitlab.models.registry.SpecError` that tells one fault of each sort, if there are any."""
+    """Raise :class:`~flitlab.models.registry.FaultyError` that tells one fault of each sort, if there are any."""
     if texts := one_of_each(found):
-        raise SpecError("; ".join(texts), key)
+        raise FaultyError(texts, key)
 
 
-def refuse_other(built: Any, wanted: type, key: str | None = None) -> None:
-    """Raise ``SpecError`` if a component was built to something else than it should be."""
-    if not isinstance(built, wanted):
-        raise SpecError(f"build() must return a {wanted.__name__}, not {type(built).__name__}", key)
+def refuse_other(given: Any, wanted: type, by: str = "build", key: str | None = None) -> None:
+    """Raise ``FaultyError`` if a component gives something else than it should. by: name of the method that gave it."""
+    if not isinstance(given, wanted):
+        raise FaultyError([f"{by}() must return a {wanted.__name__}, not {type(given).__name__}"], key)
 
 
 def is_whole(value: Any) -> bool:

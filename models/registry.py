@@ -9,6 +9,7 @@ takes; a user's file does the same through ``plugins:``.
 import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -28,11 +29,32 @@ CATEGORIES = {
 
 
 class Spec(BaseModel):
-    """Parameters of one component as they stand in a YAML file; unknown keys are refused."""
+    """Parameters of one component as they stand in a YAML file; unknown keys are refused.
+
+    The base class of a category names the method by which a kind gives its thing (``graph`` of a topology, ``routes``
+    of a routing) and has two more: ``looked_at``, which makes sure of what is given, and ``build``, which is how anyone
+    asks for it. A kind that has a ``build`` of its own is looked at as well.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: str
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = vars(cls)
+        if "build" in own and "looked_at" not in own and hasattr(cls, "looked_at"):
+            cls.build = _looked_at(own["build"])  # type: ignore[attr-defined]
+
+
+def _looked_at(own: Callable[..., Any]) -> Callable[..., Any]:
+    """A ``build`` that makes sure of what another one gives."""
+
+    @wraps(own)
+    def build(self: Any, *on: Any) -> Any:
+        return self.looked_at(own.__get__(self), *on)
+
+    return build
 
 
 def is_foreign(spec: Spec) -> bool:
@@ -51,6 +73,14 @@ class SpecError(ValueError):
         super().__init__(message)
         self.key = key
         self.choices = choices
+
+
+class FaultyError(SpecError):
+    """What a component gives is not what it must be; ``faults``: one text of each sort of fault."""
+
+    def __init__(self, faults: Sequence[str], key: str | None = None):
+        super().__init__("; ".join(faults), key)
+        self.faults = faults
 
 
 class UnknownKindError(SpecError):
@@ -109,8 +139,8 @@ def spec_class(category: str, kind: str) -> type[Spec]:
         raise UnknownKindError(category, kind) from None
 
 
-def make(category: str, **parameters) -> Spec:
-    """The spec of ``parameters["kind"]`` from plain values.
+def make(category: str, **parameters: Any) -> Any:
+    """The spec of ``parameters["kind"]`` from plain values, of the class that the category has for it.
 
     Raises :class:`UnknownKindError` or ``pydantic.ValidationError``.
     """

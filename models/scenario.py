@@ -71,7 +71,7 @@ class Source:
 class Scenario:
     """Everything but the load, the seed and how it is measured.
 
-    vc_policy: the VC policy in force (``flitlab.models.routing.routes.ANY`` ...). may_deadlock: it has no certificate,
+    vc_policy: the VC policy in force (``flitlab.models.rules.tables.ANY`` ...). may_deadlock: it has no certificate,
     so a deadlock is a result and no defect. datagram: what that discipline adds; None in the others. workload: a
     program that the hosts run instead of drawing packets; ``traffic`` is then its messages as a matrix, and ``source``
     says nothing.

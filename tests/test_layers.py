@@ -62,3 +62,10 @@ def test_engines_know_only_the_model(room):
     for path in modules(room):
         wrong = {name for name in rooms(path) if name.startswith(FORBIDDEN_TO_ENGINES)}
         assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}"
+
+
+def test_rules_know_no_routing():
+    """What decisions read of a routing is theirs (``models/rules/tables.py``), and routings import it from there."""
+    for path in modules("models/rules"):
+        wrong = {name for name in rooms(path) if name.startswith("models.routing")}
+        assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}"

@@ -9,7 +9,6 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.layers import ends_of
-from flitlab.models.routing.policy import with_vc_policy
 from flitlab.models.routing.routes import LAYERED, NO_PORTS, PATHS, RANDOM, PathTable, Routes, RoutingSpec
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
@@ -24,7 +23,7 @@ class FirstShortest(RoutingSpec):
     Source: docs/routing.md.
     """
 
-    def build(self, topology: Topology) -> Routes:
+    def routes(self, topology: Topology) -> Routes:
         if topology.out_degree.max() > 64:
             raise SpecError("serves at most 64 channels out of a switch")
         hops = distances(topology).astype(int)  # [v, t]
@@ -32,8 +31,7 @@ class FirstShortest(RoutingSpec):
         for c in reversed(range(topology.channels)):  # sorted: the lowest number is written last
             v, w = topology.src[c], topology.dst[c]
             ports[hops[w] == hops[v] - 1, v] = np.uint64(1) << np.uint64(c - topology.out_start[v])
-        routes = Routes(self.kind, ports, RANDOM, int(hops.max()), vc_policy=self.policy_code())
-        return with_vc_policy(topology, routes, self.vc_policy)
+        return Routes(self.kind, ports, RANDOM, int(hops.max()))
 
 
 @register("routing", "trees")
@@ -51,7 +49,7 @@ class Trees(RoutingSpec):
     trees: int = Field(default=2, ge=1, le=64)
     seed: int = Field(default=0, ge=0)
 
-    def build(self, topology: Topology) -> Routes:
+    def routes(self, topology: Topology) -> Routes:
         if topology.directed:
             raise SpecError("needs bi-directional links: a tree is used in both directions", key="kind")
         n = topology.switches
@@ -74,11 +72,10 @@ class Trees(RoutingSpec):
                         ports += [port[step] for step in pairwise(way)]
         table = PathTable(running(counts), running(lengths), np.array(ports, np.uint8))
         layer = np.tile(np.arange(self.trees, dtype=np.uint8), len(lengths) // self.trees)
-        routes = Routes(
+        return Routes(
             self.kind, NO_PORTS, RANDOM, max(lengths), form=PATHS, paths=table, notes={"roots": roots.tolist()},
-            vc_policy=LAYERED if self.vc_policy is None else self.policy_code(), layer=layer, layers=self.trees,
+            vc_policy=LAYERED, layer=layer, layers=self.trees,
         )  # fmt: skip
-        return with_vc_policy(topology, routes, self.vc_policy)
 
 
 def spanning_tree(topology: Topology, root: int) -> list[int]:

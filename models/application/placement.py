@@ -1,5 +1,7 @@
 """What a placement is asked for."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from flitlab.models.application.program import Program
@@ -10,19 +12,24 @@ from flitlab.models.topology.sound import unchanged
 
 
 class PlacementSpec(Spec):
-    """Decides which host runs which rank."""
+    """Decides which host runs which rank, by :meth:`hosts`."""
 
-    def build(self, topology: Topology, program: Program) -> np.ndarray:
+    def hosts(self, topology: Topology, program: Program) -> np.ndarray:
         """int64 [ranks], the host of each rank, all different. Raises ``SpecError`` (also for too few hosts)."""
         raise NotImplementedError
 
+    def build(self, topology: Topology, program: Program) -> np.ndarray:
+        """int64 [ranks], the host of each rank, looked at. Raises ``SpecError``."""
+        return self.looked_at(self.hosts, topology, program)
 
-def placement_of(spec: PlacementSpec, topology: Topology, program: Program) -> np.ndarray:
-    """What a placement is built to, looked at: int64 [ranks]. Raises ``SpecError``."""
-    with unchanged(topology, spec):
-        host = spec.build(topology, program)
-    refuse(_faults(host, program.ranks, topology.hosts))
-    return plain(host, np.int64, copy=is_foreign(spec))
+    def looked_at(
+        self, give: Callable[[Topology, Program], np.ndarray], topology: Topology, program: Program
+    ) -> np.ndarray:
+        """What a method of the placement gives: a host of its own for every rank."""
+        with unchanged(topology, give):
+            host = give(topology, program)
+        refuse(_faults(host, program.ranks, topology.hosts))
+        return plain(host, np.int64, copy=is_foreign(self))
 
 
 def _faults(host: np.ndarray, ranks: int, hosts: int) -> Found:

@@ -12,7 +12,7 @@ class RecordedSpec(ApplicationSpec):
 
     path: Path
 
-    def build(self, hosts: int) -> Program:
+    def program(self, hosts: int) -> Program:
         if self.gflops != type(self).model_fields["gflops"].default:
             raise SpecError("is not for this kind: calculations last as long as the file says", "gflops")
         program = self.read()

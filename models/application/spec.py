@@ -1,17 +1,20 @@
 """What a program's parameters are, whatever program it is."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 from pydantic import Field
 
+from flitlab.models.application.matching import check
 from flitlab.models.application.program import Program
-from flitlab.models.registry import Spec
+from flitlab.models.faults import refuse_other
+from flitlab.models.registry import Spec, is_foreign
 
 Ranks = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class ApplicationSpec(Spec):
-    """A program; its ranks compute at ``gflops`` (UNI, section III-C: 100).
+    """A program, given by :meth:`program`; its ranks compute at ``gflops`` (UNI, section III-C: 100).
 
     ranks: by default as many as there are hosts.
     """
@@ -19,6 +22,18 @@ class ApplicationSpec(Spec):
     ranks: Ranks | None = None
     gflops: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 100.0
 
-    def build(self, hosts: int) -> Program:
+    def program(self, hosts: int) -> Program:
         """The program on a network of so many hosts. Raises ``SpecError``."""
         raise NotImplementedError
+
+    def build(self, hosts: int) -> Program:
+        """The program on a network of so many hosts, looked at. Raises ``SpecError``."""
+        return self.looked_at(self.program, hosts)
+
+    def looked_at(self, give: Callable[[int], Program], hosts: int) -> Program:
+        """What a method of the application gives; the arrays of a user's own are gone through."""
+        program = give(hosts)
+        if is_foreign(self):
+            refuse_other(program, Program, give.__name__)
+            check(program)
+        return program

@@ -31,7 +31,7 @@ class AllPath(SourceRouted):
 
     hops: int | None = Field(default=None, ge=1)
 
-    def build(self, topology: Topology) -> Routes:
+    def routes(self, topology: Topology) -> Routes:
         require_connected(topology)
         degree = int(topology.out_degree.max(initial=1))
         hops = self.hops or fewest_hops(topology.switches, degree)
@@ -46,4 +46,4 @@ class AllPath(SourceRouted):
                 f"nearest {farthest(topology)}",
                 key="hops",
             )
-        return self.routes(topology, table, hops_allowed=hops)
+        return self.along(topology, table, hops_allowed=hops)

@@ -13,7 +13,10 @@ import numpy as np
 from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.layers import assign_layers, ends_of
-from flitlab.models.routing.routes import (
+from flitlab.models.routing.sound import sound_routes
+from flitlab.models.routing.walk import hop_dependencies, path_dependencies
+from flitlab.models.routing.ways import Routes
+from flitlab.models.rules.tables import (
     ADAPTIVE,
     ANY,
     DATELINE_CROSSING,
@@ -26,12 +29,8 @@ from flitlab.models.routing.routes import (
     PATHS,
     TABLE,
     VIA,
-    Routes,
     Tables,
-    VcPolicySpec,
 )
-from flitlab.models.routing.sound import sound_routes
-from flitlab.models.routing.walk import hop_dependencies, path_dependencies
 from flitlab.models.rules.vc import Rings, allowed_vcs, make_rings
 from flitlab.models.topology.graph import Topology
 
@@ -295,7 +294,7 @@ def _thriftier(topology: Topology, routes: Routes, vcs: int, than: int) -> str:
         found["escape"] = 2
     if topology.switches <= MOST_COUNTED:
         with suppress(SpecError):
-            layers = assign_layers(topology, routes, VcPolicySpec(kind="layered"))[1] * (2 if routes.form == VIA else 1)
+            layers = assign_layers(topology, routes)[1] * (2 if routes.form == VIA else 1)
             if layers < than:
                 found["layered"] = layers
     found = {f"vc_policy {name}": least for name, least in found.items()}

@@ -4,7 +4,8 @@ import numpy as np
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.minimal import minimal_ports
-from flitlab.models.routing.routes import RANDOM, Routes, RoutingSpec
+from flitlab.models.routing.routes import Routes, RoutingSpec
+from flitlab.models.rules.tables import RANDOM
 from flitlab.models.topology.graph import Topology
 
 
@@ -19,7 +20,7 @@ class Deflection(RoutingSpec):
     Source: UNI section III-B.2; Baran 1964, doi:10.1109/TCOM.1964.1088883.
     """
 
-    def build(self, topology: Topology) -> Routes:
+    def routes(self, topology: Topology) -> Routes:
         if (topology.in_degree != topology.out_degree).any():
             v = int(np.flatnonzero(topology.in_degree != topology.out_degree)[0])
             raise SpecError(

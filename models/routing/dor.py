@@ -5,8 +5,8 @@ from typing import Literal
 import numpy as np
 
 from flitlab.models.registry import SpecError, register
-from flitlab.models.routing.policy import with_vc_policy
-from flitlab.models.routing.routes import MAX_PORTS, SELECT, Routes, RoutingSpec
+from flitlab.models.routing.routes import SELECT, Routes, RoutingSpec
+from flitlab.models.rules.tables import MAX_PORTS
 from flitlab.models.topology.graph import Grid, Topology
 
 
@@ -72,7 +72,7 @@ class DimensionOrder(RoutingSpec):
 
     select: Literal["random", "hash"] = "random"
 
-    def build(self, topology: Topology) -> Routes:
+    def routes(self, topology: Topology) -> Routes:
         grid = line_grid(topology)
         if grid is None:
             raise SpecError(
@@ -83,5 +83,4 @@ class DimensionOrder(RoutingSpec):
         if topology.out_degree.max(initial=0) > MAX_PORTS:
             raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch", key="kind")
         ports, longest = dimension_order_ports(topology, grid)
-        routes = Routes(self.kind, ports, SELECT[self.select], longest, vc_policy=self.policy_code())
-        return with_vc_policy(topology, routes, self.vc_policy)
+        return Routes(self.kind, ports, SELECT[self.select], longest)

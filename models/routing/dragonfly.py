@@ -6,8 +6,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from flitlab.models.registry import SpecError, register
-from flitlab.models.routing.policy import with_vc_policy
-from flitlab.models.routing.routes import MAX_PORTS, SELECT, Routes, RoutingSpec
+from flitlab.models.routing.routes import SELECT, Routes, RoutingSpec
+from flitlab.models.rules.tables import MAX_PORTS
 from flitlab.models.topology.graph import Topology
 
 _FAR = 9
@@ -80,8 +80,7 @@ class DragonflyMinimal(RoutingSpec):
 
     select: Literal["random", "hash"] = "random"
 
-    def build(self, topology: Topology) -> Routes:
+    def routes(self, topology: Topology) -> Routes:
         ports, longest = dragonfly_ports(topology)
         group = router_groups(topology)
-        routes = Routes(self.kind, ports, SELECT[self.select], longest, vc_policy=self.policy_code(), group=group)
-        return with_vc_policy(topology, routes, self.vc_policy)
+        return Routes(self.kind, ports, SELECT[self.select], longest, group=group)

@@ -10,7 +10,6 @@ from flitlab.models.registry import register
 from flitlab.models.routing.ksp import SourceRouted
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.paths import path_table, require_connected, shortest_sets
-from flitlab.models.routing.policy import with_vc_policy
 from flitlab.models.routing.routes import PER, Routes
 from flitlab.models.rules.bits import popcount, select
 from flitlab.models.rules.draw import PATH_TIES, below, draw
@@ -50,11 +49,10 @@ class EqualCost(SourceRouted):
     routed: Literal["hop", "source"] = "hop"
     seed: int = Field(default=0, ge=0)
 
-    def build(self, topology: Topology) -> Routes:
+    def routes(self, topology: Topology) -> Routes:
         if self.routed == "source":
             require_connected(topology)
-            return self.routes(topology, path_table(topology, shortest_sets(topology, self.ways, 0, self.seed)))
+            return self.along(topology, path_table(topology, shortest_sets(topology, self.ways, 0, self.seed)))
         ports, diameter = minimal_ports(topology)
         keep_ways(ports, self.ways, self.seed)
-        routes = Routes(self.kind, ports, PER[self.per], diameter, vc_policy=self.policy_code())
-        return with_vc_policy(topology, routes, self.vc_policy)
+        return Routes(self.kind, ports, PER[self.per], diameter)

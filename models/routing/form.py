@@ -7,7 +7,8 @@ import numpy as np
 from flitlab.models.faults import Found, array_faults, is_whole, notes_faults
 from flitlab.models.routing.layers import MOST_LAYERS
 from flitlab.models.routing.paths import MAX_PATHS
-from flitlab.models.routing.routes import (
+from flitlab.models.routing.ways import PathTable, Routes
+from flitlab.models.rules.tables import (
     ADAPTIVE,
     ANY,
     DIGITS,
@@ -24,8 +25,6 @@ from flitlab.models.routing.routes import (
     UGAL_GLOBAL,
     UGAL_LOCAL,
     VIA,
-    PathTable,
-    Routes,
 )
 from flitlab.models.topology.graph import Topology
 

@@ -5,8 +5,8 @@ from typing import Literal
 import numpy as np
 
 from flitlab.models.registry import SpecError, register
-from flitlab.models.routing.policy import with_vc_policy
-from flitlab.models.routing.routes import DIGITS, MAX_PORTS, NO_PORTS, SELECT, Routes, RoutingSpec
+from flitlab.models.routing.routes import NO_PORTS, SELECT, Routes, RoutingSpec
+from flitlab.models.rules.tables import DIGITS, MAX_PORTS
 from flitlab.models.topology.distances import diameter
 from flitlab.models.topology.graph import Topology
 
@@ -39,7 +39,7 @@ class Arithmetic(RoutingSpec):
 
     select: Literal["random", "hash", "adaptive"] = "random"
 
-    def build(self, topology: Topology) -> Routes:
+    def routes(self, topology: Topology) -> Routes:
         digits = digits_of(topology)
         if digits is None:
             raise SpecError(
@@ -49,8 +49,7 @@ class Arithmetic(RoutingSpec):
             )
         if digits[0] > MAX_PORTS:
             raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch", key="kind")
-        routes = Routes(
-            self.kind, NO_PORTS, SELECT[self.select], diameter(topology), vc_policy=self.policy_code(), form=DIGITS,
+        return Routes(
+            self.kind, NO_PORTS, SELECT[self.select], diameter(topology), form=DIGITS,
             digits=digits, notes={"degree": digits[0], "shift": digits[1]},
         )  # fmt: skip
-        return with_vc_policy(topology, routes, self.vc_policy)

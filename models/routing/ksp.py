@@ -1,13 +1,13 @@
 """Routing over the k shortest paths."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.paths import first_sets, longest, path_notes, path_table, require_connected, shortest_sets
-from flitlab.models.routing.policy import with_vc_policy
-from flitlab.models.routing.routes import NO_PORTS, PATHS, PER, PathTable, Routes, RoutingSpec
+from flitlab.models.routing.routes import NO_PORTS, PER, PathTable, Routes, RoutingSpec
+from flitlab.models.rules.tables import PATHS
 from flitlab.models.topology.graph import Topology
 
 MOST = 1024
@@ -19,14 +19,13 @@ class SourceRouted(RoutingSpec):
 
     per: Literal["packet", "flow"] = "packet"
 
-    def routes(self, topology: Topology, table: PathTable, **notes) -> Routes:
+    def along(self, topology: Topology, table: PathTable, **notes: Any) -> Routes:
         """The routes over a table of paths."""
         notes = {**notes, **path_notes(topology, table)}
-        routes = Routes(
-            self.kind, NO_PORTS, PER[self.per], longest(table), vc_policy=self.policy_code(), notes=notes,
+        return Routes(
+            self.kind, NO_PORTS, PER[self.per], longest(table), notes=notes,
             form=PATHS, paths=table,
         )  # fmt: skip
-        return with_vc_policy(topology, routes, self.vc_policy)
 
 
 @register("routing", "ksp")
@@ -53,7 +52,7 @@ class KShortest(SourceRouted):
     ties: Literal["drawn", "lexicographic"] = "drawn"
     seed: int = Field(default=0, ge=0)
 
-    def build(self, topology: Topology) -> Routes:
+    def routes(self, topology: Topology) -> Routes:
         require_connected(topology)
         drawn = self.ties == "drawn"
         sets = shortest_sets(topology, self.k, None, self.seed) if drawn else first_sets(topology, self.k)
@@ -67,4 +66,4 @@ class KShortest(SourceRouted):
                 key="k",
             )
         fewer = int(((counts > 0) & (counts < self.k)).sum())
-        return self.routes(topology, table, pairs_with_fewer_paths=fewer)
+        return self.along(topology, table, pairs_with_fewer_paths=fewer)

@@ -12,9 +12,10 @@ import numpy as np
 
 from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError
-from flitlab.models.routing.routes import MAX_PORTS, PATHS, Routes, VcPolicySpec
 from flitlab.models.routing.walk import hop_dependencies, path_dependencies
+from flitlab.models.routing.ways import Routes
 from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.tables import MAX_PORTS, PATHS
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 
@@ -171,10 +172,13 @@ def _first_fit(units, is_path, starts, r, graph, layer, most):
     return len(follows)
 
 
-def assign_layers(topology: Topology, routes: Routes, spec: VcPolicySpec) -> tuple[np.ndarray, int]:
+def assign_layers(
+    topology: Topology, routes: Routes, order: str = "short_first", most: int | None = None
+) -> tuple[np.ndarray, int]:
     """The layer uint8 of every path (or pair of switches that hold hosts), and how many layers there are.
 
-    Raises ``SpecError`` if it would take more than 255 layers, or more than ``spec.layers``.
+    order: in which paths are put into layers, as in ``vc_policy``. most: layers that there may be, and then are. Raises
+    ``SpecError`` if it would take more than those, or than 255.
     """
     if topology.out_degree.max(initial=0) > MAX_PORTS:
         raise SpecError(f"layered serves at most {MAX_PORTS} channels out of a switch", key="vc_policy")
@@ -184,18 +188,18 @@ def assign_layers(topology: Topology, routes: Routes, spec: VcPolicySpec) -> tup
         length = np.diff(routes.paths.path_start)
     else:
         length = distances(topology).ravel()[pairs].astype(np.int64)
-    units = place[_ordering(length, spec.order)]
+    units = place[_ordering(length, order)]
     total = len(routes.paths.path_start) - 1 if routes.paths else n * n
     starts = np.zeros(total if routes.paths else 0, np.int64)
     if routes.paths:
         starts[place] = pairs // n
     layer = np.zeros(total, np.uint8)
     graph = topology.out_start, topology.dst, topology.in_start, topology.in_channels, topology.src
-    limit = spec.layers or MOST_LAYERS
+    limit = most or MOST_LAYERS
     count = _first_fit(units, routes.form == PATHS, starts, routes.tables(topology), graph, layer, limit)
     if count < 0:
         raise SpecError(f"the routes need more than {limit} layers", key="vc_policy")
-    return _spread(layer, units, count, spec.layers or count), max(count, spec.layers or count)
+    return _spread(layer, units, count, most or count), max(count, most or count)
 
 
 def unit_pairs(topology: Topology, routes: Routes) -> tuple[np.ndarray, np.ndarray]:

@@ -26,7 +26,7 @@ class LimitedSpread(SourceRouted):
     spread: int = Field(default=1, ge=0)
     seed: int = Field(default=0, ge=0)
 
-    def build(self, topology: Topology) -> Routes:
+    def routes(self, topology: Topology) -> Routes:
         require_connected(topology)
         table = path_table(topology, shortest_sets(topology, self.k, self.spread, self.seed))
-        return self.routes(topology, table)
+        return self.along(topology, table)

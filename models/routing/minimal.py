@@ -9,8 +9,8 @@ from flitlab.models.jit import njit
 from flitlab.models.paths.search import search_to
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.escape import escape_ports
-from flitlab.models.routing.policy import with_vc_policy
-from flitlab.models.routing.routes import ESCAPE, MAX_PORTS, SELECT, Routes, RoutingSpec
+from flitlab.models.routing.routes import SELECT, Routes, RoutingSpec
+from flitlab.models.rules.tables import ESCAPE, MAX_PORTS
 from flitlab.models.topology.graph import Topology
 
 
@@ -72,11 +72,11 @@ class Minimal(RoutingSpec):
 
     select: Literal["random", "hash", "adaptive"] = "random"
 
-    def build(self, topology: Topology) -> Routes:
+    def routes(self, topology: Topology) -> Routes:
         ports, diameter = minimal_ports(topology)
-        routes = Routes(self.kind, ports, SELECT[self.select], diameter, vc_policy=self.policy_code())
-        if routes.vc_policy == ESCAPE and self.select == "adaptive":
-            escape, name, longest = escape_ports(topology)
-            hops = diameter - 1 + longest if diameter else 0
-            routes = replace(routes, escape=escape, hops_max=hops, notes={"escape": name})
-        return with_vc_policy(topology, routes, self.vc_policy)
+        routes = Routes(self.kind, ports, SELECT[self.select], diameter)
+        if self.policy_code() != ESCAPE or self.select != "adaptive":
+            return routes
+        escape, name, longest = escape_ports(topology)
+        hops = diameter - 1 + longest if diameter else 0
+        return replace(routes, vc_policy=ESCAPE, escape=escape, hops_max=hops, notes={"escape": name})

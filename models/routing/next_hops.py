@@ -7,8 +7,9 @@ import numpy as np
 from flitlab.models.faults import Found, at_first, counted
 from flitlab.models.jit import njit
 from flitlab.models.routing.layers import ends_of
-from flitlab.models.routing.routes import VIA, Routes
+from flitlab.models.routing.ways import Routes
 from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.tables import VIA
 from flitlab.models.topology.graph import Topology
 
 _DEAD_END, _LOOP, _ESCAPE_LOOP, _UNEVEN, _LEG = range(5)

@@ -10,7 +10,8 @@ from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.paths.within import counts_within, paths_within_from
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.layers import ends_of
-from flitlab.models.routing.routes import MAX_PATH_PORTS, PathTable
+from flitlab.models.routing.ways import PathTable
+from flitlab.models.rules.tables import MAX_PATH_PORTS
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 

@@ -1,16 +1,68 @@
-"""What a VC policy asks of routes, and the layers that ``layered`` adds to them."""
+"""What a configuration asks of virtual channels, what that asks of routes, and the layers that it adds to them."""
 
 from dataclasses import replace
+from typing import Literal
 
-from flitlab.models.registry import SpecError
+from pydantic import Field
+
+from flitlab.models.registry import Spec, SpecError
 from flitlab.models.routing.layers import assign_layers
-from flitlab.models.routing.routes import ESCAPE, GROUPS, LAYERED, LEGS, VIA, Routes, VcPolicySpec
+from flitlab.models.routing.ways import Routes
+from flitlab.models.rules.tables import (
+    ANY,
+    DATELINE_CROSSING,
+    DATELINE_ENTRY,
+    ESCAPE,
+    GROUPS,
+    HOP,
+    LAYERED,
+    LEGS,
+    VIA,
+)
 from flitlab.models.topology.graph import Topology
+
+_POLICIES = {"any": ANY, "hop": HOP, "layered": LAYERED, "legs": LEGS, "escape": ESCAPE, "groups": GROUPS}
+
+
+class VcPolicySpec(Spec):
+    """``vc_policy`` of a routing; a plain string in a config is its kind.
+
+    ``any``: any VC. ``hop``: there are as many classes of VCs as the longest route has channels, and the h-th channel
+    of a packet uses those of class h. ``dateline``: under dor on a torus, half of the VCs on either side of the
+    wrap-around, chosen ``on_entry`` of a ring or ``at_crossing``. ``legs``: under valiant and ugal, half of the VCs
+    before and half after the intermediate switch. ``groups``: under the routing dragonfly and by its legs, half of the
+    VCs up to the global channel and half after it; each of two legs has its own halves. ``layered``: every path has
+    its layer and every layer its VCs; the paths are taken in ``order`` (by length, or drawn) and each put into the
+    first layer that it closes no cycle in; with ``layers`` the fullest are split until there are so many. ``escape``:
+    under minimal with ``select: adaptive``, VC 0 follows dor (mesh, hypercube) or updown and a packet on it stays on
+    it. Classes, halves and layers have equal numbers of VCs, and the first of them those that are left over.
+
+    Sources: Kim, Dally, Scott, Abts, ISCA 2008, doi:10.1109/ISCA.2008.19 (groups); Skeie, Lysne, Theiss, LASH, IPDPS
+    2002, doi:10.1109/IPDPS.2002.1016580; Domke, Hoefler, Nagel, DFSSSP, IPDPS 2011, doi:10.1109/IPDPS.2011.65; Duato
+    1993, doi:10.1109/71.250114.
+    """
+
+    kind: Literal["any", "hop", "dateline", "layered", "legs", "escape", "groups"]
+    choose: Literal["on_entry", "at_crossing"] = "on_entry"
+    order: Literal["short_first", "long_first", "random"] = "short_first"
+    layers: int | None = Field(default=None, ge=1, le=255)
+
+    def code(self) -> int:
+        """The constant of :mod:`flitlab.models.rules.tables` that names the policy."""
+        if self.kind == "dateline":
+            return DATELINE_ENTRY if self.choose == "on_entry" else DATELINE_CROSSING
+        return _POLICIES[self.kind]
 
 
 def with_vc_policy(topology: Topology, routes: Routes, spec: VcPolicySpec | None) -> Routes:
-    """The routes, with their layers if that is their VC policy. Raises ``SpecError`` if it cannot serve them."""
-    policy = None if spec is None else spec.code()
+    """The routes under the VC policy asked for, with layers if it is ``layered``; without one as they are.
+
+    Packets that are deflected wait for no buffer, so they may take any VC. Raises ``SpecError`` if the policy cannot
+    serve the routes, which must be sound.
+    """
+    if spec is None or routes.deflection:
+        return routes
+    policy = spec.code()
     if policy == LEGS and routes.form != VIA:
         raise SpecError(
             "legs needs a routing over an intermediate switch: valiant or ugal (hop and layered serve every routing)",
@@ -26,7 +78,9 @@ def with_vc_policy(topology: Topology, routes: Routes, spec: VcPolicySpec | None
             "routing)",
             key="vc_policy",
         )
-    if spec is None or policy != LAYERED:
-        return routes
-    layer, layers = assign_layers(topology, routes, spec)
-    return replace(routes, layer=layer, layers=layers, notes={**routes.notes, "layers": layers})
+    if policy != ESCAPE and routes.escape is not None:
+        raise SpecError("must be escape: the routing has escape channels of its own", key="vc_policy")
+    if policy != LAYERED:
+        return replace(routes, vc_policy=policy)
+    layer, layers = assign_layers(topology, routes, spec.order, spec.layers)
+    return replace(routes, vc_policy=policy, layer=layer, layers=layers, notes={**routes.notes, "layers": layers})

@@ -9,15 +9,14 @@ import numpy as np
 
 from flitlab.models.faults import Found, counted, plain, rebuilt, refuse, refuse_other
 from flitlab.models.jit import njit
-from flitlab.models.registry import is_foreign
 from flitlab.models.routing.form import form_faults
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.next_hops import port_faults, survey_faults, survey_of
 from flitlab.models.routing.paths import longest, paths_per_pair
-from flitlab.models.routing.routes import DIGITS, MAX_PORTS, PATHS, VIA, PathTable, Routes, RoutingSpec
+from flitlab.models.routing.ways import PathTable, Routes
+from flitlab.models.rules.tables import DIGITS, MAX_PORTS, PATHS, VIA
 from flitlab.models.topology.distances import distance_counts
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.sound import unchanged
 
 _ARRAYS = {"ports": np.uint64, "leg": np.uint8, "escape": np.uint8, "layer": np.uint8, "group": np.int32}
 _NUMBERS = ("form", "select", "hops_max", "layers", "threshold")
@@ -26,30 +25,19 @@ _SHOWN = 12
 """Ports of a path that are named."""
 
 
-def routes_of(spec: RoutingSpec, topology: Topology) -> Routes:
-    """What the specification of a routing is built to on a topology, looked at. Raises ``SpecError``."""
-    with unchanged(topology, spec):
-        built = spec.build(topology)
-    return sound_routes(topology, built, copy=is_foreign(spec))
-
-
-def sound_routes(topology: Topology, given: Routes, copy: bool = False) -> Routes:
+def sound_routes(topology: Topology, given: Routes, copy: bool = False, by: str = "build") -> Routes:
     """Routes that lead every packet to its destination, with their ``hops_max`` counted.
 
-    Their arrays are as compiled code takes them; ``copy``: so that nobody else can write to them. Raises ``SpecError``
-    that tells one of each sort of :func:`~flitlab.models.routing.form.form_faults`, or else of :func:`way_faults`.
+    Their arrays are as compiled code takes them; ``copy``: so that nobody else can write to them. by: name of the
+    method that gave them. Raises ``FaultyError`` that tells one of each sort of
+    :func:`~flitlab.models.routing.form.form_faults`, or else of the ways on which packets do not arrive.
     """
-    refuse_other(given, Routes)
+    refuse_other(given, Routes, by)
     refuse(form_faults(topology, given))
     routes = _plain(given, copy)
     faults, most = _followed(topology, routes)
     refuse(faults)
     return rebuilt(Routes, routes, hops_max=most)
-
-
-def way_faults(topology: Topology, routes: Routes) -> Found:
-    """Where packets do not arrive, on routes without :func:`~flitlab.models.routing.form.form_faults`."""
-    yield from _followed(topology, _plain(routes, False))[0]
 
 
 def _plain(given: Routes, copy: bool) -> Routes:

@@ -6,8 +6,9 @@ from typing import Literal
 from pydantic import Field
 
 from flitlab.models.registry import register
-from flitlab.models.routing.routes import UGAL_GLOBAL, UGAL_LOCAL, Routes
+from flitlab.models.routing.routes import Routes
 from flitlab.models.routing.valiant import ViaSpec
+from flitlab.models.rules.tables import UGAL_GLOBAL, UGAL_LOCAL
 from flitlab.models.topology.graph import Topology
 
 
@@ -45,6 +46,6 @@ class Ugal(ViaSpec):
     mode: Literal["local", "global"] = "local"
     threshold: int = Field(default=0, ge=0, le=1 << 30)
 
-    def build(self, topology: Topology) -> Routes:
-        routes = self.routes(topology, UGAL_LOCAL if self.mode == "local" else UGAL_GLOBAL, self.threshold)
+    def routes(self, topology: Topology) -> Routes:
+        routes = self.over_all(topology, UGAL_LOCAL if self.mode == "local" else UGAL_GLOBAL, self.threshold)
         return replace(routes, notes={"legs": self.legs})  # how long they are on average, traffic decides

@@ -8,8 +8,8 @@ from pydantic import Field
 from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.layers import ends_of
-from flitlab.models.routing.policy import with_vc_policy
-from flitlab.models.routing.routes import MAX_PORTS, SELECT, Routes, RoutingSpec
+from flitlab.models.routing.routes import SELECT, Routes, RoutingSpec
+from flitlab.models.rules.tables import MAX_PORTS
 from flitlab.models.topology.graph import Topology
 
 _FAR = 1 << 30
@@ -138,10 +138,9 @@ class UpDown(RoutingSpec):
     roots: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] | None = None
     select: Literal["random", "hash"] = "random"
 
-    def build(self, topology: Topology) -> Routes:
+    def routes(self, topology: Topology) -> Routes:
         ports, longest, roots = updown_ports(topology, self.roots)
         notes = {"roots": roots}
-        routes = Routes(
-            self.kind, ports, SELECT[self.select], longest, vc_policy=self.policy_code(), notes=notes
+        return Routes(
+            self.kind, ports, SELECT[self.select], longest, notes=notes
         )  # fmt: skip
-        return with_vc_policy(topology, routes, self.vc_policy)

@@ -9,9 +9,9 @@ from flitlab.models.routing.dor import dimension_order_ports, line_grid
 from flitlab.models.routing.dragonfly import dragonfly_ports, router_groups
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.minimal import minimal_ports
-from flitlab.models.routing.policy import with_vc_policy
-from flitlab.models.routing.routes import PER, VIA, Routes, RoutingSpec
+from flitlab.models.routing.routes import PER, Routes, RoutingSpec
 from flitlab.models.routing.updown import updown_ports
+from flitlab.models.rules.tables import VIA
 from flitlab.models.topology.graph import Topology
 
 MAX_SWITCHES = 1 << 24
@@ -38,7 +38,7 @@ class ViaSpec(RoutingSpec):
 
     legs: Literal["minimal", "dor", "updown", "dragonfly"] = "minimal"
 
-    def routes(self, topology: Topology, select: int, threshold: int = 0) -> Routes:
+    def over_all(self, topology: Topology, select: int, threshold: int = 0) -> Routes:
         """The routes over every switch. Raises ``SpecError`` where the legs cannot serve it."""
         try:
             ports, longest = self._leg_ports(topology)
@@ -47,12 +47,11 @@ class ViaSpec(RoutingSpec):
         leg = route_hops(topology, ports)
         if longest > 127 or topology.switches > MAX_SWITCHES:
             raise SpecError("serves at most 2**24 switches at most 127 hops apart", key="kind")
-        routes = Routes(
-            self.kind, ports, select, 2 * longest, vc_policy=self.policy_code(), form=VIA, leg=leg,
+        return Routes(
+            self.kind, ports, select, 2 * longest, form=VIA, leg=leg,
             notes={"legs": self.legs, "hops_mean": mean_hops(topology, leg)}, threshold=threshold,
             group=router_groups(topology) if self.legs == "dragonfly" else None,
         )  # fmt: skip
-        return with_vc_policy(topology, routes, self.vc_policy)
 
     def _leg_ports(self, topology: Topology) -> tuple[np.ndarray, int]:
         if self.legs == "updown":
@@ -90,8 +89,8 @@ class Valiant(ViaSpec):
 
     per: Literal["packet", "flow"] = "packet"
 
-    def build(self, topology: Topology) -> Routes:
-        return self.routes(topology, PER[self.per])
+    def routes(self, topology: Topology) -> Routes:
+        return self.over_all(topology, PER[self.per])
 
 
 def mean_hops(topology: Topology, leg: np.ndarray) -> float:

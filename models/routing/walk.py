@@ -24,7 +24,7 @@ def path_dependencies(r, out_start, dst, p, switch, edges):
 def hop_dependencies(r, out_start, dst, starts, t, seen, stack, edges):
     """The same of all routes by next hops from the switches ``starts`` to t.
 
-    r: :class:`~flitlab.models.routing.routes.Tables`. edges: int64 [channels * largest degree, 2] is enough. Scratch:
+    r: :class:`~flitlab.models.rules.tables.Tables`. edges: int64 [channels * largest degree, 2] is enough. Scratch:
     seen: bool [switches], all False before and after; stack: int64 [switches].
     """
     one, unused = np.uint64(1), np.int64(0)

@@ -6,7 +6,7 @@ import numpy as np
 
 from flitlab.models.jit import kernel
 from flitlab.models.rules.draw import DESTINATION, LENGTH, below, draw
-from flitlab.models.traffic.traffic import FIXED, UNIFORM, UNIFORM_SELF, Traffic, word_thresholds
+from flitlab.models.traffic.demand import FIXED, UNIFORM, UNIFORM_SELF, Traffic, word_thresholds
 
 
 class Packets(NamedTuple):

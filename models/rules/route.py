@@ -3,9 +3,9 @@
 import numpy as np
 
 from flitlab.models.jit import kernel, routine
-from flitlab.models.routing.routes import DIGITS, HASH, PATHS, TABLE, VIA
 from flitlab.models.rules.bits import lowest, popcount, select
 from flitlab.models.rules.draw import FLOW_HASH, ROUTE, below, draw, paired
+from flitlab.models.rules.tables import DIGITS, HASH, PATHS, TABLE, VIA
 
 
 @kernel
@@ -59,7 +59,7 @@ def _way_word(seed, flow, host, sequence, by_flow):
 
 @kernel
 def choose_way(r, seed, source, destination, hosts, sequence, origin, target):
-    """The way of a packet; r: :class:`~flitlab.models.routing.routes.Tables`. origin, target: its switches.
+    """The way of a packet; r: :class:`~flitlab.models.rules.tables.Tables`. origin, target: its switches.
 
     RANDOM draws for every packet, HASH for every pair (source, destination) of hosts, uniformly among the paths, or
     among the hosts whose switch is the intermediate one.

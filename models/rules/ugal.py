@@ -3,8 +3,8 @@
 import numpy as np
 
 from flitlab.models.jit import kernel
-from flitlab.models.routing.routes import UGAL_LOCAL
 from flitlab.models.rules.route import middle_of
+from flitlab.models.rules.tables import UGAL_LOCAL
 
 MINIMALLY = np.int64(0)
 """The way of a packet that goes over no intermediate switch."""

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.jit import kernel, routine
-from flitlab.models.routing.routes import (
+from flitlab.models.rules.route import LEG_AT, ON_ESCAPE, middle_of
+from flitlab.models.rules.tables import (
     ANY,
     DATELINE_CROSSING,
     ESCAPE,
@@ -17,7 +18,6 @@ from flitlab.models.routing.routes import (
     PATHS,
     VIA,
 )
-from flitlab.models.rules.route import LEG_AT, ON_ESCAPE, middle_of
 from flitlab.models.topology.graph import Topology
 
 
@@ -119,7 +119,7 @@ def _escape_vcs(ports, escape, way, vcs, target, tail, port):
 def allowed_vcs(r, way, policy, vcs, hop, rings, source, target, channel, tail, port):
     """First VC and one past the last that a packet may take on a channel between switches.
 
-    r: :class:`~flitlab.models.routing.routes.Tables`. hop: channels between switches that it has taken before. source,
+    r: :class:`~flitlab.models.rules.tables.Tables`. hop: channels between switches that it has taken before. source,
     target: its switches. port: that of ``channel`` at its tail.
     """
     if policy == ANY:

@@ -1,8 +1,9 @@
 """Whether a topology is one: channels in order between switches that exist, hosts, capacities."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -17,35 +18,29 @@ from flitlab.models.faults import (
     refuse,
     refuse_other,
 )
-from flitlab.models.registry import Spec, SpecError, is_foreign
+from flitlab.models.registry import is_foreign
 from flitlab.models.topology.graph import Grid, Topology
 from flitlab.models.topology.limits import MOST
 
 _INTEGERS = ("src", "dst", "delay", "reverse")
 
 
-def topology_of(spec) -> Topology:
-    """What the specification of a topology is built to, looked at. Raises ``SpecError``."""
-    built = sound_topology(spec.build(), copy=is_foreign(spec))
-    if is_foreign(spec):
-        refuse(connection_faults(built))
-    return built
-
-
 @contextmanager
-def unchanged(topology: Topology, spec: Spec) -> Iterator[None]:
-    """Raise ``SpecError`` if a component of a user's own writes to the topology that it is given."""
+def unchanged(topology: Topology, give: Callable[..., Any]) -> Iterator[None]:
+    """Raise ``FaultyError`` if a method of a user's own component writes to the topology that it is given."""
+    foreign = is_foreign(give.__self__)  # type: ignore[attr-defined]
+    before = replace(topology).content_hash if foreign else ""
     yield
-    if is_foreign(spec) and replace(topology).content_hash != topology.content_hash:
-        raise SpecError("build() changes the topology; copy the arrays that you write to")
+    if foreign and replace(topology).content_hash != before:
+        refuse([("changes", f"{give.__name__}() changes the topology; copy the arrays that you write to")])
 
 
-def sound_topology(given: Topology, copy: bool = False) -> Topology:
+def sound_topology(given: Topology, copy: bool = False, by: str = "graph") -> Topology:
     """A topology with its arrays as compiled code takes them; ``copy``: so that nobody else can write to them.
 
-    Raises ``SpecError`` that tells one of each sort of :func:`topology_faults`.
+    by: name of the method that gave it. Raises ``FaultyError`` that tells one of each sort of :func:`topology_faults`.
     """
-    refuse_other(given, Topology)
+    refuse_other(given, Topology, by)
     refuse(topology_faults(given))
     arrays = {name: plain(getattr(given, name), np.int64, copy) for name in (*_INTEGERS, "host_switch")}
     grid = given.grid

@@ -1,15 +1,17 @@
 """What every topology in a configuration has in common: hosts, capacities, failures."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from flitlab.models.registry import Spec, SpecError, nested
+from flitlab.models.faults import refuse
+from flitlab.models.registry import Spec, SpecError, is_foreign, nested
 from flitlab.models.topology.failures import Failures
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import refuse_if_huge
-from flitlab.models.topology.sound import sound_topology, topology_of
+from flitlab.models.topology.sound import connection_faults, sound_topology
 
 
 class TopologySpec(Spec):
@@ -29,7 +31,7 @@ class TopologySpec(Spec):
         raise NotImplementedError
 
     def build(self) -> Topology:
-        """The whole topology: the graph, its capacities and its hosts, less what fails of it.
+        """The whole topology: the graph, looked at, with its capacities and its hosts, less what fails of it.
 
         ``hosts_per_switch`` goes to every switch; in a family that has switches without hosts (a fat tree's
         core, say), to every switch that has some. Unless it is given, no hosts remain none where the family (or
@@ -38,6 +40,17 @@ class TopologySpec(Spec):
         Raises :class:`~flitlab.models.registry.SpecError` where the parameters describe no strongly connected graph,
         or one that the failures disconnect.
         """
+        return self.looked_at(self._whole)
+
+    def looked_at(self, give: Callable[[], Topology]) -> Topology:
+        """What a method of the family gives: a topology (see :mod:`flitlab.models.topology.sound`), and connected."""
+        foreign = is_foreign(self)
+        built = sound_topology(give(), copy=foreign, by=give.__name__)
+        if foreign:
+            refuse(connection_faults(built))
+        return built
+
+    def _whole(self) -> Topology:
         self._check_common()
         topology = sound_topology(self.graph())
         if pair := topology.unreachable_pair():
@@ -89,4 +102,4 @@ def build_nested(parameters: dict[str, Any], key: str) -> Topology:
 
     Raises :class:`~flitlab.models.registry.SpecError` whose key leads to the offending place.
     """
-    return nested("topology", parameters, key, topology_of)
+    return nested("topology", parameters, key, lambda spec: spec.build())

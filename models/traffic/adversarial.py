@@ -46,7 +46,7 @@ class Adversarial(TrafficSpec):
     2004, section 3.2.
     """
 
-    def build(self, topology: Topology) -> Traffic:
+    def demand(self, topology: Topology) -> Traffic:
         refuse_single_host(topology)
         shifts_of = SHIFTS.get(topology.kind)
         if shifts_of is None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from flitlab.models.registry import SpecError, nested
 from flitlab.models.topology.graph import Topology
-from flitlab.models.traffic.sound import ROUNDING, traffic_of
+from flitlab.models.traffic.sound import ROUNDING
 from flitlab.models.traffic.traffic import Traffic
 
 
@@ -22,7 +22,7 @@ def with_background(traffic: Traffic, described: dict[str, Any]) -> Traffic:
         raise SpecError("must be a number above 0 and at most 1", key="background.load")
     topology: Topology = traffic.topology
     parameters = {key: value for key, value in described.items() if key != "load"}
-    pattern = nested("traffic", parameters, "background", lambda spec: traffic_of(spec, topology))
+    pattern = nested("traffic", parameters, "background", lambda spec: spec.build(topology))
     if pattern.background is not None:
         raise SpecError("has no background of its own", key="background.background")
     if pattern.alternates:

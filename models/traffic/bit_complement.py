@@ -17,6 +17,6 @@ class BitComplement(TrafficSpec):
     Source: Dally and Towles, section 3.2.
     """
 
-    def build(self, topology: Topology) -> Traffic:
+    def demand(self, topology: Topology) -> Traffic:
         address_bits(topology)
         return fixed_traffic(self.kind, topology, topology.hosts - 1 - np.arange(topology.hosts))

@@ -17,7 +17,7 @@ class BitReversal(TrafficSpec):
     Source: Dally and Towles, section 3.2; UNI Fig. 7.
     """
 
-    def build(self, topology: Topology) -> Traffic:
+    def demand(self, topology: Topology) -> Traffic:
         bits, host = address_bits(topology), np.arange(topology.hosts)
         reverse = np.zeros_like(host)
         for b in range(bits):

@@ -27,7 +27,7 @@ class Chunky(TrafficSpec):
     percent: float = Field(ge=0, le=100)
     seed: int = Field(default=1, ge=0)
 
-    def build(self, topology: Topology) -> Traffic:
+    def demand(self, topology: Topology) -> Traffic:
         racks, rng = racks_of(topology), generator(self.seed)
         count = round(self.percent / 100 * len(racks))
         if count == 1:

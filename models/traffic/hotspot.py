@@ -34,7 +34,7 @@ class Hotspot(TrafficSpec):
     fraction: float = Field(default=0.1, gt=0, le=1)
     background: dict[str, Any] | None = None
 
-    def build(self, topology: Topology) -> Traffic:
+    def demand(self, topology: Topology) -> Traffic:
         refuse_single_host(topology)
         count = topology.hosts
         hot = np.arange(self.hosts) if isinstance(self.hosts, int) else np.array(self.hosts, np.int64)

@@ -22,7 +22,7 @@ class Incast(TrafficSpec):
     receiver: int = Field(default=0, ge=0)
     seed: int = Field(default=1, ge=0)
 
-    def build(self, topology: Topology) -> Traffic:
+    def demand(self, topology: Topology) -> Traffic:
         hosts = topology.hosts
         if self.receiver >= hosts:
             raise SpecError(f"must be a host of 0..{hosts - 1}", key="receiver")

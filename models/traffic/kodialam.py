@@ -32,7 +32,7 @@ class Kodialam(TrafficSpec):
     Source: Kodialam, Lakshman and Sengupta 2011, doi:10.1109/TNET.2010.2090539; MUT section II-C.
     """
 
-    def build(self, topology: Topology) -> Traffic:
+    def demand(self, topology: Topology) -> Traffic:
         units = Units.of(topology)
         units.refuse_if_many()
         switches, unit = np.unique(units.switch, return_inverse=True)

@@ -60,7 +60,7 @@ class LongestMatching(TrafficSpec):
     tie_breaks: int = Field(default=1, ge=1, le=1000)
     seed: int = Field(default=1, ge=0)
 
-    def build(self, topology: Topology) -> Traffic:
+    def demand(self, topology: Topology) -> Traffic:
         units = Units.of(topology)
         units.refuse_if_many()
         hops = distances(topology)[np.ix_(units.switch, units.switch)]

@@ -38,7 +38,7 @@ class Matrix(TrafficSpec):
     shuffle: bool = False
     seed: int = Field(default=1, ge=0)
 
-    def build(self, topology: Topology) -> Traffic:
+    def demand(self, topology: Topology) -> Traffic:
         matrix = self._read(self._size(topology))
         if self.shuffle:
             matrix = shuffled(matrix, self.seed)

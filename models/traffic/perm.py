@@ -26,7 +26,7 @@ class Perm(TrafficSpec):
     x: int = Field(ge=1, le=1000)
     seed: int = Field(default=1, ge=0)
 
-    def build(self, topology: Topology) -> Traffic:
+    def demand(self, topology: Topology) -> Traffic:
         refuse_single_host(topology)
         hosts, rng = topology.hosts, generator(self.seed)
         target = np.concatenate([random_cycle(rng, hosts) for _ in range(self.x)])

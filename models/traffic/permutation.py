@@ -23,6 +23,6 @@ class Permutation(TrafficSpec):
 
     seed: int = Field(default=1, ge=0)
 
-    def build(self, topology: Topology) -> Traffic:
+    def demand(self, topology: Topology) -> Traffic:
         refuse_single_host(topology)
         return fixed_traffic(self.kind, topology, random_cycle(generator(self.seed), topology.hosts))

@@ -54,7 +54,7 @@ class Cluster(TrafficSpec):
         """float64 [count, count]: powers of ten. rng: always the same numbers, whatever ``seed``."""
         raise NotImplementedError
 
-    def build(self, topology: Topology) -> Traffic:
+    def demand(self, topology: Topology) -> Traffic:
         count = len(racks_of(topology))
         size = max(count, MEASURED)
         kept = evenly_spaced(size, count)

@@ -27,7 +27,7 @@ class Random(TrafficSpec):
     x: int = Field(ge=1)
     seed: int = Field(default=1, ge=0)
 
-    def build(self, topology: Topology) -> Traffic:
+    def demand(self, topology: Topology) -> Traffic:
         refuse_single_host(topology)
         hosts, rng = topology.hosts, generator(self.seed)
         if self.x >= hosts:

@@ -29,7 +29,7 @@ class RandomMatching(TrafficSpec):
     servers: int = Field(default=1, ge=1, le=10_000)
     seed: int = Field(default=1, ge=0)
 
-    def build(self, topology: Topology) -> Traffic:
+    def demand(self, topology: Topology) -> Traffic:
         units = Units.of(topology)
         servers = units.count * self.servers
         target = random_cycle(generator(self.seed), servers) // self.servers

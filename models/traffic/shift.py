@@ -26,7 +26,7 @@ class Shift(TrafficSpec):
     by: int | Literal["random"]
     seed: int = Field(default=1, ge=0)
 
-    def build(self, topology: Topology) -> Traffic:
+    def demand(self, topology: Topology) -> Traffic:
         refuse_single_host(topology)
         by = int(generator(self.seed).integers(1, topology.hosts)) if self.by == "random" else self.by
         if by % topology.hosts == 0:

@@ -15,10 +15,8 @@ from flitlab.models.faults import (
     refuse,
     refuse_other,
 )
-from flitlab.models.registry import is_foreign
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.sound import unchanged
-from flitlab.models.traffic.traffic import FIXED, TABLE, UNIFORM, UNIFORM_SELF, Traffic
+from flitlab.models.traffic.demand import FIXED, TABLE, UNIFORM, UNIFORM_SELF, Traffic
 
 _INTEGERS = ("fixed", "start", "column")
 
@@ -26,19 +24,12 @@ ROUNDING = 1e-9
 """By how much of a host's demand its rate may differ from it."""
 
 
-def traffic_of(spec, topology: Topology) -> Traffic:
-    """What the specification of a pattern is built to on a topology, looked at. Raises ``SpecError``."""
-    with unchanged(topology, spec):
-        built = spec.build(topology)
-    return sound_traffic(topology, built, copy=is_foreign(spec))
-
-
-def sound_traffic(topology: Topology, given: Traffic, copy: bool = False) -> Traffic:
+def sound_traffic(topology: Topology, given: Traffic, copy: bool = False, by: str = "build") -> Traffic:
     """Traffic with its arrays as compiled code takes them; ``copy``: so that nobody else can write to them.
 
-    Raises ``SpecError`` that tells one of each sort of :func:`traffic_faults`.
+    by: name of the method that gave it. Raises ``FaultyError`` that tells one of each sort of :func:`traffic_faults`.
     """
-    refuse_other(given, Traffic)
+    refuse_other(given, Traffic, by)
     refuse(traffic_faults(topology, given))
     numbers = {name: plain(getattr(given, name), np.int64, copy) for name in _INTEGERS}
     rates = {name: plain(getattr(given, name), np.float64, copy) for name in ("rate", "weight")}

@@ -23,7 +23,7 @@ class Trace(TrafficSpec):
 
     path: Path
 
-    def build(self, topology: Topology) -> Traffic:
+    def demand(self, topology: Topology) -> Traffic:
         ticks, source, target, flits = [], [], [], []
         for where, row in read_lines(self.path, ("tick", "src", "dst", "flits"), optional=1):
             tick, amount = (self._whole(cell, where) for cell in (row[0], row[3] if len(row) > 3 else "1"))

@@ -1,185 +1,40 @@
-"""What hosts send to whom: the demand matrix T and how a destination is drawn from its rows."""
+"""What a pattern of traffic is, and with it all that one is written with: its base class and its demand."""
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable
 
-import numpy as np
-from scipy import sparse
-
-from flitlab.models.hashing import content_hash
-from flitlab.models.registry import Spec, SpecError
+from flitlab.models.registry import Spec, SpecError, is_foreign
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.sound import unchanged
+from flitlab.models.traffic.demand import FIXED, TABLE, UNIFORM, UNIFORM_SELF, Traffic, summed_pairs
+from flitlab.models.traffic.sound import sound_traffic
 
-# How a packet's destination follows from its source.
-UNIFORM, UNIFORM_SELF, FIXED, TABLE = 0, 1, 2, 3
-
-WORD = 1 << 63
-"""Draws are uniform integers below this."""
-
-
-def word_thresholds(cumulative: np.ndarray) -> np.ndarray:
-    """Cumulative shares float64 [entries], the last of them 1, as int64 thresholds: a draw below one is of its entry.
-
-    They are in steps of 2**-53, so that products of doubles and a power of two are exact; an entry of less than that
-    is never drawn.
-    """
-    steps = np.minimum(np.floor(cumulative * 2.0**53), 2.0**53 - 1).astype(np.int64)
-    thresholds = steps << 10
-    thresholds[-1] = WORD - 1
-    return thresholds
-
-
-@dataclass(frozen=True, eq=False)
-class Traffic:
-    """A demand matrix T [hosts, hosts] whose largest row or column sum is 1 (hose model).
-
-    At load x the pair (i, j) offers x * T[i, j] flits per tick (of a unit-capacity host channel).
-
-    law: UNIFORM (every other host), UNIFORM_SELF (every host), FIXED (one destination a host) or
-    TABLE (weighted rows).
-    rate: float64 [hosts], the row sums of T.
-    fixed: int64 [hosts], for FIXED: the destination, -1 where a host sends nothing.
-    start, column, weight: CSR rows of T for TABLE; int64 [hosts + 1], int64 [entries], float64 [entries].
-    alternates: further matrices that meet the same description as well (a longest matching is not unique); a
-    ceiling is the least over all of them, a simulation uses this one.
-    background: a demand B that is there besides and does not grow: at load x all that is offered is B + x T. All other
-    fields are of T alone, so that whatever reads them asks for :meth:`at` first.
-    """
-
-    kind: str
-    topology: Topology
-    law: int
-    rate: np.ndarray
-    fixed: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    start: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    column: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    weight: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    notes: dict = field(default_factory=dict)
-    alternates: tuple["Traffic", ...] = ()
-    background: "Traffic | None" = None
-
-    def sent(self, load: float) -> np.ndarray:
-        """float64 [hosts]: flits per tick that each host creates at a load, the background's among them."""
-        return load * self.rate + (0.0 if self.background is None else self.background.rate)
-
-    def received(self, load: float) -> np.ndarray:
-        """float64 [hosts]: flits per tick that are created for each host at a load, the background's among them."""
-        return load * self.column_sums + (0.0 if self.background is None else self.background.column_sums)
-
-    def at(self, load: float) -> "tuple[Traffic, float]":
-        """What is offered at a load, as traffic without a background, and the load at which that offers it.
-
-        Without a background that is this and ``load``; with one, B + load * T and 1.
-        """
-        if self.background is None:
-            return self, load
-        size = (self.topology.hosts,) * 2
-        parts = [(self.pairs(), load), (self.background.pairs(), 1.0)]
-        fixed, growing = (sparse.csr_array((amount * x, (i, j)), size) for (i, j, amount), x in reversed(parts))
-        whole = sparse.csr_array(fixed + growing)
-        whole.eliminate_zeros()
-        whole.sort_indices()
-        start, column = whole.indptr.astype(np.int64), whole.indices.astype(np.int64)
-        rate = np.bincount(np.repeat(np.arange(size[0]), np.diff(start)), whole.data, size[0])
-        return Traffic(self.kind, self.topology, TABLE, rate, start=start, column=column, weight=whole.data), 1.0
-
-    @cached_property
-    def cumulative(self) -> np.ndarray:
-        """int64 [entries]: for TABLE, thresholds of a 63-bit word; entry k of row i is drawn below its own."""
-        thresholds = np.zeros(len(self.column), np.int64)
-        for i in range(len(self.start) - 1):
-            row = slice(self.start[i], self.start[i + 1])
-            share = np.cumsum(self.weight[row])
-            if len(share):
-                thresholds[row] = word_thresholds(share / share[-1])
-        return thresholds
-
-    @cached_property
-    def column_sums(self) -> np.ndarray:
-        """float64 [hosts]: what each host receives at load 1."""
-        hosts = self.topology.hosts
-        if self.law == UNIFORM:
-            return (self.rate.sum() - self.rate) / (hosts - 1)
-        if self.law == UNIFORM_SELF:
-            return np.full(hosts, self.rate.sum() / hosts)
-        _, target, amount = self.pairs()
-        return np.bincount(target, amount, hosts)
-
-    def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The non-zero entries of T as (source host, destination host, amount); [hosts**2] long if uniform."""
-        hosts = self.topology.hosts
-        if self.law == FIXED:
-            source = np.flatnonzero(self.fixed >= 0)
-            return source, self.fixed[source], self.rate[source]
-        if self.law == TABLE:
-            source = np.repeat(np.arange(hosts), np.diff(self.start))
-            return source, self.column, self.weight
-        source, target = np.divmod(np.arange(hosts * hosts), hosts)
-        amount = self.rate[source] / (hosts if self.law == UNIFORM_SELF else hosts - 1)
-        keep = slice(None) if self.law == UNIFORM_SELF else source != target
-        return source[keep], target[keep], amount[keep]
-
-    def switch_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The positive entries of T between different switches, summed over their hosts, without a matrix if few.
-
-        Returns (source switch, destination switch, amount), sorted by destination and source.
-        """
-        place, n = self.topology.host_switch, self.topology.switches
-        if self.law in (UNIFORM, UNIFORM_SELF):
-            share = np.bincount(place, self.rate, n) / (self.topology.hosts - (self.law == UNIFORM))
-            matrix = np.outer(self.topology.host_count, share)
-            np.fill_diagonal(matrix, 0)
-            target, source = np.nonzero(matrix)
-            return source, target, matrix[target, source]
-        source, target, amount = self.pairs()
-        return summed_pairs(n, place[source], place[target], amount)
-
-    @cached_property
-    def switch_demand(self) -> np.ndarray:
-        """float64 [switches, switches]: T summed over the hosts of each switch, diagonal included."""
-        topology = self.topology
-        n, place = topology.switches, topology.host_switch
-        if self.law in (UNIFORM, UNIFORM_SELF):
-            share = np.bincount(place, self.rate, n)
-            count = np.bincount(place, minlength=n).astype(float)
-            if self.law == UNIFORM_SELF:
-                return np.outer(share, count) / topology.hosts
-            return (np.outer(share, count) - np.diag(share)) / (topology.hosts - 1)
-        source, target, amount = self.pairs()
-        flat = np.bincount(place[source] * n + place[target], amount, n * n)
-        return flat.reshape(n, n)
-
-    @cached_property
-    def content_hash(self) -> str:
-        """Hash of everything that results depend on."""
-        own = (self.law, self.rate, self.fixed, self.start, self.column, self.cumulative)
-        others = [other.content_hash for other in self.alternates]
-        # a mark, as a background is no alternate
-        fixed = [] if self.background is None else ["background", self.background.content_hash]
-        return content_hash(*own, *others, *fixed)
-
-
-def summed_pairs(nodes: int, source: np.ndarray, target: np.ndarray, amount: np.ndarray):
-    """The positive sums of amounts by pair of different nodes: (source, target, sum), sorted by target and source."""
-    pair, entry = np.unique(target * nodes + source, return_inverse=True)
-    total = np.bincount(entry, amount, len(pair))
-    target, source = np.divmod(pair, nodes)
-    keep = (source != target) & (total > 0)
-    return source[keep], target[keep], total[keep]
+__all__ = [
+    "FIXED", "TABLE", "UNIFORM", "UNIFORM_SELF", "Traffic", "TrafficSpec", "refuse_single_host", "summed_pairs",
+]  # fmt: skip
 
 
 class TrafficSpec(Spec):
-    """A pattern defines :meth:`build`; how packets arrive and how long they are is no business of it.
+    """A pattern defines :meth:`demand`; how packets arrive and how long they are is no business of it.
 
     A pattern that is drawn takes a ``seed`` of its own: replicates share it, and so the ceilings.
     """
 
-    def build(self, topology: Topology) -> Traffic:
-        """The demand on a topology.
+    def demand(self, topology: Topology) -> Traffic:
+        """What hosts send to whom on a topology.
 
         Raises :class:`~flitlab.models.registry.SpecError` where the pattern does not exist there.
         """
         raise NotImplementedError
+
+    def build(self, topology: Topology) -> Traffic:
+        """The demand on a topology, looked at. Raises ``SpecError``."""
+        return self.looked_at(self.demand, topology)
+
+    def looked_at(self, give: Callable[[Topology], Traffic], topology: Topology) -> Traffic:
+        """What a method of the pattern gives: a demand of these hosts (see :mod:`flitlab.models.traffic.sound`)."""
+        with unchanged(topology, give):
+            given = give(topology)
+        return sound_traffic(topology, given, copy=is_foreign(self), by=give.__name__)
 
 
 def refuse_single_host(topology: Topology) -> None:

@@ -19,7 +19,7 @@ class Transpose(TrafficSpec):
     Source: Dally and Towles, section 3.2; UNI Fig. 6.
     """
 
-    def build(self, topology: Topology) -> Traffic:
+    def demand(self, topology: Topology) -> Traffic:
         bits = address_bits(topology)
         if bits % 2:
             raise SpecError(

@@ -20,7 +20,7 @@ class Uniform(TrafficSpec):
 
     include_self: bool = False
 
-    def build(self, topology: Topology) -> Traffic:
+    def demand(self, topology: Topology) -> Traffic:
         refuse_single_host(topology)
         law = UNIFORM_SELF if self.include_self else UNIFORM
         return Traffic(self.kind, topology, law, np.ones(topology.hosts))

@@ -17,7 +17,6 @@ from flitlab.models.transport.law import TransportSpec
 from flitlab.models.transport.paths import DISTINCT
 from flitlab.models.transport.session import LATEST, Queues, Session, make_session, tick_of
 from flitlab.models.transport.sizes import SizesSpec
-from flitlab.models.transport.sound import transport_of
 
 if TYPE_CHECKING:
     from flitlab.models.scenario import Scenario
@@ -62,7 +61,7 @@ def session_of(scenario: "Scenario", load: float, seed: int) -> Session:
     """The run of a scenario at a load with a seed. Raises ``SpecError``."""
     given = scenario.datagram
     assert given is not None
-    transport, program = transport_of(given.transport), None
+    transport, program = given.transport.build(), None
     if scenario.workload is None:
         _check_length(scenario.topology, given)
         flows = _flows(scenario, given, transport.flows, load, seed)

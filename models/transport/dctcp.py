@@ -28,5 +28,5 @@ class Dctcp(WindowedSpec):
 
     mark_packets: int = Field(default=20, ge=1, le=10**6)
 
-    def build(self) -> Transport:
+    def transport(self) -> Transport:
         return self.windowed(law(additive, halve, by_share), mark_packets=self.mark_packets)

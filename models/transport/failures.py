@@ -6,7 +6,6 @@ import numpy as np
 
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import Routes, RoutingSpec
-from flitlab.models.routing.sound import routes_of
 from flitlab.models.topology.failures import Amount, Failures
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.paths import WITH_REPLACEMENT, Paths, backwards, draw_paths
@@ -55,7 +54,7 @@ def with_failures(session: Session, failures: LinkFailures, routing: RoutingSpec
 
 def _routes_after(routing: RoutingSpec, left: Topology) -> Routes:
     try:
-        return routes_of(routing, left)
+        return routing.build(left)
     except SpecError as error:
         raise SpecError(f"{routing.kind} does not serve what is left: {error}", key="failures") from error
 

@@ -1,101 +1,35 @@
-"""What a transport is: a control law, and the numbers of the machine that it steers."""
+"""What a transport is, and with it all that one is written with: its base classes and its law."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-import numba
-from numba import float64, int64, types
 from pydantic import Field
 
-from flitlab.models.registry import Spec, SpecError
+from flitlab.models.registry import Spec, is_foreign
+from flitlab.models.transport.control import (
+    ACK_PATHS,
+    INSTANT,
+    MEMORY,
+    PURE_DELAY,
+    REVERSE_PATH,
+    Law,
+    Transport,
+    halve,
+    ignore,
+    law,
+)
+from flitlab.models.transport.sound import sound_transport
 
-_ROW = types.Array(float64, 1, "C")
-_SIGNATURES = {
-    "grow": float64(_ROW, _ROW, int64, float64, float64, _ROW, int64),
-    "back_off": float64(float64, float64, _ROW),
-    "mark": float64(float64, float64, float64, _ROW),
-}
-
-MEMORY = 4
-"""Numbers that a law may keep for each subflow."""
-
-INSTANT, PURE_DELAY, REVERSE_PATH = 0, 1, 2
-ACK_PATHS = {"instant": INSTANT, "pure_delay": PURE_DELAY, "reverse_path": REVERSE_PATH}
+__all__ = [
+    "ACK_PATHS", "INSTANT", "MEMORY", "PURE_DELAY", "REVERSE_PATH", "Law", "Transport", "TransportSpec", "WindowedSpec",
+    "halve", "ignore", "law",
+]  # fmt: skip
 
 AckPath = Literal["instant", "pure_delay", "reverse_path"]
 
 
-class Law(NamedTuple):
-    """A control law, compiled; see :func:`law`."""
-
-    grow: Any
-    back_off: Any
-    mark: Any
-
-
-def halve(window, mss, memory):
-    """``back_off`` of TCP: half of what is outstanding, but two packets."""
-    return max(window / 2.0, 2.0 * mss)
-
-
-def ignore(window, share, mss, memory):
-    """``mark`` of a law that knows no marks."""
-    return window
-
-
-def law(grow: Callable, back_off: Callable = halve, mark: Callable = ignore) -> Law:
-    """The law of three functions in the subset Numba compiles; both engines call the same machine code.
-
-    grow(windows, rtts, i, credit, mss, memory, now): bytes by which a new acknowledgement of ``credit`` bytes widens
-    the window in congestion avoidance. windows, rtts: float64 [subflows], bytes and ticks, of all subflows of the flow
-    (an rtt is 0 before the first sample); i: which of them this is. back_off(window, mss, memory): the slow start
-    threshold after a loss, bytes, from the bytes that are outstanding. mark(window, share, mss, memory): the new
-    window, once for each window of data of which this ``share`` of the packets came with a mark. memory: float64
-    [MEMORY], the subflow's own, 0 at first.
-
-    Raises ``SpecError``, with the function's place, where one cannot be compiled.
-    """
-    return Law(*(_compiled(name, function) for name, function in zip(Law._fields, (grow, back_off, mark), strict=True)))
-
-
-@cache
-def _compiled(name: str, function: Callable) -> Any:
-    try:
-        return numba.cfunc(_SIGNATURES[name], cache=True, nopython=True, error_model="numpy")(function)
-    except numba.core.errors.NumbaError as error:
-        code = function.__code__
-        place = f"{code.co_filename}:{code.co_firstlineno}"
-        raise SpecError(f"{name} ({place}) cannot be compiled: {str(error).splitlines()[0]}") from error
-
-
-@dataclass(frozen=True)
-class Transport:
-    """How hosts send, with every number in the units of the configuration.
-
-    law: None for senders at a constant rate, which are not acknowledged. name: of the law, its parameters included.
-    flows: of each pair of hosts; subflows: of each flow, on a path each. rate: of a constant-rate flow, as a fraction
-    of the network interface. mark_packets: occupancy above which a queue marks packets; 0: never.
-    """
-
-    name: str
-    law: Law | None
-    flows: int = 1
-    subflows: int = 1
-    ack_path: int = INSTANT
-    ack_bytes: int = 40
-    start_ms: float = 50.0
-    min_rto_ms: float = 250.0
-    syn_rto_ms: float = 3000.0
-    init_window: int = 10
-    ssthresh: int = 100
-    mark_packets: int = 0
-    rate: float = 1.0
-
-
 class TransportSpec(Spec):
-    """Keys that all transports have; a transport defines :meth:`build`.
+    """Keys that all transports have; a transport defines :meth:`transport`.
 
     flows: of every pair of hosts that talk; subflows: of each of them, every one on a path of its own. start_ms: a
     subflow starts within so much, at random.
@@ -105,9 +39,17 @@ class TransportSpec(Spec):
     subflows: int = Field(default=1, ge=1, le=1024)
     start_ms: float = Field(default=50.0, ge=0, le=1e6)
 
-    def build(self) -> Transport:
-        """The transport. Raises ``SpecError``."""
+    def transport(self) -> Transport:
+        """How hosts send. Raises ``SpecError``."""
         raise NotImplementedError
+
+    def build(self) -> Transport:
+        """How hosts send, looked at. Raises ``SpecError``."""
+        return self.looked_at(self.transport)
+
+    def looked_at(self, give: Callable[[], Transport]) -> Transport:
+        """What a method of the transport gives; a law of a user's own is tried."""
+        return sound_transport(give(), tried=is_foreign(self), by=give.__name__)
 
 
 class WindowedSpec(TransportSpec):

@@ -43,5 +43,5 @@ class Mptcp(WindowedSpec):
     subflows: int = Field(default=8, ge=1, le=1024)
     coupling: Literal["lia", "none"] = "lia"
 
-    def build(self) -> Transport:
+    def transport(self) -> Transport:
         return self.windowed(law(linked if self.coupling == "lia" else additive, halve_to_one))

@@ -20,5 +20,5 @@ class Unresponsive(TransportSpec):
 
     rate: float = Field(default=1.0, gt=0, le=1)
 
-    def build(self) -> Transport:
+    def transport(self) -> Transport:
         return Transport(repr(self), None, self.flows, self.subflows, start_ms=self.start_ms, rate=self.rate)

@@ -6,10 +6,11 @@ import numpy as np
 
 from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError
-from flitlab.models.routing.routes import PATHS, Routes
+from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.datagram import SUBFLOW_PATH
 from flitlab.models.rules.draw import below, draw
 from flitlab.models.rules.route import at_target, choose_way, next_port
+from flitlab.models.rules.tables import PATHS
 from flitlab.models.topology.graph import Topology
 
 DISTINCT, WITH_REPLACEMENT = 0, 1

@@ -9,8 +9,7 @@ import numpy as np
 from numba.core.ccallback import CFunc
 
 from flitlab.models.faults import Found, is_whole, rebuilt, refuse, refuse_other
-from flitlab.models.registry import is_foreign
-from flitlab.models.transport.law import ACK_PATHS, MEMORY, Law, Transport, TransportSpec
+from flitlab.models.transport.control import ACK_PATHS, MEMORY, Law, Transport
 
 KEY = "transport"
 """Key of the ``SpecError`` of a transport as a whole."""
@@ -27,17 +26,16 @@ _MSS = 1000.0
 """Bytes of a packet when functions of a law are tried."""
 
 
-def transport_of(spec: TransportSpec) -> Transport:
-    """What the specification of a transport is built to, looked at; a law of a user's own is tried.
+def sound_transport(given: Transport, tried: bool = False, by: str = "build") -> Transport:
+    """A transport whose numbers are within their bounds; ``tried``: and whose law gives numbers.
 
-    Raises ``SpecError`` (key: transport).
+    by: name of the method that gave it. Raises ``FaultyError`` (key: transport).
     """
-    built = spec.build()
-    refuse_other(built, Transport, KEY)
-    refuse(_number_faults(built), KEY)
-    if is_foreign(spec) and built.law is not None:
-        refuse(_law_faults(built.law), KEY)
-    return rebuilt(Transport, built)
+    refuse_other(given, Transport, by, KEY)
+    refuse(_number_faults(given), KEY)
+    if tried and given.law is not None:
+        refuse(_law_faults(given.law), KEY)
+    return rebuilt(Transport, given)
 
 
 def _number_faults(given: Transport) -> Found:

@@ -18,5 +18,5 @@ class Tcp(WindowedSpec):
     Source: Henderson, Floyd, Gurtov, Nishida, RFC 6582, 2012; Allman, Paxson, Blanton, RFC 5681, 2009.
     """
 
-    def build(self) -> Transport:
+    def transport(self) -> Transport:
         return self.windowed(law(additive))

@@ -12,8 +12,9 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.certificate import Certified, certify
-from flitlab.models.routing.routes import ANY, ESCAPE, LAYERED, Routes
+from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.arrivals import too_much
+from flitlab.models.rules.tables import ANY, ESCAPE, LAYERED
 from flitlab.models.scenario import Scenario, Source, Switching
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic

@@ -8,21 +8,15 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from flitlab.models.application.matching import check
 from flitlab.models.application.order import check_order
-from flitlab.models.application.placement import placement_of
 from flitlab.models.application.program import Program
-from flitlab.models.faults import refuse_other
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.metrics.summary import ALWAYS
-from flitlab.models.registry import Spec, is_foreign
+from flitlab.models.registry import Spec
 from flitlab.models.routing.routes import Routes
-from flitlab.models.routing.sound import routes_of
 from flitlab.models.scenario import Source
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.sound import topology_of
 from flitlab.models.topology.spec import TopologySpec
-from flitlab.models.traffic.sound import traffic_of
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.sim.config.check import from_build, mistake_at, spec_of, validated
 from flitlab.sim.config.errors import Mistake
@@ -102,10 +96,10 @@ class PartsBuilder:
 
     def program(self, root: Node, topology: Topology, mistakes: list[Mistake]) -> tuple[Program | None, Any]:
         """What ``application:`` is built to on the hosts of a topology, and its mapping with all defaults."""
-        spec = spec_of("application", _absolute(root, self.base), mistakes)
+        spec: Any = spec_of("application", _absolute(root, self.base), mistakes)
         if spec is None:
             return None, None
-        program = self.once(("application", topology.hosts, _key(spec)), lambda: _program(spec, topology.hosts))
+        program = self.once(("application", topology.hosts, _key(spec)), lambda: spec.build(topology.hosts))
         return _found(program, "application", root, mistakes), _plain(spec)
 
     def order(self, root: Node, program: Program, rendezvous: int, mistakes: list[Mistake]) -> None:
@@ -121,7 +115,7 @@ class PartsBuilder:
         if spec is None:
             return None, None
         key = ("placement", topology.content_hash, program.content_hash, _key(spec))
-        host = self.once(key, lambda: placement_of(spec, topology, program))
+        host = self.once(key, lambda: spec.build(topology, program))
         return _found(host, "placement", root, mistakes), _plain(spec)
 
     def metrics(self, root: Node, mistakes: list[Mistake]) -> list[MetricSpec]:
@@ -176,20 +170,7 @@ class PartsBuilder:
     def _made(self, name: str, spec: Any, on: tuple) -> Any:
         """What a component is built to, or the exception it raises."""
         key = (name, *(part.content_hash for part in on), _key(spec))
-        return self.once(key, lambda: _BUILD[name](spec, *on))
-
-
-_BUILD: dict[str, Callable[..., Any]] = {"topology": topology_of, "routing": routes_of, "traffic": traffic_of}
-"""Component -> what it is built to, looked at."""
-
-
-def _program(spec: Any, hosts: int) -> Program:
-    """The program of a specification; a stranger's is looked at more closely."""
-    program = spec.build(hosts)
-    if is_foreign(spec):
-        refuse_other(program, Program)
-        check(program)
-    return program
+        return self.once(key, lambda: spec.build(*on))
 
 
 def _key(spec: Spec) -> Hashable:

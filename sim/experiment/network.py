@@ -7,11 +7,8 @@ from typing import Any
 from flitlab.fluid.ceiling import CeilingSpec
 from flitlab.models.cputime import CpuTime
 from flitlab.models.registry import SpecError, make, spec_class
-from flitlab.models.routing.sound import routes_of
 from flitlab.models.scenario import Scenario, Source, Switching
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.sound import topology_of
-from flitlab.models.traffic.sound import traffic_of
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.sim.config.parts import SOURCE_KEYS
 from flitlab.sim.config.study import Case
@@ -46,8 +43,8 @@ def redrawn(network: Network, draw: int) -> Network:
 
 def build(network: Network) -> tuple[Topology, Traffic]:
     """A network, built. Raises :class:`~flitlab.models.registry.SpecError` where there is no such thing."""
-    topology = topology_of(make("topology", **network["topology"]))
-    return topology, traffic_of(make("traffic", **network["traffic"]), topology)
+    topology = make("topology", **network["topology"]).build()
+    return topology, make("traffic", **network["traffic"]).build(topology)
 
 
 def theta_of(network: Network, spec: CeilingSpec) -> Outcome:
@@ -59,7 +56,7 @@ def theta_of(network: Network, spec: CeilingSpec) -> Outcome:
         topology, traffic = build(network)
         routes: Any = None
         if routing := network.get("routing"):
-            routes = routes_of(make("routing", **routing), topology)  # type: ignore[arg-type]
+            routes = make("routing", **routing).build(topology)
         with first_use("fluid"):
             found = ceilings(Scenario(topology, routes, traffic, Switching("vct"), Source()), [spec])[0]
         if found.method == "omitted":

@@ -9,7 +9,8 @@ from flitlab.fluid.bounds import all_bounds, moore_distances
 from flitlab.fluid.ceilings import CeilingSpec, ceilings
 from flitlab.fluid.certificate import verify_upper
 from flitlab.fluid.problem import FluidError
-from flitlab.models.routing.routes import ADAPTIVE, RANDOM, Routes
+from flitlab.models.routing.routes import Routes
+from flitlab.models.rules.tables import ADAPTIVE, RANDOM
 from flitlab.models.topology.graph import Topology
 from tests.fluid.fluid_cases import INF, all_to_all, complete, cycle, hypercube, minimal, scenario, table, torus
 

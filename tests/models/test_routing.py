@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from flitlab.models.registry import SpecError, make
 from flitlab.models.routing.certificate import certify
-from flitlab.models.routing.routes import ANY, GROUPS, HASH, LEGS, PATHS, RANDOM, VIA, Routes
+from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.route import at_target, choose_way, next_hops, next_port
+from flitlab.models.rules.tables import ANY, GROUPS, HASH, LEGS, PATHS, RANDOM, VIA
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 from tests.scenarios import build, line, topologies

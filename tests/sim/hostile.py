@@ -73,8 +73,9 @@ BASE = {"routing": "RoutingSpec", "topology": "TopologySpec", "traffic": "Traffi
         "application": "ApplicationSpec", "placement": "PlacementSpec"}  # fmt: skip
 
 METHOD = {
-    "routing": "build(self, topology)", "topology": "graph(self)", "traffic": "build(self, topology)",
-    "transport": "build(self)", "application": "build(self, hosts)", "placement": "build(self, topology, program)",
+    "routing": "routes(self, topology)", "topology": "graph(self)", "traffic": "demand(self, topology)",
+    "transport": "transport(self)", "application": "program(self, hosts)",
+    "placement": "hosts(self, topology, program)",
 }  # fmt: skip
 
 PARTS = {
@@ -93,7 +94,7 @@ PROGRAM = "experiment: application\nswitching: {vcs: 8, flit_ns: 1}\nceilings: [
 class Hostile:
     """A plugin of a category.
 
-    gives: what ``build`` (of a topology: ``graph``) returns, or all its lines. says: pattern of the message.
+    gives: what the method of its category (``METHOD``) returns, or all its lines. says: pattern of the message.
     """
 
     category: str

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from flitlab.models.registry import SpecError, make
 from flitlab.models.routing.certificate import certify, dependencies, width_of
 from flitlab.models.routing.layers import ends_of
-from flitlab.models.routing.routes import (
+from flitlab.models.routing.routes import Routes
+from flitlab.models.rules.route import LEG_AT
+from flitlab.models.rules.tables import (
     ANY,
     DATELINE_ENTRY,
     ESCAPE,
@@ -24,9 +26,7 @@ from flitlab.models.routing.routes import (
     UGAL_GLOBAL,
     UGAL_LOCAL,
     VIA,
-    Routes,
 )
-from flitlab.models.rules.route import LEG_AT
 from flitlab.models.rules.ugal import MINIMALLY
 from flitlab.models.rules.vc import allowed_vcs, make_rings, share
 from flitlab.models.topology.graph import Topology

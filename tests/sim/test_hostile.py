@@ -93,7 +93,7 @@ class Hostile(RoutingSpec):
 
     how: str
 
-    def build(self, topology):
+    def routes(self, topology):
         return MAKE[self.how](topology)
 '''
 )

@@ -7,8 +7,8 @@ import pytest
 
 from flitlab.models.routing.deflection import Deflection
 from flitlab.models.routing.minimal import Minimal
-from flitlab.models.routing.routes import ANY, HOP
 from flitlab.models.rules.packets import destination, length, make_packets
+from flitlab.models.rules.tables import ANY, HOP
 from flitlab.models.scenario import Scenario, Source, Switching
 from flitlab.models.topology.families.imase import Imase
 from flitlab.models.topology.graph import Topology

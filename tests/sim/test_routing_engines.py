@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flitlab.models.routing.certificate import certify
-from flitlab.models.routing.routes import ANY, ESCAPE, ESCAPE_VC
+from flitlab.models.rules.tables import ANY, ESCAPE, ESCAPE_VC
 from flitlab.models.rules.vc import appeal
 from flitlab.models.scenario import Source
 from flitlab.sim.engines import engine

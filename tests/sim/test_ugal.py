@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from flitlab.models.registry import make
 from flitlab.models.routing.certificate import certify
-from flitlab.models.routing.routes import HOP, LEGS
+from flitlab.models.rules.tables import HOP, LEGS
 from flitlab.models.rules.ugal import better_way
 from flitlab.models.scenario import Source
 from flitlab.sim.engines import engine

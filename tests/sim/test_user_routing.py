@@ -10,8 +10,9 @@ import yaml
 
 from flitlab.models.registry import SpecError, make, names, spec_class
 from flitlab.models.routing.certificate import certify
-from flitlab.models.routing.routes import ADAPTIVE, HOP, LAYERED, TABLE, VIA, PathTable, Routes, RoutingSpec
+from flitlab.models.routing.routes import PathTable, Routes, RoutingSpec
 from flitlab.models.routing.sound import sound_routes
+from flitlab.models.rules.tables import ADAPTIVE, HOP, LAYERED, TABLE, VIA
 from flitlab.models.testing import check_routing, check_topology
 from flitlab.models.topology.graph import Grid, Topology
 from flitlab.models.topology.spec import TopologySpec
@@ -35,7 +36,7 @@ class Given(RoutingSpec):
     kind: str = "minimal"
     answers: list = []  # noqa: RUF012 (pydantic copies it)
 
-    def build(self, topology):
+    def routes(self, topology):
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         return answer(topology) if callable(answer) else answer
 
@@ -200,7 +201,70 @@ def test_what_does_not_build_is_shown():
 
     assert problems(topology, crash).startswith("build() raises IndexError: list index out of range; ")
     assert problems(topology, refuse) == "build() refuses: switches: too long a line"
-    assert problems(topology, 3) == "build() must return a Routes, not int"
+    assert problems(topology, 3) == "routes() must return a Routes, not int"
+
+
+class First(RoutingSpec):
+    """Shortest paths, without a word of virtual channels."""
+
+    kind: str = "minimal"
+
+    def routes(self, topology):
+        return routes_of(topology)
+
+
+@pytest.mark.parametrize(("asked", "policy"), [(None, None), ("hop", HOP), ("layered", LAYERED)])
+def test_a_routing_inherits_the_vc_policy(asked, policy):
+    topology = build("torus", dims=[3, 4])
+    routes = First(vc_policy=asked).build(topology)
+    assert (routes.vc_policy, routes.layers > 0) == (policy, asked == "layered")
+    wanted = make("routing", kind="minimal", vc_policy=asked).build(topology)
+    assert routes.content_hash == wanted.content_hash
+
+
+def test_a_vc_policy_that_the_routes_do_not_serve_is_refused():
+    for asked in ("legs", "escape", "groups"):
+        with pytest.raises(SpecError) as caught:
+            First(vc_policy=asked).build(line(3))
+        assert caught.value.key == "vc_policy"
+
+
+def test_escape_channels_of_a_routing_go_with_no_other_vc_policy():
+    class Escaping(Given):
+        """Keeps VC 0 for them."""
+
+    topology = line(3)
+    routes = routes_of(topology, select="adaptive", vc_policy="escape")
+    assert Escaping(answers=[routes]).build(topology).content_hash == routes.content_hash
+    with pytest.raises(SpecError, match="must be escape"):
+        Escaping(answers=[routes], vc_policy="hop").build(topology)
+
+
+class Whole(RoutingSpec):
+    """Has a ``build`` of its own, and with it a fault where ``beyond``."""
+
+    kind: str = "minimal"
+    beyond: bool = False
+
+    def build(self, topology):
+        routes = routes_of(topology)
+        return with_port(routes, 2, 0, 1 << 4) if self.beyond else routes
+
+
+class Above(Whole):
+    """Begins with what another class builds."""
+
+    def build(self, topology):
+        return replace(super().build(topology), select=1)
+
+
+def test_a_build_of_ones_own_is_looked_at_as_well():
+    topology = line(3)
+    assert Whole(vc_policy="hop").build(topology).vc_policy == HOP
+    assert Above(vc_policy="hop").build(topology).select == 1
+    for spec in Whole(beyond=True), Above(beyond=True):
+        with pytest.raises(SpecError, match="is port 4, and it has 1 of them"):
+            spec.build(topology)
 
 
 def test_a_missing_certificate_is_shown():

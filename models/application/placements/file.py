@@ -21,7 +21,7 @@ class File(PlacementSpec):
 
     path: Path
 
-    def build(self, topology: Topology, program: Program) -> np.ndarray:
+    def hosts(self, topology: Topology, program: Program) -> np.ndarray:
         ranks, hosts = program.ranks, topology.hosts
         line_of = np.zeros(ranks, np.int64)
         host = np.zeros(ranks, np.int64)

@@ -15,6 +15,6 @@ class Linear(PlacementSpec):
     Example: ``placement: {kind: linear}``
     """
 
-    def build(self, topology: Topology, program: Program) -> np.ndarray:
+    def hosts(self, topology: Topology, program: Program) -> np.ndarray:
         refuse_if_crowded(topology, program)
         return np.arange(program.ranks)

@@ -43,7 +43,7 @@ class Optimised(PlacementSpec):
     seed: int = Field(default=1, ge=0)
     sweeps: int = Field(default=100, ge=1, le=100_000)
 
-    def build(self, topology: Topology, program: Program) -> np.ndarray:
+    def hosts(self, topology: Topology, program: Program) -> np.ndarray:
         refuse_if_crowded(topology, program)
         if topology.switches > MOST_SWITCHES:
             raise SpecError(f"{topology.switches} switches; at most {MOST_SWITCHES} are optimised for", "kind")

@@ -19,6 +19,6 @@ class Random(PlacementSpec):
 
     seed: int = Field(default=1, ge=0)
 
-    def build(self, topology: Topology, program: Program) -> np.ndarray:
+    def hosts(self, topology: Topology, program: Program) -> np.ndarray:
         refuse_if_crowded(topology, program)
         return generator(self.seed).permutation(topology.hosts)[: program.ranks]

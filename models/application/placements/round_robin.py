@@ -17,7 +17,7 @@ class RoundRobin(PlacementSpec):
     Example: ``placement: {kind: round_robin}``
     """
 
-    def build(self, topology: Topology, program: Program) -> np.ndarray:
+    def hosts(self, topology: Topology, program: Program) -> np.ndarray:
         refuse_if_crowded(topology, program)
         place = topology.host_switch
         turn = np.arange(topology.hosts) - np.searchsorted(place, place)  # which of its switch's hosts it is

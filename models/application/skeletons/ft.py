@@ -45,12 +45,12 @@ class Ft(NasBenchmark):
     grid: tuple[Side, Side] | None = None
     algorithm: str | None = None
 
-    def build(self, hosts: int) -> Program:
+    def program(self, hosts: int) -> Program:
         if self.grid is not None and not self._fits(self.grid):
             raise SpecError("must be powers of two, np1 up to min(nx, ny) and np2 up to min(ny, nz)", "grid")
         if self.grid is not None and self.ranks not in (None, prod(self.grid)):
             raise SpecError(f"has {prod(self.grid)} ranks, not {self.ranks}", "grid")
-        return super().build(hosts)
+        return super().program(hosts)
 
     def allows(self, ranks: int) -> bool:
         layout = self.layout(ranks)

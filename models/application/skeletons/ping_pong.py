@@ -32,10 +32,10 @@ class PingPong(Skeleton):
     target: Rank = Field(1, alias="to")
     repeats: Repeats = 1
 
-    def build(self, hosts: int) -> Program:
+    def program(self, hosts: int) -> Program:
         if self.source == self.target:
             raise SpecError("must be another rank than from", "to")
-        return super().build(hosts)
+        return super().program(hosts)
 
     def allows(self, ranks: int) -> bool:
         return ranks >= 2

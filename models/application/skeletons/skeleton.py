@@ -18,7 +18,7 @@ class Skeleton(ApplicationSpec):
 
     rule: ClassVar[str] = "at least 1"
 
-    def build(self, hosts: int) -> Program:
+    def program(self, hosts: int) -> Program:
         ranks = choose_ranks(self.ranks, hosts, self.allows, self.requirement())
         builder = Builder(ranks)
         simulated, iterations = self.extent(ranks)

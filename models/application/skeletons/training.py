@@ -63,12 +63,12 @@ class Training(Skeleton):
     reduction: str | None = "ring"
     iterations: Annotated[int, Field(ge=1, le=10_000)] = 1
 
-    def build(self, hosts: int) -> Program:
+    def program(self, hosts: int) -> Program:
         if self.layers % self.pipeline:
             raise SpecError(f"must divide the {self.layers} layers", "pipeline")
         if self.data is not None and self.data % self.experts:
             raise SpecError(f"must divide data, {self.data}", "experts")
-        return super().build(hosts)
+        return super().program(hosts)
 
     def allows(self, ranks: int) -> bool:
         if self.data is not None:

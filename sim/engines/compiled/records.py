@@ -157,7 +157,7 @@ def run_program(program, c, s, tick, notice):
 
 @inner
 def set_way(c, s, p):
-    """Fix the way of a packet that has just been created; ``c.routes``: ``flitlab.models.routing.routes.Tables``."""
+    """Fix the way of a packet that has just been created; ``c.routes``: ``flitlab.models.rules.tables.Tables``."""
     source, target = np.int64(s.packet[p, SOURCE]), np.int64(s.packet[p, TARGET])
     origin, there = np.int64(c.host_switch[source]), np.int64(c.host_switch[target])
     sequence = np.int64(s.packet[p, SEQUENCE])

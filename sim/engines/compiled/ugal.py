@@ -3,8 +3,8 @@
 import numpy as np
 
 from flitlab.models.jit import inner
-from flitlab.models.routing.routes import UGAL_GLOBAL, UGAL_LOCAL
 from flitlab.models.rules.route import at_target, next_port
+from flitlab.models.rules.tables import UGAL_GLOBAL, UGAL_LOCAL
 from flitlab.models.rules.ugal import MINIMALLY, better_way
 from flitlab.sim.engines.compiled import records
 from flitlab.sim.engines.compiled.records import SEQUENCE, SOURCE, TARGET, WAY

@@ -6,9 +6,9 @@ import numpy as np
 
 from flitlab.models.application.messages import flits_of, packets_of
 from flitlab.models.jit import inner, kernel, routine
-from flitlab.models.routing.routes import HASH, PATHS, RANDOM, VIA, Tables
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.route import at_target, choose_way, middle_of, next_hops, next_port
+from flitlab.models.rules.tables import HASH, PATHS, RANDOM, VIA, Tables
 from flitlab.models.scenario import Scenario
 
 RESOLUTION = 1024

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from flitlab.models.jit import njit
-from flitlab.models.routing.routes import ADAPTIVE, ESCAPE, ESCAPE_VC, PATHS, UGAL_GLOBAL, UGAL_LOCAL, VIA
 from flitlab.models.rules.arrivals import make_arrivals, next_arrival
 from flitlab.models.rules.packets import destination, length, make_packets
 from flitlab.models.rules.route import ON_ESCAPE, at_target, choose_way, next_port, usable_ports
+from flitlab.models.rules.tables import ADAPTIVE, ESCAPE, ESCAPE_VC, PATHS, UGAL_GLOBAL, UGAL_LOCAL, VIA
 from flitlab.models.rules.ugal import MINIMALLY, better_way
 from flitlab.models.rules.vc import allowed_vcs, make_rings
 from flitlab.models.scenario import Scenario

@@ -13,9 +13,9 @@ from math import inf
 from operator import attrgetter
 from typing import Any
 
-from flitlab.models.routing.routes import ESCAPE
 from flitlab.models.rules.order import age_key
 from flitlab.models.rules.ports import make_ports
+from flitlab.models.rules.tables import ESCAPE
 from flitlab.models.rules.vc import appeal
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.reference import network

@@ -20,8 +20,8 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from flitlab.models.routing.routes import ADAPTIVE
 from flitlab.models.rules.ports import make_ports
+from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.rules.vc import appeal
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.reference import network

@@ -7,7 +7,7 @@ falls free or when room returns, each a bit on a wheel. Packets are records that
 """
 
 from flitlab.models.jit import kernel
-from flitlab.models.routing.routes import ADAPTIVE
+from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.sim.engines.base import EVENTS, GRANTS
 from flitlab.sim.engines.compiled.messages import next_tick
 from flitlab.sim.engines.compiled.records import deliver_all, log_is_full, run_program

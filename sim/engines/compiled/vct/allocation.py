@@ -3,8 +3,8 @@
 import numpy as np
 
 from flitlab.models.jit import inner
-from flitlab.models.routing.routes import ESCAPE, ESCAPE_VC
 from flitlab.models.rules.route import ON_ESCAPE
+from flitlab.models.rules.tables import ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import GRANTS
 from flitlab.sim.engines.compiled.records import FLITS, H_BORN, HOP, INPUT_VC, LATE, NEXT, NOBODY, WAY
 from flitlab.sim.engines.compiled.ugal import by_congestion

@@ -3,8 +3,8 @@
 import numpy as np
 
 from flitlab.models.jit import inner
-from flitlab.models.routing.routes import ADAPTIVE, ANY
 from flitlab.models.rules.route import at_target, next_port
+from flitlab.models.rules.tables import ADAPTIVE, ANY
 from flitlab.sim.engines.base import EVENTS
 from flitlab.sim.engines.compiled.messages import leave
 from flitlab.sim.engines.compiled.records import (

@@ -3,9 +3,9 @@
 import numpy as np
 
 from flitlab.models.jit import njit
-from flitlab.models.routing.routes import ADAPTIVE
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.route import at_target
+from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.sim.engines.compiled.records import FLITS, HOP, NOBODY, OUTPUT, TARGET, WAY
 from flitlab.sim.engines.compiled.vct.rows import ports_of, reclaim, vcs_of
 from flitlab.sim.engines.compiled.vct.state import FRONT, RETURNS, ROOM, SWITCH

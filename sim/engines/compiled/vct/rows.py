@@ -3,10 +3,10 @@
 import numpy as np
 
 from flitlab.models.jit import inner
-from flitlab.models.routing.routes import ADAPTIVE
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.order import age_key
 from flitlab.models.rules.route import usable_ports
+from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.rules.vc import allowed_vcs, appeal
 from flitlab.sim.engines.compiled.records import FLITS, HOP, INPUT_VC, LATE, NOBODY, OUTPUT, SOURCE, TARGET, WAY, ZERO
 from flitlab.sim.engines.compiled.vct.state import FIRST_RETURN, RETURNS, RING, ROOM, SWITCH, WANTED

@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.routing.routes import Tables
 from flitlab.models.rules.arrivals import Arrivals
 from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.ports import Ports, make_ports
+from flitlab.models.rules.tables import Tables
 from flitlab.models.rules.vc import Rings, make_rings
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.compiled.messages import Program, make_program

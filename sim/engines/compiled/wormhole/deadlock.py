@@ -1,8 +1,8 @@
 """Whether packets wait for each other for ever."""
 
 from flitlab.models.jit import njit
-from flitlab.models.routing.routes import ADAPTIVE
 from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.sim.engines.compiled.records import NOBODY
 from flitlab.sim.engines.compiled.wormhole.routing import choices_at, front_packet, outputs_of
 from flitlab.sim.engines.compiled.wormhole.state import NO_VC, ONE, U

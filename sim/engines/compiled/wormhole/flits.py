@@ -3,8 +3,8 @@
 import numpy as np
 
 from flitlab.models.jit import inner
-from flitlab.models.routing.routes import ADAPTIVE, ESCAPE, ESCAPE_VC
 from flitlab.models.rules.route import ON_ESCAPE
+from flitlab.models.rules.tables import ADAPTIVE, ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import EVENTS, GRANTS
 from flitlab.sim.engines.compiled import records
 from flitlab.sim.engines.compiled.records import HOP, NOBODY, WAY

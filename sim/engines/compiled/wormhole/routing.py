@@ -3,8 +3,8 @@
 import numpy as np
 
 from flitlab.models.jit import inner
-from flitlab.models.routing.routes import ANY
 from flitlab.models.rules.route import at_target, next_port, usable_ports
+from flitlab.models.rules.tables import ANY
 from flitlab.models.rules.vc import allowed_vcs
 from flitlab.sim.engines.compiled.records import HOP, NOBODY, SEQUENCE, SOURCE, TARGET, WAY
 from flitlab.sim.engines.compiled.wormhole.flits import place_of

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.routing.routes import ADAPTIVE, TABLE, Routes, Tables
+from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.arrivals import Arrivals
 from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.ports import Ports, make_ports
+from flitlab.models.rules.tables import ADAPTIVE, TABLE, Tables
 from flitlab.models.rules.vc import Rings, make_rings
 from flitlab.models.scenario import Scenario, Switching
 from flitlab.models.topology.graph import Topology

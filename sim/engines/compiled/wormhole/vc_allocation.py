@@ -6,9 +6,9 @@ Packets that wait for a VC wait in a line: one for each output, or, if routing i
 import numpy as np
 
 from flitlab.models.jit import inner, routine
-from flitlab.models.routing.routes import ADAPTIVE, ANY
 from flitlab.models.rules.allocate import first_after
 from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.tables import ADAPTIVE, ANY
 from flitlab.models.rules.vc import appeal
 from flitlab.sim.engines.compiled.records import FLITS, NOBODY
 from flitlab.sim.engines.compiled.wormhole.flits import credits, line_of

@@ -1,0 +1,110 @@
+"""The ways that a routing allows on a topology, and how they are told to decisions."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from flitlab.models.hashing import content_hash
+from flitlab.models.rules.tables import (
+    ADAPTIVE,
+    DIGITS,
+    ESCAPE,
+    GROUPS,
+    HASH,
+    LAYERED,
+    RANDOM,
+    TABLE,
+    UGAL_GLOBAL,
+    UGAL_LOCAL,
+    VIA,
+    Tables,
+)
+from flitlab.models.topology.graph import Topology
+
+SELECT = {"random": RANDOM, "hash": HASH, "adaptive": ADAPTIVE}
+PER = {"packet": RANDOM, "flow": HASH}
+
+NO_PORTS = np.zeros((0, 0), np.uint64)
+_NONE = np.zeros(0, np.int64)
+_NO_BYTES = np.zeros(0, np.uint8)
+
+
+class PathTable(NamedTuple):
+    """The paths between switches: of the pair (s, t), those numbered pair_start[s * switches + t] and on.
+
+    pair_start: int64 [switches**2 + 1]. path_start: int64 [paths + 1]. port: uint8: path p leaves its h-th
+    switch (the source is the 0th) by the port[path_start[p] + h]-th channel of it.
+    """
+
+    pair_start: np.ndarray
+    path_start: np.ndarray
+    port: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Routes:
+    """The ways that a routing allows on one topology.
+
+    ports: uint64 [switches, switches]; bit p of ports[t, v] allows a packet for a host of switch t
+    to leave switch v by channel ``topology.out_start[v] + p``; 0 where t == v. Empty for PATHS and DIGITS.
+    select: RANDOM (TABLE, DIGITS: drawn once a hop; PATHS, VIA: once a packet), HASH (of the flow, and
+    where drawn by hop of the switch), ADAPTIVE (decided every tick), or (VIA) UGAL_LOCAL or UGAL_GLOBAL: drawn as
+    RANDOM, and compared with the way without an intermediate switch when the packet is sent (``threshold``).
+    deflection: whether packets may be sent to ports outside the set (hot-potato).
+    hops_max: the longest route, in channels between switches (deflection: without deflections).
+    vc_policy: ANY, HOP, ...; None: the default, see :func:`flitlab.models.routing.certificate.certify`.
+    form: TABLE, PATHS, VIA (``ports`` are those of each leg) or DIGITS. paths: of PATHS.
+    leg: uint8 [switches, switches], hops from s to t (VIA). digits: (degree, shift) of DIGITS.
+    layer: uint8, the layer of each path, or of each pair s * switches + t if there are no paths; layers: how many
+    there are (LAYERED). escape: uint8 [switches, switches], port at v of the escape channel towards t at [t, v]
+    (ESCAPE). group: int32 [switches], of a dragonfly (GROUPS).
+    """
+
+    kind: str
+    ports: np.ndarray
+    select: int
+    hops_max: int
+    deflection: bool = False
+    vc_policy: int | None = None
+    notes: dict = field(default_factory=dict)
+    form: int = TABLE
+    paths: PathTable | None = None
+    leg: np.ndarray | None = None
+    digits: tuple[int, int] | None = None
+    layer: np.ndarray | None = None
+    layers: int = 0
+    escape: np.ndarray | None = None
+    threshold: int = 0
+    group: np.ndarray | None = None
+
+    @cached_property
+    def content_hash(self) -> str:
+        """Hash of everything that results depend on."""
+        parts: list[Any] = [self.kind, self.ports, self.select, self.deflection, self.vc_policy, self.hops_max]
+        if self.form != TABLE or self.vc_policy in (LAYERED, ESCAPE, GROUPS):
+            parts += [self.form, *(self.paths or ()), self.digits, self.layers]
+            parts += [array for array in (self.layer, self.escape, self.group) if array is not None]
+        if self.select in (UGAL_LOCAL, UGAL_GLOBAL):
+            parts.append(self.threshold)
+        return content_hash(*parts)
+
+    @property
+    def oblivious(self) -> bool:
+        """Whether the traffic split is fixed beforehand, so that path-restricted ceilings mean something."""
+        return not self.deflection and self.select in (RANDOM, HASH)
+
+    def tables(self, topology: Topology) -> Tables:
+        """The routes for compiled code."""
+        paths = self.paths or PathTable(_NONE, _NONE, _NO_BYTES)
+        degree, shift = self.digits or (0, 0)
+        computed, by_leg = self.form == DIGITS, self.form == VIA
+        none = np.zeros((0, 0), np.uint8)
+        return Tables(
+            self.form, self.select, topology.switches, self.ports, *paths, none if self.leg is None else self.leg,
+            topology.host_switch.astype(np.int64) if by_leg else _NONE, degree, shift,
+            topology.out_start if computed else _NONE, topology.dst if computed else _NONE,
+            _NO_BYTES if self.layer is None else self.layer, self.layers, none if self.escape is None else self.escape,
+            self.threshold, max(self.hops_max, 1), np.zeros(0, np.int32) if self.group is None else self.group,
+        )  # fmt: skip

@@ -1,0 +1,62 @@
+"""What the decisions read of a routing: forms, choices and policies by number, and the arrays that go with them."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+# How one of the allowed ways is chosen (``select`` or ``per`` in a config).
+RANDOM, HASH, ADAPTIVE, UGAL_LOCAL, UGAL_GLOBAL = 0, 1, 2, 3, 4
+
+# What the allowed ways are made of.
+TABLE = 0  # a set of next hops for each switch and destination
+PATHS = 1  # whole paths for each pair of switches, one of which is drawn at the source
+VIA = 2  # next hops to an intermediate switch that is drawn at the source, and from there on
+DIGITS = 3  # next hops as in a table, computed from the numbers of the switches
+
+# Which virtual channels a packet may take on a channel (``vc_policy`` in a config).
+ANY, HOP, DATELINE_ENTRY, DATELINE_CROSSING, LAYERED, LEGS, ESCAPE, GROUPS = 0, 1, 2, 3, 4, 5, 6, 7
+
+ESCAPE_VC = 0
+"""The VC of the escape channels; the others are adaptive."""
+
+MAX_PORTS = 64
+"""Largest out-degree of a switch where port sets are 64-bit masks."""
+
+MAX_PATH_PORTS = 256
+"""Largest out-degree of a switch where routes are whole paths."""
+
+
+class Tables(NamedTuple):
+    """The routes of a topology as the decisions of this package read them.
+
+    Arrays that a form or a VC policy does not need are empty. form, rule: TABLE ... and RANDOM ... switches: their
+    number. ports: uint64 [switches, switches]; bit p of ports[t, v] allows a packet for switch t to leave switch v by
+    channel out_start[v] + p. pair_start: int64 [switches**2 + 1], path_start: int64 [paths + 1], path_port: uint8
+    [ports]: the paths of the pair (s, t) are those from pair_start[s * switches + t] on, and path p leaves its h-th
+    switch by port path_port[path_start[p] + h] (PATHS). leg: uint8 [switches, switches], hops from s to t (VIA).
+    host_switch: int64 [hosts]. degree, shift, out_start, dst: of a graph whose switch v reaches degree v + shift ...
+    (DIGITS). layer: uint8, of each path, or of each pair s * switches + t if there are no paths; layers: how many
+    there are (LAYERED). escape: uint8 [switches, switches], port at v of the escape channel towards t at [t, v]
+    (ESCAPE). threshold: of UGAL_LOCAL (flits times hops) and UGAL_GLOBAL (flits). classes: of HOP, one for each channel
+    of the longest route. group: int32 [switches], of a dragonfly (GROUPS).
+    """
+
+    form: int
+    rule: int
+    switches: int
+    ports: np.ndarray
+    pair_start: np.ndarray
+    path_start: np.ndarray
+    path_port: np.ndarray
+    leg: np.ndarray
+    host_switch: np.ndarray
+    degree: int
+    shift: int
+    out_start: np.ndarray
+    dst: np.ndarray
+    layer: np.ndarray
+    layers: int
+    escape: np.ndarray
+    threshold: int
+    classes: int
+    group: np.ndarray
