@@ -15,7 +15,9 @@ def drawn_flows(session: Session) -> Flows:
     hosts = np.full(2 * topology.hosts, topology.host_capacity)
     paths = Paths(session.first, session.paths.start, session.paths.link, np.zeros(session.subflows))
     weight = np.ones(len(session.flows.source))
-    return Flows(session.flows.source, session.flows.target, weight, paths, np.concatenate([topology.capacity, hosts]))
+    return Flows(
+        session.flows.source, session.flows.destination, weight, paths, np.concatenate([topology.capacity, hosts])
+    )
 
 
 def drawn_ceilings(session: Session, traffic: Traffic, kinds: tuple[str, ...]) -> dict[str, float]:

@@ -1,6 +1,8 @@
 """Which send and which receive belong together, and whether arrays are a program at all."""
 
+from collections import namedtuple
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +20,10 @@ DTYPES = {
     "step": np.dtype(np.int32), "partner": np.dtype(np.int64), "need": np.dtype(np.int32),
     "after": np.dtype(np.int64), "successor": np.dtype(np.int64),
 }  # fmt: skip
-"""The arrays of a program and their types, in the order in which kernels here take them."""
+"""The arrays of a program and their types."""
+
+# The arrays of a program, for compiled code. (NamedTuple would ask for all their names again.)
+_Arrays: Any = namedtuple("_Arrays", tuple(DTYPES))  # type: ignore[misc]  # mypy wants the names written out
 
 _OUT = ("calculates", "sends", "receives")
 
@@ -132,35 +137,36 @@ def _unmatched(start, sent, received, send, receive) -> ProgramError:
 
 
 @routine
-def _fault(start, kind, amount, peer, tag, cpu, step, partner, need, after, successor, steps, seen):
+def _fault(p, steps, seen):
     """The first thing wrong with a program of the right shapes: (number in _FAULTS, operation), or (-1, -1).
 
-    seen: int32 [operations], zeros: how many operations each waits for is counted here.
+    p: :class:`_Arrays`. steps: how many there are. seen: int32 [operations], zeros: how many operations each waits for
+    is counted here.
     """
-    ranks = len(start) - 1
+    ranks = len(p.start) - 1
     for r in range(ranks):
-        if start[r] > start[r + 1]:
-            return 0, start[r]
+        if p.start[r] > p.start[r + 1]:
+            return 0, p.start[r]
     for r in range(ranks):
-        for o in range(start[r], start[r + 1]):
-            message = kind[o] == SEND or kind[o] == RECV
-            if not message and kind[o] != CALC:
+        for o in range(p.start[r], p.start[r + 1]):
+            message = p.kind[o] == SEND or p.kind[o] == RECV
+            if not message and p.kind[o] != CALC:
                 return 1, o
-            if amount[o] < 0 or cpu[o] < 0 or tag[o] < 0:
+            if p.amount[o] < 0 or p.cpu[o] < 0 or p.tag[o] < 0:
                 return 2, o
-            if not 0 <= step[o] < steps:
+            if not 0 <= p.step[o] < steps:
                 return 3, o
-            if not message and (peer[o] != -1 or partner[o] != -1):
+            if not message and (p.peer[o] != -1 or p.partner[o] != -1):
                 return 4, o
-            if after[o] > after[o + 1] or after[o + 1] > len(successor):
+            if p.after[o] > p.after[o + 1] or p.after[o + 1] > len(p.successor):
                 return 5, o
-            for k in range(after[o], after[o + 1]):
-                waiting = successor[k] >> 1
-                if not start[r] <= waiting < start[r + 1]:
+            for k in range(p.after[o], p.after[o + 1]):
+                waiting = p.successor[k] >> 1
+                if not p.start[r] <= waiting < p.start[r + 1]:
                     return 6, o
                 seen[waiting] += 1
-    for o in range(len(kind)):
-        if seen[o] != need[o]:
+    for o in range(len(p.kind)):
+        if seen[o] != p.need[o]:
             return 7, o
     return -1, -1
 
@@ -209,9 +215,9 @@ def check(program: Program) -> None:
     ends = [program.start[0], program.start[-1] - program.operations, program.after[0]]
     if any(ends) or program.after[-1] != len(program.successor):
         raise ProgramError("start and after must lead from 0 to the number of operations and of dependencies")
-    arrays = [getattr(program, name) for name in DTYPES]
+    arrays = _Arrays(*(getattr(program, name) for name in DTYPES))
     seen = scratch(program.operations, np.int32)
-    fault, operation = _fault(*arrays, len(program.steps), seen)
+    fault, operation = _fault(arrays, len(program.steps), seen)
     if fault >= 0:
         raise ProgramError(f"{describe(program.start, operation)}: {_FAULTS[fault]}", [operation])
     if _differ(match(program.start, program.kind, program.peer, program.tag), program.partner):

@@ -21,7 +21,6 @@ from flitlab.models.rules.tables import (
     HOP,
     LAYERED,
     LEGS,
-    MAX_PATH_PORTS,
     MAX_PORTS,
     PATHS,
     RANDOM,
@@ -35,7 +34,7 @@ from flitlab.models.topology.sound import unchanged
 
 __all__ = [
     "ADAPTIVE", "ANY", "DATELINE_CROSSING", "DATELINE_ENTRY", "DIGITS", "ESCAPE", "GROUPS", "HASH", "HOP", "LAYERED",
-    "LEGS", "MAX_PATH_PORTS", "MAX_PORTS", "NO_PORTS", "PATHS", "PER", "RANDOM", "SELECT", "TABLE", "UGAL_GLOBAL",
+    "LEGS", "MAX_PORTS", "NO_PORTS", "PATHS", "PER", "RANDOM", "SELECT", "TABLE", "UGAL_GLOBAL",
     "UGAL_LOCAL", "VIA", "PathTable", "Routes", "RoutingSpec",
 ]  # fmt: skip
 

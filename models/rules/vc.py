@@ -50,14 +50,14 @@ def make_rings(topology: Topology) -> Rings:
 
 
 @kernel
-def dateline_class(rings, crossing, source, destination, channel, tail):
+def dateline_class(rings, crossing, origin, target, channel, tail):
     """0 or 1: the half of the VCs for a dimension-ordered packet on ``channel``, which leaves switch ``tail``.
 
     ``crossing`` False: 1 for packets that wrap in this dimension, chosen on entering it. True: 1
     from the wrap-around channel on.
     """
     d = rings.dimension[channel]
-    start, end = rings.coordinate[source, d], rings.coordinate[destination, d]
+    start, end = rings.coordinate[origin, d], rings.coordinate[target, d]
     if rings.step[channel] > 0:
         if not crossing:
             return 1 if end < start else 0
@@ -82,14 +82,14 @@ def share(vcs, parts, part):
 
 
 @routine
-def _layer_vcs(r, way, vcs, hop, source, target):
+def _layer_vcs(r, way, vcs, hop, origin, target):
     """The VCs of the layer of a packet's path or pair of switches; over an intermediate switch each leg has its own."""
     if r.form == PATHS:
         return share(vcs, r.layers, np.int64(r.layer[way]))
     second = r.form == VIA and hop >= way >> LEG_AT
-    start, end = source, target
+    start, end = origin, target
     if r.form == VIA and way >> LEG_AT > 0:
-        start, end = (middle_of(way), target) if second else (source, middle_of(way))
+        start, end = (middle_of(way), target) if second else (origin, middle_of(way))
     layer = np.int64(r.layer[start * r.switches + end])
     if r.form == VIA:
         return share(vcs, 2 * r.layers, layer + r.layers * np.int64(second))
@@ -97,11 +97,11 @@ def _layer_vcs(r, way, vcs, hop, source, target):
 
 
 @routine
-def _group_vcs(r, way, vcs, hop, source, tail):
+def _group_vcs(r, way, vcs, hop, origin, tail):
     """The VCs of before, or after, a packet has left the group that it came from; each of two legs has its own."""
     first_leg = way >> LEG_AT if r.form == VIA else np.int64(0)
     second = first_leg > 0 and hop >= first_leg
-    start = middle_of(way) if second else source
+    start = middle_of(way) if second else origin
     part = np.int64(r.group[tail] != r.group[start]) + 2 * np.int64(second)
     return share(vcs, np.int64(4 if r.form == VIA else 2), part)
 
@@ -116,10 +116,10 @@ def _escape_vcs(ports, escape, way, vcs, target, tail, port):
 
 
 @kernel
-def allowed_vcs(r, way, policy, vcs, hop, rings, source, target, channel, tail, port):
+def allowed_vcs(r, way, policy, vcs, hop, rings, origin, target, channel, tail, port):
     """First VC and one past the last that a packet may take on a channel between switches.
 
-    r: :class:`~flitlab.models.rules.tables.Tables`. hop: channels between switches that it has taken before. source,
+    r: :class:`~flitlab.models.rules.tables.Tables`. hop: channels between switches that it has taken before. origin,
     target: its switches. port: that of ``channel`` at its tail.
     """
     if policy == ANY:
@@ -130,13 +130,13 @@ def allowed_vcs(r, way, policy, vcs, hop, rings, source, target, channel, tail, 
         if len(rings.dimension) == 0:
             return np.int64(0), vcs
         crossing = policy == DATELINE_CROSSING
-        return share(vcs, np.int64(2), dateline_class(rings, crossing, source, target, channel, tail))
+        return share(vcs, np.int64(2), dateline_class(rings, crossing, origin, target, channel, tail))
     if policy == LAYERED:
-        return _layer_vcs(r, way, vcs, hop, source, target)
+        return _layer_vcs(r, way, vcs, hop, origin, target)
     if policy == LEGS:
         return share(vcs, np.int64(2), np.int64(hop >= way >> LEG_AT))
     if policy == GROUPS:
-        return _group_vcs(r, way, vcs, hop, source, tail)
+        return _group_vcs(r, way, vcs, hop, origin, tail)
     return _escape_vcs(r.ports, r.escape, way, vcs, target, tail, port)
 
 

@@ -28,13 +28,13 @@ def connections(workload: Workload, hosts: int) -> Connections:
     """The connections of a program on a network of so many hosts. Raises ``SpecError`` if it needs none."""
     program, host = workload.program, workload.host
     sends = np.flatnonzero(program.kind == SEND)
-    source, target = host[program.rank[sends]], host[program.peer[sends]]
-    apart = source != target
-    sends, source, target = sends[apart], source[apart], target[apart]
+    source, destination = host[program.rank[sends]], host[program.peer[sends]]
+    apart = source != destination
+    sends, source, destination = sends[apart], source[apart], destination[apart]
     if not len(sends):
         raise SpecError("its ranks send each other nothing", key="application")
     asks = program.amount[sends] > workload.messages.rendezvous
-    keys = np.concatenate([source * hosts + target, (target * hosts + source)[asks]])
+    keys = np.concatenate([source * hosts + destination, (destination * hosts + source)[asks]])
     pairs, place = np.unique(keys, return_inverse=True)
     forth, back = (np.full(program.operations, -1, np.int64) for _ in range(2))
     forth[sends], back[sends[asks]] = place[: len(sends)], place[len(sends) :]

@@ -71,9 +71,9 @@ def _redrawn(session: Session, left: Topology, routes: Routes, moved: np.ndarray
     if not len(moved):
         return _NOWHERE
     flow = np.searchsorted(session.first, moved, side="right") - 1
-    source, target = session.flows.source[flow], session.flows.target[flow]
+    source, destination = session.flows.source[flow], session.flows.destination[flow]
     paths = draw_paths(
-        left, routes, source, target, np.arange(len(moved) + 1), WITH_REPLACEMENT, session.seed,
+        left, routes, source, destination, np.arange(len(moved) + 1), WITH_REPLACEMENT, session.seed,
         number=session.subflows + moved,
     )  # fmt: skip
     return Paths(paths.start, number[paths.link].astype(np.int32))

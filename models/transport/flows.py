@@ -21,22 +21,22 @@ MOST_FLOWS = 1 << 22
 class Flows(NamedTuple):
     """Flows in order of their start.
 
-    source, target: hosts, int64 [flows]. packets: int64 [flows], 0 for one that never ends. start: int64 [flows],
+    source, destination: hosts, int64 [flows]. packets: int64 [flows], 0 for one that never ends. start: int64 [flows],
     ticks.
     """
 
     source: np.ndarray
-    target: np.ndarray
+    destination: np.ndarray
     packets: np.ndarray
     start: np.ndarray
 
 
 def long_lived(traffic: Traffic, flows: int) -> Flows:
     """So many endless flows from tick 0 for every pair of hosts that the pattern lets talk."""
-    source, target, _ = traffic.pairs()
-    source, target = (np.repeat(hosts, flows).astype(np.int64) for hosts in (source, target))
+    source, destination, _ = traffic.pairs()
+    source, destination = (np.repeat(hosts, flows).astype(np.int64) for hosts in (source, destination))
     nothing = np.zeros(len(source), np.int64)
-    return Flows(source, target, nothing, nothing)
+    return Flows(source, destination, nothing, nothing)
 
 
 def together(traffic: Traffic, flows: int, sizes: Sizes, packet_bytes: int, seed: int) -> Flows:
@@ -64,8 +64,8 @@ def arriving(
     keep = (start < ticks) & (rows[:, 1] != rows[:, 2])
     rows, start = rows[keep], start[keep]
     order = np.lexsort((rows[:, 1], start))
-    source, target = rows[order, 1], rows[order, 2]
-    return Flows(source, target, _packets(sizes, packet_bytes, seed, len(order)), start[order])
+    source, destination = rows[order, 1], rows[order, 2]
+    return Flows(source, destination, _packets(sizes, packet_bytes, seed, len(order)), start[order])
 
 
 @njit

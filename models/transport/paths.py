@@ -72,7 +72,7 @@ def draw_paths(
     topology: Topology,
     routes: Routes,
     source: np.ndarray,
-    target: np.ndarray,
+    destination: np.ndarray,
     group_start: np.ndarray,
     path_draw: int,
     seed: int,
@@ -80,27 +80,27 @@ def draw_paths(
 ) -> Paths:
     """A path for every subflow, from the routes of its pair of hosts.
 
-    source, target: hosts, int64 [groups]; group_start: int64 [groups + 1], the subflows of each group. ``DISTINCT``
-    draws the paths of a group without replacement, where routes are whole paths; a pair with fewer paths than
-    subflows uses all of them as evenly as it can. Otherwise every subflow draws by itself: a path, or at every switch
-    a next hop by a hash that differs from switch to switch. number: what subflows are called in draws.
+    source, destination: hosts, int64 [groups]; group_start: int64 [groups + 1], the subflows of each group.
+    ``DISTINCT`` draws the paths of a group without replacement, where routes are whole paths; a pair with fewer paths
+    than subflows uses all of them as evenly as it can. Otherwise every subflow draws by itself: a path, or at every
+    switch a next hop by a hash that differs from switch to switch. number: what subflows are called in draws.
     """
     r, sizes = routes.tables(topology), np.diff(group_start)
     place = topology.host_switch
-    origin, end = np.repeat(place[source], sizes), np.repeat(place[target], sizes)
+    origin, target = np.repeat(place[source], sizes), np.repeat(place[destination], sizes)
     subflows = len(origin)
     way = np.zeros(subflows, np.int64)
     distinct = path_draw == DISTINCT and routes.form == PATHS
     if distinct:
-        _draw_distinct(r.pair_start, place[source] * topology.switches + place[target], group_start, seed, way)
+        _draw_distinct(r.pair_start, place[source] * topology.switches + place[destination], group_start, seed, way)
     number = np.arange(subflows) if number is None else number
     start = np.zeros(subflows + 1, np.int64)
     link = np.zeros(0, np.int32)
     for _ in range(2):  # the first time to count
-        _walk(r, seed, topology.out_start, topology.dst, origin, end, way, distinct, number, start, link)
+        _walk(r, seed, topology.out_start, topology.dst, origin, target, way, distinct, number, start, link)
         link = np.zeros(start[-1], np.int32) if not len(link) else link
     link[start[:-1]] = topology.channels + np.repeat(source, sizes)
-    link[start[1:] - 1] = topology.channels + topology.hosts + np.repeat(target, sizes)
+    link[start[1:] - 1] = topology.channels + topology.hosts + np.repeat(destination, sizes)
     return Paths(start, link)
 
 

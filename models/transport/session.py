@@ -162,10 +162,10 @@ def make_session(
     per_flow = transport.subflows
     first = np.arange(len(flows.source) + 1) * per_flow
     # flows of one pair that start together draw their paths together
-    pair = flows.source * topology.hosts + flows.target
+    pair = flows.source * topology.hosts + flows.destination
     group = np.flatnonzero((np.diff(pair, prepend=-1) != 0) | (np.diff(flows.start, prepend=-1) != 0))
     group_start = np.append(first[group], first[-1])
-    paths = draw_paths(topology, routes, flows.source[group], flows.target[group], group_start, path_draw, seed)
+    paths = draw_paths(topology, routes, flows.source[group], flows.destination[group], group_start, path_draw, seed)
     within = ceil(Fraction(repr(float(transport.start_ms))) / 1000 / tick)
     start = np.zeros(len(flows.source) * per_flow, np.int64)
     _start_ticks(seed, np.repeat(flows.start, per_flow), within, start)
@@ -188,7 +188,7 @@ def make_session(
 def _check(
     topology: Topology, routes: Routes, transport: Transport, flows: Flows, path_draw: int, tick: Fraction
 ) -> None:
-    if (own := np.flatnonzero(flows.source == flows.target)).size:
+    if (own := np.flatnonzero(flows.source == flows.destination)).size:
         raise SpecError(f"host {flows.source[own[0]]} would send to itself", key="traffic")
     subflows, together = len(flows.source) * transport.subflows, transport.subflows * transport.flows
     if not len(flows.source):

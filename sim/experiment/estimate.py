@@ -188,7 +188,7 @@ class Prices:
         if mode == "datagram":
             return self._price(f"{engine} {mode}", mode, lambda: _of_datagrams(engine))
         if mode == "flow":
-            return self._price(f"{engine} {mode}", mode, lambda: _of_flows(engine))
+            return self._price(f"{engine} {mode}", mode, lambda: _in_mode_flow(engine))
         name = f"{engine} {mode}" + (", shared inputs" if shared else "")
         return self._price(name, mode, lambda: _of(engine, mode, shared))
 
@@ -292,7 +292,7 @@ def _of_datagrams(name: str) -> dict[str, Any]:
     return {"point": start, "hop": one, "hop_of_many": many}
 
 
-def _of_flows(name: str) -> dict[str, Any]:
+def _in_mode_flow(name: str) -> dict[str, Any]:
     """Prices of mode flow, of a program in which everybody sends to everybody, one after another."""
     from flitlab.models.application.builder import Builder
     from flitlab.models.application.collectives.choose import collective

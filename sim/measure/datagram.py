@@ -95,7 +95,7 @@ def _count(session: Session, packets: np.ndarray) -> Flows:
     """Bytes of so many packets [subflows] by their ends."""
     topology = session.topology
     sent = _per_flow(session, packets) * session.queues.packet_bytes
-    source, target = session.flows.source, session.flows.target
+    source, target = session.flows.source, session.flows.destination
     pairs = np.zeros((topology.switches, topology.switches), np.int64)
     np.add.at(pairs, (topology.host_switch[source], topology.host_switch[target]), sent)
     sources, targets = (np.bincount(hosts, sent, topology.hosts) for hosts in (source, target))

@@ -281,7 +281,7 @@ def test_arrivals_offer_the_load():
     flows = arriving(traffic, 0.5, sizes, 1000, 1000, case.ticks(4.0), 3)
     offered = flows.packets.sum() * 1000 / (16 * 4.0 * 8e6)
     assert offered == pytest.approx(0.5, rel=0.05)
-    assert (np.diff(flows.start) >= 0).all() and (flows.source != flows.target).all()
+    assert (np.diff(flows.start) >= 0).all() and (flows.source != flows.destination).all()
 
 
 def test_incast_is_served_in_turn():
@@ -425,4 +425,4 @@ def test_unused_traffic_pattern_is_fixed():
     traffic = fixed_traffic("shift", topology, np.array([2, 3, 0, 1]))
     flows = long_lived(traffic, 2)
     assert flows.source.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
-    assert flows.target.tolist() == [2, 2, 3, 3, 0, 0, 1, 1]
+    assert flows.destination.tolist() == [2, 2, 3, 3, 0, 0, 1, 1]

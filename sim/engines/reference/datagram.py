@@ -443,8 +443,8 @@ class ReferenceDatagrams:
     def _connect(self) -> None:
         """The connections of a program have been open since before the run."""
         ends = self.session.flows
-        for flow, source, target in zip(self.flows, ends.source.tolist(), ends.target.tolist(), strict=True):
-            self.hosts[source].connections[target] = flow, self.subflows[flow.first : flow.last]
+        for flow, source, destination in zip(self.flows, ends.source.tolist(), ends.destination.tolist(), strict=True):
+            self.hosts[source].connections[destination] = flow, self.subflows[flow.first : flow.last]
         if self.session.transport.law:
             for i, sample in enumerate(first_samples(self.session).tolist()):
                 connect(self.rules, self.senders, i, sample)
