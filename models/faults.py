@@ -74,15 +74,15 @@ def _kind(value: Any) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 
-def notes_faults(notes: Any) -> Found:
-    """Whether notes can be written down."""
+def notes_faults(notes: Any, name: str = "notes") -> Found:
+    """Whether notes, or another mapping of that name, can be written down."""
     try:
         json.dumps(notes)
     except (TypeError, ValueError, RecursionError) as error:
-        yield "notes", f"notes must be plain numbers, texts, lists and mappings ({error}); use int(), float(), tolist()"
+        yield name, f"{name} must be plain numbers, texts, lists and mappings ({error}); use int(), float(), tolist()"
         return
     if not isinstance(notes, dict):
-        yield "notes", f"notes must be a mapping, and are {_kind(notes)}"
+        yield name, f"{name} must be a mapping, and are {_kind(notes)}"
 
 
 def plain(array: np.ndarray, dtype: type, copy: bool) -> np.ndarray:

@@ -31,9 +31,11 @@ CATEGORIES = {
 class Spec(BaseModel):
     """Parameters of one component as they stand in a YAML file; unknown keys are refused.
 
-    The base class of a category names the method by which a kind gives its thing (``graph`` of a topology, ``routes``
-    of a routing) and has two more: ``looked_at``, which makes sure of what is given, and ``build``, which is how anyone
-    asks for it. A kind that has a ``build`` of its own is looked at as well.
+    The base class of a category names the one method by which a kind gives its thing: ``graph`` of a topology,
+    ``routes`` of a routing, ``demand`` of traffic, ``transport``, ``program`` of an application, ``hosts`` of a
+    placement, ``measure`` of a metric. It has the keys that all kinds share, and two methods more: ``looked_at``, which
+    makes sure of what is given, and ``build`` (of a metric ``columns``, of both), by which anyone asks for it. A kind
+    that has a ``build`` of its own is looked at as well.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

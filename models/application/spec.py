@@ -31,7 +31,7 @@ class ApplicationSpec(Spec):
         return self.looked_at(self.program, hosts)
 
     def looked_at(self, give: Callable[[int], Program], hosts: int) -> Program:
-        """What a method of the application gives; the arrays of a user's own are gone through."""
+        """The program that a method of this kind gives; the arrays of a user's own are gone through."""
         program = give(hosts)
         if is_foreign(self):
             refuse_other(program, Program, give.__name__)

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from flitlab.models.faults import notes_faults, refuse
 from flitlab.models.metrics.summary import summary
-from flitlab.models.registry import Spec
+from flitlab.models.registry import Spec, is_foreign
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.sound import unchanged
 
 
 class MetricSpec(Spec):
@@ -25,9 +27,16 @@ class MetricSpec(Spec):
         raise NotImplementedError
 
     def columns(self, topology: Topology) -> dict[str, Any]:
-        """:meth:`measure` by column name: ``<label>`` or ``<label>_<name>``."""
+        """What is measured, by column name: ``<label>`` or ``<label>_<name>``.
+
+        Raises ``ValueError`` as :meth:`measure`, and ``FaultyError`` for values of a user's own that cannot be written.
+        """
+        with unchanged(topology, self.measure):
+            values = self.measure(topology)
+        if is_foreign(self):
+            refuse(notes_faults(values, f"values of the metric {self.kind}"))
         head = self.label or self.kind
-        return {f"{head}_{name}" if name else head: value for name, value in self.measure(topology).items()}
+        return {f"{head}_{name}" if name else head: value for name, value in values.items()}
 
 
 def measure_all(topology: Topology, metrics: Sequence[MetricSpec]) -> tuple[dict[str, Any], list[str]]:

@@ -3,10 +3,11 @@
 import json
 import re
 
+import numpy as np
 import pytest
 import yaml
 
-from flitlab.models.metrics.spec import measure_all
+from flitlab.models.metrics.spec import MetricSpec, measure_all
 from flitlab.models.registry import make, names, spec_class
 
 
@@ -34,3 +35,38 @@ def test_a_label_takes_the_place_of_the_kind():
     assert found["of_1"] == pytest.approx(12 / 7)
     assert found["of_1"] < found["of_2"]
     assert not any(name.startswith("k_shortest") for name in found)
+
+
+class Own(MetricSpec):
+    """Gives what a test has put there."""
+
+    kind: str = "own"
+    answers: list = []  # noqa: RUF012 (pydantic copies it)
+
+    def measure(self, topology):
+        (answer,) = self.answers
+        return answer(topology) if callable(answer) else answer
+
+
+def spoil(topology):
+    topology.capacity[0] = 7
+    return {"": 1}
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"": np.int64(1)}, "values of the metric own must be plain numbers"),
+        ([1, 2], "values of the metric own must be a mapping"),
+        (spoil, "measure() changes the topology"),
+    ],
+)
+def test_what_a_metric_of_ones_own_must_not_give_is_named(answer, said):
+    built = make("topology", kind="hypercube", dim=3).build()
+    _, (problem,) = measure_all(built, [Own(answers=[answer])])
+    assert said in problem
+
+
+def test_a_metric_of_ones_own_has_its_columns():
+    built = make("topology", kind="hypercube", dim=3).build()
+    assert Own(answers=[{"": 1, "more": 2.5}]).columns(built) == {"own": 1, "own_more": 2.5}
