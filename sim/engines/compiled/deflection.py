@@ -15,7 +15,7 @@ from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.occupancy import occupancy_bound
 from flitlab.models.rules.order import outranks
 from flitlab.models.rules.packets import Packets
-from flitlab.models.rules.ports import Ports, make_ports
+from flitlab.models.rules.ports import make_ports
 from flitlab.models.rules.route import pick, route_word
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import EVENTS, GRANTS, OCCUPANCY_MAX
@@ -30,19 +30,21 @@ from flitlab.sim.engines.compiled.records import (
     LATE,
     NEXT,
     NOBODY,
-    RECORD,
     SEND,
     SEQUENCE,
     SOURCE,
     TARGET,
+    Net,
+    Pool,
     Tally,
     create,
     deliver_all,
     first_packets,
     log_is_full,
+    make_net,
+    make_pool,
     make_tally,
     run_program,
-    unsigned,
 )
 from flitlab.sim.engines.compiled.wheel import Wheel, drain, make_wheel, wake
 
@@ -57,9 +59,7 @@ SWITCH_RECORD = 8
 class Constants(NamedTuple):
     """What does not change during a run: times in ticks, tables, and the draws' seed."""
 
-    seed: int
-    switches: int
-    hosts: int
+    net: Net
     hold: int
     slot: int  # decisions are made at multiples of this
     flits: int
@@ -73,18 +73,13 @@ class Constants(NamedTuple):
     out_start: np.ndarray
     dst: np.ndarray
     delay: np.ndarray
-    host_switch: np.ndarray
     host_start: np.ndarray
-    ports: Ports
-    arrivals: Arrivals
-    packets: Packets
 
 
 class State(NamedTuple):
     """What changes during a run."""
 
-    packet: np.ndarray  # uint32 [packets, RECORD]
-    free: np.ndarray  # uint32 [packets + 1]: a stack of unused records; its height is in the last entry
+    pool: Pool
     place: np.ndarray  # uint32 [switches, SWITCH_RECORD]
     ranked: np.ndarray  # uint32 [switches, bound]: eligible packets, first in rank first
     busy: np.ndarray  # uint32 [outputs]: held until this tick
@@ -113,19 +108,29 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
     horizon = 2 * flits + model.switch + max(slowest, model.ejection, model.injection, model.header) + 2
     ticks = 1 << int(horizon - 1).bit_length()
     constants = Constants(
-        seed, topology.switches, hosts, model.hold_packets, flits if model.slotted else 1, flits,
-        model.header, model.switch, model.link, model.injection, model.ejection, bound,
-        scenario.routes.ports, topology.out_start, topology.dst, topology.delay, topology.host_switch,
-        topology.host_start, unsigned(ports), arrivals, packets,
-    )  # fmt: skip
+        net=make_net(topology, ports, arrivals, packets, seed),
+        hold=model.hold_packets,
+        slot=flits if model.slotted else 1,
+        flits=flits,
+        header=model.header,
+        switch=model.switch,
+        link=model.link,
+        injection=model.injection,
+        ejection=model.ejection,
+        bound=bound,
+        routes=scenario.routes.ports,
+        out_start=topology.out_start,
+        dst=topology.dst,
+        delay=topology.delay,
+        host_start=topology.host_start,
+    )
     on_channel = (model.switch + slowest) // flits + 2
     at_host = (flits + model.switch + model.ejection + model.injection) // flits + 3
     records = int(bound.sum()) + topology.channels * on_channel + hosts * at_host
     place = np.zeros((topology.switches, SWITCH_RECORD), np.uint32)
     place[:, READING] = place[:, LAST_READING] = NOBODY
     state = State(
-        packet=np.zeros((records, RECORD), np.uint32),
-        free=np.append(np.arange(records)[::-1], records).astype(np.uint32),
+        pool=make_pool(records),
         place=place,
         ranked=np.zeros((topology.switches, int(bound.max()) + 1), np.uint32),
         busy=np.zeros(len(ports.out_input), np.uint32),
@@ -155,18 +160,18 @@ def _look(c, s, switch, tick):
 @inner
 def _arrive(c, s, p, tick):
     """A packet's head is in a switch: it is resident from now on, and eligible once its header is read."""
-    v = np.int64(s.packet[p, WHERE])
-    if s.packet[p, HOP] == 0:
+    v = np.int64(s.pool.packet[p, WHERE])
+    if s.pool.packet[p, HOP] == 0:
         s.place[v, INBOUND] -= 1
     resident = s.place[v, RESIDENT] + 1
     s.place[v, RESIDENT] = resident
     s.tally.scalars[OCCUPANCY_MAX] = max(s.tally.scalars[OCCUPANCY_MAX], resident)
-    s.packet[p, ELIGIBLE] = tick + c.header
-    s.packet[p, NEXT] = NOBODY
+    s.pool.packet[p, ELIGIBLE] = tick + c.header
+    s.pool.packet[p, NEXT] = NOBODY
     if s.place[v, READING] == NOBODY:
         s.place[v, READING] = p
     else:
-        s.packet[s.place[v, LAST_READING], NEXT] = p
+        s.pool.packet[s.place[v, LAST_READING], NEXT] = p
     s.place[v, LAST_READING] = p
     _look(c, s, v, tick + c.header)
     if resident > c.hold:
@@ -176,14 +181,14 @@ def _arrive(c, s, p, tick):
 @inner
 def _rank(c, s, v, p):
     """Insert a packet among the eligible ones of a switch."""
-    hops, born = s.packet[p, HOP], s.packet[p, BORN]
-    identity = np.int64(s.packet[p, SEQUENCE]) * c.hosts + s.packet[p, SOURCE]
+    hops, born = s.pool.packet[p, HOP], s.pool.packet[p, BORN]
+    identity = np.int64(s.pool.packet[p, SEQUENCE]) * c.net.hosts + s.pool.packet[p, SOURCE]
     i = s.place[v, RANKED]
     s.place[v, RANKED] = i + 1
     while i > 0:
         q = s.ranked[v, i - 1]
-        other = np.int64(s.packet[q, SEQUENCE]) * c.hosts + s.packet[q, SOURCE]
-        if outranks(s.packet[q, HOP], s.packet[q, BORN], other, hops, born, identity):
+        other = np.int64(s.pool.packet[q, SEQUENCE]) * c.net.hosts + s.pool.packet[q, SOURCE]
+        if outranks(s.pool.packet[q, HOP], s.pool.packet[q, BORN], other, hops, born, identity):
             break
         s.ranked[v, i] = q
         i -= 1
@@ -194,8 +199,8 @@ def _rank(c, s, v, p):
 def _admit(c, s, v, tick):
     """Rank the packets whose header has been read by ``tick``."""
     p = np.int64(s.place[v, READING])
-    while p != NOBODY and s.packet[p, ELIGIBLE] <= tick:
-        following = np.int64(s.packet[p, NEXT])
+    while p != NOBODY and s.pool.packet[p, ELIGIBLE] <= tick:
+        following = np.int64(s.pool.packet[p, NEXT])
         _rank(c, s, v, p)
         p = following
     s.place[v, READING] = p
@@ -206,8 +211,8 @@ def _choose(c, s, p, ports):
     """One of a non-empty set of ports, by the draw that belongs to the packet's decision at this switch."""
     if popcount(ports) == 1:
         return lowest(ports)
-    source, sequence = np.int64(s.packet[p, SOURCE]), np.int64(s.packet[p, SEQUENCE])
-    return pick(ports, route_word(c.seed, source, sequence, np.int64(s.packet[p, HOP])))
+    source, sequence = np.int64(s.pool.packet[p, SOURCE]), np.int64(s.pool.packet[p, SEQUENCE])
+    return pick(ports, route_word(c.net.seed, source, sequence, np.int64(s.pool.packet[p, HOP])))
 
 
 @inner
@@ -222,28 +227,28 @@ def _hold_output(c, s, v, output, tick):
 @inner
 def _forward(c, s, v, p, port, tick):
     """Send a packet out of a network port."""
-    _hold_output(c, s, v, c.ports.out_base[v] + port, tick)
+    _hold_output(c, s, v, c.net.ports.out_base[v] + port, tick)
     channel = c.out_start[v] + port
-    minimal = c.routes[c.host_switch[s.packet[p, TARGET]], v]
+    minimal = c.routes[c.net.host_switch[s.pool.packet[p, TARGET]], v]
     if not (minimal >> np.uint64(port)) & np.uint64(1):
-        s.packet[p, DEFLECTED] += 1
-    s.packet[p, HOP] += 1
-    s.packet[p, WHERE] = c.dst[channel]
+        s.pool.packet[p, DEFLECTED] += 1
+    s.pool.packet[p, HOP] += 1
+    s.pool.packet[p, WHERE] = c.dst[channel]
     s.tally.channel_flits[channel] += c.flits
     slot = (tick + c.switch + c.link + c.delay[channel]) & s.awake.mask
-    s.packet[p, NEXT] = s.arriving[slot]
+    s.pool.packet[p, NEXT] = s.arriving[slot]
     s.arriving[slot] = p
 
 
 @inner
 def _eject(c, s, v, p, tick):
     """Send a packet to its host, if the ejection channel is free."""
-    output = c.ports.eject[s.packet[p, TARGET]]
+    output = c.net.ports.eject[s.pool.packet[p, TARGET]]
     if s.busy[output] > tick:
         return False
     _hold_output(c, s, v, output, tick)
     slot = (tick + c.flits - 1 + c.switch + c.ejection) & s.awake.mask
-    s.packet[p, NEXT] = s.leaving[slot]
+    s.pool.packet[p, NEXT] = s.leaving[slot]
     s.leaving[slot] = p
     return True
 
@@ -252,8 +257,8 @@ def _eject(c, s, v, p, tick):
 def _free_ports(c, s, v, tick):
     """Mask of the network outputs that are not held."""
     free = np.uint64(0)
-    base = c.ports.out_base[v]
-    for port in range(c.ports.network_outs[v]):
+    base = c.net.ports.out_base[v]
+    for port in range(c.net.ports.network_outs[v]):
         if s.busy[base + port] <= tick:
             free |= np.uint64(1) << np.uint64(port)
     return free
@@ -267,7 +272,7 @@ def _allocate(c, s, v, tick):
     kept = 0
     for i in range(np.int64(s.place[v, RANKED])):
         p = np.int64(s.ranked[v, i])
-        there = c.host_switch[s.packet[p, TARGET]]
+        there = c.net.host_switch[s.pool.packet[p, TARGET]]
         if there == v:
             if _eject(c, s, v, p, tick):
                 continue
@@ -304,12 +309,12 @@ def _let_hosts_send(c, s, v, tick):
         if s.place[v, RESIDENT] + s.place[v, INBOUND] >= c.hold:
             continue
         p = create(c, s, h, tick)
-        leave(s.program, s.packet[p, SEND], tick + c.flits)
+        leave(s.program, s.pool.packet[p, SEND], tick + c.flits)
         s.place[v, INBOUND] += 1
         s.place[v, NEXT_HOST] = (h - first + 1) % count
-        s.packet[p, WHERE] = v
+        s.pool.packet[p, WHERE] = v
         slot = (tick + c.injection) & s.awake.mask
-        s.packet[p, NEXT] = s.arriving[slot]
+        s.pool.packet[p, NEXT] = s.arriving[slot]
         s.arriving[slot] = p
         notice(c, s, h, tick)
 
@@ -320,7 +325,7 @@ def notice(c, s, h, tick):
     ready = max(s.host[h, H_BORN], s.host[h, H_FREE], tick)
     if ready < LATE:
         s.asked[h] = min(ready, tick + s.awake.mask - c.slot)
-        _look(c, s, np.int64(c.host_switch[h]), s.asked[h])
+        _look(c, s, np.int64(c.net.host_switch[h]), s.asked[h])
 
 
 @inner
@@ -331,9 +336,9 @@ def _arrive_all(c, s, tick):
     s.arriving[slot] = NOBODY
     within = True
     while p != NOBODY:
-        following = np.int64(s.packet[p, NEXT])
+        following = np.int64(s.pool.packet[p, NEXT])
         _arrive(c, s, p, tick)
-        within &= s.place[s.packet[p, WHERE], RESIDENT] <= c.bound[s.packet[p, WHERE]]
+        within &= s.place[s.pool.packet[p, WHERE], RESIDENT] <= c.bound[s.pool.packet[p, WHERE]]
         p = following
         s.tally.scalars[EVENTS] += 1
     return within

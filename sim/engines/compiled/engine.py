@@ -60,8 +60,9 @@ class CompiledRun:
                 self._grow_log(2 * len(self._state.tally.log))
 
     def _count_created(self) -> None:
-        c = self._constants
-        sources.count_created(c.arrivals, c.packets, c.seed, self._tick, records.sent(self._state), self._cursor)
+        net = self._constants.net
+        sent = records.sent(self._state)
+        sources.count_created(net.arrivals, net.packets, net.seed, self._tick, sent, self._cursor)
 
     def backlog(self) -> np.ndarray:
         self._count_created()

@@ -19,11 +19,11 @@ def by_congestion(rule):
 @inner
 def _congestion(c, s, p, way, ahead, tick):
     """Flits queued for the first channel of a way (UGAL_LOCAL), or for all of them."""
-    source, target = np.int64(s.packet[p, SOURCE]), np.int64(s.packet[p, TARGET])
-    here, there = np.int64(c.host_switch[source]), np.int64(c.host_switch[target])
-    sequence, hop, flits = np.int64(s.packet[p, SEQUENCE]), np.int64(0), np.int64(0)
+    source, target = np.int64(s.pool.packet[p, SOURCE]), np.int64(s.pool.packet[p, TARGET])
+    here, there = np.int64(c.net.host_switch[source]), np.int64(c.net.host_switch[target])
+    sequence, hop, flits = np.int64(s.pool.packet[p, SEQUENCE]), np.int64(0), np.int64(0)
     while not at_target(c.routes, way, hop, here, there) and (hop == 0 or c.rule == UGAL_GLOBAL):
-        port = next_port(c.routes, way, c.seed, here, there, source, target, c.hosts, sequence, hop)
+        port = next_port(c.routes, way, c.net.seed, here, there, source, target, c.net.hosts, sequence, hop)
         queued, here = ahead(c, s, here, port, tick)
         flits += queued
         hop += 1
@@ -39,9 +39,9 @@ def set_way(c, s, p, ahead, tick):
     records.set_way(c, s, p)
     if not by_congestion(c.rule):
         return
-    via = np.int64(s.packet[p, WAY])
+    via = np.int64(s.pool.packet[p, WAY])
     minimal_flits = _congestion(c, s, p, MINIMALLY, ahead, tick)
     flits = _congestion(c, s, p, via, ahead, tick)
-    origin = np.int64(c.host_switch[s.packet[p, SOURCE]])
-    target = np.int64(c.host_switch[s.packet[p, TARGET]])
-    s.packet[p, WAY] = better_way(c.routes, via, origin, target, minimal_flits, flits)
+    origin = np.int64(c.net.host_switch[s.pool.packet[p, SOURCE]])
+    target = np.int64(c.net.host_switch[s.pool.packet[p, TARGET]])
+    s.pool.packet[p, WAY] = better_way(c.routes, via, origin, target, minimal_flits, flits)

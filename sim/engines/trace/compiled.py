@@ -62,7 +62,7 @@ class CompiledWatch(CompiledRun):
 
     def _find(self, now: int) -> int:
         """The record of the packet, which has been sent in this tick."""
-        record = self._state.packet
+        record = self._state.pool.packet
         wanted = {SOURCE: self.source, SEQUENCE: self.sequence, SENT: now}
         fits = record[:, FLITS] > 0
         for name, value in wanted.items():
@@ -76,13 +76,13 @@ class CompiledWatch(CompiledRun):
 
     def field(self, name: int) -> np.uint32:
         """A field of the packet's record."""
-        return self._state.packet[self.record, name]
+        return self._state.pool.packet[self.record, name]
 
     def listed(self, first: int) -> Iterator[int]:
         """The packets of a list, which are chained by their records."""
         while first != NOBODY:
             yield int(first)
-            first = self._state.packet[first, NEXT]
+            first = self._state.pool.packet[first, NEXT]
 
     def slot(self, now: int) -> int:
         """The tick after ``now`` for which the packet is put down in the ring of arrivals."""
@@ -128,7 +128,7 @@ class VctWatch(CompiledWatch):
 
     def _eligible(self) -> int:
         """From the keys by which it waits for outputs, all the same."""
-        s, ports = self._state, self._constants.ports
+        s, ports = self._state, self._constants.net.ports
         here = s.vc[self.place, vct.SWITCH]
         for output in range(ports.out_base[here], ports.out_base[here + 1]):
             for key in s.rows[output, : s.waiting[output]].tolist():

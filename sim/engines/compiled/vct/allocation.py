@@ -26,7 +26,7 @@ from flitlab.sim.engines.compiled.wheel import wake
 @inner
 def grant(c, s, p, v, output, next_vc, tick):
     """Move the packet at the front of input VC v to an output; next_vc NOBODY: to its host."""
-    flits = np.int64(s.packet[p, FLITS])
+    flits = np.int64(s.pool.packet[p, FLITS])
     s.tally.scalars[GRANTS] += 1
     s.busy[output] = tick + flits
     if s.waiting[output]:
@@ -50,25 +50,25 @@ def grant(c, s, p, v, output, next_vc, tick):
         s.vc[v, QUEUED] -= np.uint32(flits)
     if c.shared_input:
         s.input_busy[v // c.vcs] = tick + flits
-    behind = np.int64(s.packet[p, NEXT])
+    behind = np.int64(s.pool.packet[p, NEXT])
     s.vc[v, FRONT] = behind
     if behind != NOBODY:
         present(c, s, v, behind, tick + flits)
 
     if next_vc == NOBODY:
         slot = (tick + flits - 1 + c.switch + c.ejection) & s.outputs.mask
-        s.packet[p, NEXT] = s.leaving[slot]
+        s.pool.packet[p, NEXT] = s.leaving[slot]
         s.leaving[slot] = p
         return
     s.vc[next_vc, ROOM] -= flits
-    s.packet[p, INPUT_VC] = next_vc
-    s.packet[p, HOP] += 1
+    s.pool.packet[p, INPUT_VC] = next_vc
+    s.pool.packet[p, HOP] += 1
     if c.policy == ESCAPE and next_vc % c.vcs == ESCAPE_VC:
-        s.packet[p, WAY] = ON_ESCAPE
-    channel = c.ports.out_channel[output]
+        s.pool.packet[p, WAY] = ON_ESCAPE
+    channel = c.net.ports.out_channel[output]
     s.tally.channel_flits[channel] += flits
     slot = (tick + c.switch + c.link + c.delay[channel] + c.header) & s.outputs.mask
-    s.packet[p, NEXT] = s.arriving[slot]
+    s.pool.packet[p, NEXT] = s.arriving[slot]
     s.arriving[slot] = p
 
 
@@ -80,7 +80,7 @@ def serve(c, s, output, tick):
     if s.busy[output] > tick:
         wake(s.outputs, output, np.int64(s.busy[output]))
         return
-    ejects = c.ports.out_input[output] == NOBODY
+    ejects = c.net.ports.out_input[output] == NOBODY
     for i in range(np.int64(s.waiting[output])):
         key = s.rows[output, i]
         if key >> 32 > tick:

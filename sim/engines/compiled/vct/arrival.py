@@ -35,33 +35,33 @@ from flitlab.sim.engines.compiled.wheel import drain, wake
 @inner
 def _route(c, s, p):
     """Set the output of a packet that has come to a switch; NOBODY if that is decided every tick."""
-    here = np.int64(s.vc[s.packet[p, INPUT_VC], SWITCH])
-    target = np.int64(s.packet[p, TARGET])
-    there = np.int64(c.host_switch[target])
-    way, hop = np.int64(s.packet[p, WAY]), np.int64(s.packet[p, HOP])
+    here = np.int64(s.vc[s.pool.packet[p, INPUT_VC], SWITCH])
+    target = np.int64(s.pool.packet[p, TARGET])
+    there = np.int64(c.net.host_switch[target])
+    way, hop = np.int64(s.pool.packet[p, WAY]), np.int64(s.pool.packet[p, HOP])
     if at_target(c.routes, way, hop, here, there):
-        s.packet[p, OUTPUT] = c.ports.eject[target]
+        s.pool.packet[p, OUTPUT] = c.net.ports.eject[target]
     elif c.rule == ADAPTIVE:
-        s.packet[p, OUTPUT] = NOBODY
+        s.pool.packet[p, OUTPUT] = NOBODY
     else:
-        source, sequence = np.int64(s.packet[p, SOURCE]), np.int64(s.packet[p, SEQUENCE])
-        port = next_port(c.routes, way, c.seed, here, there, source, target, c.hosts, sequence, hop)
-        s.packet[p, OUTPUT] = c.ports.out_base[here] + port
+        source, sequence = np.int64(s.pool.packet[p, SOURCE]), np.int64(s.pool.packet[p, SEQUENCE])
+        port = next_port(c.routes, way, c.net.seed, here, there, source, target, c.net.hosts, sequence, hop)
+        s.pool.packet[p, OUTPUT] = c.net.ports.out_base[here] + port
 
 
 @inner
 def _arrive(c, s, p, tick):
     """A packet's header has been read: it joins its VC, and asks for its output if it is at the front."""
-    v = np.int64(s.packet[p, INPUT_VC])
-    s.packet[p, NEXT] = NOBODY
+    v = np.int64(s.pool.packet[p, INPUT_VC])
+    s.pool.packet[p, NEXT] = NOBODY
     if by_congestion(c.rule):
-        s.vc[v, QUEUED] += s.packet[p, FLITS]
+        s.vc[v, QUEUED] += s.pool.packet[p, FLITS]
     if s.vc[v, FRONT] == NOBODY:
         s.vc[v, FRONT] = p
         s.vc[v, BACK] = p
         present(c, s, v, p, max(tick, np.int64(s.vc[v, LEFT])))
     else:
-        s.packet[s.vc[v, BACK], NEXT] = p
+        s.pool.packet[s.vc[v, BACK], NEXT] = p
         s.vc[v, BACK] = p
 
 
@@ -77,19 +77,19 @@ def _send(c, s, h, tick):
         wake(s.senders, h, host[H_FREE])
         return
     flits = host[H_FLITS]
-    first = c.ports.inject[h] * c.vcs
+    first = c.net.ports.inject[h] * c.vcs
     v, when = preferred(c, s, np.int64(ANY), first, first + c.vcs, flits, tick)
     if v == NOBODY:
         if when < LATE:
             wake(s.senders, h, when)
         return
     p = create(c, s, h, tick)
-    leave(s.program, s.packet[p, SEND], tick + flits)
+    leave(s.program, s.pool.packet[p, SEND], tick + flits)
     set_way(c, s, p, ahead, tick)
-    s.packet[p, INPUT_VC] = v
+    s.pool.packet[p, INPUT_VC] = v
     s.vc[v, ROOM] -= flits
     ready = (tick + c.injection + c.header) & s.senders.mask
-    s.packet[p, NEXT] = s.arriving[ready]
+    s.pool.packet[p, NEXT] = s.arriving[ready]
     s.arriving[ready] = p
     wake(s.senders, h, min(max(host[H_BORN], tick + flits), tick + s.senders.mask))
 
@@ -109,10 +109,10 @@ def arrive_all(c, s, tick):
     p = first
     while p != NOBODY:
         _route(c, s, p)
-        p = np.int64(s.packet[p, NEXT])
+        p = np.int64(s.pool.packet[p, NEXT])
     p = first
     while p != NOBODY:
-        following = np.int64(s.packet[p, NEXT])
+        following = np.int64(s.pool.packet[p, NEXT])
         _arrive(c, s, p, tick)
         p = following
         s.tally.scalars[EVENTS] += 1

@@ -38,12 +38,12 @@ def _can_move(c, s, v, live):
     """Whether the front packet of VC v finds room now or in a VC known to be live."""
     p = np.int64(s.vc[v, FRONT])
     here = np.int64(s.vc[v, SWITCH])
-    there = np.int64(c.host_switch[s.packet[p, TARGET]])
-    if at_target(c.routes, np.int64(s.packet[p, WAY]), np.int64(s.packet[p, HOP]), here, there):
+    there = np.int64(c.net.host_switch[s.pool.packet[p, TARGET]])
+    if at_target(c.routes, np.int64(s.pool.packet[p, WAY]), np.int64(s.pool.packet[p, HOP]), here, there):
         return True
-    base = c.ports.out_base[here]
+    base = c.net.ports.out_base[here]
     if c.rule != ADAPTIVE:
-        return _opens(c, s, p, np.int64(s.packet[p, OUTPUT]), live)
+        return _opens(c, s, p, np.int64(s.pool.packet[p, OUTPUT]), live)
     ports = ports_of(c, s, p, here)
     while ports:
         if _opens(c, s, p, base + lowest(ports), live):
@@ -58,5 +58,5 @@ def _opens(c, s, p, output, live):
     low, high = vcs_of(c, s, p, output)
     opens = False
     for w in range(low, high):
-        opens |= live[w] or s.vc[w, ROOM] >= s.packet[p, FLITS]
+        opens |= live[w] or s.vc[w, ROOM] >= s.pool.packet[p, FLITS]
     return opens

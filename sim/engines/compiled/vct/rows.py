@@ -50,29 +50,29 @@ def preferred(c, s, policy, low, high, flits, tick):
 @inner
 def vcs_of(c, s, p, output):
     """The input VCs at the far end of a network output that a packet may take: (first, one past the last)."""
-    channel = c.ports.out_channel[output]
-    source, target = c.host_switch[s.packet[p, SOURCE]], c.host_switch[s.packet[p, TARGET]]
-    here = np.int64(s.vc[s.packet[p, INPUT_VC], SWITCH])
+    channel = c.net.ports.out_channel[output]
+    source, target = c.net.host_switch[s.pool.packet[p, SOURCE]], c.net.host_switch[s.pool.packet[p, TARGET]]
+    here = np.int64(s.vc[s.pool.packet[p, INPUT_VC], SWITCH])
     low, high = allowed_vcs(
-        c.routes, np.int64(s.packet[p, WAY]), c.policy, c.vcs, np.int64(s.packet[p, HOP]), c.rings, source, target,
-        channel, here, output - c.ports.out_base[here],
+        c.routes, np.int64(s.pool.packet[p, WAY]), c.policy, c.vcs, np.int64(s.pool.packet[p, HOP]), c.rings, source, target,
+        channel, here, output - c.net.ports.out_base[here],
     )  # fmt: skip
-    base = c.ports.out_input[output] * c.vcs
+    base = c.net.ports.out_input[output] * c.vcs
     return base + low, base + high
 
 
 @inner
 def ports_of(c, s, p, here):
     """The set of ports that an adaptive packet may take at a switch."""
-    there = np.int64(c.host_switch[s.packet[p, TARGET]])
-    return usable_ports(c.routes, np.int64(s.packet[p, WAY]), np.int64(s.packet[p, HOP]), here, there)
+    there = np.int64(c.net.host_switch[s.pool.packet[p, TARGET]])
+    return usable_ports(c.routes, np.int64(s.pool.packet[p, WAY]), np.int64(s.pool.packet[p, HOP]), here, there)
 
 
 @inner
 def _want(c, s, p, output):
     """What a packet wants of an output: VCs and flits, packed; no VC of an ejection channel."""
-    flits = np.int64(s.packet[p, FLITS]) << _FLITS_AT
-    if c.ports.out_input[output] == NOBODY:
+    flits = np.int64(s.pool.packet[p, FLITS]) << _FLITS_AT
+    if c.net.ports.out_input[output] == NOBODY:
         return flits
     low, high = vcs_of(c, s, p, output)
     return flits | ((high - low) << _COUNT_AT) | low
@@ -140,13 +140,13 @@ def first_not_before(s, output, key):
 def present(c, s, v, p, eligible):
     """The packet at the front of input VC v asks for its output (adaptive: for all it may take)."""
     key = age_key(eligible, v)
-    if c.rule == ADAPTIVE and s.packet[p, OUTPUT] == NOBODY:
+    if c.rule == ADAPTIVE and s.pool.packet[p, OUTPUT] == NOBODY:
         here = np.int64(s.vc[v, SWITCH])
-        base = c.ports.out_base[here]
+        base = c.net.ports.out_base[here]
         ports = ports_of(c, s, p, here)
         while ports:
             output = base + lowest(ports)
             ports &= ports - np.uint64(1)
             enqueue(c, s, p, output, eligible, key)
     else:
-        enqueue(c, s, p, np.int64(s.packet[p, OUTPUT]), eligible, key)
+        enqueue(c, s, p, np.int64(s.pool.packet[p, OUTPUT]), eligible, key)

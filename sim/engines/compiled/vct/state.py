@@ -6,12 +6,22 @@ import numpy as np
 
 from flitlab.models.rules.arrivals import Arrivals
 from flitlab.models.rules.packets import Packets
-from flitlab.models.rules.ports import Ports, make_ports
+from flitlab.models.rules.ports import make_ports
 from flitlab.models.rules.tables import Tables
 from flitlab.models.rules.vc import Rings, make_rings
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.compiled.messages import Program, make_program
-from flitlab.sim.engines.compiled.records import HOST_RECORD, NOBODY, RECORD, Tally, first_packets, make_tally, unsigned
+from flitlab.sim.engines.compiled.records import (
+    HOST_RECORD,
+    NOBODY,
+    Net,
+    Pool,
+    Tally,
+    first_packets,
+    make_net,
+    make_pool,
+    make_tally,
+)
 from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, wake
 
 # Fields of an input VC record, uint32.
@@ -24,9 +34,7 @@ FRONT, BACK, LEFT, ROOM, RETURNS, FIRST_RETURN, SWITCH, UPSTREAM, WANTED, QUEUED
 class Constants(NamedTuple):
     """What does not change during a run: times in ticks, tables, and the draws' seed."""
 
-    seed: int
-    switches: int
-    hosts: int
+    net: Net
     vcs: int
     policy: int
     rule: int
@@ -42,18 +50,13 @@ class Constants(NamedTuple):
     routes: Tables
     out_start: np.ndarray
     delay: np.ndarray
-    host_switch: np.ndarray
-    ports: Ports
     rings: Rings
-    arrivals: Arrivals
-    packets: Packets
 
 
 class State(NamedTuple):
     """What changes during a run."""
 
-    packet: np.ndarray  # uint32 [packets, RECORD]
-    free: np.ndarray  # uint32 [packets + 1]: a stack of unused records; its height is in the last entry
+    pool: Pool
     vc: np.ndarray  # uint32 [input VCs, record]
     busy: np.ndarray  # uint32 [outputs]: held until this tick
     input_busy: np.ndarray  # uint32 [inputs]
@@ -85,12 +88,24 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
     row = int(np.diff(ports.in_base).max(initial=1)) * model.vcs
     ring = 1 << (slots - 1).bit_length()
     constants = Constants(
-        seed, topology.switches, hosts, model.vcs, scenario.vc_policy, scenario.routes.select,
-        model.shared_input, model.buffer_flits, model.header, model.switch, model.link, model.injection, model.ejection,
-        model.credit, ring, scenario.routes.tables(topology), topology.out_start,
-        topology.delay, topology.host_switch.astype(np.uint32), unsigned(ports), make_rings(topology),
-        arrivals, packets,
-    )  # fmt: skip
+        net=make_net(topology, ports, arrivals, packets, seed),
+        vcs=model.vcs,
+        policy=scenario.vc_policy,
+        rule=scenario.routes.select,
+        shared_input=model.shared_input,
+        buffer_flits=model.buffer_flits,
+        header=model.header,
+        switch=model.switch,
+        link=model.link,
+        injection=model.injection,
+        ejection=model.ejection,
+        credit=model.credit,
+        ring=ring,
+        routes=scenario.routes.tables(topology),
+        out_start=topology.out_start,
+        delay=topology.delay,
+        rings=make_rings(topology),
+    )
     # Credits bound what is in buffers and on its way to them, the ejection channel's rate what is leaving.
     leaving = hosts * ((longest + model.switch + model.ejection) // shortest + 2)
     records = input_vcs * slots + leaving
@@ -101,8 +116,7 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
     upstream = np.where(ports.in_output >= 0, ports.in_output, outputs - 1 - ports.in_output)
     vc[:, UPSTREAM] = np.repeat(upstream, model.vcs)
     state = State(
-        packet=np.zeros((records, RECORD), np.uint32),
-        free=np.append(np.arange(records)[::-1], records).astype(np.uint32),
+        pool=make_pool(records),
         vc=vc,
         busy=np.zeros(outputs, np.uint32),
         input_busy=np.zeros(inputs, np.uint32),

@@ -42,7 +42,7 @@ def _serve_switch(c, s, awake, count, tick):
             cursor[k] += 1
             if blocked_until > tick:
                 wake(s.outputs, output, blocked_until)
-            elif c.ports.out_input[output] == NOBODY:
+            elif c.net.ports.out_input[output] == NOBODY:
                 best = k
             else:
                 next_vc, worth = room_for(c, s, s.wants[output, cursor[k] - 1], tick)
@@ -54,11 +54,11 @@ def _serve_switch(c, s, awake, count, tick):
         if best == NOBODY:
             continue
         granted = awake[best]
-        if s.packet[p, OUTPUT] == NOBODY:
+        if s.pool.packet[p, OUTPUT] == NOBODY:
             here = np.int64(s.vc[v, SWITCH])
             ports = ports_of(c, s, p, here)
             while ports:
-                withdraw(c, s, c.ports.out_base[here] + lowest(ports), oldest)
+                withdraw(c, s, c.net.ports.out_base[here] + lowest(ports), oldest)
                 ports &= ports - np.uint64(1)
             for k in range(count):  # rows from which it went have moved up by one
                 if cursor[k] < LATE and cursor[k] > 0:
@@ -79,10 +79,10 @@ def serve_together(c, s, outputs, count, tick):
     first = np.int64(0)
     here = np.int64(0)
     while first < count:
-        while outputs[first] >= c.ports.out_base[here + 1]:
+        while outputs[first] >= c.net.ports.out_base[here + 1]:
             here += 1
         last = first + 1
-        while last < count and outputs[last] < c.ports.out_base[here + 1]:
+        while last < count and outputs[last] < c.net.ports.out_base[here + 1]:
             last += 1
         _serve_switch(c, s, outputs[first:last], last - first, tick)
         first = last

@@ -30,7 +30,7 @@ def moved(s) -> int:
 def _count_flits(c, s):
     """Bring the counters of the channels up to date."""
     for o in range(U(len(s.output))):
-        channel = U(c.ports.out_channel[o])
+        channel = U(c.net.ports.out_channel[o])
         if channel != U(NOBODY):
             s.tally.channel_flits[channel] = s.output[o].carried
 

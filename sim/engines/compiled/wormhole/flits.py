@@ -134,9 +134,9 @@ def read_headers(c, s, tick, ready):
 def _count_hop(c, s, flit, target):
     """A flit has been granted a VC of a network channel: if it is a head, its packet has gone one hop farther."""
     p, head = flit >> PACKET_AT, (flit & HEAD) // HEAD
-    s.packet[p, HOP] += head
+    s.pool.packet[p, HOP] += head
     if c.policy == ESCAPE and head and target % U(c.vcs) == U(ESCAPE_VC):
-        s.packet[p, WAY] = ON_ESCAPE
+        s.pool.packet[p, WAY] = ON_ESCAPE
 
 
 @inner

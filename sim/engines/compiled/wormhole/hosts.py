@@ -15,7 +15,7 @@ from flitlab.sim.engines.compiled.wormhole.ugal import ahead
 @inner
 def _next_vc(c, s, h):
     """The injection VC that comes next, after the last one, of those that have credits; NOBODY if none has."""
-    v, first = U(s.sending[h].vc), U(c.ports.inject[h]) * U(c.vcs)
+    v, first = U(s.sending[h].vc), U(c.net.ports.inject[h]) * U(c.vcs)
     for _ in range(c.vcs):
         v = v + ONE if v + ONE < first + U(c.vcs) else first
         if credits(s, v) > 0:
@@ -51,7 +51,7 @@ def _send(c, s, h, tick):
     following = tick + 1
     if left == U(0):
         flit |= TAIL
-        leave(s.program, s.packet[sending.packet, SEND], tick + 1)
+        leave(s.program, s.pool.packet[sending.packet, SEND], tick + 1)
         sending.packet = NOBODY
         following = min(max(s.host[h, H_BORN], following), tick + s.senders.mask)
     push(c, s, INJECTED, flit, v)

@@ -17,7 +17,17 @@ from flitlab.models.rules.vc import Rings, make_rings
 from flitlab.models.scenario import Scenario, Switching
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.compiled.messages import Program, make_program
-from flitlab.sim.engines.compiled.records import HOST_RECORD, NOBODY, RECORD, Tally, first_packets, make_tally, unsigned
+from flitlab.sim.engines.compiled.records import (
+    HOST_RECORD,
+    NOBODY,
+    Net,
+    Pool,
+    Tally,
+    first_packets,
+    make_net,
+    make_pool,
+    make_tally,
+)
 from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, wake
 
 U = np.uint64
@@ -89,9 +99,7 @@ _SENDING = np.dtype([("packet", np.uint32), ("left", np.uint32), ("vc", np.uint3
 class Constants(NamedTuple):
     """What does not change during a run: times in ticks, tables, and the draws' seed."""
 
-    seed: int
-    switches: int
-    hosts: int
+    net: Net
     vcs: int
     policy: int
     rule: int
@@ -108,18 +116,13 @@ class Constants(NamedTuple):
     only_port: np.ndarray  # uint8 [switches * switches]: at t * switches + v, the port of v towards t, or SEVERAL
     switch: np.ndarray  # uint32 [input VCs]
     feeder: np.ndarray  # uint32 [input VCs]: the line in which packets wait for it, or ``lines`` + its host
-    host_switch: np.ndarray
-    ports: Ports
     rings: Rings
-    arrivals: Arrivals
-    packets: Packets
 
 
 class State(NamedTuple):
     """What changes during a run."""
 
-    packet: np.ndarray  # uint32 [packets, RECORD]
-    free: np.ndarray  # uint32 [packets + 1]: a stack of unused records; its height is in the last entry
+    pool: Pool
     vc: np.ndarray  # records of all VCs
     output: np.ndarray  # records of all outputs
     entry: np.ndarray  # records of all inputs of crossbars
@@ -160,12 +163,25 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
     line = switch if scenario.routes.select == ADAPTIVE else np.arange(outputs)
     width = model.vcs if model.shared_input else 1
     constants = Constants(
-        seed, topology.switches, hosts, model.vcs, scenario.vc_policy, scenario.routes.select, model.iterations,
-        model.buffer_flits, model.header, model.injection, U(inputs), U(ring - 1), U(places), U(ticks), U(outputs),
-        scenario.routes.tables(topology), _only_ports(scenario.routes),
-        np.repeat(ports.in_switch, model.vcs).astype(np.uint32), _feeders(ports, model.vcs, line),
-        topology.host_switch.astype(np.uint32), unsigned(ports), make_rings(topology), arrivals, packets,
-    )  # fmt: skip
+        net=make_net(topology, ports, arrivals, packets, seed),
+        vcs=model.vcs,
+        policy=scenario.vc_policy,
+        rule=scenario.routes.select,
+        iterations=model.iterations,
+        buffer_flits=model.buffer_flits,
+        header=model.header,
+        injection=model.injection,
+        inputs=U(inputs),
+        ring=U(ring - 1),
+        places=U(places),
+        ticks=U(ticks),
+        lines=U(outputs),
+        routes=scenario.routes.tables(topology),
+        only_port=_only_ports(scenario.routes),
+        switch=np.repeat(ports.in_switch, model.vcs).astype(np.uint32),
+        feeder=_feeders(ports, model.vcs, line),
+        rings=make_rings(topology),
+    )
 
     # A packet in the network has its tail in a buffer or on its way to one or to a host, or is being sent.
     tails = (model.buffer_flits - 1) // int(packets.flits.min()) + 1
@@ -176,8 +192,7 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
     sending = np.zeros(hosts, _SENDING)
     sending["packet"], sending["vc"] = NOBODY, (ports.inject + 1) * model.vcs - 1
     state = State(
-        packet=np.zeros((records, RECORD), np.uint32, order="F"),
-        free=np.append(np.arange(records)[::-1], records).astype(np.uint32),
+        pool=make_pool(records, order="F"),
         vc=_vc_records(inputs, hosts, width, model),
         output=output,
         entry=_entry_records(ports, width, model.vcs),

@@ -11,8 +11,8 @@ from flitlab.sim.engines.compiled.wormhole.state import ONE, U
 def ahead(c, s, here, port, tick):
     """Flits in the buffers whose front packet waits for a channel and of credit in use on it; the switch at its end."""
     switch, vcs, flits = U(here), U(c.vcs), np.int64(0)
-    output = U(c.ports.out_base[switch]) + U(port)
-    for v in range(U(c.ports.in_base[switch]) * vcs, U(c.ports.in_base[switch + ONE]) * vcs):
+    output = U(c.net.ports.out_base[switch]) + U(port)
+    for v in range(U(c.net.ports.in_base[switch]) * vcs, U(c.net.ports.in_base[switch + ONE]) * vcs):
         vc = s.vc[v]
         if U(vc.output) == output:
             flits += np.int64(vc.landed) - np.int64(vc.front)

@@ -188,7 +188,9 @@ def _preferred(c, s, v):
         while free:
             k = U(lowest(free))
             free &= free - ONE
-            worth = appeal(c.policy, np.int64(k), credits(s, U(s.output[o].first) + k), np.int64(s.packet[p, FLITS]))
+            worth = appeal(
+                c.policy, np.int64(k), credits(s, U(s.output[o].first) + k), np.int64(s.pool.packet[p, FLITS])
+            )
             if worth > most:
                 output, best, most = o, k, worth
     return output, best
