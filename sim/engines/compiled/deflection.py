@@ -23,6 +23,7 @@ from flitlab.sim.engines.compiled.messages import Program, leave, make_program, 
 from flitlab.sim.engines.compiled.records import (
     BORN,
     DEFLECTED,
+    DESTINATION,
     H_BORN,
     H_FREE,
     HOP,
@@ -33,7 +34,6 @@ from flitlab.sim.engines.compiled.records import (
     SEND,
     SEQUENCE,
     SOURCE,
-    TARGET,
     Net,
     Pool,
     Tally,
@@ -56,7 +56,7 @@ RESIDENT, INBOUND, READING, LAST_READING, RANKED, NEXT_HOST = range(6)
 SWITCH_RECORD = 8
 
 
-class Constants(NamedTuple):
+class DeflectionConstants(NamedTuple):
     """What does not change during a run: times in ticks, tables, and the draws' seed."""
 
     net: Net
@@ -76,7 +76,7 @@ class Constants(NamedTuple):
     host_start: np.ndarray
 
 
-class State(NamedTuple):
+class DeflectionState(NamedTuple):
     """What changes during a run."""
 
     pool: Pool
@@ -93,21 +93,23 @@ class State(NamedTuple):
     tally: Tally
 
 
-def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -> tuple[Constants, State]:
+def build(
+    scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int
+) -> tuple[DeflectionConstants, DeflectionState]:
     """Constants and the state at tick 0."""
     topology, model = scenario.topology, scenario.switching
     ports, flits, hosts = make_ports(topology), int(packets.flits[0]), topology.hosts
     bound = np.array(
         [
-            occupancy_bound(model.hold_packets, d, h, flits, model.header, model.injection)
-            for d, h in zip(topology.in_degree.tolist(), topology.host_count.tolist(), strict=True)
+            occupancy_bound(model.hold_packets, d, host, flits, model.header, model.injection)
+            for d, host in zip(topology.in_degree.tolist(), topology.host_count.tolist(), strict=True)
         ],
         np.int64,
     )
     slowest = int(topology.delay.max(initial=0)) + model.link
     horizon = 2 * flits + model.switch + max(slowest, model.ejection, model.injection, model.header) + 2
     ticks = 1 << int(horizon - 1).bit_length()
-    constants = Constants(
+    constants = DeflectionConstants(
         net=make_net(topology, ports, arrivals, packets, seed),
         hold=model.hold_packets,
         slot=flits if model.slotted else 1,
@@ -129,7 +131,7 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
     records = int(bound.sum()) + topology.channels * on_channel + hosts * at_host
     place = np.zeros((topology.switches, SWITCH_RECORD), np.uint32)
     place[:, READING] = place[:, LAST_READING] = NOBODY
-    state = State(
+    state = DeflectionState(
         pool=make_pool(records),
         place=place,
         ranked=np.zeros((topology.switches, int(bound.max()) + 1), np.uint32),
@@ -144,233 +146,240 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
         tally=make_tally(topology),
     )
     first_packets(constants, state)
-    for v in range(topology.switches):
-        wake(state.awake, v, 0)
+    for switch in range(topology.switches):
+        wake(state.awake, switch, 0)
     return constants, state
 
 
 @inner
-def _look(c, s, switch, tick):
+def _look(const, state, switch, tick):
     """Have a switch decide at ``tick``, or at the next slot boundary."""
-    if c.slot > 1:
-        tick = (tick + c.slot - 1) // c.slot * c.slot
-    wake(s.awake, switch, tick)
+    if const.slot > 1:
+        tick = (tick + const.slot - 1) // const.slot * const.slot
+    wake(state.awake, switch, tick)
 
 
 @inner
-def _arrive(c, s, p, tick):
+def _arrive(const, state, packet, tick):
     """A packet's head is in a switch: it is resident from now on, and eligible once its header is read."""
-    v = np.int64(s.pool.packet[p, WHERE])
-    if s.pool.packet[p, HOP] == 0:
-        s.place[v, INBOUND] -= 1
-    resident = s.place[v, RESIDENT] + 1
-    s.place[v, RESIDENT] = resident
-    s.tally.scalars[OCCUPANCY_MAX] = max(s.tally.scalars[OCCUPANCY_MAX], resident)
-    s.pool.packet[p, ELIGIBLE] = tick + c.header
-    s.pool.packet[p, NEXT] = NOBODY
-    if s.place[v, READING] == NOBODY:
-        s.place[v, READING] = p
+    switch = np.int64(state.pool.packet[packet, WHERE])
+    if state.pool.packet[packet, HOP] == 0:
+        state.place[switch, INBOUND] -= 1
+    resident = state.place[switch, RESIDENT] + 1
+    state.place[switch, RESIDENT] = resident
+    state.tally.scalars[OCCUPANCY_MAX] = max(state.tally.scalars[OCCUPANCY_MAX], resident)
+    state.pool.packet[packet, ELIGIBLE] = tick + const.header
+    state.pool.packet[packet, NEXT] = NOBODY
+    if state.place[switch, READING] == NOBODY:
+        state.place[switch, READING] = packet
     else:
-        s.pool.packet[s.place[v, LAST_READING], NEXT] = p
-    s.place[v, LAST_READING] = p
-    _look(c, s, v, tick + c.header)
-    if resident > c.hold:
-        _look(c, s, v, tick)
+        state.pool.packet[state.place[switch, LAST_READING], NEXT] = packet
+    state.place[switch, LAST_READING] = packet
+    _look(const, state, switch, tick + const.header)
+    if resident > const.hold:
+        _look(const, state, switch, tick)
 
 
 @inner
-def _rank(c, s, v, p):
+def _rank(const, state, switch, packet):
     """Insert a packet among the eligible ones of a switch."""
-    hops, born = s.pool.packet[p, HOP], s.pool.packet[p, BORN]
-    identity = np.int64(s.pool.packet[p, SEQUENCE]) * c.net.hosts + s.pool.packet[p, SOURCE]
-    i = s.place[v, RANKED]
-    s.place[v, RANKED] = i + 1
+    hops, born = state.pool.packet[packet, HOP], state.pool.packet[packet, BORN]
+    identity = np.int64(state.pool.packet[packet, SEQUENCE]) * const.net.hosts + state.pool.packet[packet, SOURCE]
+    i = state.place[switch, RANKED]
+    state.place[switch, RANKED] = i + 1
     while i > 0:
-        q = s.ranked[v, i - 1]
-        other = np.int64(s.pool.packet[q, SEQUENCE]) * c.net.hosts + s.pool.packet[q, SOURCE]
-        if outranks(s.pool.packet[q, HOP], s.pool.packet[q, BORN], other, hops, born, identity):
+        other_packet = state.ranked[switch, i - 1]
+        other = (
+            np.int64(state.pool.packet[other_packet, SEQUENCE]) * const.net.hosts
+            + state.pool.packet[other_packet, SOURCE]
+        )
+        if outranks(
+            state.pool.packet[other_packet, HOP], state.pool.packet[other_packet, BORN], other, hops, born, identity
+        ):
             break
-        s.ranked[v, i] = q
+        state.ranked[switch, i] = other_packet
         i -= 1
-    s.ranked[v, i] = p
+    state.ranked[switch, i] = packet
 
 
 @inner
-def _admit(c, s, v, tick):
+def _admit(const, state, switch, tick):
     """Rank the packets whose header has been read by ``tick``."""
-    p = np.int64(s.place[v, READING])
-    while p != NOBODY and s.pool.packet[p, ELIGIBLE] <= tick:
-        following = np.int64(s.pool.packet[p, NEXT])
-        _rank(c, s, v, p)
-        p = following
-    s.place[v, READING] = p
+    packet = np.int64(state.place[switch, READING])
+    while packet != NOBODY and state.pool.packet[packet, ELIGIBLE] <= tick:
+        following = np.int64(state.pool.packet[packet, NEXT])
+        _rank(const, state, switch, packet)
+        packet = following
+    state.place[switch, READING] = packet
 
 
 @inner
-def _choose(c, s, p, ports):
+def _choose(const, state, packet, ports):
     """One of a non-empty set of ports, by the draw that belongs to the packet's decision at this switch."""
     if popcount(ports) == 1:
         return lowest(ports)
-    source, sequence = np.int64(s.pool.packet[p, SOURCE]), np.int64(s.pool.packet[p, SEQUENCE])
-    return pick(ports, route_word(c.net.seed, source, sequence, np.int64(s.pool.packet[p, HOP])))
+    source, sequence = np.int64(state.pool.packet[packet, SOURCE]), np.int64(state.pool.packet[packet, SEQUENCE])
+    return pick(ports, route_word(const.net.seed, source, sequence, np.int64(state.pool.packet[packet, HOP])))
 
 
 @inner
-def _hold_output(c, s, v, output, tick):
+def _hold_output(const, state, switch, output, tick):
     """An output is taken for a packet's flits; the switch decides again when it falls free."""
-    s.busy[output] = tick + c.flits
-    s.place[v, RESIDENT] -= 1
-    s.tally.scalars[GRANTS] += 1
-    _look(c, s, v, tick + c.flits)
+    state.busy[output] = tick + const.flits
+    state.place[switch, RESIDENT] -= 1
+    state.tally.scalars[GRANTS] += 1
+    _look(const, state, switch, tick + const.flits)
 
 
 @inner
-def _forward(c, s, v, p, port, tick):
+def _forward(const, state, switch, packet, port, tick):
     """Send a packet out of a network port."""
-    _hold_output(c, s, v, c.net.ports.out_base[v] + port, tick)
-    channel = c.out_start[v] + port
-    minimal = c.routes[c.net.host_switch[s.pool.packet[p, TARGET]], v]
+    _hold_output(const, state, switch, const.net.ports.out_base[switch] + port, tick)
+    channel = const.out_start[switch] + port
+    minimal = const.routes[const.net.host_switch[state.pool.packet[packet, DESTINATION]], switch]
     if not (minimal >> np.uint64(port)) & np.uint64(1):
-        s.pool.packet[p, DEFLECTED] += 1
-    s.pool.packet[p, HOP] += 1
-    s.pool.packet[p, WHERE] = c.dst[channel]
-    s.tally.channel_flits[channel] += c.flits
-    slot = (tick + c.switch + c.link + c.delay[channel]) & s.awake.mask
-    s.pool.packet[p, NEXT] = s.arriving[slot]
-    s.arriving[slot] = p
+        state.pool.packet[packet, DEFLECTED] += 1
+    state.pool.packet[packet, HOP] += 1
+    state.pool.packet[packet, WHERE] = const.dst[channel]
+    state.tally.channel_flits[channel] += const.flits
+    slot = (tick + const.switch + const.link + const.delay[channel]) & state.awake.mask
+    state.pool.packet[packet, NEXT] = state.arriving[slot]
+    state.arriving[slot] = packet
 
 
 @inner
-def _eject(c, s, v, p, tick):
+def _eject(const, state, switch, packet, tick):
     """Send a packet to its host, if the ejection channel is free."""
-    output = c.net.ports.eject[s.pool.packet[p, TARGET]]
-    if s.busy[output] > tick:
+    output = const.net.ports.eject[state.pool.packet[packet, DESTINATION]]
+    if state.busy[output] > tick:
         return False
-    _hold_output(c, s, v, output, tick)
-    slot = (tick + c.flits - 1 + c.switch + c.ejection) & s.awake.mask
-    s.pool.packet[p, NEXT] = s.leaving[slot]
-    s.leaving[slot] = p
+    _hold_output(const, state, switch, output, tick)
+    slot = (tick + const.flits - 1 + const.switch + const.ejection) & state.awake.mask
+    state.pool.packet[packet, NEXT] = state.leaving[slot]
+    state.leaving[slot] = packet
     return True
 
 
 @inner
-def _free_ports(c, s, v, tick):
+def _free_ports(const, state, switch, tick):
     """Mask of the network outputs that are not held."""
     free = np.uint64(0)
-    base = c.net.ports.out_base[v]
-    for port in range(c.net.ports.network_outs[v]):
-        if s.busy[base + port] <= tick:
+    base = const.net.ports.out_base[switch]
+    for port in range(const.net.ports.network_outs[switch]):
+        if state.busy[base + port] <= tick:
             free |= np.uint64(1) << np.uint64(port)
     return free
 
 
 @inner
-def _allocate(c, s, v, tick):
+def _allocate(const, state, switch, tick):
     """One switch's decisions of one tick."""
-    _admit(c, s, v, tick)
-    free = _free_ports(c, s, v, tick)
+    _admit(const, state, switch, tick)
+    free = _free_ports(const, state, switch, tick)
     kept = 0
-    for i in range(np.int64(s.place[v, RANKED])):
-        p = np.int64(s.ranked[v, i])
-        there = c.net.host_switch[s.pool.packet[p, TARGET]]
-        if there == v:
-            if _eject(c, s, v, p, tick):
+    for i in range(np.int64(state.place[switch, RANKED])):
+        packet = np.int64(state.ranked[switch, i])
+        target = const.net.host_switch[state.pool.packet[packet, DESTINATION]]
+        if target == switch:
+            if _eject(const, state, switch, packet, tick):
                 continue
         else:
-            ports = free & c.routes[there, v]
+            ports = free & const.routes[target, switch]
             if ports:
-                port = _choose(c, s, p, ports)
+                port = _choose(const, state, packet, ports)
                 free &= ~(np.uint64(1) << np.uint64(port))
-                _forward(c, s, v, p, port, tick)
+                _forward(const, state, switch, packet, port, tick)
                 continue
-        s.ranked[v, kept] = p
+        state.ranked[switch, kept] = packet
         kept += 1
-    while s.place[v, RESIDENT] > c.hold and free and kept > 0:
+    while state.place[switch, RESIDENT] > const.hold and free and kept > 0:
         kept -= 1
-        p = np.int64(s.ranked[v, kept])
-        port = _choose(c, s, p, free)
+        packet = np.int64(state.ranked[switch, kept])
+        port = _choose(const, state, packet, free)
         free &= ~(np.uint64(1) << np.uint64(port))
-        _forward(c, s, v, p, port, tick)
-    s.place[v, RANKED] = kept
-    _let_hosts_send(c, s, v, tick)
+        _forward(const, state, switch, packet, port, tick)
+    state.place[switch, RANKED] = kept
+    _let_hosts_send(const, state, switch, tick)
 
 
 @inner
-def _let_hosts_send(c, s, v, tick):
+def _let_hosts_send(const, state, switch, tick):
     """The hosts of a switch, in turn, start packets while the switch has room for them."""
-    first, count = c.host_start[v], c.host_start[v + 1] - c.host_start[v]
-    turn = np.int64(s.place[v, NEXT_HOST])
+    first, count = const.host_start[switch], const.host_start[switch + 1] - const.host_start[switch]
+    turn = np.int64(state.place[switch, NEXT_HOST])
     for k in range(count):
-        h = first + (turn + k) % count
-        if max(s.host[h, H_BORN], s.host[h, H_FREE]) > tick:
-            if s.asked[h] <= tick:
-                notice(c, s, h, tick)
+        host = first + (turn + k) % count
+        if max(state.host[host, H_BORN], state.host[host, H_FREE]) > tick:
+            if state.asked[host] <= tick:
+                notice(const, state, host, tick)
             continue
-        if s.place[v, RESIDENT] + s.place[v, INBOUND] >= c.hold:
+        if state.place[switch, RESIDENT] + state.place[switch, INBOUND] >= const.hold:
             continue
-        p = create(c, s, h, tick)
-        leave(s.program, s.pool.packet[p, SEND], tick + c.flits)
-        s.place[v, INBOUND] += 1
-        s.place[v, NEXT_HOST] = (h - first + 1) % count
-        s.pool.packet[p, WHERE] = v
-        slot = (tick + c.injection) & s.awake.mask
-        s.pool.packet[p, NEXT] = s.arriving[slot]
-        s.arriving[slot] = p
-        notice(c, s, h, tick)
+        packet = create(const, state, host, tick)
+        leave(state.program, state.pool.packet[packet, SEND], tick + const.flits)
+        state.place[switch, INBOUND] += 1
+        state.place[switch, NEXT_HOST] = (host - first + 1) % count
+        state.pool.packet[packet, WHERE] = switch
+        slot = (tick + const.injection) & state.awake.mask
+        state.pool.packet[packet, NEXT] = state.arriving[slot]
+        state.arriving[slot] = packet
+        notice(const, state, host, tick)
 
 
 @inner
-def notice(c, s, h, tick):
+def notice(const, state, host, tick):
     """See that the switch of host h looks when the host may send its next packet, or, if that is far away, before."""
-    ready = max(s.host[h, H_BORN], s.host[h, H_FREE], tick)
+    ready = max(state.host[host, H_BORN], state.host[host, H_FREE], tick)
     if ready < LATE:
-        s.asked[h] = min(ready, tick + s.awake.mask - c.slot)
-        _look(c, s, np.int64(c.net.host_switch[h]), s.asked[h])
+        state.asked[host] = min(ready, tick + state.awake.mask - const.slot)
+        _look(const, state, np.int64(const.net.host_switch[host]), state.asked[host])
 
 
 @inner
-def _arrive_all(c, s, tick):
+def _arrive_all(const, state, tick):
     """Packets whose head arrives now; False if a switch has come to hold more than :func:`occupancy_bound`."""
-    slot = tick & s.awake.mask
-    p = np.int64(s.arriving[slot])
-    s.arriving[slot] = NOBODY
+    slot = tick & state.awake.mask
+    packet = np.int64(state.arriving[slot])
+    state.arriving[slot] = NOBODY
     within = True
-    while p != NOBODY:
-        following = np.int64(s.pool.packet[p, NEXT])
-        _arrive(c, s, p, tick)
-        within &= s.place[s.pool.packet[p, WHERE], RESIDENT] <= c.bound[s.pool.packet[p, WHERE]]
-        p = following
-        s.tally.scalars[EVENTS] += 1
+    while packet != NOBODY:
+        following = np.int64(state.pool.packet[packet, NEXT])
+        _arrive(const, state, packet, tick)
+        within &= (
+            state.place[state.pool.packet[packet, WHERE], RESIDENT] <= const.bound[state.pool.packet[packet, WHERE]]
+        )
+        packet = following
+        state.tally.scalars[EVENTS] += 1
     return within
 
 
 @kernel
-def advance(c, s, now, until):
+def advance(const, state, now, until):
     """Simulate ticks now .. until - 1; returns the tick reached, less than ``until`` if the log is full.
 
     Returns -1 if a switch holds more packets than :func:`occupancy_bound` allows, which is a bug.
     """
     tick = now
     while tick < until:
-        if log_is_full(c, s):
+        if log_is_full(const, state):
             return tick
-        if not _arrive_all(c, s, tick):
+        if not _arrive_all(const, state, tick):
             return -1
-        deliver_all(c, s, tick, s.awake.mask)
-        run_program(s.program, c, s, tick, notice)
-        count = drain(s.awake, tick, s.members)
+        deliver_all(const, state, tick, state.awake.mask)
+        run_program(state.program, const, state, tick, notice)
+        count = drain(state.awake, tick, state.members)
         for i in range(count):
-            _allocate(c, s, s.members[i], tick)
-        s.tally.scalars[EVENTS] += count
-        tick = next_tick(s.program, s, tick, until, s.awake.mask)
+            _allocate(const, state, state.members[i], tick)
+        state.tally.scalars[EVENTS] += count
+        tick = next_tick(state.program, state, tick, until, state.awake.mask)
     return tick
 
 
-def moved(s) -> int:
+def moved(state) -> int:
     """Packets granted so far."""
-    return int(s.tally.scalars[GRANTS])
+    return int(state.tally.scalars[GRANTS])
 
 
-def stuck(c, s, now) -> bool:
+def stuck(const, state, now) -> bool:
     """Hot-potato waits for no buffer, so nothing can be stuck."""
     return False

@@ -78,12 +78,12 @@ class CompiledRun:
     def snapshot(self) -> Snapshot:
         tally, n = self._state.tally, self._topology.switches
         scalars = self.scalars()
-        source, target, flits = records.in_network(self._state)
+        source, destination, flits = records.in_network(self._state)
         place, hosts = self._topology.host_switch, self._topology.hosts
         present = Flows(
-            _total(place[source] * n + place[target], flits, n * n).reshape(n, n),
+            _total(place[source] * n + place[destination], flits, n * n).reshape(n, n),
             _total(source, flits, hosts),
-            _total(target, flits, hosts),
+            _total(destination, flits, hosts),
         )
         delivered = Flows(tally.pairs.reshape(n, n).copy(), tally.by_source.copy(), tally.by_destination.copy())
         return Snapshot(

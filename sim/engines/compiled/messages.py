@@ -58,16 +58,26 @@ def make_program(scenario: Scenario) -> Program | None:
     queue = np.zeros((scenario.topology.hosts, 4), np.int64)
     queue[:, [FIRST, LAST]] = -1
     sends = workload.program.operations
-    following, joined, unsent, missing = (scratch(sends, np.int64, -1) for _ in range(4))
     return Program(
-        make_ranks(workload), _lengths(workload.messages), workload.host, queue, following, joined, unsent, missing,
-        np.zeros(1, np.int64),
-    )  # fmt: skip
+        ranks=make_ranks(workload),
+        lengths=_lengths(workload.messages),
+        host=workload.host,
+        queue=queue,
+        following=scratch(sends, np.int64, -1),
+        joined=scratch(sends, np.int64, -1),
+        unsent=scratch(sends, np.int64, -1),
+        missing=scratch(sends, np.int64, -1),
+        active=np.zeros(1, np.int64),
+    )
 
 
 def _lengths(messages: Messages) -> Lengths:
     return Lengths(
-        messages.packet_bytes, messages.flit_bytes, messages.header_flits, messages.packet_flits, messages.whole
+        packet_bytes=messages.packet_bytes,
+        flit_bytes=messages.flit_bytes,
+        header_flits=messages.header_flits,
+        packet_flits=messages.packet_flits,
+        whole=messages.whole,
     )
 
 
@@ -81,10 +91,10 @@ def packet_lengths(workload: Workload) -> tuple[int, int]:
 @kernel
 def _shortest(kind, amount, rendezvous, lengths):
     least = np.int64(lengths.packet_flits)
-    for o in range(len(kind)):
-        if kind[o] == SEND:
-            least = min(least, _flits(lengths, amount[o], np.int64(1)))
-            if amount[o] > rendezvous:
+    for operation in range(len(kind)):
+        if kind[operation] == SEND:
+            least = min(least, _flits(lengths, amount[operation], np.int64(1)))
+            if amount[operation] > rendezvous:
                 least = min(least, _flits(lengths, np.int64(0), np.int64(1)))
     return least
 
@@ -99,18 +109,18 @@ def _flits(lengths, bytes_, unsent):
 
 
 @inner
-def first_in_queue(program, h):
+def first_in_queue(program, host):
     """The next packet of a host: (the send that its message belongs to, -1 if there is none; flits)."""
-    send = program.queue[h, FIRST]
+    send = program.queue[host, FIRST]
     if send < 0:
         return send, np.int64(0)
     return send, _flits(program.lengths, size(program.ranks, send), program.unsent[send])
 
 
 @inner
-def _append(program, h, send):
+def _append(program, host, send):
     """A message joins a queue at its end."""
-    queue = program.queue[h]
+    queue = program.queue[host]
     program.following[send] = -1
     if queue[FIRST] < 0:
         queue[FIRST] = send
@@ -120,30 +130,30 @@ def _append(program, h, send):
 
 
 @inner
-def cut(program, h):
+def cut(program, host):
     """The first message in a host's queue gives a packet, and goes to the end if it has more; the packet's target."""
-    send = program.queue[h, FIRST]
-    program.queue[h, FIRST] = program.following[send]
+    send = program.queue[host, FIRST]
+    program.queue[host, FIRST] = program.following[send]
     program.unsent[send] -= 1
     if program.unsent[send] > 0:
-        _append(program, h, send)
+        _append(program, host, send)
     return program.host[receiver(program.ranks, send)]
 
 
 @inner
 def join(program, send, tick):
     """A message, as far as its stage says, joins the queue of its host: (the host, packets)."""
-    h = program.host[sender(program.ranks, send)]
+    host = program.host[sender(program.ranks, send)]
     bytes_ = size(program.ranks, send)
     packets = packets_of(bytes_, program.lengths.packet_bytes)
     program.joined[send] = tick
     program.unsent[send] = packets
     program.missing[send] = packets
-    _append(program, h, send)
+    _append(program, host, send)
     last = _flits(program.lengths, bytes_, np.int64(1))
-    program.queue[h, PACKETS] += packets
-    program.queue[h, FLITS] += (packets - 1) * program.lengths.packet_flits + last
-    return h, packets
+    program.queue[host, PACKETS] += packets
+    program.queue[host, FLITS] += (packets - 1) * program.lengths.packet_flits + last
+    return host, packets
 
 
 @inner
@@ -166,11 +176,11 @@ def deliver_part(program, send, tick):
 
 
 @inner
-def next_tick(program, s, tick, until, rest):
+def next_tick(program, state, tick, until, rest):
     """The tick to be simulated next: that of the next event, if there has been no packet for ``rest`` ticks."""
     if program is None:
         return tick + 1
-    scalars = s.tally.scalars
+    scalars = state.tally.scalars
     if scalars[DELIVERED_PACKETS] < scalars[CREATED_PACKETS]:
         program.active[0] = tick
     if tick <= program.active[0] + rest:

@@ -75,60 +75,93 @@ def make_ranks(workload: Workload, resolution: int = 1) -> Ranks:
     calculations = program.amount[program.kind == CALC]
     if int(calculations.max(initial=0)) * unit.denominator >= _NEVER:
         raise ValueError("a calculation is too long to be counted in ticks")
-    n, processors = program.operations, program.ranks * program.cpus
-    ready, start, finish, queued, delivered, cause = (scratch(n, np.int64, -1) for _ in range(6))
-    events = 3 * n + 1  # an operation may have two to come, and a send one of its message
+    operations, processors = program.operations, program.ranks * program.cpus
+    events = 3 * operations + 1  # an operation may have two to come, and a send one of its message
     ranks = Ranks(
-        program.kind, program.amount, program.partner, program.cpu, program.after, program.successor, program.rank,
-        program.cpus, messages.rendezvous, messages.buffered, messages.overhead * resolution, resolution,
-        unit.numerator, unit.denominator, program.need.copy(), scratch(n, np.int8, UNSENT), scratch(n, np.bool_),
-        ready, start, finish, queued, delivered, cause, np.zeros(processors, np.int64),
-        np.full(processors, -1, np.int64), scratch(events, np.int64), scratch(events, np.int64), scratch(n, np.int64),
-        np.zeros(3, np.int64),
-    )  # fmt: skip
+        kind=program.kind,
+        amount=program.amount,
+        partner=program.partner,
+        cpu=program.cpu,
+        after=program.after,
+        successor=program.successor,
+        rank=program.rank,
+        cpus=program.cpus,
+        rendezvous=messages.rendezvous,
+        buffered=messages.buffered,
+        overhead=messages.overhead * resolution,
+        resolution=resolution,
+        numerator=unit.numerator,
+        denominator=unit.denominator,
+        left=program.need.copy(),
+        stage=scratch(operations, np.int8, UNSENT),
+        asked=scratch(operations, np.bool_),
+        ready=scratch(operations, np.int64, -1),
+        start=scratch(operations, np.int64, -1),
+        finish=scratch(operations, np.int64, -1),
+        queued=scratch(operations, np.int64, -1),
+        delivered=scratch(operations, np.int64, -1),
+        cause=scratch(operations, np.int64, -1),
+        free=np.zeros(processors, np.int64),
+        holder=np.full(processors, -1, np.int64),
+        when=scratch(events, np.int64),
+        what=scratch(events, np.int64),
+        outbox=scratch(operations, np.int64),
+        totals=np.zeros(3, np.int64),
+    )
     _begin(ranks)
     return ranks
 
 
-def is_done(r: Ranks) -> bool:
+def is_done(ranks: Ranks) -> bool:
     """Whether every operation is done."""
-    return bool(r.totals[ENDED] == len(r.kind))
+    return bool(ranks.totals[ENDED] == len(ranks.kind))
 
 
-def has_events(r: Ranks) -> bool:
+def has_events(ranks: Ranks) -> bool:
     """Whether something will happen to an operation by itself."""
-    return bool(r.totals[EVENTS] > 0)
+    return bool(ranks.totals[EVENTS] > 0)
 
 
-def execution_of(r: Ranks) -> Execution:
+def execution_of(ranks: Ranks) -> Execution:
     """What became of the operations so far, copied."""
-    times = (r.ready, r.start, r.finish, r.queued, r.delivered, r.cause)
-    copies = [scratch(len(array), array.dtype) for array in times]
-    for copy, array in zip(copies, times, strict=True):
-        copy[:] = array
-    return Execution(r.resolution, *copies)
+    return Execution(
+        resolution=ranks.resolution,
+        ready=_copy(ranks.ready),
+        start=_copy(ranks.start),
+        finish=_copy(ranks.finish),
+        queued=_copy(ranks.queued),
+        delivered=_copy(ranks.delivered),
+        cause=_copy(ranks.cause),
+    )
+
+
+def _copy(array: np.ndarray) -> np.ndarray:
+    """A copy in scratch memory."""
+    copy = scratch(len(array), array.dtype)
+    copy[:] = array
+    return copy
 
 
 @inner
-def _push(r, time, event):
-    i = r.totals[EVENTS]
-    r.totals[EVENTS] = i + 1
+def _push(ranks, time, event):
+    i = ranks.totals[EVENTS]
+    ranks.totals[EVENTS] = i + 1
     while i > 0:
         above = (i - 1) >> 1
-        if r.when[above] < time or (r.when[above] == time and r.what[above] < event):
+        if ranks.when[above] < time or (ranks.when[above] == time and ranks.what[above] < event):
             break
-        r.when[i], r.what[i] = r.when[above], r.what[above]
+        ranks.when[i], ranks.what[i] = ranks.when[above], ranks.what[above]
         i = above
-    r.when[i], r.what[i] = time, event
+    ranks.when[i], ranks.what[i] = time, event
 
 
 @inner
-def _pop(r):
+def _pop(ranks):
     """Remove the first event; what it is."""
-    first = r.what[0]
-    last = r.totals[EVENTS] - 1
-    r.totals[EVENTS] = last
-    time, event = r.when[last], r.what[last]
+    first = ranks.what[0]
+    last = ranks.totals[EVENTS] - 1
+    ranks.totals[EVENTS] = last
+    time, event = ranks.when[last], ranks.what[last]
     i = np.int64(0)
     while True:
         below = 2 * i + 1
@@ -136,183 +169,184 @@ def _pop(r):
             break
         other = below + 1
         if other < last and (
-            r.when[other] < r.when[below] or (r.when[other] == r.when[below] and r.what[other] < r.what[below])
+            ranks.when[other] < ranks.when[below]
+            or (ranks.when[other] == ranks.when[below] and ranks.what[other] < ranks.what[below])
         ):
             below = other
-        if time < r.when[below] or (time == r.when[below] and event < r.what[below]):
+        if time < ranks.when[below] or (time == ranks.when[below] and event < ranks.what[below]):
             break
-        r.when[i], r.what[i] = r.when[below], r.what[below]
+        ranks.when[i], ranks.what[i] = ranks.when[below], ranks.what[below]
         i = below
-    r.when[i], r.what[i] = time, event
+    ranks.when[i], ranks.what[i] = time, event
     return first
 
 
 @kernel
-def _begin(r):
-    for o in range(len(r.left)):
-        if r.left[o] == 0:
-            _push(r, 0, 8 * o + READY)
+def _begin(ranks):
+    for operation in range(len(ranks.left)):
+        if ranks.left[operation] == 0:
+            _push(ranks, 0, 8 * operation + READY)
 
 
 @inner
-def _release(r, o, early, now):
+def _release(ranks, operation, early, now):
     """Those that wait for the end, or the start, of an operation need wait no longer."""
-    for e in range(r.after[o], r.after[o + 1]):
-        entry = r.successor[e]
+    for e in range(ranks.after[operation], ranks.after[operation + 1]):
+        entry = ranks.successor[e]
         if entry & _EARLY == early:
             waiting = entry >> 1
-            r.left[waiting] -= 1
-            if r.left[waiting] == 0:
-                r.cause[waiting] = 4 * o + (STARTED if early else FINISHED)
-                _push(r, now, 8 * waiting + READY)
+            ranks.left[waiting] -= 1
+            if ranks.left[waiting] == 0:
+                ranks.cause[waiting] = 4 * operation + (STARTED if early else FINISHED)
+                _push(ranks, now, 8 * waiting + READY)
 
 
 @inner
-def _take(r, o, hold, now):
+def _take(ranks, operation, hold, now):
     """An operation gets its processor for a time as soon as that is free."""
-    place = np.int64(r.rank[o]) * r.cpus + r.cpu[o]
+    place = np.int64(ranks.rank[operation]) * ranks.cpus + ranks.cpu[operation]
     start = now
-    if r.free[place] > now:
-        start = r.free[place]
-        r.cause[o] = 4 * r.holder[place] + PROCESSOR
-    r.free[place] = start + hold
-    r.holder[place] = o
-    r.start[o] = start
+    if ranks.free[place] > now:
+        start = ranks.free[place]
+        ranks.cause[operation] = 4 * ranks.holder[place] + PROCESSOR
+    ranks.free[place] = start + hold
+    ranks.holder[place] = operation
+    ranks.start[operation] = start
     return start
 
 
 @inner
-def _take_in(r, o, now):
+def _take_in(ranks, operation, now):
     """A receive that is ready and whose message is there."""
-    _push(r, _take(r, o, r.overhead, now) + r.overhead, 8 * o + DONE)
+    _push(ranks, _take(ranks, operation, ranks.overhead, now) + ranks.overhead, 8 * operation + DONE)
 
 
 @inner
-def _join(r, o, now):
+def _join(ranks, operation, now):
     """The message of a send, as far as its stage says, joins its host's queue."""
-    if r.rank[o] == r.rank[r.partner[o]]:
-        _push(r, now + r.resolution, 8 * o + ARRIVED)
+    if ranks.rank[operation] == ranks.rank[ranks.partner[operation]]:
+        _push(ranks, now + ranks.resolution, 8 * operation + ARRIVED)
     else:
-        r.outbox[r.totals[OUTBOX]] = o
-        r.totals[OUTBOX] += 1
+        ranks.outbox[ranks.totals[OUTBOX]] = operation
+        ranks.totals[OUTBOX] += 1
 
 
 @inner
-def _consent(r, o, now):
+def _consent(ranks, operation, now):
     """The receiver of a send lets the data come."""
-    r.stage[o] = CTS
-    _join(r, o, now)
+    ranks.stage[operation] = CTS
+    _join(ranks, operation, now)
 
 
 @inner
-def _ready(r, o, now):
-    r.ready[o] = now
-    if r.kind[o] == RECV:
-        _release(r, o, 1, now)
-        send = r.partner[o]
-        if r.stage[send] == DELIVERED:
-            _take_in(r, o, now)
-        elif r.stage[send] == RTS and r.asked[send]:
-            _consent(r, send, now)
+def _ready(ranks, operation, now):
+    ranks.ready[operation] = now
+    if ranks.kind[operation] == RECV:
+        _release(ranks, operation, 1, now)
+        send = ranks.partner[operation]
+        if ranks.stage[send] == DELIVERED:
+            _take_in(ranks, operation, now)
+        elif ranks.stage[send] == RTS and ranks.asked[send]:
+            _consent(ranks, send, now)
         return
-    hold = r.overhead
-    if r.kind[o] == CALC:
-        hold = ticks_of(r.amount[o], r.numerator, r.denominator)
-    start = _take(r, o, hold, now)
-    _push(r, start, 8 * o + BEGUN)
-    _push(r, start + hold, 8 * o + (QUEUED if r.kind[o] == SEND else DONE))
+    hold = ranks.overhead
+    if ranks.kind[operation] == CALC:
+        hold = ticks_of(ranks.amount[operation], ranks.numerator, ranks.denominator)
+    start = _take(ranks, operation, hold, now)
+    _push(ranks, start, 8 * operation + BEGUN)
+    _push(ranks, start + hold, 8 * operation + (QUEUED if ranks.kind[operation] == SEND else DONE))
 
 
 @inner
-def _queued(r, o, now):
-    r.queued[o] = now
-    if r.amount[o] > r.rendezvous:
-        r.stage[o] = RTS
+def _queued(ranks, operation, now):
+    ranks.queued[operation] = now
+    if ranks.amount[operation] > ranks.rendezvous:
+        ranks.stage[operation] = RTS
     else:
-        r.stage[o] = DATA
-        if r.buffered or r.rank[o] == r.rank[r.partner[o]]:
-            _push(r, now, 8 * o + DONE)
-    _join(r, o, now)
+        ranks.stage[operation] = DATA
+        if ranks.buffered or ranks.rank[operation] == ranks.rank[ranks.partner[operation]]:
+            _push(ranks, now, 8 * operation + DONE)
+    _join(ranks, operation, now)
 
 
 @inner
-def _arrived(r, o, now):
-    receive = r.partner[o]
-    if r.stage[o] == RTS:
-        r.asked[o] = True
-        if r.ready[receive] >= 0:
-            _consent(r, o, now)
-    elif r.stage[o] == CTS:
-        r.stage[o] = DATA
-        _join(r, o, now)
+def _arrived(ranks, operation, now):
+    receive = ranks.partner[operation]
+    if ranks.stage[operation] == RTS:
+        ranks.asked[operation] = True
+        if ranks.ready[receive] >= 0:
+            _consent(ranks, operation, now)
+    elif ranks.stage[operation] == CTS:
+        ranks.stage[operation] = DATA
+        _join(ranks, operation, now)
     else:
-        r.stage[o] = DELIVERED
-        r.delivered[o] = now
-        if r.amount[o] > r.rendezvous:
-            _push(r, now, 8 * o + DONE)
-        if r.ready[receive] >= 0:
-            r.cause[receive] = 4 * o + MESSAGE
-            _take_in(r, receive, now)
+        ranks.stage[operation] = DELIVERED
+        ranks.delivered[operation] = now
+        if ranks.amount[operation] > ranks.rendezvous:
+            _push(ranks, now, 8 * operation + DONE)
+        if ranks.ready[receive] >= 0:
+            ranks.cause[receive] = 4 * operation + MESSAGE
+            _take_in(ranks, receive, now)
 
 
 @inner
-def arrived(r, send, now):
+def arrived(ranks, send, now):
     """All packets of a send's message, as far as its stage says, have been delivered; to be called before the turn."""
-    _push(r, now, 8 * send + ARRIVED)
+    _push(ranks, now, 8 * send + ARRIVED)
 
 
 @inner
-def left(r, send, time):
+def left(ranks, send, time):
     """The last flit of a send's message, as far as its stage says, has left its host by ``time``."""
-    if r.stage[send] == DATA and r.amount[send] <= r.rendezvous and not r.buffered:
-        _push(r, time, 8 * send + DONE)
+    if ranks.stage[send] == DATA and ranks.amount[send] <= ranks.rendezvous and not ranks.buffered:
+        _push(ranks, time, 8 * send + DONE)
 
 
 @inner
-def next_event(r):
+def next_event(ranks):
     """The time of the next event that is known, far away if there is none."""
-    return r.when[0] if r.totals[EVENTS] > 0 else _NEVER
+    return ranks.when[0] if ranks.totals[EVENTS] > 0 else _NEVER
 
 
 @inner
-def turn(r, now):
+def turn(ranks, now):
     """Work through the events of ``now``; the messages that join queues are then in the outbox, in order.
 
     Returns how many events there were. The discipline empties the outbox by setting ``totals[OUTBOX]`` to 0.
     """
     events = 0
-    while r.totals[EVENTS] > 0 and r.when[0] <= now:
-        event = _pop(r)
-        o, what = event >> 3, event & 7
+    while ranks.totals[EVENTS] > 0 and ranks.when[0] <= now:
+        event = _pop(ranks)
+        operation, what = event >> 3, event & 7
         events += 1
         if what == READY:
-            _ready(r, o, now)
+            _ready(ranks, operation, now)
         elif what == BEGUN:
-            _release(r, o, 1, now)
+            _release(ranks, operation, 1, now)
         elif what == QUEUED:
-            _queued(r, o, now)
+            _queued(ranks, operation, now)
         elif what == ARRIVED:
-            _arrived(r, o, now)
+            _arrived(ranks, operation, now)
         else:
-            r.finish[o] = now
-            r.totals[ENDED] += 1
-            _release(r, o, 0, now)
+            ranks.finish[operation] = now
+            ranks.totals[ENDED] += 1
+            _release(ranks, operation, 0, now)
     return events
 
 
 @inner
-def sender(r, send):
+def sender(ranks, send):
     """The rank that sends a send's message, as far as its stage says: its consent comes from the receiver."""
-    return r.rank[r.partner[send]] if r.stage[send] == CTS else r.rank[send]
+    return ranks.rank[ranks.partner[send]] if ranks.stage[send] == CTS else ranks.rank[send]
 
 
 @inner
-def receiver(r, send):
+def receiver(ranks, send):
     """The rank that a send's message, as far as its stage says, goes to."""
-    return r.rank[send] if r.stage[send] == CTS else r.rank[r.partner[send]]
+    return ranks.rank[send] if ranks.stage[send] == CTS else ranks.rank[ranks.partner[send]]
 
 
 @inner
-def size(r, send):
+def size(ranks, send):
     """Bytes of a send's message, as far as its stage says."""
-    return r.amount[send] if r.stage[send] == DATA else np.int64(0)
+    return ranks.amount[send] if ranks.stage[send] == DATA else np.int64(0)

@@ -32,7 +32,7 @@ from flitlab.sim.engines.compiled.messages import FIRST, cut, deliver_part, firs
 from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, turn
 
 # Fields of a packet record, uint32.
-NEXT, TARGET, SOURCE, BORN, SENT, SEQUENCE, HOP, FLITS, OUTPUT, INPUT_VC, DEFLECTED, WAY, SEND = range(13)
+NEXT, DESTINATION, SOURCE, BORN, SENT, SEQUENCE, HOP, FLITS, OUTPUT, INPUT_VC, DEFLECTED, WAY, SEND = range(13)
 RECORD = 16  # one cache line; the last fields are a discipline's own; SEND: the operation whose message it is of
 
 # Fields of a host record, int64.
@@ -49,8 +49,8 @@ NEVER = LATE << 32
 class Net(NamedTuple):
     """The part of a discipline's constants that says who sends what, and where it goes in and comes out.
 
-    seed: of all draws. host_switch: uint32 [hosts], the switch of each. ports: uint32, NOBODY where there is none. arrivals, packets:
-    when hosts create packets, and which; empty where hosts run a program.
+    seed: of all draws. host_switch: uint32 [hosts], the switch of each. ports: uint32, NOBODY where there is none.
+    arrivals, packets: when hosts create packets, and which; of no use where hosts run a program.
     """
 
     seed: int
@@ -132,149 +132,161 @@ def make_tally(topology: Topology) -> Tally:
     )
 
 
-def first_packets(c, s) -> None:
+def first_packets(const, state) -> None:
     """Draw every host's first packet."""
-    for h in range(c.net.hosts):
-        if c.net.arrivals.keep[h] < 0:
-            s.host[h, H_BORN] = NEVER
+    for host in range(const.net.hosts):
+        if const.net.arrivals.keep[host] < 0:
+            state.host[host, H_BORN] = NEVER
             continue
-        counter, position = next_arrival(c.net.arrivals, c.net.packets, c.net.seed, h, 0, -c.net.arrivals.base)
-        s.host[h, H_COUNTER] = counter
-        s.host[h, H_POSITION] = position
-        s.host[h, H_BORN] = position >> c.net.arrivals.shift
-        s.host[h, H_FLITS] = length(c.net.packets, c.net.seed, h, counter)
-
-
-@inner
-def create(c, s, h, tick):
-    """Turn host h's oldest packet into a record, sent at ``tick``, and move the host on to its next one."""
-    host = s.host[h]
-    top = len(s.pool.free) - 1
-    s.pool.free[top] -= 1
-    p = np.int64(s.pool.free[s.pool.free[top]])
-    s.pool.packet[p, SOURCE] = h
-    s.pool.packet[p, BORN] = host[H_BORN]
-    s.pool.packet[p, SENT] = tick
-    s.pool.packet[p, SEQUENCE] = host[H_SEQUENCE]
-    s.pool.packet[p, HOP] = 0
-    s.pool.packet[p, FLITS] = host[H_FLITS]
-    s.pool.packet[p, DEFLECTED] = 0
-    s.tally.scalars[SENT_PACKETS] += 1
-    host[H_FREE] = tick + host[H_FLITS]
-    host[H_SENT_FLITS] += host[H_FLITS]
-    host[H_SEQUENCE] += 1
-    _address(s.program, c, s, h, p)
-    return p
-
-
-@inner
-def _address(program, c, s, h, p):
-    """Where host h's oldest packet goes; the host moves on to its next one."""
-    host = s.host[h]
-    if program is None:
-        s.pool.packet[p, TARGET] = destination(c.net.packets, c.net.seed, h, host[H_SEQUENCE] - 1)
         counter, position = next_arrival(
-            c.net.arrivals, c.net.packets, c.net.seed, h, host[H_COUNTER] + 1, host[H_POSITION]
+            const.net.arrivals, const.net.packets, const.net.seed, host, 0, -const.net.arrivals.base
         )
-        host[H_COUNTER] = counter
-        host[H_POSITION] = position
-        host[H_BORN] = position >> c.net.arrivals.shift
-        host[H_FLITS] = length(c.net.packets, c.net.seed, h, counter)
+        state.host[host, H_COUNTER] = counter
+        state.host[host, H_POSITION] = position
+        state.host[host, H_BORN] = position >> const.net.arrivals.shift
+        state.host[host, H_FLITS] = length(const.net.packets, const.net.seed, host, counter)
+
+
+@inner
+def create(const, state, host, tick):
+    """Turn host h's oldest packet into a record, sent at ``tick``, and move the host on to its next one."""
+    host_record = state.host[host]
+    top = len(state.pool.free) - 1
+    state.pool.free[top] -= 1
+    packet = np.int64(state.pool.free[state.pool.free[top]])
+    state.pool.packet[packet, SOURCE] = host
+    state.pool.packet[packet, BORN] = host_record[H_BORN]
+    state.pool.packet[packet, SENT] = tick
+    state.pool.packet[packet, SEQUENCE] = host_record[H_SEQUENCE]
+    state.pool.packet[packet, HOP] = 0
+    state.pool.packet[packet, FLITS] = host_record[H_FLITS]
+    state.pool.packet[packet, DEFLECTED] = 0
+    state.tally.scalars[SENT_PACKETS] += 1
+    host_record[H_FREE] = tick + host_record[H_FLITS]
+    host_record[H_SENT_FLITS] += host_record[H_FLITS]
+    host_record[H_SEQUENCE] += 1
+    _address(state.program, const, state, host, packet)
+    return packet
+
+
+@inner
+def _address(program, const, state, host, packet):
+    """Where host h's oldest packet goes; the host moves on to its next one."""
+    host_record = state.host[host]
+    if program is None:
+        net = const.net
+        state.pool.packet[packet, DESTINATION] = destination(net.packets, net.seed, host, host_record[H_SEQUENCE] - 1)
+        last, at = host_record[H_COUNTER], host_record[H_POSITION]
+        counter, position = next_arrival(net.arrivals, net.packets, net.seed, host, last + 1, at)
+        host_record[H_COUNTER] = counter
+        host_record[H_POSITION] = position
+        host_record[H_BORN] = position >> net.arrivals.shift
+        host_record[H_FLITS] = length(net.packets, net.seed, host, counter)
     else:
-        s.pool.packet[p, SEND] = program.queue[h, FIRST]
-        s.pool.packet[p, TARGET] = cut(program, h)
-        _show_next(program, host, h)
+        state.pool.packet[packet, SEND] = program.queue[host, FIRST]
+        state.pool.packet[packet, DESTINATION] = cut(program, host)
+        _show_next(program, host_record, host)
 
 
 @inner
-def _show_next(program, host, h):
+def _show_next(program, host_record, host):
     """Put down what the next packet of a host that runs a program is."""
-    send, flits = first_in_queue(program, h)
-    host[H_FLITS] = flits
-    host[H_BORN] = NEVER if send < 0 else program.joined[send]
+    send, flits = first_in_queue(program, host)
+    host_record[H_FLITS] = flits
+    host_record[H_BORN] = NEVER if send < 0 else program.joined[send]
 
 
 @inner
-def run_program(program, c, s, tick, notice):
+def run_program(program, const, state, tick, notice):
     """Let hosts do what their program asks for at ``tick``; notice: function (c, s, host, tick), it has packets."""
     if program is None:
         return
     ranks = program.ranks
     if next_event(ranks) > tick:
         return
-    s.tally.scalars[EVENTS] += turn(ranks, tick)
+    state.tally.scalars[EVENTS] += turn(ranks, tick)
     for i in range(ranks.totals[OUTBOX]):
-        h, packets = join(program, ranks.outbox[i], tick)
-        s.tally.scalars[CREATED_PACKETS] += packets
-        _show_next(program, s.host[h], h)
-        notice(c, s, h, tick)
+        host, packets = join(program, ranks.outbox[i], tick)
+        state.tally.scalars[CREATED_PACKETS] += packets
+        _show_next(program, state.host[host], host)
+        notice(const, state, host, tick)
     ranks.totals[OUTBOX] = 0
 
 
 @inner
-def set_way(c, s, p):
-    """Fix the way of a packet that has just been created; ``c.routes``: ``flitlab.models.rules.tables.Tables``."""
-    source, target = np.int64(s.pool.packet[p, SOURCE]), np.int64(s.pool.packet[p, TARGET])
-    origin, there = np.int64(c.net.host_switch[source]), np.int64(c.net.host_switch[target])
-    sequence = np.int64(s.pool.packet[p, SEQUENCE])
-    s.pool.packet[p, WAY] = choose_way(c.routes, c.net.seed, source, target, c.net.hosts, sequence, origin, there)
+def set_way(const, state, packet):
+    """Fix the way of a packet that has just been created; ``const.routes``: ``flitlab.models.rules.tables.Tables``."""
+    source, destination = np.int64(state.pool.packet[packet, SOURCE]), np.int64(state.pool.packet[packet, DESTINATION])
+    origin, target = np.int64(const.net.host_switch[source]), np.int64(const.net.host_switch[destination])
+    sequence = np.int64(state.pool.packet[packet, SEQUENCE])
+    state.pool.packet[packet, WAY] = choose_way(
+        const.routes, const.net.seed, source, destination, const.net.hosts, sequence, origin, target
+    )
 
 
 @inner
-def deliver(c, s, p, tick):
+def deliver(const, state, packet, tick):
     """Count a packet whose tail has reached its host, and free its record."""
-    flits, source, target = s.pool.packet[p, FLITS], s.pool.packet[p, SOURCE], s.pool.packet[p, TARGET]
-    latency, hops, deflections = tick - s.pool.packet[p, BORN], s.pool.packet[p, HOP], s.pool.packet[p, DEFLECTED]
-    if len(s.tally.log):
-        entry = s.tally.scalars[DELIVERED_PACKETS]
-        s.tally.log[entry, 0] = np.int64(s.pool.packet[p, SEQUENCE]) * c.net.hosts + source
-        s.tally.log[entry, 1] = tick
-        s.tally.log[entry, 2] = hops
-    s.tally.scalars[DELIVERED_PACKETS] += 1
-    s.tally.scalars[DELIVERED_FLITS] += flits
-    s.tally.scalars[LATENCY] += latency
-    s.tally.scalars[NETWORK_LATENCY] += tick - s.pool.packet[p, SENT]
-    s.tally.scalars[HOPS] += hops
-    s.tally.scalars[DEFLECTIONS] += deflections
-    s.tally.scalars[HOPS_MAX] = max(s.tally.scalars[HOPS_MAX], hops)
-    s.tally.histogram[bucket(latency)] += 1
-    s.tally.hops[min(hops, LONG - 1)] += 1
-    s.tally.deflections[min(deflections, LONG - 1)] += 1
-    s.tally.pairs[c.net.host_switch[source] * c.net.switches + c.net.host_switch[target]] += flits
-    s.tally.by_source[source] += flits
-    s.tally.by_destination[target] += flits
-    top = len(s.pool.free) - 1
-    s.pool.free[s.pool.free[top]] = p
-    s.pool.free[top] += 1
-    deliver_part(s.program, s.pool.packet[p, SEND], tick)
+    flits, source, destination = (
+        state.pool.packet[packet, FLITS],
+        state.pool.packet[packet, SOURCE],
+        state.pool.packet[packet, DESTINATION],
+    )
+    latency, hops, deflections = (
+        tick - state.pool.packet[packet, BORN],
+        state.pool.packet[packet, HOP],
+        state.pool.packet[packet, DEFLECTED],
+    )
+    if len(state.tally.log):
+        entry = state.tally.scalars[DELIVERED_PACKETS]
+        state.tally.log[entry, 0] = np.int64(state.pool.packet[packet, SEQUENCE]) * const.net.hosts + source
+        state.tally.log[entry, 1] = tick
+        state.tally.log[entry, 2] = hops
+    state.tally.scalars[DELIVERED_PACKETS] += 1
+    state.tally.scalars[DELIVERED_FLITS] += flits
+    state.tally.scalars[LATENCY] += latency
+    state.tally.scalars[NETWORK_LATENCY] += tick - state.pool.packet[packet, SENT]
+    state.tally.scalars[HOPS] += hops
+    state.tally.scalars[DEFLECTIONS] += deflections
+    state.tally.scalars[HOPS_MAX] = max(state.tally.scalars[HOPS_MAX], hops)
+    state.tally.histogram[bucket(latency)] += 1
+    state.tally.hops[min(hops, LONG - 1)] += 1
+    state.tally.deflections[min(deflections, LONG - 1)] += 1
+    state.tally.pairs[const.net.host_switch[source] * const.net.switches + const.net.host_switch[destination]] += flits
+    state.tally.by_source[source] += flits
+    state.tally.by_destination[destination] += flits
+    top = len(state.pool.free) - 1
+    state.pool.free[state.pool.free[top]] = packet
+    state.pool.free[top] += 1
+    deliver_part(state.program, state.pool.packet[packet, SEND], tick)
 
 
 @inner
-def deliver_all(c, s, tick, mask):
+def deliver_all(const, state, tick, mask):
     """Count the packets whose tail reaches its host at ``tick``; ``mask``: ticks of the ring, less 1."""
-    p = np.int64(s.leaving[tick & mask])
-    s.leaving[tick & mask] = NOBODY
-    while p != NOBODY:
-        following = np.int64(s.pool.packet[p, NEXT])
-        deliver(c, s, p, tick)
-        p = following
-        s.tally.scalars[EVENTS] += 1
+    packet = np.int64(state.leaving[tick & mask])
+    state.leaving[tick & mask] = NOBODY
+    while packet != NOBODY:
+        following = np.int64(state.pool.packet[packet, NEXT])
+        deliver(const, state, packet, tick)
+        packet = following
+        state.tally.scalars[EVENTS] += 1
 
 
 @inner
-def log_is_full(c, s):
+def log_is_full(const, state):
     """Whether a log is kept that may not hold the packets of one more tick."""
-    return len(s.tally.log) > 0 and s.tally.scalars[DELIVERED_PACKETS] + c.net.hosts > len(s.tally.log)
+    return len(state.tally.log) > 0 and state.tally.scalars[DELIVERED_PACKETS] + const.net.hosts > len(state.tally.log)
 
 
-def sent(s) -> np.ndarray:
+def sent(state) -> np.ndarray:
     """The first unsent packet of every host, as :func:`flitlab.sim.engines.compiled.sources.count_created` wants it."""
-    return s.host[:, [H_COUNTER, H_POSITION, H_SEQUENCE, H_SENT_FLITS]]
+    return state.host[:, [H_COUNTER, H_POSITION, H_SEQUENCE, H_SENT_FLITS]]
 
 
-def in_network(s) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def in_network(state) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(source host, destination host, flits) of every packet sent and not delivered, int64."""
-    used = np.ones(len(s.pool.packet), bool)
-    used[s.pool.free[: s.pool.free[-1]]] = False
-    record = s.pool.packet[used].astype(np.int64)
-    return record[:, SOURCE], record[:, TARGET], record[:, FLITS]
+    used = np.ones(len(state.pool.packet), bool)
+    used[state.pool.free[: state.pool.free[-1]]] = False
+    record = state.pool.packet[used].astype(np.int64)
+    return record[:, SOURCE], record[:, DESTINATION], record[:, FLITS]

@@ -7,7 +7,7 @@ from flitlab.models.rules.route import at_target, next_port
 from flitlab.models.rules.tables import UGAL_GLOBAL, UGAL_LOCAL
 from flitlab.models.rules.ugal import MINIMALLY, better_way
 from flitlab.sim.engines.compiled import records
-from flitlab.sim.engines.compiled.records import SEQUENCE, SOURCE, TARGET, WAY
+from flitlab.sim.engines.compiled.records import DESTINATION, SEQUENCE, SOURCE, WAY
 
 
 @inner
@@ -17,31 +17,33 @@ def by_congestion(rule):
 
 
 @inner
-def _congestion(c, s, p, way, ahead, tick):
+def _congestion(const, state, packet, way, ahead, tick):
     """Flits queued for the first channel of a way (UGAL_LOCAL), or for all of them."""
-    source, target = np.int64(s.pool.packet[p, SOURCE]), np.int64(s.pool.packet[p, TARGET])
-    here, there = np.int64(c.net.host_switch[source]), np.int64(c.net.host_switch[target])
-    sequence, hop, flits = np.int64(s.pool.packet[p, SEQUENCE]), np.int64(0), np.int64(0)
-    while not at_target(c.routes, way, hop, here, there) and (hop == 0 or c.rule == UGAL_GLOBAL):
-        port = next_port(c.routes, way, c.net.seed, here, there, source, target, c.net.hosts, sequence, hop)
-        queued, here = ahead(c, s, here, port, tick)
+    source, destination = np.int64(state.pool.packet[packet, SOURCE]), np.int64(state.pool.packet[packet, DESTINATION])
+    here, target = np.int64(const.net.host_switch[source]), np.int64(const.net.host_switch[destination])
+    sequence, hop, flits = np.int64(state.pool.packet[packet, SEQUENCE]), np.int64(0), np.int64(0)
+    while not at_target(const.routes, way, hop, here, target) and (hop == 0 or const.rule == UGAL_GLOBAL):
+        port = next_port(
+            const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
+        )
+        queued, here = ahead(const, state, here, port, tick)
         flits += queued
         hop += 1
     return flits
 
 
 @inner
-def set_way(c, s, p, ahead, tick):
+def set_way(const, state, packet, ahead, tick):
     """As :func:`flitlab.sim.engines.compiled.records.set_way`; under ugal the less congested of two ways.
 
     ahead: function (c, s, switch, port, tick) that gives the flits queued for a channel, and the switch at its end.
     """
-    records.set_way(c, s, p)
-    if not by_congestion(c.rule):
+    records.set_way(const, state, packet)
+    if not by_congestion(const.rule):
         return
-    via = np.int64(s.pool.packet[p, WAY])
-    minimal_flits = _congestion(c, s, p, MINIMALLY, ahead, tick)
-    flits = _congestion(c, s, p, via, ahead, tick)
-    origin = np.int64(c.net.host_switch[s.pool.packet[p, SOURCE]])
-    target = np.int64(c.net.host_switch[s.pool.packet[p, TARGET]])
-    s.pool.packet[p, WAY] = better_way(c.routes, via, origin, target, minimal_flits, flits)
+    via = np.int64(state.pool.packet[packet, WAY])
+    minimal_flits = _congestion(const, state, packet, MINIMALLY, ahead, tick)
+    flits = _congestion(const, state, packet, via, ahead, tick)
+    origin = np.int64(const.net.host_switch[state.pool.packet[packet, SOURCE]])
+    target = np.int64(const.net.host_switch[state.pool.packet[packet, DESTINATION]])
+    state.pool.packet[packet, WAY] = better_way(const.routes, via, origin, target, minimal_flits, flits)

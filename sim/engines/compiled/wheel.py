@@ -24,7 +24,11 @@ class Wheel(NamedTuple):
 def make_wheel(members: int, ticks: int) -> Wheel:
     """A wheel for 0 .. members - 1 over ``ticks``, a power of two."""
     words = max(1, -(-members // 64))
-    return Wheel(np.zeros((ticks, words), np.uint64), np.zeros((ticks, -(-words // 64)), np.uint64), ticks - 1)
+    return Wheel(
+        bits=np.zeros((ticks, words), np.uint64),
+        summary=np.zeros((ticks, -(-words // 64)), np.uint64),
+        mask=ticks - 1,
+    )
 
 
 @kernel

@@ -91,18 +91,34 @@ def make_network(scenario: Scenario, seed: int) -> Network:
         link = np.where(topology.reverse >= 0, np.minimum(link, topology.reverse), link)
     host_capacity = np.full(2 * topology.hosts, topology.host_capacity)
     return Network(
-        seed, topology.hosts, topology.channels, routes.tables(topology), topology.host_switch, topology.out_start,
-        topology.dst, np.concatenate([topology.capacity, host_capacity]), link,
-        topology.delay + float(model.header + model.switch + model.link),
-        float(model.injection + model.header + model.switch + model.ejection - 1), messages.packet_bytes,
-        messages.flit_bytes, messages.header_flits, messages.packet_flits, messages.whole,
-    )  # fmt: skip
+        seed=seed,
+        hosts=topology.hosts,
+        channels=topology.channels,
+        routes=routes.tables(topology),
+        host_switch=topology.host_switch,
+        out_start=topology.out_start,
+        dst=topology.dst,
+        capacity=np.concatenate([topology.capacity, host_capacity]),
+        link=link,
+        hop=topology.delay + float(model.header + model.switch + model.link),
+        ends=float(model.injection + model.header + model.switch + model.ejection - 1),
+        packet_bytes=messages.packet_bytes,
+        flit_bytes=messages.flit_bytes,
+        header_flits=messages.header_flits,
+        packet_flits=messages.packet_flits,
+        whole=messages.whole,
+    )
 
 
 def make_way(network: Network, switches: int) -> Way:
     """No way."""
     room = len(network.capacity)
-    return Way(np.zeros(room, np.int64), np.zeros(room), np.zeros((2, switches)), np.zeros((2, switches), np.int64))
+    return Way(
+        channel=np.zeros(room, np.int64),
+        share=np.zeros(room),
+        weight=np.zeros((2, switches)),
+        switches=np.zeros((2, switches), np.int64),
+    )
 
 
 @inner

@@ -155,10 +155,10 @@ class WormholeWatch(CompiledWatch):
         return int(self._state.sending["vc"][self.source])
 
     def next_place(self) -> int:
-        target = self._vc(self.place, "target")
-        self.left.append((self.place, target))
+        next_vc = self._vc(self.place, "next_vc")
+        self.left.append((self.place, next_vc))
         self.since = None
-        return target
+        return next_vc
 
     def arrival(self, now: int) -> int:
         if self.hop == 0:
@@ -170,22 +170,22 @@ class WormholeWatch(CompiledWatch):
         vc = self.place
         if here and not self.ejecting and not self._holds_head():
             self.ejecting = True
-            self.left.append((vc, self._vc(vc, "target")))
+            self.left.append((vc, self._vc(vc, "next_vc")))
         while self.tails < len(self.left) and not self._has(*self.left[self.tails]):
             self.tails += 1
         if here and not self.ejecting and self._is_head(self._vc(vc, "front")):
             came = self._came_to_front()
             self.since = now + came if self.since is None else self.since
-            has_vc = not came and self._has(vc, self._vc(vc, "target"))
+            has_vc = not came and self._has(vc, self._vc(vc, "next_vc"))
             sight = sight._replace(eligible=self.since + self.header, allocated=has_vc)
         return sight._replace(ejecting=self.ejecting, tails=self.tails)
 
     def _vc(self, vc: int, field: str) -> int:
         return int(self._state.vc[field][vc])
 
-    def _has(self, vc: int, target: int) -> bool:
+    def _has(self, vc: int, next_vc: int) -> bool:
         """Whether the packet at the front of an input VC has been given a VC."""
-        return self._vc(target, "holder") == vc
+        return self._vc(next_vc, "holder") == vc
 
     def _came_to_front(self) -> bool:
         """Whether the packet at the front came there as a tail left, so that it asks from the next tick on."""

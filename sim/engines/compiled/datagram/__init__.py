@@ -50,12 +50,12 @@ _FEW = 8
 
 
 @inner
-def _next_slot(c, s, tick, until):
+def _next_slot(const, state, tick, until):
     """The first tick from ``tick`` on, and before ``until``, in which a link awaits a packet; else ``until``."""
-    around = min(tick + c.mask + 1, until)
+    around = min(tick + const.mask + 1, until)
     while tick < around:
-        slot = np.uint64(tick & c.mask)
-        word = s.bits[slot >> np.uint64(6)] & (_ALL << (slot & np.uint64(63)))
+        slot = np.uint64(tick & const.mask)
+        word = state.bits[slot >> np.uint64(6)] & (_ALL << (slot & np.uint64(63)))
         if word:
             return min(tick - (tick & 63) + lowest(word), until)
         tick += 64 - (tick & 63)
@@ -63,26 +63,26 @@ def _next_slot(c, s, tick, until):
 
 
 @inner
-def _gather(c, s, tick):
+def _gather(const, state, tick):
     """The links that await a packet in a tick in ``s.members``; how many."""
-    slot = np.uint64(tick & c.mask)
-    link = np.int64(s.slot[slot])
-    s.slot[slot] = NOBODY
-    s.bits[slot >> np.uint64(6)] &= ~(_ONE << (slot & np.uint64(63)))
+    slot = np.uint64(tick & const.mask)
+    link = np.int64(state.slot[slot])
+    state.slot[slot] = NOBODY
+    state.bits[slot >> np.uint64(6)] &= ~(_ONE << (slot & np.uint64(63)))
     count = np.int64(0)
     while link != NOBODY:
-        s.members[count] = link
+        state.members[count] = link
         count += 1
-        link = s.link[link, AFTER]
+        link = state.link[link, AFTER]
     return count
 
 
 @inner
-def _gather_timers(c, s, tick):
+def _gather_timers(const, state, tick):
     """The timers that ring in a tick in ``s.members``, each numbered after all links; how many."""
     count = np.int64(0)
-    while s.timers[len(s.timers) - 1] > 0 and s.timers[0] >> 24 == tick:
-        s.members[count] = c.links + take_timer(s)
+    while state.timers[len(state.timers) - 1] > 0 and state.timers[0] >> 24 == tick:
+        state.members[count] = const.links + take_timer(state)
         count += 1
     return count
 
@@ -125,37 +125,37 @@ def _sort(members, scratch, count):
 
 
 @njit
-def advance(c, s, tick, until):
+def advance(const, state, tick, until):
     """Simulate ticks up to ``until``; the tick reached, earlier if something has to grow first."""
     while True:
-        timers = s.timers[len(s.timers) - 1]
-        rings = s.timers[0] >> 24 if timers > 0 else until
-        tick = _next_slot(c, s, tick, wakes(s.talk, min(rings, until)))
+        timers = state.timers[len(state.timers) - 1]
+        rings = state.timers[0] >> 24 if timers > 0 else until
+        tick = _next_slot(const, state, tick, wakes(state.talk, min(rings, until)))
         if tick >= until:
             return until
-        slot = np.uint64(tick & c.mask)
-        if s.bits[slot >> np.uint64(6)] >> (slot & np.uint64(63)) & _ONE:
-            count = _gather(c, s, tick)
-            _line_up(s.members, s.scratch, count, c.seed, tick)
+        slot = np.uint64(tick & const.mask)
+        if state.bits[slot >> np.uint64(6)] >> (slot & np.uint64(63)) & _ONE:
+            count = _gather(const, state, tick)
+            _line_up(state.members, state.scratch, count, const.seed, tick)
             for k in range(count):
-                link = s.members[k] & _LOW
-                p = take_head(c, s, link, tick)
-                if link < c.eject or c.feeders <= link < c.links:
-                    at = np.int64(s.packet[p, AT]) + 1
-                    s.packet[p, AT] = at
-                    accept(c, s, np.int64(s.path[at]), p, tick)
+                link = state.members[k] & _LOW
+                packet = take_head(const, state, link, tick)
+                if link < const.eject or const.feeders <= link < const.links:
+                    at = np.int64(state.packet[packet, AT]) + 1
+                    state.packet[packet, AT] = at
+                    accept(const, state, np.int64(state.path[at]), packet, tick)
                 else:
-                    deliver(c, s, link, p, tick)
-        count = _gather_timers(c, s, tick)
+                    deliver(const, state, link, packet, tick)
+        count = _gather_timers(const, state, tick)
         if count > 0:
-            _line_up(s.members, s.scratch, count, c.seed, tick)
+            _line_up(state.members, state.scratch, count, const.seed, tick)
         for k in range(count):
-            ring(c, s, (s.members[k] & _LOW) - c.links, tick)
-        act(s.talk, c, s, tick)
+            ring(const, state, (state.members[k] & _LOW) - const.links, tick)
+        act(state.talk, const, state, tick)
         tick += 1
-        if s.free[len(s.free) - 1] < c.reserve:
-            s.wants[POOL] = 1
-        if s.wants[POOL] | s.wants[WINDOW] | s.wants[TRACE]:
+        if state.free[len(state.free) - 1] < const.reserve:
+            state.wants[POOL] = 1
+        if state.wants[POOL] | state.wants[WINDOW] | state.wants[TRACE]:
             return tick
 
 
@@ -200,18 +200,18 @@ class CompiledDatagrams:
                 wants[flag] = 0
 
     def counters(self) -> Counters:
-        s, links = self._state, self._constants.links
+        state, links = self._state, self._constants.links
         return Counters(
-            self._tick, s.subflow_counts.copy(), s.link_counts[:links].copy(), s.finished.copy(),
-            s.senders.win[:, CWND].copy(),
+            self._tick, state.subflow_counts.copy(), state.link_counts[:links].copy(), state.finished.copy(),
+            state.senders.win[:, CWND].copy(),
         )  # fmt: skip
 
     def in_flight(self) -> np.ndarray:
-        s = self._state
-        used = np.ones(len(s.packet), bool)
-        used[s.free[: s.free[-1]]] = False
-        used &= (s.packet[:, KIND] & ACK_BIT == 0) & (s.packet[:, KIND] != SYN)
-        return np.bincount(s.packet[used, SUBFLOW], minlength=len(s.receiver))
+        state = self._state
+        used = np.ones(len(state.packet), bool)
+        used[state.free[: state.free[-1]]] = False
+        used &= (state.packet[:, KIND] & ACK_BIT == 0) & (state.packet[:, KIND] != SYN)
+        return np.bincount(state.packet[used, SUBFLOW], minlength=len(state.receiver))
 
     def trace(self) -> Trace:
         if not len(self._state.trace):

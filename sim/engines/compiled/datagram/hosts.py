@@ -49,78 +49,78 @@ _ONE = np.uint64(1)
 
 
 @routine
-def _emit(c, s, i, sequence, kind, size, stamp, at, now):
+def _emit(const, state, subflow, sequence, kind, size, stamp, at, now):
     """A packet of subflow i enters the queue of the link at a place of ``s.path``."""
-    p = make_packet(s)
-    record = s.packet[p]
+    packet = make_packet(state)
+    record = state.packet[packet]
     record[AT] = at
-    record[SUBFLOW] = i
+    record[SUBFLOW] = subflow
     record[SEQUENCE] = sequence
     record[STAMP] = stamp
     record[SIZE] = size
     record[KIND] = kind
-    accept(c, s, np.int64(s.path[at]), p, now)
+    accept(const, state, np.int64(state.path[at]), packet, now)
 
 
 @inner
-def _send(c, s, i, sequence, now):
-    s.subflow_counts[i, SENT] += 1
-    _emit(c, s, i, sequence, DATA, c.packet_bytes, now & _LOW, s.path_start[i], now)
+def _send(const, state, subflow, sequence, now):
+    state.subflow_counts[subflow, SENT] += 1
+    _emit(const, state, subflow, sequence, DATA, const.packet_bytes, now & _LOW, state.path_start[subflow], now)
 
 
 @inner
-def _make_room(s, sent):
+def _make_room(state, sent):
     """See to it that a receiver can hold all that has been sent beyond what it is known to have."""
-    if sent > 64 * s.held.shape[1]:
-        s.wants[WINDOW] = max(s.wants[WINDOW], sent)
+    if sent > 64 * state.held.shape[1]:
+        state.wants[WINDOW] = max(state.wants[WINDOW], sent)
 
 
 @inner
-def send_on(c, s, i, now):
+def send_on(const, state, subflow, now):
     """Send what the window of subflow i admits: again what has been sent before a timeout, then new data."""
-    seq, flow = s.senders.seq[i], c.flow[i]
-    while has_room(s.senders.win[i, CWND], seq[UNA], seq[NEXT_SEQUENCE], c.rules.mss):
+    seq, flow = state.senders.seq[subflow], const.flow[subflow]
+    while has_room(state.senders.win[subflow, CWND], seq[UNA], seq[NEXT_SEQUENCE], const.rules.mss):
         if seq[NEXT_SEQUENCE] == seq[HIGH]:
-            if s.left[flow] == 0:
+            if state.left[flow] == 0:
                 return
-            s.left[flow] -= 1
+            state.left[flow] -= 1
             seq[HIGH] += 1
-            _make_room(s, seq[HIGH] - seq[UNA])
-            note_taken(s.talk, c, s, flow, now)
+            _make_room(state, seq[HIGH] - seq[UNA])
+            note_taken(state.talk, const, state, flow, now)
         else:
-            s.subflow_counts[i, RESENT] += 1
-        _send(c, s, i, seq[NEXT_SEQUENCE], now)
+            state.subflow_counts[subflow, RESENT] += 1
+        _send(const, state, subflow, seq[NEXT_SEQUENCE], now)
         seq[NEXT_SEQUENCE] += 1
 
 
 @inner
-def _hear(c, s, i, kind, una, stamp, now):
+def _hear(const, state, subflow, kind, una, stamp, now):
     """An acknowledgement reaches the sender of subflow i."""
-    state = s.senders.seq[i, STATE]
-    if kind == SYN_ACK and state != OPENING:
+    phase = state.senders.seq[subflow, STATE]
+    if kind == SYN_ACK and phase != OPENING:
         return
     sample = np.int64(np.uint32(now & _LOW) - np.uint32(stamp))
-    counts = s.subflow_counts[i]
+    counts = state.subflow_counts[subflow]
     counts[SAMPLES] += 1
     counts[RTT] += sample
-    if state == OPENING:
-        opened(c.rules, s.senders, i, sample, now)
+    if phase == OPENING:
+        opened(const.rules, state.senders, subflow, sample, now)
     else:
-        first, last = c.first[c.flow[i]], c.first[c.flow[i] + 1]
+        first, last = const.first[const.flow[subflow]], const.first[const.flow[subflow] + 1]
         marked = kind == MARKED_ACK
-        if acknowledge(c.rules, s.senders, i, first, last, una, sample, marked, now):
+        if acknowledge(const.rules, state.senders, subflow, first, last, una, sample, marked, now):
             counts[RESENT] += 1
-            _send(c, s, i, s.senders.seq[i, UNA], now)
-    send_on(c, s, i, now)
+            _send(const, state, subflow, state.senders.seq[subflow, UNA], now)
+    send_on(const, state, subflow, now)
 
 
 @inner
-def _hold(s, i, sequence):
+def _hold(state, subflow, sequence):
     """Whether the receiver of subflow i did not have this packet yet."""
-    mine = s.receiver[i]
+    mine = state.receiver[subflow]
     if sequence < mine[EXPECTED]:
         return False
-    held = s.held[i]
+    held = state.held[subflow]
     mask = np.uint64(64 * len(held) - 1)
     place = np.uint64(sequence) & mask
     if sequence > mine[EXPECTED]:
@@ -143,131 +143,131 @@ def _hold(s, i, sequence):
 
 
 @inner
-def _receive(c, s, i, sequence, now):
+def _receive(const, state, subflow, sequence, now):
     """A data packet reaches its receiver."""
-    counts = s.subflow_counts[i]
+    counts = state.subflow_counts[subflow]
     counts[ARRIVED] += 1
-    if len(s.trace):
-        entry = s.trace[s.wants[TRACED]]
-        entry[0], entry[1], entry[2] = now, i, sequence
-        s.wants[TRACED] += 1
-        if s.wants[TRACED] + c.links > len(s.trace):
-            s.wants[TRACE] = 1
-    if c.once or _hold(s, i, sequence):
+    if len(state.trace):
+        entry = state.trace[state.wants[TRACED]]
+        entry[0], entry[1], entry[2] = now, subflow, sequence
+        state.wants[TRACED] += 1
+        if state.wants[TRACED] + const.links > len(state.trace):
+            state.wants[TRACE] = 1
+    if const.once or _hold(state, subflow, sequence):
         counts[RECEIVED] += 1
-        flow = c.flow[i]
-        s.missing[flow] -= 1
-        if s.missing[flow] == 0:
-            s.finished[flow] = now
-        note_received(s.talk, c, s, flow, now)
+        flow = const.flow[subflow]
+        state.missing[flow] -= 1
+        if state.missing[flow] == 0:
+            state.finished[flow] = now
+        note_received(state.talk, const, state, flow, now)
 
 
 @inner
-def _answer(c, s, i, kind, una, stamp, now):
+def _answer(const, state, subflow, kind, una, stamp, now):
     """An acknowledgement leaves the receiver of subflow i, through the queues or past them."""
-    if c.ack_path == REVERSE_PATH:
-        _emit(c, s, i, una, kind, c.ack_bytes, stamp, s.back_start[i], now)
+    if const.ack_path == REVERSE_PATH:
+        _emit(const, state, subflow, una, kind, const.ack_bytes, stamp, state.back_start[subflow], now)
         return
-    p = make_packet(s)
-    record = s.packet[p]
-    record[SUBFLOW], record[SEQUENCE], record[STAMP] = i, una, stamp
+    packet = make_packet(state)
+    record = state.packet[packet]
+    record[SUBFLOW], record[SEQUENCE], record[STAMP] = subflow, una, stamp
     record[KIND], record[SIZE] = kind, 0
-    join(c, s, c.links + i, p, now)
+    join(const, state, const.links + subflow, packet, now)
 
 
 @inner
-def deliver(c, s, link, p, now):
+def deliver(const, state, link, packet, now):
     """A packet arrives at the host at the end of a link, or (past the links) of a pipe."""
-    record = s.packet[p]
-    i, kind, stamp = np.int64(record[SUBFLOW]), record[KIND], record[STAMP]
+    record = state.packet[packet]
+    subflow, kind, stamp = np.int64(record[SUBFLOW]), record[KIND], record[STAMP]
     sequence = np.int64(record[SEQUENCE])
-    free_packet(s, p)
+    free_packet(state, packet)
     if not kind & ACK_BIT:
         if kind != SYN:
-            _receive(c, s, i, sequence, now)
-        if c.paced:
+            _receive(const, state, subflow, sequence, now)
+        if const.paced:
             return
         kind |= ACK_BIT
-        sequence = s.receiver[i, EXPECTED]
-        if c.ack_path != INSTANT:
-            _answer(c, s, i, kind, sequence, stamp, now)
+        sequence = state.receiver[subflow, EXPECTED]
+        if const.ack_path != INSTANT:
+            _answer(const, state, subflow, kind, sequence, stamp, now)
             return
-    _hear(c, s, i, kind, sequence, stamp, now)
+    _hear(const, state, subflow, kind, sequence, stamp, now)
 
 
 @inner
-def set_timer(s, tick, i):
+def set_timer(state, tick, subflow):
     """Look at subflow i at a tick: sift it up the heap."""
-    place = s.timers[len(s.timers) - 1]
-    s.timers[len(s.timers) - 1] += 1
-    key = min(tick, LATEST) << 24 | i
+    place = state.timers[len(state.timers) - 1]
+    state.timers[len(state.timers) - 1] += 1
+    key = min(tick, LATEST) << 24 | subflow
     while place > 0:
         parent = (place - 1) >> 1
-        if s.timers[parent] <= key:
+        if state.timers[parent] <= key:
             break
-        s.timers[place] = s.timers[parent]
+        state.timers[place] = state.timers[parent]
         place = parent
-    s.timers[place] = key
+    state.timers[place] = key
 
 
 @inner
-def take_timer(s):
+def take_timer(state):
     """The subflow at the top of the heap, removed."""
-    top = s.timers[0]
-    s.timers[len(s.timers) - 1] -= 1
-    count = s.timers[len(s.timers) - 1]
-    key = s.timers[count]
+    top = state.timers[0]
+    state.timers[len(state.timers) - 1] -= 1
+    count = state.timers[len(state.timers) - 1]
+    key = state.timers[count]
     place = np.int64(0)
     while True:
         child = 2 * place + 1
         if child >= count:
             break
-        if child + 1 < count and s.timers[child + 1] < s.timers[child]:
+        if child + 1 < count and state.timers[child + 1] < state.timers[child]:
             child += 1
-        if s.timers[child] >= key:
+        if state.timers[child] >= key:
             break
-        s.timers[place] = s.timers[child]
+        state.timers[place] = state.timers[child]
         place = child
-    s.timers[place] = key
+    state.timers[place] = key
     return top & np.int64(0xFFFFFF)
 
 
 @routine
-def ring(c, s, i, now):
+def ring(const, state, subflow, now):
     """Subflow i is looked at: it starts, its first packet was lost, a timeout, or the deadline has moved since.
 
     It is looked at no later than the shortest timeout from now, as an acknowledgement may bring the deadline forward.
     """
-    if c.paced:
-        pace(c, s, i, now)
+    if const.paced:
+        pace(const, state, subflow, now)
         return
-    seq = s.senders.seq[i]
+    seq = state.senders.seq[subflow]
     if seq[DEADLINE] <= now:
         if seq[STATE] <= OPENING:
-            s.subflow_counts[i, TIMEOUTS] += seq[STATE]
-            open_up(c.rules, s.senders, i, now)
-            _emit(c, s, i, 0, SYN, SYN_BYTES, now & _LOW, s.path_start[i], now)
+            state.subflow_counts[subflow, TIMEOUTS] += seq[STATE]
+            open_up(const.rules, state.senders, subflow, now)
+            _emit(const, state, subflow, 0, SYN, SYN_BYTES, now & _LOW, state.path_start[subflow], now)
         elif seq[UNA] == seq[NEXT_SEQUENCE]:
             seq[DEADLINE] = NEVER
             return
         else:
-            s.subflow_counts[i, TIMEOUTS] += 1
-            time_out(c.rules, s.senders, i, now)
-            send_on(c, s, i, now)
-    set_timer(s, min(seq[DEADLINE], now + np.int64(np.ceil(c.rules.min_rto))), i)
+            state.subflow_counts[subflow, TIMEOUTS] += 1
+            time_out(const.rules, state.senders, subflow, now)
+            send_on(const, state, subflow, now)
+    set_timer(state, min(seq[DEADLINE], now + np.int64(np.ceil(const.rules.min_rto))), subflow)
 
 
 @inner
-def pace(c, s, i, now):
+def pace(const, state, subflow, now):
     """A constant-rate sender sends its next packet; it is closed as long as there is none."""
-    flow, seq = c.flow[i], s.senders.seq[i]
+    flow, seq = const.flow[subflow], state.senders.seq[subflow]
     seq[STATE] = CLOSED
-    if s.left[flow] > 0:
-        s.left[flow] -= 1
-        _send(c, s, i, seq[HIGH], now)
+    if state.left[flow] > 0:
+        state.left[flow] -= 1
+        _send(const, state, subflow, seq[HIGH], now)
         seq[HIGH] += 1
-        if not c.once:
-            _make_room(s, seq[HIGH] - s.receiver[i, EXPECTED])
-        note_taken(s.talk, c, s, flow, now)
+        if not const.once:
+            _make_room(state, seq[HIGH] - state.receiver[subflow, EXPECTED])
+        note_taken(state.talk, const, state, flow, now)
         seq[STATE] = OPEN
-        set_timer(s, now + c.gap[i], i)
+        set_timer(state, now + const.gap[subflow], subflow)

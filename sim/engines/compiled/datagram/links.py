@@ -37,140 +37,142 @@ _ONE = np.uint64(1)
 
 
 @inner
-def make_packet(s):
+def make_packet(state):
     """An unused record."""
-    top = len(s.free) - 1
-    s.free[top] -= np.uint32(1)
-    return np.int64(s.free[s.free[top]])
+    top = len(state.free) - 1
+    state.free[top] -= np.uint32(1)
+    return np.int64(state.free[state.free[top]])
 
 
 @inner
-def free_packet(s, p):
+def free_packet(state, packet):
     """Give a record back."""
-    top = len(s.free) - 1
-    s.free[s.free[top]] = p
-    s.free[top] += np.uint32(1)
+    top = len(state.free) - 1
+    state.free[state.free[top]] = packet
+    state.free[top] += np.uint32(1)
 
 
 @inner
-def await_head(c, s, link, tick):
+def await_head(const, state, link, tick):
     """The first packet of a link arrives at ``tick``."""
-    slot = np.uint64(tick & c.mask)
-    s.link[link, AFTER] = s.slot[slot]
-    s.slot[slot] = link
-    s.bits[slot >> np.uint64(6)] |= _ONE << (slot & np.uint64(63))
+    slot = np.uint64(tick & const.mask)
+    state.link[link, AFTER] = state.slot[slot]
+    state.slot[slot] = link
+    state.bits[slot >> np.uint64(6)] |= _ONE << (slot & np.uint64(63))
 
 
 @inner
-def _let_go(c, s, link, now):
+def _let_go(const, state, link, now):
     """Forget the packets that have left the queue by now."""
-    line = s.link[link]
-    p = line[SERVING]
-    while p != NOBODY and np.int32(np.uint32(s.packet[p, DEPARTS]) - np.uint32(now & _LOW)) <= 0:
-        line[OCCUPIED] -= np.int64(s.packet[p, SIZE])
-        p = np.int64(s.packet[p, NEXT])
-    line[SERVING] = p
+    line = state.link[link]
+    packet = line[SERVING]
+    while packet != NOBODY and np.int32(np.uint32(state.packet[packet, DEPARTS]) - np.uint32(now & _LOW)) <= 0:
+        line[OCCUPIED] -= np.int64(state.packet[packet, SIZE])
+        packet = np.int64(state.packet[packet, NEXT])
+    line[SERVING] = packet
 
 
 @inner
-def _drop(c, s, link, p):
-    s.link_counts[link, DROPS] += 1
-    if s.packet[p, KIND] == DATA or s.packet[p, KIND] == MARKED_DATA:
-        s.subflow_counts[s.packet[p, SUBFLOW], DROPPED] += 1
-    free_packet(s, p)
+def _drop(const, state, link, packet):
+    state.link_counts[link, DROPS] += 1
+    if state.packet[packet, KIND] == DATA or state.packet[packet, KIND] == MARKED_DATA:
+        state.subflow_counts[state.packet[packet, SUBFLOW], DROPPED] += 1
+    free_packet(state, packet)
 
 
 @inner
-def join(c, s, link, p, departs):
+def join(const, state, link, packet, departs):
     """Packet p is the last one on a link, and leaves its queue at a tick."""
-    line = s.link[link]
-    s.packet[p, DEPARTS] = departs & _LOW
-    s.packet[p, NEXT] = NOBODY
+    line = state.link[link]
+    state.packet[packet, DEPARTS] = departs & _LOW
+    state.packet[packet, NEXT] = NOBODY
     if line[SERVING] == NOBODY:
-        line[SERVING] = p
+        line[SERVING] = packet
     if line[HEAD] == NOBODY:
-        line[HEAD] = p
-        await_head(c, s, link, departs + c.fixed[link, DELAY])
+        line[HEAD] = packet
+        await_head(const, state, link, departs + const.fixed[link, DELAY])
     else:
-        s.packet[line[TAIL], NEXT] = p
-    line[TAIL] = p
+        state.packet[line[TAIL], NEXT] = packet
+    line[TAIL] = packet
 
 
 @inner
-def accept(c, s, link, p, now):
+def accept(const, state, link, packet, now):
     """Packet p comes to the queue of a link."""
-    _let_go(c, s, link, now)
-    line = s.link[link]
-    size = np.int64(s.packet[p, SIZE])
+    _let_go(const, state, link, now)
+    line = state.link[link]
+    size = np.int64(state.packet[packet, SIZE])
     occupied = line[OCCUPIED] + size
-    if occupied > c.fixed[link, LIMIT]:
-        _drop(c, s, link, p)
+    if occupied > const.fixed[link, LIMIT]:
+        _drop(const, state, link, packet)
         return
-    if occupied > c.early and link < c.feeders:
+    if occupied > const.early and link < const.feeders:
         line[DECISIONS] += 1
-        if drops_early(c.seed, link, line[DECISIONS]):
-            _drop(c, s, link, p)
+        if drops_early(const.seed, link, line[DECISIONS]):
+            _drop(const, state, link, packet)
             return
-    if c.mark > 0 and occupied > c.mark and link < c.feeders and s.packet[p, KIND] == DATA:
-        s.packet[p, KIND] = MARKED_DATA
-        s.link_counts[link, MARKS] += 1
-    service = c.fixed[link, SERVICE] if size == c.packet_bytes else service_ticks(c.fixed[link, RATIO], size)
+    if const.mark > 0 and occupied > const.mark and link < const.feeders and state.packet[packet, KIND] == DATA:
+        state.packet[packet, KIND] = MARKED_DATA
+        state.link_counts[link, MARKS] += 1
+    service = (
+        const.fixed[link, SERVICE] if size == const.packet_bytes else service_ticks(const.fixed[link, RATIO], size)
+    )
     departs = max(now, line[FREE_AT]) + service
     line[FREE_AT] = departs
     line[OCCUPIED] = occupied
-    join(c, s, link, p, departs)
-    counts = s.link_counts[link]
+    join(const, state, link, packet, departs)
+    counts = state.link_counts[link]
     counts[ACCEPTED] += 1
     counts[STAY] += departs - now
-    note_busy(s.talk, link, service)
+    note_busy(state.talk, link, service)
     if occupied > counts[MOST]:
         counts[MOST] = occupied
 
 
 @inner
-def take_head(c, s, link, now):
+def take_head(const, state, link, now):
     """The first packet of a link, which arrives now; the link awaits its next one."""
-    line = s.link[link]
-    p = line[HEAD]
-    behind = np.int64(s.packet[p, NEXT])
+    line = state.link[link]
+    packet = line[HEAD]
+    behind = np.int64(state.packet[packet, NEXT])
     line[HEAD] = behind
-    if line[SERVING] == p:
+    if line[SERVING] == packet:
         line[SERVING] = behind
-        line[OCCUPIED] -= np.int64(s.packet[p, SIZE])
+        line[OCCUPIED] -= np.int64(state.packet[packet, SIZE])
     if behind != NOBODY:
-        later = np.int64(np.uint32(s.packet[behind, DEPARTS]) - np.uint32(s.packet[p, DEPARTS]))
-        await_head(c, s, link, now + later)
-    return p
+        later = np.int64(np.uint32(state.packet[behind, DEPARTS]) - np.uint32(state.packet[packet, DEPARTS]))
+        await_head(const, state, link, now + later)
+    return packet
 
 
 @njit
-def break_link(c, s, link, now):
+def break_link(const, state, link, now):
     """Lose what is on a link, which takes nothing any more."""
-    line = s.link[link]
-    p = line[HEAD]
-    if p != NOBODY:
-        ago = np.int64(np.int32(np.uint32(s.packet[p, DEPARTS]) - np.uint32(now & _LOW)))
-        slot = np.uint64((now + ago + c.fixed[link, DELAY]) & c.mask)
-        _unlink(s, slot, link)
-    while p != NOBODY:
-        behind = np.int64(s.packet[p, NEXT])
-        _drop(c, s, link, p)
-        p = behind
+    line = state.link[link]
+    packet = line[HEAD]
+    if packet != NOBODY:
+        ago = np.int64(np.int32(np.uint32(state.packet[packet, DEPARTS]) - np.uint32(now & _LOW)))
+        slot = np.uint64((now + ago + const.fixed[link, DELAY]) & const.mask)
+        _unlink(state, slot, link)
+    while packet != NOBODY:
+        behind = np.int64(state.packet[packet, NEXT])
+        _drop(const, state, link, packet)
+        packet = behind
     line[HEAD] = NOBODY
     line[SERVING] = NOBODY
     line[OCCUPIED] = 0
-    note_busy(s.talk, link, min(0, now - line[FREE_AT]))
+    note_busy(state.talk, link, min(0, now - line[FREE_AT]))
     line[FREE_AT] = now
-    c.fixed[link, LIMIT] = 0
+    const.fixed[link, LIMIT] = 0
 
 
 @inner
-def _unlink(s, slot, link):
+def _unlink(state, slot, link):
     """Take a link out of a slot of the wheel; a bit left behind does no harm."""
-    if s.slot[slot] == link:
-        s.slot[slot] = s.link[link, AFTER]
+    if state.slot[slot] == link:
+        state.slot[slot] = state.link[link, AFTER]
         return
-    k = np.int64(s.slot[slot])
-    while s.link[k, AFTER] != link:
-        k = s.link[k, AFTER]
-    s.link[k, AFTER] = s.link[link, AFTER]
+    k = np.int64(state.slot[slot])
+    while state.link[k, AFTER] != link:
+        k = state.link[k, AFTER]
+    state.link[k, AFTER] = state.link[link, AFTER]

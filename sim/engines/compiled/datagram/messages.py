@@ -53,64 +53,72 @@ def make_talk(session: Session) -> Talk | None:
     operations, flows = program.workload.program.operations, len(program.flows.source)
     nobody = np.full(flows, _NOBODY)
     return Talk(
-        make_ranks(program.workload), program.workload.messages.packet_bytes, program.forth, program.back,
-        np.zeros(operations, np.int64), np.zeros((operations, session.transport.subflows), np.int64),
-        np.full(operations, _NOBODY), np.zeros(flows, np.int64), nobody, nobody.copy(), nobody.copy(),
-        np.zeros(len(session.delay), np.int64),
-    )  # fmt: skip
+        ranks=make_ranks(program.workload),
+        packet_bytes=program.workload.messages.packet_bytes,
+        forth=program.forth,
+        back=program.back,
+        end=np.zeros(operations, np.int64),
+        bound=np.zeros((operations, session.transport.subflows), np.int64),
+        behind=np.full(operations, _NOBODY),
+        joined=np.zeros(flows, np.int64),
+        taking=nobody,
+        coming=nobody.copy(),
+        last=nobody.copy(),
+        busy=np.zeros(len(session.delay), np.int64),
+    )
 
 
 @inner
-def add_message(talk, left, o, flow):
+def add_message(talk, left, message, flow):
     """A message joins a connection, of which ``left`` counts the packets that have not been taken."""
-    packets = packets_of(size(talk.ranks, o), talk.packet_bytes)
+    packets = packets_of(size(talk.ranks, message), talk.packet_bytes)
     left[flow] += packets
     talk.joined[flow] += packets
-    talk.end[o] = talk.joined[flow]
-    talk.behind[o] = _NOBODY
+    talk.end[message] = talk.joined[flow]
+    talk.behind[message] = _NOBODY
     if talk.coming[flow] == _NOBODY:
-        talk.coming[flow] = o
+        talk.coming[flow] = message
     else:
-        talk.behind[talk.last[flow]] = o
+        talk.behind[talk.last[flow]] = message
     if talk.taking[flow] == _NOBODY:
-        talk.taking[flow] = o
-    talk.last[flow] = o
+        talk.taking[flow] = message
+    talk.last[flow] = message
 
 
 @inner
-def note_taken(talk, c, s, flow, now):
+def note_taken(talk, const, state, flow, now):
     """A subflow has taken the next packet of a connection; the host's link has it from the next tick on."""
     if talk is None:
         return
-    o = talk.taking[flow]
-    if talk.joined[flow] - s.left[flow] == talk.end[o]:
-        first = c.first[flow]
+    message = talk.taking[flow]
+    if talk.joined[flow] - state.left[flow] == talk.end[message]:
+        first = const.first[flow]
         for k in range(talk.bound.shape[1]):
-            talk.bound[o, k] = s.senders.seq[first + k, HIGH]
-        talk.taking[flow] = talk.behind[o]
-        left(talk.ranks, o, now + 1)
+            talk.bound[message, k] = state.senders.seq[first + k, HIGH]
+        talk.taking[flow] = talk.behind[message]
+        left(talk.ranks, message, now + 1)
 
 
 @inner
-def note_received(talk, c, s, flow, now):
+def note_received(talk, const, state, flow, now):
     """The receiver of a connection has got a packet that it did not have."""
     if talk is None:
         return
-    o = talk.coming[flow]
-    while o != _NOBODY and _is_there(talk, c, s, flow, o):
-        o = talk.behind[o]
+    message = talk.coming[flow]
+    while message != _NOBODY and _is_there(talk, const, state, flow, message):
+        message = talk.behind[message]
         arrived(talk.ranks, talk.coming[flow], now)
-        talk.coming[flow] = o
+        talk.coming[flow] = message
 
 
 @inner
-def _is_there(talk, c, s, flow, o):
-    if talk.joined[flow] - s.left[flow] < talk.end[o]:
+def _is_there(talk, const, state, flow, message):
+    if talk.joined[flow] - state.left[flow] < talk.end[message]:
         return False
-    first = c.first[flow]
+    first = const.first[flow]
     lacking = 0
     for k in range(talk.bound.shape[1]):
-        lacking += s.receiver[first + k, EXPECTED] < talk.bound[o, k]
+        lacking += state.receiver[first + k, EXPECTED] < talk.bound[message, k]
     return lacking == 0
 
 

@@ -18,30 +18,30 @@ def wakes(talk, until):
 
 
 @inner
-def act(talk, c, s, now):
+def act(talk, const, state, now):
     """The program's events of this tick; the messages that it sends join their connections."""
     if talk is not None and next_event(talk.ranks) <= now:
         turn(talk.ranks, now)
         totals = talk.ranks.totals
         for k in range(totals[OUTBOX]):
-            o = talk.ranks.outbox[k]
-            flow = talk.back[o] if talk.ranks.stage[o] == CTS else talk.forth[o]
-            add_message(talk, s.left, o, flow)
-            _go_on(c, s, flow, now)
+            message = talk.ranks.outbox[k]
+            flow = talk.back[message] if talk.ranks.stage[message] == CTS else talk.forth[message]
+            add_message(talk, state.left, message, flow)
+            _go_on(const, state, flow, now)
         totals[OUTBOX] = 0
 
 
 @routine
-def _go_on(c, s, flow, now):
+def _go_on(const, state, flow, now):
     """The subflows of a connection take what their windows admit."""
-    for i in range(c.first[flow], c.first[flow + 1]):
-        if s.left[flow] == 0:
+    for subflow in range(const.first[flow], const.first[flow + 1]):
+        if state.left[flow] == 0:
             return
-        seq = s.senders.seq[i]
-        if c.paced:
+        seq = state.senders.seq[subflow]
+        if const.paced:
             if seq[STATE] != OPEN:
-                pace(c, s, i, now)
+                pace(const, state, subflow, now)
             continue
-        if seq[UNA] == seq[NEXT_SEQUENCE] and resume(c.rules, s.senders, i, now):
-            set_timer(s, min(seq[DEADLINE], now + np.int64(np.ceil(c.rules.min_rto))), i)
-        send_on(c, s, i, now)
+        if seq[UNA] == seq[NEXT_SEQUENCE] and resume(const.rules, state.senders, subflow, now):
+            set_timer(state, min(seq[DEADLINE], now + np.int64(np.ceil(const.rules.min_rto))), subflow)
+        send_on(const, state, subflow, now)

@@ -16,7 +16,7 @@ from flitlab.sim.engines.datagram.base import LINK_COUNTS, SUBFLOW_COUNTS
 # Fields of a packet record, uint32. A packet is in one list at a time: of the link that it is on, in its queue or
 # beyond.
 NEXT = 0  # behind it on the same link
-AT = 1  # its link's place in ``State.path``
+AT = 1  # its link's place in ``DatagramState.path``
 SUBFLOW = 2
 SEQUENCE = 3  # of data; of an acknowledgement the first packet that the receiver lacks
 STAMP = 4  # tick at which the data left the sender, its low 32 bits
@@ -48,11 +48,11 @@ NOBODY: Any = np.int64(0xFFFFFFFF)
 EXPECTED = 0  # first packet that it lacks
 AHEAD = 1  # packets that it has beyond
 
-# Entries of State.wants: flags, but WINDOW is how many packets a receiver may have to hold, TRACED counts entries.
+# Entries of DatagramState.wants: flags, but WINDOW is how many packets a receiver may have to hold, TRACED counts entries.
 POOL, WINDOW, TRACE, TRACED = 0, 1, 2, 3
 
 
-class Constants(NamedTuple):
+class DatagramConstants(NamedTuple):
     """What does not change during a run."""
 
     seed: int
@@ -76,7 +76,7 @@ class Constants(NamedTuple):
     gap: np.ndarray  # int64 [subflows]
 
 
-class State(NamedTuple):
+class DatagramState(NamedTuple):
     """What changes during a run."""
 
     packet: np.ndarray  # uint32 [packets, RECORD]
@@ -107,7 +107,7 @@ class State(NamedTuple):
 ENDLESS = 1 << 62
 
 
-def build(session: Session, traced: bool, talk: Any = None) -> tuple[Constants, State]:
+def build(session: Session, traced: bool, talk: Any = None) -> tuple[DatagramConstants, DatagramState]:
     """Constants and the state at tick 0; ``talk``: of a session with a program."""
     queues, transport = session.queues, session.transport
     links, subflows, hosts = len(session.delay), session.subflows, session.topology.hosts
@@ -130,15 +130,27 @@ def build(session: Session, traced: bool, talk: Any = None) -> tuple[Constants, 
     endless = session.flows.packets == 0
     packets = np.where(endless, ENDLESS, session.flows.packets)
     rules = session.rules or _no_rules(session)
-    constants = Constants(
-        session.seed, links, feeders - hosts, feeders, transport.ack_path if transport.law else INSTANT,
-        queues.packet_bytes, transport.ack_bytes,
-        queues.queue_bytes - NEARLY_FULL * queues.packet_bytes if queues.random_drop else ENDLESS,
-        transport.mark_packets * queues.packet_bytes, transport.law is None, transport.law is None and talk is None,
-        ticks - 1, reserve, rules, fixed,
-        session.first, np.repeat(np.arange(len(packets)), np.diff(session.first)).astype(np.int32), packets,
-        session.gap,
-    )  # fmt: skip
+    constants = DatagramConstants(
+        seed=session.seed,
+        links=links,
+        eject=feeders - hosts,
+        feeders=feeders,
+        ack_path=transport.ack_path if transport.law else INSTANT,
+        packet_bytes=queues.packet_bytes,
+        ack_bytes=transport.ack_bytes,
+        early=queues.queue_bytes - NEARLY_FULL * queues.packet_bytes if queues.random_drop else ENDLESS,
+        mark=transport.mark_packets * queues.packet_bytes,
+        paced=transport.law is None,
+        once=transport.law is None and talk is None,
+        mask=ticks - 1,
+        reserve=reserve,
+        rules=rules,
+        fixed=fixed,
+        first=session.first,
+        flow=np.repeat(np.arange(len(packets)), np.diff(session.first)).astype(np.int32),
+        packets=packets,
+        gap=session.gap,
+    )
     link = np.zeros((links + pipes, LINK), np.int64)
     link[:, [HEAD, SERVING, TAIL, AFTER]] = NOBODY
     first = np.minimum(session.start, LATEST)
@@ -148,7 +160,7 @@ def build(session: Session, traced: bool, talk: Any = None) -> tuple[Constants, 
         timers[-1] = 0
         if transport.law:
             _connect(rules, senders, first_samples(session))
-    state = State(
+    state = DatagramState(
         packet=np.zeros((pool, RECORD), np.uint32),
         free=np.append(np.arange(pool)[::-1], pool).astype(np.uint32),
         link=link,
@@ -178,8 +190,8 @@ def build(session: Session, traced: bool, talk: Any = None) -> tuple[Constants, 
 @njit
 def _connect(rules, senders, samples):
     """All connections have been open since before the run."""
-    for i in range(len(samples)):
-        connect(rules, senders, i, samples[i])
+    for subflow in range(len(samples)):
+        connect(rules, senders, subflow, samples[subflow])
 
 
 def _no_rules(session: Session) -> Rules:
@@ -189,46 +201,46 @@ def _no_rules(session: Session) -> Rules:
     return make_rules(Tcp(kind="tcp").build(), session.queues.packet_bytes, session.tick_s)
 
 
-def larger_pool(s: State) -> State:
+def larger_pool(state: DatagramState) -> DatagramState:
     """Twice as many packet records."""
-    old = len(s.packet)
-    height = int(s.free[-1])
+    old = len(state.packet)
+    height = int(state.free[-1])
     packet = np.zeros((2 * old, RECORD), np.uint32)
-    packet[:old] = s.packet
+    packet[:old] = state.packet
     free = np.zeros(2 * old + 1, np.uint32)
     free[:old] = np.arange(old, 2 * old)[::-1]
-    free[old : old + height] = s.free[:height]
+    free[old : old + height] = state.free[:height]
     free[-1] = old + height
-    return s._replace(packet=packet, free=free)
+    return state._replace(packet=packet, free=free)
 
 
-def larger_windows(s: State) -> State:
+def larger_windows(state: DatagramState) -> DatagramState:
     """Room for every packet that has been sent and that its receiver may have beyond the first that it lacks.
 
     What is sent in a tick arrives in a later one: to make room after each tick is early enough, however many packets a
     law lets go at once.
     """
-    expected, size = s.receiver[:, EXPECTED], 64 * s.held.shape[1]
-    larger = 1 << int(s.wants[WINDOW] - 1).bit_length()
+    expected, size = state.receiver[:, EXPECTED], 64 * state.held.shape[1]
+    larger = 1 << int(state.wants[WINDOW] - 1).bit_length()
     held = np.zeros((len(expected), larger // 64), np.uint64)
-    for i in np.flatnonzero(s.receiver[:, AHEAD]).tolist():
-        beyond = expected[i] + np.arange(size)
+    for subflow in np.flatnonzero(state.receiver[:, AHEAD]).tolist():
+        beyond = expected[subflow] + np.arange(size)
         bits = np.zeros(larger, np.uint8)
-        bits[beyond % larger] = np.unpackbits(s.held[i].view(np.uint8), bitorder="little")[beyond % size]
-        held[i] = np.packbits(bits, bitorder="little").view(np.uint64)
-    return s._replace(held=held)
+        bits[beyond % larger] = np.unpackbits(state.held[subflow].view(np.uint8), bitorder="little")[beyond % size]
+        held[subflow] = np.packbits(bits, bitorder="little").view(np.uint64)
+    return state._replace(held=held)
 
 
-def longer_trace(s: State) -> State:
+def longer_trace(state: DatagramState) -> DatagramState:
     """Room for twice as many entries."""
-    return s._replace(trace=np.concatenate([s.trace, np.zeros_like(s.trace)]))
+    return state._replace(trace=np.concatenate([state.trace, np.zeros_like(state.trace)]))
 
 
-def along(s: State, moved: np.ndarray, paths: Paths, back: Paths | None) -> State:
+def along(state: DatagramState, moved: np.ndarray, paths: Paths, back: Paths | None) -> DatagramState:
     """Some subflows, and their acknowledgements, go by new paths; packets under way keep theirs."""
-    at = len(s.path)
-    s.path_start[moved] = at + paths.start[:-1]
+    at = len(state.path)
+    state.path_start[moved] = at + paths.start[:-1]
     if back is not None:
-        s.back_start[moved] = at + len(paths.link) + back.start[:-1]
-    links = [s.path, paths.link] if back is None else [s.path, paths.link, back.link]
-    return s._replace(path=np.concatenate(links))
+        state.back_start[moved] = at + len(paths.link) + back.start[:-1]
+    links = [state.path, paths.link] if back is None else [state.path, paths.link, back.link]
+    return state._replace(path=np.concatenate(links))

@@ -70,131 +70,142 @@ NEVER = 1 << 62
 
 
 @inner
-def _begin(n, w, r, host, s, o, now):
+def _begin(network, way, ranks, host, state, send, now):
     """The message of a send begins to flow; or what there is too little room of."""
-    source, destination, bytes_ = host[sender(r, o)], host[receiver(r, o)], size(r, o)
-    stage, packets = np.int64(r.stage[o]), packets_of(bytes_, n.packet_bytes)
-    count, latency = find_way(n, w, source, destination, o, stage, packets)
-    lack = lacking(s, w, count)
+    source, destination, bytes_ = host[sender(ranks, send)], host[receiver(ranks, send)], size(ranks, send)
+    stage, packets = np.int64(ranks.stage[send]), packets_of(bytes_, network.packet_bytes)
+    count, latency = find_way(network, way, source, destination, send, stage, packets)
+    lack = lacking(state, way, count)
     if lack == ENOUGH:
-        m = new_message(s)
-        flits = np.float64(flits_in(n, bytes_))
-        s.message[m, SEND] = o
-        s.message[m, NECK] = -1
-        s.message[m, SINCE] = now
-        s.message[m, LATENCY] = latency
-        s.amounts[m, RATE] = np.inf
-        s.amounts[m, GOING] = 0.0
-        s.amounts[m, LEFT] = flits * RESOLUTION
-        s.amounts[m, FLITS] = flits
-        join(s, m, w, count)
+        message = new_message(state)
+        flits = np.float64(flits_in(network, bytes_))
+        state.message[message, SEND] = send
+        state.message[message, NECK] = -1
+        state.message[message, SINCE] = now
+        state.message[message, LATENCY] = latency
+        state.amounts[message, RATE] = np.inf
+        state.amounts[message, GOING] = 0.0
+        state.amounts[message, LEFT] = flits * RESOLUTION
+        state.amounts[message, FLITS] = flits
+        join(state, message, way, count)
         for i in range(count):
-            look_into(s, w.channel[i], 0.0)
-        touch(s, m)
-        s.message[m, WHEN] = NEVER
-        under_way = s.totals[UNDER_WAY]
-        s.totals[UNDER_WAY] = under_way + 1
-        rise(s.heap, under_way, m, s.message, WHEN, s.message, PLACE)
-    leave_way(w, count)
+            look_into(state, way.channel[i], 0.0)
+        touch(state, message)
+        state.message[message, WHEN] = NEVER
+        under_way = state.totals[UNDER_WAY]
+        state.totals[UNDER_WAY] = under_way + 1
+        rise(state.heap, under_way, message, state.message, WHEN, state.message, PLACE)
+    leave_way(way, count)
     return lack
 
 
 @inner
-def _end(r, s, m, now):
+def _end(ranks, state, message, now):
     """The last flit of a message has left its source."""
-    left(r, s.message[m, SEND], now)
-    for e in range(s.message[m, BLOCK], s.message[m, BLOCK] + s.message[m, COUNT]):
-        relieve(s, s.entries[e, CHANNEL])
-    leave(s, m)
-    s.message[m, WHEN] = now + s.message[m, LATENCY]
-    sink(s.heap, s.totals[UNDER_WAY], s.message[m, PLACE], m, s.message, WHEN, s.message, PLACE)
+    left(ranks, state.message[message, SEND], now)
+    for entry in range(state.message[message, BLOCK], state.message[message, BLOCK] + state.message[message, COUNT]):
+        relieve(state, state.entries[entry, CHANNEL])
+    leave(state, message)
+    state.message[message, WHEN] = now + state.message[message, LATENCY]
+    sink(
+        state.heap,
+        state.totals[UNDER_WAY],
+        state.message[message, PLACE],
+        message,
+        state.message,
+        WHEN,
+        state.message,
+        PLACE,
+    )
 
 
 @inner
-def _deliver(r, s, m, now):
-    arrived(r, s.message[m, SEND], now)
-    take_first(s.heap, s.totals[UNDER_WAY], s.message, WHEN, s.message, PLACE)
-    s.totals[UNDER_WAY] -= 1
-    s.totals[DELIVERED] += 1
-    forget(s, m)
+def _deliver(ranks, state, message, now):
+    arrived(ranks, state.message[message, SEND], now)
+    take_first(state.heap, state.totals[UNDER_WAY], state.message, WHEN, state.message, PLACE)
+    state.totals[UNDER_WAY] -= 1
+    state.totals[DELIVERED] += 1
+    forget(state, message)
 
 
 @inner
-def _change_rate(s, m, now):
+def _change_rate(state, message, now):
     """A message goes at its fair share from now on."""
-    rate = steady(s.amounts[m, RATE])
-    if rate == s.amounts[m, GOING]:
+    rate = steady(state.amounts[message, RATE])
+    if rate == state.amounts[message, GOING]:
         return
-    s.amounts[m, LEFT] -= s.amounts[m, GOING] * (now - s.message[m, SINCE])
-    s.amounts[m, GOING] = rate
-    s.message[m, SINCE] = now
-    s.message[m, WHEN] = now + np.int64(np.ceil(max(0.0, s.amounts[m, LEFT]) / rate))
-    move(s.heap, s.totals[UNDER_WAY], m, s.message, WHEN, s.message, PLACE)
+    state.amounts[message, LEFT] -= state.amounts[message, GOING] * (now - state.message[message, SINCE])
+    state.amounts[message, GOING] = rate
+    state.message[message, SINCE] = now
+    state.message[message, WHEN] = now + np.int64(np.ceil(max(0.0, state.amounts[message, LEFT]) / rate))
+    move(state.heap, state.totals[UNDER_WAY], message, state.message, WHEN, state.message, PLACE)
 
 
 @inner
-def _next(r, s):
+def _next(ranks, state):
     """The time of what happens next."""
-    when = next_event(r)
-    return min(when, s.message[s.heap[0], WHEN]) if s.totals[UNDER_WAY] > 0 else when
+    when = next_event(ranks)
+    return min(when, state.message[state.heap[0], WHEN]) if state.totals[UNDER_WAY] > 0 else when
 
 
 @inner
-def _happen(r, s, now):
+def _happen(ranks, state, now):
     """Messages leave their sources and arrive, and the program goes on."""
-    s.totals[NOW] = now
-    s.totals[INSTANTS] += 1
-    while s.totals[UNDER_WAY] > 0 and s.message[s.heap[0], WHEN] <= now:
-        m = s.heap[0]
-        if s.message[m, COUNT] > 0:
-            _end(r, s, m, now)
+    state.totals[NOW] = now
+    state.totals[INSTANTS] += 1
+    while state.totals[UNDER_WAY] > 0 and state.message[state.heap[0], WHEN] <= now:
+        message = state.heap[0]
+        if state.message[message, COUNT] > 0:
+            _end(ranks, state, message, now)
         else:
-            _deliver(r, s, m, now)
-    turn(r, now)
-    s.totals[PENDING] = 0
+            _deliver(ranks, state, message, now)
+    turn(ranks, now)
+    state.totals[PENDING] = 0
 
 
 @inner
-def _begin_all(n, w, r, host, s):
+def _begin_all(network, way, ranks, host, state):
     """The messages of the outbox begin to flow; or what there is too little room of."""
-    while s.totals[PENDING] < r.totals[OUTBOX]:
-        lack = _begin(n, w, r, host, s, r.outbox[s.totals[PENDING]], s.totals[NOW])
+    while state.totals[PENDING] < ranks.totals[OUTBOX]:
+        lack = _begin(network, way, ranks, host, state, ranks.outbox[state.totals[PENDING]], state.totals[NOW])
         if lack != ENOUGH:
             return lack
-        s.totals[PENDING] += 1
-    r.totals[OUTBOX] = 0
-    s.totals[PENDING] = -1
+        state.totals[PENDING] += 1
+    ranks.totals[OUTBOX] = 0
+    state.totals[PENDING] = -1
     return ENOUGH
 
 
 @kernel
-def _advance(n, w, r, host, s, until):
+def _advance(network, way, ranks, host, state, until):
     """Go on for as long as something happens before ``until``, or to where there is too little room."""
     while True:
-        if s.totals[PENDING] < 0:
-            now = _next(r, s)
+        if state.totals[PENDING] < 0:
+            now = _next(ranks, state)
             if now >= until:
                 return ENOUGH
-            _happen(r, s, now)
-        lack = _begin_all(n, w, r, host, s)
+            _happen(ranks, state, now)
+        lack = _begin_all(network, way, ranks, host, state)
         if lack != ENOUGH:
             return lack
-        share(s)
-        for i in range(s.totals[TOUCHED]):
-            _change_rate(s, s.touched[i], s.totals[NOW])
-        s.totals[TOUCHED] = 0
+        share(state)
+        for i in range(state.totals[TOUCHED]):
+            _change_rate(state, state.touched[i], state.totals[NOW])
+        state.totals[TOUCHED] = 0
 
 
 @routine
-def _add_under_way(s, now, carried):
+def _add_under_way(state, now, carried):
     """Add what messages under way have sent to ``carried``, flits by channel."""
-    for i in range(s.totals[UNDER_WAY]):
-        m = s.heap[i]
-        left = s.amounts[m, LEFT] - s.amounts[m, GOING] * (now - s.message[m, SINCE])
-        sent = s.amounts[m, FLITS] - max(0.0, left) / RESOLUTION
-        for e in range(s.message[m, BLOCK], s.message[m, BLOCK] + s.message[m, COUNT]):
-            c = s.entries[e, CHANNEL]
-            carried[c] += sent * s.parts[s.channel[c, MEMBERS] + s.entries[e, AT], SHARE]
+    for i in range(state.totals[UNDER_WAY]):
+        message = state.heap[i]
+        left = state.amounts[message, LEFT] - state.amounts[message, GOING] * (now - state.message[message, SINCE])
+        sent = state.amounts[message, FLITS] - max(0.0, left) / RESOLUTION
+        for entry in range(
+            state.message[message, BLOCK], state.message[message, BLOCK] + state.message[message, COUNT]
+        ):
+            channel = state.entries[entry, CHANNEL]
+            carried[channel] += sent * state.parts[state.channel[channel, MEMBERS] + state.entries[entry, AT], SHARE]
 
 
 class FlowRun:
@@ -235,16 +246,16 @@ class FlowRun:
 
     def flowing(self) -> Flowing:
         """The messages that have not left their sources, and how they share the channels."""
-        s = self._state
-        under_way = s.heap[: s.totals[UNDER_WAY]]
-        records = under_way[s.message[under_way, COUNT] > 0]
-        records = records[np.argsort(s.message[records, SEND])]
-        count = s.message[records, COUNT]
+        state = self._state
+        under_way = state.heap[: state.totals[UNDER_WAY]]
+        records = under_way[state.message[under_way, COUNT] > 0]
+        records = records[np.argsort(state.message[records, SEND])]
+        count = state.message[records, COUNT]
         start = np.append(0, np.cumsum(count))
-        entry = np.repeat(s.message[records, BLOCK] - start[:-1], count) + np.arange(start[-1])
-        channel, at = s.entries[entry].T.astype(np.int64)
-        share = s.parts[s.channel[channel, MEMBERS] + at, SHARE]
-        return Flowing(s.message[records, SEND], s.amounts[records, GOING], start, channel, share)
+        entry = np.repeat(state.message[records, BLOCK] - start[:-1], count) + np.arange(start[-1])
+        channel, at = state.entries[entry].T.astype(np.int64)
+        share = state.parts[state.channel[channel, MEMBERS] + at, SHARE]
+        return Flowing(state.message[records, SEND], state.amounts[records, GOING], start, channel, share)
 
     @property
     def delivered(self) -> int:

@@ -43,131 +43,137 @@ TIE = 1e-12
 
 
 @inner
-def look_into(s, c, rate):
+def look_into(state, channel, rate):
     """A channel has changed for rates above ``rate``."""
-    s.channel[c, STALE] = 1
-    rate = max(rate, s.level[c, CAPACITY] / s.level[c, WEIGHT] * (1.0 - 1e-9))  # at this one all are still rising
-    if s.channel[c, QUEUED] < 0:
-        if s.level[c, LEVEL] == np.inf and s.level[c, WEIGHT] <= s.level[c, LOOSE]:
+    state.channel[channel, STALE] = 1
+    rate = max(
+        rate, state.level[channel, CAPACITY] / state.level[channel, WEIGHT] * (1.0 - 1e-9)
+    )  # at this one all are still rising
+    if state.channel[channel, QUEUED] < 0:
+        if state.level[channel, LEVEL] == np.inf and state.level[channel, WEIGHT] <= state.level[channel, LOOSE]:
             return  # the hosts' channels are full earlier
-        s.level[c, KEY] = rate
-        size = s.totals[QUEUE]
-        s.totals[QUEUE] = size + 1
-        rise(s.queue, size, c, s.level, KEY, s.channel, QUEUED)
-    elif rate < s.level[c, KEY]:
-        s.level[c, KEY] = rate
-        rise(s.queue, s.channel[c, QUEUED], c, s.level, KEY, s.channel, QUEUED)
+        state.level[channel, KEY] = rate
+        size = state.totals[QUEUE]
+        state.totals[QUEUE] = size + 1
+        rise(state.queue, size, channel, state.level, KEY, state.channel, QUEUED)
+    elif rate < state.level[channel, KEY]:
+        state.level[channel, KEY] = rate
+        rise(state.queue, state.channel[channel, QUEUED], channel, state.level, KEY, state.channel, QUEUED)
 
 
 @inner
-def relieve(s, c):
+def relieve(state, channel):
     """A channel carries less than before at all rates above some rate below its level."""
-    if s.channel[c, QUEUED] >= 0:
-        s.channel[c, STALE] = 1
-    elif s.level[c, LEVEL] < np.inf:
-        look_into(s, c, s.level[c, LEVEL])
+    if state.channel[channel, QUEUED] >= 0:
+        state.channel[channel, STALE] = 1
+    elif state.level[channel, LEVEL] < np.inf:
+        look_into(state, channel, state.level[channel, LEVEL])
 
 
 @inner
-def touch(s, m):
+def touch(state, message):
     """The rate of a message may change at this instant."""
-    if s.message[m, TOUCHED_AT] != s.totals[INSTANTS]:
-        s.message[m, TOUCHED_AT] = s.totals[INSTANTS]
-        s.touched[s.totals[TOUCHED]] = m
-        s.totals[TOUCHED] += 1
+    if state.message[message, TOUCHED_AT] != state.totals[INSTANTS]:
+        state.message[message, TOUCHED_AT] = state.totals[INSTANTS]
+        state.touched[state.totals[TOUCHED]] = message
+        state.totals[TOUCHED] += 1
 
 
 @inner
-def _full_at(s, c):
+def _full_at(state, channel):
     """The rate at which a channel is full if those that it holds back rise on; inf if it never is."""
-    first, end = s.channel[c, MEMBERS], s.channel[c, MEMBERS] + s.channel[c, USED]
-    rate, level = s.level[c, KEY], s.level[c, LEVEL]
+    first, end = state.channel[channel, MEMBERS], state.channel[channel, MEMBERS] + state.channel[channel, USED]
+    rate, level = state.level[channel, KEY], state.level[channel, LEVEL]
     while True:  # Newton's method from below: what is carried grows ever more slowly with the rate
         taken, rising, next_stop = 0.0, 0.0, np.inf
         for i in range(first, end):
-            speed = s.parts[i, SPEED] if s.parts[i, SPEED] < level else np.inf
+            speed = state.parts[i, SPEED] if state.parts[i, SPEED] < level else np.inf
             if speed <= rate:
-                taken += s.parts[i, SHARE] * speed
+                taken += state.parts[i, SHARE] * speed
             else:
-                rising += s.parts[i, SHARE]
+                rising += state.parts[i, SHARE]
                 next_stop = min(next_stop, speed)
         if rising == 0.0:
             return np.inf
-        rate = (s.level[c, CAPACITY] - taken) / rising
+        rate = (state.level[channel, CAPACITY] - taken) / rising
         if rate <= next_stop:
             return rate
 
 
 @inner
-def _fastest(s, c):
-    fastest, first = 0.0, s.channel[c, MEMBERS]
-    for i in range(first, first + s.channel[c, USED]):
-        fastest = max(fastest, s.parts[i, SPEED])
+def _fastest(state, channel):
+    fastest, first = 0.0, state.channel[channel, MEMBERS]
+    for i in range(first, first + state.channel[channel, USED]):
+        fastest = max(fastest, state.parts[i, SPEED])
     return fastest
 
 
 @inner
-def _plan(s, c):
+def _plan(state, channel):
     """The rate at which something happens in a channel, inf if nothing does, and whether it then lets go."""
-    level, full = s.level[c, LEVEL], _full_at(s, c)
+    level, full = state.level[channel, LEVEL], _full_at(state, channel)
     if level == np.inf or full < level * (1.0 - TIE):
         return full, 0
     if full > level * (1.0 + TIE):
         return level, 1
-    return (level, 0) if _fastest(s, c) > level else (np.inf, 0)
+    return (level, 0) if _fastest(state, channel) > level else (np.inf, 0)
 
 
 @inner
-def _let_go(s, c, rate):
+def _let_go(state, channel, rate):
     """A channel holds nobody back any more."""
-    s.level[c, LEVEL] = np.inf
-    look_into(s, c, rate)
-    first = s.channel[c, MEMBERS]
-    for i in range(first, first + s.channel[c, USED]):
-        m = s.members[i, MESSAGE]
-        if s.parts[i, SPEED] == rate and s.message[m, NECK] == c:
-            touch(s, m)
-            s.message[m, NECK] = -1
-            s.amounts[m, RATE] = np.inf
-            for e in range(s.message[m, BLOCK], s.message[m, BLOCK] + s.message[m, COUNT]):
-                other = s.entries[e, CHANNEL]
-                s.parts[s.channel[other, MEMBERS] + s.entries[e, AT], SPEED] = np.inf
-                look_into(s, other, rate)
+    state.level[channel, LEVEL] = np.inf
+    look_into(state, channel, rate)
+    first = state.channel[channel, MEMBERS]
+    for i in range(first, first + state.channel[channel, USED]):
+        message = state.members[i, MESSAGE]
+        if state.parts[i, SPEED] == rate and state.message[message, NECK] == channel:
+            touch(state, message)
+            state.message[message, NECK] = -1
+            state.amounts[message, RATE] = np.inf
+            for entry in range(
+                state.message[message, BLOCK], state.message[message, BLOCK] + state.message[message, COUNT]
+            ):
+                other = state.entries[entry, CHANNEL]
+                state.parts[state.channel[other, MEMBERS] + state.entries[entry, AT], SPEED] = np.inf
+                look_into(state, other, rate)
 
 
 @inner
-def _stop(s, c, rate):
+def _stop(state, channel, rate):
     """A channel is full at a rate: nobody in it goes faster."""
-    s.level[c, LEVEL] = rate
-    first = s.channel[c, MEMBERS]
-    for i in range(first, first + s.channel[c, USED]):
-        if s.parts[i, SPEED] > rate:
-            m = s.members[i, MESSAGE]
-            touch(s, m)
-            s.message[m, NECK] = c
-            s.amounts[m, RATE] = rate
-            for e in range(s.message[m, BLOCK], s.message[m, BLOCK] + s.message[m, COUNT]):
-                other = s.entries[e, CHANNEL]
-                s.parts[s.channel[other, MEMBERS] + s.entries[e, AT], SPEED] = rate
-                if other != c:
-                    relieve(s, other)
+    state.level[channel, LEVEL] = rate
+    first = state.channel[channel, MEMBERS]
+    for i in range(first, first + state.channel[channel, USED]):
+        if state.parts[i, SPEED] > rate:
+            message = state.members[i, MESSAGE]
+            touch(state, message)
+            state.message[message, NECK] = channel
+            state.amounts[message, RATE] = rate
+            for entry in range(
+                state.message[message, BLOCK], state.message[message, BLOCK] + state.message[message, COUNT]
+            ):
+                other = state.entries[entry, CHANNEL]
+                state.parts[state.channel[other, MEMBERS] + state.entries[entry, AT], SPEED] = rate
+                if other != channel:
+                    relieve(state, other)
 
 
 @routine
-def share(s):
+def share(state):
     """Give every message its fair share again; those whose rate may have changed are in ``touched``."""
-    while s.totals[QUEUE] > 0:
-        c, size = s.queue[0], s.totals[QUEUE]
-        if s.channel[c, STALE]:
-            s.channel[c, STALE] = 0
-            s.level[c, KEY], s.channel[c, LETS_GO] = _plan(s, c)
-            if s.level[c, KEY] < np.inf:
-                sink(s.queue, size, 0, c, s.level, KEY, s.channel, QUEUED)
+    while state.totals[QUEUE] > 0:
+        channel, size = state.queue[0], state.totals[QUEUE]
+        if state.channel[channel, STALE]:
+            state.channel[channel, STALE] = 0
+            state.level[channel, KEY], state.channel[channel, LETS_GO] = _plan(state, channel)
+            if state.level[channel, KEY] < np.inf:
+                sink(state.queue, size, 0, channel, state.level, KEY, state.channel, QUEUED)
                 continue
-        s.totals[QUEUE] = size - 1
-        take_first(s.queue, size, s.level, KEY, s.channel, QUEUED)
-        rate = s.level[c, KEY]
-        if rate < np.inf and s.channel[c, LETS_GO]:
-            _let_go(s, c, rate)
+        state.totals[QUEUE] = size - 1
+        take_first(state.queue, size, state.level, KEY, state.channel, QUEUED)
+        rate = state.level[channel, KEY]
+        if rate < np.inf and state.channel[channel, LETS_GO]:
+            _let_go(state, channel, rate)
         elif rate < np.inf:
-            _stop(s, c, rate)
+            _stop(state, channel, rate)

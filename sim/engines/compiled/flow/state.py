@@ -35,7 +35,7 @@ MEMBERS, SIZE, USED, QUEUED, STALE, LETS_GO = range(6)
 CAPACITY, LEVEL, KEY, WEIGHT, LOOSE = range(3, 8)
 _CHANNEL = 8
 
-# Places in State.totals. RECORDS: message records that have been used; SPARE: the first of those that are free, -1 if
+# Places in FlowState.totals. RECORDS: message records that have been used; SPARE: the first of those that are free, -1 if
 # there is none. UNDER_WAY: messages in the heap. QUEUE: channels in the queue. TOUCHED: messages whose rate was looked
 # into at this instant. INSTANTS: how many there were. NOW: the present one. PENDING: sends of the outbox that are
 # under way already, -1 if all are. DELIVERED: messages.
@@ -49,7 +49,7 @@ _FEW = 4
 ENOUGH, MESSAGES_FULL, ENTRIES_FULL, MEMBERS_FULL = range(4)
 
 
-class State(NamedTuple):
+class FlowState(NamedTuple):
     """What changes during a run.
 
     message, amounts: the messages under way, by record. heap: of them, by WHEN. touched: scratch, of them. entries: of
@@ -74,7 +74,7 @@ class State(NamedTuple):
     totals: np.ndarray
 
 
-def make_state(network: Network) -> State:
+def make_state(network: Network) -> FlowState:
     """Nothing under way."""
     channels = len(network.capacity)
     level = np.zeros((channels, _CHANNEL))
@@ -91,21 +91,32 @@ def make_state(network: Network) -> State:
     totals[SPARE] = totals[PENDING] = -1
     messages, members = 256, 2 * channels * _FEW
     message = np.zeros((messages, _MESSAGE), np.int64)
-    return State(
-        message, message.view(np.float64), np.zeros(messages, np.int64), np.zeros(messages, np.int64),
-        np.zeros((1024, 2), np.int32), np.zeros((members, 2), np.int32), np.zeros((members, 2)), entry_blocks,
-        member_blocks, channel, level, np.zeros(channels, np.int64), np.zeros(channels), totals,
-    )  # fmt: skip
+    return FlowState(
+        message=message,
+        amounts=message.view(np.float64),
+        heap=np.zeros(messages, np.int64),
+        touched=np.zeros(messages, np.int64),
+        entries=np.zeros((1024, 2), np.int32),
+        members=np.zeros((members, 2), np.int32),
+        parts=np.zeros((members, 2)),
+        entry_blocks=entry_blocks,
+        member_blocks=member_blocks,
+        channel=channel,
+        level=level,
+        queue=np.zeros(channels, np.int64),
+        carried=np.zeros(channels),
+        totals=totals,
+    )
 
 
-def grown(s: State, full: int) -> State:
+def grown(state: FlowState, full: int) -> FlowState:
     """The same with twice the room for what there is too much of."""
     names = {
         MESSAGES_FULL: ("message", "heap", "touched"), ENTRIES_FULL: ("entries",), MEMBERS_FULL: ("members", "parts")
     }  # fmt: skip
-    arrays = {name: getattr(s, name) for name in names[full]}
-    s = s._replace(**{name: np.concatenate([array, np.zeros_like(array)]) for name, array in arrays.items()})
-    return s._replace(amounts=s.message.view(np.float64))
+    arrays = {name: getattr(state, name) for name in names[full]}
+    state = state._replace(**{name: np.concatenate([array, np.zeros_like(array)]) for name, array in arrays.items()})
+    return state._replace(amounts=state.message.view(np.float64))
 
 
 @inner
@@ -135,90 +146,90 @@ def _give_block(pool, blocks, size, first):
 
 
 @inner
-def lacking(s, way, count):
+def lacking(state, way, count):
     """What there is too little of for one more message on ``count`` channels."""
-    if s.totals[SPARE] < 0 and s.totals[RECORDS] == len(s.message):
+    if state.totals[SPARE] < 0 and state.totals[RECORDS] == len(state.message):
         return MESSAGES_FULL
-    if s.entry_blocks[_SIZES] + (1 << _size_of(count)) > len(s.entries):
+    if state.entry_blocks[_SIZES] + (1 << _size_of(count)) > len(state.entries):
         return ENTRIES_FULL
-    wanted = s.member_blocks[_SIZES]
+    wanted = state.member_blocks[_SIZES]
     for i in range(count):
-        c = way.channel[i]
-        if s.channel[c, USED] == s.channel[c, SIZE]:
-            wanted += 2 * s.channel[c, SIZE]
-    return MEMBERS_FULL if wanted > len(s.members) else ENOUGH
+        channel = way.channel[i]
+        if state.channel[channel, USED] == state.channel[channel, SIZE]:
+            wanted += 2 * state.channel[channel, SIZE]
+    return MEMBERS_FULL if wanted > len(state.members) else ENOUGH
 
 
 @inner
-def new_message(s):
+def new_message(state):
     """A free record."""
-    m = s.totals[SPARE]
-    if m >= 0:
-        s.totals[SPARE] = s.message[m, BLOCK]
-        return m
-    m = s.totals[RECORDS]
-    s.totals[RECORDS] = m + 1
-    return m
+    message = state.totals[SPARE]
+    if message >= 0:
+        state.totals[SPARE] = state.message[message, BLOCK]
+        return message
+    message = state.totals[RECORDS]
+    state.totals[RECORDS] = message + 1
+    return message
 
 
 @inner
-def forget(s, m):
+def forget(state, message):
     """A record is free again."""
-    s.message[m, BLOCK] = s.totals[SPARE]
-    s.totals[SPARE] = m
+    state.message[message, BLOCK] = state.totals[SPARE]
+    state.totals[SPARE] = message
 
 
 @inner
-def _widen(s, c):
+def _widen(state, channel):
     """Twice the room for the members of a channel."""
-    old, size = s.channel[c, MEMBERS], s.channel[c, SIZE]
-    new = _take_block(s.members, s.member_blocks, _size_of(2 * size))
+    old, size = state.channel[channel, MEMBERS], state.channel[channel, SIZE]
+    new = _take_block(state.members, state.member_blocks, _size_of(2 * size))
     for i in range(size):
         for field in range(2):
-            s.members[new + i, field] = s.members[old + i, field]
-            s.parts[new + i, field] = s.parts[old + i, field]
-    _give_block(s.members, s.member_blocks, _size_of(size), old)
-    s.channel[c, MEMBERS] = new
-    s.channel[c, SIZE] = 2 * size
+            state.members[new + i, field] = state.members[old + i, field]
+            state.parts[new + i, field] = state.parts[old + i, field]
+    _give_block(state.members, state.member_blocks, _size_of(size), old)
+    state.channel[channel, MEMBERS] = new
+    state.channel[channel, SIZE] = 2 * size
 
 
 @inner
-def join(s, m, way, count):
+def join(state, message, way, count):
     """A message becomes a member of the channels of its way; its rate is to be found."""
-    block = _take_block(s.entries, s.entry_blocks, _size_of(count))
-    s.message[m, BLOCK] = block
-    s.message[m, COUNT] = count
+    block = _take_block(state.entries, state.entry_blocks, _size_of(count))
+    state.message[message, BLOCK] = block
+    state.message[message, COUNT] = count
     for i in range(count):
-        c = way.channel[i]
-        used = s.channel[c, USED]
-        if used == s.channel[c, SIZE]:
-            _widen(s, c)
-        s.channel[c, USED] = used + 1
-        s.level[c, WEIGHT] += way.share[c]
-        s.entries[block + i, CHANNEL] = c
-        s.entries[block + i, AT] = used
-        place = s.channel[c, MEMBERS] + used
-        s.members[place, MESSAGE] = m
-        s.members[place, ENTRY] = block + i
-        s.parts[place, SPEED] = np.inf
-        s.parts[place, SHARE] = way.share[c]
+        channel = way.channel[i]
+        used = state.channel[channel, USED]
+        if used == state.channel[channel, SIZE]:
+            _widen(state, channel)
+        state.channel[channel, USED] = used + 1
+        state.level[channel, WEIGHT] += way.share[channel]
+        state.entries[block + i, CHANNEL] = channel
+        state.entries[block + i, AT] = used
+        place = state.channel[channel, MEMBERS] + used
+        state.members[place, MESSAGE] = message
+        state.members[place, ENTRY] = block + i
+        state.parts[place, SPEED] = np.inf
+        state.parts[place, SHARE] = way.share[channel]
 
 
 @inner
-def leave(s, m):
+def leave(state, message):
     """A message is no longer a member of any channel; all of its flits have been carried."""
-    block, count = s.message[m, BLOCK], s.message[m, COUNT]
-    for e in range(block, block + count):
-        c, at = s.entries[e, CHANNEL], s.entries[e, AT]
-        first, used = s.channel[c, MEMBERS], s.channel[c, USED] - 1
-        part = s.parts[first + at, SHARE]
-        s.channel[c, USED] = used
-        s.level[c, WEIGHT] = s.level[c, WEIGHT] - part if used > 0 else 0.0
-        s.carried[c] += part * s.amounts[m, FLITS]
+    block, count = state.message[message, BLOCK], state.message[message, COUNT]
+    for entry in range(block, block + count):
+        channel, at = state.entries[entry, CHANNEL], state.entries[entry, AT]
+        first, used = state.channel[channel, MEMBERS], state.channel[channel, USED] - 1
+        part = state.parts[first + at, SHARE]
+        state.channel[channel, USED] = used
+        state.level[channel, WEIGHT] = state.level[channel, WEIGHT] - part if used > 0 else 0.0
+        state.carried[channel] += part * state.amounts[message, FLITS]
         if at != used:
             for field in range(2):
-                s.members[first + at, field] = s.members[first + used, field]
-                s.parts[first + at, field] = s.parts[first + used, field]
-            s.entries[s.members[first + at, ENTRY], AT] = at
-    _give_block(s.entries, s.entry_blocks, _size_of(count), block)
-    s.message[m, COUNT] = 0
+                state.members[first + at, field] = state.members[first + used, field]
+                state.parts[first + at, field] = state.parts[first + used, field]
+            state.entries[state.members[first + at, ENTRY], AT] = at
+    _give_block(state.entries, state.entry_blocks, _size_of(count), block)
+    state.message[message, COUNT] = 0

@@ -21,50 +21,50 @@ from flitlab.sim.engines.compiled.wheel import drain
 __all__ = ["advance", "build", "moved", "stuck"]
 
 
-def moved(s) -> int:
+def moved(state) -> int:
     """Packets granted so far."""
-    return int(s.tally.scalars[GRANTS])
+    return int(state.tally.scalars[GRANTS])
 
 
-def advance(c, s, now, until):
+def advance(const, state, now, until):
     """Simulate ticks now .. until - 1; returns the tick reached, less than ``until`` if the log is full."""
-    kernel = _advance_together if c.shared_input or c.rule == ADAPTIVE else _advance
-    return kernel(c, s, now, until)
+    kernel = _advance_together if const.shared_input or const.rule == ADAPTIVE else _advance
+    return kernel(const, state, now, until)
 
 
 # Two loops that differ in one call: in a single one Numba would compile both ways to allocate, 4 s more.
 
 
 @kernel
-def _advance(c, s, now, until):
+def _advance(const, state, now, until):
     tick = now
     while tick < until:
-        if log_is_full(c, s):
+        if log_is_full(const, state):
             return tick
-        arrive_all(c, s, tick)
-        deliver_all(c, s, tick, s.outputs.mask)
-        run_program(s.program, c, s, tick, notice)
-        send_all(c, s, tick)
-        count = drain(s.outputs, tick, s.members)
+        arrive_all(const, state, tick)
+        deliver_all(const, state, tick, state.outputs.mask)
+        run_program(state.program, const, state, tick, notice)
+        send_all(const, state, tick)
+        count = drain(state.outputs, tick, state.members)
         for i in range(count):
-            serve(c, s, s.members[i], tick)
-        s.tally.scalars[EVENTS] += count
-        tick = next_tick(s.program, s, tick, until, 0)
+            serve(const, state, state.members[i], tick)
+        state.tally.scalars[EVENTS] += count
+        tick = next_tick(state.program, state, tick, until, 0)
     return tick
 
 
 @kernel
-def _advance_together(c, s, now, until):
+def _advance_together(const, state, now, until):
     tick = now
     while tick < until:
-        if log_is_full(c, s):
+        if log_is_full(const, state):
             return tick
-        arrive_all(c, s, tick)
-        deliver_all(c, s, tick, s.outputs.mask)
-        run_program(s.program, c, s, tick, notice)
-        send_all(c, s, tick)
-        count = drain(s.outputs, tick, s.members)
-        serve_together(c, s, s.members, count, tick)
-        s.tally.scalars[EVENTS] += count
-        tick = next_tick(s.program, s, tick, until, 0)
+        arrive_all(const, state, tick)
+        deliver_all(const, state, tick, state.outputs.mask)
+        run_program(state.program, const, state, tick, notice)
+        send_all(const, state, tick)
+        count = drain(state.outputs, tick, state.members)
+        serve_together(const, state, state.members, count, tick)
+        state.tally.scalars[EVENTS] += count
+        tick = next_tick(state.program, state, tick, until, 0)
     return tick

@@ -8,6 +8,7 @@ from flitlab.models.rules.tables import ADAPTIVE, ANY
 from flitlab.sim.engines.base import EVENTS
 from flitlab.sim.engines.compiled.messages import leave
 from flitlab.sim.engines.compiled.records import (
+    DESTINATION,
     FLITS,
     H_BORN,
     H_FLITS,
@@ -21,7 +22,6 @@ from flitlab.sim.engines.compiled.records import (
     SEND,
     SEQUENCE,
     SOURCE,
-    TARGET,
     WAY,
     create,
 )
@@ -33,95 +33,97 @@ from flitlab.sim.engines.compiled.wheel import drain, wake
 
 
 @inner
-def _route(c, s, p):
+def _route(const, state, packet):
     """Set the output of a packet that has come to a switch; NOBODY if that is decided every tick."""
-    here = np.int64(s.vc[s.pool.packet[p, INPUT_VC], SWITCH])
-    target = np.int64(s.pool.packet[p, TARGET])
-    there = np.int64(c.net.host_switch[target])
-    way, hop = np.int64(s.pool.packet[p, WAY]), np.int64(s.pool.packet[p, HOP])
-    if at_target(c.routes, way, hop, here, there):
-        s.pool.packet[p, OUTPUT] = c.net.ports.eject[target]
-    elif c.rule == ADAPTIVE:
-        s.pool.packet[p, OUTPUT] = NOBODY
+    here = np.int64(state.vc[state.pool.packet[packet, INPUT_VC], SWITCH])
+    destination = np.int64(state.pool.packet[packet, DESTINATION])
+    target = np.int64(const.net.host_switch[destination])
+    way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
+    if at_target(const.routes, way, hop, here, target):
+        state.pool.packet[packet, OUTPUT] = const.net.ports.eject[destination]
+    elif const.rule == ADAPTIVE:
+        state.pool.packet[packet, OUTPUT] = NOBODY
     else:
-        source, sequence = np.int64(s.pool.packet[p, SOURCE]), np.int64(s.pool.packet[p, SEQUENCE])
-        port = next_port(c.routes, way, c.net.seed, here, there, source, target, c.net.hosts, sequence, hop)
-        s.pool.packet[p, OUTPUT] = c.net.ports.out_base[here] + port
+        source, sequence = np.int64(state.pool.packet[packet, SOURCE]), np.int64(state.pool.packet[packet, SEQUENCE])
+        port = next_port(
+            const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
+        )
+        state.pool.packet[packet, OUTPUT] = const.net.ports.out_base[here] + port
 
 
 @inner
-def _arrive(c, s, p, tick):
+def _arrive(const, state, packet, tick):
     """A packet's header has been read: it joins its VC, and asks for its output if it is at the front."""
-    v = np.int64(s.pool.packet[p, INPUT_VC])
-    s.pool.packet[p, NEXT] = NOBODY
-    if by_congestion(c.rule):
-        s.vc[v, QUEUED] += s.pool.packet[p, FLITS]
-    if s.vc[v, FRONT] == NOBODY:
-        s.vc[v, FRONT] = p
-        s.vc[v, BACK] = p
-        present(c, s, v, p, max(tick, np.int64(s.vc[v, LEFT])))
+    vc = np.int64(state.pool.packet[packet, INPUT_VC])
+    state.pool.packet[packet, NEXT] = NOBODY
+    if by_congestion(const.rule):
+        state.vc[vc, QUEUED] += state.pool.packet[packet, FLITS]
+    if state.vc[vc, FRONT] == NOBODY:
+        state.vc[vc, FRONT] = packet
+        state.vc[vc, BACK] = packet
+        present(const, state, vc, packet, max(tick, np.int64(state.vc[vc, LEFT])))
     else:
-        s.pool.packet[s.vc[v, BACK], NEXT] = p
-        s.vc[v, BACK] = p
+        state.pool.packet[state.vc[vc, BACK], NEXT] = packet
+        state.vc[vc, BACK] = packet
 
 
 @inner
-def _send(c, s, h, tick):
+def _send(const, state, host, tick):
     """Host h starts its oldest packet if it can, and is woken when that may change."""
-    host = s.host[h]
-    if host[H_BORN] > tick:
-        if host[H_BORN] < LATE:
-            wake(s.senders, h, min(host[H_BORN], tick + s.senders.mask))
+    host_record = state.host[host]
+    if host_record[H_BORN] > tick:
+        if host_record[H_BORN] < LATE:
+            wake(state.senders, host, min(host_record[H_BORN], tick + state.senders.mask))
         return
-    if host[H_FREE] > tick:
-        wake(s.senders, h, host[H_FREE])
+    if host_record[H_FREE] > tick:
+        wake(state.senders, host, host_record[H_FREE])
         return
-    flits = host[H_FLITS]
-    first = c.net.ports.inject[h] * c.vcs
-    v, when = preferred(c, s, np.int64(ANY), first, first + c.vcs, flits, tick)
-    if v == NOBODY:
+    flits = host_record[H_FLITS]
+    first = const.net.ports.inject[host] * const.vcs
+    vc, when = preferred(const, state, np.int64(ANY), first, first + const.vcs, flits, tick)
+    if vc == NOBODY:
         if when < LATE:
-            wake(s.senders, h, when)
+            wake(state.senders, host, when)
         return
-    p = create(c, s, h, tick)
-    leave(s.program, s.pool.packet[p, SEND], tick + flits)
-    set_way(c, s, p, ahead, tick)
-    s.pool.packet[p, INPUT_VC] = v
-    s.vc[v, ROOM] -= flits
-    ready = (tick + c.injection + c.header) & s.senders.mask
-    s.pool.packet[p, NEXT] = s.arriving[ready]
-    s.arriving[ready] = p
-    wake(s.senders, h, min(max(host[H_BORN], tick + flits), tick + s.senders.mask))
+    packet = create(const, state, host, tick)
+    leave(state.program, state.pool.packet[packet, SEND], tick + flits)
+    set_way(const, state, packet, ahead, tick)
+    state.pool.packet[packet, INPUT_VC] = vc
+    state.vc[vc, ROOM] -= flits
+    ready = (tick + const.injection + const.header) & state.senders.mask
+    state.pool.packet[packet, NEXT] = state.arriving[ready]
+    state.arriving[ready] = packet
+    wake(state.senders, host, min(max(host_record[H_BORN], tick + flits), tick + state.senders.mask))
 
 
 @inner
-def notice(c, s, h, tick):
+def notice(const, state, host, tick):
     """See that host h is looked at, which has a packet to send."""
-    wake(s.senders, h, tick)
+    wake(state.senders, host, tick)
 
 
 @inner
-def arrive_all(c, s, tick):
+def arrive_all(const, state, tick):
     """Packets whose header has been read by now; all are routed first, so that look-ups overlap."""
-    slot = tick & s.outputs.mask
-    first = np.int64(s.arriving[slot])
-    s.arriving[slot] = NOBODY
-    p = first
-    while p != NOBODY:
-        _route(c, s, p)
-        p = np.int64(s.pool.packet[p, NEXT])
-    p = first
-    while p != NOBODY:
-        following = np.int64(s.pool.packet[p, NEXT])
-        _arrive(c, s, p, tick)
-        p = following
-        s.tally.scalars[EVENTS] += 1
+    slot = tick & state.outputs.mask
+    first = np.int64(state.arriving[slot])
+    state.arriving[slot] = NOBODY
+    packet = first
+    while packet != NOBODY:
+        _route(const, state, packet)
+        packet = np.int64(state.pool.packet[packet, NEXT])
+    packet = first
+    while packet != NOBODY:
+        following = np.int64(state.pool.packet[packet, NEXT])
+        _arrive(const, state, packet, tick)
+        packet = following
+        state.tally.scalars[EVENTS] += 1
 
 
 @inner
-def send_all(c, s, tick):
+def send_all(const, state, tick):
     """Every host sends that is to be looked at now and can."""
-    count = drain(s.senders, tick, s.members)
+    count = drain(state.senders, tick, state.members)
     for i in range(count):
-        _send(c, s, s.members[i], tick)
-    s.tally.scalars[EVENTS] += count
+        _send(const, state, state.members[i], tick)
+    state.tally.scalars[EVENTS] += count

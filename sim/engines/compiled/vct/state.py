@@ -31,7 +31,7 @@ FRONT, BACK, LEFT, ROOM, RETURNS, FIRST_RETURN, SWITCH, UPSTREAM, WANTED, QUEUED
 # From RING on: pairs (tick, flits) of room on its way back upstream, a ring of them.
 
 
-class Constants(NamedTuple):
+class VctConstants(NamedTuple):
     """What does not change during a run: times in ticks, tables, and the draws' seed."""
 
     net: Net
@@ -53,7 +53,7 @@ class Constants(NamedTuple):
     rings: Rings
 
 
-class State(NamedTuple):
+class VctState(NamedTuple):
     """What changes during a run."""
 
     pool: Pool
@@ -74,7 +74,7 @@ class State(NamedTuple):
     tally: Tally
 
 
-def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -> tuple[Constants, State]:
+def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -> tuple[VctConstants, VctState]:
     """Constants and the state at tick 0."""
     topology, model = scenario.topology, scenario.switching
     ports = make_ports(topology)
@@ -87,7 +87,7 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
     ticks = 1 << int(horizon - 1).bit_length()
     row = int(np.diff(ports.in_base).max(initial=1)) * model.vcs
     ring = 1 << (slots - 1).bit_length()
-    constants = Constants(
+    constants = VctConstants(
         net=make_net(topology, ports, arrivals, packets, seed),
         vcs=model.vcs,
         policy=scenario.vc_policy,
@@ -115,7 +115,7 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
     vc[:, SWITCH] = np.repeat(ports.in_switch, model.vcs)
     upstream = np.where(ports.in_output >= 0, ports.in_output, outputs - 1 - ports.in_output)
     vc[:, UPSTREAM] = np.repeat(upstream, model.vcs)
-    state = State(
+    state = VctState(
         pool=make_pool(records),
         vc=vc,
         busy=np.zeros(outputs, np.uint32),
@@ -134,6 +134,6 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
         tally=make_tally(topology),
     )
     first_packets(constants, state)
-    for h in range(hosts):
-        wake(state.senders, h, 0)
+    for host in range(hosts):
+        wake(state.senders, host, 0)
     return constants, state

@@ -21,41 +21,41 @@ from flitlab.sim.engines.compiled.wormhole.state import ONE, U, build
 __all__ = ["advance", "build", "moved", "stuck"]
 
 
-def moved(s) -> int:
+def moved(state) -> int:
     """Flits granted so far."""
-    return int(s.output["carried"].sum(dtype=np.int64))
+    return int(state.output["carried"].sum(dtype=np.int64))
 
 
 @inner
-def _count_flits(c, s):
+def _count_flits(const, state):
     """Bring the counters of the channels up to date."""
-    for o in range(U(len(s.output))):
-        channel = U(c.net.ports.out_channel[o])
+    for output in range(U(len(state.output))):
+        channel = U(const.net.ports.out_channel[output])
         if channel != U(NOBODY):
-            s.tally.channel_flits[channel] = s.output[o].carried
+            state.tally.channel_flits[channel] = state.output[output].carried
 
 
 @kernel
-def advance(c, s, now, until):
+def advance(const, state, now, until):
     """Simulate ticks now .. until - 1; returns the tick reached, less than ``until`` if the log is full."""
-    ready, tick = U(s.ready[-1]), now
-    while tick < until and not log_is_full(c, s):
-        ready = land_all(c, s, tick, ready)
-        deliver_all(c, s, tick)
-        ready = restore_all(c, s, tick, ready)
-        if c.header > 1:
-            ready = read_headers(c, s, tick, ready)
-        asking = vc_allocation.present_all(c, s)
-        run_program(s.program, c, s, tick, notice)
-        send_all(c, s, tick)
-        given = vc_allocation.allocate_all(c, s, asking, tick)
-        if c.header == 0:  # a head can be switched in the tick in which it gets its VC
-            ready = vc_allocation.append_given(s, given, ready)
-        ready = switch_allocation.allocate_all(c, s, tick, ready)
-        if c.header > 0:
-            ready = vc_allocation.append_given(s, given, ready)
-        close(c, s, tick)
-        tick = next_tick(s.program, s, tick, until, np.int64(ONE << c.ticks))
-    s.ready[-1] = ready
-    _count_flits(c, s)
+    ready, tick = U(state.ready[-1]), now
+    while tick < until and not log_is_full(const, state):
+        ready = land_all(const, state, tick, ready)
+        deliver_all(const, state, tick)
+        ready = restore_all(const, state, tick, ready)
+        if const.header > 1:
+            ready = read_headers(const, state, tick, ready)
+        asking = vc_allocation.present_all(const, state)
+        run_program(state.program, const, state, tick, notice)
+        send_all(const, state, tick)
+        given = vc_allocation.allocate_all(const, state, asking, tick)
+        if const.header == 0:  # a head can be switched in the tick in which it gets its VC
+            ready = vc_allocation.append_given(state, given, ready)
+        ready = switch_allocation.allocate_all(const, state, tick, ready)
+        if const.header > 0:
+            ready = vc_allocation.append_given(state, given, ready)
+        close(const, state, tick)
+        tick = next_tick(state.program, state, tick, until, np.int64(ONE << const.ticks))
+    state.ready[-1] = ready
+    _count_flits(const, state)
     return tick

@@ -9,57 +9,57 @@ from flitlab.sim.engines.compiled.wormhole.state import NO_VC, ONE, U
 
 
 @njit
-def stuck(c, s, now):
+def stuck(const, state, now):
     """Whether the flit at the front of some input VC can never move.
 
     It can if the buffer ahead has room or itself can move a flit; if its packet has no VC yet, if it
     may take one that is free or whose holder can move. (Routing that is adaptive waits for room in a free VC too.)
     """
-    live = s.vc.landed[: c.inputs] == s.vc.front[: c.inputs]
+    live = state.vc.landed[: const.inputs] == state.vc.front[: const.inputs]
     changed = True
     while changed:
         changed = False
-        for v in range(c.inputs):
-            if not live[v] and _can_move(c, s, v, live):
-                live[v] = True
+        for vc in range(const.inputs):
+            if not live[vc] and _can_move(const, state, vc, live):
+                live[vc] = True
                 changed = True
     return not live.all()
 
 
 @njit
-def _drains(c, s, to, live):
+def _drains(const, state, to, live):
     """Whether the buffer at the end of an output VC will take a flit."""
-    return to >= c.inputs or s.vc[to].landed - s.vc[to].front < c.buffer_flits or live[to]
+    return to >= const.inputs or state.vc[to].landed - state.vc[to].front < const.buffer_flits or live[to]
 
 
 @njit
-def _comes_free(c, s, o, choices, live):
+def _comes_free(const, state, output, choices, live):
     """Whether a packet will get one of some VCs of an output."""
     while choices:
-        to = U(s.output[o].first) + U(lowest(choices))
+        to = U(state.output[output].first) + U(lowest(choices))
         choices &= choices - ONE
-        holder = U(s.vc[to].holder)
+        holder = U(state.vc[to].holder)
         if holder != U(NOBODY):
             if live[holder]:
                 return True
-        elif c.rule != ADAPTIVE or _drains(c, s, to, live):
+        elif const.rule != ADAPTIVE or _drains(const, state, to, live):
             return True
     return False
 
 
 @njit
-def _can_move(c, s, v, live):
+def _can_move(const, state, vc, live):
     """Whether the front flit of VC v can move, given the VCs known to be live."""
-    vc = s.vc[v]
-    if not U(vc.blocked) & NO_VC:
-        return _drains(c, s, U(vc.target), live)
-    if c.rule != ADAPTIVE:
-        return _comes_free(c, s, U(vc.output), s.choices[v], live)
-    p = front_packet(c, s, v)
-    base, ports = outputs_of(c, s, v, p)
+    vc_record = state.vc[vc]
+    if not U(vc_record.blocked) & NO_VC:
+        return _drains(const, state, U(vc_record.next_vc), live)
+    if const.rule != ADAPTIVE:
+        return _comes_free(const, state, U(vc_record.output), state.choices[vc], live)
+    packet = front_packet(const, state, vc)
+    base, ports = outputs_of(const, state, vc, packet)
     while ports:
-        o = base + U(lowest(ports))
+        output = base + U(lowest(ports))
         ports &= ports - ONE
-        if _comes_free(c, s, o, choices_at(c, s, v, p, o), live):
+        if _comes_free(const, state, output, choices_at(const, state, vc, packet, output), live):
             return True
     return False

@@ -30,140 +30,140 @@ _NOBODY = U(NOBODY)
 
 
 @inner
-def place_of(c, v, number):
-    """Place of a VC's flit in ``State.flits``."""
-    return (number & c.ring) * c.inputs + v
+def place_of(const, vc, number):
+    """Place of a VC's flit in ``WormholeState.flits``."""
+    return (number & const.ring) * const.inputs + vc
 
 
 @inner
-def credits(s, v):
+def credits(state, vc):
     """Flits that may be sent to a VC."""
-    return np.int64(s.vc[v].credits)
+    return np.int64(state.vc[vc].credits)
 
 
 @inner
-def line_of(c, s, v):
+def line_of(const, state, vc):
     """The line in which the front packet of an input VC waits for an output VC."""
-    return U(c.switch[v]) if c.rule == ADAPTIVE else U(s.vc[v].output)
+    return U(const.switch[vc]) if const.rule == ADAPTIVE else U(state.vc[vc].output)
 
 
 @inner
-def unblock(s, v, reason, ready):
+def unblock(state, vc, reason, ready):
     """Take away a reason why the front flit cannot be sent; the new length of ``s.ready``, if it was the only one."""
-    vc = s.vc[v]
-    before = U(vc.blocked)
-    vc.blocked = before & ~reason
-    s.ready[ready] = v
+    vc_record = state.vc[vc]
+    before = U(vc_record.blocked)
+    vc_record.blocked = before & ~reason
+    state.ready[ready] = vc
     return ready + U(before == reason)
 
 
 @inner
-def _land(c, s, flit, v, ready):
+def _land(const, state, flit, vc, ready):
     """A flit arrives."""
-    vc = s.vc[v]
-    landed = U(vc.landed)
-    s.flits[place_of(c, v, landed)] = flit
-    vc.landed = landed + ONE
-    mark(s.new, v, U(vc.blocked) & (EMPTY | NO_VC) == EMPTY | NO_VC)
-    return unblock(s, v, EMPTY, ready)
+    vc_record = state.vc[vc]
+    landed = U(vc_record.landed)
+    state.flits[place_of(const, vc, landed)] = flit
+    vc_record.landed = landed + ONE
+    mark(state.new, vc, U(vc_record.blocked) & (EMPTY | NO_VC) == EMPTY | NO_VC)
+    return unblock(state, vc, EMPTY, ready)
 
 
 @inner
-def land_all(c, s, tick, ready):
+def land_all(const, state, tick, ready):
     """Flits that arrive now."""
-    for which in range(INJECTED, U(len(s.queue))):
-        first, end = due(c, s, which, tick)
+    for which in range(INJECTED, U(len(state.queue))):
+        first, end = due(const, state, which, tick)
         for i in range(first, end):
-            flit, v = entry_of(c, s, which, i)
-            ready = _land(c, s, flit, v, ready)
-        s.tally.scalars[EVENTS] += np.int64(end - first)
+            flit, vc = entry_of(const, state, which, i)
+            ready = _land(const, state, flit, vc, ready)
+        state.tally.scalars[EVENTS] += np.int64(end - first)
     return ready
 
 
 @inner
-def deliver_all(c, s, tick):
+def deliver_all(const, state, tick):
     """Flits that come to their hosts now."""
-    first, end = due(c, s, EJECTED, tick)
+    first, end = due(const, state, EJECTED, tick)
     for i in range(first, end):
-        flit, v = entry_of(c, s, EJECTED, i)
-        vc = s.vc[v]
-        vc.credits = U(vc.credits) + ONE
+        flit, vc = entry_of(const, state, EJECTED, i)
+        vc_record = state.vc[vc]
+        vc_record.credits = U(vc_record.credits) + ONE
         if flit & TAIL:
-            records.deliver(c, s, np.int64(flit >> PACKET_AT), tick)
+            records.deliver(const, state, np.int64(flit >> PACKET_AT), tick)
 
 
 @inner
-def _wake_sender(c, s, v, tick, ready):
+def _wake_sender(const, state, vc, tick, ready):
     """Tell whoever sends to an input VC that there is a credit again."""
-    holder, feeder = U(s.vc[v].holder), U(c.feeder[v])
-    if feeder >= c.lines:
-        wake(s.senders, feeder - c.lines, tick)
+    holder, feeder = U(state.vc[vc].holder), U(const.feeder[vc])
+    if feeder >= const.lines:
+        wake(state.senders, feeder - const.lines, tick)
     elif holder != _NOBODY:
-        return unblock(s, holder, NO_CREDIT, ready)
-    elif c.rule == ADAPTIVE:
-        mark(s.to_retry, feeder, True)
+        return unblock(state, holder, NO_CREDIT, ready)
+    elif const.rule == ADAPTIVE:
+        mark(state.to_retry, feeder, True)
     return ready
 
 
 @inner
-def restore_all(c, s, tick, ready):
+def restore_all(const, state, tick, ready):
     """Credits that come back now."""
-    first, end = due(c, s, RETURNED, tick)
+    first, end = due(const, state, RETURNED, tick)
     for i in range(first, end):
-        _, v = entry_of(c, s, RETURNED, i)
-        vc = s.vc[v]
-        credit = U(vc.credits)
-        vc.credits = credit + ONE
-        if credit == U(0) or c.policy == ESCAPE:  # under ESCAPE, packets wait for more credits than one
-            ready = _wake_sender(c, s, v, tick, ready)
-    s.tally.scalars[EVENTS] += np.int64(end - first)
+        _, vc = entry_of(const, state, RETURNED, i)
+        vc_record = state.vc[vc]
+        credit = U(vc_record.credits)
+        vc_record.credits = credit + ONE
+        if credit == U(0) or const.policy == ESCAPE:  # under ESCAPE, packets wait for more credits than one
+            ready = _wake_sender(const, state, vc, tick, ready)
+    state.tally.scalars[EVENTS] += np.int64(end - first)
     return ready
 
 
 @inner
-def read_headers(c, s, tick, ready):
+def read_headers(const, state, tick, ready):
     """Packets whose header delay ends now."""
-    first, end = due(c, s, HEADERS, tick)
+    first, end = due(const, state, HEADERS, tick)
     for i in range(first, end):
-        _, v = entry_of(c, s, HEADERS, i)
-        ready = unblock(s, v, UNREAD, ready)
+        _, vc = entry_of(const, state, HEADERS, i)
+        ready = unblock(state, vc, UNREAD, ready)
     return ready
 
 
 @inner
-def _count_hop(c, s, flit, target):
+def _count_hop(const, state, flit, next_vc):
     """A flit has been granted a VC of a network channel: if it is a head, its packet has gone one hop farther."""
-    p, head = flit >> PACKET_AT, (flit & HEAD) // HEAD
-    s.pool.packet[p, HOP] += head
-    if c.policy == ESCAPE and head and target % U(c.vcs) == U(ESCAPE_VC):
-        s.pool.packet[p, WAY] = ON_ESCAPE
+    packet, head = flit >> PACKET_AT, (flit & HEAD) // HEAD
+    state.pool.packet[packet, HOP] += head
+    if const.policy == ESCAPE and head and next_vc % U(const.vcs) == U(ESCAPE_VC):
+        state.pool.packet[packet, WAY] = ON_ESCAPE
 
 
 @inner
-def send(c, s, v, ready):
+def send(const, state, vc, ready):
     """The front flit of an input VC is sent; the new length of ``s.ready``."""
-    vc = s.vc[v]
-    front, landed, target = U(vc.front), U(vc.landed), U(vc.target)
-    flit = U(s.flits[place_of(c, v, front)])
+    vc_record = state.vc[vc]
+    front, landed, next_vc = U(vc_record.front), U(vc_record.landed), U(vc_record.next_vc)
+    flit = U(state.flits[place_of(const, vc, front)])
     more = front + ONE != landed
-    vc.front = front + ONE if more else U(0)
-    vc.landed = landed if more else U(0)
-    there, output = s.vc[target], s.output[U(vc.output)]
+    vc_record.front = front + ONE if more else U(0)
+    vc_record.landed = landed if more else U(0)
+    there, output = state.vc[next_vc], state.output[U(vc_record.output)]
     credit = U(there.credits) - ONE
     there.credits = credit
     output.carried = U(output.carried) + ONE
-    push(c, s, U(output.queue), flit, target)
+    push(const, state, U(output.queue), flit, next_vc)
     tail = flit & TAIL
-    there.holder = _NOBODY if tail else v
-    output.free |= tail << (target - U(output.first))
-    mark(s.new, v, tail & U(more))
-    line = line_of(c, s, v)
-    if tail and s.line[line].first != NOBODY:
-        mark(s.to_retry, line, True)
+    there.holder = _NOBODY if tail else vc
+    output.free |= tail << (next_vc - U(output.first))
+    mark(state.new, vc, tail & U(more))
+    line = line_of(const, state, vc)
+    if tail and state.line[line].first != NOBODY:
+        mark(state.to_retry, line, True)
     blocked = U(not more) * EMPTY | U(credit == U(0)) * NO_CREDIT | tail * NO_VC
-    vc.blocked = blocked
-    s.ready[ready] = v
-    s.tally.scalars[GRANTS] += np.int64((flit & HEAD) // HEAD)
-    if target < c.inputs:
-        _count_hop(c, s, flit, target)
+    vc_record.blocked = blocked
+    state.ready[ready] = vc
+    state.tally.scalars[GRANTS] += np.int64((flit & HEAD) // HEAD)
+    if next_vc < const.inputs:
+        _count_hop(const, state, flit, next_vc)
     return ready + U(blocked == U(0))

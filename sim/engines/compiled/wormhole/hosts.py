@@ -13,61 +13,61 @@ from flitlab.sim.engines.compiled.wormhole.ugal import ahead
 
 
 @inner
-def _next_vc(c, s, h):
+def _next_vc(const, state, host):
     """The injection VC that comes next, after the last one, of those that have credits; NOBODY if none has."""
-    v, first = U(s.sending[h].vc), U(c.net.ports.inject[h]) * U(c.vcs)
-    for _ in range(c.vcs):
-        v = v + ONE if v + ONE < first + U(c.vcs) else first
-        if credits(s, v) > 0:
-            return v
+    vc, first = U(state.sending[host].vc), U(const.net.ports.inject[host]) * U(const.vcs)
+    for _ in range(const.vcs):
+        vc = vc + ONE if vc + ONE < first + U(const.vcs) else first
+        if credits(state, vc) > 0:
+            return vc
     return U(NOBODY)
 
 
 @inner
-def _send(c, s, h, tick):
+def _send(const, state, host, tick):
     """A host sends a flit if it can; a credit that it lacks wakes it again."""
-    sending, flit = s.sending[h], U(0)
+    sending, flit = state.sending[host], U(0)
     if sending.packet == NOBODY:
-        if s.host[h, H_BORN] > tick:
-            if s.host[h, H_BORN] < LATE:
-                wake(s.senders, h, min(s.host[h, H_BORN], tick + s.senders.mask))
+        if state.host[host, H_BORN] > tick:
+            if state.host[host, H_BORN] < LATE:
+                wake(state.senders, host, min(state.host[host, H_BORN], tick + state.senders.mask))
             return
-        v = _next_vc(c, s, h)
-        if v == U(NOBODY):
+        vc = _next_vc(const, state, host)
+        if vc == U(NOBODY):
             return
-        sending.left = s.host[h, H_FLITS]
-        p = create(c, s, h, tick)
-        set_way(c, s, p, ahead, tick)
-        sending.packet = p
-        sending.vc = v
+        sending.left = state.host[host, H_FLITS]
+        packet = create(const, state, host, tick)
+        set_way(const, state, packet, ahead, tick)
+        sending.packet = packet
+        sending.vc = vc
         flit = HEAD
-    v = U(sending.vc)
-    if credits(s, v) == 0:
+    vc = U(sending.vc)
+    if credits(state, vc) == 0:
         return
-    s.vc[v].credits = U(s.vc[v].credits) - ONE
+    state.vc[vc].credits = U(state.vc[vc].credits) - ONE
     flit |= U(sending.packet) << PACKET_AT
     left = U(sending.left) - ONE
     sending.left = left
     following = tick + 1
     if left == U(0):
         flit |= TAIL
-        leave(s.program, s.pool.packet[sending.packet, SEND], tick + 1)
+        leave(state.program, state.pool.packet[sending.packet, SEND], tick + 1)
         sending.packet = NOBODY
-        following = min(max(s.host[h, H_BORN], following), tick + s.senders.mask)
-    push(c, s, INJECTED, flit, v)
-    wake(s.senders, h, following)
+        following = min(max(state.host[host, H_BORN], following), tick + state.senders.mask)
+    push(const, state, INJECTED, flit, vc)
+    wake(state.senders, host, following)
 
 
 @inner
-def notice(c, s, h, tick):
+def notice(const, state, host, tick):
     """See that host h is looked at, which has a packet to send."""
-    wake(s.senders, h, tick)
+    wake(state.senders, host, tick)
 
 
 @inner
-def send_all(c, s, tick):
+def send_all(const, state, tick):
     """Every host sends that is to be looked at now and can."""
-    count = drain(s.senders, tick, s.members)
+    count = drain(state.senders, tick, state.members)
     for i in range(count):
-        _send(c, s, U(s.members[i]), tick)
-    s.tally.scalars[EVENTS] += count
+        _send(const, state, U(state.members[i]), tick)
+    state.tally.scalars[EVENTS] += count

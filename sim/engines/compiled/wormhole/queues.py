@@ -9,43 +9,43 @@ _32, _LOW32 = U(32), U(0xFFFFFFFF)
 
 
 @inner
-def place_in(c, which, i):
+def place_in(const, which, i):
     """Place of the i-th entry of a queue."""
-    return (which << c.places) | (i & ((ONE << c.places) - ONE))
+    return (which << const.places) | (i & ((ONE << const.places) - ONE))
 
 
 @inner
-def push(c, s, which, flit, v):
+def push(const, state, which, flit, vc):
     """Put a flit, or 0, and a VC into a queue, to come out of it after the queue's delay."""
-    queue = s.queue[which]
+    queue = state.queue[which]
     end = queue.end
-    s.entries[place_in(c, which, end)] = (flit << _32) | v
+    state.entries[place_in(const, which, end)] = (flit << _32) | vc
     queue.end = end + ONE
 
 
 @inner
-def due(c, s, which, tick):
+def due(const, state, which, tick):
     """The entries of a queue that come out now: (first, one past the last)."""
-    queue = s.queue[which]
+    queue = state.queue[which]
     first = queue.first
-    end = s.due[(which << c.ticks) | (U(tick) & ((ONE << c.ticks) - ONE))]
+    end = state.due[(which << const.ticks) | (U(tick) & ((ONE << const.ticks) - ONE))]
     queue.first = end
     return first, end
 
 
 @inner
-def entry_of(c, s, which, i):
+def entry_of(const, state, which, i):
     """The i-th entry of a queue: (flit, VC)."""
-    entry = s.entries[place_in(c, which, i)]
+    entry = state.entries[place_in(const, which, i)]
     return entry >> _32, entry & _LOW32
 
 
 @inner
-def close(c, s, tick):
+def close(const, state, tick):
     """Nothing is added any more to the queues in this tick."""
-    for which in range(U(len(s.queue))):
-        queue = s.queue[which]
-        s.due[(which << c.ticks) | (U(tick + queue.delay) & ((ONE << c.ticks) - ONE))] = queue.end
+    for which in range(U(len(state.queue))):
+        queue = state.queue[which]
+        state.due[(which << const.ticks) | (U(tick + queue.delay) & ((ONE << const.ticks) - ONE))] = queue.end
 
 
 @inner

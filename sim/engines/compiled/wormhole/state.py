@@ -55,7 +55,7 @@ _VC = np.dtype(
         ("landed", np.uint32),  # and of the next that arrives
         ("blocked", np.uint32),  # reasons why the front flit cannot be sent
         ("output", np.uint32),  # that the front packet goes to
-        ("target", np.uint32),  # the VC there that it has been given
+        ("next_vc", np.uint32),  # the VC there that it has been given
         ("entry", np.uint32),  # the input of the crossbar that reads it
         ("credits", np.uint32),  # flits that may be sent here
         ("holder", np.uint32),  # the input VC whose packet has it, or NOBODY
@@ -64,7 +64,7 @@ _VC = np.dtype(
 _TURN = np.dtype(
     [
         ("asker", np.uint32),  # the input VC that this VC was last given to
-        ("target", np.uint32),  # the VC that was last given to the packet at the front of this one
+        ("next_vc", np.uint32),  # the VC that was last given to the packet at the front of this one
     ]
 )
 _OUTPUT = np.dtype(
@@ -96,7 +96,7 @@ _LINE = np.dtype([("first", np.uint32), ("last", np.uint32)])
 _SENDING = np.dtype([("packet", np.uint32), ("left", np.uint32), ("vc", np.uint32)])  # vc: also that of the last packet
 
 
-class Constants(NamedTuple):
+class WormholeConstants(NamedTuple):
     """What does not change during a run: times in ticks, tables, and the draws' seed."""
 
     net: Net
@@ -110,7 +110,7 @@ class Constants(NamedTuple):
     inputs: np.uint64  # input VCs
     ring: np.uint64  # places in a buffer, less 1
     places: np.uint64  # log2 of the places in a queue
-    ticks: np.uint64  # log2 of the ticks of ``State.due``
+    ticks: np.uint64  # log2 of the ticks of ``WormholeState.due``
     lines: np.uint64  # in which packets wait for a VC
     routes: Tables
     only_port: np.ndarray  # uint8 [switches * switches]: at t * switches + v, the port of v towards t, or SEVERAL
@@ -119,7 +119,7 @@ class Constants(NamedTuple):
     rings: Rings
 
 
-class State(NamedTuple):
+class WormholeState(NamedTuple):
     """What changes during a run."""
 
     pool: Pool
@@ -151,7 +151,9 @@ class State(NamedTuple):
     tally: Tally
 
 
-def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -> tuple[Constants, State]:
+def build(
+    scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int
+) -> tuple[WormholeConstants, WormholeState]:
     """Constants and the state at tick 0."""
     topology, model = scenario.topology, scenario.switching
     ports, hosts = make_ports(topology), topology.hosts
@@ -162,7 +164,7 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
     switch = np.repeat(np.arange(topology.switches), np.diff(ports.out_base))
     line = switch if scenario.routes.select == ADAPTIVE else np.arange(outputs)
     width = model.vcs if model.shared_input else 1
-    constants = Constants(
+    constants = WormholeConstants(
         net=make_net(topology, ports, arrivals, packets, seed),
         vcs=model.vcs,
         policy=scenario.vc_policy,
@@ -191,7 +193,7 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
     queue["delay"] = delays
     sending = np.zeros(hosts, _SENDING)
     sending["packet"], sending["vc"] = NOBODY, (ports.inject + 1) * model.vcs - 1
-    state = State(
+    state = WormholeState(
         pool=make_pool(records, order="F"),
         vc=_vc_records(inputs, hosts, width, model),
         output=output,
@@ -221,8 +223,8 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
         tally=make_tally(topology),
     )
     first_packets(constants, state)
-    for h in range(hosts):
-        wake(state.senders, h, 0)
+    for host in range(hosts):
+        wake(state.senders, host, 0)
     return constants, state
 
 
@@ -253,7 +255,7 @@ def _longest_queue(model: Switching, inputs: int, delays: np.ndarray, queue_of: 
 
 
 def _only_ports(routes: Routes) -> np.ndarray:
-    """See :class:`Constants`; empty if routes are not a table."""
+    """See :class:`WormholeConstants`; empty if routes are not a table."""
     if routes.form != TABLE:
         return np.zeros(0, np.uint8)
     ports = np.zeros(routes.ports.shape, np.uint8)

@@ -16,40 +16,40 @@ _PORT_AT, _OFFERED_AT, _TIME_AT = U(8), U(24), U(25)
 
 
 @inner
-def _offer(c, s, count, time):
+def _offer(const, state, count, time):
     """Every output offers itself to one of the inputs that ask for it."""
     for i in range(count):
-        v = U(s.ready[i])
-        e, output = U(s.vc[v].entry), s.output[U(s.vc[v].output)]
-        bid = time | ((U(output.turn) - e) & _PLACES)
-        if c.iterations > 1 and s.entry[e].best >= time:  # matched in this tick already
+        vc = U(state.ready[i])
+        entry, output = U(state.vc[vc].entry), state.output[U(state.vc[vc].output)]
+        bid = time | ((U(output.turn) - entry) & _PLACES)
+        if const.iterations > 1 and state.entry[entry].best >= time:  # matched in this tick already
             bid = U(0)
-        s.bid[i] = bid
+        state.bid[i] = bid
         output.best = max(output.best, bid)
 
 
 @inner
-def _accept(c, s, count, time):
+def _accept(const, state, count, time):
     """Every input accepts one of the offers, for one of its VCs."""
     for i in range(count):
-        v = U(s.ready[i])
-        o, entry = U(s.vc[v].output), s.entry[U(s.vc[v].entry)]
-        bid = time | (((U(entry.output) - o) & _PORTS) << _PORT_AT) | ((U(entry.vc) - v) & _VCS)
-        bid |= U(s.output[o].best == s.bid[i]) << _OFFERED_AT
-        s.bid[i] = bid
+        vc = U(state.ready[i])
+        output, entry = U(state.vc[vc].output), state.entry[U(state.vc[vc].entry)]
+        bid = time | (((U(entry.output) - output) & _PORTS) << _PORT_AT) | ((U(entry.vc) - vc) & _VCS)
+        bid |= U(state.output[output].best == state.bid[i]) << _OFFERED_AT
+        state.bid[i] = bid
         entry.best = max(entry.best, bid)
 
 
 @inner
-def _grant(c, s, count):
+def _grant(const, state, count):
     """Move the VCs that are matched from ``s.ready`` to the queue of credits; how many are left."""
-    queue = s.queue[RETURNED]
+    queue = state.queue[RETURNED]
     end, left = queue.end, U(0)
     for i in range(count):
-        v, bid = U(s.ready[i]), s.bid[i]
-        matched = U(s.entry[U(s.vc[v].entry)].best == bid) & (bid >> _OFFERED_AT)
-        s.entries[place_in(c, RETURNED, end)] = v
-        s.ready[left] = v
+        vc, bid = U(state.ready[i]), state.bid[i]
+        matched = U(state.entry[U(state.vc[vc].entry)].best == bid) & (bid >> _OFFERED_AT)
+        state.entries[place_in(const, RETURNED, end)] = vc
+        state.ready[left] = vc
         end += matched
         left += ONE - matched
     queue.end = end
@@ -57,31 +57,31 @@ def _grant(c, s, count):
 
 
 @inner
-def _rotate(c, s, v, iteration, closed):
+def _rotate(const, state, vc, iteration, closed):
     """Priorities move on, and for the rest of the tick nobody outbids an input that is matched."""
-    o, e = s.vc[v].output, s.vc[v].entry
-    output, entry = s.output[U(o)], s.entry[U(e)]
-    entry.vc = v
+    output, entry = state.vc[vc].output, state.vc[vc].entry
+    output_record, entry_record = state.output[U(output)], state.entry[U(entry)]
+    entry_record.vc = vc
     if iteration == 0:
-        entry.output = o
-        output.turn = e
-    if c.iterations > 1:
-        entry.best = closed
-        output.best = closed
+        entry_record.output = output
+        output_record.turn = entry
+    if const.iterations > 1:
+        entry_record.best = closed
+        output_record.best = closed
 
 
 @inner
-def allocate_all(c, s, tick, ready):
+def allocate_all(const, state, tick, ready):
     """Send what can be sent of the first ``ready`` VCs in ``s.ready``; its new length."""
-    iterations = U(c.iterations)
+    iterations = U(const.iterations)
     for iteration in range(iterations):
-        first = s.queue[RETURNED].end
+        first = state.queue[RETURNED].end
         time = (U(tick) + ONE) * (iterations + ONE)
-        _offer(c, s, ready, (time + iteration) << _TIME_AT)
-        _accept(c, s, ready, (time + iteration) << _TIME_AT)
-        ready = _grant(c, s, ready)
-        for i in range(first, s.queue[RETURNED].end):
-            v = s.entries[place_in(c, RETURNED, i)]
-            _rotate(c, s, v, iteration, (time + iterations) << _TIME_AT)
-            ready = send(c, s, v, ready)
+        _offer(const, state, ready, (time + iteration) << _TIME_AT)
+        _accept(const, state, ready, (time + iteration) << _TIME_AT)
+        ready = _grant(const, state, ready)
+        for i in range(first, state.queue[RETURNED].end):
+            vc = state.entries[place_in(const, RETURNED, i)]
+            _rotate(const, state, vc, iteration, (time + iterations) << _TIME_AT)
+            ready = send(const, state, vc, ready)
     return ready

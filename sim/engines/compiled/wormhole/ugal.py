@@ -8,15 +8,15 @@ from flitlab.sim.engines.compiled.wormhole.state import ONE, U
 
 
 @inner
-def ahead(c, s, here, port, tick):
+def ahead(const, state, here, port, tick):
     """Flits in the buffers whose front packet waits for a channel and of credit in use on it; the switch at its end."""
-    switch, vcs, flits = U(here), U(c.vcs), np.int64(0)
-    output = U(c.net.ports.out_base[switch]) + U(port)
-    for v in range(U(c.net.ports.in_base[switch]) * vcs, U(c.net.ports.in_base[switch + ONE]) * vcs):
-        vc = s.vc[v]
-        if U(vc.output) == output:
-            flits += np.int64(vc.landed) - np.int64(vc.front)
-    first = U(s.output[output].first)
-    for v in range(first, first + vcs):
-        flits += c.buffer_flits - credits(s, v)
-    return flits, np.int64(c.switch[first])
+    switch, vcs, flits = U(here), U(const.vcs), np.int64(0)
+    output = U(const.net.ports.out_base[switch]) + U(port)
+    for vc in range(U(const.net.ports.in_base[switch]) * vcs, U(const.net.ports.in_base[switch + ONE]) * vcs):
+        vc_record = state.vc[vc]
+        if U(vc_record.output) == output:
+            flits += np.int64(vc_record.landed) - np.int64(vc_record.front)
+    first = U(state.output[output].first)
+    for vc in range(first, first + vcs):
+        flits += const.buffer_flits - credits(state, vc)
+    return flits, np.int64(const.switch[first])

@@ -24,210 +24,208 @@ _PLACES, _TIME_AT = U(0xFFFFFFFF), U(32)
 
 
 @inner
-def present_all(c, s):
+def present_all(const, state):
     """List the input VCs to whose front a packet has come in ``s.asking``; how many there are."""
-    count = take(s.new, s.asking)
+    count = take(state.new, state.asking)
     for i in range(count):
-        v = U(s.asking[i])
-        if c.rule != ADAPTIVE:
-            p = front_packet(c, s, v)
-            o = output_of(c, s, v, p)
-            s.vc[v].output = o
-            if c.policy != ANY:
-                s.choices[v] = choices_at(c, s, v, p, o)
-        if c.header > 1:
-            s.vc[v].blocked |= UNREAD
-            push(c, s, HEADERS, U(0), v)
+        vc = U(state.asking[i])
+        if const.rule != ADAPTIVE:
+            packet = front_packet(const, state, vc)
+            output = output_of(const, state, vc, packet)
+            state.vc[vc].output = output
+            if const.policy != ANY:
+                state.choices[vc] = choices_at(const, state, vc, packet, output)
+        if const.header > 1:
+            state.vc[vc].blocked |= UNREAD
+            push(const, state, HEADERS, U(0), vc)
     return count
 
 
 @inner
-def _give(c, s, v, o, chosen, given):
+def _give(const, state, vc, output, chosen, given):
     """Give the front packet of an input VC a VC of an output; the new length of ``s.given``."""
-    vc, output = s.vc[v], s.output[o]
-    target = U(output.first) + chosen
-    output.free &= ~(ONE << chosen)
-    s.vc[target].holder = v
-    vc.target = target
-    blocked = (U(vc.blocked) & UNREAD) | U(credits(s, target) == 0) * NO_CREDIT
-    vc.blocked = blocked
-    s.given[given] = v
+    vc_record, output_record = state.vc[vc], state.output[output]
+    next_vc = U(output_record.first) + chosen
+    output_record.free &= ~(ONE << chosen)
+    state.vc[next_vc].holder = vc
+    vc_record.next_vc = next_vc
+    blocked = (U(vc_record.blocked) & UNREAD) | U(credits(state, next_vc) == 0) * NO_CREDIT
+    vc_record.blocked = blocked
+    state.given[given] = vc
     return given + U(blocked == U(0))
 
 
 @inner
-def _wait(s, v, line):
+def _wait(state, vc, line):
     """Put an input VC at the end of a line."""
-    queue = s.line[line]
-    s.following[v] = NOBODY
+    queue = state.line[line]
+    state.following[vc] = NOBODY
     if queue.first == NOBODY:
-        queue.first = v
+        queue.first = vc
     else:
-        s.following[U(queue.last)] = v
-    queue.last = v
+        state.following[U(queue.last)] = vc
+    queue.last = vc
 
 
 @inner
-def _empty(s, line, members, count):
+def _empty(state, line, members, count):
     """Empty a line into a list, from its place ``count`` on; one past the last."""
-    queue = s.line[line]
-    v = U(queue.first)
+    queue = state.line[line]
+    vc = U(queue.first)
     queue.first = NOBODY
-    while v != _NOBODY:
-        members[count] = v
+    while vc != _NOBODY:
+        members[count] = vc
         count += ONE
-        v = U(s.following[v])
+        vc = U(state.following[vc])
     return count
 
 
 @inner
-def _bid(s, v, target, time):
+def _bid(state, vc, next_vc, time):
     """How an input VC stands against others that ask for the same VC: who was given it last, behind all others."""
-    return time | ((U(s.vc_turn[target].asker) - v) & _PLACES)
+    return time | ((U(state.vc_turn[next_vc].asker) - vc) & _PLACES)
 
 
 @inner
-def _bid_for_all(c, s, v, choices, first, time):
+def _bid_for_all(const, state, vc, choices, first, time):
     """Let an input VC bid for all its choices, of the output whose first VC is given."""
-    for k in range(U(c.vcs)):
-        bid = ((choices >> k) & ONE) * _bid(s, v, first + k, time)
-        s.offer[first + k] = max(s.offer[first + k], bid)
+    for k in range(U(const.vcs)):
+        bid = ((choices >> k) & ONE) * _bid(state, vc, first + k, time)
+        state.offer[first + k] = max(state.offer[first + k], bid)
 
 
 @inner
-def _ask_all(c, s, count, time):
+def _ask_all(const, state, count, time):
     """The first ``count`` in ``s.contender`` ask for free VCs; how many of these may take one.
 
     Bids are made for outputs at which several ask, and every free VC there offers itself to the best.
     """
     left = U(0)
     for i in range(count):
-        v = U(s.contender[i])
-        o = U(s.vc[v].output)
-        output = s.output[o]
-        free, asked = U(output.free), U(output.asked)
-        choices = s.choices[v] & free
+        vc = U(state.contender[i])
+        output = U(state.vc[vc].output)
+        output_record = state.output[output]
+        free, asked = U(output_record.free), U(output_record.asked)
+        choices = state.choices[vc] & free
         if choices == U(0):
-            _wait(s, v, o)
+            _wait(state, vc, output)
             continue
-        s.contender[left] = v
+        state.contender[left] = vc
         left += ONE
         if asked < time:
-            output.asked = time | v
+            output_record.asked = time | vc
             continue
-        first, other = U(output.first), asked & _PLACES
+        first, other = U(output_record.first), asked & _PLACES
         if other != _NOBODY:
-            output.asked = time | _NOBODY
-            _bid_for_all(c, s, other, s.choices[other] & free, first, time)
-        _bid_for_all(c, s, v, choices, first, time)
+            output_record.asked = time | _NOBODY
+            _bid_for_all(const, state, other, state.choices[other] & free, first, time)
+        _bid_for_all(const, state, vc, choices, first, time)
     return left
 
 
 @inner
-def _offers(c, s, v, o, time):
+def _offers(const, state, vc, output, time):
     """Bitmap of the VCs of an output that offer themselves to an input VC."""
-    output = s.output[o]
-    choices, first = s.choices[v] & U(output.free), U(output.first)
-    if U(output.asked) == time | v:
+    output_record = state.output[output]
+    choices, first = state.choices[vc] & U(output_record.free), U(output_record.first)
+    if U(output_record.asked) == time | vc:
         return choices
     best = U(0)
-    for k in range(U(c.vcs)):
-        best |= U(s.offer[first + k] == _bid(s, v, first + k, time)) << k
+    for k in range(U(const.vcs)):
+        best |= U(state.offer[first + k] == _bid(state, vc, first + k, time)) << k
     return best & choices  # of those that are not free the turn has moved on
 
 
 @inner
-def _accept_all(c, s, count, time, rotates, given):
+def _accept_all(const, state, count, time, rotates, given):
     """Those offered a VC accept one; how many are left in ``s.contender``, and the new length of ``s.given``."""
     left = U(0)
     for i in range(count):
-        v = U(s.contender[i])
-        o = U(s.vc[v].output)
-        first, offers = U(s.output[o].first), _offers(c, s, v, o, time)
+        vc = U(state.contender[i])
+        output = U(state.vc[vc].output)
+        first, offers = U(state.output[output].first), _offers(const, state, vc, output, time)
         if offers == U(0):
-            s.contender[left] = v
+            state.contender[left] = vc
             left += ONE
             continue
-        last = U(s.vc_turn[v].target) - first  # another output's VC is none of these: begin at the lowest
-        chosen = U(first_after(offers, last if last < U(c.vcs) else _LAST))
-        given = _give(c, s, v, o, chosen, given)
+        last = U(state.vc_turn[vc].next_vc) - first  # another output's VC is none of these: begin at the lowest
+        chosen = U(first_after(offers, last if last < U(const.vcs) else _LAST))
+        given = _give(const, state, vc, output, chosen, given)
         if rotates:
-            s.vc_turn[first + chosen].asker = v
-            s.vc_turn[v].target = first + chosen
+            state.vc_turn[first + chosen].asker = vc
+            state.vc_turn[vc].next_vc = first + chosen
     return left, given
 
 
 @inner
-def _match_all(c, s, count, tick):
+def _match_all(const, state, count, tick):
     """Match those who ask with the free VCs of their outputs; the length of ``s.given``."""
-    contenders, given = U(s.contender[-1]), U(0)
+    contenders, given = U(state.contender[-1]), U(0)
     for i in range(count):
-        s.contender[contenders + i] = s.asking[i]
+        state.contender[contenders + i] = state.asking[i]
     contenders += count
-    for i in range(take(s.to_retry, s.calling)):
-        contenders = _empty(s, U(s.calling[i]), s.contender, contenders)
-    iterations = U(c.iterations)
+    for i in range(take(state.to_retry, state.calling)):
+        contenders = _empty(state, U(state.calling[i]), state.contender, contenders)
+    iterations = U(const.iterations)
     for iteration in range(iterations):
         time = ((U(tick) + ONE) * iterations + iteration) << _TIME_AT
-        contenders = _ask_all(c, s, contenders, time)
-        contenders, given = _accept_all(c, s, contenders, time, iteration == 0, given)
-    s.contender[-1] = contenders
+        contenders = _ask_all(const, state, contenders, time)
+        contenders, given = _accept_all(const, state, contenders, time, iteration == 0, given)
+    state.contender[-1] = contenders
     return given
 
 
 @routine
-def _preferred(c, s, v):
+def _preferred(const, state, vc):
     """The output, and the VC there, that an adaptive packet prefers (ties: the lowest); NOBODY if it can have none."""
-    p = front_packet(c, s, v)
-    base, ports = outputs_of(c, s, v, p)
-    output, best, most = U(0), _NOBODY, np.int64(0)
+    packet = front_packet(const, state, vc)
+    base, ports = outputs_of(const, state, vc, packet)
+    output_record, best, most, flits = U(0), _NOBODY, np.int64(0), np.int64(state.pool.packet[packet, FLITS])
     while ports:
-        o = base + U(lowest(ports))
+        output = base + U(lowest(ports))
         ports &= ports - ONE
-        free = choices_at(c, s, v, p, o) & s.output[o].free
+        free = choices_at(const, state, vc, packet, output) & state.output[output].free
         while free:
             k = U(lowest(free))
             free &= free - ONE
-            worth = appeal(
-                c.policy, np.int64(k), credits(s, U(s.output[o].first) + k), np.int64(s.pool.packet[p, FLITS])
-            )
+            worth = appeal(const.policy, np.int64(k), credits(state, U(state.output[output].first) + k), flits)
             if worth > most:
-                output, best, most = o, k, worth
-    return output, best
+                output_record, best, most = output, k, worth
+    return output_record, best
 
 
 @inner
-def _visit_all(c, s, count):
+def _visit_all(const, state, count):
     """Let adaptive packets take what they prefer, those who wait first, oldest first; the length of ``s.given``."""
     waited, given = U(0), U(0)
-    for i in range(take(s.to_retry, s.calling)):
-        waited = _empty(s, U(s.calling[i]), s.contender, waited)
+    for i in range(take(state.to_retry, state.calling)):
+        waited = _empty(state, U(state.calling[i]), state.contender, waited)
     for i in range(waited + count):
-        v = U(s.contender[i]) if i < waited else U(s.asking[i - waited])
-        o, chosen = _preferred(c, s, v)
-        s.vc[v].output = o
+        vc = U(state.contender[i]) if i < waited else U(state.asking[i - waited])
+        output, chosen = _preferred(const, state, vc)
+        state.vc[vc].output = output
         if chosen == _NOBODY:
-            _wait(s, v, line_of(c, s, v))
+            _wait(state, vc, line_of(const, state, vc))
         else:
-            given = _give(c, s, v, o, chosen, given)
+            given = _give(const, state, vc, output, chosen, given)
     return given
 
 
 @inner
-def allocate_all(c, s, count, tick):
+def allocate_all(const, state, count, tick):
     """Give free VCs to packets that wait for them and to the first ``count`` in ``s.asking``, who ask the first time.
 
     Whoever gets none goes on contending, or waits. Those whose front flit can be sent with the VC that they were given
     are listed in ``s.given``; how many they are.
     """
-    if c.rule == ADAPTIVE:
-        return _visit_all(c, s, count)
-    return _match_all(c, s, count, tick)
+    if const.rule == ADAPTIVE:
+        return _visit_all(const, state, count)
+    return _match_all(const, state, count, tick)
 
 
 @inner
-def append_given(s, given, ready):
+def append_given(state, given, ready):
     """Append the first ``given`` in ``s.given`` to ``s.ready``; its new length."""
     for i in range(given):
-        s.ready[ready + i] = s.given[i]
+        state.ready[ready + i] = state.given[i]
     return ready + given
