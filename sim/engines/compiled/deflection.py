@@ -96,7 +96,10 @@ class DeflectionState(NamedTuple):
 def build(
     scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int
 ) -> tuple[DeflectionConstants, DeflectionState]:
-    """Constants and the state at tick 0."""
+    """Make the constants and the state of a run at tick 0.
+
+    arrivals, packets: what hosts send. seed: of all draws.
+    """
     topology, model = scenario.topology, scenario.switching
     ports, flits, hosts = make_ports(topology), int(packets.flits[0]), topology.hosts
     bound = np.array(
@@ -161,7 +164,7 @@ def _look(const, state, switch, tick):
 
 @inner
 def _arrive(const, state, packet, tick):
-    """A packet's head is in a switch: it is resident from now on, and eligible once its header is read."""
+    """Take in a packet whose head is in its switch: it is resident, and eligible once its header is read."""
     switch = np.int64(state.pool.packet[packet, WHERE])
     if state.pool.packet[packet, HOP] == 0:
         state.place[switch, INBOUND] -= 1
@@ -188,23 +191,18 @@ def _rank(const, state, switch, packet):
     i = state.place[switch, RANKED]
     state.place[switch, RANKED] = i + 1
     while i > 0:
-        other_packet = state.ranked[switch, i - 1]
-        other = (
-            np.int64(state.pool.packet[other_packet, SEQUENCE]) * const.net.hosts
-            + state.pool.packet[other_packet, SOURCE]
-        )
-        if outranks(
-            state.pool.packet[other_packet, HOP], state.pool.packet[other_packet, BORN], other, hops, born, identity
-        ):
+        other = state.pool.packet[state.ranked[switch, i - 1]]
+        other_identity = np.int64(other[SEQUENCE]) * const.net.hosts + other[SOURCE]
+        if outranks(other[HOP], other[BORN], other_identity, hops, born, identity):
             break
-        state.ranked[switch, i] = other_packet
+        state.ranked[switch, i] = state.ranked[switch, i - 1]
         i -= 1
     state.ranked[switch, i] = packet
 
 
 @inner
 def _admit(const, state, switch, tick):
-    """Rank the packets whose header has been read by ``tick``."""
+    """Rank the packets of a switch whose header has been read by ``tick``."""
     packet = np.int64(state.place[switch, READING])
     while packet != NOBODY and state.pool.packet[packet, ELIGIBLE] <= tick:
         following = np.int64(state.pool.packet[packet, NEXT])
@@ -215,7 +213,10 @@ def _admit(const, state, switch, tick):
 
 @inner
 def _choose(const, state, packet, ports):
-    """One of a non-empty set of ports, by the draw that belongs to the packet's decision at this switch."""
+    """Draw one of a non-empty set of ports; the draw belongs to the packet's decision at its switch.
+
+    ports: uint64, a bit each.
+    """
     if popcount(ports) == 1:
         return lowest(ports)
     source, sequence = np.int64(state.pool.packet[packet, SOURCE]), np.int64(state.pool.packet[packet, SEQUENCE])
@@ -224,7 +225,7 @@ def _choose(const, state, packet, ports):
 
 @inner
 def _hold_output(const, state, switch, output, tick):
-    """An output is taken for a packet's flits; the switch decides again when it falls free."""
+    """Take an output for a packet's flits; the switch decides again when it falls free."""
     state.busy[output] = tick + const.flits
     state.place[switch, RESIDENT] -= 1
     state.tally.scalars[GRANTS] += 1
@@ -249,7 +250,7 @@ def _forward(const, state, switch, packet, port, tick):
 
 @inner
 def _eject(const, state, switch, packet, tick):
-    """Send a packet to its host, if the ejection channel is free."""
+    """Send a packet to its host if the ejection channel is free, and tell whether it was."""
     output = const.net.ports.eject[state.pool.packet[packet, DESTINATION]]
     if state.busy[output] > tick:
         return False
@@ -262,7 +263,7 @@ def _eject(const, state, switch, packet, tick):
 
 @inner
 def _free_ports(const, state, switch, tick):
-    """Mask of the network outputs that are not held."""
+    """Find the network ports of a switch that are not held, a bit each, uint64."""
     free = np.uint64(0)
     base = const.net.ports.out_base[switch]
     for port in range(const.net.ports.network_outs[switch]):
@@ -273,7 +274,7 @@ def _free_ports(const, state, switch, tick):
 
 @inner
 def _allocate(const, state, switch, tick):
-    """One switch's decisions of one tick."""
+    """Make the decisions of one switch in one tick."""
     _admit(const, state, switch, tick)
     free = _free_ports(const, state, switch, tick)
     kept = 0
@@ -304,7 +305,7 @@ def _allocate(const, state, switch, tick):
 
 @inner
 def _let_hosts_send(const, state, switch, tick):
-    """The hosts of a switch, in turn, start packets while the switch has room for them."""
+    """Let the hosts of a switch, in turn, start packets while the switch has room for them."""
     first, count = const.host_start[switch], const.host_start[switch + 1] - const.host_start[switch]
     turn = np.int64(state.place[switch, NEXT_HOST])
     for k in range(count):
@@ -328,7 +329,7 @@ def _let_hosts_send(const, state, switch, tick):
 
 @inner
 def notice(const, state, host, tick):
-    """See that the switch of host h looks when the host may send its next packet, or, if that is far away, before."""
+    """See that a host's switch looks when the host may send its next packet, or, if that is far away, before."""
     ready = max(state.host[host, H_BORN], state.host[host, H_FREE], tick)
     if ready < LATE:
         state.asked[host] = min(ready, tick + state.awake.mask - const.slot)
@@ -337,7 +338,10 @@ def notice(const, state, host, tick):
 
 @inner
 def _arrive_all(const, state, tick):
-    """Packets whose head arrives now; False if a switch has come to hold more than :func:`occupancy_bound`."""
+    """Take in the packets whose head arrives now.
+
+    Returns False if a switch has come to hold more than :func:`~flitlab.models.rules.occupancy.occupancy_bound`.
+    """
     slot = tick & state.awake.mask
     packet = np.int64(state.arriving[slot])
     state.arriving[slot] = NOBODY
@@ -345,9 +349,8 @@ def _arrive_all(const, state, tick):
     while packet != NOBODY:
         following = np.int64(state.pool.packet[packet, NEXT])
         _arrive(const, state, packet, tick)
-        within &= (
-            state.place[state.pool.packet[packet, WHERE], RESIDENT] <= const.bound[state.pool.packet[packet, WHERE]]
-        )
+        switch = state.pool.packet[packet, WHERE]
+        within &= state.place[switch, RESIDENT] <= const.bound[switch]
         packet = following
         state.tally.scalars[EVENTS] += 1
     return within
@@ -355,9 +358,10 @@ def _arrive_all(const, state, tick):
 
 @kernel
 def advance(const, state, now, until):
-    """Simulate ticks now .. until - 1; returns the tick reached, less than ``until`` if the log is full.
+    """Simulate the ticks from ``now`` to ``until`` - 1.
 
-    Returns -1 if a switch holds more packets than :func:`occupancy_bound` allows, which is a bug.
+    Returns the tick reached, which is less than ``until`` if the log is full, or -1 if a switch holds more packets than
+    :func:`~flitlab.models.rules.occupancy.occupancy_bound` allows, which is a bug.
     """
     tick = now
     while tick < until:
@@ -375,11 +379,11 @@ def advance(const, state, now, until):
     return tick
 
 
-def moved(state) -> int:
-    """Packets granted so far."""
+def moved(state: DeflectionState) -> int:
+    """Return how many packets have been granted so far."""
     return int(state.tally.scalars[GRANTS])
 
 
-def stuck(const, state, now) -> bool:
-    """Hot-potato waits for no buffer, so nothing can be stuck."""
+def stuck(const: DeflectionConstants, state: DeflectionState, now: int) -> bool:
+    """Return False: a packet under hot-potato routing waits for no buffer, so nothing can be stuck."""
     return False

@@ -32,11 +32,12 @@ class Lengths(NamedTuple):
 
 
 class Program(NamedTuple):
-    """What hosts run. Of a send's message, as far as its stage says:
+    """The program that hosts run, and the messages in their queues, each called by the send that it belongs to.
 
-    following: int64 [operations], the one behind it in its queue, -1 at the end. joined: int64 [operations], tick.
-    unsent, missing: int64 [operations], packets that have not been sent, and that have not been delivered.
-    host: int64 [ranks]. queue: int64 [hosts, 4], see above. active: int64 [1], last tick in which there was a packet.
+    A message is what the stage of its send says. following: int64 [operations], the one behind it in its queue, -1 at
+    the end. joined: int64 [operations], tick. unsent, missing: int64 [operations], packets that have not been sent, and
+    that have not been delivered. host: int64 [ranks]. queue: int64 [hosts, 4], see above. active: int64 [1], last tick
+    in which there was a packet.
     """
 
     ranks: Ranks
@@ -51,7 +52,10 @@ class Program(NamedTuple):
 
 
 def make_program(scenario: Scenario) -> Program | None:
-    """A program before its first event. Raises ``ValueError`` if it has times too long to be counted."""
+    """Make a program before its first event, or None where hosts draw their packets.
+
+    Raises ``ValueError`` if it has times too long to be counted.
+    """
     workload = scenario.workload
     if workload is None:
         return None
@@ -72,6 +76,7 @@ def make_program(scenario: Scenario) -> Program | None:
 
 
 def _lengths(messages: Messages) -> Lengths:
+    """Collect what decides on the lengths of packets."""
     return Lengths(
         packet_bytes=messages.packet_bytes,
         flit_bytes=messages.flit_bytes,
@@ -82,7 +87,7 @@ def _lengths(messages: Messages) -> Lengths:
 
 
 def packet_lengths(workload: Workload) -> tuple[int, int]:
-    """Flits of the shortest packet and of the longest."""
+    """Find the flits of the shortest packet of a workload and of the longest."""
     program, messages = workload.program, workload.messages
     shortest = _shortest(program.kind, program.amount, messages.rendezvous, _lengths(messages))
     return int(shortest), messages.packet_flits
@@ -90,6 +95,11 @@ def packet_lengths(workload: Workload) -> tuple[int, int]:
 
 @kernel
 def _shortest(kind, amount, rendezvous, lengths):
+    """Find the flits of the shortest packet of a program.
+
+    kind, amount: int [operations], see :class:`~flitlab.models.application.program.Program`. rendezvous: bytes above
+    which a message asks first.
+    """
     least = np.int64(lengths.packet_flits)
     for operation in range(len(kind)):
         if kind[operation] == SEND:
@@ -101,7 +111,7 @@ def _shortest(kind, amount, rendezvous, lengths):
 
 @inner
 def _flits(lengths, bytes_, unsent):
-    """Flits of the next packet of a message of which so many packets are unsent."""
+    """Count the flits of the next packet of a message of which ``unsent`` packets are unsent."""
     return flits_of(
         bytes_, unsent, lengths.packet_bytes, lengths.flit_bytes, lengths.header_flits, lengths.packet_flits,
         lengths.whole,
@@ -110,7 +120,7 @@ def _flits(lengths, bytes_, unsent):
 
 @inner
 def first_in_queue(program, host):
-    """The next packet of a host: (the send that its message belongs to, -1 if there is none; flits)."""
+    """Look at the next packet of a host: (the send that its message belongs to, -1 if there is none; flits)."""
     send = program.queue[host, FIRST]
     if send < 0:
         return send, np.int64(0)
@@ -119,7 +129,7 @@ def first_in_queue(program, host):
 
 @inner
 def _append(program, host, send):
-    """A message joins a queue at its end."""
+    """Put a message at the end of a host's queue."""
     queue = program.queue[host]
     program.following[send] = -1
     if queue[FIRST] < 0:
@@ -131,7 +141,10 @@ def _append(program, host, send):
 
 @inner
 def cut(program, host):
-    """The first message in a host's queue gives a packet, and goes to the end if it has more; the packet's target."""
+    """Take a packet from the first message in a host's queue, which goes to the end if it has more.
+
+    Returns the host that the packet goes to.
+    """
     send = program.queue[host, FIRST]
     program.queue[host, FIRST] = program.following[send]
     program.unsent[send] -= 1
@@ -142,7 +155,7 @@ def cut(program, host):
 
 @inner
 def join(program, send, tick):
-    """A message, as far as its stage says, joins the queue of its host: (the host, packets)."""
+    """Put a send's message, as far as its stage says, into the queue of its host: (the host, packets)."""
     host = program.host[sender(program.ranks, send)]
     bytes_ = size(program.ranks, send)
     packets = packets_of(bytes_, program.lengths.packet_bytes)
@@ -158,7 +171,7 @@ def join(program, send, tick):
 
 @inner
 def leave(program, send, tick):
-    """The tail of a packet of a send's message has left its host by ``tick``."""
+    """Note that the tail of a packet of a send's message has left its host by ``tick``."""
     if program is None:
         return
     if program.unsent[send] == 0:
@@ -167,7 +180,7 @@ def leave(program, send, tick):
 
 @inner
 def deliver_part(program, send, tick):
-    """A packet of a send's message has been delivered."""
+    """Note that a packet of a send's message has been delivered at ``tick``."""
     if program is None:
         return
     program.missing[send] -= 1
@@ -177,7 +190,11 @@ def deliver_part(program, send, tick):
 
 @inner
 def next_tick(program, state, tick, until, rest):
-    """The tick to be simulated next: that of the next event, if there has been no packet for ``rest`` ticks."""
+    """Find the tick to be simulated next, ``until`` at most.
+
+    It is that of the next event if there has been no packet for ``rest`` ticks, and else the next one. program:
+    ``state.program``.
+    """
     if program is None:
         return tick + 1
     scalars = state.tally.scalars

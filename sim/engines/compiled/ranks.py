@@ -69,7 +69,10 @@ class Ranks(NamedTuple):
 
 
 def make_ranks(workload: Workload, resolution: int = 1) -> Ranks:
-    """A program before its first event. Raises ``ValueError`` if it has times too long to be counted."""
+    """Make a program before its first event; resolution: units of time in a tick.
+
+    Raises ``ValueError`` if it has times too long to be counted.
+    """
     program, messages = workload.program, workload.messages
     unit = messages.tick_ns / resolution
     calculations = program.amount[program.kind == CALC]
@@ -113,17 +116,17 @@ def make_ranks(workload: Workload, resolution: int = 1) -> Ranks:
 
 
 def is_done(ranks: Ranks) -> bool:
-    """Whether every operation is done."""
+    """Tell whether every operation is done."""
     return bool(ranks.totals[ENDED] == len(ranks.kind))
 
 
 def has_events(ranks: Ranks) -> bool:
-    """Whether something will happen to an operation by itself."""
+    """Tell whether something will happen to an operation by itself."""
     return bool(ranks.totals[EVENTS] > 0)
 
 
 def execution_of(ranks: Ranks) -> Execution:
-    """What became of the operations so far, copied."""
+    """Copy what became of the operations so far."""
     return Execution(
         resolution=ranks.resolution,
         ready=_copy(ranks.ready),
@@ -136,7 +139,7 @@ def execution_of(ranks: Ranks) -> Execution:
 
 
 def _copy(array: np.ndarray) -> np.ndarray:
-    """A copy in scratch memory."""
+    """Copy an array into scratch memory."""
     copy = scratch(len(array), array.dtype)
     copy[:] = array
     return copy
@@ -144,6 +147,7 @@ def _copy(array: np.ndarray) -> np.ndarray:
 
 @inner
 def _push(ranks, time, event):
+    """Put an event, 8 * operation + what happens, into the heap."""
     i = ranks.totals[EVENTS]
     ranks.totals[EVENTS] = i + 1
     while i > 0:
@@ -157,7 +161,7 @@ def _push(ranks, time, event):
 
 @inner
 def _pop(ranks):
-    """Remove the first event; what it is."""
+    """Remove the first event from the heap and return it."""
     first = ranks.what[0]
     last = ranks.totals[EVENTS] - 1
     ranks.totals[EVENTS] = last
@@ -183,6 +187,7 @@ def _pop(ranks):
 
 @kernel
 def _begin(ranks):
+    """Put the operations that wait for nothing into the heap."""
     for operation in range(len(ranks.left)):
         if ranks.left[operation] == 0:
             _push(ranks, 0, 8 * operation + READY)
@@ -190,7 +195,7 @@ def _begin(ranks):
 
 @inner
 def _release(ranks, operation, early, now):
-    """Those that wait for the end, or the start, of an operation need wait no longer."""
+    """Count down what waits for the end of an operation (early 0) or for its start (early 1)."""
     for e in range(ranks.after[operation], ranks.after[operation + 1]):
         entry = ranks.successor[e]
         if entry & _EARLY == early:
@@ -203,7 +208,7 @@ def _release(ranks, operation, early, now):
 
 @inner
 def _take(ranks, operation, hold, now):
-    """An operation gets its processor for a time as soon as that is free."""
+    """Give an operation its processor for the time ``hold`` as soon as that is free; the time of its start."""
     place = np.int64(ranks.rank[operation]) * ranks.cpus + ranks.cpu[operation]
     start = now
     if ranks.free[place] > now:
@@ -217,13 +222,13 @@ def _take(ranks, operation, hold, now):
 
 @inner
 def _take_in(ranks, operation, now):
-    """A receive that is ready and whose message is there."""
+    """Let a receive that is ready, and whose message is there, take the message in."""
     _push(ranks, _take(ranks, operation, ranks.overhead, now) + ranks.overhead, 8 * operation + DONE)
 
 
 @inner
 def _join(ranks, operation, now):
-    """The message of a send, as far as its stage says, joins its host's queue."""
+    """Let the message of a send, as far as its stage says, join its host's queue."""
     if ranks.rank[operation] == ranks.rank[ranks.partner[operation]]:
         _push(ranks, now + ranks.resolution, 8 * operation + ARRIVED)
     else:
@@ -233,13 +238,14 @@ def _join(ranks, operation, now):
 
 @inner
 def _consent(ranks, operation, now):
-    """The receiver of a send lets the data come."""
+    """Let the receiver of a send consent to its data."""
     ranks.stage[operation] = CTS
     _join(ranks, operation, now)
 
 
 @inner
 def _ready(ranks, operation, now):
+    """Begin with an operation, all of whose dependencies are met."""
     ranks.ready[operation] = now
     if ranks.kind[operation] == RECV:
         _release(ranks, operation, 1, now)
@@ -259,6 +265,7 @@ def _ready(ranks, operation, now):
 
 @inner
 def _queued(ranks, operation, now):
+    """Hand over the message of a send that has had its processor."""
     ranks.queued[operation] = now
     if ranks.amount[operation] > ranks.rendezvous:
         ranks.stage[operation] = RTS
@@ -271,6 +278,7 @@ def _queued(ranks, operation, now):
 
 @inner
 def _arrived(ranks, operation, now):
+    """Go on with a send whose message, as far as its stage says, is all at its receiver's host."""
     receive = ranks.partner[operation]
     if ranks.stage[operation] == RTS:
         ranks.asked[operation] = True
@@ -291,20 +299,23 @@ def _arrived(ranks, operation, now):
 
 @inner
 def arrived(ranks, send, now):
-    """All packets of a send's message, as far as its stage says, have been delivered; to be called before the turn."""
+    """Note that all packets of a send's message, as far as its stage says, have been delivered.
+
+    It is to be called before the :func:`turn` of ``now``.
+    """
     _push(ranks, now, 8 * send + ARRIVED)
 
 
 @inner
 def left(ranks, send, time):
-    """The last flit of a send's message, as far as its stage says, has left its host by ``time``."""
+    """Note that the last flit of a send's message, as far as its stage says, has left its host by ``time``."""
     if ranks.stage[send] == DATA and ranks.amount[send] <= ranks.rendezvous and not ranks.buffered:
         _push(ranks, time, 8 * send + DONE)
 
 
 @inner
 def next_event(ranks):
-    """The time of the next event that is known, far away if there is none."""
+    """Return the time of the next event that is known, far away if there is none."""
     return ranks.when[0] if ranks.totals[EVENTS] > 0 else _NEVER
 
 
@@ -336,17 +347,17 @@ def turn(ranks, now):
 
 @inner
 def sender(ranks, send):
-    """The rank that sends a send's message, as far as its stage says: its consent comes from the receiver."""
+    """Return the rank that a send's message comes from, as far as its stage says: a consent comes from the receiver."""
     return ranks.rank[ranks.partner[send]] if ranks.stage[send] == CTS else ranks.rank[send]
 
 
 @inner
 def receiver(ranks, send):
-    """The rank that a send's message, as far as its stage says, goes to."""
+    """Return the rank that a send's message, as far as its stage says, goes to."""
     return ranks.rank[send] if ranks.stage[send] == CTS else ranks.rank[ranks.partner[send]]
 
 
 @inner
 def size(ranks, send):
-    """Bytes of a send's message, as far as its stage says."""
+    """Return the bytes of a send's message, as far as its stage says."""
     return ranks.amount[send] if ranks.stage[send] == DATA else np.int64(0)

@@ -1,6 +1,7 @@
 """Records of packets and hosts, the same in every compiled discipline.
 
-Functions take a discipline's constants ``c`` and state ``s``, of which they use the fields named alike.
+Functions take any discipline's constants, which have a ``net``, and its state, which has a ``pool``, the hosts' records
+``host``, a ``program`` and a ``tally``; :func:`deliver_all` also reads ``leaving``, packets by tick.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -63,7 +64,7 @@ class Net(NamedTuple):
 
 
 def make_net(topology: Topology, ports: Ports, arrivals: Arrivals, packets: Packets, seed: int) -> Net:
-    """The net of a topology, whose ports come as the rules number them."""
+    """Make the net of a topology, whose ports come as the rules number them."""
     return Net(
         seed=seed,
         switches=topology.switches,
@@ -76,7 +77,7 @@ def make_net(topology: Topology, ports: Ports, arrivals: Arrivals, packets: Pack
 
 
 def _unsigned(ports: Ports) -> Ports:
-    """Port numbers as uint32, NOBODY where there is none."""
+    """Turn port numbers into uint32, NOBODY where there is none."""
     return Ports(*(np.where(field < 0, NOBODY, field).astype(np.uint32) for field in ports))
 
 
@@ -92,7 +93,10 @@ class Pool(NamedTuple):
 
 
 def make_pool(packets: int, order: Literal["C", "F"] = "C") -> Pool:
-    """A pool of unused records; order: of memory, of one packet's fields (C) or of one field of all packets (F)."""
+    """Make a pool of unused records.
+
+    order: of memory; C keeps the fields of one packet together, F one field of all packets.
+    """
     free = np.append(np.arange(packets)[::-1], packets).astype(np.uint32)
     return Pool(packet=np.zeros((packets, RECORD), np.uint32, order=order), free=free)
 
@@ -118,7 +122,7 @@ class Tally(NamedTuple):
 
 
 def make_tally(topology: Topology) -> Tally:
-    """All zero, without a log."""
+    """Make a tally that is all zero and keeps no log."""
     return Tally(
         scalars=np.zeros(SCALARS, np.int64),
         histogram=np.zeros(BUCKETS, np.int64),
@@ -132,7 +136,7 @@ def make_tally(topology: Topology) -> Tally:
     )
 
 
-def first_packets(const, state) -> None:
+def first_packets(const: Any, state: Any) -> None:
     """Draw every host's first packet."""
     for host in range(const.net.hosts):
         if const.net.arrivals.keep[host] < 0:
@@ -149,7 +153,10 @@ def first_packets(const, state) -> None:
 
 @inner
 def create(const, state, host, tick):
-    """Turn host h's oldest packet into a record, sent at ``tick``, and move the host on to its next one."""
+    """Turn a host's oldest packet into a record, sent at ``tick``, and move the host on to its next packet.
+
+    Returns the packet.
+    """
     host_record = state.host[host]
     top = len(state.pool.free) - 1
     state.pool.free[top] -= 1
@@ -171,7 +178,10 @@ def create(const, state, host, tick):
 
 @inner
 def _address(program, const, state, host, packet):
-    """Where host h's oldest packet goes; the host moves on to its next one."""
+    """Fill in where a host's oldest packet goes, and move the host on to its next packet.
+
+    program: ``state.program``.
+    """
     host_record = state.host[host]
     if program is None:
         net = const.net
@@ -190,7 +200,7 @@ def _address(program, const, state, host, packet):
 
 @inner
 def _show_next(program, host_record, host):
-    """Put down what the next packet of a host that runs a program is."""
+    """Put down in a host's record what the next packet of a host that runs a program is."""
     send, flits = first_in_queue(program, host)
     host_record[H_FLITS] = flits
     host_record[H_BORN] = NEVER if send < 0 else program.joined[send]
@@ -198,7 +208,10 @@ def _show_next(program, host_record, host):
 
 @inner
 def run_program(program, const, state, tick, notice):
-    """Let hosts do what their program asks for at ``tick``; notice: function (c, s, host, tick), it has packets."""
+    """Let hosts do what their program asks for at ``tick``.
+
+    program: ``state.program``. notice: function (const, state, host, tick), called for a host that has got packets.
+    """
     if program is None:
         return
     ranks = program.ranks
@@ -215,7 +228,10 @@ def run_program(program, const, state, tick, notice):
 
 @inner
 def set_way(const, state, packet):
-    """Fix the way of a packet that has just been created; ``const.routes``: ``flitlab.models.rules.tables.Tables``."""
+    """Fix the way of a packet that has just been created, by draws alone.
+
+    const.routes: :class:`~flitlab.models.rules.tables.Tables`.
+    """
     source, destination = np.int64(state.pool.packet[packet, SOURCE]), np.int64(state.pool.packet[packet, DESTINATION])
     origin, target = np.int64(const.net.host_switch[source]), np.int64(const.net.host_switch[destination])
     sequence = np.int64(state.pool.packet[packet, SEQUENCE])
@@ -227,16 +243,9 @@ def set_way(const, state, packet):
 @inner
 def deliver(const, state, packet, tick):
     """Count a packet whose tail has reached its host, and free its record."""
-    flits, source, destination = (
-        state.pool.packet[packet, FLITS],
-        state.pool.packet[packet, SOURCE],
-        state.pool.packet[packet, DESTINATION],
-    )
-    latency, hops, deflections = (
-        tick - state.pool.packet[packet, BORN],
-        state.pool.packet[packet, HOP],
-        state.pool.packet[packet, DEFLECTED],
-    )
+    flits, hops = state.pool.packet[packet, FLITS], state.pool.packet[packet, HOP]
+    source, destination = state.pool.packet[packet, SOURCE], state.pool.packet[packet, DESTINATION]
+    latency, deflections = tick - state.pool.packet[packet, BORN], state.pool.packet[packet, DEFLECTED]
     if len(state.tally.log):
         entry = state.tally.scalars[DELIVERED_PACKETS]
         state.tally.log[entry, 0] = np.int64(state.pool.packet[packet, SEQUENCE]) * const.net.hosts + source
@@ -263,7 +272,10 @@ def deliver(const, state, packet, tick):
 
 @inner
 def deliver_all(const, state, tick, mask):
-    """Count the packets whose tail reaches its host at ``tick``; ``mask``: ticks of the ring, less 1."""
+    """Count the packets whose tail reaches its host at ``tick``.
+
+    mask: ticks of the ring ``state.leaving``, less 1.
+    """
     packet = np.int64(state.leaving[tick & mask])
     state.leaving[tick & mask] = NOBODY
     while packet != NOBODY:
@@ -275,17 +287,21 @@ def deliver_all(const, state, tick, mask):
 
 @inner
 def log_is_full(const, state):
-    """Whether a log is kept that may not hold the packets of one more tick."""
+    """Tell whether a log is kept that may not hold the packets of one more tick."""
     return len(state.tally.log) > 0 and state.tally.scalars[DELIVERED_PACKETS] + const.net.hosts > len(state.tally.log)
 
 
-def sent(state) -> np.ndarray:
-    """The first unsent packet of every host, as :func:`flitlab.sim.engines.compiled.sources.count_created` wants it."""
-    return state.host[:, [H_COUNTER, H_POSITION, H_SEQUENCE, H_SENT_FLITS]]
+def sent(state: Any) -> np.ndarray:
+    """Return the first unsent packet of every host, int64 [hosts, 4].
+
+    Its columns are those of :func:`flitlab.sim.engines.compiled.sources.count_created`.
+    """
+    first: np.ndarray = state.host[:, [H_COUNTER, H_POSITION, H_SEQUENCE, H_SENT_FLITS]]
+    return first
 
 
-def in_network(state) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(source host, destination host, flits) of every packet sent and not delivered, int64."""
+def in_network(state: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """List (source host, destination host, flits) of every packet sent and not delivered; int64 [packets] each."""
     used = np.ones(len(state.pool.packet), bool)
     used[state.pool.free[: state.pool.free[-1]]] = False
     record = state.pool.packet[used].astype(np.int64)

@@ -17,8 +17,8 @@ COUNTER, POSITION, SEQUENCE, FLITS = range(4)
 def count_created(arrivals, packets, seed, now, sent, cursor):
     """Move every host's cursor past the packets created before tick ``now``.
 
-    sent: int64 [hosts, 4], the first unsent packet as (candidate counter, position, sequence, flits of
-    all packets before it). cursor: int64 [hosts, 4], the same of the first uncreated packet.
+    sent: int64 [hosts, 4], the first unsent packet as (candidate counter, position, sequence, flits of all packets
+    before it). cursor: int64 [hosts, 4], the first uncreated packet in the same form.
     """
     for h in range(len(sent)):
         if arrivals.keep[h] < 0:
@@ -34,7 +34,7 @@ def count_created(arrivals, packets, seed, now, sent, cursor):
 
 
 def start_cursor(hosts: int) -> np.ndarray:
-    """A cursor before the first packet: int64 [hosts, 4]."""
+    """Make cursors before the first packet: int64 [hosts, 4]."""
     cursor = np.zeros((hosts, 4), np.int64)
     cursor[:, SEQUENCE] = -1
     return cursor

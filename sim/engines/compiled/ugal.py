@@ -12,13 +12,16 @@ from flitlab.sim.engines.compiled.records import DESTINATION, SEQUENCE, SOURCE, 
 
 @inner
 def by_congestion(rule):
-    """Whether the way of a packet depends on the congestion when it is sent."""
+    """Tell whether the way of a packet depends on the congestion when it is sent; rule: of the routes."""
     return rule in (UGAL_LOCAL, UGAL_GLOBAL)
 
 
 @inner
 def _congestion(const, state, packet, way, ahead, tick):
-    """Flits queued for the first channel of a way (UGAL_LOCAL), or for all of them."""
+    """Count the flits queued for the first channel of a way (UGAL_LOCAL), or for all of them (UGAL_GLOBAL).
+
+    ahead: see :func:`set_way`.
+    """
     source, destination = np.int64(state.pool.packet[packet, SOURCE]), np.int64(state.pool.packet[packet, DESTINATION])
     here, target = np.int64(const.net.host_switch[source]), np.int64(const.net.host_switch[destination])
     sequence, hop, flits = np.int64(state.pool.packet[packet, SEQUENCE]), np.int64(0), np.int64(0)
@@ -34,9 +37,10 @@ def _congestion(const, state, packet, way, ahead, tick):
 
 @inner
 def set_way(const, state, packet, ahead, tick):
-    """As :func:`flitlab.sim.engines.compiled.records.set_way`; under ugal the less congested of two ways.
+    """Fix the way of a packet that has just been created; under ugal the less congested of two ways.
 
-    ahead: function (c, s, switch, port, tick) that gives the flits queued for a channel, and the switch at its end.
+    ahead: function (const, state, switch, port, tick) that gives the flits queued for a channel, and the switch at its
+    end.
     """
     records.set_way(const, state, packet)
     if not by_congestion(const.rule):

@@ -22,7 +22,7 @@ class Wheel(NamedTuple):
 
 
 def make_wheel(members: int, ticks: int) -> Wheel:
-    """A wheel for 0 .. members - 1 over ``ticks``, a power of two."""
+    """Make an empty wheel for members 0 .. members - 1 over ``ticks``, a power of two."""
     words = max(1, -(-members // 64))
     return Wheel(
         bits=np.zeros((ticks, words), np.uint64),
@@ -33,7 +33,7 @@ def make_wheel(members: int, ticks: int) -> Wheel:
 
 @kernel
 def wake(wheel, member, tick):
-    """Set the member's bit at a tick."""
+    """Set a member's bit at a tick."""
     slot = np.uint64(tick & wheel.mask)
     who = np.uint64(member)
     one = np.uint64(1)
@@ -43,7 +43,7 @@ def wake(wheel, member, tick):
 
 @kernel
 def drain(wheel, tick, members):
-    """Clear a tick's bits; the members that had one, ascending, in ``members`` (int64), and how many."""
+    """Clear a tick's bits, and list the members that had one, ascending, in ``members`` (int64); how many they are."""
     slot = np.uint64(tick & wheel.mask)
     count = np.int64(0)
     for block in range(wheel.summary.shape[1]):

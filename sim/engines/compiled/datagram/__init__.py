@@ -51,7 +51,7 @@ _FEW = 8
 
 @inner
 def _next_slot(const, state, tick, until):
-    """The first tick from ``tick`` on, and before ``until``, in which a link awaits a packet; else ``until``."""
+    """Find the first tick from ``tick`` on, and before ``until``, in which a link awaits a packet; else ``until``."""
     around = min(tick + const.mask + 1, until)
     while tick < around:
         slot = np.uint64(tick & const.mask)
@@ -64,7 +64,7 @@ def _next_slot(const, state, tick, until):
 
 @inner
 def _gather(const, state, tick):
-    """The links that await a packet in a tick in ``s.members``; how many."""
+    """List the links that await a packet in a tick in ``state.members``; how many they are."""
     slot = np.uint64(tick & const.mask)
     link = np.int64(state.slot[slot])
     state.slot[slot] = NOBODY
@@ -79,7 +79,7 @@ def _gather(const, state, tick):
 
 @inner
 def _gather_timers(const, state, tick):
-    """The timers that ring in a tick in ``s.members``, each numbered after all links; how many."""
+    """List the timers that ring in a tick in ``state.members``, each numbered after all links; how many they are."""
     count = np.int64(0)
     while state.timers[len(state.timers) - 1] > 0 and state.timers[0] >> 24 == tick:
         state.members[count] = const.links + take_timer(state)
@@ -89,7 +89,11 @@ def _gather_timers(const, state, tick):
 
 @inner
 def _line_up(members, scratch, count, seed, tick):
-    """Those who do something in a tick by precedence, which is put above their numbers where they are several."""
+    """Put those who do something in a tick in the order of precedence.
+
+    Where they are several, the precedence is put above their numbers. members: int64, the first ``count`` are used.
+    scratch: int64 [2 * members + 1].
+    """
     if count == 1:
         return
     for k in range(count):
@@ -105,7 +109,11 @@ def _line_up(members, scratch, count, seed, tick):
 
 @routine
 def _sort(members, scratch, count):
-    """Distribute many over as many buckets by what was drawn, which is even, and put the little left in order."""
+    """Sort many by distributing them over as many buckets by what was drawn, which is even.
+
+    The little left to do is done by insertion. members: int64, the first ``count`` are used. scratch: int64 [2 *
+    members + 1].
+    """
     ends, spread = scratch[: count + 1], scratch[count + 1 :]
     ends[:] = 0
     for k in range(count):
@@ -126,7 +134,10 @@ def _sort(members, scratch, count):
 
 @njit
 def advance(const, state, tick, until):
-    """Simulate ticks up to ``until``; the tick reached, earlier if something has to grow first."""
+    """Simulate the ticks from ``tick`` to ``until`` - 1.
+
+    Returns the tick reached, which is earlier if something has to grow first (see ``state.wants``).
+    """
     while True:
         timers = state.timers[len(state.timers) - 1]
         rings = state.timers[0] >> 24 if timers > 0 else until
@@ -172,6 +183,10 @@ class CompiledDatagrams:
         self._tick = 0
 
     def advance(self, until: int) -> None:
+        """Simulate the ticks from ``tick`` to ``until`` - 1.
+
+        Returns the tick reached, which is earlier if something has to grow first (see ``state.wants``).
+        """
         while self._changes and self._changes[0].tick < until:
             change = self._changes.pop(0)
             self._run(change.tick)
@@ -232,4 +247,6 @@ class CompiledDatagrams:
 
     def carried(self) -> np.ndarray:
         channels = slice(0, self._channels)
-        return self._talk.busy[channels] - np.maximum(0, self._state.link[channels, FREE_AT] - self._tick)
+        ahead = np.maximum(0, self._state.link[channels, FREE_AT] - self._tick)
+        carried: np.ndarray = self._talk.busy[channels] - ahead
+        return carried

@@ -50,7 +50,10 @@ _ONE = np.uint64(1)
 
 @routine
 def _emit(const, state, subflow, sequence, kind, size, stamp, at, now):
-    """A packet of subflow i enters the queue of the link at a place of ``s.path``."""
+    """Put a new packet of a subflow into the queue of the link at a place of ``state.path``.
+
+    kind: DATA ... size: bytes. stamp: tick at which the data left the sender, its low 32 bits. at: the place.
+    """
     packet = make_packet(state)
     record = state.packet[packet]
     record[AT] = at
@@ -64,20 +67,21 @@ def _emit(const, state, subflow, sequence, kind, size, stamp, at, now):
 
 @inner
 def _send(const, state, subflow, sequence, now):
+    """Send a data packet of a subflow."""
     state.subflow_counts[subflow, SENT] += 1
     _emit(const, state, subflow, sequence, DATA, const.packet_bytes, now & _LOW, state.path_start[subflow], now)
 
 
 @inner
 def _make_room(state, sent):
-    """See to it that a receiver can hold all that has been sent beyond what it is known to have."""
+    """See to it that a receiver can hold ``sent`` packets: all sent beyond what it is known to have."""
     if sent > 64 * state.held.shape[1]:
         state.wants[WINDOW] = max(state.wants[WINDOW], sent)
 
 
 @inner
 def send_on(const, state, subflow, now):
-    """Send what the window of subflow i admits: again what has been sent before a timeout, then new data."""
+    """Send what the window of a subflow admits: again what has been sent before a timeout, then new data."""
     seq, flow = state.senders.seq[subflow], const.flow[subflow]
     while has_room(state.senders.win[subflow, CWND], seq[UNA], seq[NEXT_SEQUENCE], const.rules.mss):
         if seq[NEXT_SEQUENCE] == seq[HIGH]:
@@ -95,7 +99,10 @@ def send_on(const, state, subflow, now):
 
 @inner
 def _hear(const, state, subflow, kind, una, stamp, now):
-    """An acknowledgement reaches the sender of subflow i."""
+    """Take in an acknowledgement at the sender of a subflow.
+
+    una: first packet that the receiver lacks. stamp: tick at which the data left the sender, its low 32 bits.
+    """
     phase = state.senders.seq[subflow, STATE]
     if kind == SYN_ACK and phase != OPENING:
         return
@@ -116,7 +123,7 @@ def _hear(const, state, subflow, kind, una, stamp, now):
 
 @inner
 def _hold(state, subflow, sequence):
-    """Whether the receiver of subflow i did not have this packet yet."""
+    """Tell whether the receiver of a subflow did not have a packet yet; it has it from now on."""
     mine = state.receiver[subflow]
     if sequence < mine[EXPECTED]:
         return False
@@ -144,7 +151,7 @@ def _hold(state, subflow, sequence):
 
 @inner
 def _receive(const, state, subflow, sequence, now):
-    """A data packet reaches its receiver."""
+    """Take in a data packet at its receiver."""
     counts = state.subflow_counts[subflow]
     counts[ARRIVED] += 1
     if len(state.trace):
@@ -164,7 +171,10 @@ def _receive(const, state, subflow, sequence, now):
 
 @inner
 def _answer(const, state, subflow, kind, una, stamp, now):
-    """An acknowledgement leaves the receiver of subflow i, through the queues or past them."""
+    """Send an acknowledgement from the receiver of a subflow, through the queues or past them.
+
+    una: first packet that the receiver lacks. stamp: of the data.
+    """
     if const.ack_path == REVERSE_PATH:
         _emit(const, state, subflow, una, kind, const.ack_bytes, stamp, state.back_start[subflow], now)
         return
@@ -177,7 +187,7 @@ def _answer(const, state, subflow, kind, una, stamp, now):
 
 @inner
 def deliver(const, state, link, packet, now):
-    """A packet arrives at the host at the end of a link, or (past the links) of a pipe."""
+    """Take in a packet at the host at the end of a link, or (past the links) of a pipe."""
     record = state.packet[packet]
     subflow, kind, stamp = np.int64(record[SUBFLOW]), record[KIND], record[STAMP]
     sequence = np.int64(record[SEQUENCE])
@@ -197,7 +207,7 @@ def deliver(const, state, link, packet, now):
 
 @inner
 def set_timer(state, tick, subflow):
-    """Look at subflow i at a tick: sift it up the heap."""
+    """See that a subflow is looked at in a tick, by putting it into the heap of timers."""
     place = state.timers[len(state.timers) - 1]
     state.timers[len(state.timers) - 1] += 1
     key = min(tick, LATEST) << 24 | subflow
@@ -212,7 +222,7 @@ def set_timer(state, tick, subflow):
 
 @inner
 def take_timer(state):
-    """The subflow at the top of the heap, removed."""
+    """Remove the first timer from the heap; its subflow."""
     top = state.timers[0]
     state.timers[len(state.timers) - 1] -= 1
     count = state.timers[len(state.timers) - 1]
@@ -234,7 +244,7 @@ def take_timer(state):
 
 @routine
 def ring(const, state, subflow, now):
-    """Subflow i is looked at: it starts, its first packet was lost, a timeout, or the deadline has moved since.
+    """Look at a subflow: it starts, its first packet was lost, a timeout, or the deadline has moved since.
 
     It is looked at no later than the shortest timeout from now, as an acknowledgement may bring the deadline forward.
     """
@@ -259,7 +269,7 @@ def ring(const, state, subflow, now):
 
 @inner
 def pace(const, state, subflow, now):
-    """A constant-rate sender sends its next packet; it is closed as long as there is none."""
+    """Send the next packet of a constant-rate sender, which is closed as long as there is none."""
     flow, seq = const.flow[subflow], state.senders.seq[subflow]
     seq[STATE] = CLOSED
     if state.left[flow] > 0:

@@ -38,7 +38,7 @@ _ONE = np.uint64(1)
 
 @inner
 def make_packet(state):
-    """An unused record."""
+    """Take an unused packet record."""
     top = len(state.free) - 1
     state.free[top] -= np.uint32(1)
     return np.int64(state.free[state.free[top]])
@@ -46,7 +46,7 @@ def make_packet(state):
 
 @inner
 def free_packet(state, packet):
-    """Give a record back."""
+    """Give a packet record back."""
     top = len(state.free) - 1
     state.free[state.free[top]] = packet
     state.free[top] += np.uint32(1)
@@ -54,7 +54,7 @@ def free_packet(state, packet):
 
 @inner
 def await_head(const, state, link, tick):
-    """The first packet of a link arrives at ``tick``."""
+    """Note that the first packet of a link arrives at ``tick``."""
     slot = np.uint64(tick & const.mask)
     state.link[link, AFTER] = state.slot[slot]
     state.slot[slot] = link
@@ -63,7 +63,7 @@ def await_head(const, state, link, tick):
 
 @inner
 def _let_go(const, state, link, now):
-    """Forget the packets that have left the queue by now."""
+    """Forget the packets that have left a link's queue by now."""
     line = state.link[link]
     packet = line[SERVING]
     while packet != NOBODY and np.int32(np.uint32(state.packet[packet, DEPARTS]) - np.uint32(now & _LOW)) <= 0:
@@ -74,6 +74,7 @@ def _let_go(const, state, link, now):
 
 @inner
 def _drop(const, state, link, packet):
+    """Drop a packet at a link's queue."""
     state.link_counts[link, DROPS] += 1
     if state.packet[packet, KIND] == DATA or state.packet[packet, KIND] == MARKED_DATA:
         state.subflow_counts[state.packet[packet, SUBFLOW], DROPPED] += 1
@@ -82,7 +83,7 @@ def _drop(const, state, link, packet):
 
 @inner
 def join(const, state, link, packet, departs):
-    """Packet p is the last one on a link, and leaves its queue at a tick."""
+    """Put a packet at the end of a link; departs: tick at which it has left the queue."""
     line = state.link[link]
     state.packet[packet, DEPARTS] = departs & _LOW
     state.packet[packet, NEXT] = NOBODY
@@ -98,7 +99,7 @@ def join(const, state, link, packet, departs):
 
 @inner
 def accept(const, state, link, packet, now):
-    """Packet p comes to the queue of a link."""
+    """Take a packet into the queue of a link, or drop it."""
     _let_go(const, state, link, now)
     line = state.link[link]
     size = np.int64(state.packet[packet, SIZE])
@@ -131,7 +132,7 @@ def accept(const, state, link, packet, now):
 
 @inner
 def take_head(const, state, link, now):
-    """The first packet of a link, which arrives now; the link awaits its next one."""
+    """Take the first packet, which arrives now, off a link; the link awaits its next one."""
     line = state.link[link]
     packet = line[HEAD]
     behind = np.int64(state.packet[packet, NEXT])

@@ -46,7 +46,7 @@ class Talk(NamedTuple):
 
 
 def make_talk(session: Session) -> Talk | None:
-    """The program of a session before its first event; None where there is none."""
+    """Make the program of a session before its first event; None where there is none."""
     program = session.program
     if program is None:
         return None
@@ -70,7 +70,10 @@ def make_talk(session: Session) -> Talk | None:
 
 @inner
 def add_message(talk, left, message, flow):
-    """A message joins a connection, of which ``left`` counts the packets that have not been taken."""
+    """Let a message join a connection.
+
+    left: int64 [connections], packets that have not been taken.
+    """
     packets = packets_of(size(talk.ranks, message), talk.packet_bytes)
     left[flow] += packets
     talk.joined[flow] += packets
@@ -87,7 +90,7 @@ def add_message(talk, left, message, flow):
 
 @inner
 def note_taken(talk, const, state, flow, now):
-    """A subflow has taken the next packet of a connection; the host's link has it from the next tick on."""
+    """Note that a subflow has taken the next packet of a connection; it is on the host's link from the next tick on."""
     if talk is None:
         return
     message = talk.taking[flow]
@@ -101,7 +104,7 @@ def note_taken(talk, const, state, flow, now):
 
 @inner
 def note_received(talk, const, state, flow, now):
-    """The receiver of a connection has got a packet that it did not have."""
+    """Note that the receiver of a connection has got a packet that it did not have."""
     if talk is None:
         return
     message = talk.coming[flow]
@@ -113,6 +116,7 @@ def note_received(talk, const, state, flow, now):
 
 @inner
 def _is_there(talk, const, state, flow, message):
+    """Tell whether a message has been delivered, with all before it on its connection."""
     if talk.joined[flow] - state.left[flow] < talk.end[message]:
         return False
     first = const.first[flow]
@@ -124,6 +128,6 @@ def _is_there(talk, const, state, flow, message):
 
 @inner
 def note_busy(talk, link, ticks):
-    """A link has accepted a packet that it takes so many ticks to send."""
+    """Note that a link has accepted a packet that it takes ``ticks`` to send."""
     if talk is not None:
         talk.busy[link] += ticks

@@ -13,13 +13,13 @@ from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, turn
 
 @inner
 def wakes(talk, until):
-    """The next tick in which the program does something, at most ``until``."""
+    """Find the next tick in which the program does something, at most ``until``."""
     return until if talk is None else min(next_event(talk.ranks), until)
 
 
 @inner
 def act(talk, const, state, now):
-    """The program's events of this tick; the messages that it sends join their connections."""
+    """Work through the program's events of this tick; the messages that it sends join their connections."""
     if talk is not None and next_event(talk.ranks) <= now:
         turn(talk.ranks, now)
         totals = talk.ranks.totals
@@ -33,7 +33,7 @@ def act(talk, const, state, now):
 
 @routine
 def _go_on(const, state, flow, now):
-    """The subflows of a connection take what their windows admit."""
+    """Let the subflows of a connection take what their windows admit."""
     for subflow in range(const.first[flow], const.first[flow + 1]):
         if state.left[flow] == 0:
             return

@@ -48,7 +48,8 @@ NOBODY: Any = np.int64(0xFFFFFFFF)
 EXPECTED = 0  # first packet that it lacks
 AHEAD = 1  # packets that it has beyond
 
-# Entries of DatagramState.wants: flags, but WINDOW is how many packets a receiver may have to hold, TRACED counts entries.
+# Entries of DatagramState.wants: flags, but WINDOW is how many packets a receiver may have to hold, and TRACED counts
+# entries of the trace.
 POOL, WINDOW, TRACE, TRACED = 0, 1, 2, 3
 
 
@@ -108,7 +109,10 @@ ENDLESS = 1 << 62
 
 
 def build(session: Session, traced: bool, talk: Any = None) -> tuple[DatagramConstants, DatagramState]:
-    """Constants and the state at tick 0; ``talk``: of a session with a program."""
+    """Make the constants and the state of a run at tick 0.
+
+    traced: whether every arrival is recorded. talk: of a session with a program.
+    """
     queues, transport = session.queues, session.transport
     links, subflows, hosts = len(session.delay), session.subflows, session.topology.hosts
     feeders = session.topology.channels + 2 * hosts
@@ -189,20 +193,23 @@ def build(session: Session, traced: bool, talk: Any = None) -> tuple[DatagramCon
 
 @njit
 def _connect(rules, senders, samples):
-    """All connections have been open since before the run."""
+    """Open all connections, which have been open since before the run.
+
+    samples: int64 [subflows], round trips in ticks.
+    """
     for subflow in range(len(samples)):
         connect(rules, senders, subflow, samples[subflow])
 
 
 def _no_rules(session: Session) -> Rules:
-    """Of the same type as those of a law, for senders that need none."""
+    """Make rules of the same type as those of a law, for senders that need none."""
     from flitlab.models.transport.newreno import make_rules
 
     return make_rules(Tcp(kind="tcp").build(), session.queues.packet_bytes, session.tick_s)
 
 
 def larger_pool(state: DatagramState) -> DatagramState:
-    """Twice as many packet records."""
+    """Make room for twice as many packet records."""
     old = len(state.packet)
     height = int(state.free[-1])
     packet = np.zeros((2 * old, RECORD), np.uint32)
@@ -215,7 +222,7 @@ def larger_pool(state: DatagramState) -> DatagramState:
 
 
 def larger_windows(state: DatagramState) -> DatagramState:
-    """Room for every packet that has been sent and that its receiver may have beyond the first that it lacks.
+    """Make room for every packet sent that its receiver may have beyond the first that it lacks.
 
     What is sent in a tick arrives in a later one: to make room after each tick is early enough, however many packets a
     law lets go at once.
@@ -232,12 +239,12 @@ def larger_windows(state: DatagramState) -> DatagramState:
 
 
 def longer_trace(state: DatagramState) -> DatagramState:
-    """Room for twice as many entries."""
+    """Make room for twice as many entries of the trace."""
     return state._replace(trace=np.concatenate([state.trace, np.zeros_like(state.trace)]))
 
 
 def along(state: DatagramState, moved: np.ndarray, paths: Paths, back: Paths | None) -> DatagramState:
-    """Some subflows, and their acknowledgements, go by new paths; packets under way keep theirs."""
+    """Let some subflows, and their acknowledgements, go by new paths; packets under way keep theirs."""
     at = len(state.path)
     state.path_start[moved] = at + paths.start[:-1]
     if back is not None:

@@ -8,7 +8,7 @@ from flitlab.models.jit import inner
 
 @inner
 def rise(heap, i, item, keys, key_field, records, place_field):
-    """Put an item at place i, which is free, or nearer to the top."""
+    """Put an item at place ``i``, which is free, or nearer to the top."""
     key = keys[item, key_field]
     while i > 0:
         above = heap[(i - 1) >> 1]
@@ -23,7 +23,7 @@ def rise(heap, i, item, keys, key_field, records, place_field):
 
 @inner
 def sink(heap, size, i, item, keys, key_field, records, place_field):
-    """Put an item at place i, which is free, or further from the top."""
+    """Put an item at place ``i``, which is free, or further from the top; size: of the heap."""
     key = keys[item, key_field]
     while True:
         j = 2 * i + 1
@@ -43,7 +43,7 @@ def sink(heap, size, i, item, keys, key_field, records, place_field):
 
 @inner
 def move(heap, size, item, keys, key_field, records, place_field):
-    """Put an item whose key has changed where it belongs now."""
+    """Put an item whose key has changed where it belongs now; size: of the heap."""
     i = records[item, place_field]
     if i > 0 and keys[item, key_field] < keys[heap[(i - 1) >> 1], key_field]:
         rise(heap, i, item, keys, key_field, records, place_field)
@@ -53,7 +53,7 @@ def move(heap, size, item, keys, key_field, records, place_field):
 
 @inner
 def take_first(heap, size, keys, key_field, records, place_field):
-    """Remove the first of ``size`` items; it has place -1 then."""
+    """Remove the first of ``size`` items, which has place -1 then."""
     records[heap[0], place_field] = -1
     if size > 1:
         sink(heap, size - 1, 0, heap[size - 1], keys, key_field, records, place_field)

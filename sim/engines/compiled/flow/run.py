@@ -71,7 +71,10 @@ NEVER = 1 << 62
 
 @inner
 def _begin(network, way, ranks, host, state, send, now):
-    """The message of a send begins to flow; or what there is too little room of."""
+    """Let the message of a send begin to flow.
+
+    host: int64 [ranks]. Returns ENOUGH, or what there is too little room of for it.
+    """
     source, destination, bytes_ = host[sender(ranks, send)], host[receiver(ranks, send)], size(ranks, send)
     stage, packets = np.int64(ranks.stage[send]), packets_of(bytes_, network.packet_bytes)
     count, latency = find_way(network, way, source, destination, send, stage, packets)
@@ -101,7 +104,7 @@ def _begin(network, way, ranks, host, state, send, now):
 
 @inner
 def _end(ranks, state, message, now):
-    """The last flit of a message has left its source."""
+    """Note that the last flit of a message has left its source."""
     left(ranks, state.message[message, SEND], now)
     for entry in range(state.message[message, BLOCK], state.message[message, BLOCK] + state.message[message, COUNT]):
         relieve(state, state.entries[entry, CHANNEL])
@@ -121,6 +124,7 @@ def _end(ranks, state, message, now):
 
 @inner
 def _deliver(ranks, state, message, now):
+    """Hand a message over to its receiver's host, and forget it."""
     arrived(ranks, state.message[message, SEND], now)
     take_first(state.heap, state.totals[UNDER_WAY], state.message, WHEN, state.message, PLACE)
     state.totals[UNDER_WAY] -= 1
@@ -130,7 +134,7 @@ def _deliver(ranks, state, message, now):
 
 @inner
 def _change_rate(state, message, now):
-    """A message goes at its fair share from now on."""
+    """Let a message go at its fair share from now on."""
     rate = steady(state.amounts[message, RATE])
     if rate == state.amounts[message, GOING]:
         return
@@ -143,14 +147,14 @@ def _change_rate(state, message, now):
 
 @inner
 def _next(ranks, state):
-    """The time of what happens next."""
+    """Return the time of what happens next."""
     when = next_event(ranks)
     return min(when, state.message[state.heap[0], WHEN]) if state.totals[UNDER_WAY] > 0 else when
 
 
 @inner
 def _happen(ranks, state, now):
-    """Messages leave their sources and arrive, and the program goes on."""
+    """Let messages leave their sources and arrive, and the program go on, at one instant."""
     state.totals[NOW] = now
     state.totals[INSTANTS] += 1
     while state.totals[UNDER_WAY] > 0 and state.message[state.heap[0], WHEN] <= now:
@@ -165,7 +169,10 @@ def _happen(ranks, state, now):
 
 @inner
 def _begin_all(network, way, ranks, host, state):
-    """The messages of the outbox begin to flow; or what there is too little room of."""
+    """Let the messages of the outbox begin to flow.
+
+    host: int64 [ranks]. Returns ENOUGH, or what there is too little room of for it.
+    """
     while state.totals[PENDING] < ranks.totals[OUTBOX]:
         lack = _begin(network, way, ranks, host, state, ranks.outbox[state.totals[PENDING]], state.totals[NOW])
         if lack != ENOUGH:
@@ -178,7 +185,10 @@ def _begin_all(network, way, ranks, host, state):
 
 @kernel
 def _advance(network, way, ranks, host, state, until):
-    """Go on for as long as something happens before ``until``, or to where there is too little room."""
+    """Go on for as long as something happens before ``until``, or to where there is too little room.
+
+    host: int64 [ranks]. Returns ENOUGH, or what there is too little room of.
+    """
     while True:
         if state.totals[PENDING] < 0:
             now = _next(ranks, state)
@@ -196,14 +206,13 @@ def _advance(network, way, ranks, host, state, until):
 
 @routine
 def _add_under_way(state, now, carried):
-    """Add what messages under way have sent to ``carried``, flits by channel."""
+    """Add what messages under way have sent to ``carried``, float64 [channels], in flits."""
     for i in range(state.totals[UNDER_WAY]):
         message = state.heap[i]
         left = state.amounts[message, LEFT] - state.amounts[message, GOING] * (now - state.message[message, SINCE])
         sent = state.amounts[message, FLITS] - max(0.0, left) / RESOLUTION
-        for entry in range(
-            state.message[message, BLOCK], state.message[message, BLOCK] + state.message[message, COUNT]
-        ):
+        block = state.message[message, BLOCK]
+        for entry in range(block, block + state.message[message, COUNT]):
             channel = state.entries[entry, CHANNEL]
             carried[channel] += sent * state.parts[state.channel[channel, MEMBERS] + state.entries[entry, AT], SHARE]
 
@@ -240,12 +249,13 @@ class FlowRun:
         return execution_of(self._ranks)
 
     def carried(self) -> np.ndarray:
-        carried = self._state.carried.copy()
-        _add_under_way(self._state, self._now, carried)
-        return carried[self._network.link]
+        by_link = self._state.carried.copy()
+        _add_under_way(self._state, self._now, by_link)
+        carried: np.ndarray = by_link[self._network.link]
+        return carried
 
     def flowing(self) -> Flowing:
-        """The messages that have not left their sources, and how they share the channels."""
+        """List the messages that have not left their sources, and how they share the channels."""
         state = self._state
         under_way = state.heap[: state.totals[UNDER_WAY]]
         records = under_way[state.message[under_way, COUNT] > 0]
@@ -259,5 +269,5 @@ class FlowRun:
 
     @property
     def delivered(self) -> int:
-        """Messages delivered so far, requests and consents included."""
+        """Count the messages delivered so far, requests and consents included."""
         return int(self._state.totals[DELIVERED])

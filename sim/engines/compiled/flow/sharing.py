@@ -44,11 +44,10 @@ TIE = 1e-12
 
 @inner
 def look_into(state, channel, rate):
-    """A channel has changed for rates above ``rate``."""
+    """Note that a channel has changed for rates above ``rate``, in flits a tick."""
     state.channel[channel, STALE] = 1
-    rate = max(
-        rate, state.level[channel, CAPACITY] / state.level[channel, WEIGHT] * (1.0 - 1e-9)
-    )  # at this one all are still rising
+    rising = state.level[channel, CAPACITY] / state.level[channel, WEIGHT] * (1.0 - 1e-9)  # all are, at this rate
+    rate = max(rate, rising)
     if state.channel[channel, QUEUED] < 0:
         if state.level[channel, LEVEL] == np.inf and state.level[channel, WEIGHT] <= state.level[channel, LOOSE]:
             return  # the hosts' channels are full earlier
@@ -63,7 +62,7 @@ def look_into(state, channel, rate):
 
 @inner
 def relieve(state, channel):
-    """A channel carries less than before at all rates above some rate below its level."""
+    """Note that a channel carries less than before at all rates above some rate below its level."""
     if state.channel[channel, QUEUED] >= 0:
         state.channel[channel, STALE] = 1
     elif state.level[channel, LEVEL] < np.inf:
@@ -72,7 +71,7 @@ def relieve(state, channel):
 
 @inner
 def touch(state, message):
-    """The rate of a message may change at this instant."""
+    """Note that the rate of a message may change at this instant."""
     if state.message[message, TOUCHED_AT] != state.totals[INSTANTS]:
         state.message[message, TOUCHED_AT] = state.totals[INSTANTS]
         state.touched[state.totals[TOUCHED]] = message
@@ -81,7 +80,7 @@ def touch(state, message):
 
 @inner
 def _full_at(state, channel):
-    """The rate at which a channel is full if those that it holds back rise on; inf if it never is."""
+    """Find the rate at which a channel is full if those that it holds back rise on; inf if it never is."""
     first, end = state.channel[channel, MEMBERS], state.channel[channel, MEMBERS] + state.channel[channel, USED]
     rate, level = state.level[channel, KEY], state.level[channel, LEVEL]
     while True:  # Newton's method from below: what is carried grows ever more slowly with the rate
@@ -102,6 +101,7 @@ def _full_at(state, channel):
 
 @inner
 def _fastest(state, channel):
+    """Find the highest rate of a channel's members."""
     fastest, first = 0.0, state.channel[channel, MEMBERS]
     for i in range(first, first + state.channel[channel, USED]):
         fastest = max(fastest, state.parts[i, SPEED])
@@ -110,7 +110,7 @@ def _fastest(state, channel):
 
 @inner
 def _plan(state, channel):
-    """The rate at which something happens in a channel, inf if nothing does, and whether it then lets go."""
+    """Find the rate at which something happens in a channel, inf if nothing does, and whether it then lets go."""
     level, full = state.level[channel, LEVEL], _full_at(state, channel)
     if level == np.inf or full < level * (1.0 - TIE):
         return full, 0
@@ -121,7 +121,7 @@ def _plan(state, channel):
 
 @inner
 def _let_go(state, channel, rate):
-    """A channel holds nobody back any more."""
+    """Let a channel hold nobody back any more: those that it held rise on from ``rate``."""
     state.level[channel, LEVEL] = np.inf
     look_into(state, channel, rate)
     first = state.channel[channel, MEMBERS]
@@ -131,9 +131,8 @@ def _let_go(state, channel, rate):
             touch(state, message)
             state.message[message, NECK] = -1
             state.amounts[message, RATE] = np.inf
-            for entry in range(
-                state.message[message, BLOCK], state.message[message, BLOCK] + state.message[message, COUNT]
-            ):
+            block = state.message[message, BLOCK]
+            for entry in range(block, block + state.message[message, COUNT]):
                 other = state.entries[entry, CHANNEL]
                 state.parts[state.channel[other, MEMBERS] + state.entries[entry, AT], SPEED] = np.inf
                 look_into(state, other, rate)
@@ -141,7 +140,7 @@ def _let_go(state, channel, rate):
 
 @inner
 def _stop(state, channel, rate):
-    """A channel is full at a rate: nobody in it goes faster."""
+    """Let a channel, which is full at a rate, stop all its members that go faster."""
     state.level[channel, LEVEL] = rate
     first = state.channel[channel, MEMBERS]
     for i in range(first, first + state.channel[channel, USED]):
@@ -150,9 +149,8 @@ def _stop(state, channel, rate):
             touch(state, message)
             state.message[message, NECK] = channel
             state.amounts[message, RATE] = rate
-            for entry in range(
-                state.message[message, BLOCK], state.message[message, BLOCK] + state.message[message, COUNT]
-            ):
+            block = state.message[message, BLOCK]
+            for entry in range(block, block + state.message[message, COUNT]):
                 other = state.entries[entry, CHANNEL]
                 state.parts[state.channel[other, MEMBERS] + state.entries[entry, AT], SPEED] = rate
                 if other != channel:
@@ -161,7 +159,7 @@ def _stop(state, channel, rate):
 
 @routine
 def share(state):
-    """Give every message its fair share again; those whose rate may have changed are in ``touched``."""
+    """Give every message its fair share again; those whose rate may have changed are in ``state.touched``."""
     while state.totals[QUEUE] > 0:
         channel, size = state.queue[0], state.totals[QUEUE]
         if state.channel[channel, STALE]:

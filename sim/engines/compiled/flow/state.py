@@ -35,10 +35,10 @@ MEMBERS, SIZE, USED, QUEUED, STALE, LETS_GO = range(6)
 CAPACITY, LEVEL, KEY, WEIGHT, LOOSE = range(3, 8)
 _CHANNEL = 8
 
-# Places in FlowState.totals. RECORDS: message records that have been used; SPARE: the first of those that are free, -1 if
-# there is none. UNDER_WAY: messages in the heap. QUEUE: channels in the queue. TOUCHED: messages whose rate was looked
-# into at this instant. INSTANTS: how many there were. NOW: the present one. PENDING: sends of the outbox that are
-# under way already, -1 if all are. DELIVERED: messages.
+# Places in FlowState.totals. RECORDS: message records that have been used; SPARE: the first of those that are free, -1
+# if there is none. UNDER_WAY: messages in the heap. QUEUE: channels in the queue. TOUCHED: messages whose rate was
+# looked into at this instant. INSTANTS: how many there were. NOW: the present one. PENDING: sends of the outbox that
+# are under way already, -1 if all are. DELIVERED: messages.
 RECORDS, SPARE, UNDER_WAY, QUEUE, TOUCHED, INSTANTS, NOW, PENDING, DELIVERED = range(9)
 _TOTALS = 9
 
@@ -75,7 +75,7 @@ class FlowState(NamedTuple):
 
 
 def make_state(network: Network) -> FlowState:
-    """Nothing under way."""
+    """Make a state with nothing under way."""
     channels = len(network.capacity)
     level = np.zeros((channels, _CHANNEL))
     level[:, CAPACITY] = network.capacity
@@ -110,7 +110,7 @@ def make_state(network: Network) -> FlowState:
 
 
 def grown(state: FlowState, full: int) -> FlowState:
-    """The same with twice the room for what there is too much of."""
+    """Make twice the room for what there is too much of; full: MESSAGES_FULL, ENTRIES_FULL or MEMBERS_FULL."""
     names = {
         MESSAGES_FULL: ("message", "heap", "touched"), ENTRIES_FULL: ("entries",), MEMBERS_FULL: ("members", "parts")
     }  # fmt: skip
@@ -121,7 +121,7 @@ def grown(state: FlowState, full: int) -> FlowState:
 
 @inner
 def _size_of(count):
-    """The exponent of the smallest block for so many."""
+    """Find the exponent of the smallest block for ``count`` entries."""
     size = 0
     while 1 << size < count:
         size += 1
@@ -130,6 +130,7 @@ def _size_of(count):
 
 @inner
 def _take_block(pool, blocks, size):
+    """Take a free block of 2**size entries from a pool; its first entry."""
     first = blocks[size]
     if first >= 0:
         blocks[size] = pool[first, 0]
@@ -141,13 +142,14 @@ def _take_block(pool, blocks, size):
 
 @inner
 def _give_block(pool, blocks, size, first):
+    """Give a block of 2**size entries back to its pool."""
     pool[first, 0] = blocks[size]
     blocks[size] = first
 
 
 @inner
 def lacking(state, way, count):
-    """What there is too little of for one more message on ``count`` channels."""
+    """Find what there is too little of for one more message on ``count`` channels; ENOUGH if nothing."""
     if state.totals[SPARE] < 0 and state.totals[RECORDS] == len(state.message):
         return MESSAGES_FULL
     if state.entry_blocks[_SIZES] + (1 << _size_of(count)) > len(state.entries):
@@ -162,7 +164,7 @@ def lacking(state, way, count):
 
 @inner
 def new_message(state):
-    """A free record."""
+    """Take a free record for a message."""
     message = state.totals[SPARE]
     if message >= 0:
         state.totals[SPARE] = state.message[message, BLOCK]
@@ -174,14 +176,14 @@ def new_message(state):
 
 @inner
 def forget(state, message):
-    """A record is free again."""
+    """Free the record of a message."""
     state.message[message, BLOCK] = state.totals[SPARE]
     state.totals[SPARE] = message
 
 
 @inner
 def _widen(state, channel):
-    """Twice the room for the members of a channel."""
+    """Make twice the room for the members of a channel."""
     old, size = state.channel[channel, MEMBERS], state.channel[channel, SIZE]
     new = _take_block(state.members, state.member_blocks, _size_of(2 * size))
     for i in range(size):
@@ -195,7 +197,10 @@ def _widen(state, channel):
 
 @inner
 def join(state, message, way, count):
-    """A message becomes a member of the channels of its way; its rate is to be found."""
+    """Make a message a member of the channels of its way; its rate is to be found.
+
+    count: of the channels in ``way.channel``.
+    """
     block = _take_block(state.entries, state.entry_blocks, _size_of(count))
     state.message[message, BLOCK] = block
     state.message[message, COUNT] = count
@@ -217,7 +222,7 @@ def join(state, message, way, count):
 
 @inner
 def leave(state, message):
-    """A message is no longer a member of any channel; all of its flits have been carried."""
+    """Take a message out of all its channels; all of its flits have been carried."""
     block, count = state.message[message, BLOCK], state.message[message, COUNT]
     for entry in range(block, block + count):
         channel, at = state.entries[entry, CHANNEL], state.entries[entry, AT]

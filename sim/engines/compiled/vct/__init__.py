@@ -14,22 +14,25 @@ from flitlab.sim.engines.compiled.records import deliver_all, log_is_full, run_p
 from flitlab.sim.engines.compiled.vct.allocation import serve
 from flitlab.sim.engines.compiled.vct.arrival import arrive_all, notice, send_all
 from flitlab.sim.engines.compiled.vct.deadlock import stuck
-from flitlab.sim.engines.compiled.vct.state import build
+from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState, build
 from flitlab.sim.engines.compiled.vct.together import serve_together
 from flitlab.sim.engines.compiled.wheel import drain
 
 __all__ = ["advance", "build", "moved", "stuck"]
 
 
-def moved(state) -> int:
-    """Packets granted so far."""
+def moved(state: VctState) -> int:
+    """Return how many packets have been granted so far."""
     return int(state.tally.scalars[GRANTS])
 
 
-def advance(const, state, now, until):
-    """Simulate ticks now .. until - 1; returns the tick reached, less than ``until`` if the log is full."""
-    kernel = _advance_together if const.shared_input or const.rule == ADAPTIVE else _advance
-    return kernel(const, state, now, until)
+def advance(const: VctConstants, state: VctState, now: int, until: int) -> int:
+    """Simulate the ticks from ``now`` to ``until`` - 1.
+
+    Returns the tick reached, which is less than ``until`` if the log is full.
+    """
+    loop = _advance_together if const.shared_input or const.rule == ADAPTIVE else _advance
+    return int(loop(const, state, now, until))
 
 
 # Two loops that differ in one call: in a single one Numba would compile both ways to allocate, 4 s more.
@@ -37,6 +40,7 @@ def advance(const, state, now, until):
 
 @kernel
 def _advance(const, state, now, until):
+    """Simulate where every head waits for one output and an input may send several packets at a time."""
     tick = now
     while tick < until:
         if log_is_full(const, state):
@@ -55,6 +59,7 @@ def _advance(const, state, now, until):
 
 @kernel
 def _advance_together(const, state, now, until):
+    """Simulate where heads wait for several outputs, or where an input sends one packet at a time."""
     tick = now
     while tick < until:
         if log_is_full(const, state):

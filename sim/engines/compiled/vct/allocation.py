@@ -25,7 +25,11 @@ from flitlab.sim.engines.compiled.wheel import wake
 
 @inner
 def grant(const, state, packet, vc, output, next_vc, tick):
-    """Move the packet at the front of input VC v to an output; next_vc NOBODY: to its host."""
+    """Move the packet at the front of an input VC to an output, which is free.
+
+    next_vc: the input VC at the far end that it goes to, in which there is room; NOBODY: the output ejects, and the
+    packet goes to its host.
+    """
     flits = np.int64(state.pool.packet[packet, FLITS])
     state.tally.scalars[GRANTS] += 1
     state.busy[output] = tick + flits
@@ -74,7 +78,10 @@ def grant(const, state, packet, vc, output, next_vc, tick):
 
 @inner
 def serve(const, state, output, tick):
-    """Grant a free output to the oldest waiting head that has room (each head waits for one output only)."""
+    """Grant an output, if it is free, to the oldest waiting head that has room downstream.
+
+    Each head waits for one output only. If nobody can be granted, the output is woken when that may change.
+    """
     if state.waiting[output] == 0:
         return
     if state.busy[output] > tick:

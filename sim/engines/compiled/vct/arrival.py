@@ -53,7 +53,10 @@ def _route(const, state, packet):
 
 @inner
 def _arrive(const, state, packet, tick):
-    """A packet's header has been read: it joins its VC, and asks for its output if it is at the front."""
+    """Let a packet, whose header has been read, join its input VC.
+
+    If it is alone there it is at the front, and asks for its output.
+    """
     vc = np.int64(state.pool.packet[packet, INPUT_VC])
     state.pool.packet[packet, NEXT] = NOBODY
     if by_congestion(const.rule):
@@ -69,7 +72,7 @@ def _arrive(const, state, packet, tick):
 
 @inner
 def _send(const, state, host, tick):
-    """Host h starts its oldest packet if it can, and is woken when that may change."""
+    """Start a host's oldest packet if that is possible, and wake the host when that may change."""
     host_record = state.host[host]
     if host_record[H_BORN] > tick:
         if host_record[H_BORN] < LATE:
@@ -98,13 +101,16 @@ def _send(const, state, host, tick):
 
 @inner
 def notice(const, state, host, tick):
-    """See that host h is looked at, which has a packet to send."""
+    """See that a host that has a packet to send is looked at in this tick."""
     wake(state.senders, host, tick)
 
 
 @inner
 def arrive_all(const, state, tick):
-    """Packets whose header has been read by now; all are routed first, so that look-ups overlap."""
+    """Take in the packets whose header has been read by now.
+
+    All are routed before the first joins its VC, so that look-ups in memory overlap.
+    """
     slot = tick & state.outputs.mask
     first = np.int64(state.arriving[slot])
     state.arriving[slot] = NOBODY
@@ -122,7 +128,7 @@ def arrive_all(const, state, tick):
 
 @inner
 def send_all(const, state, tick):
-    """Every host sends that is to be looked at now and can."""
+    """Let every host send that is to be looked at in this tick and can."""
     count = drain(state.senders, tick, state.members)
     for i in range(count):
         _send(const, state, state.members[i], tick)

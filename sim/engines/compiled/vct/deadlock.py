@@ -13,10 +13,10 @@ from flitlab.sim.engines.compiled.vct.state import FRONT, RETURNS, ROOM, SWITCH
 
 @njit
 def stuck(const, state, now):
-    """Whether the packet at the front of some VC can never move: no VC it may take will ever have room.
+    """Tell whether the packet at the front of some VC can never move: no VC it may take will ever have room.
 
-    A VC will have room if it has it, if room is on its way back, if a packet on its way into it will
-    come to its front, or if the packet at its front can move.
+    A VC will have room if it has it, if room is on its way back, if a packet on its way into it will come to its front,
+    or if the packet at its front can move.
     """
     count = len(state.vc)
     live = np.zeros(count, np.bool_)
@@ -35,13 +35,15 @@ def stuck(const, state, now):
 
 @njit
 def _can_move(const, state, vc, live):
-    """Whether the front packet of VC v finds room now or in a VC known to be live."""
+    """Tell whether the front packet of a VC finds room now or in a VC known to be live.
+
+    live: bool [input VCs].
+    """
     packet = np.int64(state.vc[vc, FRONT])
     here = np.int64(state.vc[vc, SWITCH])
     target = np.int64(const.net.host_switch[state.pool.packet[packet, DESTINATION]])
-    if at_target(
-        const.routes, np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP]), here, target
-    ):
+    way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
+    if at_target(const.routes, way, hop, here, target):
         return True
     base = const.net.ports.out_base[here]
     if const.rule != ADAPTIVE:
@@ -56,7 +58,10 @@ def _can_move(const, state, vc, live):
 
 @njit
 def _opens(const, state, packet, output, live):
-    """Whether some VC of an output that packet p may take has room or will have it."""
+    """Tell whether some VC of an output that a packet may take has room or will have it.
+
+    live: bool [input VCs].
+    """
     low, high = vcs_of(const, state, packet, output)
     opens = False
     for other in range(low, high):

@@ -30,7 +30,7 @@ _LOW_MASK, _COUNT_MASK = 0xFFFFFFFF, 0xFF
 
 @inner
 def reclaim(const, state, vc, tick):
-    """Take back the room of packets that has become usable by ``tick``; the room of input VC v."""
+    """Take back the room of packets that has become usable by a tick, and return the room of the input VC in flits."""
     while state.vc[vc, RETURNS] > 0:
         first = state.vc[vc, FIRST_RETURN]
         if state.vc[vc, RING + 2 * first] > tick:
@@ -43,7 +43,11 @@ def reclaim(const, state, vc, tick):
 
 @inner
 def preferred(const, state, policy, low, high, flits, tick):
-    """(VC, its appeal) of the one preferred in low .. high - 1, (NOBODY, tick of the next return) if none has room."""
+    """Find the VC that a packet prefers among those from ``low`` to ``high`` - 1, all of one input.
+
+    policy: a VC policy, which decides on the appeal of a VC. flits: length of the packet. Returns (the VC, its appeal),
+    or, if none has room, (NOBODY, the tick of the next return of room, LATE if none is known).
+    """
     best, most, soonest = NOBODY, ZERO, LATE
     for vc in range(low, high):
         room = np.int64(reclaim(const, state, vc, tick))
@@ -60,12 +64,10 @@ def preferred(const, state, policy, low, high, flits, tick):
 
 @inner
 def vcs_of(const, state, packet, output):
-    """The input VCs at the far end of a network output that a packet may take: (first, one past the last)."""
+    """Find the input VCs at the far end of a network output that a packet may take: (first, one past the last)."""
     channel = const.net.ports.out_channel[output]
-    source, target = (
-        const.net.host_switch[state.pool.packet[packet, SOURCE]],
-        const.net.host_switch[state.pool.packet[packet, DESTINATION]],
-    )
+    source = const.net.host_switch[state.pool.packet[packet, SOURCE]]
+    target = const.net.host_switch[state.pool.packet[packet, DESTINATION]]
     here = np.int64(state.vc[state.pool.packet[packet, INPUT_VC], SWITCH])
     way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
     port = output - const.net.ports.out_base[here]
@@ -78,16 +80,15 @@ def vcs_of(const, state, packet, output):
 
 @inner
 def ports_of(const, state, packet, here):
-    """The set of ports that an adaptive packet may take at a switch."""
+    """Find the set of ports that an adaptive packet may take at a switch, a bit each, uint64."""
     target = np.int64(const.net.host_switch[state.pool.packet[packet, DESTINATION]])
-    return usable_ports(
-        const.routes, np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP]), here, target
-    )
+    way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
+    return usable_ports(const.routes, way, hop, here, target)
 
 
 @inner
 def _want(const, state, packet, output):
-    """What a packet wants of an output: VCs and flits, packed; no VC of an ejection channel."""
+    """Pack what a packet wants of an output: VCs and flits; no VC of an ejection channel."""
     flits = np.int64(state.pool.packet[packet, FLITS]) << _FLITS_AT
     if const.net.ports.out_input[output] == NOBODY:
         return flits
@@ -97,16 +98,18 @@ def _want(const, state, packet, output):
 
 @inner
 def room_for(const, state, want, tick):
-    """As :func:`preferred`, for a packed want."""
-    low = want & _LOW_MASK
-    return preferred(
-        const, state, const.policy, low, low + ((want >> _COUNT_AT) & _COUNT_MASK), want >> _FLITS_AT, tick
-    )
+    """Find the VC that the owner of a packed want prefers; what is returned is what :func:`preferred` returns."""
+    low, flits = want & _LOW_MASK, want >> _FLITS_AT
+    high = low + ((want >> _COUNT_AT) & _COUNT_MASK)
+    return preferred(const, state, const.policy, low, high, flits, tick)
 
 
 @inner
 def enqueue(const, state, packet, output, eligible, key):
-    """Insert a head into an output's row, which is sorted, and see that the output is looked at."""
+    """Insert a head into an output's row, which is sorted, and see that the output is looked at.
+
+    eligible: tick from which on the packet may be granted. key: its :func:`~flitlab.models.rules.order.age_key`.
+    """
     i = np.int64(state.waiting[output])
     state.waiting[output] = i + 1
     while i > 0 and state.rows[output, i - 1] > key:
@@ -124,7 +127,7 @@ def enqueue(const, state, packet, output, eligible, key):
 
 @inner
 def dequeue(state, output, i):
-    """Remove entry i of an output's row."""
+    """Remove the entry at place ``i`` of an output's row."""
     want = state.wants[output, i]
     low = want & _LOW_MASK
     for vc in range(low, low + ((want >> _COUNT_AT) & _COUNT_MASK)):
@@ -139,7 +142,7 @@ def dequeue(state, output, i):
 
 @inner
 def withdraw(const, state, output, key):
-    """Take a head out of an output's row."""
+    """Remove the head with an age key from an output's row."""
     for i in range(np.int64(state.waiting[output])):
         if state.rows[output, i] == key:
             dequeue(state, output, i)
@@ -148,7 +151,7 @@ def withdraw(const, state, output, key):
 
 @inner
 def first_not_before(state, output, key):
-    """How many heads of a row are older than ``key``."""
+    """Count the heads of an output's row that are older than ``key``."""
     i = 0
     while i < state.waiting[output] and state.rows[output, i] < key:
         i += 1
@@ -157,7 +160,10 @@ def first_not_before(state, output, key):
 
 @inner
 def present(const, state, vc, packet, eligible):
-    """The packet at the front of input VC v asks for its output (adaptive: for all it may take)."""
+    """Let the packet at the front of an input VC ask for its output, or if it is adaptive for all it may take.
+
+    eligible: tick from which on it may be granted.
+    """
     key = age_key(eligible, vc)
     if const.rule == ADAPTIVE and state.pool.packet[packet, OUTPUT] == NOBODY:
         here = np.int64(state.vc[vc, SWITCH])

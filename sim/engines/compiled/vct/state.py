@@ -75,7 +75,10 @@ class VctState(NamedTuple):
 
 
 def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -> tuple[VctConstants, VctState]:
-    """Constants and the state at tick 0."""
+    """Make the constants and the state of a run at tick 0.
+
+    arrivals, packets: what hosts send. seed: of all draws.
+    """
     topology, model = scenario.topology, scenario.switching
     ports = make_ports(topology)
     outputs, inputs, hosts = len(ports.out_input), len(ports.in_switch), topology.hosts

@@ -16,7 +16,10 @@ from flitlab.sim.engines.compiled.wheel import wake
 
 @inner
 def _serve_switch(const, state, awake, count, tick):
-    """Serve ``count`` outputs, all of one switch, visiting heads by age across them."""
+    """Serve ``count`` outputs, all of one switch, visiting heads by age across them.
+
+    awake: int64, the outputs, ascending.
+    """
     cursor = state.cursor
     for k in range(count):
         cursor[k] = 0
@@ -75,7 +78,10 @@ def _serve_switch(const, state, awake, count, tick):
 
 @inner
 def serve_together(const, state, outputs, count, tick):
-    """Serve ``count`` outputs, ascending and so switch by switch."""
+    """Serve the first ``count`` of some outputs, which are ascending and so come switch by switch.
+
+    outputs: int64.
+    """
     first = np.int64(0)
     here = np.int64(0)
     while first < count:

@@ -9,7 +9,11 @@ from flitlab.sim.engines.compiled.vct.state import QUEUED
 
 @inner
 def ahead(const, state, here, port, tick):
-    """Flits in the buffers whose front packet waits for a channel and of credit in use on it; the switch at its end."""
+    """Measure what is ahead on a channel: (flits, the switch at its end).
+
+    Counted are flits in the buffers whose front packet waits for the channel, and credit in use on it. here, port: the
+    channel, by its switch and its port there.
+    """
     output, flits = const.net.ports.out_base[here] + port, np.int64(0)
     for i in range(np.int64(state.waiting[output])):
         flits += np.int64(state.vc[state.rows[output, i] & 0xFFFFFFFF, QUEUED])

@@ -16,13 +16,13 @@ from flitlab.sim.engines.compiled.wormhole.deadlock import stuck
 from flitlab.sim.engines.compiled.wormhole.flits import deliver_all, land_all, read_headers, restore_all
 from flitlab.sim.engines.compiled.wormhole.hosts import notice, send_all
 from flitlab.sim.engines.compiled.wormhole.queues import close
-from flitlab.sim.engines.compiled.wormhole.state import ONE, U, build
+from flitlab.sim.engines.compiled.wormhole.state import ONE, U, WormholeState, build
 
 __all__ = ["advance", "build", "moved", "stuck"]
 
 
-def moved(state) -> int:
-    """Flits granted so far."""
+def moved(state: WormholeState) -> int:
+    """Return how many flits have been granted so far."""
     return int(state.output["carried"].sum(dtype=np.int64))
 
 
@@ -37,7 +37,10 @@ def _count_flits(const, state):
 
 @kernel
 def advance(const, state, now, until):
-    """Simulate ticks now .. until - 1; returns the tick reached, less than ``until`` if the log is full."""
+    """Simulate the ticks from ``now`` to ``until`` - 1.
+
+    Returns the tick reached, which is less than ``until`` if the log is full.
+    """
     ready, tick = U(state.ready[-1]), now
     while tick < until and not log_is_full(const, state):
         ready = land_all(const, state, tick, ready)

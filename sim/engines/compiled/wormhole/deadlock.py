@@ -10,10 +10,10 @@ from flitlab.sim.engines.compiled.wormhole.state import NO_VC, ONE, U
 
 @njit
 def stuck(const, state, now):
-    """Whether the flit at the front of some input VC can never move.
+    """Tell whether the flit at the front of some input VC can never move.
 
-    It can if the buffer ahead has room or itself can move a flit; if its packet has no VC yet, if it
-    may take one that is free or whose holder can move. (Routing that is adaptive waits for room in a free VC too.)
+    It can if the buffer ahead has room or itself can move a flit; if its packet has no VC yet, if it may take one that
+    is free or whose holder can move. (Routing that is adaptive waits for room in a free VC too.)
     """
     live = state.vc.landed[: const.inputs] == state.vc.front[: const.inputs]
     changed = True
@@ -28,13 +28,19 @@ def stuck(const, state, now):
 
 @njit
 def _drains(const, state, to, live):
-    """Whether the buffer at the end of an output VC will take a flit."""
+    """Tell whether the buffer at the end of an output VC will take a flit.
+
+    to: the VC. live: bool [input VCs].
+    """
     return to >= const.inputs or state.vc[to].landed - state.vc[to].front < const.buffer_flits or live[to]
 
 
 @njit
 def _comes_free(const, state, output, choices, live):
-    """Whether a packet will get one of some VCs of an output."""
+    """Tell whether a packet will get one of some VCs of an output.
+
+    choices: the VCs, a bit each. live: bool [input VCs].
+    """
     while choices:
         to = U(state.output[output].first) + U(lowest(choices))
         choices &= choices - ONE
@@ -49,7 +55,10 @@ def _comes_free(const, state, output, choices, live):
 
 @njit
 def _can_move(const, state, vc, live):
-    """Whether the front flit of VC v can move, given the VCs known to be live."""
+    """Tell whether the front flit of a VC can move, given the VCs known to be live.
+
+    live: bool [input VCs].
+    """
     vc_record = state.vc[vc]
     if not U(vc_record.blocked) & NO_VC:
         return _drains(const, state, U(vc_record.next_vc), live)

@@ -31,25 +31,31 @@ _NOBODY = U(NOBODY)
 
 @inner
 def place_of(const, vc, number):
-    """Place of a VC's flit in ``WormholeState.flits``."""
+    """Find the place of a VC's flit in ``WormholeState.flits``.
+
+    number: of the flit, counted as ``front`` and ``landed`` of the VC are.
+    """
     return (number & const.ring) * const.inputs + vc
 
 
 @inner
 def credits(state, vc):
-    """Flits that may be sent to a VC."""
+    """Return how many flits may be sent to a VC, int64."""
     return np.int64(state.vc[vc].credits)
 
 
 @inner
 def line_of(const, state, vc):
-    """The line in which the front packet of an input VC waits for an output VC."""
+    """Find the line in which the front packet of an input VC waits for an output VC."""
     return U(const.switch[vc]) if const.rule == ADAPTIVE else U(state.vc[vc].output)
 
 
 @inner
 def unblock(state, vc, reason, ready):
-    """Take away a reason why the front flit cannot be sent; the new length of ``s.ready``, if it was the only one."""
+    """Take away a reason why the front flit of a VC cannot be sent; if it was the only one, list the VC as ready.
+
+    ``ready`` is the length of the list ``state.ready`` before, and its length after is returned.
+    """
     vc_record = state.vc[vc]
     before = U(vc_record.blocked)
     vc_record.blocked = before & ~reason
@@ -59,7 +65,10 @@ def unblock(state, vc, reason, ready):
 
 @inner
 def _land(const, state, flit, vc, ready):
-    """A flit arrives."""
+    """Put a flit that arrives into the buffer of its VC.
+
+    ``ready`` is the length of the list ``state.ready`` before, and its length after is returned.
+    """
     vc_record = state.vc[vc]
     landed = U(vc_record.landed)
     state.flits[place_of(const, vc, landed)] = flit
@@ -70,7 +79,10 @@ def _land(const, state, flit, vc, ready):
 
 @inner
 def land_all(const, state, tick, ready):
-    """Flits that arrive now."""
+    """Take in the flits that arrive in this tick.
+
+    ``ready`` is the length of the list ``state.ready`` before, and its length after is returned.
+    """
     for which in range(INJECTED, U(len(state.queue))):
         first, end = due(const, state, which, tick)
         for i in range(first, end):
@@ -82,7 +94,7 @@ def land_all(const, state, tick, ready):
 
 @inner
 def deliver_all(const, state, tick):
-    """Flits that come to their hosts now."""
+    """Take in the flits that come to their hosts in this tick."""
     first, end = due(const, state, EJECTED, tick)
     for i in range(first, end):
         flit, vc = entry_of(const, state, EJECTED, i)
@@ -94,7 +106,10 @@ def deliver_all(const, state, tick):
 
 @inner
 def _wake_sender(const, state, vc, tick, ready):
-    """Tell whoever sends to an input VC that there is a credit again."""
+    """Tell whoever sends to an input VC that there is a credit again.
+
+    ``ready`` is the length of the list ``state.ready`` before, and its length after is returned.
+    """
     holder, feeder = U(state.vc[vc].holder), U(const.feeder[vc])
     if feeder >= const.lines:
         wake(state.senders, feeder - const.lines, tick)
@@ -107,7 +122,10 @@ def _wake_sender(const, state, vc, tick, ready):
 
 @inner
 def restore_all(const, state, tick, ready):
-    """Credits that come back now."""
+    """Give back the credits that return in this tick.
+
+    ``ready`` is the length of the list ``state.ready`` before, and its length after is returned.
+    """
     first, end = due(const, state, RETURNED, tick)
     for i in range(first, end):
         _, vc = entry_of(const, state, RETURNED, i)
@@ -122,7 +140,10 @@ def restore_all(const, state, tick, ready):
 
 @inner
 def read_headers(const, state, tick, ready):
-    """Packets whose header delay ends now."""
+    """Let packets be routed whose header delay ends in this tick.
+
+    ``ready`` is the length of the list ``state.ready`` before, and its length after is returned.
+    """
     first, end = due(const, state, HEADERS, tick)
     for i in range(first, end):
         _, vc = entry_of(const, state, HEADERS, i)
@@ -132,7 +153,7 @@ def read_headers(const, state, tick, ready):
 
 @inner
 def _count_hop(const, state, flit, next_vc):
-    """A flit has been granted a VC of a network channel: if it is a head, its packet has gone one hop farther."""
+    """Note that a flit has been granted a VC of a network channel: a head takes its packet one hop farther."""
     packet, head = flit >> PACKET_AT, (flit & HEAD) // HEAD
     state.pool.packet[packet, HOP] += head
     if const.policy == ESCAPE and head and next_vc % U(const.vcs) == U(ESCAPE_VC):
@@ -141,7 +162,11 @@ def _count_hop(const, state, flit, next_vc):
 
 @inner
 def send(const, state, vc, ready):
-    """The front flit of an input VC is sent; the new length of ``s.ready``."""
+    """Send the front flit of an input VC, which nothing blocks.
+
+    If the next flit can be sent too, the VC stays listed. ``ready`` is the length of the list ``state.ready`` before,
+    and its length after is returned.
+    """
     vc_record = state.vc[vc]
     front, landed, next_vc = U(vc_record.front), U(vc_record.landed), U(vc_record.next_vc)
     flit = U(state.flits[place_of(const, vc, front)])

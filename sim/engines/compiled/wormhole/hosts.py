@@ -14,7 +14,7 @@ from flitlab.sim.engines.compiled.wormhole.ugal import ahead
 
 @inner
 def _next_vc(const, state, host):
-    """The injection VC that comes next, after the last one, of those that have credits; NOBODY if none has."""
+    """Find the next of a host's injection VCs that has credits, after the last one used; NOBODY if none has."""
     vc, first = U(state.sending[host].vc), U(const.net.ports.inject[host]) * U(const.vcs)
     for _ in range(const.vcs):
         vc = vc + ONE if vc + ONE < first + U(const.vcs) else first
@@ -25,7 +25,7 @@ def _next_vc(const, state, host):
 
 @inner
 def _send(const, state, host, tick):
-    """A host sends a flit if it can; a credit that it lacks wakes it again."""
+    """Let a host send a flit if it can; a credit that it lacks wakes it again."""
     sending, flit = state.sending[host], U(0)
     if sending.packet == NOBODY:
         if state.host[host, H_BORN] > tick:
@@ -60,13 +60,13 @@ def _send(const, state, host, tick):
 
 @inner
 def notice(const, state, host, tick):
-    """See that host h is looked at, which has a packet to send."""
+    """See that a host that has a packet to send is looked at in this tick."""
     wake(state.senders, host, tick)
 
 
 @inner
 def send_all(const, state, tick):
-    """Every host sends that is to be looked at now and can."""
+    """Let every host send that is to be looked at in this tick and can."""
     count = drain(state.senders, tick, state.members)
     for i in range(count):
         _send(const, state, U(state.members[i]), tick)

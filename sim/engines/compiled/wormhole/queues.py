@@ -10,7 +10,7 @@ _32, _LOW32 = U(32), U(0xFFFFFFFF)
 
 @inner
 def place_in(const, which, i):
-    """Place of the i-th entry of a queue."""
+    """Find the place in ``state.entries`` of the i-th entry of a queue; which: the queue."""
     return (which << const.places) | (i & ((ONE << const.places) - ONE))
 
 
@@ -25,7 +25,7 @@ def push(const, state, which, flit, vc):
 
 @inner
 def due(const, state, which, tick):
-    """The entries of a queue that come out now: (first, one past the last)."""
+    """Take out the entries of a queue that come out in this tick: (first, one past the last)."""
     queue = state.queue[which]
     first = queue.first
     end = state.due[(which << const.ticks) | (U(tick) & ((ONE << const.ticks) - ONE))]
@@ -35,14 +35,14 @@ def due(const, state, which, tick):
 
 @inner
 def entry_of(const, state, which, i):
-    """The i-th entry of a queue: (flit, VC)."""
+    """Read the i-th entry of a queue: (flit, VC)."""
     entry = state.entries[place_in(const, which, i)]
     return entry >> _32, entry & _LOW32
 
 
 @inner
 def close(const, state, tick):
-    """Nothing is added any more to the queues in this tick."""
+    """Note that nothing more is added to the queues in this tick."""
     for which in range(U(len(state.queue))):
         queue = state.queue[which]
         state.due[(which << const.ticks) | (U(tick + queue.delay) & ((ONE << const.ticks) - ONE))] = queue.end
@@ -50,13 +50,19 @@ def close(const, state, tick):
 
 @inner
 def mark(bitmap, member, condition):
-    """Add a member to a bitmap if a condition holds."""
+    """Add a member to a bitmap if a condition holds.
+
+    bitmap: uint64, 64 members in each. condition: 0 or 1.
+    """
     bitmap[member >> _SIX] |= U(condition) << (member & _LOW)
 
 
 @inner
 def take(bitmap, members):
-    """Empty a bitmap into a list of its members, ascending, that has room for four more; how many there are."""
+    """Empty a bitmap into a list of its members, ascending; how many they are.
+
+    bitmap: uint64, 64 members in each. members: uint32, with room for four more than there can be.
+    """
     count = U(0)
     for w in range(U(len(bitmap))):
         word = bitmap[w]

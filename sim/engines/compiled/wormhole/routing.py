@@ -13,13 +13,13 @@ from flitlab.sim.engines.compiled.wormhole.state import ONE, PACKET_AT, SEVERAL,
 
 @inner
 def front_packet(const, state, vc):
-    """The packet of the flit at the front of an input VC."""
+    """Find the packet of the flit at the front of an input VC."""
     return U(state.flits[place_of(const, vc, U(state.vc[vc].front))]) >> PACKET_AT
 
 
 @inner
 def output_of(const, state, vc, packet):
-    """The output that a packet goes to, if routing is not adaptive."""
+    """Find the output that the packet at the front of an input VC goes to, if routing is not adaptive."""
     here, destination = np.int64(const.switch[vc]), np.int64(state.pool.packet[packet, DESTINATION])
     target = np.int64(const.net.host_switch[destination])
     base, ejection = U(const.net.ports.out_base[U(here)]), U(const.net.ports.eject[U(destination)])
@@ -39,7 +39,7 @@ def output_of(const, state, vc, packet):
 
 @inner
 def choices_at(const, state, vc, packet, output):
-    """The set of VCs of an output that a packet may take."""
+    """Find the set of VCs of an output that a packet may take, a bit each, uint64; vc: the input VC that it is in."""
     low, high = np.int64(0), np.int64(const.vcs)
     channel = np.int64(const.net.ports.out_channel[output])
     if const.policy != ANY and channel != NOBODY:
@@ -56,7 +56,7 @@ def choices_at(const, state, vc, packet, output):
 
 @inner
 def outputs_of(const, state, vc, packet):
-    """The outputs that an adaptive packet may take: (the first, a set of those from it on)."""
+    """Find the outputs that an adaptive packet may take: (the first, a set of those from it on, uint64)."""
     here, destination = np.int64(const.switch[vc]), np.int64(state.pool.packet[packet, DESTINATION])
     target = np.int64(const.net.host_switch[destination])
     way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])

@@ -141,8 +141,8 @@ class WormholeState(NamedTuple):
     contender: np.ndarray  # uint32 [input VCs + 1]: who asks for VCs, some of them free; how many, in the last entry
     given: np.ndarray  # uint32 [input VCs + 1]: scratch, those given a VC in this tick whose front flit can be sent
     queue: np.ndarray  # records of all queues
-    entries: np.ndarray  # uint64 [queues << c.places]: flit << 32 | VC
-    due: np.ndarray  # uint64 [queues << c.ticks]: by tick, one past the last entry that comes out then
+    entries: np.ndarray  # uint64 [queues << const.places]: flit << 32 | VC
+    due: np.ndarray  # uint64 [queues << const.ticks]: by tick, one past the last entry that comes out then
     host: np.ndarray  # int64 [hosts, HOST_RECORD]
     sending: np.ndarray  # records of what the hosts are sending
     members: np.ndarray  # int64 [hosts]: scratch, who is looked at
@@ -154,7 +154,10 @@ class WormholeState(NamedTuple):
 def build(
     scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int
 ) -> tuple[WormholeConstants, WormholeState]:
-    """Constants and the state at tick 0."""
+    """Make the constants and the state of a run at tick 0.
+
+    arrivals, packets: what hosts send. seed: of all draws.
+    """
     topology, model = scenario.topology, scenario.switching
     ports, hosts = make_ports(topology), topology.hosts
     inputs, outputs = len(ports.in_switch) * model.vcs, len(ports.out_input)
@@ -229,12 +232,12 @@ def build(
 
 
 def _bits(size: int) -> int:
-    """log2 of the least power of two that is no less."""
+    """Find the log2 of the least power of two that is no less than ``size``."""
     return int(size - 1).bit_length()
 
 
 def _delays(topology: Topology, model: Switching, ports: Ports) -> tuple[np.ndarray, np.ndarray]:
-    """Delays of the queues, int64 [queues], and the queue of each output's flits, int64 [outputs]."""
+    """Find the delays of the queues, int64 [queues], and the queue of each output's flits, int64 [outputs]."""
     extra, kind = np.unique(topology.delay, return_inverse=True)
     fixed = [model.credit, model.header, model.switch + model.ejection, model.injection]
     queue_of = np.full(len(ports.out_channel), int(EJECTED))
@@ -244,7 +247,7 @@ def _delays(topology: Topology, model: Switching, ports: Ports) -> tuple[np.ndar
 
 
 def _longest_queue(model: Switching, inputs: int, delays: np.ndarray, queue_of: np.ndarray) -> int:
-    """Most entries that a queue can have: what a tick can add times its delay, and no more than there is room for."""
+    """Bound the entries of a queue: what a tick can add times its delay, and no more than there is room for."""
     senders = np.bincount(queue_of, minlength=len(delays))
     senders[int(INJECTED)] = senders[int(EJECTED)]
     senders[int(RETURNED)] = len(queue_of)
@@ -255,7 +258,7 @@ def _longest_queue(model: Switching, inputs: int, delays: np.ndarray, queue_of: 
 
 
 def _only_ports(routes: Routes) -> np.ndarray:
-    """See :class:`WormholeConstants`; empty if routes are not a table."""
+    """Find the ``only_port`` of :class:`WormholeConstants`; it is empty if routes are not a table."""
     if routes.form != TABLE:
         return np.zeros(0, np.uint8)
     ports = np.zeros(routes.ports.shape, np.uint8)
@@ -266,11 +269,13 @@ def _only_ports(routes: Routes) -> np.ndarray:
 
 
 def _feeders(ports: Ports, vcs: int, line: np.ndarray) -> np.ndarray:
+    """Find who sends to each input VC, uint32 [input VCs]: see ``WormholeConstants.feeder``."""
     feeder = np.where(ports.in_output < 0, len(line) - 1 - ports.in_output, line[ports.in_output])
     return np.repeat(feeder, vcs).astype(np.uint32)
 
 
 def _vc_records(inputs: int, hosts: int, width: int, model: Switching) -> np.ndarray:
+    """Make the records of all VCs, empty; width: VCs that share an input of the crossbar."""
     vc = np.zeros(inputs + hosts * model.vcs, _VC)
     vc["blocked"] = EMPTY | NO_VC
     vc["holder"] = NOBODY
@@ -280,6 +285,7 @@ def _vc_records(inputs: int, hosts: int, width: int, model: Switching) -> np.nda
 
 
 def _output_records(ports: Ports, vcs: int, hosts: int, queue_of: np.ndarray) -> np.ndarray:
+    """Make the records of all outputs, whose VCs are all free."""
     output = np.zeros(len(ports.out_input), _OUTPUT)
     first = ports.out_input * vcs
     first[ports.eject] = (len(ports.in_switch) + np.arange(hosts)) * vcs
@@ -291,6 +297,7 @@ def _output_records(ports: Ports, vcs: int, hosts: int, queue_of: np.ndarray) ->
 
 
 def _entry_records(ports: Ports, width: int, vcs: int) -> np.ndarray:
+    """Make the records of the inputs of crossbars; width: VCs that share one."""
     each = vcs // width
     entry = np.zeros(len(ports.in_switch) * each, _ENTRY)
     entry["best"] = 1

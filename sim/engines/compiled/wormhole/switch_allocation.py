@@ -17,32 +17,44 @@ _PORT_AT, _OFFERED_AT, _TIME_AT = U(8), U(24), U(25)
 
 @inner
 def _offer(const, state, count, time):
-    """Every output offers itself to one of the inputs that ask for it."""
+    """Let every output offer itself to one of the inputs that ask for it.
+
+    count: of the VCs in ``state.ready``. time: of the iteration, above the bits of a bid.
+    """
     for i in range(count):
         vc = U(state.ready[i])
-        entry, output = U(state.vc[vc].entry), state.output[U(state.vc[vc].output)]
-        bid = time | ((U(output.turn) - entry) & _PLACES)
+        entry, output_record = U(state.vc[vc].entry), state.output[U(state.vc[vc].output)]
+        bid = time | ((U(output_record.turn) - entry) & _PLACES)
         if const.iterations > 1 and state.entry[entry].best >= time:  # matched in this tick already
             bid = U(0)
         state.bid[i] = bid
-        output.best = max(output.best, bid)
+        output_record.best = max(output_record.best, bid)
 
 
 @inner
 def _accept(const, state, count, time):
-    """Every input accepts one of the offers, for one of its VCs."""
+    """Let every input accept one of the offers, for one of its VCs.
+
+    count: of the VCs in ``state.ready``. time: of the iteration, above the bits of a bid.
+    """
     for i in range(count):
         vc = U(state.ready[i])
-        output, entry = U(state.vc[vc].output), state.entry[U(state.vc[vc].entry)]
-        bid = time | (((U(entry.output) - output) & _PORTS) << _PORT_AT) | ((U(entry.vc) - vc) & _VCS)
+        output, entry_record = U(state.vc[vc].output), state.entry[U(state.vc[vc].entry)]
+        bid = time | (((U(entry_record.output) - output) & _PORTS) << _PORT_AT) | ((U(entry_record.vc) - vc) & _VCS)
         bid |= U(state.output[output].best == state.bid[i]) << _OFFERED_AT
         state.bid[i] = bid
-        entry.best = max(entry.best, bid)
+        entry_record.best = max(entry_record.best, bid)
 
 
 @inner
 def _grant(const, state, count):
-    """Move the VCs that are matched from ``s.ready`` to the queue of credits; how many are left."""
+    """Move the VCs that are matched from ``state.ready`` to the queue of credits; how many are left.
+
+    A VC that sends a flit frees a place in its buffer, and a credit for that goes back. So the grants of a tick are its
+    credits, one for one and in this order, and the end of the queue of credits serves as the list of grants as well:
+    nothing comes out of a queue in the tick in which it is put there. Each VC is written behind the last one granted,
+    and stays there only if it is granted too, which spares a branch; the queue has room for one more than it can hold.
+    """
     queue = state.queue[RETURNED]
     end, left = queue.end, U(0)
     for i in range(count):
@@ -58,7 +70,10 @@ def _grant(const, state, count):
 
 @inner
 def _rotate(const, state, vc, iteration, closed):
-    """Priorities move on, and for the rest of the tick nobody outbids an input that is matched."""
+    """Move the priorities on; for the rest of the tick nobody outbids an input that is matched.
+
+    closed: a bid that is higher than all others of this tick.
+    """
     output, entry = state.vc[vc].output, state.vc[vc].entry
     output_record, entry_record = state.output[U(output)], state.entry[U(entry)]
     entry_record.vc = vc
@@ -72,7 +87,10 @@ def _rotate(const, state, vc, iteration, closed):
 
 @inner
 def allocate_all(const, state, tick, ready):
-    """Send what can be sent of the first ``ready`` VCs in ``s.ready``; its new length."""
+    """Send what can be sent of the VCs in ``state.ready``.
+
+    ``ready`` is the length of the list ``state.ready`` before, and its length after is returned.
+    """
     iterations = U(const.iterations)
     for iteration in range(iterations):
         first = state.queue[RETURNED].end
@@ -81,7 +99,7 @@ def allocate_all(const, state, tick, ready):
         _accept(const, state, ready, (time + iteration) << _TIME_AT)
         ready = _grant(const, state, ready)
         for i in range(first, state.queue[RETURNED].end):
-            vc = state.entries[place_in(const, RETURNED, i)]
+            vc = state.entries[place_in(const, RETURNED, i)]  # its flit is 0, so the entry is the VC itself
             _rotate(const, state, vc, iteration, (time + iterations) << _TIME_AT)
             ready = send(const, state, vc, ready)
     return ready

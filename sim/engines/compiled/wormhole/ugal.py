@@ -9,7 +9,11 @@ from flitlab.sim.engines.compiled.wormhole.state import ONE, U
 
 @inner
 def ahead(const, state, here, port, tick):
-    """Flits in the buffers whose front packet waits for a channel and of credit in use on it; the switch at its end."""
+    """Measure what is ahead on a channel: (flits, the switch at its end).
+
+    Counted are flits in the buffers whose front packet waits for the channel, and credit in use on it. here, port: the
+    channel, by its switch and its port there.
+    """
     switch, vcs, flits = U(here), U(const.vcs), np.int64(0)
     output = U(const.net.ports.out_base[switch]) + U(port)
     for vc in range(U(const.net.ports.in_base[switch]) * vcs, U(const.net.ports.in_base[switch + ONE]) * vcs):

@@ -25,7 +25,7 @@ _PLACES, _TIME_AT = U(0xFFFFFFFF), U(32)
 
 @inner
 def present_all(const, state):
-    """List the input VCs to whose front a packet has come in ``s.asking``; how many there are."""
+    """List the input VCs to whose front a packet has come in ``state.asking``; how many there are."""
     count = take(state.new, state.asking)
     for i in range(count):
         vc = U(state.asking[i])
@@ -43,7 +43,11 @@ def present_all(const, state):
 
 @inner
 def _give(const, state, vc, output, chosen, given):
-    """Give the front packet of an input VC a VC of an output; the new length of ``s.given``."""
+    """Give the front packet of an input VC a VC of an output.
+
+    chosen: number of the VC at the output. ``given`` is the length of the list ``state.given`` before, and its length
+    after is returned.
+    """
     vc_record, output_record = state.vc[vc], state.output[output]
     next_vc = U(output_record.first) + chosen
     output_record.free &= ~(ONE << chosen)
@@ -69,7 +73,10 @@ def _wait(state, vc, line):
 
 @inner
 def _empty(state, line, members, count):
-    """Empty a line into a list, from its place ``count`` on; one past the last."""
+    """Empty a line into a list, from its place ``count`` on; one past the last.
+
+    members: uint32.
+    """
     queue = state.line[line]
     vc = U(queue.first)
     queue.first = NOBODY
@@ -82,13 +89,19 @@ def _empty(state, line, members, count):
 
 @inner
 def _bid(state, vc, next_vc, time):
-    """How an input VC stands against others that ask for the same VC: who was given it last, behind all others."""
+    """Make an input VC's bid for an output VC: who was given it last stands behind all others.
+
+    time: of the iteration, above the bits of a bid.
+    """
     return time | ((U(state.vc_turn[next_vc].asker) - vc) & _PLACES)
 
 
 @inner
 def _bid_for_all(const, state, vc, choices, first, time):
-    """Let an input VC bid for all its choices, of the output whose first VC is given."""
+    """Let an input VC bid for all its choices, of the output whose first VC is given.
+
+    choices: VCs of the output, a bit each. time: of the iteration, above the bits of a bid.
+    """
     for k in range(U(const.vcs)):
         bid = ((choices >> k) & ONE) * _bid(state, vc, first + k, time)
         state.offer[first + k] = max(state.offer[first + k], bid)
@@ -96,9 +109,10 @@ def _bid_for_all(const, state, vc, choices, first, time):
 
 @inner
 def _ask_all(const, state, count, time):
-    """The first ``count`` in ``s.contender`` ask for free VCs; how many of these may take one.
+    """Let the first ``count`` in ``state.contender`` ask for free VCs; how many of these may take one.
 
-    Bids are made for outputs at which several ask, and every free VC there offers itself to the best.
+    Bids are made for outputs at which several ask, and every free VC there offers itself to the best. time: of the
+    iteration, above the bits of a bid.
     """
     left = U(0)
     for i in range(count):
@@ -125,7 +139,10 @@ def _ask_all(const, state, count, time):
 
 @inner
 def _offers(const, state, vc, output, time):
-    """Bitmap of the VCs of an output that offer themselves to an input VC."""
+    """Find the VCs of an output that offer themselves to an input VC, a bit each.
+
+    time: of the iteration, above the bits of a bid.
+    """
     output_record = state.output[output]
     choices, first = state.choices[vc] & U(output_record.free), U(output_record.first)
     if U(output_record.asked) == time | vc:
@@ -138,7 +155,11 @@ def _offers(const, state, vc, output, time):
 
 @inner
 def _accept_all(const, state, count, time, rotates, given):
-    """Those offered a VC accept one; how many are left in ``s.contender``, and the new length of ``s.given``."""
+    """Let those that are offered a VC accept one: (how many are left in ``state.contender``, the new ``given``).
+
+    rotates: whether priorities move on. time: of the iteration, above the bits of a bid. given: length of the list
+    ``state.given``.
+    """
     left = U(0)
     for i in range(count):
         vc = U(state.contender[i])
@@ -159,7 +180,10 @@ def _accept_all(const, state, count, time, rotates, given):
 
 @inner
 def _match_all(const, state, count, tick):
-    """Match those who ask with the free VCs of their outputs; the length of ``s.given``."""
+    """Match those who ask with the free VCs of their outputs; the length of ``state.given``.
+
+    count: of those who ask for the first time.
+    """
     contenders, given = U(state.contender[-1]), U(0)
     for i in range(count):
         state.contender[contenders + i] = state.asking[i]
@@ -177,7 +201,7 @@ def _match_all(const, state, count, tick):
 
 @routine
 def _preferred(const, state, vc):
-    """The output, and the VC there, that an adaptive packet prefers (ties: the lowest); NOBODY if it can have none."""
+    """Find the output, and the VC there, that an adaptive packet prefers (ties: the lowest); NOBODY if it gets none."""
     packet = front_packet(const, state, vc)
     base, ports = outputs_of(const, state, vc, packet)
     output_record, best, most, flits = U(0), _NOBODY, np.int64(0), np.int64(state.pool.packet[packet, FLITS])
@@ -196,7 +220,10 @@ def _preferred(const, state, vc):
 
 @inner
 def _visit_all(const, state, count):
-    """Let adaptive packets take what they prefer, those who wait first, oldest first; the length of ``s.given``."""
+    """Let adaptive packets take what they prefer, those who wait first, oldest first; the length of ``state.given``.
+
+    count: of those who ask for the first time.
+    """
     waited, given = U(0), U(0)
     for i in range(take(state.to_retry, state.calling)):
         waited = _empty(state, U(state.calling[i]), state.contender, waited)
@@ -213,10 +240,10 @@ def _visit_all(const, state, count):
 
 @inner
 def allocate_all(const, state, count, tick):
-    """Give free VCs to packets that wait for them and to the first ``count`` in ``s.asking``, who ask the first time.
+    """Give free VCs to packets that wait for them and to the first ``count`` in ``state.asking``, who ask first now.
 
     Whoever gets none goes on contending, or waits. Those whose front flit can be sent with the VC that they were given
-    are listed in ``s.given``; how many they are.
+    are listed in ``state.given``; how many they are.
     """
     if const.rule == ADAPTIVE:
         return _visit_all(const, state, count)
@@ -225,7 +252,7 @@ def allocate_all(const, state, count, tick):
 
 @inner
 def append_given(state, given, ready):
-    """Append the first ``given`` in ``s.given`` to ``s.ready``; its new length."""
+    """Append the first ``given`` in ``state.given`` to ``state.ready``; its new length."""
     for i in range(given):
         state.ready[ready + i] = state.given[i]
     return ready + given
