@@ -7,7 +7,7 @@ from typing import Any
 from numba.core import event
 
 
-class _KernelTime(event.Listener):
+class _KernelTime(event.Listener):  # type: ignore[misc]  # Numba has no types
     """Adds up the time in which threads hold Numba's compiler lock."""
 
     def __init__(self) -> None:

@@ -86,7 +86,7 @@ def notes_faults(notes: Any, name: str = "notes") -> Found:
 
 
 def plain(array: np.ndarray, dtype: type, copy: bool) -> np.ndarray:
-    """The same numbers as compiled code takes them: in one piece, writable, of this type."""
+    """An array with its numbers as compiled code takes them: in one piece, writable, of this type."""
     array = np.asarray(array)
     return np.array(array, dtype, order="C") if copy else np.require(array, dtype, ("C", "W"))
 

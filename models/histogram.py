@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from flitlab.models.arrays import Ints
 from flitlab.models.jit import kernel
 
 _BITS = 6
@@ -10,7 +11,7 @@ BUCKETS = ((32 - _BITS) << _BITS) + (1 << _BITS)
 
 
 @kernel
-def bucket(value):
+def bucket(value: int) -> int:
     """Bucket of a value: itself below 128, then 64 buckets an octave."""
     shift = 0
     while value >> shift >= 1 << (_BITS + 1):
@@ -18,11 +19,12 @@ def bucket(value):
     return (shift << _BITS) + (value >> shift)
 
 
-def edges() -> np.ndarray:
+def edges() -> Ints:
     """int64 [BUCKETS + 1]: bucket b holds the values edges[b] .. edges[b + 1] - 1."""
     index = np.arange(BUCKETS + 1)
     shift = np.maximum(index >> _BITS, 1) - 1
-    return (index - (shift << _BITS)) << shift
+    edge: Ints = (index - (shift << _BITS)) << shift
+    return edge
 
 
 def percentile(histogram: np.ndarray, share: float) -> float:

@@ -7,9 +7,10 @@ a hash of all our sources and of Numba's version.
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import numba
 
@@ -64,23 +65,42 @@ def first_use(name: str) -> Iterator[None]:
 if not os.environ.get("NUMBA_CACHE_DIR"):
     numba.config.CACHE_DIR = str(cache_folder())
 
-njit = numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Compile(Protocol):
+    """Type of a decorator that compiles a function and leaves its signature as it is."""
+
+    def __call__(self, function: Function, /) -> Function:
+        """Compile ``function`` when it is first called."""
+        ...
+
+
+def interpreted(compiled: Function) -> Function:
+    """The Python function that a compiled one was made of, which takes whole arrays where that takes numbers."""
+    original: Function = compiled.py_func  # type: ignore[attr-defined]  # Numba's, of which mypy sees nothing
+    return original
+
+
+njit: Compile = numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 """Decorator: ``numba.njit`` with the disk cache above, no GIL, and C division semantics."""
 
-kernel = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True, no_cfunc_wrapper=True)
+kernel: Compile = numba.njit(
+    cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True, no_cfunc_wrapper=True
+)
 """Decorator for compiled code that allocates nothing: without Numba's reference counting.
 
 Taking an array out of a named tuple otherwise costs two atomic operations; measured on the
 virtual cut-through engine, that made it 50 times slower.
 """
 
-routine = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True)
+routine: Compile = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True)
 """Decorator: a :data:`kernel` that is called rather than copied to where it is used.
 
 For what a run needs rarely or never: every copy of it would be compiled again.
 """
 
-inner = numba.njit(
+inner: Compile = numba.njit(
     cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True, no_cfunc_wrapper=True,
     no_cpython_wrapper=True,
 )  # fmt: skip

@@ -59,7 +59,7 @@ def _looked_at(own: Callable[..., Any]) -> Callable[..., Any]:
     return build
 
 
-def is_foreign(spec: Spec) -> bool:
+def is_foreign(spec: object) -> bool:
     """Whether a component is a user's own; of what it gives, nothing is taken for granted."""
     return not type(spec).__module__.startswith("flitlab.models.")
 
