@@ -32,7 +32,7 @@ def _most_at(count: int, degree: int, directed: bool) -> list[int]:
 
 
 def moore_order(degree: int, diameter: int, directed: bool) -> int:
-    """Most switches of a degree within a diameter: 1 + d + d (d - 1) + … or, directed, 1 + d + d**2 + …"""
+    """Most switches of a degree within a diameter: 1 + d + d (d - 1) + ... or, directed, 1 + d + d**2 + ...."""
     return 1 + sum(level for level, _ in zip(_levels(degree, directed), range(diameter), strict=False))
 
 
@@ -69,7 +69,8 @@ def paths_within_bound(n: int, degree: int, hops: int) -> int:
 
     Source: DBG Lemma 3.
     """
-    return sum(degree**h for h in range(1, hops + 1)) // (n - 1)
+    paths: int = sum(degree**h for h in range(1, hops + 1)) // (n - 1)
+    return paths
 
 
 def link_load_bound(n: int, degree: int) -> float:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import hadamard
 
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.topology.galois import field
 
 STARTS = 6
@@ -30,12 +31,12 @@ BARRED = 1e9
 class Code(NamedTuple):
     """columns: int64 [m], see above. distance: the least weight. name: how the code was made."""
 
-    columns: np.ndarray
+    columns: Ints
     distance: int
     name: str
 
 
-def walsh_hadamard(values: np.ndarray) -> np.ndarray:
+def walsh_hadamard(values: np.ndarray) -> Floats:
     """float64 [2**k]: for every u, the sum over c of values[c] * (-1)**(parity of u & c)."""
     bits = len(values).bit_length() - 1
     while bits:
@@ -47,11 +48,12 @@ def walsh_hadamard(values: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=32)
-def _hadamard(size: int) -> np.ndarray:
-    return hadamard(size, float)
+def _hadamard(size: int) -> Floats:
+    matrix: Floats = hadamard(size, float)
+    return matrix
 
 
-def weights(columns: np.ndarray, k: int) -> np.ndarray:
+def weights(columns: np.ndarray, k: int) -> Ints:
     """int64 [2**k]: the number of ones in every word; word 0 has none."""
     transform = walsh_hadamard(np.bincount(columns, minlength=2**k).astype(float))
     return (len(columns) - transform.astype(np.int64)) // 2
@@ -181,12 +183,13 @@ class _Adjustable:
         distance = self.weights[1:].min()
         return int(distance), -int((self.weights[1:] == distance).sum())
 
-    def matters(self) -> np.ndarray:
+    def matters(self) -> Floats:
         """float64 [2**k], for every possible column, relative to the lightest word."""
         light = 4.0 ** np.minimum(self.weights[1:].min() - self.weights, 0.0)
         light[0] = 0
         transform = walsh_hadamard(light)
-        return (transform[0] - transform) / 2
+        weight: Floats = (transform[0] - transform) / 2
+        return weight
 
     def flip(self, column: int) -> None:
         """Add the column, or remove it if present."""

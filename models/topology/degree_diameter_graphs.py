@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flitlab.models.arrays import Ints
 from flitlab.models.topology.families.kautz import kautz_arcs, kautz_order
 from flitlab.models.topology.families.slim_fly import is_slim_fly_order, slim_fly_degree, slim_fly_links
 from flitlab.models.topology.galois import field, prime_power
@@ -58,7 +59,7 @@ def largest_graph(degree: int, diameter: int) -> Construction | None:
     return max(constructions(degree, diameter), key=lambda graph: graph.order, default=None)
 
 
-def shipped_links(degree: int, diameter: int) -> np.ndarray:
+def shipped_links(degree: int, diameter: int) -> Ints:
     """int64 [m, 2]: links of the graph that ``DATA`` has of this degree and diameter."""
     return np.loadtxt(_path(degree, diameter), dtype=np.int64)
 
@@ -80,17 +81,17 @@ def record_orders() -> dict[tuple[int, int], int]:
     }
 
 
-def complete_links(n: int) -> np.ndarray:
+def complete_links(n: int) -> Ints:
     """int64 [n (n - 1) / 2, 2]: every pair of n switches."""
     return np.column_stack(np.triu_indices(n, 1))
 
 
-def cycle_links(n: int) -> np.ndarray:
+def cycle_links(n: int) -> Ints:
     """int64 [n, 2]: a ring of n switches, also as arcs in one direction."""
     return np.column_stack([np.arange(n), (np.arange(n) + 1) % n])
 
 
-def lift_links(group: tuple[int, int, int], darts: list[tuple[int, int, int]]) -> np.ndarray:
+def lift_links(group: tuple[int, int, int], darts: list[tuple[int, int, int]]) -> Ints:
     """int64 [m, 2]: links of a voltage graph (lift).
 
     group: (a, b, r), the semidirect product of Z_a and Z_b whose element x + a y, times u + a v, is
@@ -113,7 +114,7 @@ ALEGRE_DARTS = (
 """Arcs i -> j with voltage s in Z_5: element g of fibre i reaches element g + s of fibre j."""
 
 
-def alegre_arcs(diameter: int) -> np.ndarray:
+def alegre_arcs(diameter: int) -> Ints:
     """int64 [50 * 2**(diameter - 4), 2]: arcs of a digraph of degree 2 and this diameter, 4 or more.
 
     25 * 2**(diameter - 4) switches, as many as Alegre's digraph and its line digraphs have. The one of diameter 4
@@ -139,8 +140,9 @@ def polarity_links(q: int) -> tuple[np.ndarray, np.ndarray]:
     inverse = (f.product == 1).argmax(axis=1)
     near = np.empty((q * q + q + 1, q + 1), np.int64)
 
-    def quotient(u, v):
-        return f.negative[f.product[u, inverse[v]]]
+    def quotient(u: Ints, v: Ints) -> Ints:
+        element: Ints = f.negative[f.product[u, inverse[v]]]
+        return element
 
     x = np.repeat([1, 0, 0], [q * q, q, 1])
     y = np.concatenate([np.repeat(a, q), np.ones(q, np.int64), [0]])
@@ -158,7 +160,7 @@ def polarity_links(q: int) -> tuple[np.ndarray, np.ndarray]:
     return np.column_stack([u, v])[u < v], u[u == v]
 
 
-def duplicated(links: np.ndarray, chosen: np.ndarray, looped: np.ndarray) -> np.ndarray:
+def duplicated(links: np.ndarray, chosen: np.ndarray, looped: np.ndarray) -> Ints:
     """int64 [m, 2]: the links and those of a new switch for each of ``chosen``, with the same neighbours.
 
     A switch of ``looped`` counts as its own neighbour. A polarity graph keeps its diameter if its absolute
@@ -173,7 +175,7 @@ def duplicated(links: np.ndarray, chosen: np.ndarray, looped: np.ndarray) -> np.
     return np.concatenate(new)
 
 
-def extended_polarity_links(q: int, extra: int) -> np.ndarray:
+def extended_polarity_links(q: int, extra: int) -> Ints:
     """int64 [m, 2]: the polarity graph ER_q with more switches, of degree q + 1 + ``extra`` and diameter 2.
 
     q even, extra = 0: one switch joined to all absolute ones, which are the points of a line. q odd: extra // 2
@@ -192,7 +194,7 @@ def extended_polarity_links(q: int, extra: int) -> np.ndarray:
     return duplicated(links, chosen, absolute)
 
 
-def quadrangle_links(times: int) -> np.ndarray:
+def quadrangle_links(times: int) -> Ints:
     """int64 [m, 2]: the polarity quotient of the symplectic quadrangle W(8), of degree 9 + ``times`` and diameter 3.
 
     585 switches, and ``times`` duplicates of the 65 absolute ones: every switch has one of these as its neighbour.

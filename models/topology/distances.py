@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flitlab.models.arrays import Integers, Ints
 from flitlab.models.jit import njit
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.topology.graph import Topology
@@ -18,7 +19,9 @@ BATCH = 64 * WORDS
 
 
 @njit
-def _search(in_start, neighbour, sources, weight, counts, group, table):
+def _search(
+    in_start: Integers, neighbour: Integers, sources: Integers, weight: Ints, counts: Ints, group: Ints, table: Integers
+) -> int:
     """Breadth-first search from at most BATCH sources at once, one bit each.
 
     in_start, neighbour: the switches with a channel into v are neighbour[in_start[v]:in_start[v + 1]].
@@ -79,7 +82,9 @@ def _search(in_start, neighbour, sources, weight, counts, group, table):
     return pairs
 
 
-def _search_all(topology, sources, weight=None, table=None):
+def _search_all(
+    topology: Topology, sources: Ints, weight: Ints | None = None, table: Integers | None = None
+) -> tuple[Ints, Ints]:
     """(counts [switches], hops from each 64 sources to all switches), batch after batch."""
     n = topology.switches
     counts = np.zeros(n, np.int64)
@@ -96,7 +101,7 @@ def _search_all(topology, sources, weight=None, table=None):
     return counts, groups.ravel()[: -(-len(sources) // 64)]
 
 
-def distance_counts(topology: Topology, weight=None) -> np.ndarray:
+def distance_counts(topology: Topology, weight: Ints | None = None) -> Ints:
     """int64 [diameter + 1]: how many ordered pairs of switches are h hops apart (h = 0: the switches).
 
     weight: int64 [switches], 0 or more; a pair then counts weight[s] weight[t] times, so that the hosts at
@@ -120,7 +125,7 @@ class SampledDistances:
     sources: how many there were.
     """
 
-    counts: np.ndarray
+    counts: Ints
     mean: float
     stderr: float | None
     sources: int

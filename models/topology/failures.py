@@ -1,13 +1,14 @@
 """Links and switches that are out of order."""
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from flitlab.models.arrays import Bools
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
 
@@ -109,7 +110,7 @@ def _check_connected(topology: Topology, number: np.ndarray) -> None:
         )
 
 
-def _notes(notes: dict, works: np.ndarray) -> dict:
+def _notes(notes: dict[str, Any], works: Bools) -> dict[str, Any]:
     """Notes without the failed switches. works: bool [switches]."""
     notes = dict(notes)
     if "tiers" in notes:

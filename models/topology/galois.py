@@ -5,6 +5,8 @@ from itertools import product
 
 import numpy as np
 
+from flitlab.models.arrays import Ints
+
 
 def prime_power(q: int) -> tuple[int, int] | None:
     """(p, m) with q = p**m and p prime; None if q is no prime power."""
@@ -45,7 +47,7 @@ class GaloisField:
         self.product[0], self.product[:, 0] = 0, 0
 
 
-def _primitive_powers(p: int, m: int) -> np.ndarray:
+def _primitive_powers(p: int, m: int) -> Ints:
     """int64 [p**m - 1]: 1, x, x**2, ... modulo the first polynomial for which these are all distinct."""
     top = p ** (m - 1)
     for coefficients in product(range(p), repeat=m):

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import networkx as nx
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.hashing import content_hash
 
 
@@ -21,7 +24,7 @@ class Grid:
 
     dims: tuple[int, ...]
     wrap: bool
-    coordinates: np.ndarray
+    coordinates: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,28 +43,46 @@ class Topology:
 
     kind: str
     switches: int
-    src: np.ndarray
-    dst: np.ndarray
-    capacity: np.ndarray
-    delay: np.ndarray
-    reverse: np.ndarray
-    host_switch: np.ndarray
+    src: Ints
+    dst: Ints
+    capacity: Floats
+    delay: Ints
+    reverse: Ints
+    host_switch: Ints
     host_capacity: float = 1.0
     hosts_stated: bool = False
     """Whether it has been said how many hosts stand where, be it none; without, a configuration puts them."""
     grid: Grid | None = None
-    notes: dict = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
     """What the construction chose or found (JSON-able), for the manifest and ``simrun topology``."""
 
     @classmethod
-    def from_arcs(cls, kind: str, switches: int, arcs, *, capacity=1.0, delay=0, **more) -> "Topology":
+    def from_arcs(
+        cls,
+        kind: str,
+        switches: int,
+        arcs: npt.ArrayLike,
+        *,
+        capacity: npt.ArrayLike = 1.0,
+        delay: npt.ArrayLike = 0,
+        **more: Any,
+    ) -> "Topology":
         """Uni-directional channels from pairs (src, dst); self-loops are dropped."""
         arcs = np.asarray(arcs, np.int64).reshape(-1, 2)
         reverse = np.full(len(arcs), -1, np.int64)
         return cls._canonical(kind, switches, arcs, reverse, capacity, delay, more)
 
     @classmethod
-    def from_links(cls, kind: str, switches: int, links, *, capacity=1.0, delay=0, **more) -> "Topology":
+    def from_links(
+        cls,
+        kind: str,
+        switches: int,
+        links: npt.ArrayLike,
+        *,
+        capacity: npt.ArrayLike = 1.0,
+        delay: npt.ArrayLike = 0,
+        **more: Any,
+    ) -> "Topology":
         """Two channels, each the reverse of the other, for every pair (u, v)."""
         links = np.asarray(links, np.int64).reshape(-1, 2)
         count = len(links)
@@ -73,14 +94,24 @@ class Topology:
 
     @classmethod
     def from_channels(
-        cls, kind: str, switches: int, arcs, reverse, *, capacity=1.0, delay=0, **more
+        cls, kind: str, switches: int, arcs: npt.ArrayLike, reverse: npt.ArrayLike, *,
+        capacity: npt.ArrayLike = 1.0, delay: npt.ArrayLike = 0, **more: Any,
     ) -> "Topology":  # fmt: skip
         """Channels from pairs (src, dst) and, for each, the index of its reverse in ``arcs`` or -1."""
         arcs = np.asarray(arcs, np.int64).reshape(-1, 2)
         return cls._canonical(kind, switches, arcs, np.asarray(reverse, np.int64), capacity, delay, more)
 
     @classmethod
-    def _canonical(cls, kind, switches, arcs, reverse, capacity, delay, more) -> "Topology":
+    def _canonical(
+        cls,
+        kind: str,
+        switches: int,
+        arcs: Ints,
+        reverse: Ints,
+        capacity: npt.ArrayLike,
+        delay: npt.ArrayLike,
+        more: dict[str, Any],
+    ) -> "Topology":
         count = len(arcs)
         capacity = np.array(np.broadcast_to(np.asarray(capacity, float), count))
         delay = np.array(np.broadcast_to(np.asarray(delay, np.int64), count))
@@ -102,8 +133,8 @@ class Topology:
             **more,
         )
 
-    def with_hosts(self, per_switch, host_capacity: float = 1.0) -> "Topology":
-        """The same graph with ``per_switch`` hosts (a number, or one for each switch)."""
+    def with_hosts(self, per_switch: npt.ArrayLike, host_capacity: float = 1.0) -> "Topology":
+        """A copy of the graph that has ``per_switch`` hosts (a number, or one for each switch)."""
         counts = np.broadcast_to(np.asarray(per_switch, np.int64), self.switches)
         hosts = np.repeat(np.arange(self.switches), counts)
         return replace(self, host_switch=hosts, hosts_stated=True, host_capacity=float(host_capacity))
@@ -124,37 +155,37 @@ class Topology:
         return bool((self.reverse < 0).any())
 
     @cached_property
-    def out_start(self) -> np.ndarray:
+    def out_start(self) -> Ints:
         """int64 [switches + 1]: the channels out of switch v are out_start[v]:out_start[v + 1]."""
         return np.searchsorted(self.src, np.arange(self.switches + 1))
 
     @cached_property
-    def in_channels(self) -> np.ndarray:
+    def in_channels(self) -> Ints:
         """int64 [channels]: channel indices sorted by (dst, index)."""
         return np.argsort(self.dst, kind="stable")
 
     @cached_property
-    def in_start(self) -> np.ndarray:
+    def in_start(self) -> Ints:
         """int64 [switches + 1]: the channels into v are in_channels[in_start[v]:in_start[v + 1]]."""
         return np.searchsorted(self.dst[self.in_channels], np.arange(self.switches + 1))
 
     @cached_property
-    def host_start(self) -> np.ndarray:
+    def host_start(self) -> Ints:
         """int64 [switches + 1]: the hosts of switch v are host_start[v]:host_start[v + 1]."""
         return np.searchsorted(self.host_switch, np.arange(self.switches + 1))
 
     @property
-    def out_degree(self) -> np.ndarray:
-        """int64 [switches]."""
+    def out_degree(self) -> Ints:
+        """int64 [switches]: channels out of each switch."""
         return np.diff(self.out_start)
 
     @property
-    def in_degree(self) -> np.ndarray:
-        """int64 [switches]."""
+    def in_degree(self) -> Ints:
+        """int64 [switches]: channels into each switch."""
         return np.diff(self.in_start)
 
     @property
-    def host_count(self) -> np.ndarray:
+    def host_count(self) -> Ints:
         """int64 [switches]: hosts at each switch."""
         return np.diff(self.host_start)
 
@@ -196,8 +227,8 @@ class Topology:
         return graph
 
     @classmethod
-    def from_networkx(cls, graph, kind: str = "networkx") -> "Topology":
-        """From any networkx graph; nodes are numbered in their order; reads capacity, delay and hosts.
+    def from_networkx(cls, graph: nx.Graph, kind: str = "networkx") -> "Topology":
+        """A topology from any networkx graph; nodes are numbered in their order; reads capacity, delay and hosts.
 
         Undirected edges become two channels; in a directed graph that carries ``reverse``, pairs are kept.
         """

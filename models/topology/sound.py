@@ -182,7 +182,7 @@ def _fills(grid: Grid, n: int) -> bool:
     return bool(inside) and bool(np.bincount(np.ravel_multi_index(tuple(place.T), dims), minlength=n).all())
 
 
-def _tier_faults(tiers, n: int) -> Found:
+def _tier_faults(tiers: Any, n: int) -> Found:
     if not tiers:
         return
     whole = isinstance(tiers, list) and all(isinstance(tier, list | tuple) and len(tier) == 3 for tier in tiers)

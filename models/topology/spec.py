@@ -79,7 +79,7 @@ class TopologySpec(Spec):
         return replace(topology, host_capacity=host_capacity)
 
     def refuse_other_hosts(self, why: str) -> None:
-        """For a family whose own parameters place the hosts: raise if the common keys do so as well."""
+        """Raise ``SpecError`` if the common keys place hosts in a family whose own parameters do so."""
         for key in ("hosts", "hosts_per_switch"):
             if key in self.model_fields_set:
                 raise SpecError(f"{why} already says where hosts are: leave this out", key=key)

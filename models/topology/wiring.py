@@ -6,6 +6,7 @@ from collections.abc import Callable
 import networkx as nx
 import numpy as np
 
+from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
 
@@ -17,11 +18,11 @@ SIDEWAYS = 300
 
 
 def random_pairs(
-    degrees: np.ndarray,
+    degrees: Ints,
     directed: bool,
     rng: np.random.Generator,
     into: np.ndarray | None = None,
-    groups: np.ndarray | None = None,
+    groups: Ints | None = None,
     draws: int = DRAWS,
 ) -> np.ndarray | None:
     """Pairs int64 [m, 2] of a random simple graph, nearly uniform among those with these degrees.
@@ -75,7 +76,15 @@ def _keys(n: int, directed: bool) -> Callable[[int, int], int]:
     return key
 
 
-def _exchange(pairs: np.ndarray, i: int, j: int, flip: bool, copies: Counter, groups: list[int], key) -> bool:
+def _exchange(
+    pairs: np.ndarray,
+    i: int,
+    j: int,
+    flip: bool,
+    copies: Counter[int],
+    groups: list[int],
+    key: Callable[[int, int], int],
+) -> bool:
     """Exchange the second ends of two pairs, in place, if that makes neither a loop nor a repetition."""
     u, x = pairs[i].tolist()
     v, y = pairs[j].tolist()
@@ -90,7 +99,7 @@ def _exchange(pairs: np.ndarray, i: int, j: int, flip: bool, copies: Counter, gr
     return True
 
 
-def _swap_until_simple(pairs: np.ndarray, groups: np.ndarray, directed: bool, rng: np.random.Generator) -> bool:
+def _swap_until_simple(pairs: np.ndarray, groups: Ints, directed: bool, rng: np.random.Generator) -> bool:
     """Exchange the second end of each loop or repetition with a random pair's, in place; False if stuck.
 
     A pair inside a group counts as a loop.
@@ -111,10 +120,8 @@ def _swap_until_simple(pairs: np.ndarray, groups: np.ndarray, directed: bool, rn
     return True
 
 
-def random_links(
-    degrees: np.ndarray, directed: bool, rng: np.random.Generator, into: np.ndarray | None = None
-) -> np.ndarray:
-    """As :func:`random_pairs` without groups, but a graph is found for whatever degrees.
+def random_links(degrees: Ints, directed: bool, rng: np.random.Generator, into: np.ndarray | None = None) -> np.ndarray:
+    """Pairs drawn like those of :func:`random_pairs` without groups, but a graph is found for whatever degrees.
 
     Where no simple graph has these degrees, pairs are repeated, as few as exchanges of ends find; loops
     are left only where even that cannot avoid them (one switch has more than half of all ports). Degrees
@@ -138,7 +145,7 @@ def random_links(
     return pairs
 
 
-def _fewest_repeats(degrees: np.ndarray, directed: bool, rng: np.random.Generator, into: np.ndarray) -> np.ndarray:
+def _fewest_repeats(degrees: Ints, directed: bool, rng: np.random.Generator, into: np.ndarray) -> np.ndarray:
     """A random pairing in which no exchange of ends lessens the loops or, after those, the repetitions.
 
     Exchanges that change nothing are made as well, :data:`SIDEWAYS` of them, which opens ways to fewer.
@@ -170,7 +177,7 @@ def _fewest_repeats(degrees: np.ndarray, directed: bool, rng: np.random.Generato
     return pairs
 
 
-def join_parts(pairs: np.ndarray, switches: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> None:
+def join_parts(pairs: np.ndarray, switches: int, rng: np.random.Generator, classes: Ints | None = None) -> None:
     """Exchange second ends of pairs, in place, until the graph is connected or nothing more can be joined.
 
     A pair that closes a cycle and one of another part are enough to join two parts; degrees stay, and no
@@ -221,12 +228,13 @@ def first_connected(draw: Callable[[], Topology | None], key: str | None) -> Top
     raise SpecError(f"no connected graph among {DRAWS} drawn", key=key)
 
 
-def evenly(total: int, places: int) -> np.ndarray:
+def evenly(total: int, places: int) -> Ints:
     """int64 [places]: ``total`` shared out, any two shares (and sums of equally many in a row) differ by at most 1."""
     return np.diff(np.arange(places + 1) * total // places)
 
 
-def wireable(degrees: np.ndarray) -> np.ndarray:
+def wireable(degrees: Ints) -> Ints:
     """Degrees of some graph without loops: the largest one is lowered if it exceeds the rest or the sum is odd."""
     lowered = max(2 * int(degrees.max()) - int(degrees.sum()), int(degrees.sum()) % 2)
-    return degrees - lowered * (np.arange(len(degrees)) == degrees.argmax())
+    even: Ints = degrees - lowered * (np.arange(len(degrees)) == degrees.argmax())
+    return even

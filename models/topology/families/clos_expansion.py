@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -63,7 +64,7 @@ class Clos:
         return self.pods * (self.edges + self.aggregation) + self.core
 
     def best_split(self) -> "Clos":
-        """With ``down`` so that the bisection is largest; among equals, as near as possible to what it is."""
+        """The network with ``down`` so that the bisection is largest; among equals, as near as possible to its own."""
         options = [replace(self, down=down) for down in range(1, self.ports)]
         return max(options, key=lambda option: (option.bisection, -abs(option.down - self.down)))
 
@@ -225,7 +226,7 @@ class ClosExpansion(TopologySpec):
         return self.prices.switch * switches + self.prices.cable * bought + self.prices.rewiring * moved
 
 
-def _built(kind: str, network: Clos, servers: int, notes: dict) -> Topology:
+def _built(kind: str, network: Clos, servers: int, notes: dict[str, Any]) -> Topology:
     """The topology, its switches numbered tier by tier and pod by pod."""
     edges, aggregation = network.pods * network.edges, network.pods * network.aggregation
     first = {"edge": 0, "aggregation": edges, "core": edges + aggregation}

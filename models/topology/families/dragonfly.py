@@ -5,6 +5,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
+from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.families.hyperx import clique_links
 from flitlab.models.topology.graph import Topology
@@ -14,17 +15,19 @@ from flitlab.models.topology.spec import TopologySpec
 Arrangement = Literal["consecutive", "palmtree", "circulant"]
 
 
-def group_rank(i: np.ndarray, j: np.ndarray, groups: int, arrangement: Arrangement) -> np.ndarray:
+def group_rank(i: np.ndarray, j: np.ndarray, groups: int, arrangement: Arrangement) -> Ints:
     """Place, from 0, of group j among the other groups in the order in which the ports of group i reach them."""
     ahead = (j - i) % groups
     if arrangement == "consecutive":
         return j - (j > i)
     if arrangement == "palmtree":
-        return ahead - 1
-    return np.where(ahead <= groups // 2, 2 * ahead - 2, 2 * (groups - ahead) - 1)
+        rank: Ints = ahead - 1
+        return rank
+    folded: Ints = np.where(ahead <= groups // 2, 2 * ahead - 2, 2 * (groups - ahead) - 1)
+    return folded
 
 
-def group_pairs(groups: int, degree: int) -> np.ndarray:
+def group_pairs(groups: int, degree: int) -> Ints:
     """int64 [m, 2]: pairs of groups such that each is in ``degree`` different ones.
 
     Groups up to degree // 2 apart, and those groups // 2 apart if the degree is odd; the last group is in
@@ -38,7 +41,7 @@ def group_pairs(groups: int, degree: int) -> np.ndarray:
     return np.concatenate(pairs)
 
 
-def global_links(groups: int, a: int, h: int, arrangement: Arrangement) -> np.ndarray:
+def global_links(groups: int, a: int, h: int, arrangement: Arrangement) -> Ints:
     """int64 [m, 2]: links between routers of different groups, a routers of h ports in each."""
     links = []
     for first_port in range(0, a * h, groups - 1):

@@ -41,7 +41,7 @@ MOST_STEPS = 100_000
 
 @register("topology", "expanded")
 class Expanded(TopologySpec):
-    """Another topology, expanded switch by switch at random.
+    """A network that grows: another topology, expanded switch by switch at random.
 
     ``base`` is the network at first; ``steps`` is what is added: ``switches`` of ``ports`` ports each,
     ``servers`` of which have a host (0: network capacity only). For every two of its other ports a new switch

@@ -1,4 +1,4 @@
-"""Flattened butterflies."""
+"""The family of flattened butterflies."""
 
 from pydantic import Field
 

@@ -1,4 +1,4 @@
-"""Binary hypercubes."""
+"""The family of binary hypercubes."""
 
 import numpy as np
 from pydantic import Field

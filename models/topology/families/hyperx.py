@@ -1,11 +1,12 @@
 """HyperX: grids whose lines are complete graphs."""
 
 from math import prod
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import AfterValidator
 
+from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.families.mesh import Extents
 from flitlab.models.topology.graph import Topology
@@ -23,14 +24,14 @@ Multiplicity = Annotated[int | list[int], AfterValidator(_from_one)]
 """Parallel links between two neighbours, in all dimensions or in each."""
 
 
-def clique_links(place: np.ndarray, axis: int) -> np.ndarray:
+def clique_links(place: np.ndarray, axis: int) -> Ints:
     """int64 [m, 2]: a link between any two entries of ``place`` on the same line along ``axis``."""
     lines = np.moveaxis(place, axis, -1).reshape(-1, place.shape[axis])
     u, v = np.triu_indices(place.shape[axis], 1)
     return np.column_stack([lines[:, u].ravel(), lines[:, v].ravel()])
 
 
-def hyperx_links(dims: list[int], multiplicity: list[int]) -> np.ndarray:
+def hyperx_links(dims: list[int], multiplicity: list[int]) -> Ints:
     """int64 [m, 2]: links of a HyperX, switches numbered with the last dimension fastest."""
     place = np.arange(prod(dims)).reshape(dims)
     cliques = [np.repeat(clique_links(place, i), k, axis=0) for i, k in enumerate(multiplicity)]
@@ -79,7 +80,7 @@ class HyperX(TopologySpec):
         multiplicity = self._multiplicities()
         switches = prod(self.dims)
         refuse_if_huge(switches * max(1, hyperx_degree(self.dims, multiplicity)), "dims")
-        notes: dict = {"dims": self.dims, "multiplicity": multiplicity}
+        notes: dict[str, Any] = {"dims": self.dims, "multiplicity": multiplicity}
         if self.hosts is None:
             notes["relative_bisection"] = relative_bisection(self.dims, multiplicity, self.hosts_per_switch)
         return Topology.from_links(self.kind, switches, hyperx_links(self.dims, multiplicity), notes=notes)

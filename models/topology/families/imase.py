@@ -3,13 +3,14 @@
 import numpy as np
 from pydantic import Field
 
+from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import refuse_if_huge
 from flitlab.models.topology.spec import TopologySpec
 
 
-def imase_arcs(n: int, degree: int, a: int, b: int) -> np.ndarray:
+def imase_arcs(n: int, degree: int, a: int, b: int) -> Ints:
     """int64 [n * degree, 2]: arcs i -> ((a i + b) d + alpha) mod n, alpha = 0 .. d - 1, loops included.
 
     n**2 * degree must be less than 2**63.

@@ -3,6 +3,7 @@
 import numpy as np
 from pydantic import Field
 
+from flitlab.models.arrays import Ints
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import refuse_if_huge
@@ -11,10 +12,11 @@ from flitlab.models.topology.spec import TopologySpec
 
 def kautz_order(degree: int, diameter: int) -> int:
     """Number of switches, degree**diameter + degree**(diameter - 1)."""
-    return degree**diameter + degree ** (diameter - 1)
+    order: int = degree**diameter + degree ** (diameter - 1)
+    return order
 
 
-def kautz_arcs(degree: int, diameter: int) -> np.ndarray:
+def kautz_arcs(degree: int, diameter: int) -> Ints:
     """int64 [order * degree, 2]: arcs i -> (-degree i - alpha) mod order, alpha = 1 .. degree."""
     n = kautz_order(degree, diameter)
     tail = np.repeat(np.arange(n), degree)

@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field
 from scipy.optimize import linear_sum_assignment
 
+from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.degree_diameter_graphs import bases
 from flitlab.models.topology.distances import distance_counts, mean_hops
@@ -60,7 +61,7 @@ def remove(pairs: np.ndarray, degree: int, directed: bool, rng: np.random.Genera
     raise SpecError("no switch can be removed without repeating a channel", key="n")
 
 
-def _match_ends(ends: np.ndarray, links: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _match_ends(ends: np.ndarray, links: np.ndarray, rng: np.random.Generator) -> Ints:
     """int64 [k, 2]: random new links between free ports, without loops or parallels; the most of ten tries.
 
     ends: the switch of every free port. links: the links that exist.
@@ -170,5 +171,5 @@ class Mddp(TopologySpec):
     def _topology(self, pairs: np.ndarray) -> Topology:
         """From pairs of switch numbers that may have gaps."""
         found, number = np.unique(pairs, return_inverse=True)
-        make: Callable = Topology.from_arcs if self.directed else Topology.from_links
+        make: Callable[..., Topology] = Topology.from_arcs if self.directed else Topology.from_links
         return make(self.kind, len(found), number.reshape(-1, 2))

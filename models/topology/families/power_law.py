@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field
 from scipy.optimize import brentq
 
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import refuse_if_long_to_draw
@@ -94,14 +95,15 @@ EXPONENTS = (-20.0, 20.0)
 """Exponents among which the one of a given mean is sought."""
 
 
-def _weights(sizes: np.ndarray, exponent: float) -> np.ndarray:
+def _weights(sizes: np.ndarray, exponent: float) -> Floats:
     """Probabilities of a truncated power law, float64 [sizes]."""
     logarithm = -exponent * np.log(sizes)
     weight = np.exp(logarithm - logarithm.max())
-    return weight / weight.sum()
+    share: Floats = weight / weight.sum()
+    return share
 
 
-def shared_out(total: int, weights: np.ndarray, most: np.ndarray) -> np.ndarray:
+def shared_out(total: int, weights: np.ndarray, most: np.ndarray) -> Ints:
     """int64 [places]: ``total`` things in proportion to ``weights``, at most ``most`` in each place.
 
     Webster's method: each goes where weight / (share + 1/2) is largest.

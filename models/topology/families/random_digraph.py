@@ -33,6 +33,8 @@ class RandomDigraph(TopologySpec):
         rng = np.random.default_rng(self.seed)
         for _ in range(DRAWS):
             arcs = random_pairs(np.full(self.n, self.degree), True, rng)
+            if arcs is None:
+                continue
             topology = Topology.from_arcs(self.kind, self.n, arcs)
             if topology.unreachable_pair() is None:
                 return topology

@@ -3,6 +3,7 @@
 import numpy as np
 from pydantic import Field
 
+from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.galois import field, prime_power
 from flitlab.models.topology.graph import Topology
@@ -39,7 +40,7 @@ def generator_sets(q: int) -> tuple[np.ndarray, np.ndarray]:
     return power[exponents], power[(exponents + 1) % (q - 1)]
 
 
-def slim_fly_links(q: int) -> np.ndarray:
+def slim_fly_links(q: int) -> Ints:
     """int64 [q**2 (3 q - delta) / 2, 2]: links of the MMS graph, for q that :func:`is_slim_fly_order` allows.
 
     Switch x q + y is (0, x, y), switch q**2 + m q + c is (1, m, c).

@@ -13,7 +13,7 @@ from flitlab.models.topology.spec import TopologySpec, build_nested
 
 @register("topology", "subdivided")
 class Subdivided(TopologySpec):
-    """Another topology with every link replaced by a path of ``p`` links.
+    """A topology made of another one by replacing every link by a path of ``p`` links.
 
     ``base`` is the other topology. Its N switches keep their numbers and hosts; the new ones, p - 1 for each
     of its M links, follow path by path and have ``path_hosts`` hosts each. N + M (p - 1) switches, M p links.

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
+from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
@@ -35,7 +36,7 @@ def lattice_dims(lattice: str, n: int) -> list[int] | None:
     return [rows, layer // rows] + ([depth] if depth > 1 else [])
 
 
-def lattice_links(lattice: str, dims: list[int]) -> np.ndarray:
+def lattice_links(lattice: str, dims: list[int]) -> Ints:
     """int64 [m, 2]: links of the lattice; the last coordinate varies fastest in the switch numbers."""
     switch = np.arange(prod(dims)).reshape(dims)
     links = []
@@ -50,7 +51,7 @@ def lattice_links(lattice: str, dims: list[int]) -> np.ndarray:
 
 
 def random_links(
-    ports: np.ndarray, hops: np.ndarray, exponent: int, rng: np.random.Generator
+    ports: Ints, hops: np.ndarray, exponent: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, int]:  # fmt: skip
     """Links int64 [m, 2] between random ports, and how many ports stay free.
 

@@ -23,7 +23,7 @@ class SwitchType(BaseModel):
 
 
 class FastSwitchType(SwitchType):
-    """Also with ``fast_ports`` ports for links of the network's ``line_speed``, not counted in ``ports``."""
+    """A type of switch with ``fast_ports`` ports for links of ``line_speed``, not counted in ``ports``."""
 
     fast_ports: int = Field(default=0, ge=0)
 

@@ -3,6 +3,7 @@
 import numpy as np
 from pydantic import Field
 
+from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import refuse_if_long_to_draw
@@ -80,7 +81,7 @@ class TwoLayer(TopologySpec):
             raise SpecError(f"leaves switches without links; at most {n * (self.ports - 1)}", key="hosts_total")
         return hosts, self.ports - hosts
 
-    def _split(self, degrees: np.ndarray, pod: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _split(self, degrees: Ints, pod: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Local and outward links of every switch, int64 [switches] each."""
         local = np.zeros_like(degrees)
         for p in range(self.pods):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from flitlab.models.topology.formats.anynet import read_anynet, write_anynet
-from flitlab.models.topology.formats.common import CannotWriteError, FormatError
+from flitlab.models.topology.formats.common import CannotWriteError, FilePath, FormatError
 from flitlab.models.topology.formats.dot import write_dot
 from flitlab.models.topology.formats.edgelist import read_edgelist, write_edgelist
 from flitlab.models.topology.formats.graphml import read_graphml, write_graphml
@@ -43,7 +43,7 @@ SUFFIXES: dict[str, Format] = {
 """Formats that suffixes stand for. Files of other names are read as edge lists, and not written."""
 
 
-def format_of(path) -> Format:
+def format_of(path: FilePath) -> Format:
     """Format that a file's name stands for. Raises :class:`CannotWriteError` if it stands for none."""
     try:
         return SUFFIXES[Path(path).suffix.lower()]
@@ -52,7 +52,7 @@ def format_of(path) -> Format:
         raise CannotWriteError(f"{path}: unknown suffix; choices: {choices} or none") from None
 
 
-def write(topology: Topology, path, format: Format | None = None) -> list[str]:
+def write(topology: Topology, path: FilePath, format: Format | None = None) -> list[str]:
     """Write a topology, in the format that the file's name stands for unless one is given.
 
     Returns what the file does not keep, in words: hosts, capacities, ...
@@ -77,7 +77,7 @@ def write(topology: Topology, path, format: Format | None = None) -> list[str]:
             return write_edgelist(topology, path)
 
 
-def read(path, format: ReadFormat | None = None, directed: bool | None = None) -> Topology:
+def read(path: FilePath, format: ReadFormat | None = None, directed: bool | None = None) -> Topology:
     """Read a topology; ``directed`` tells whether a line of an edge list is a channel or a link (see its reader).
 
     Raises ``OSError`` or :class:`FormatError`.

@@ -1,12 +1,14 @@
 """BookSim 2 network files (``topology = anynet``)."""
 
+from typing import Any
+
 import numpy as np
 
-from flitlab.models.topology.formats.common import PAIRS, Network, lost, need_links, text_of, write_lines
+from flitlab.models.topology.formats.common import PAIRS, FilePath, Network, lost, need_links, text_of, write_lines
 from flitlab.models.topology.graph import Topology
 
 
-def write_anynet(topology: Topology, path) -> list[str]:
+def write_anynet(topology: Topology, path: FilePath) -> list[str]:
     """Write a line ``router r node h ... router s [latency] ...`` for every switch, all neighbours with latencies.
 
     The latency, in cycles, is the delay + 1, left out where it is 1, BookSim's own. Parallel links become one
@@ -28,7 +30,7 @@ def write_anynet(topology: Topology, path) -> list[str]:
     return lost(topology, "hosts", "delays", PAIRS)
 
 
-def read_anynet(path) -> Topology:
+def read_anynet(path: FilePath) -> Topology:
     """Read a BookSim 2 network file.
 
     A line is ``router R`` followed by any number of ``node H`` and ``router S [latency]``, or ``node H`` followed by
@@ -49,7 +51,7 @@ def read_anynet(path) -> Topology:
 
 
 class _AnynetReader:
-    def __init__(self, path):
+    def __init__(self, path: FilePath) -> None:
         self.network = Network(path)
         self.latency: dict[tuple[str, str], tuple[int, int]] = {}  # (from, to) -> latency, line
         self.router_of: dict[int, tuple[str, int]] = {}  # node -> router, line
@@ -117,7 +119,7 @@ class _AnynetReader:
         hosts = dict.fromkeys(network.nodes, 0)
         for router, _ in self.router_of.values():
             hosts[router] += 1
-        notes: dict = {"node_latencies_ignored": self.ignored} if self.ignored else {}
+        notes: dict[str, Any] = {"node_latencies_ignored": self.ignored} if self.ignored else {}
         topology = network.topology("anynet", hosts, **notes)
         labels = topology.notes.get("labels", [str(v) for v in range(topology.switches)])
         place = {label: i for i, label in enumerate(labels)}

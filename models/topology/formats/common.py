@@ -3,12 +3,15 @@
 import errno
 import math
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import MOST
+
+FilePath: TypeAlias = str | Path
+"""Place of a file."""
 
 MAX_BYTES = 10**9
 """Files larger than this are not read."""
@@ -17,7 +20,7 @@ MAX_BYTES = 10**9
 class FormatError(ValueError):
     """A topology file that cannot be used; the message names the file and the line."""
 
-    def __init__(self, path, line: int, message: str):
+    def __init__(self, path: FilePath, line: int, message: str) -> None:
         super().__init__(f"{path}:{line}: {message}")
 
 
@@ -25,7 +28,7 @@ class CannotWriteError(ValueError):
     """A topology that a format cannot describe without making another network of it."""
 
 
-def text_of(path) -> str:
+def text_of(path: FilePath) -> str:
     """Content of a file. Raises ``OSError``, or :class:`FormatError` if it is not UTF-8."""
     path = Path(path)
     if path.exists() and not (path.is_file() or path.is_dir()):
@@ -39,7 +42,7 @@ def text_of(path) -> str:
         raise FormatError(path, content[: error.start].count(b"\n") + 1, "not UTF-8 text") from None
 
 
-def write_lines(path, lines: list[str]) -> None:
+def write_lines(path: FilePath, lines: list[str]) -> None:
     """Write a text file."""
     Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -84,7 +87,7 @@ def need_links(topology: Topology, format: str) -> None:
 class Network:
     """Nodes and channels as a reader finds them."""
 
-    def __init__(self, path):
+    def __init__(self, path: FilePath) -> None:
         self.path = path
         self.nodes: dict[str, int] = {}  # label -> order of appearance
         self.ends: list[tuple[int, int]] = []
@@ -99,14 +102,14 @@ class Network:
         """Order of appearance of a node; a new one is added."""
         return self.nodes.setdefault(label, len(self.nodes))
 
-    def channel(self, line: int, tail: str, head: str, capacity: str, delay: str, reverse: str = "-1"):
+    def channel(self, line: int, tail: str, head: str, capacity: str, delay: str, reverse: str = "-1") -> None:
         """Add a channel, its numbers still text."""
         self.ends.append((self.node(tail), self.node(head)))
         rest = self.whole(line, "delay", delay), self.whole(line, "reverse", reverse, -1)
         self.values.append((self._capacity(line, capacity), *rest))
         self.lines.append(line)
 
-    def link(self, line: int, u: str, v: str, capacity: str = "1", delay: str = "0", back: str | None = None):
+    def link(self, line: int, u: str, v: str, capacity: str = "1", delay: str = "0", back: str | None = None) -> None:
         """Add two channels that are each other's reverse; ``back`` is the second one's delay if it differs."""
         first = len(self.ends)
         self.channel(line, u, v, capacity, delay, str(first + 1))
@@ -131,7 +134,7 @@ class Network:
             self.fail(line, f"{what} {value} must be {least} or more")
         return value
 
-    def topology(self, kind: str, hosts: dict[str, int] | None = None, **notes) -> Topology:
+    def topology(self, kind: str, hosts: dict[str, int] | None = None, **notes: Any) -> Topology:
         """The topology; nodes 0 .. n-1 keep their numbers, others are numbered in order (notes: labels).
 
         hosts: of each node; None if the file does not say.

@@ -1,12 +1,12 @@
-"""Graphviz files."""
+"""Files that Graphviz draws."""
 
 import json
 
-from flitlab.models.topology.formats.common import PAIRS, lost, write_lines
+from flitlab.models.topology.formats.common import PAIRS, FilePath, lost, write_lines
 from flitlab.models.topology.graph import Topology
 
 
-def write_dot(topology: Topology, path) -> list[str]:
+def write_dot(topology: Topology, path: FilePath) -> list[str]:
     """Write a Graphviz digraph: switches 0, 1, ..., hosts h0, h1, ... small and grey.
 
     A link is one edge without arrow heads if its channels are alike, every other channel an edge of its own.

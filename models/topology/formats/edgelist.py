@@ -4,11 +4,11 @@ import re
 
 import numpy as np
 
-from flitlab.models.topology.formats.common import PAIRS, Network, lost, need_channels, text_of, write_lines
+from flitlab.models.topology.formats.common import PAIRS, FilePath, Network, lost, need_channels, text_of, write_lines
 from flitlab.models.topology.graph import Topology
 
 
-def write_edgelist(topology: Topology, path) -> list[str]:
+def write_edgelist(topology: Topology, path: FilePath) -> list[str]:
     """Write lines ``u v [capacity delay]``, links if all channels are paired alike, else channels.
 
     The first line says how to read it back. Returns what the file does not keep.
@@ -32,7 +32,7 @@ def write_edgelist(topology: Topology, path) -> list[str]:
     return lost(topology, *kept)
 
 
-def read_edgelist(path, directed: bool | None = None) -> Topology:
+def read_edgelist(path: FilePath, directed: bool | None = None) -> Topology:
     """Read lines ``u v [capacity] [delay]``, each a channel if ``directed``, else a link; # is a comment.
 
     Fields are separated by blanks or by single commas.

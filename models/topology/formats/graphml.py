@@ -1,14 +1,15 @@
 """GraphML, the XML format that networkx, Gephi, yEd and igraph share."""
 
 import xml.sax
+from xml.sax.xmlreader import AttributesImpl as Attributes
 
 import networkx as nx
 
-from flitlab.models.topology.formats.common import PAIRS, FormatError, Network, lost, text_of
+from flitlab.models.topology.formats.common import PAIRS, FilePath, FormatError, Network, lost, text_of
 from flitlab.models.topology.graph import Topology
 
 
-def write_graphml(topology: Topology, path) -> list[str]:
+def write_graphml(topology: Topology, path: FilePath) -> list[str]:
     """Write directed GraphML: node attribute hosts; edge attributes capacity, delay, reverse (-1 or edge id).
 
     Returns what the file does not keep.
@@ -17,7 +18,7 @@ def write_graphml(topology: Topology, path) -> list[str]:
     return lost(topology, "hosts", "capacities", "delays", "parallel channels", PAIRS)
 
 
-def read_graphml(path) -> Topology:
+def read_graphml(path: FilePath) -> Topology:
     """Read GraphML; the attributes that :func:`write_graphml` writes are used where they are given.
 
     An undirected graph's edges become bi-directional links.
@@ -33,23 +34,24 @@ def read_graphml(path) -> Topology:
 class _GraphmlReader(xml.sax.ContentHandler):
     """Collects nodes and edges with their data, and the line each stands on."""
 
-    def __init__(self, path):
+    def __init__(self, path: FilePath) -> None:
         super().__init__()
         self.network = Network(path)
         self.directed: bool | None = None
         self.names: dict[str, str] = {}  # key id -> attribute name
         self.defaults: dict[str, str] = {}
-        self.nodes: dict[str, tuple[int, dict]] = {}
-        self.edges: list[tuple[int, dict, dict]] = []
-        self.data: dict = {}
+        self.nodes: dict[str, tuple[int, dict[str, str]]] = {}
+        self.edges: list[tuple[int, dict[str, str], dict[str, str]]] = []
+        self.data: dict[str, str] = {}
         self.key = ""
         self.text: list[str] = []
 
     @property
     def line(self) -> int:
-        return self._locator.getLineNumber()  # type: ignore[attr-defined]
+        number: int = self._locator.getLineNumber()  # type: ignore[attr-defined]
+        return number
 
-    def startElement(self, name, attrs):
+    def startElement(self, name: str, attrs: Attributes) -> None:
         match name:
             case "key":
                 self.key = self._need(name, attrs, "id")
@@ -74,10 +76,10 @@ class _GraphmlReader(xml.sax.ContentHandler):
                 self.key = self._need(name, attrs, "key")
         self.text = []
 
-    def characters(self, content):
+    def characters(self, content: str) -> None:
         self.text.append(content)
 
-    def endElement(self, name):
+    def endElement(self, name: str) -> None:
         text = "".join(self.text).strip()
         if name == "data":
             self.data[self.names.get(self.key, self.key)] = text
@@ -86,7 +88,7 @@ class _GraphmlReader(xml.sax.ContentHandler):
         elif name in ("node", "edge"):
             self.data = {}  # data that follow belong to the graph
 
-    def _need(self, element, attrs, name) -> str:
+    def _need(self, element: str, attrs: Attributes, name: str) -> str:
         if name not in attrs:
             self.network.fail(self.line, f"<{element}> without {name}")
         return attrs[name]

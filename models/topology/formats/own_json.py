@@ -2,13 +2,14 @@
 
 import json
 import math
-from typing import Annotated, Literal, NamedTuple, NoReturn
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from flitlab.models.topology.formats.common import FormatError, text_of, write_lines, wrong_reverse
+from flitlab.models.topology.formats.common import FilePath, FormatError, text_of, write_lines, wrong_reverse
 from flitlab.models.topology.graph import Grid, Topology
 from flitlab.models.topology.limits import MOST
 
@@ -45,11 +46,11 @@ class _Document(BaseModel):
     host_capacity: _Positive | Literal["inf"] = 1.0
     hosts: list[_Whole]
     grid: _Grid | None = None
-    notes: dict = {}
+    notes: dict[str, Any] = {}
     channels: list[_Channel]
 
 
-def write_json(topology: Topology, path) -> list[str]:
+def write_json(topology: Topology, path: FilePath) -> list[str]:
     """Write everything that a topology holds, one channel a line; :func:`read_json` gives it back.
 
     Returns an empty list: nothing is lost.
@@ -78,11 +79,11 @@ def json_text(topology: Topology) -> str:
     return "\n".join(["{", ",\n".join(lines), "}"])
 
 
-def read_json(path) -> Topology:
+def read_json(path: FilePath) -> Topology:
     """Read what :func:`write_json` wrote (or what was written by hand in the same form)."""
     text = text_of(path)
 
-    def fail(message: str, *location) -> NoReturn:
+    def fail(message: str, *location: int | str) -> NoReturn:
         where = ".".join(map(str, location)) or "topology"
         raise FormatError(path, _line_of(text, location), f"{where}: {message}") from None
 
@@ -126,7 +127,7 @@ def read_json(path) -> Topology:
     return topology.with_hosts(document.hosts, float(document.host_capacity))
 
 
-def _line_of(text: str, location) -> int:
+def _line_of(text: str, location: Sequence[int | str]) -> int:
     """Line on which the value at this path of keys and indices begins, by reading the JSON as YAML."""
     try:
         node = yaml.compose(text.replace("\t", " "), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
@@ -142,4 +143,5 @@ def _line_of(text: str, location) -> int:
         if not values:
             break
         node = values[0]
-    return node.start_mark.line + 1
+    line: int = node.start_mark.line + 1
+    return line

@@ -2,7 +2,7 @@
 
 import math
 
-from flitlab.models.topology.formats.common import lost, write_lines
+from flitlab.models.topology.formats.common import FilePath, lost, write_lines
 from flitlab.models.topology.graph import Topology
 
 ENDLESS = 1e6
@@ -10,7 +10,7 @@ ENDLESS = 1e6
 
 
 def write_simgrid(
-    topology: Topology, path, *, gbps: float = 40.0, speed_gflops: float = 100.0, link_ns: float = 118.0,
+    topology: Topology, path: FilePath, *, gbps: float = 40.0, speed_gflops: float = 100.0, link_ns: float = 118.0,
     host_ns: float = 20.0, tick_ns: float = 2.667,
 ) -> list[str]:  # fmt: skip
     """Write a platform for SimGrid 3.21 and later: hosts h0, h1, ..., routers s0, s1, ... in one Dijkstra zone.

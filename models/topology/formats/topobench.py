@@ -1,16 +1,19 @@
 """Graph files of topobench, the throughput tool of SIN and MUT."""
 
 from collections import Counter
-from typing import Literal
+from collections.abc import Hashable
+from typing import Literal, TypeVar
 
-from flitlab.models.topology.formats.common import PAIRS, Network, lost, need_links, text_of, write_lines
+from flitlab.models.topology.formats.common import PAIRS, FilePath, Network, lost, need_links, text_of, write_lines
 from flitlab.models.topology.graph import Topology
+
+K = TypeVar("K", bound=Hashable)
 
 Layout = Literal["topobench", "topobench_servers", "topobench_capacities"]
 """What a line lists after the switch: neighbours; servers and neighbours; servers and neighbours with capacities."""
 
 
-def write_topobench(topology: Topology, path, layout: Layout = "topobench") -> list[str]:
+def write_topobench(topology: Topology, path: FilePath, layout: Layout = "topobench") -> list[str]:
     """Write a line for every switch with the links to switches of higher number.
 
     Parallel links become one, of their summed capacity in ``topobench_capacities``, which holds whole numbers
@@ -41,7 +44,7 @@ def write_topobench(topology: Topology, path, layout: Layout = "topobench") -> l
     return [*missing, "fractions of capacities"] if rounded else missing
 
 
-def read_topobench(path, layout: Layout = "topobench") -> Topology:
+def read_topobench(path: FilePath, layout: Layout = "topobench") -> Topology:
     """Read a graph file of topobench: lines of whole numbers, each beginning with a switch, without comments.
 
     * ``topobench``: the switch, then its neighbours (GraphFromFile, the files of graphRepo). A switch may have
@@ -87,7 +90,7 @@ def read_topobench(path, layout: Layout = "topobench") -> Topology:
     return network.topology(layout, hosts)
 
 
-def _agree(network: Network, number: int, known: dict, key, value: str, what: str) -> None:
+def _agree(network: Network, number: int, known: dict[K, tuple[str, int]], key: K, value: str, what: str) -> None:
     """Enter a value, or refuse the line if another one was entered before."""
     first, line = known.setdefault(key, (value, number))
     if first != value:
