@@ -53,7 +53,7 @@ class Switch(_Part):
 
 
 class Constants(_Part):
-    """All of them, as in ``constants.yaml``."""
+    """All constants of a layout, as in ``constants.yaml``."""
 
     floor: Floor
     cable: Cable
@@ -61,8 +61,9 @@ class Constants(_Part):
 
 
 @cache
-def _shipped() -> dict:
-    return yaml.safe_load(Path(__file__).with_name("constants.yaml").read_text(encoding="utf-8"))
+def _shipped() -> dict[str, Any]:
+    constants: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("constants.yaml").read_text(encoding="utf-8"))
+    return constants
 
 
 def load(given: str | dict[str, Any] | None = None) -> Constants:
@@ -121,7 +122,7 @@ def _merged(base: Any, changes: Any) -> Any:
     return base | {key: _merged(base.get(key), value) for key, value in changes.items()}
 
 
-def _at(tree: Any, path) -> Any:
+def _at(tree: Any, path: Sequence[str]) -> Any:
     for key in path:
         tree = tree[key]
     return tree

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
+from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.models.layout.constants import Floor
 from flitlab.models.topology.graph import Topology
 
@@ -26,9 +27,9 @@ class Cables(NamedTuple):
     ends: int64 [cables, 2]. capacity: float64 [cables]. one_way: bool [cables].
     """
 
-    ends: np.ndarray
-    capacity: np.ndarray
-    one_way: np.ndarray
+    ends: Ints
+    capacity: Floats
+    one_way: Bools
 
 
 def cables_of(topology: Topology) -> Cables:
@@ -44,17 +45,18 @@ def cables_of(topology: Topology) -> Cables:
     )
 
 
-def cabinet_places(cabinets: int, pitch: tuple[float, float]) -> np.ndarray:
+def cabinet_places(cabinets: int, pitch: tuple[float, float]) -> Floats:
     """float64 [cabinets, 2]: x and y of cabinets 0, 1, ... in metres, row by row, all rows from the same side.
 
     m cabinets stand in ceil(sqrt(m)) rows of ceil(m / rows). Source: UNI section IV-C.
     """
     rows = int(np.ceil(np.sqrt(cabinets)))
     row, column = np.divmod(np.arange(cabinets), -(-cabinets // rows))
-    return np.column_stack([column, row]) * np.array(pitch)
+    place: Floats = np.column_stack([column, row]) * np.array(pitch)
+    return place
 
 
-def lengths(cabinet: np.ndarray, ends: np.ndarray, floor: Floor) -> np.ndarray:
+def lengths(cabinet: Ints, ends: Ints, floor: Floor) -> Floats:
     """float64 [cables]: metres of cable between pairs of switches.
 
     cabinet: int64 [switches]. ends: int64 [cables, 2]. Inside a cabinet the same length always, else the Manhattan
@@ -66,13 +68,13 @@ def lengths(cabinet: np.ndarray, ends: np.ndarray, floor: Floor) -> np.ndarray:
     return np.where(a == b, floor.intra_cabinet, apart + floor.overhead)
 
 
-def in_order(switches: int, floor: Floor) -> np.ndarray:
+def in_order(switches: int, floor: Floor) -> Ints:
     """int64 [switches]: the cabinet of each switch, filled in the order of the switches' numbers."""
     return np.arange(switches) // floor.switches_per_cabinet
 
 
 @lru_cache(maxsize=8)
-def optimised(topology: Topology, floor: Floor, seed: int) -> np.ndarray:
+def optimised(topology: Topology, floor: Floor, seed: int) -> Ints:
     """int64 [switches]: cabinets that a local search found for a small total cable length.
 
     Starting from :func:`in_order`, it again and again takes a random set of switches of which no two are

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, field_validator
 
+from flitlab.models.arrays import Ints
 from flitlab.models.layout.constants import Constants, NotNegative, Positive, load
 from flitlab.models.layout.floor import Cables, cables_of, in_order, lengths, optimised
 from flitlab.models.metrics.spec import MetricSpec
@@ -51,7 +52,7 @@ class LayoutSpec(PhysicalSpec):
             }
         )  # fmt: skip
 
-    def cabinets(self, topology: Topology) -> np.ndarray:
+    def cabinets(self, topology: Topology) -> Ints:
         """int64 [switches]: the cabinet of each switch under the placement asked for."""
         floor = self.chosen.floor
         if self.placement == "optimised":

@@ -2,19 +2,20 @@
 
 import numpy as np
 
+from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.models.layout.constants import Cable, Price, Switch
 from flitlab.models.layout.floor import Cables
 from flitlab.models.topology.graph import Topology
 
 
-def is_optical(metres: np.ndarray, model: Cable) -> np.ndarray:
+def is_optical(metres: np.ndarray, model: Cable) -> Bools:
     """bool [cables]: beyond the reach of electric cables or, without one, where optical ones are cheaper."""
     if model.reach is not None:
         return metres > model.reach
     return _dollars_per_gbps(metres, model.optical) < _dollars_per_gbps(metres, model.electric)
 
 
-def cable_prices(cables: Cables, metres: np.ndarray, model: Cable) -> np.ndarray:
+def cable_prices(cables: Cables, metres: np.ndarray, model: Cable) -> Floats:
     """float64 [cables]: dollars, in proportion to the capacity; uni-directional ones at their reduced price."""
     electric, optical = (_dollars_per_gbps(metres, price) for price in (model.electric, model.optical))
     dollars = np.where(is_optical(metres, model), optical, electric) * model.gbps * cables.capacity
@@ -25,7 +26,7 @@ def _dollars_per_gbps(metres: np.ndarray, price: Price) -> np.ndarray:
     return price.fixed + price.per_metre * metres
 
 
-def ports(topology: Topology) -> np.ndarray:
+def ports(topology: Topology) -> Ints:
     """int64 [switches]: ports in use, for hosts and for cables to other switches.
 
     A port has an input and an output: a bi-directional link takes both, one uni-directional channel in and one
@@ -38,6 +39,7 @@ def ports(topology: Topology) -> np.ndarray:
     return paired + np.maximum(ins, outs) + topology.host_count
 
 
-def switch_prices(topology: Topology, model: Switch) -> np.ndarray:
+def switch_prices(topology: Topology, model: Switch) -> Floats:
     """float64 [switches]: dollars by ports in use, at least 0."""
-    return np.maximum(0.0, model.fixed + model.per_port * ports(topology))
+    dollars: Floats = np.maximum(0.0, model.fixed + model.per_port * ports(topology))
+    return dollars

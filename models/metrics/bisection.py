@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import Field
 from scipy.sparse import csr_array
 
+from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
@@ -66,13 +67,13 @@ class Bisection(MetricSpec):
             "imbalance": imbalance,
         }
 
-    def _judge(self, half, topology, size, value) -> tuple[int, float, np.ndarray]:
+    def _judge(self, half: Bools, topology: Topology, size: Ints, value: Floats) -> tuple[int, float, np.ndarray]:
         crossing = half[topology.src] != half[topology.dst]
         return abs(int(size[half].sum() - size[~half].sum())), float(value[crossing].sum()), half
 
 
 def metis_halves(
-    topology: Topology, size: np.ndarray, value: np.ndarray, tries: int, seed: int, whole: bool = False
+    topology: Topology, size: Ints, value: Floats, tries: int, seed: int, whole: bool = False
 ) -> Iterator[np.ndarray]:
     """One bool [switches] for each of ``tries`` runs of METIS: halves of equal ``size`` that cut little ``value``.
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from flitlab.models.arrays import Ints
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.paths.lengths import k_shortest_lengths
 from flitlab.models.paths.within import all_counts_within, even_load_within
@@ -93,7 +94,7 @@ def gdbg_degree(topology: Topology) -> int | None:
     return None
 
 
-def walk_counts(n: int, degree: int, hops: int) -> np.ndarray:
+def walk_counts(n: int, degree: int, hops: int) -> Ints:
     """int64 [n, n]: walks of exactly so many hops from s to t in GDBG(n, degree) with its self-loops."""
     heads = imase_arcs(n, degree, a=1, b=0)[:, 1].reshape(n, degree)
     counts = np.eye(n, dtype=np.int64)

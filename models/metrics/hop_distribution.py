@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from flitlab.models.arrays import Ints
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.registry import register
 from flitlab.models.topology.distances import distance_counts, mean_hops, sampled_distances
@@ -63,7 +64,7 @@ class HopDistribution(MetricSpec):
         return found
 
 
-def host_distance_counts(topology: Topology) -> np.ndarray:
+def host_distance_counts(topology: Topology) -> Ints:
     """int64 [hops]: ordered pairs of different hosts whose switches are h hops apart."""
     counts = distance_counts(topology, topology.host_count)
     if not len(counts):

@@ -5,6 +5,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
+from flitlab.models.arrays import Floats
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.paths.ksp import all_k_shortest
 from flitlab.models.paths.shortest import even_load_shortest
@@ -44,12 +45,15 @@ class LinkLoad(MetricSpec):
         load, more = getattr(self, f"_{self.routing}")(topology)
         bound = link_load_bound(topology.switches, degree)
         spread = {"max": float(load.max()), "mean": float(load.mean()), "min": float(load.min())}
-        return spread | {"bound": bound, "ratio": None if more.get("none") else spread["max"] / bound} | more
+        found: dict[str, Any] = (
+            spread | {"bound": bound, "ratio": None if more.get("none") else spread["max"] / bound} | more
+        )
+        return found
 
-    def _minimal(self, topology: Topology) -> tuple[np.ndarray, dict]:
+    def _minimal(self, topology: Topology) -> tuple[Floats, dict[str, Any]]:
         return even_load_shortest(topology), {}
 
-    def _ksp(self, topology: Topology) -> tuple[np.ndarray, dict]:
+    def _ksp(self, topology: Topology) -> tuple[Floats, dict[str, Any]]:
         load, number, none = np.zeros(topology.channels), 0, 0
         for paths in all_k_shortest(topology, self.k, seed=self.seed):
             load += paths.even_load(topology.channels)
@@ -57,7 +61,7 @@ class LinkLoad(MetricSpec):
             none += int((paths.counts == 0).sum())
         return load, _paths(topology, number, none)
 
-    def _allpath(self, topology: Topology) -> tuple[np.ndarray, dict]:
+    def _allpath(self, topology: Topology) -> tuple[Floats, dict[str, Any]]:
         hops = self.hops or covering_hops(topology.switches, int(topology.out_degree.max()))
         load, number, none = even_load_within(topology, hops)
         return load, _paths(topology, number, none) | {"hops": hops}

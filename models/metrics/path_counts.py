@@ -13,7 +13,7 @@ from flitlab.models.topology.graph import Topology
 
 @register("metric", "path_counts")
 class PathCounts(MetricSpec):
-    """On how many distinct paths each channel is when every host sends to one other, all different.
+    """The number of distinct paths that each channel is on when every host sends to one other, all different.
 
     A pair of hosts brings the paths between their switches: with ``routing: ecmp`` up to ``k`` of the shortest ones,
     with ``ksp`` the k shortest loopless ones; where several are equally long, a random choice. Pairs of hosts on

@@ -1,5 +1,7 @@
 """What is said of every topology, asked for or not."""
 
+from typing import Any
+
 from flitlab.models.topology.bounds import moore_aspl
 from flitlab.models.topology.distances import sampled_distances
 from flitlab.models.topology.graph import Topology
@@ -17,7 +19,7 @@ SAMPLE = 2048
 """Switches from which the distances are found above that."""
 
 
-def summary(topology: Topology) -> dict:
+def summary(topology: Topology) -> dict[str, Any]:
     """What ``simrun topology`` prints, JSON-able; degrees count channels *out of* a switch.
 
     links: bi-directional links counted once, plus uni-directional channels.

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
+from flitlab.models.arrays import Bools, Int, Integers, Ints, Ints32
 from flitlab.models.jit import njit
 from flitlab.models.paths.pathset import PathSet, concatenate, starts
 from flitlab.models.paths.search import search_to
@@ -14,7 +16,20 @@ _UNLIMITED = 1 << 40
 
 
 @njit
-def _detour(start, done, target, limit, out_start, dst, hops, forbidden, banned, salt, scratch, path):
+def _detour(
+    start: int,
+    done: int,
+    target: int,
+    limit: int,
+    out_start: Integers,
+    dst: Integers,
+    hops: Integers,
+    forbidden: Bools,
+    banned: Bools,
+    salt: Int,
+    scratch: tuple[Integers, ...],
+    path: Ints32,
+) -> int:
     """A* search for a shortest path from ``start`` to the target; its length, or -1 if there is none up to ``limit``.
 
     hops: distances to the target, the lower bound of the search. forbidden: bool [switches], not to be visited.
@@ -73,14 +88,14 @@ def _detour(start, done, target, limit, out_start, dst, hops, forbidden, banned,
 
 
 @njit
-def _copy(origin, into, first, last):
+def _copy(origin: Integers, into: Integers, first: int, last: int) -> None:
     """into[first:last] = origin[first:last], and much quicker to compile."""
     for i in range(first, last):
         into[i] = origin[i]
 
 
 @njit
-def _ban(channels_of, length, found, i, new, banned, value):
+def _ban(channels_of: Ints32, length: Ints, found: int, i: int, new: Ints32, banned: Bools, value: bool) -> None:
     """Marks the channel after the first i of every accepted path that begins like ``new``."""
     for p in range(found):
         same = length[p] > i
@@ -91,7 +106,7 @@ def _ban(channels_of, length, found, i, new, banned, value):
 
 
 @njit
-def _shortest(length, birth):
+def _shortest(length: Ints, birth: Ints) -> int:
     """Slot of the shortest candidate, of equals the oldest; -1 without any."""
     slot = -1
     for i in range(len(length)):
@@ -101,7 +116,7 @@ def _shortest(length, birth):
 
 
 @njit
-def _longest(length, birth):
+def _longest(length: Ints, birth: Ints) -> int:
     """Slot of the longest candidate; of equals the last."""
     slot = -1
     for i in range(len(length)):
@@ -111,7 +126,20 @@ def _longest(length, birth):
 
 
 @njit
-def _yen(source, target, limit, out_start, dst, hops, salt, marks, scratch, accepted, waiting, trial):
+def _yen(
+    source: int,
+    target: int,
+    limit: int,
+    out_start: Integers,
+    dst: Integers,
+    hops: Integers,
+    salt: Int,
+    marks: tuple[Bools, Bools],
+    scratch: tuple[Integers, ...],
+    accepted: tuple[Ints32, Ints],
+    waiting: tuple[Ints32, Ints, Ints, Ints],
+    trial: Ints32,
+) -> int:
     """Yen's algorithm for one pair; the number of paths found, no longer than ``limit``.
 
     A candidate stands for all paths that begin like it up to where it deviates from its parent, and go on
@@ -171,7 +199,17 @@ def _yen(source, target, limit, out_start, dst, hops, salt, marks, scratch, acce
 
 
 @njit
-def _k_shortest_to(target, sources, k, extra, seed, out_start, dst, in_start, in_tail):
+def _k_shortest_to(
+    target: int,
+    sources: Integers,
+    k: int,
+    extra: int,
+    seed: int,
+    out_start: Integers,
+    dst: Integers,
+    in_start: Integers,
+    in_tail: Integers,
+) -> tuple[Ints, Ints, Ints32]:
     """(number of paths of each source, length of each path, channels of all paths)."""
     n, channels = len(out_start) - 1, len(dst)
     hops = np.empty(n, np.int64)
@@ -210,7 +248,7 @@ def _k_shortest_to(target, sources, k, extra, seed, out_start, dst, in_start, in
 
 
 def k_shortest_to(
-    topology: Topology, target: int, sources, k: int, *, extra: int | None = None, seed: int = 0
+    topology: Topology, target: int, sources: npt.ArrayLike, k: int, *, extra: int | None = None, seed: int = 0
 ) -> PathSet:
     """The k shortest loopless paths from each of ``sources`` (int64 [pairs]) to one switch.
 
@@ -231,7 +269,9 @@ def k_shortest_to(
     return PathSet(starts(counts), starts(lengths), channel)
 
 
-def k_shortest_paths(topology: Topology, pairs, k: int, *, extra: int | None = None, seed: int = 0) -> PathSet:
+def k_shortest_paths(
+    topology: Topology, pairs: npt.ArrayLike, k: int, *, extra: int | None = None, seed: int = 0
+) -> PathSet:
     """The k shortest loopless paths of each pair (source, target); see :func:`k_shortest_to`."""
     pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
     order = np.argsort(pairs[:, 1], kind="stable")

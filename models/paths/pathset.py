@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from flitlab.models.arrays import Floats, Ints, Ints32, sums
 from flitlab.models.topology.graph import Topology
 
 
@@ -20,9 +21,9 @@ class PathSet:
     pair_start: int64 [pairs + 1]. path_start: int64 [paths + 1]. channel: int32 [sum of the lengths].
     """
 
-    pair_start: np.ndarray
-    path_start: np.ndarray
-    channel: np.ndarray
+    pair_start: Ints
+    path_start: Ints
+    channel: Ints32
 
     @property
     def pairs(self) -> int:
@@ -30,12 +31,12 @@ class PathSet:
         return len(self.pair_start) - 1
 
     @property
-    def counts(self) -> np.ndarray:
+    def counts(self) -> Ints:
         """int64 [pairs]: paths of each pair."""
         return np.diff(self.pair_start)
 
     @property
-    def lengths(self) -> np.ndarray:
+    def lengths(self) -> Ints:
         """int64 [paths]: hops (channels) of each path."""
         return np.diff(self.path_start)
 
@@ -48,17 +49,17 @@ class PathSet:
         """The paths of one pair as the switches they visit, both ends included: int64 [hops + 1] each."""
         return [np.append(topology.src[path], topology.dst[path[-1:]]) for path in self.of(pair)]
 
-    def even_load(self, channels: int) -> np.ndarray:
+    def even_load(self, channels: int) -> Floats:
         """float64 [channels]: what each carries if every pair sends 1, evenly over its paths."""
         share = np.repeat(1.0 / np.maximum(self.counts, 1), self.counts)
-        return np.bincount(self.channel, np.repeat(share, self.lengths), channels)
+        return sums(self.channel, np.repeat(share, self.lengths), channels)
 
-    def usage(self, channels: int) -> np.ndarray:
+    def usage(self, channels: int) -> Ints:
         """int64 [channels]: how many of the paths each is on."""
         return np.bincount(self.channel, minlength=channels)
 
 
-def starts(sizes: np.ndarray) -> np.ndarray:
+def starts(sizes: np.ndarray) -> Ints:
     """int64 [groups + 1]: where each group begins if they stand one after the other."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
@@ -66,7 +67,7 @@ def starts(sizes: np.ndarray) -> np.ndarray:
 def concatenate(sets: Sequence[PathSet], order: np.ndarray | None = None) -> PathSet:
     """One set after the other; then pair i is pair ``order[i]`` of the whole, if given."""
 
-    def gather(start, chosen):
+    def gather(start: Ints, chosen: Ints) -> Ints:
         """Indices of the elements of the chosen groups, group after group."""
         size = np.diff(start)[chosen]
         return np.repeat(start[chosen] - starts(size)[:-1], size) + np.arange(size.sum())

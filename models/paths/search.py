@@ -1,10 +1,11 @@
 """Breadth-first search against the channels, from a target."""
 
+from flitlab.models.arrays import Integers
 from flitlab.models.jit import njit
 
 
 @njit
-def search_to(target, in_start, in_tail, hops, order):
+def search_to(target: int, in_start: Integers, in_tail: Integers, hops: Integers, order: Integers) -> int:
     """Set ``hops`` to the channels from each switch to the target, -1 where there is no path; how many have one.
 
     in_start, in_tail: the switches with a channel to v are in_tail[in_start[v]:in_start[v + 1]]. hops: int64

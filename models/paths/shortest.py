@@ -2,13 +2,14 @@
 
 import numpy as np
 
+from flitlab.models.arrays import Floats, Integers
 from flitlab.models.jit import njit
 from flitlab.models.paths.search import search_to
 from flitlab.models.topology.graph import Topology
 
 
 @njit
-def _even_load(out_start, dst, in_start, in_tail, load):
+def _even_load(out_start: Integers, dst: Integers, in_start: Integers, in_tail: Integers, load: Floats) -> None:
     """Adds to ``load`` [channels] what every ordered pair of switches sends, 1 each."""
     n = len(out_start) - 1
     hops, order = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -33,7 +34,7 @@ def _even_load(out_start, dst, in_start, in_tail, load):
                     flow[u] += part
 
 
-def even_load_shortest(topology: Topology) -> np.ndarray:
+def even_load_shortest(topology: Topology) -> Floats:
     """float64 [channels]: load if every ordered pair sends 1, evenly over its shortest paths.
 
     Paths over different parallel channels are different paths. The same as the edge betweenness, not

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
+from flitlab.models.arrays import Floats, Integers, Ints, Ints32
 from flitlab.models.jit import njit
 from flitlab.models.paths.pathset import PathSet, concatenate, starts
 from flitlab.models.topology.graph import Topology
@@ -13,7 +15,17 @@ MAX_STEPS = 10**11
 
 
 @njit
-def _walk(source, hops, out_start, dst, counts, start, channel, share, load):
+def _walk(
+    source: int,
+    hops: int,
+    out_start: Integers,
+    dst: Integers,
+    counts: Ints,
+    start: Ints,
+    channel: Ints32,
+    share: Floats,
+    load: Floats,
+) -> None:
     """Depth-first search over all loopless paths of at most ``hops`` channels from a switch.
 
     counts: int64 [hops + 1, switches], counts[h, t] grows by the paths of h channels to t.
@@ -67,7 +79,7 @@ _NO_CHANNEL = np.zeros(0, np.int32)
 _NO_LOAD = np.zeros(0)
 
 
-def counts_within(topology: Topology, source: int, hops: int) -> np.ndarray:
+def counts_within(topology: Topology, source: int, hops: int) -> Ints:
     """int64 [hops + 1, switches]: loopless paths of exactly h hops from a switch to each; row 0 is empty.
 
     Takes time proportional to the number of paths.
@@ -90,7 +102,7 @@ def paths_within_from(topology: Topology, source: int, hops: int) -> PathSet:
     return PathSet(starts(counts.sum(0)), starts(lengths), channel)
 
 
-def paths_within(topology: Topology, pairs, hops: int) -> PathSet:
+def paths_within(topology: Topology, pairs: npt.ArrayLike, hops: int) -> PathSet:
     """All loopless paths of at most ``hops`` hops of each pair (source, target)."""
     pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
     sources, row = np.unique(pairs[:, 0], return_inverse=True)
@@ -99,7 +111,7 @@ def paths_within(topology: Topology, pairs, hops: int) -> PathSet:
 
 
 def all_counts_within(topology: Topology, hops: int) -> Iterator[np.ndarray]:
-    """:func:`counts_within` for each source 0, 1, …
+    """Numbers of paths from each source 0, 1, … in turn; see :func:`counts_within`.
 
     Raises ``ValueError`` if there are too many paths to walk them all.
     """

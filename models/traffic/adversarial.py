@@ -6,6 +6,7 @@ from math import isqrt, prod
 
 import numpy as np
 
+from flitlab.models.arrays import Floats, Integers, Ints
 from flitlab.models.jit import njit
 from flitlab.models.paths.search import search_to
 from flitlab.models.registry import SpecError, register
@@ -80,7 +81,7 @@ def _refuse_incomplete(topology: Topology, complete: bool) -> None:
 
 
 def group_shifts(topology: Topology) -> Iterator[Shift]:
-    """Of a dragonfly, to all other groups."""
+    """Shifts of a dragonfly's groups, to all other groups."""
     groups, size = topology.notes["groups"], topology.notes["group_size"]
     _refuse_incomplete(topology, topology.switches == groups * size)
     for by in range(1, groups):
@@ -88,7 +89,7 @@ def group_shifts(topology: Topology) -> Iterator[Shift]:
 
 
 def coordinate_shifts(topology: Topology) -> Iterator[Shift]:
-    """Of a torus or HyperX, in one dimension by at most half its extent: a longer one mirrors a shorter one."""
+    """Shifts of a torus or HyperX in one dimension, by at most half its extent: a longer one mirrors a shorter one."""
     dims = topology.grid.dims if topology.grid else topology.notes.get("dims", [])
     _refuse_incomplete(topology, topology.switches == prod(dims))
     place = np.arange(topology.switches).reshape(dims)
@@ -99,7 +100,7 @@ def coordinate_shifts(topology: Topology) -> Iterator[Shift]:
 
 
 def two_hop_shifts(topology: Topology) -> Iterator[Shift]:
-    """Of a Slim Fly, two hops along cycles (0, x, y), (1, x, y - x x), (0, x + i, ..), .. for every i but 0."""
+    """Shifts of a Slim Fly by two hops along cycles (0, x, y), (1, x, y - x x), (0, x + i, ..), .. for i not 0."""
     q = isqrt(topology.switches // 2)
     _refuse_incomplete(topology, topology.switches == 2 * q * q)
     f = field(q)
@@ -118,7 +119,7 @@ SHIFTS: dict[str, Callable[[Topology], Iterator[Shift]]] = {
 """Kind of topology -> its shifts, those of least ``by`` first."""
 
 
-def heaviest_loads(topology: Topology, targets: np.ndarray) -> np.ndarray:
+def heaviest_loads(topology: Topology, targets: Ints) -> Floats:
     """float64 [permutations]: the largest load over capacity of a channel if every switch sends 1 to its target.
 
     targets: int64 [permutations, switches]. Splits are equal over the next hops at every switch: of shortest paths,
@@ -155,7 +156,16 @@ def _once_between_groups(topology: Topology) -> tuple[Topology, np.ndarray]:
 
 
 @njit
-def _heaviest(out_start, dst, in_start, in_tail, channel, targets, beyond, capacity):
+def _heaviest(
+    out_start: Integers,
+    dst: Integers,
+    in_start: Integers,
+    in_tail: Integers,
+    channel: Integers,
+    targets: Integers,
+    beyond: int,
+    capacity: Floats,
+) -> tuple[Floats, int, int]:
     """Largest loads [permutations], and a pair without a path or (-1, -1).
 
     channel: what ``capacity`` and loads of each channel of the graph are those of. beyond: the vertex of a switch
@@ -181,7 +191,16 @@ def _heaviest(out_start, dst, in_start, in_tail, channel, targets, beyond, capac
 
 
 @njit
-def _send(source, hops, out_start, dst, channel, order, flow, load):
+def _send(
+    source: int,
+    hops: Integers,
+    out_start: Integers,
+    dst: Integers,
+    channel: Integers,
+    order: Integers,
+    flow: Floats,
+    load: Floats,
+) -> None:
     """Adds to ``load`` what 1 from the source to where ``hops`` are 0 makes; ``flow`` is 0 before and after."""
     order[0], flow[source] = source, 1.0
     done, found = 0, 1

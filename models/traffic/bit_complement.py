@@ -1,4 +1,4 @@
-"""Bit-complement traffic."""
+"""Traffic from every host to the one whose number has all bits flipped."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Bit-reversal traffic."""
+"""Traffic from every host to the one whose number has the bits in reverse order."""
 
 import numpy as np
 

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from flitlab.models.arrays import Floats, Ints, sums
 from flitlab.models.hashing import content_hash
 from flitlab.models.topology.graph import Topology
 
@@ -48,20 +50,20 @@ class Traffic:
     kind: str
     topology: Topology
     law: int
-    rate: np.ndarray
-    fixed: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    rate: Floats
+    fixed: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     start: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     column: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     weight: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    notes: dict = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
     alternates: tuple["Traffic", ...] = ()
     background: "Traffic | None" = None
 
-    def sent(self, load: float) -> np.ndarray:
+    def sent(self, load: float) -> Floats:
         """float64 [hosts]: flits per tick that each host creates at a load, the background's among them."""
         return load * self.rate + (0.0 if self.background is None else self.background.rate)
 
-    def received(self, load: float) -> np.ndarray:
+    def received(self, load: float) -> Floats:
         """float64 [hosts]: flits per tick that are created for each host at a load, the background's among them."""
         return load * self.column_sums + (0.0 if self.background is None else self.background.column_sums)
 
@@ -79,11 +81,11 @@ class Traffic:
         whole.eliminate_zeros()
         whole.sort_indices()
         start, column = whole.indptr.astype(np.int64), whole.indices.astype(np.int64)
-        rate = np.bincount(np.repeat(np.arange(size[0]), np.diff(start)), whole.data, size[0])
+        rate = sums(np.repeat(np.arange(size[0]), np.diff(start)), whole.data, size[0])
         return Traffic(self.kind, self.topology, TABLE, rate, start=start, column=column, weight=whole.data), 1.0
 
     @cached_property
-    def cumulative(self) -> np.ndarray:
+    def cumulative(self) -> Ints:
         """int64 [entries]: for TABLE, thresholds of a 63-bit word; entry k of row i is drawn below its own."""
         thresholds = np.zeros(len(self.column), np.int64)
         for i in range(len(self.start) - 1):
@@ -94,15 +96,16 @@ class Traffic:
         return thresholds
 
     @cached_property
-    def column_sums(self) -> np.ndarray:
+    def column_sums(self) -> Floats:
         """float64 [hosts]: what each host receives at load 1."""
         hosts = self.topology.hosts
         if self.law == UNIFORM:
-            return (self.rate.sum() - self.rate) / (hosts - 1)
+            received: Floats = (self.rate.sum() - self.rate) / (hosts - 1)
+            return received
         if self.law == UNIFORM_SELF:
             return np.full(hosts, self.rate.sum() / hosts)
         _, target, amount = self.pairs()
-        return np.bincount(target, amount, hosts)
+        return sums(target, amount, hosts)
 
     def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The non-zero entries of T as (source host, destination host, amount); [hosts**2] long if uniform."""
@@ -134,7 +137,7 @@ class Traffic:
         return summed_pairs(n, place[source], place[target], amount)
 
     @cached_property
-    def switch_demand(self) -> np.ndarray:
+    def switch_demand(self) -> Floats:
         """float64 [switches, switches]: T summed over the hosts of each switch, diagonal included."""
         topology = self.topology
         n, place = topology.switches, topology.host_switch
@@ -145,7 +148,7 @@ class Traffic:
                 return np.outer(share, count) / topology.hosts
             return (np.outer(share, count) - np.diag(share)) / (topology.hosts - 1)
         source, target, amount = self.pairs()
-        flat = np.bincount(place[source] * n + place[target], amount, n * n)
+        flat = sums(place[source] * n + place[target], amount, n * n)
         return flat.reshape(n, n)
 
     @cached_property
@@ -158,7 +161,7 @@ class Traffic:
         return content_hash(*own, *others, *fixed)
 
 
-def summed_pairs(nodes: int, source: np.ndarray, target: np.ndarray, amount: np.ndarray):
+def summed_pairs(nodes: int, source: Ints, target: Ints, amount: Floats) -> tuple[Ints, Ints, Floats]:
     """The positive sums of amounts by pair of different nodes: (source, target, sum), sorted by target and source."""
     pair, entry = np.unique(target * nodes + source, return_inverse=True)
     total = np.bincount(entry, amount, len(pair))

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from flitlab.models.arrays import Floats
 from flitlab.models.registry import SpecError
 
 
@@ -66,7 +67,7 @@ def pair_matrix(source: list[int], target: list[int], demand: list[float], size:
     return sparse.csr_array(sparse.coo_array((np.array(demand, float), (source, target)), (size, size)))
 
 
-def read_dense(path: Path, size: int | None) -> np.ndarray:
+def read_dense(path: Path, size: int | None) -> Floats:
     """float64 [size, size] from a .npy file; any square if ``size`` is None. Raises ``SpecError``."""
     if not path.is_file():
         raise SpecError("no such file", key="path")
@@ -83,4 +84,5 @@ def read_dense(path: Path, size: int | None) -> np.ndarray:
     if len(bad):
         i, j = bad[0]
         raise SpecError(f"{path}: entry [{i}, {j}] = {matrix[i, j]}: must be finite and not negative", key="path")
-    return matrix.astype(float)
+    demand: Floats = matrix.astype(float)
+    return demand

@@ -1,14 +1,21 @@
 """What patterns with one destination a host have in common."""
 
+from typing import Any
+
 import numpy as np
 
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import FIXED, Traffic
 
 
 def fixed_traffic(
-    kind: str, topology: Topology, target: np.ndarray, weight: np.ndarray | None = None, notes: dict | None = None
+    kind: str,
+    topology: Topology,
+    target: Ints,
+    weight: Floats | None = None,
+    notes: dict[str, Any] | None = None,
 ) -> Traffic:
     """Host i sends to ``target[i]`` (int64 [hosts]); a host that would send to itself sends nothing.
 

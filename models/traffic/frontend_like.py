@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from flitlab.models.arrays import Floats
 from flitlab.models.registry import register
 from flitlab.models.traffic.racks import Cluster
 
@@ -29,7 +30,8 @@ class FrontendLike(Cluster):
     doi:10.1145/2785956.2787472.
     """
 
-    def racks(self, count: int, rng: np.random.Generator) -> np.ndarray:
+    def racks(self, count: int, rng: np.random.Generator) -> Floats:
         share = (np.arange(count) + 0.5) / count
         role = np.where(share < 0.75, WEB, np.where(share < 0.95, CACHE, OTHER))
-        return DEMAND[np.ix_(role, role)] * np.where(rng.random((count, count)) < 0.8, 1.0, 0.1)
+        demand: Floats = DEMAND[np.ix_(role, role)] * np.where(rng.random((count, count)) < 0.8, 1.0, 0.1)
+        return demand

@@ -1,4 +1,4 @@
-"""Hotspot traffic."""
+"""Traffic of which a part goes to a few hosts."""
 
 from typing import Any
 

@@ -11,7 +11,7 @@ from flitlab.models.traffic.traffic import Traffic, TrafficSpec
 
 @register("traffic", "incast")
 class Incast(TrafficSpec):
-    """So many ``senders``, drawn from ``seed``, all send to one ``receiver``, which takes 1 at load 1.
+    """Many-to-one traffic: ``senders`` drawn from ``seed`` all send to one ``receiver``, which takes 1 at load 1.
 
     Example: ``traffic: {kind: incast, senders: 8, receiver: 0}``
 

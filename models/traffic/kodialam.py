@@ -4,6 +4,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from flitlab.models.arrays import Integers
 from flitlab.models.registry import register
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
@@ -47,7 +48,7 @@ class Kodialam(TrafficSpec):
         return table_traffic(self.kind, topology, per_host(topology, demand), notes=notes)
 
 
-def optimal_pairs(length: np.ndarray, best: sparse.csr_array) -> sparse.csr_array:
+def optimal_pairs(length: Integers, best: sparse.csr_array) -> sparse.csr_array:
     """Which entries are positive in some optimum of the transportation problem, given one of them.
 
     length: int32 [n, n]. best: [n, n], an optimum. With the potentials p, q of the dual, every optimum uses only pairs
@@ -57,7 +58,7 @@ def optimal_pairs(length: np.ndarray, best: sparse.csr_array) -> sparse.csr_arra
     n = len(length)
     used, to = best.nonzero()
     # no path is longer than all the arcs together
-    p = np.zeros(n, np.int32 if 2 * n * int(length.max()) < 1 << 31 else np.int64)
+    p: Integers = np.zeros(n, np.int32 if 2 * n * int(length.max()) < 1 << 31 else np.int64)
     while True:
         q = (p[:, None] - length).min(axis=0)
         lower = p.copy()

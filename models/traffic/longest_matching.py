@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 from scipy.optimize import linear_sum_assignment
 
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import register
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
@@ -79,7 +80,7 @@ class LongestMatching(TrafficSpec):
         weight = self._weights(flow, rng)[kind.ravel()]
         return fixed_traffic(self.kind, units.topology, units.hosts_of(target), np.repeat(weight, units.size), notes)
 
-    def _weights(self, flow: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def _weights(self, flow: Floats, rng: np.random.Generator) -> Floats:
         """float64 [flows]: weight of each flow [from switch, to switch]."""
         weight = np.ones(len(flow))
         if self.heavy is not None:
@@ -96,7 +97,7 @@ def lengths(hops: np.ndarray, units: int, dtype: type = np.int32) -> np.ndarray:
     return length
 
 
-def longest_assignment(hops: np.ndarray, rng: np.random.Generator | None = None, mirrored: bool = False) -> np.ndarray:
+def longest_assignment(hops: np.ndarray, rng: np.random.Generator | None = None, mirrored: bool = False) -> Ints:
     """int64 [n]: the permutation p that maximises the sum of hops[i, p[i]] ([n, n]), with most of them above 0.
 
     mirrored: of those that do, one with p[i] = n - 1 - i for most i. rng: chooses among the rest, by whole numbers
@@ -113,4 +114,5 @@ def longest_assignment(hops: np.ndarray, rng: np.random.Generator | None = None,
         for row in cost:  # a matrix of random numbers would take as much memory again
             row += rng.integers(0, steps, n, np.uint16)
     np.negative(cost, out=cost)
-    return linear_sum_assignment(cost)[1]
+    assigned: Ints = linear_sum_assignment(cost)[1]
+    return assigned

@@ -1,9 +1,13 @@
 """Demand between racks, and how it is laid over the switches that have hosts."""
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 from pydantic import Field
 from scipy import sparse
 
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.draw import generator
@@ -14,7 +18,7 @@ MEASURED = 64
 """Racks of the clusters that were measured."""
 
 
-def racks_of(topology: Topology) -> np.ndarray:
+def racks_of(topology: Topology) -> Ints:
     """int64 [racks]: the switches that have hosts. Raises ``SpecError`` unless there are two."""
     racks = np.flatnonzero(topology.host_count)
     if len(racks) < 2:
@@ -22,18 +26,18 @@ def racks_of(topology: Topology) -> np.ndarray:
     return racks
 
 
-def evenly_spaced(size: int, count: int) -> np.ndarray:
+def evenly_spaced(size: int, count: int) -> Ints:
     """int64 [count]: so many of 0 .. size - 1, in order and equally far apart."""
     return np.arange(count) * size // count
 
 
-def shuffled(matrix, seed: int) -> sparse.csr_array:
-    """The same demand between the same ends, whose places are permuted at random."""
+def shuffled(matrix: npt.NDArray[Any] | sparse.sparray, seed: int) -> sparse.csr_array:
+    """A demand matrix with its ends permuted at random, rows and columns alike."""
     order = generator(seed).permutation(matrix.shape[0])
     return sparse.csr_array(sparse.csr_array(matrix)[order][:, order])
 
 
-def on_racks(topology: Topology, matrix) -> sparse.csr_array:
+def on_racks(topology: Topology, matrix: npt.ArrayLike | sparse.sparray) -> sparse.csr_array:
     """Demand [hosts, hosts] from demand [racks, racks], rack i being the i-th switch that has hosts."""
     racks = racks_of(topology)
     entries = sparse.coo_array(matrix)
@@ -50,7 +54,7 @@ class Cluster(TrafficSpec):
     shuffle: bool = False
     seed: int = Field(default=1, ge=0)
 
-    def racks(self, count: int, rng: np.random.Generator) -> np.ndarray:
+    def racks(self, count: int, rng: np.random.Generator) -> Floats:
         """float64 [count, count]: powers of ten. rng: always the same numbers, whatever ``seed``."""
         raise NotImplementedError
 

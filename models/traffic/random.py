@@ -1,4 +1,4 @@
-"""Random receivers."""
+"""Traffic to receivers drawn at random."""
 
 import numpy as np
 from pydantic import Field

@@ -1,4 +1,4 @@
-"""Shift traffic."""
+"""Traffic from every host to the one so many numbers on."""
 
 from typing import Literal
 

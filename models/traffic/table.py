@@ -1,6 +1,9 @@
 """What patterns given by a weighted matrix have in common."""
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from flitlab.models.registry import SpecError
@@ -12,7 +15,14 @@ MOST = 40_000_000
 """Entries of a demand matrix between hosts: about two gigabytes while it is made."""
 
 
-def table_traffic(kind: str, topology: Topology, matrix, *, hose: bool = True, notes: dict | None = None) -> Traffic:
+def table_traffic(
+    kind: str,
+    topology: Topology,
+    matrix: npt.ArrayLike | sparse.sparray,
+    *,
+    hose: bool = True,
+    notes: dict[str, Any] | None = None,
+) -> Traffic:
     """A demand matrix [hosts, hosts] (dense or sparse, non-negative), scaled to the hose unless ``hose`` is False.
 
     Raises ``SpecError`` for an all-zero matrix.
@@ -29,7 +39,7 @@ def table_traffic(kind: str, topology: Topology, matrix, *, hose: bool = True, n
     return Traffic(kind, topology, TABLE, rate, start=start, column=column, weight=weight, notes=notes or {})
 
 
-def per_host(topology: Topology, matrix) -> sparse.csr_array:
+def per_host(topology: Topology, matrix: npt.ArrayLike | sparse.sparray) -> sparse.csr_array:
     """Demand between hosts from demand [switches, switches]: split equally over the hosts at both ends.
 
     Raises ``SpecError`` where a switch without hosts has demand, and for more than MOST pairs of hosts.

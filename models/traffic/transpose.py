@@ -1,4 +1,4 @@
-"""Matrix-transpose traffic."""
+"""Traffic that transposes a matrix spread over the hosts."""
 
 import numpy as np
 

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
+from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
 
@@ -22,7 +24,7 @@ class Units:
 
     topology: Topology
     size: int
-    switch: np.ndarray
+    switch: Ints
 
     @classmethod
     def of(cls, topology: Topology) -> "Units":
@@ -45,10 +47,10 @@ class Units:
                 "switches make one group a switch)", key="kind",
             )  # fmt: skip
 
-    def hosts_of(self, target: np.ndarray) -> np.ndarray:
+    def hosts_of(self, target: Ints) -> Ints:
         """int64 [hosts]: the k-th host of unit u sends to the k-th of unit ``target[u]``."""
         return (target[:, None] * self.size + np.arange(self.size)).ravel()
 
-    def host_matrix(self, demand) -> sparse.csr_array:
+    def host_matrix(self, demand: npt.ArrayLike | sparse.sparray) -> sparse.csr_array:
         """Demand [hosts, hosts] from demand [units, units] of every host: the k-th hosts of both units pair up."""
         return sparse.csr_array(sparse.kron(sparse.csr_array(demand), sparse.eye_array(self.size), format="csr"))
