@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from flitlab.models.application.program import CALC, RECV, SEND, Program, Step
+from flitlab.models.arrays import Ints
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Plan:
     waits: list[tuple[int, Mark]] = field(default_factory=list)
 
 
-def assemble(plan: Plan, simulated: int, iterations: int, notes: dict) -> Program:
+def assemble(plan: Plan, simulated: int, iterations: int, notes: dict[str, Any]) -> Program:
     """The program of a plan.
 
     Operations of a rank in a round are a group. All of a group wait for all of the rank's group before it in the lane.
@@ -80,7 +82,7 @@ class _Groups:
     rank, kind, value, round: of each operation. first, size: the first operation of each group, and how many it has.
     """
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: Plan) -> None:
         self.plan = plan
         lengths = [len(ranks) for _, _, ranks, _ in plan.pieces]
         rank = _joined([ranks for _, _, ranks, _ in plan.pieces])
@@ -120,7 +122,9 @@ class _Groups:
         return np.concatenate(before), np.concatenate(after)
 
 
-def _dependencies(place, size, before, after, before_head, after_head) -> tuple[np.ndarray, np.ndarray]:
+def _dependencies(
+    place: Ints, size: Ints, before: Ints, after: Ints, before_head: Ints, after_head: Ints
+) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of operations of which the second waits for the first.
 
     place, size: of groups. before, after: groups, one waiting for the other; before_head, after_head: by its head.
@@ -134,7 +138,7 @@ def _dependencies(place, size, before, after, before_head, after_head) -> tuple[
     return np.concatenate(first), np.concatenate(second)
 
 
-def _product(a, m, b, n) -> tuple[np.ndarray, np.ndarray]:
+def _product(a: Ints | int, m: Ints | int, b: Ints | int, n: Ints | int) -> tuple[np.ndarray, np.ndarray]:
     """All pairs of a .. a + m - 1 and b .. b + n - 1, for each of the entries of arrays."""
     a, m, b, n = np.broadcast_arrays(a, m, b, n)
     each = m * n

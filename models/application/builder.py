@@ -3,11 +3,14 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from flitlab.models.application.assembly import Mark, Plan, assemble
 from flitlab.models.application.program import CALC, RECV, SEND, Program, Step
+from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError
 
 LIMIT = 20_000_000
@@ -24,12 +27,12 @@ class MessageSet:
     source, target: int64 [messages], ranks. number: int64 [messages], of all messages of a builder.
     """
 
-    source: np.ndarray
-    target: np.ndarray
-    number: np.ndarray
+    source: Ints
+    target: Ints
+    number: Ints
 
     def __getitem__(self, which: np.ndarray) -> "MessageSet":
-        """Some of them."""
+        """The messages that an index or a mask picks."""
         return MessageSet(self.source[which], self.target[which], self.number[which])
 
 
@@ -45,7 +48,7 @@ class Builder:
     ranks: how many there are. lane: of the rounds to come. iteration: of the steps to come.
     """
 
-    def __init__(self, ranks: int):
+    def __init__(self, ranks: int) -> None:
         self.ranks = ranks
         self.lane = 0
         self.iteration = -1
@@ -67,7 +70,7 @@ class Builder:
         yield
         self.lane, self._step = before
 
-    def calculate(self, ns, ranks: np.ndarray | None = None) -> None:
+    def calculate(self, ns: npt.ArrayLike, ranks: Ints | None = None) -> None:
         """A round in which ranks (all by default) calculate for ``ns`` nanoseconds, one number or one for each."""
         who = np.arange(self.ranks) if ranks is None else np.asarray(ranks)
         if np.max(ns, initial=0) > LONGEST:
@@ -76,15 +79,15 @@ class Builder:
         busy = time > 0
         self._round([(CALC, who[busy], time[busy])])
 
-    def declare(self, source, target, size) -> MessageSet:
+    def declare(self, source: npt.ArrayLike, target: npt.ArrayLike, size: npt.ArrayLike) -> MessageSet:
         """Messages of ``size`` bytes from ranks to ranks; each must be given to send and to receive once."""
-        source, target, size = np.broadcast_arrays(source, target, np.asarray(size, np.int64))
-        real = (source != target).ravel()
-        source, target, size = (array.ravel()[real] for array in (source, target, size))
-        number = np.arange(self._declared, self._declared + len(source))
-        self._declared += len(source)
-        self._plan.messages.append((source, target, size, self.lane))
-        return MessageSet(source, target, number)
+        arrays = np.broadcast_arrays(source, target, np.asarray(size, np.int64))
+        real = (arrays[0] != arrays[1]).ravel()
+        sources, targets, sizes = (array.ravel()[real] for array in arrays)
+        number = np.arange(self._declared, self._declared + len(sources))
+        self._declared += len(sources)
+        self._plan.messages.append((sources, targets, sizes, self.lane))
+        return MessageSet(sources, targets, number)
 
     def send(self, messages: MessageSet) -> None:
         """A round in which messages are sent."""
@@ -94,7 +97,7 @@ class Builder:
         """A round in which messages are received."""
         self._round([(RECV, messages.target, messages.number)])
 
-    def exchange(self, source, target, size) -> None:
+    def exchange(self, source: npt.ArrayLike, target: npt.ArrayLike, size: npt.ArrayLike) -> None:
         """A round in which messages of ``size`` bytes, one number or one for each, are sent and received."""
         some = self.declare(source, target, size)
         self._round([(SEND, some.source, some.number), (RECV, some.target, some.number)])
@@ -103,13 +106,13 @@ class Builder:
         """The present moment of this lane, to wait for from another one."""
         return Mark(self.lane, len(self._plan.rounds))
 
-    def wait(self, mark: Mark, ranks: np.ndarray | None = None) -> None:
-        """In this lane, ranks (all by default) wait for all that they do in another lane before the mark."""
+    def wait(self, mark: Mark, ranks: Ints | None = None) -> None:
+        """Let ranks (all by default) wait in this lane for all that they do in another lane before the mark."""
         who = np.arange(self.ranks) if ranks is None else np.asarray(ranks)
         self._plan.waits.append((len(self._plan.rounds), mark))
         self._round([(CALC, who, np.zeros(len(who), np.int64))])
 
-    def build(self, simulated: int = 1, iterations: int = 1, notes: Mapping | None = None) -> Program:
+    def build(self, simulated: int = 1, iterations: int = 1, notes: Mapping[str, Any] | None = None) -> Program:
         """The program of all rounds so far. Arguments as in ``Program``."""
         return assemble(self._plan, simulated, iterations, dict(notes or {}))
 

@@ -17,6 +17,7 @@ grammar); Hoefler, Siebert, Lumsdaine 2009, Group Operation Assembly Language, d
 import codecs
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from flitlab.models.application.matching import ProgramError, check_sizes, match
 from flitlab.models.application.order import check_order
 from flitlab.models.application.program import Program, Step
 from flitlab.models.application.scratch import scratch
+from flitlab.models.arrays import Bytes, Int, Integers, Ints, Ints32
 from flitlab.models.jit import inner, routine
 from flitlab.models.registry import SpecError
 
@@ -38,8 +40,14 @@ EAGER = np.iinfo(np.int64).max
 """A rendezvous threshold that no message exceeds."""
 
 
+Columns: TypeAlias = tuple[Integers, ...]
+"""Type of (kind, amount, peer, tag, cpu) of every operation of a program, of 8, 64, 32, 32 and 16 bits."""
+
+
 @routine
-def _survey(text, at, begin, end, operations, dependencies, nics, field):
+def _survey(
+    text: Bytes, at: int, begin: Ints, end: Ints, operations: Ints, dependencies: Ints, nics: Ints, field: Ints
+) -> tuple[int, int]:
     """Find the ranks in a text, from behind num_ranks on; returns (fault, place), fault -1 if all is well.
 
     begin, end: int64 [ranks], all -1; become the places of what is between the braces. operations, dependencies:
@@ -79,7 +87,7 @@ def _survey(text, at, begin, end, operations, dependencies, nics, field):
 
 
 @inner
-def _slot(text, at, end, table, mask, label):
+def _slot(text: Bytes, at: int, end: int, table: Ints, mask: int, label: Ints) -> Int:
     """The place in a hash table that has the label text[at:end], or the free one that it would have.
 
     table: int64 [mask + 1], 1 + an operation, 0 where free; label: int64 [operations], where their labels begin.
@@ -99,7 +107,9 @@ def _slot(text, at, end, table, mask, label):
 
 
 @routine
-def _labels(text, at, end, first, columns, table, mask, label, field):
+def _labels(
+    text: Bytes, at: int, end: int, first: int, columns: Columns, table: Ints, mask: int, label: Ints, field: Ints
+) -> tuple[int, int]:
     """Read the operations of a rank, numbered from ``first``; returns (fault, place), fault -1 if all is well.
 
     columns: (kind, amount, peer, tag, cpu) of the program. table, mask, label: see :func:`_slot`; they are filled.
@@ -125,7 +135,9 @@ def _labels(text, at, end, first, columns, table, mask, label, field):
 
 
 @routine
-def _dependencies(text, at, end, table, mask, label, waiting, awaited, field):
+def _dependencies(
+    text: Bytes, at: int, end: int, table: Ints, mask: int, label: Ints, waiting: Ints, awaited: Ints, field: Ints
+) -> tuple[int, int]:
     """Read the dependencies of a rank; returns (fault, place), fault -1 if all is well.
 
     waiting: 2 * the operation that waits + early, awaited: the one that it waits for, both numbered within the rank.
@@ -146,7 +158,17 @@ def _dependencies(text, at, end, table, mask, label, waiting, awaited, field):
 
 
 @routine
-def _link(first, operations, dependencies, waiting, awaited, need, after, successor, room):
+def _link(
+    first: int,
+    operations: int,
+    dependencies: int,
+    waiting: Ints,
+    awaited: Ints,
+    need: Ints32,
+    after: Ints,
+    successor: Ints,
+    room: Ints,
+) -> None:
     """Enter the dependencies of a rank, which has the operations from ``first`` on, into a program's arrays.
 
     after[first] is known; room: int64 [operations of the rank at least].
@@ -165,7 +187,19 @@ def _link(first, operations, dependencies, waiting, awaited, need, after, succes
 
 
 @routine
-def _fill(text, begin, end, start, dependencies, columns, need, after, successor, spare, field):
+def _fill(
+    text: Bytes,
+    begin: Ints,
+    end: Ints,
+    start: Ints,
+    dependencies: Ints,
+    columns: Columns,
+    need: Ints32,
+    after: Ints,
+    successor: Ints,
+    spare: tuple[Ints, ...],
+    field: Ints,
+) -> tuple[int, int]:
     """Read all ranks into the arrays of a program; returns (fault, place), fault -1 if all is well.
 
     spare: (table, label, waiting, awaited, room), with room for any rank; that of table is a power of two.
@@ -187,7 +221,7 @@ def _fill(text, begin, end, start, dependencies, columns, need, after, successor
 
 
 @routine
-def _place(text, at, operation, field):
+def _place(text: Bytes, at: int, operation: int, field: Ints) -> int:
     """Where an operation ends, numbered from 0 among those after a place."""
     while True:
         what, at = g.statement(text, at, field)
@@ -256,7 +290,7 @@ def label_of(program: Program, operation: int) -> str:
     _, at = g.statement(text, 0, field)
     begin, end = np.full((2, program.ranks), -1)
     counts = np.zeros((3, program.ranks), np.int64)
-    fault, _ = _survey(text, at, begin, end, *counts, field)
+    fault, _ = _survey(text, at, begin, end, counts[0], counts[1], counts[2], field)
     if fault >= 0 or not np.array_equal(counts[0], np.diff(program.start)):  # it is another file now
         return ""
     _place(text, begin[rank], operation - int(program.start[rank]), field)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from flitlab.models.application.program import CALC, RECV, SEND
+from flitlab.models.arrays import Bytes, Int, Ints
 from flitlab.models.jit import inner, routine
 
 # What a statement is.
@@ -65,7 +66,7 @@ _SPACE, _TABULATOR, _RETURN, NEWLINE, _SLASH, _STAR, _HASH, _MINUS, _COLON, _BRA
 
 
 @inner
-def _skip(text, at):
+def _skip(text: Bytes, at: int) -> int:
     """The first place from ``at`` on that is neither blank nor in a comment; line ends are not skipped."""
     end = len(text)
     while at < end:
@@ -86,7 +87,7 @@ def _skip(text, at):
 
 
 @inner
-def _word(text, at):
+def _word(text: Bytes, at: int) -> tuple[Int, int]:
     """(code, end) of the word at a place: letters, digits and _, not beginning with a digit; (0, at) if there is none.
 
     The code is a word's own if it has at most 10 letters (64 symbols each), and not that of such a word otherwise.
@@ -101,7 +102,7 @@ def _word(text, at):
 
 
 @inner
-def _number(text, at):
+def _number(text: Bytes, at: int) -> tuple[Int, int]:
     """(number, end): -1 for one that is negative, -2 for none, -3 for one of more than 18 digits."""
     negative = at < len(text) and text[at] == _MINUS
     start = at + 1 if negative else at
@@ -115,7 +116,7 @@ def _number(text, at):
 
 
 @inner
-def _count(text, at, field, key):
+def _count(text: Bytes, at: int, field: Ints, key: int) -> tuple[int, int]:
     """Read a number into ``field[key]``: (place after it, -1), or (place of the number, fault)."""
     at = _skip(text, at)
     value, end = _number(text, at)
@@ -128,7 +129,7 @@ def _count(text, at, field, key):
 
 
 @routine
-def _attributes(text, at, field, tags):
+def _attributes(text: Bytes, at: int, field: Ints, tags: bool) -> tuple[int, int]:
     """Read what may follow an operation, in any order: tag t, cpu c, nic n. (place after it, -1), or (place, fault)."""
     field[TAG], field[CPU], field[NIC] = -1, -1, -1
     while True:
@@ -153,7 +154,7 @@ def _attributes(text, at, field, tags):
 
 
 @routine
-def _operation(text, at, code, field):
+def _operation(text: Bytes, at: int, code: Int, field: Ints) -> tuple[int, int]:
     """Read an operation whose first word, of that code, ends at a place. (place after it, -1), or (place, fault)."""
     at, fault = _count(text, at, field, AMOUNT)
     if fault >= 0:
@@ -180,7 +181,7 @@ def _operation(text, at, code, field):
 
 
 @routine
-def _labelled(text, at, field):
+def _labelled(text: Bytes, at: int, field: Ints) -> tuple[int, int]:
     """Read a statement whose label ends at a place. (what it is, place after it), or (WRONG + fault, place)."""
     at = _skip(text, at)
     if at < len(text) and text[at] == _COLON:
@@ -203,7 +204,7 @@ def _labelled(text, at, field):
 
 
 @routine
-def statement(text, at, field):
+def statement(text: Bytes, at: int, field: Ints) -> tuple[int, int]:
     """Read the statement that begins at or after a place, into ``field``.
 
     Returns (what it is, place after it), or (WRONG + fault, place where it is wrong).

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from flitlab.models.arrays import Floats
 from flitlab.models.jit import kernel
 
 # Stages of a message; RTS and CTS are those of rendezvous: a request to send, and the receiver's consent.
@@ -34,13 +35,15 @@ class Messages:
 
 
 @kernel
-def packets_of(size, packet_bytes):
+def packets_of(size: int, packet_bytes: int) -> int:
     """Packets of a message of ``size`` bytes: one even if it is empty."""
     return max(1, (size + packet_bytes - 1) // packet_bytes)
 
 
 @kernel
-def flits_of(size, left, packet_bytes, flit_bytes, header_flits, packet_flits, whole):
+def flits_of(
+    size: int, left: int, packet_bytes: int, flit_bytes: int, header_flits: int, packet_flits: int, whole: bool
+) -> int:
     """Flits of the next packet of a message of ``size`` bytes of which ``left`` packets are unsent, this one included.
 
     All packets are full but the last, which has what remains; none is shorter than a flit.
@@ -52,16 +55,18 @@ def flits_of(size, left, packet_bytes, flit_bytes, header_flits, packet_flits, w
 
 
 @kernel
-def ticks_of(ns, numerator, denominator):
+def ticks_of(ns: int, numerator: int, denominator: int) -> int:
     """Whole ticks of numerator / denominator nanoseconds that ``ns`` nanoseconds take, rounded up."""
     return (ns * denominator + numerator - 1) // numerator
 
 
-def total_flits(size: np.ndarray, messages: Messages) -> np.ndarray:
+def total_flits(size: np.ndarray, messages: Messages) -> Floats:
     """float64: flits of all packets of messages of these sizes (of datagrams, packets)."""
     packets = np.maximum(1, -(-size // messages.packet_bytes))
     if messages.whole:
-        return (packets * messages.packet_flits).astype(float)
+        flits: Floats = (packets * messages.packet_flits).astype(float)
+        return flits
     rest = size - (packets - 1) * messages.packet_bytes
     last = np.maximum(1, messages.header_flits + -(-rest // messages.flit_bytes))
-    return ((packets - 1) * messages.packet_flits + last).astype(float)
+    flits = ((packets - 1) * messages.packet_flits + last).astype(float)
+    return flits

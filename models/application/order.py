@@ -1,4 +1,4 @@
-"""In which order a program can run, how long it takes at least, and whether it waits for itself.
+"""The order in which a program can run, how long it takes at least, and whether it waits for itself.
 
 Every operation has two events: *ready*, and *done*. Which event waits for which is a graph:
 
@@ -16,6 +16,7 @@ import numpy as np
 from flitlab.models.application.matching import ProgramError, describe
 from flitlab.models.application.program import RECV, SEND, Program
 from flitlab.models.application.scratch import scratch
+from flitlab.models.arrays import Floats, Integers, Ints, Ints32
 from flitlab.models.jit import inner, routine
 
 READY, DONE = 0, 1
@@ -36,32 +37,32 @@ class Times(NamedTuple):
     operations of a critical path, first to last. makespan: its length, a lower bound on the time of every run.
     """
 
-    start: np.ndarray
-    finish: np.ndarray
-    tail: np.ndarray
-    path: np.ndarray
+    start: Floats
+    finish: Floats
+    tail: Floats
+    path: Ints
     makespan: float
 
 
 class _Graph(NamedTuple):
-    kind: np.ndarray
-    amount: np.ndarray
-    partner: np.ndarray
-    after: np.ndarray
-    successor: np.ndarray
+    kind: Integers
+    amount: Integers
+    partner: Integers
+    after: Integers
+    successor: Integers
     rendezvous: int
 
 
 class _Costs(NamedTuple):
-    hold: np.ndarray
-    latency: np.ndarray
-    request: np.ndarray
-    consent: np.ndarray
-    leaving: np.ndarray
+    hold: Floats
+    latency: Floats
+    request: Floats
+    consent: Floats
+    leaving: Floats
 
 
 @inner
-def _edge(graph, event, k):
+def _edge(graph: _Graph, event: int, k: int) -> int:
     """The event that the k-th edge out of an event leads to, -1 if there is none.
 
     Edge 0 of a ready leads to the same operation's done, edge 0 of a send's done to the done of its receive; edge 1 of
@@ -81,7 +82,7 @@ def _edge(graph, event, k):
 
 
 @inner
-def _weight(graph, costs, event, k):
+def _weight(graph: _Graph, costs: _Costs, event: int, k: int) -> float:
     """The time that the k-th edge out of an event stands for."""
     o, stage = event >> 1, event & 1
     if k >= _FIXED:
@@ -99,13 +100,13 @@ def _weight(graph, costs, event, k):
 
 
 @inner
-def _edges(graph, event):
+def _edges(graph: _Graph, event: int) -> int:
     """How many edges :func:`_edge` may be asked for."""
     return _FIXED + graph.after[(event >> 1) + 1] - graph.after[event >> 1]
 
 
 @routine
-def _sort(graph, waits, queue):
+def _sort(graph: _Graph, waits: Ints32, queue: Ints) -> int:
     """Kahn's algorithm: put events into ``queue``, each after all that it waits for; returns how many there are.
 
     waits: int32 [events], becomes how many events each still waits for. Those in a cycle, and those that wait for
@@ -136,7 +137,7 @@ def _sort(graph, waits, queue):
 
 
 @routine
-def _blame(graph, waits, waited):
+def _blame(graph: _Graph, waits: Ints32, waited: Ints) -> int:
     """waited: int64 [events]; waited[e] becomes an event that e waits for in vain; returns an e, or -1."""
     last = -1
     for event in range(len(waits)):
@@ -150,7 +151,7 @@ def _blame(graph, waits, waited):
 
 
 @routine
-def _heads(graph, costs, queue, head):
+def _heads(graph: _Graph, costs: _Costs, queue: Ints, head: Floats) -> None:
     """head: float64 [events], zeros; becomes the earliest time of every event."""
     for event in queue:
         for k in range(_edges(graph, event)):
@@ -160,7 +161,7 @@ def _heads(graph, costs, queue, head):
 
 
 @routine
-def _tails(graph, costs, queue, tail):
+def _tails(graph: _Graph, costs: _Costs, queue: Ints, tail: Floats) -> None:
     """tail: float64 [events], zeros; becomes the longest way from every event to the end."""
     for i in range(len(queue) - 1, -1, -1):
         event = queue[i]
@@ -171,7 +172,7 @@ def _tails(graph, costs, queue, tail):
 
 
 @routine
-def _follow(graph, costs, event, tail):
+def _follow(graph: _Graph, costs: _Costs, event: int, tail: Floats) -> int:
     """The next event of a longest way to the end, -1 at the end."""
     for k in range(_edges(graph, event)):
         to = _edge(graph, event, k)
@@ -221,7 +222,7 @@ def earliest(
 
 
 def busiest(program: Program, hold: np.ndarray, times: Times) -> float:
-    """Another lower bound on the time of every run: what one processor does, one after another.
+    """A lower bound on the time of every run: what one processor does, one after another.
 
     No operation of a processor begins before the earliest of them can, and after the last of them the program takes
     the least of their tails. hold: as for :func:`earliest`, whose result is ``times``.

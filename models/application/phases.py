@@ -8,11 +8,14 @@ import numpy as np
 
 from flitlab.models.application.program import SEND, Program
 from flitlab.models.application.scratch import scratch
+from flitlab.models.arrays import Bools, Integers, Ints32
 from flitlab.models.jit import routine
 
 
 @routine
-def _links(start, kind, after, successor, first, last, tidy):
+def _links(
+    start: Integers, kind: Integers, after: Integers, successor: Integers, first: Integers, last: Integers, tidy: Bools
+) -> None:
     """What each operation waits for and is waited for by; only ends count, as starts prove nothing.
 
     first: int64 [operations]: the first operation that waits for its end, the end of the rank if none does; -1 of a
@@ -40,7 +43,7 @@ def _links(start, kind, after, successor, first, last, tidy):
 
 
 @routine
-def _open(begin, end, first, count):
+def _open(begin: int, end: int, first: Integers, count: Integers) -> None:
     """count[k - begin]: operations before k that must be waited for at k, as nothing between them and k does so."""
     for o in range(begin, end):
         if first[o] >= 0:
@@ -52,7 +55,16 @@ def _open(begin, end, first, count):
 
 
 @routine
-def _clean(begin, end, bound, first, last, awaited, open_, clean):
+def _clean(
+    begin: int,
+    end: int,
+    bound: Integers,
+    first: Integers,
+    last: Integers,
+    awaited: tuple[Integers, Integers],
+    open_: Integers,
+    clean: Bools,
+) -> None:
     """clean[i]: whether all operations from bound[i] on wait for all before it.
 
     awaited: (start, operations), by operation the ones whose ends it waits for. open_: from :func:`_open`.
@@ -107,7 +119,9 @@ def _awaited(program: Program) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([[0], np.cumsum(counts)]), source[order]
 
 
-def _of_rank(program: Program, r: int, wanted: np.ndarray, first, last, awaited) -> list[int]:
+def _of_rank(
+    program: Program, r: int, wanted: np.ndarray, first: Integers, last: Integers, awaited: tuple[Integers, Integers]
+) -> list[int]:
     """The wanted steps whose operations in a rank stand in a row with clean boundaries, in their order."""
     begin, end = int(program.start[r]), int(program.start[r + 1])
     step = program.step[begin:end]
@@ -120,10 +134,11 @@ def _of_rank(program: Program, r: int, wanted: np.ndarray, first, last, awaited)
     _clean(begin, end, bound, first, last, awaited, open_, clean)
     once = np.bincount(run, minlength=len(program.steps)) == 1
     good = clean[:-1] & clean[1:] & once[run] & np.isin(run, wanted)
-    return run[good].tolist()
+    steps: list[int] = run[good].tolist()
+    return steps
 
 
-def phases(program: Program) -> np.ndarray:
+def phases(program: Program) -> Ints32:
     """int32 [operations]: 2 a + 1 in the a-th separator, 2 a between the one before it and it.
 
     The ends of all receives of phase p precede the starts of all operations of phase q if a separator, an odd phase,

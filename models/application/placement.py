@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from flitlab.models.application.program import Program
+from flitlab.models.arrays import Ints
 from flitlab.models.faults import Found, array_faults, at_first, plain, refuse
 from flitlab.models.registry import Spec, SpecError, is_foreign
 from flitlab.models.topology.graph import Topology
@@ -14,7 +15,7 @@ from flitlab.models.topology.sound import unchanged
 class PlacementSpec(Spec):
     """Decides which host runs which rank, by :meth:`hosts`."""
 
-    def hosts(self, topology: Topology, program: Program) -> np.ndarray:
+    def hosts(self, topology: Topology, program: Program) -> Ints:
         """int64 [ranks], the host of each rank, all different. Raises ``SpecError`` (also for too few hosts)."""
         raise NotImplementedError
 

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from flitlab.models.application.scratch import scratch
+from flitlab.models.arrays import Ints, Ints32
 from flitlab.models.hashing import content_hash
 
 # What an operation is.
@@ -51,21 +53,21 @@ class Program:
     notes: what a reader of results should know of it.
     """
 
-    start: np.ndarray
+    start: Ints
     kind: np.ndarray
-    amount: np.ndarray
-    peer: np.ndarray
-    tag: np.ndarray
+    amount: Ints
+    peer: Ints32
+    tag: Ints32
     cpu: np.ndarray
-    step: np.ndarray
-    partner: np.ndarray
-    need: np.ndarray
-    after: np.ndarray
-    successor: np.ndarray
+    step: Ints32
+    partner: Ints
+    need: Ints32
+    after: Ints
+    successor: Ints
     steps: tuple[Step, ...]
     simulated: int = 1
     iterations: int = 1
-    notes: dict = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
     source: str = ""
 
     @property
@@ -79,7 +81,7 @@ class Program:
         return len(self.kind)
 
     @cached_property
-    def rank(self) -> np.ndarray:
+    def rank(self) -> Ints32:
         """int32 [operations]: the rank of each."""
         found = scratch(self.operations, np.int32)
         for r in range(self.ranks):

@@ -17,7 +17,7 @@ class StepKind(NamedTuple):
 
     @property
     def label(self) -> str:
-        """In words: ``allreduce (ring, 8192 B, 64 ranks)``."""
+        """The kind of step in words: ``allreduce (ring, 8192 B, 64 ranks)``."""
         more = [self.algorithm, f"{self.size} B" if self.size else "", f"{self.ranks} ranks" if self.ranks else ""]
         said = ", ".join(filter(None, more))
         return f"{self.name} ({said})" if said else self.name

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class StoredProgram(Program):
 
     folder: Path | None = None  # of a copy with other arrays: None
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
         if self.folder is None:
             return super().__reduce_ex__(protocol)
         return _reopened, (self.folder, self.content_hash)

@@ -3,10 +3,9 @@
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
-import numpy as np
-
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.program import Program
+from flitlab.models.arrays import Ints
 from flitlab.models.hashing import content_hash
 
 
@@ -18,7 +17,7 @@ class Workload:
     """
 
     program: Program
-    host: np.ndarray
+    host: Ints
     messages: Messages
 
     @cached_property

@@ -4,8 +4,10 @@ Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, secti
 """
 
 import numpy as np
+import numpy.typing as npt
 
 from flitlab.models.application.collectives.communicator import Communicator, distances
+from flitlab.models.arrays import Ints
 
 BATCH = 32
 """Messages that a member of :func:`scattered` has under way at a time (MPICH's MPIR_CVAR_ALLTOALL_THROTTLE)."""
@@ -21,7 +23,7 @@ def bruck(comm: Communicator, size: int) -> None:
         comm.exchange(comm.members, (comm.members + distance) % comm.size, np.count_nonzero(way & distance) * size)
 
 
-def pairwise(comm: Communicator, size) -> None:
+def pairwise(comm: Communicator, size: npt.ArrayLike) -> None:
     """p - 1 rounds: an exchange with member i XOR k where p is a power of two, else to i + k and from i - k.
 
     size: bytes of every message, or int64 [p, p], from member to member.
@@ -32,7 +34,7 @@ def pairwise(comm: Communicator, size) -> None:
         comm.exchange(comm.members, target, _between(comm, size, comm.members, target))
 
 
-def linear(comm: Communicator, size) -> None:
+def linear(comm: Communicator, size: npt.ArrayLike) -> None:
     """One round: everybody sends all its messages, to members i + 1, i + 2, ..., without waiting.
 
     size: bytes of every message, or int64 [p, p], from member to member.
@@ -40,15 +42,15 @@ def linear(comm: Communicator, size) -> None:
     _in_batches(comm, size, comm.size)
 
 
-def scattered(comm: Communicator, size) -> None:
-    """As :func:`linear`, but in rounds of ``BATCH`` messages, so that nobody floods those who are late.
+def scattered(comm: Communicator, size: npt.ArrayLike) -> None:
+    """Messages of :func:`linear` in rounds of ``BATCH`` of them, so that nobody floods those who are late.
 
     size: bytes of every message, or int64 [p, p], from member to member.
     """
     _in_batches(comm, size, BATCH)
 
 
-def _in_batches(comm: Communicator, size, batch: int) -> None:
+def _in_batches(comm: Communicator, size: npt.ArrayLike, batch: int) -> None:
     comm.expect(comm.size * (comm.size - 1))
     for first in range(1, comm.size, batch):
         ahead = np.arange(first, min(first + batch, comm.size))
@@ -57,5 +59,6 @@ def _in_batches(comm: Communicator, size, batch: int) -> None:
         comm.exchange(source, target, _between(comm, size, source, target))
 
 
-def _between(comm: Communicator, size, source: np.ndarray, target: np.ndarray) -> np.ndarray:
-    return np.broadcast_to(size, (comm.size, comm.size))[source, target]
+def _between(comm: Communicator, size: npt.ArrayLike, source: Ints, target: Ints) -> Ints:
+    bytes_between: Ints = np.broadcast_to(size, (comm.size, comm.size))[source, target]
+    return bytes_between

@@ -20,6 +20,7 @@ from flitlab.models.application.collectives import (
     tree,
 )
 from flitlab.models.application.collectives.communicator import Communicator
+from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError
 
 
@@ -117,7 +118,7 @@ COLLECTIVES = {
 def collective(
     builder: Builder,
     name: str,
-    groups: np.ndarray,
+    groups: Ints,
     size: int = 0,
     algorithm: str | None = None,
     ns_per_byte: float = 0.0,
@@ -141,7 +142,7 @@ def collective(
 
 
 def all_to_all_v(
-    builder: Builder, groups: np.ndarray, sizes: np.ndarray, algorithm: str | None = None, label: str | None = None
+    builder: Builder, groups: Ints, sizes: Ints, algorithm: str | None = None, label: str | None = None
 ) -> None:
     """A step in which every rank of a group has something else for each of the others.
 

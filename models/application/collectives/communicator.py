@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from flitlab.models.application.builder import Builder
+from flitlab.models.arrays import Ints
 
 
 @dataclass(frozen=True)
@@ -16,13 +18,14 @@ class Communicator:
     """
 
     builder: Builder
-    groups: np.ndarray
+    groups: Ints
     ns_per_byte: float = 0.0
 
     @property
     def size(self) -> int:
         """Ranks of a group."""
-        return self.groups.shape[1]
+        members: int = self.groups.shape[1]
+        return members
 
     @property
     def members(self) -> np.ndarray:
@@ -33,18 +36,18 @@ class Communicator:
         """Raise ``SpecError`` if so many messages in each group would be too many for a program."""
         self.builder.expect(2 * messages * len(self.groups))
 
-    def exchange(self, source: np.ndarray, target: np.ndarray, size) -> None:
+    def exchange(self, source: Ints, target: Ints, size: npt.ArrayLike) -> None:
         """A round of messages from members to members, of ``size`` bytes, one number or one for each."""
         self.builder.exchange(self.groups[:, source], self.groups[:, target], np.asarray(size))
 
-    def reduce(self, member: np.ndarray, size) -> None:
+    def reduce(self, member: Ints, size: npt.ArrayLike) -> None:
         """A round in which members reduce ``size`` bytes that they have received with their own."""
         who = self.groups[:, member]
         ns = np.broadcast_to(np.asarray(size) * self.ns_per_byte, who.shape)
         self.builder.calculate(ns.ravel(), who.ravel())
 
 
-def shares(size: int, parts: int) -> np.ndarray:
+def shares(size: int, parts: int) -> Ints:
     """int64 [parts + 1]: where the parts of ``size`` bytes begin and end, as equal as bytes allow."""
     return np.arange(parts + 1) * size // parts
 
@@ -58,12 +61,12 @@ class Fold:
     for whom actor j acts.
     """
 
-    actor: np.ndarray
-    first: np.ndarray
+    actor: Ints
+    first: Ints
     extra: int
 
     @property
-    def silent(self) -> np.ndarray:
+    def silent(self) -> Ints:
         """int64 [extra]: the members that do not act; the one after each acts for it."""
         return 2 * np.arange(self.extra)
 

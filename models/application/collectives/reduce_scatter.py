@@ -35,7 +35,7 @@ def recursive_halving(comm: Communicator, size: int) -> None:
 
 
 def fold_in(comm: Communicator, folded: Fold, size: int) -> None:
-    """Those who do not act give all that they have to those who act for them."""
+    """Members who do not act give all that they have to those who act for them."""
     comm.exchange(folded.silent, folded.silent + 1, size)
     comm.reduce(folded.silent + 1, size)
 

@@ -6,6 +6,7 @@ Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, secti
 import numpy as np
 
 from flitlab.models.application.collectives.communicator import Communicator, distances, shares
+from flitlab.models.arrays import Ints
 
 
 def branches(size: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -18,9 +19,10 @@ def branches(size: int) -> list[tuple[np.ndarray, np.ndarray]]:
     return levels
 
 
-def below(size: int, parent: np.ndarray, child: np.ndarray) -> np.ndarray:
+def below(size: int, parent: np.ndarray, child: Ints) -> Ints:
     """int64: the member after the last of the subtree of each child, which are child .. below - 1."""
-    return np.minimum(2 * child - parent, size)
+    below: Ints = np.minimum(2 * child - parent, size)
+    return below
 
 
 def broadcast(comm: Communicator, size: int) -> None:

@@ -1,5 +1,6 @@
 """Ranks where the user wants them."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +49,7 @@ class File(PlacementSpec):
             raise SpecError(f"{self.path}: rank {missing} has no host; the program has {ranks} ranks", "path")
         return host
 
-    def _lines(self):
+    def _lines(self) -> Iterator[tuple[int, str, list[str]]]:
         """(number, place for error messages, cells) of every line that says something."""
         if not self.path.is_file():
             raise SpecError("no such file", "path")

@@ -6,6 +6,7 @@ from scipy import sparse
 
 from flitlab.models.application.placement import PlacementSpec, refuse_if_crowded
 from flitlab.models.application.program import SEND, Program
+from flitlab.models.arrays import Integers
 from flitlab.models.jit import inner, routine
 from flitlab.models.registry import SpecError, register
 from flitlab.models.rules.draw import PLACEMENT, philox
@@ -85,7 +86,15 @@ def bytes_between(program: Program) -> sparse.csr_array:
 
 
 @inner
-def _gain(links, place, hops, host, rank, to, other):
+def _gain(
+    links: tuple[Integers, Integers, Integers, Integers],
+    place: Integers,
+    hops: Integers,
+    host: Integers,
+    rank: int,
+    to: int,
+    other: int,
+) -> int:
     """By how much the sum falls when a rank goes to another host, and ``other`` (-1: nobody) to its host in turn.
 
     Without what ``other`` says to third ranks; what the two say to each other counts on the lower rank's side.
@@ -103,7 +112,15 @@ def _gain(links, place, hops, host, rank, to, other):
 
 
 @inner
-def _exchange_gain(links, place, hops, host, holder, rank, to):
+def _exchange_gain(
+    links: tuple[Integers, Integers, Integers, Integers],
+    place: Integers,
+    hops: Integers,
+    host: Integers,
+    holder: Integers,
+    rank: int,
+    to: int,
+) -> int:
     """By how much the sum falls when a rank and who is on host ``to`` change places."""
     other = holder[to]
     gain = _gain(links, place, hops, host, rank, to, other)
@@ -113,7 +130,7 @@ def _exchange_gain(links, place, hops, host, holder, rank, to):
 
 
 @inner
-def _exchange(host, holder, rank, to):
+def _exchange(host: Integers, holder: Integers, rank: int, to: int) -> None:
     other, here = holder[to], host[rank]
     holder[here], holder[to] = other, rank
     host[rank] = to
@@ -122,7 +139,15 @@ def _exchange(host, holder, rank, to):
 
 
 @routine
-def _accept(links, place, hops, host, holder, proposals, seed):
+def _accept(
+    links: tuple[Integers, Integers, Integers, Integers],
+    place: Integers,
+    hops: Integers,
+    host: Integers,
+    holder: Integers,
+    proposals: int,
+    seed: int,
+) -> int:
     """Threshold accepting: changes host and holder (who is on a host); returns by how much the sum has fallen."""
     ranks, hosts = len(host), len(holder)
     samples = min(proposals, 1000)
@@ -144,7 +169,14 @@ def _accept(links, place, hops, host, holder, proposals, seed):
 
 
 @routine
-def _descend(links, place, hops, host, holder, proposals):
+def _descend(
+    links: tuple[Integers, Integers, Integers, Integers],
+    place: Integers,
+    hops: Integers,
+    host: Integers,
+    holder: Integers,
+    proposals: int,
+) -> int:
     """Make exchanges that gain something until there is none, or so many have been looked at; returns the gain."""
     ranks, hosts = len(host), len(holder)
     since, looked, total = 0, 0, 0

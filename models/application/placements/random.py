@@ -1,4 +1,4 @@
-"""Ranks anywhere."""
+"""The placement of ranks on hosts drawn at random."""
 
 import numpy as np
 from pydantic import Field

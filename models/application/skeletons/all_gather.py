@@ -1,4 +1,4 @@
-"""All-gather."""
+"""The collective operation all-gather as a program."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""All-reduce."""
+"""The collective operation all-reduce as a program."""
 
 from typing import ClassVar
 

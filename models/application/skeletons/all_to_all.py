@@ -1,4 +1,4 @@
-"""All-to-all."""
+"""The collective operation all-to-all as a program."""
 
 from typing import ClassVar
 

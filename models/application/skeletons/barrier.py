@@ -1,4 +1,4 @@
-"""Barrier."""
+"""The collective operation barrier as a program."""
 
 from typing import ClassVar
 

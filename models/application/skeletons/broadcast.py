@@ -1,4 +1,4 @@
-"""Broadcast."""
+"""The collective operation broadcast as a program."""
 
 from typing import ClassVar
 

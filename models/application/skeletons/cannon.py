@@ -6,6 +6,7 @@ import numpy as np
 
 from flitlab.models.application.builder import Builder
 from flitlab.models.application.skeletons.matrix import MatrixProduct
+from flitlab.models.arrays import Ints
 from flitlab.models.registry import register
 
 
@@ -32,7 +33,7 @@ class Cannon(MatrixProduct):
         if builder.iteration < isqrt(builder.ranks) - 1:
             self._shift(builder, "shift", 1, 1)
 
-    def _shift(self, builder: Builder, name: str, left, up) -> None:
+    def _shift(self, builder: Builder, name: str, left: Ints | int, up: Ints | int) -> None:
         side, rank = isqrt(builder.ranks), np.arange(builder.ranks)
         row, column = np.divmod(rank, side)
         targets = np.concatenate([row * side + (column - left) % side, (row - up) % side * side + column])

@@ -1,5 +1,6 @@
 """NPB CG: conjugate gradients."""
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -8,6 +9,7 @@ from flitlab.models.application.builder import Builder
 from flitlab.models.application.collectives.communicator import distances
 from flitlab.models.application.ranks import is_power_of_two
 from flitlab.models.application.skeletons.nas import NasBenchmark
+from flitlab.models.arrays import Ints
 from flitlab.models.registry import register
 
 INNER = 25
@@ -74,7 +76,7 @@ def grid(ranks: int) -> tuple[int, int]:
     return rows, ranks // rows
 
 
-def transposed(rows: int, cols: int) -> np.ndarray:
+def transposed(rows: int, cols: int) -> Ints:
     """int64 [ranks]: whose block is, or whose two blocks are, on the other side of the diagonal."""
     rank, wide = np.arange(rows * cols), cols // rows
     pair = rank // wide
@@ -86,7 +88,7 @@ def _halves(cols: int) -> list[int]:
     return distances(cols)[::-1]
 
 
-def _within_rows(builder: Builder, cols: int, size: int, order) -> None:
+def _within_rows(builder: Builder, cols: int, size: int, order: Iterable[int]) -> None:
     """Exchanges with the ranks of the same row at distances in an order."""
     rank = np.arange(builder.ranks)
     for distance in order:

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from flitlab.models.application.builder import Builder
 from flitlab.models.application.skeletons.nas import NasBenchmark
+from flitlab.models.arrays import Ints
 from flitlab.models.registry import register
 
 COMBINE, REDUCE = 10, 3
@@ -95,7 +96,7 @@ def _tree(sources: int, white: bool) -> tuple[list[np.ndarray], np.ndarray]:
     return layers, all_arcs
 
 
-def _place(node: np.ndarray) -> np.ndarray:
+def _place(node: Ints) -> Ints:
     """int64 [arcs]: how many arcs before each have the same node."""
     order = np.argsort(node, kind="stable")
     first = np.searchsorted(node[order], node[order])

@@ -1,4 +1,4 @@
-"""Other people's schedules."""
+"""Programs that others wrote down as GOAL schedules."""
 
 from flitlab.models.application.goal import read_goal
 from flitlab.models.application.program import Program

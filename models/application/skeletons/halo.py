@@ -9,6 +9,7 @@ from pydantic import Field
 from flitlab.models.application.builder import Builder
 from flitlab.models.application.skeletons.collective import Bytes, Repeats
 from flitlab.models.application.skeletons.skeleton import Skeleton
+from flitlab.models.arrays import Ints
 from flitlab.models.registry import register
 
 Side = Annotated[int, Field(ge=1)]
@@ -53,7 +54,7 @@ class Halo(Skeleton):
     def notes(self, ranks: int) -> dict[str, Any]:
         return {"dims": list(self.dims or (ranks,))}
 
-    def _neighbours(self, place: np.ndarray, axis: int) -> np.ndarray:
+    def _neighbours(self, place: np.ndarray, axis: int) -> Ints:
         """int64 [2, messages]: source and target along an axis, up and down."""
         up = np.stack([place, np.roll(place, -1, axis)])
         if not self.periodic or place.shape[axis] == 2:  # two neighbours that are one get one message

@@ -10,6 +10,7 @@ import numpy as np
 from flitlab.models.application.builder import Builder
 from flitlab.models.application.ranks import is_power_of_two
 from flitlab.models.application.skeletons.nas import NasBenchmark
+from flitlab.models.arrays import Ints
 from flitlab.models.registry import register
 
 RESTRICT, SMOOTH, RESIDUAL, PROLONGATE = 3.0, 19.0, 19.0, 2.5
@@ -76,7 +77,8 @@ def grid(ranks: int) -> tuple[int, int, int]:
 def _weight(top: int) -> float:
     """Operations of a V-cycle and a residual, by the counts of the operators."""
     ups = sum(8**k for k in range(2, top + 1))
-    return (RESTRICT + PROLONGATE + RESIDUAL + SMOOTH) * ups + SMOOTH * 8 + RESIDUAL * 8**top
+    flops: float = (RESTRICT + PROLONGATE + RESIDUAL + SMOOTH) * ups + SMOOTH * 8 + RESIDUAL * 8**top
+    return flops
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class Level:
         return [max(1, (1 << self.number) // side) for side in self.sides]
 
     @cached_property
-    def place(self) -> np.ndarray:
+    def place(self) -> Ints:
         """int64 [3, ranks]: coordinates."""
         x, y, _ = self.sides
         rank = np.arange(prod(self.sides))
@@ -113,12 +115,13 @@ class Level:
         """Bytes of a face across an axis."""
         return 8 * prod(self.local) // self.local[axis]
 
-    def neighbour(self, rank: np.ndarray, axis: int, way: int) -> np.ndarray:
+    def neighbour(self, rank: np.ndarray, axis: int, way: int) -> Ints:
         """The rank with points that is next along an axis."""
         place = self.place[:, rank].copy()
         place[axis] = (place[axis] + way * self.stride[axis]) % self.sides[axis]
         x, y, _ = self.sides
-        return place[0] + x * (place[1] + y * place[2])
+        ranks: Ints = place[0] + x * (place[1] + y * place[2])
+        return ranks
 
     def exchange(self, builder: Builder) -> None:
         """All faces to the neighbours, axis by axis."""

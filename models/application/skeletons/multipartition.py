@@ -7,6 +7,7 @@ import numpy as np
 
 from flitlab.models.application.builder import Builder
 from flitlab.models.application.skeletons.nas import NasBenchmark
+from flitlab.models.arrays import Ints
 
 RHS = 0.2
 """Of the operations of an iteration, those of the right-hand side; the three directions share the others equally."""
@@ -27,7 +28,7 @@ class Multipartition(NasBenchmark):
         return side * side == ranks and self.points[self.class_] // side >= 3
 
     def operations(self, points: int) -> float:
-        """Of an iteration, all ranks together."""
+        """Floating-point operations of an iteration on a grid of so many points a side, of all ranks together."""
         raise NotImplementedError
 
     def messages(self, points: int, side: int) -> tuple[float, float]:
@@ -62,7 +63,7 @@ def neighbours(side: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
     return after, before
 
 
-def _sweep(builder: Builder, side: int, cell: float, target: np.ndarray, size: int) -> None:
+def _sweep(builder: Builder, side: int, cell: float, target: Ints, size: int) -> None:
     """Each rank's cells one after another, what follows from each sent to who has the next of the line."""
     for stage in range(side):
         builder.calculate(cell)

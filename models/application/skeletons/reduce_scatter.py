@@ -1,4 +1,4 @@
-"""Reduce-scatter."""
+"""The collective operation reduce-scatter as a program."""
 
 from typing import ClassVar
 

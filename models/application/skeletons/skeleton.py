@@ -8,6 +8,7 @@ from flitlab.models.application.builder import Builder
 from flitlab.models.application.program import Program
 from flitlab.models.application.ranks import choose_ranks
 from flitlab.models.application.spec import ApplicationSpec
+from flitlab.models.arrays import Ints
 
 
 class Skeleton(ApplicationSpec):
@@ -59,10 +60,10 @@ class Skeleton(ApplicationSpec):
 
     @property
     def ns_per_byte(self) -> float:
-        """Of a reduction of doubles: one operation for 8 bytes."""
+        """Nanoseconds that a reduction of doubles takes for each byte: one operation for 8 bytes."""
         return self.time(1 / 8)
 
 
-def everyone(builder: Builder) -> np.ndarray:
+def everyone(builder: Builder) -> Ints:
     """int64 [1, ranks]: all ranks as one group."""
     return np.arange(builder.ranks)[None]

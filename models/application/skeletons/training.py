@@ -11,6 +11,7 @@ from flitlab.models.application.builder import Builder, MessageSet
 from flitlab.models.application.collectives.choose import collective
 from flitlab.models.application.program import Program
 from flitlab.models.application.skeletons.skeleton import Skeleton
+from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 
 COMPUTE, REDUCE, FORTH, BACK = range(4)
@@ -114,7 +115,7 @@ class Training(Skeleton):
             moves += [(True, ahead + m)] * (ahead + m < count) + [(False, m)]
         return moves
 
-    def _declare(self, builder: Builder, lane: int, source: np.ndarray, target: np.ndarray) -> list[MessageSet]:
+    def _declare(self, builder: Builder, lane: int, source: Ints, target: Ints) -> list[MessageSet]:
         size = self.values // self.tensor if self.sequence_parallel else self.values
         with builder.on(lane):
             return [builder.declare(source, target, size) for _ in range(self.microbatches)]
@@ -135,7 +136,7 @@ class _Stage:
     spec: Training
     builder: Builder
     number: int
-    ranks: np.ndarray
+    ranks: Ints
     between: _Between
 
     def run(self) -> None:
@@ -216,7 +217,7 @@ class _Stage:
                     size = layers * parameters * self.spec.bytes_per_value
                     self._collective("all_reduce", groups, size, "gradients")
 
-    def _collective(self, name: str, groups: np.ndarray, size: int, label: str) -> None:
+    def _collective(self, name: str, groups: Ints, size: int, label: str) -> None:
         ns_per_byte = self.spec.time(1 / self.spec.bytes_per_value)
         collective(self.builder, name, groups, size, self.spec.reduction, ns_per_byte, label, key="reduction")
 
@@ -229,7 +230,7 @@ class _Stage:
             self.builder.send(messages)
 
     @property
-    def _by_expert(self) -> np.ndarray:
+    def _by_expert(self) -> Ints:
         """int64 [experts' groups, experts, tensor]."""
         return self.ranks.reshape(-1, self.spec.experts, self.spec.tensor)
 
