@@ -2,15 +2,26 @@
 
 import numpy as np
 
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.jit import njit
 from flitlab.models.transport.feeders import with_feeders
 from flitlab.models.transport.law import PURE_DELAY
-from flitlab.models.transport.newreno import CWND, NEXT, UNA, acknowledge, has_room, make_senders, opened
+from flitlab.models.transport.newreno import (
+    CWND,
+    NEXT,
+    UNA,
+    Rules,
+    Senders,
+    acknowledge,
+    has_room,
+    make_senders,
+    opened,
+)
 from flitlab.models.transport.paths import Paths
 from flitlab.models.transport.session import Session, first_samples, services
 
 
-def alone_ticks(session: Session) -> np.ndarray:
+def alone_ticks(session: Session) -> Floats:
     """float64 [flows]: ticks from a flow's start until its receiver has it, if nobody else sends and no queue is full.
 
     A flow of one subflow is followed: the round trip that opens it, its windows as acknowledgements widen them. One of
@@ -24,7 +35,7 @@ def alone_ticks(session: Session) -> np.ndarray:
     return _unhindered(session, service).astype(float)
 
 
-def _unhindered(session: Session, service: np.ndarray) -> np.ndarray:
+def _unhindered(session: Session, service: np.ndarray) -> Floats:
     """Each subflow sends as fast as its path and its rate allow, all together as fast as their host."""
     link, start, first = session.paths.link, session.paths.start[:-1], session.first[:-1]
     packets, subflows = session.flows.packets, session.transport.subflows
@@ -38,10 +49,12 @@ def _unhindered(session: Session, service: np.ndarray) -> np.ndarray:
         apart = 1.0 / np.add.reduceat(1.0 / apart, first)
     host = service[session.topology.channels + session.flows.source]
     ticks = np.maximum((packets - 1) * host, np.maximum(packets - subflows, 0) * apart)
-    return np.minimum.reduceat(crossing, first) + ticks
+    finished: Floats = np.minimum.reduceat(crossing, first) + ticks
+    return finished
 
 
 def _followed(session: Session, service: np.ndarray) -> np.ndarray:
+    assert session.rules is not None
     back = session.back or Paths(np.zeros_like(session.paths.start), np.zeros(0, np.int32))
     past = session.ack_delay if session.transport.ack_path == PURE_DELAY else np.zeros_like(session.ack_delay)
     answer = services(session, session.transport.ack_bytes)
@@ -54,7 +67,19 @@ def _followed(session: Session, service: np.ndarray) -> np.ndarray:
 
 
 @njit
-def _follow(r, senders, packets, opening, forth, back, delay, service, answer, past, ticks):
+def _follow(
+    r: Rules,
+    senders: Senders,
+    packets: Ints,
+    opening: Ints,
+    forth: Paths,
+    back: Paths,
+    delay: Ints,
+    service: Ints,
+    answer: Ints,
+    past: Ints,
+    ticks: Ints,
+) -> None:
     """``ticks`` of every flow, which has one subflow."""
     for i in range(len(ticks)):
         there = forth.link[forth.start[i] : forth.start[i + 1]]
@@ -66,7 +91,18 @@ def _follow(r, senders, packets, opening, forth, back, delay, service, answer, p
 
 
 @njit
-def _last_arrival(r, senders, i, packets, now, service, delay, answer, delay_home, past):
+def _last_arrival(
+    r: Rules,
+    senders: Senders,
+    i: int,
+    packets: int,
+    now: int,
+    service: Ints,
+    delay: Ints,
+    answer: Ints,
+    delay_home: Ints,
+    past: int,
+) -> int:
     """The tick in which a receiver has all packets of flow i, which may send from ``now`` on.
 
     service, delay: of each link of its path; answer, delay_home: of each link that its acknowledgements pass; past:
@@ -92,7 +128,7 @@ def _last_arrival(r, senders, i, packets, now, service, delay, answer, delay_hom
 
 
 @njit
-def _pass(free, service, delay, now):
+def _pass(free: Ints, service: Ints, delay: Ints, now: int) -> int:
     """When a packet has passed links that are free again at some ticks."""
     for k in range(len(free)):
         free[k] = max(now, free[k]) + service[k]

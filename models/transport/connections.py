@@ -6,6 +6,7 @@ import numpy as np
 
 from flitlab.models.application.program import SEND
 from flitlab.models.application.workload import Workload
+from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError
 from flitlab.models.transport.flows import Flows
 
@@ -20,8 +21,8 @@ class Connections(NamedTuple):
 
     workload: Workload
     flows: Flows
-    forth: np.ndarray
-    back: np.ndarray
+    forth: Ints
+    back: Ints
 
 
 def connections(workload: Workload, hosts: int) -> Connections:

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numba
 from numba import float64, int64, types
 
+from flitlab.models.arrays import Floats, Int
 from flitlab.models.registry import SpecError
 
 _ROW = types.Array(float64, 1, "C")
@@ -24,25 +25,35 @@ INSTANT, PURE_DELAY, REVERSE_PATH = 0, 1, 2
 ACK_PATHS = {"instant": INSTANT, "pure_delay": PURE_DELAY, "reverse_path": REVERSE_PATH}
 
 
+Grow: TypeAlias = Callable[[Floats, Floats, int, float, float, Floats, Int], float]
+"""Type of ``grow``; see :func:`law`."""
+
+BackOff: TypeAlias = Callable[[float, float, Floats], float]
+"""Type of ``back_off``; see :func:`law`."""
+
+Mark: TypeAlias = Callable[[float, float, float, Floats], float]
+"""Type of ``mark``; see :func:`law`."""
+
+
 class Law(NamedTuple):
     """A control law, compiled; see :func:`law`."""
 
-    grow: Any
-    back_off: Any
-    mark: Any
+    grow: Grow
+    back_off: BackOff
+    mark: Mark
 
 
-def halve(window, mss, memory):
+def halve(window: float, mss: float, memory: Floats) -> float:
     """``back_off`` of TCP: half of what is outstanding, but two packets."""
     return max(window / 2.0, 2.0 * mss)
 
 
-def ignore(window, share, mss, memory):
+def ignore(window: float, share: float, mss: float, memory: Floats) -> float:
     """``mark`` of a law that knows no marks."""
     return window
 
 
-def law(grow: Callable, back_off: Callable = halve, mark: Callable = ignore) -> Law:
+def law(grow: Grow, back_off: BackOff = halve, mark: Mark = ignore) -> Law:
     """The law of three functions in the subset Numba compiles; both engines call the same machine code.
 
     grow(windows, rtts, i, credit, mss, memory, now): bytes by which a new acknowledgement of ``credit`` bytes widens
@@ -58,7 +69,7 @@ def law(grow: Callable, back_off: Callable = halve, mark: Callable = ignore) -> 
 
 
 @cache
-def _compiled(name: str, function: Callable) -> Any:
+def _compiled(name: str, function: Callable[..., float]) -> Any:
     try:
         return numba.cfunc(_SIGNATURES[name], cache=True, nopython=True, error_model="numpy")(function)
     except numba.core.errors.NumbaError as error:

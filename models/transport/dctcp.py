@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from flitlab.models.arrays import Floats
 from flitlab.models.registry import register
 from flitlab.models.transport.law import Transport, WindowedSpec, halve, law
 from flitlab.models.transport.tcp import additive
@@ -9,7 +10,7 @@ from flitlab.models.transport.tcp import additive
 GAIN = 1.0 / 16.0
 
 
-def by_share(window, share, mss, memory):
+def by_share(window: float, share: float, mss: float, memory: Floats) -> float:
     """Cut the window by half the running mean of the share of marked packets, at most once a round trip."""
     memory[0] += GAIN * (share - memory[0])
     return window if share == 0.0 else max(window * (1.0 - memory[0] / 2.0), mss)

@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flitlab.models.arrays import Ints
 from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError
-from flitlab.models.rules.arrivals import SUBTICK_BITS, make_arrivals, next_arrival
+from flitlab.models.rules.arrivals import SUBTICK_BITS, Arrivals, make_arrivals, next_arrival
 from flitlab.models.rules.datagram import FLOW_SIZE
 from flitlab.models.rules.draw import draw
-from flitlab.models.rules.packets import destination, make_packets
+from flitlab.models.rules.packets import Packets, destination, make_packets
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.models.transport.sizes import Sizes
 
@@ -40,7 +41,7 @@ def long_lived(traffic: Traffic, flows: int) -> Flows:
 
 
 def together(traffic: Traffic, flows: int, sizes: Sizes, packet_bytes: int, seed: int) -> Flows:
-    """The same flows, each of a size that is drawn (incast, where the pattern has one destination)."""
+    """Flows from tick 0 of drawn sizes for every pair that talks (incast, where the pattern has one destination)."""
     endless = long_lived(traffic, flows)
     return endless._replace(packets=_packets(sizes, packet_bytes, seed, len(endless.source)))
 
@@ -69,7 +70,7 @@ def arriving(
 
 
 @njit
-def _arrivals(arrivals, packets, seed, room):
+def _arrivals(arrivals: Arrivals, packets: Packets, seed: int, room: int) -> Ints:
     """Every arrival before ``arrivals.end``: rows (position in sub-ticks, source, destination)."""
     rows = np.empty((room, 3), np.int64)
     count = 0
@@ -94,7 +95,7 @@ def _arrivals(arrivals, packets, seed, room):
 
 
 @njit
-def _words(seed, words):
+def _words(seed: int, words: Ints) -> None:
     """The draw of every flow's size."""
     for flow in range(len(words)):
         words[flow] = draw(seed, FLOW_SIZE, flow, 0)

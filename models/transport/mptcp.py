@@ -4,12 +4,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from flitlab.models.arrays import Floats, Int
 from flitlab.models.registry import register
 from flitlab.models.transport.law import Transport, WindowedSpec, law
 from flitlab.models.transport.tcp import additive
 
 
-def linked(windows, rtts, i, credit, mss, memory, now):
+def linked(windows: Floats, rtts: Floats, i: int, credit: float, mss: float, memory: Floats, now: Int) -> float:
     """The flow as a whole takes as much as TCP would on the best of its paths, no subflow more than TCP."""
     total = best = speed = 0.0
     for j in range(len(windows)):
@@ -24,7 +25,7 @@ def linked(windows, rtts, i, credit, mss, memory, now):
     return min(aggressiveness * credit * mss / total, alone)
 
 
-def halve_to_one(window, mss, memory):
+def halve_to_one(window: float, mss: float, memory: Floats) -> float:
     """``back_off``: half of what is outstanding, but one packet."""
     return max(window / 2.0, mss)
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flitlab.models.arrays import Floats, Int, Ints
 from flitlab.models.jit import kernel
 from flitlab.models.transport.law import MEMORY, Law, Transport
 
@@ -32,7 +33,7 @@ CWND, SSTHRESH, MDEV, RTO, ACKED, MARKED = range(6)
 
 
 class Rules(NamedTuple):
-    """Of a transport: windows in bytes, times in ticks."""
+    """The numbers by which the senders of a transport act: windows in bytes, times in ticks."""
 
     law: Law
     mss: float
@@ -51,11 +52,11 @@ class Senders(NamedTuple):
     smoothed; 0 before the first sample.
     """
 
-    seq: np.ndarray
-    win: np.ndarray
-    memory: np.ndarray
-    window: np.ndarray
-    rtt: np.ndarray
+    seq: Ints
+    win: Floats
+    memory: Floats
+    window: Floats
+    rtt: Floats
 
 
 def make_rules(transport: Transport, packet_bytes: int, tick_s: float) -> Rules:
@@ -69,26 +70,26 @@ def make_rules(transport: Transport, packet_bytes: int, tick_s: float) -> Rules:
 
 
 def make_senders(subflows: int) -> Senders:
-    """All closed."""
+    """The senders of so many subflows, all closed."""
     whole, real = np.zeros((subflows, 8), np.int64), np.zeros((subflows, 8))
     return Senders(whole, real, np.zeros((subflows, MEMORY)), np.zeros(subflows), np.zeros(subflows))
 
 
 @kernel
-def has_room(cwnd, una, following, mss):
+def has_room(cwnd: float, una: Int, following: Int, mss: float) -> bool:
     """Whether a window of ``cwnd`` bytes from packet ``una`` on admits packet ``following``."""
     return cwnd >= (following + 1 - una) * mss
 
 
 @kernel
-def open_up(r, s, i, now):
+def open_up(r: Rules, s: Senders, i: Int, now: Int) -> None:
     """The first packet of a connection leaves, or leaves again."""
     s.seq[i, STATE] = OPENING
     s.seq[i, DEADLINE] = now + r.syn_rto
 
 
 @kernel
-def opened(r, s, i, sample, now):
+def opened(r: Rules, s: Senders, i: Int, sample: Int, now: Int) -> None:
     """The first packet is acknowledged."""
     s.seq[i, STATE] = OPEN
     s.win[i, CWND] = r.init_window
@@ -99,15 +100,17 @@ def opened(r, s, i, sample, now):
 
 
 @kernel
-def connect(r, s, i, sample):
+def connect(r: Rules, s: Senders, i: Int, sample: Int) -> None:
     """The connection has been open, and idle, since before the run; its first round trip took so long."""
     opened(r, s, i, sample, 0)
     s.seq[i, DEADLINE] = NEVER
 
 
 @kernel
-def resume(r, s, i, now):
-    """Something is to be sent after a silence: the timer starts anew (RFC 6298, rule 5.1). Whether it was not running.
+def resume(r: Rules, s: Senders, i: Int, now: Int) -> bool:
+    """The timer starts anew when something is to be sent after a silence (RFC 6298, rule 5.1).
+
+    Returns whether it was not running.
 
     The congestion window is what it was before.
     """
@@ -117,7 +120,7 @@ def resume(r, s, i, now):
 
 
 @kernel
-def _measure(r, s, i, sample):
+def _measure(r: Rules, s: Senders, i: Int, sample: Int) -> None:
     """Round trip time, its deviation and the timeout from a sample."""
     m = float(sample)
     if s.rtt[i] == 0.0:
@@ -130,7 +133,7 @@ def _measure(r, s, i, sample):
 
 
 @kernel
-def _widen(r, s, i, first, last, now):
+def _widen(r: Rules, s: Senders, i: Int, first: Int, last: Int, now: Int) -> None:
     """A new acknowledgement outside recovery."""
     flight = float(s.seq[i, NEXT] - s.seq[i, UNA]) * r.mss
     cwnd = s.win[i, CWND]
@@ -146,7 +149,7 @@ def _widen(r, s, i, first, last, now):
 
 
 @kernel
-def _heed(r, s, i, packets, marked):
+def _heed(r: Rules, s: Senders, i: Int, packets: Int, marked: bool) -> None:
     """Count marks; at the end of each window of data the law may narrow the window."""
     s.win[i, ACKED] += packets
     if marked:
@@ -164,7 +167,7 @@ def _heed(r, s, i, packets, marked):
 
 
 @kernel
-def _lose(r, s, i):
+def _lose(r: Rules, s: Senders, i: Int) -> None:
     """A packet is lost: the law sets the threshold from what is outstanding (RFC 5681, equation 4).
 
     In recovery that is no more than the threshold: the window is wider by the packets of which a duplicate said that
@@ -177,7 +180,7 @@ def _lose(r, s, i):
 
 
 @kernel
-def _duplicate(r, s, i):
+def _duplicate(r: Rules, s: Senders, i: Int) -> bool:
     """An acknowledgement of nothing new; whether the first packet that is missing is to be sent again."""
     if s.seq[i, STATE] == RECOVERY:
         s.win[i, CWND] += r.mss
@@ -192,7 +195,9 @@ def _duplicate(r, s, i):
 
 
 @kernel
-def acknowledge(r, s, i, first, last, una, sample, marked, now):
+def acknowledge(
+    r: Rules, s: Senders, i: Int, first: Int, last: Int, una: Int, sample: Int, marked: bool, now: Int
+) -> bool:
     """The receiver of subflow i has all packets below ``una``; whether the first one missing is to be sent again.
 
     first, last: the subflows of its flow. sample: round trip time. marked: whether the packet that this
@@ -227,7 +232,7 @@ def acknowledge(r, s, i, first, last, una, sample, marked, now):
 
 
 @kernel
-def time_out(r, s, i, now):
+def time_out(r: Rules, s: Senders, i: Int, now: Int) -> None:
     """The timer of subflow i expired: sending starts again at the first packet that is missing.
 
     Where the timer has sent that one before, the threshold remains what it is (RFC 5681, section 3.1).

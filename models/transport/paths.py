@@ -4,13 +4,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flitlab.models.arrays import Integers, Ints, Ints32
 from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.datagram import SUBFLOW_PATH
 from flitlab.models.rules.draw import below, draw
 from flitlab.models.rules.route import at_target, choose_way, next_port
-from flitlab.models.rules.tables import PATHS
+from flitlab.models.rules.tables import PATHS, Tables
 from flitlab.models.topology.graph import Topology
 
 DISTINCT, WITH_REPLACEMENT = 0, 1
@@ -24,12 +25,12 @@ class Paths(NamedTuple):
     channels + hosts + h. start: int64 [subflows + 1]. link: int32.
     """
 
-    start: np.ndarray
-    link: np.ndarray
+    start: Ints
+    link: Ints32
 
 
 @njit
-def _draw_distinct(pair_start, pair, group_start, seed, way):
+def _draw_distinct(pair_start: Ints, pair: Ints, group_start: Ints, seed: int, way: Ints) -> None:
     """``way`` [subflows]: the paths of each group, all of its pair before any is taken again."""
     longest = 0
     for g in range(len(pair)):
@@ -51,7 +52,19 @@ def _draw_distinct(pair_start, pair, group_start, seed, way):
 
 
 @njit
-def _walk(r, seed, out_start, dst, origin, target, way, drawn, number, start, link):
+def _walk(
+    r: Tables,
+    seed: int,
+    out_start: Integers,
+    dst: Integers,
+    origin: Ints,
+    target: Ints,
+    way: Ints,
+    drawn: bool,
+    number: Ints,
+    start: Ints,
+    link: Ints32,
+) -> None:
     """Follow the routes of every subflow; the channels go to ``link`` if it has room, ``start`` gets where from."""
     for i in range(len(origin)):
         if not drawn:
@@ -113,7 +126,10 @@ def most_paths(topology: Topology, routes: Routes) -> int | None:
 
 
 def backwards(topology: Topology, paths: Paths) -> Paths:
-    """The same paths the other way round. Raises ``SpecError`` where a channel has no reverse."""
+    """The paths the other way round, each channel replaced by its reverse.
+
+    Raises ``SpecError`` where a channel has no reverse.
+    """
     channels, hosts = topology.channels, topology.hosts
     turned = np.concatenate([topology.reverse, channels + hosts + np.arange(hosts), channels + np.arange(hosts)])
     sizes = np.diff(paths.start)

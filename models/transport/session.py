@@ -6,7 +6,8 @@ from math import ceil
 
 import numpy as np
 
-from flitlab.models.jit import njit
+from flitlab.models.arrays import Ints
+from flitlab.models.jit import interpreted, njit
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.datagram import RATIO_BITS, START, service_ticks
@@ -60,8 +61,8 @@ class Change:
     """
 
     tick: int
-    broken: np.ndarray
-    moved: np.ndarray
+    broken: Ints
+    moved: Ints
     paths: Paths
     back: Paths | None
 
@@ -83,15 +84,15 @@ class Session:
     queues: Queues
     seed: int
     tick_s: float
-    delay: np.ndarray
-    ratio: np.ndarray
+    delay: Ints
+    ratio: Ints
     flows: Flows
-    first: np.ndarray
-    start: np.ndarray
+    first: Ints
+    start: Ints
     paths: Paths
     back: Paths | None
-    ack_delay: np.ndarray
-    gap: np.ndarray
+    ack_delay: Ints
+    gap: Ints
     rules: Rules | None
     changes: tuple[Change, ...] = ()
     program: Connections | None = None
@@ -106,7 +107,7 @@ class Session:
         return ceil(Fraction(repr(float(seconds))) / Fraction(self.tick_s))
 
 
-def first_samples(session: Session) -> np.ndarray:
+def first_samples(session: Session) -> Ints:
     """int64 [subflows]: the round trip of the packet that opens a connection, through empty queues."""
     trip = _crossing(session, session.paths, SYN_BYTES)
     if session.transport.ack_path == PURE_DELAY:
@@ -119,13 +120,14 @@ def _crossing(session: Session, paths: Paths, size: int) -> np.ndarray:
     return np.add.reduceat((services(session, size) + session.delay)[paths.link], paths.start[:-1])
 
 
-def services(session: Session, size: int) -> np.ndarray:
+def services(session: Session, size: int) -> Ints:
     """int64 [links]: ticks that each link takes to send so many bytes."""
-    return service_ticks.py_func(session.ratio, size)
+    ticks: Ints = interpreted(service_ticks)(session.ratio, size)
+    return ticks
 
 
 @njit
-def _start_ticks(seed, begin, within, ticks):
+def _start_ticks(seed: int, begin: Ints, within: int, ticks: Ints) -> None:
     """Every subflow starts within so many ticks of ``begin``, at random."""
     for i in range(len(ticks)):
         ticks[i] = begin[i] + (below(draw(seed, START, i, 0), within) if within > 0 else 0)

@@ -3,11 +3,13 @@
 import csv
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field
 
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import SpecError
 
 TABLE_PACKET = 1460
@@ -24,8 +26,8 @@ class Sizes:
     ``size`` holds the smallest and the largest; 0: none.
     """
 
-    size: np.ndarray
-    cumulative: np.ndarray
+    size: Floats
+    cumulative: Floats
     tail: float = 0.0
 
     @property
@@ -39,17 +41,19 @@ class Sizes:
             return float(low * np.log(high / low) / cut)
         return float(a / (a - 1) * low * (1 - (low / high) ** (a - 1)) / cut)
 
-    def table(self) -> list:
+    def table(self) -> list[list[int] | list[float] | float]:
         """The distribution in plain numbers."""
         return [self.size.tolist(), self.cumulative.tolist(), self.tail]
 
-    def of(self, share: np.ndarray) -> np.ndarray:
+    def of(self, share: npt.NDArray[np.floating[Any]]) -> Ints:
         """Sizes in bytes, int64, at places in [0, 1) of the distribution."""
         if self.tail:
             low, high = self.size
             cut = 1 - (low / high) ** self.tail
-            return np.maximum(1, low * (1 - share * cut) ** (-1 / self.tail)).astype(np.int64)
-        return np.maximum(1, np.ceil(np.interp(share, self.cumulative, self.size))).astype(np.int64)
+            packets: Ints = np.maximum(1, low * (1 - share * cut) ** (-1 / self.tail)).astype(np.int64)
+            return packets
+        packets = np.maximum(1, np.ceil(np.interp(share, self.cumulative, self.size))).astype(np.int64)
+        return packets
 
 
 class SizesSpec(BaseModel):
@@ -73,7 +77,7 @@ class SizesSpec(BaseModel):
     path: str | None = None
 
     def build(self) -> Sizes:
-        """The distribution. Raises ``SpecError``."""
+        """The distribution that the parameters describe. Raises ``SpecError``."""
         if self.kind == "fixed":
             if self.bytes is None:
                 raise SpecError("missing: kind fixed needs it", key="sizes.bytes")

@@ -65,14 +65,14 @@ def _law_faults(control: Law) -> Found:
     for name, calls, least in (
         ("grow", _growths(), -np.inf), ("back_off", _losses(), 0.0), ("mark", _marks(), -np.inf),
     ):  # fmt: skip
-        function: Callable = getattr(control, name).__wrapped__
+        function: Callable[..., float] = getattr(control, name).__wrapped__
         for arguments in calls:
             if problem := _tried(function, arguments, least):
                 yield name, f"{name}({', '.join(map(str, arguments))}) {problem}"
                 break
 
 
-def _tried(function: Callable, arguments: tuple, least: float) -> str:
+def _tried(function: Callable[..., float], arguments: tuple[Any, ...], least: float) -> str:
     """What is wrong with what a function gives; '' if nothing is."""
     try:
         with np.errstate(all="ignore"):
@@ -87,7 +87,7 @@ def _tried(function: Callable, arguments: tuple, least: float) -> str:
 _WINDOWS = [np.float64(packets * _MSS) for packets in (1, 2, 3, 10, 1000, 10**6)]
 
 
-def _growths() -> Iterator[tuple]:
+def _growths() -> Iterator[tuple[Any, ...]]:
     memory = np.zeros(MEMORY)
     for subflows, window, rtt, credit in product((1, 2, 8), _WINDOWS, (1.0, 1e3, 1e9), (1.0, _MSS)):
         windows, rtts = np.full(subflows, window), np.full(subflows, rtt)
@@ -95,12 +95,12 @@ def _growths() -> Iterator[tuple]:
         yield windows, rtts, 0, np.float64(credit), np.float64(_MSS), memory, int(rtt)
 
 
-def _losses() -> Iterator[tuple]:
+def _losses() -> Iterator[tuple[Any, ...]]:
     memory = np.zeros(MEMORY)
     yield from ((window, np.float64(_MSS), memory) for window in _WINDOWS)
 
 
-def _marks() -> Iterator[tuple]:
+def _marks() -> Iterator[tuple[Any, ...]]:
     memory = np.zeros(MEMORY)
     for window, share in product(_WINDOWS, (0.0, 0.01, 0.5, 1.0)):
         yield window, np.float64(share), np.float64(_MSS), memory

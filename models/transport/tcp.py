@@ -1,17 +1,18 @@
-"""TCP NewReno."""
+"""The control law of TCP NewReno."""
 
+from flitlab.models.arrays import Floats, Int
 from flitlab.models.registry import register
 from flitlab.models.transport.law import Transport, WindowedSpec, law
 
 
-def additive(windows, rtts, i, credit, mss, memory, now):
+def additive(windows: Floats, rtts: Floats, i: int, credit: float, mss: float, memory: Floats, now: Int) -> float:
     """One packet a round trip."""
     return credit * mss / windows[i]
 
 
 @register("transport", "tcp")
 class Tcp(WindowedSpec):
-    """TCP NewReno. With several subflows, each of them is a connection of its own.
+    """The transport protocol TCP NewReno. With several subflows, each of them is a connection of its own.
 
     Example: ``transport: {kind: tcp, subflows: 8}``
 
