@@ -18,8 +18,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from flitlab.fluid.certificate import distances
+from flitlab.fluid.graph import Demand, Graph
 from flitlab.fluid.mcf.choose import solve
-from flitlab.fluid.problem import Demand, Graph, Problem
+from flitlab.fluid.problem import Problem
 from flitlab.models.registry import make
 
 DEGREE = 10

@@ -17,6 +17,7 @@ from flitlab.fluid.ceiling import Method
 from flitlab.fluid.certificate import network_length
 from flitlab.fluid.mcf.choose import Solution, solve
 from flitlab.fluid.problem import Problem
+from flitlab.models.arrays import Floats
 from flitlab.models.routing.routes import Routes
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
@@ -38,7 +39,7 @@ class Growing:
 
     lower: float
     upper: float
-    lengths: np.ndarray | None
+    lengths: Floats | None
     method: str
 
 

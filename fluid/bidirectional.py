@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flitlab.fluid.graph import Graph
+from flitlab.models.arrays import Floats, Int, Integers, Ints, Ints32
 from flitlab.models.jit import kernel, njit
 
 
@@ -17,10 +19,10 @@ class Star(NamedTuple):
     end: int32, the node at the other end. channel: int64, the channel. length: float64.
     """
 
-    start: np.ndarray
-    end: np.ndarray
-    channel: np.ndarray
-    length: np.ndarray
+    start: Ints
+    end: Ints32
+    channel: Ints
+    length: Floats
 
 
 class Search(NamedTuple):
@@ -30,15 +32,15 @@ class Search(NamedTuple):
     channel: int32 [nodes], the one over which a node was reached. key: float64, node: int32 [channels + 1].
     """
 
-    distance: np.ndarray
-    touched: np.ndarray
-    channel: np.ndarray
-    key: np.ndarray
-    node: np.ndarray
+    distance: Floats
+    touched: Ints32
+    channel: Ints32
+    key: Floats
+    node: Ints32
 
 
 @njit
-def new_search(nodes, channels):
+def new_search(nodes: int, channels: int) -> Search:
     """A search that has not reached anything."""
     heap = channels + 1
     return Search(
@@ -48,7 +50,7 @@ def new_search(nodes, channels):
 
 
 @njit
-def star(start, channel, end, length):
+def star(start: Ints, channel: Ints, end: Integers, length: Floats) -> Star:
     """The :class:`Star` of channels grouped by node, with the other end and the length of every channel."""
     order = channel.copy()
     for v in range(len(start) - 1):
@@ -66,7 +68,7 @@ def star(start, channel, end, length):
 
 
 @kernel
-def push(search, size, key, node):
+def push(search: Search, size: int, key: float, node: int) -> int:
     """Add a node to a heap of ``size`` entries; the new size."""
     i = size
     while i > 0:
@@ -80,7 +82,7 @@ def push(search, size, key, node):
 
 
 @kernel
-def pop(search, size):
+def pop(search: Search, size: int) -> int:
     """Remove the first of ``size`` entries; the new size."""
     size -= 1
     key, node = search.key[size], search.node[size]
@@ -100,7 +102,7 @@ def pop(search, size):
 
 
 @kernel
-def begin(search, v):
+def begin(search: Search, v: int) -> None:
     """Start at node v: a heap of one, and one node reached."""
     search.distance[v] = 0.0
     search.touched[0] = v
@@ -108,14 +110,16 @@ def begin(search, v):
 
 
 @kernel
-def forget(search, touched):
+def forget(search: Search, touched: int) -> None:
     """Undo a search that reached so many nodes."""
     for i in range(touched):
         search.distance[search.touched[i]] = np.inf
 
 
 @kernel
-def _advance(channels, search, size, touched, other, beyond, best, middle):
+def _advance(
+    channels: Star, search: Search, size: int, touched: int, other: Search, beyond: float, best: float, middle: Int
+) -> tuple[int, int, float, Int]:
     """Settle the nearest node of ``search``; the ``other`` one has settled everything nearer than ``beyond``.
 
     Returns (size of the heap, nodes touched, least length found and the node where both searches met on it).
@@ -145,7 +149,7 @@ def _advance(channels, search, size, touched, other, beyond, best, middle):
 
 
 @kernel
-def meet(out, into, s, t, limit, ahead, behind):
+def meet(out: Star, into: Star, s: int, t: int, limit: float, ahead: Search, behind: Search) -> tuple[float, Int]:
     """Length of the shortest path from s to t if that is less than ``limit``, else ``limit``.
 
     out, into: :class:`Star`. ahead, behind: searches from s and from t, left as new but for their channels.
@@ -155,6 +159,7 @@ def meet(out, into, s, t, limit, ahead, behind):
     begin(ahead, s)
     begin(behind, t)
     here, there, near, far = 1, 1, 1, 1  # sizes of the heaps, nodes touched
+    middle: Int
     best, middle = limit, np.int32(-1)
     if s == t and limit > 0.0:
         best, middle = 0.0, np.int32(s)
@@ -169,7 +174,7 @@ def meet(out, into, s, t, limit, ahead, behind):
 
 
 @kernel
-def walk(graph, s, t, middle, ahead, behind, channel, size):
+def walk(graph: Graph, s: int, t: int, middle: Int, ahead: Search, behind: Search, channel: Ints32, size: int) -> int:
     """Write the channels of the path that :func:`meet` found from ``channel[size]`` on; the new size."""
     hops, v = 0, middle
     while v != s:

@@ -7,9 +7,8 @@ the less a price, c_a z_a, says: this is complementary slackness where optima ar
 
 from typing import NamedTuple
 
-import numpy as np
-
 from flitlab.fluid.certificate import Certificate
+from flitlab.models.arrays import Bools
 from flitlab.models.topology.graph import Topology
 
 FULL = 0.95
@@ -21,7 +20,7 @@ ROUNDING = 1e-9
 class Binding(NamedTuple):
     """network: bool [channels]. hosts: whether host channels, taken together, bind."""
 
-    network: np.ndarray
+    network: Bools
     hosts: bool
 
     @property

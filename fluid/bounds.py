@@ -12,6 +12,7 @@ from flitlab.fluid.certificate import Certificate, verify_upper
 from flitlab.fluid.cuts import Cut, one_node
 from flitlab.fluid.cuts.cut import Network
 from flitlab.fluid.hosts import host_bound, host_certificate
+from flitlab.models.arrays import Bools, Ints
 from flitlab.models.registry import make
 from flitlab.models.topology.bounds import moore_aspl
 from flitlab.models.topology.distances import distance_counts
@@ -37,7 +38,7 @@ def volumetric(topology: Topology, traffic: Traffic) -> Bound:
 
 
 def moore(topology: Topology, traffic: Traffic) -> Bound:
-    """As volumetric, with distances that no graph of this degree can beat (the demand-weighted Moore bound).
+    """The volumetric bound, with distances that no graph of this degree can beat (the demand-weighted Moore bound).
 
     Per source the largest demands are put nearest. Source: Cerf, Cowan, Mullin and Stanton, Networks 4
     (1974), doi:10.1002/net.3230040405 (average distance); here for the demand at hand.
@@ -52,7 +53,7 @@ def moore(topology: Topology, traffic: Traffic) -> Bound:
     return Bound("moore", float(upper), "total capacity / demand x Moore distance", None)
 
 
-def moore_distances(switches: int, degree: int, directed: bool) -> np.ndarray:
+def moore_distances(switches: int, degree: int, directed: bool) -> Ints:
     """int64 [switches - 1]: the least distances to all other switches from one, in increasing order."""
     growth = degree if directed else degree - 1
     distance = np.empty(switches - 1, np.int64)
@@ -88,7 +89,7 @@ def _of_cut(cut: Cut) -> Bound:
     return Bound(cut.name, cut.upper, cut.note, cut.certificate)
 
 
-def clusters(topology: Topology) -> np.ndarray | None:
+def clusters(topology: Topology) -> Bools | None:
     """bool [switches]: the first of two clusters, which its ``notes`` give as two ``tiers`` with hosts in both."""
     tiers = topology.notes.get("tiers", [])
     if len(tiers) != 2:
@@ -129,7 +130,8 @@ def half_of_all_to_all(traffic: Traffic, theta_all_to_all: float, include_self: 
     size = traffic.topology.hosts
     scale = 1.0 if include_self else size / (size - 1)
     network = theta_all_to_all * scale / 2 / max(traffic.rate.max(), traffic.column_sums.max())
-    return min(network, host_bound(traffic.topology, traffic))
+    bound: float = min(network, host_bound(traffic.topology, traffic))
+    return bound
 
 
 def worst_case(topology: Topology) -> Bound:
@@ -169,7 +171,7 @@ class TwoClusters:
     distance: float
 
     @classmethod
-    def of(cls, topology: Topology, side: np.ndarray) -> "TwoClusters":
+    def of(cls, topology: Topology, side: Bools) -> "TwoClusters":
         """side: bool [switches], one of the clusters."""
         counts = distance_counts(topology, topology.host_count)
         across = topology.capacity[side[topology.src] != side[topology.dst]].sum()
@@ -180,7 +182,7 @@ class TwoClusters:
 
     @property
     def flows_across(self) -> float:
-        """Of a random permutation, expected: 2 n1 n2 / (n1 + n2)."""
+        """Expected number of flows of a random permutation that cross between the clusters: 2 n1 n2 / (n1 + n2)."""
         return 2 * self.hosts[0] * self.hosts[1] / sum(self.hosts)
 
     @property
@@ -195,7 +197,7 @@ class TwoClusters:
 
     @property
     def upper(self) -> float:
-        """Equation 5.1."""
+        """The upper bound of equation 5.1: the lesser of those by paths and by the cut."""
         return min(self.by_paths, self.by_cut)
 
     @property

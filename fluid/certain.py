@@ -1,4 +1,4 @@
-"""From which load on a scenario is saturated, as far as that is known without solving anything."""
+"""The load from which on a scenario is saturated, as far as that is known without solving anything."""
 
 import math
 from functools import lru_cache

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from flitlab.fluid.graph import UNRESTRICTED, Dags, Demand, Graph
 from flitlab.fluid.mcf.dense import send
 from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.pricing import price
-from flitlab.fluid.problem import UNRESTRICTED, Dags, Demand, Graph, Orbit, Problem, shortest_ways
+from flitlab.fluid.problem import Orbit, Problem, shortest_ways
+from flitlab.models.arrays import Bools, Floats, Integers, Ints, sums
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
 
@@ -26,9 +28,9 @@ class Certificate:
     network: float64 [channels]. injection, ejection: float64 [hosts], 0 where host channels are infinite.
     """
 
-    network: np.ndarray
-    injection: np.ndarray
-    ejection: np.ndarray
+    network: Floats
+    injection: Floats
+    ejection: Floats
 
     @classmethod
     def on_network(cls, topology: Topology, network: np.ndarray) -> "Certificate":
@@ -51,7 +53,7 @@ def _check_lengths(topology: Topology, z: Certificate) -> None:
             raise ValueError("lengths must be finite and not negative")
 
 
-def distances(graph: Graph, z: np.ndarray, dags: Dags = UNRESTRICTED) -> np.ndarray:
+def distances(graph: Graph, z: Floats, dags: Dags = UNRESTRICTED) -> Floats:
     """float64 [nodes, nodes]: distance from s to t under channel lengths z, inf where there is no path."""
     nodes = graph.nodes
     every = np.arange(nodes)
@@ -61,7 +63,7 @@ def distances(graph: Graph, z: np.ndarray, dags: Dags = UNRESTRICTED) -> np.ndar
     return distance.reshape(nodes, nodes).T
 
 
-def switch_distances(topology: Topology, z: np.ndarray) -> np.ndarray:
+def switch_distances(topology: Topology, z: Floats) -> Floats:
     """float64 [switches, switches]: distance [s, t] under lengths z >= 0 of the network channels."""
     return distances(Graph.of(topology), z)
 
@@ -78,7 +80,7 @@ def verify_upper(topology: Topology, traffic: Traffic, z: Certificate, ways: Dag
     return float(z.capacity_length(topology) / needed) if needed > 0 else np.inf
 
 
-def demand_length(topology: Topology, traffic: Traffic, z: np.ndarray, ways: Dags | Paths = UNRESTRICTED) -> float:
+def demand_length(topology: Topology, traffic: Traffic, z: Floats, ways: Dags | Paths = UNRESTRICTED) -> float:
     """Sum of demand * distance; one search serves where translations leave the demand and all lengths as they are."""
     graph = Graph.of(topology)
     orbit = Orbit.of(topology, traffic) if isinstance(ways, Dags) and len(ways.ports) == 0 else None
@@ -87,12 +89,12 @@ def demand_length(topology: Topology, traffic: Traffic, z: np.ndarray, ways: Dag
     return network_length(graph, Demand.of_traffic(traffic), z, ways)
 
 
-def orbit_length(graph: Graph, orbit: Orbit, z: np.ndarray) -> float:
-    """The same of all demand that translations make of the orbit's, under lengths that they leave as they are."""
+def orbit_length(graph: Graph, orbit: Orbit, z: Floats) -> float:
+    """The length that the demand of a whole orbit needs, under lengths that the translations leave as they are."""
     return graph.nodes * network_length(graph, orbit.demand, z)
 
 
-def network_length(graph: Graph, demand: Demand, z: np.ndarray, ways: Dags | Paths = UNRESTRICTED) -> float:
+def network_length(graph: Graph, demand: Demand, z: Floats, ways: Dags | Paths = UNRESTRICTED) -> float:
     """Sum of demand * distance over the commodities."""
     return float(demand.amount @ shortest_ways(graph, demand, z, ways))
 
@@ -118,26 +120,28 @@ def verify_total(topology: Topology, traffic: Traffic, load: float, z: Certifica
 
 def hosts_overloaded(topology: Topology, traffic: Traffic, load: float) -> bool:
     """Whether some host offers, or is offered, more than its channel takes."""
-    return load * max(traffic.rate.max(), traffic.column_sums.max()) > topology.host_capacity * (1 + 1e-12)
+    overloaded: bool = load * max(traffic.rate.max(), traffic.column_sums.max()) > topology.host_capacity * (1 + 1e-12)
+    return overloaded
 
 
 def offered_pairs(topology: Topology, traffic: Traffic, load: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """As ``traffic.pairs()`` at a load, no pair above the capacity of the host channels it must use."""
+    """Pairs of hosts and their amounts at a load, none above the capacity of the host channels it must use."""
     source, target, amount = traffic.pairs()
     return source, target, np.minimum(load * amount, topology.host_capacity)
 
 
-def verify_flow(problem: Problem, flow: np.ndarray, amount: np.ndarray | None = None) -> np.ndarray:
+def verify_flow(problem: Problem, flow: Floats, amount: Floats | None = None) -> Floats:
     """What each commodity gets of a flow by destination, once scaled until the fullest channel is full.
 
     As :func:`delivering_load`; returns float64 [commodities].
     """
     amount = problem.demand.amount if amount is None else amount
     load = delivering_load(problem, flow, amount)
-    return amount / max((load / problem.graph.capacity).max(), np.finfo(float).tiny)
+    rate: Floats = amount / max((load / problem.graph.capacity).max(), np.finfo(float).tiny)
+    return rate
 
 
-def delivering_load(problem: Problem, flow: np.ndarray, amount: np.ndarray) -> np.ndarray:
+def delivering_load(problem: Problem, flow: Floats, amount: Floats) -> Floats:
     """float64 [channels]: a load at which a flow delivers ``amount``.
 
     flow: float64 [targets, channels] >= 0. amount: float64 [commodities]. What conservation, as far as it can be told
@@ -155,18 +159,19 @@ def delivering_load(problem: Problem, flow: np.ndarray, amount: np.ndarray) -> n
     use, left = load / graph.capacity, np.maximum(short, 0).sum()
     # so little may as well cross every channel
     if (use + (left + hidden.sum()) / graph.capacity).max() <= (1 + HARMLESS) * use.max():
-        return load + left
+        whole: Floats = load + left
+        return whole
     return load + _on_its_way(problem, short + hidden, np.zeros((0, graph.channels)))
 
 
-def mended(problem: Problem, flow: np.ndarray, amount: np.ndarray) -> np.ndarray:
+def mended(problem: Problem, flow: Floats, amount: Floats) -> np.ndarray:
     """A flow [targets, channels] with what a solver's tolerances left short of ``amount`` sent on its shortest way."""
     whole = flow.copy()
     _on_its_way(problem, _short(problem, flow, amount), whole)
     return whole
 
 
-def _short(problem: Problem, flow: np.ndarray, amount: np.ndarray) -> np.ndarray:
+def _short(problem: Problem, flow: Floats, amount: Floats) -> Floats:
     """float64 [targets, nodes]: what does not leave a node although it comes there, or is to be sent from there."""
     demand = problem.demand
     short = -net_outflow(problem.graph, flow)
@@ -175,7 +180,7 @@ def _short(problem: Problem, flow: np.ndarray, amount: np.ndarray) -> np.ndarray
     return short
 
 
-def _on_its_way(problem: Problem, left: np.ndarray, flow: np.ndarray) -> np.ndarray:
+def _on_its_way(problem: Problem, left: Floats, flow: Floats) -> Floats:
     """float64 [channels]: the load of what is left at nodes, [targets, nodes] where above 0, on its way to the targets.
 
     flow: [targets or 0, channels], to which it is added.
@@ -191,7 +196,7 @@ def _on_its_way(problem: Problem, left: np.ndarray, flow: np.ndarray) -> np.ndar
     return load
 
 
-def hidden_by_rounding(graph: Graph, flow: np.ndarray) -> np.ndarray:
+def hidden_by_rounding(graph: Graph, flow: Floats) -> Floats:
     """float64 [targets, nodes]: how far off :func:`net_outflow` may be."""
     out, into = _incidence(graph)
     terms = np.bincount(graph.src, minlength=graph.nodes) + np.bincount(graph.dst, minlength=graph.nodes) + 2
@@ -199,10 +204,11 @@ def hidden_by_rounding(graph: Graph, flow: np.ndarray) -> np.ndarray:
     return found
 
 
-def net_outflow(graph: Graph, flow: np.ndarray) -> np.ndarray:
+def net_outflow(graph: Graph, flow: Floats) -> Floats:
     """float64 [targets, nodes]: flow [targets, channels] out of every node less the flow into it."""
     out, into = _incidence(graph)
-    return flow @ (out - into)
+    net: Floats = flow @ (out - into)
+    return net
 
 
 def _incidence(graph: Graph) -> tuple[sparse.csr_array, sparse.csr_array]:
@@ -214,7 +220,7 @@ def _incidence(graph: Graph) -> tuple[sparse.csr_array, sparse.csr_array]:
     return out, into
 
 
-def verify_paths(problem: Problem, paths: Paths) -> np.ndarray:
+def verify_paths(problem: Problem, paths: Paths) -> Floats:
     """What each commodity gets of path flows, once scaled until the fullest channel is full; [commodities].
 
     Paths without channels carry nothing. Raises ``ValueError`` for negative flow and for paths that do not
@@ -222,7 +228,8 @@ def verify_paths(problem: Problem, paths: Paths) -> np.ndarray:
     """
     _check_paths(problem, paths)
     load = paths.load(problem.graph.channels)
-    return _served(problem, paths) / max((load / problem.graph.capacity).max(), np.finfo(float).tiny)
+    rate: Floats = _served(problem, paths) / max((load / problem.graph.capacity).max(), np.finfo(float).tiny)
+    return rate
 
 
 def verify_orbit(problem: Problem, paths: Paths) -> tuple[float, np.ndarray]:
@@ -240,10 +247,10 @@ def verify_orbit(problem: Problem, paths: Paths) -> tuple[float, np.ndarray]:
     return float(theta), load / (load / problem.graph.capacity).max()
 
 
-def _served(problem: Problem, paths: Paths) -> np.ndarray:
+def _served(problem: Problem, paths: Paths) -> Floats:
     """float64 [commodities]: the flow of each over paths that have channels."""
     real = paths.lengths > 0
-    return np.bincount(paths.commodity[real], paths.flow[real], problem.demand.size)
+    return sums(paths.commodity[real], paths.flow[real], problem.demand.size)
 
 
 def _check_paths(problem: Problem, paths: Paths) -> None:
@@ -259,7 +266,9 @@ def _check_paths(problem: Problem, paths: Paths) -> None:
     if not (joined.all() and (graph.src[channel[begin]] == demand.source[commodity]).all()
             and (graph.dst[channel[end - 1]] == demand.destination[commodity]).all()):  # fmt: skip
         raise ValueError("a path does not lead from its source to its destination")
-    if problem.paths is not None and not all(map(np.array_equal, paths[:3], problem.paths[:3])):
+    if problem.paths is not None and not all(
+        np.array_equal(getattr(paths, name), getattr(problem.paths, name)) for name in ("first", "start", "channel")
+    ):
         raise ValueError("flow on paths that the routes do not allow")
     if problem.over_others:
         _check_over_others(problem, paths)
@@ -267,16 +276,17 @@ def _check_paths(problem: Problem, paths: Paths) -> None:
         _check_allowed(problem, np.repeat(demand.row[commodity], end - begin), channel)
 
 
-def _check_allowed(problem: Problem, row: np.ndarray, channel: np.ndarray) -> None:
+def _check_allowed(problem: Problem, row: np.ndarray, channel: Integers) -> None:
     if not _allowed(problem, problem.demand.target[row], channel).all():
         raise ValueError("flow on a channel that the routes do not allow")
 
 
-def _allowed(problem: Problem, target: np.ndarray, channel: np.ndarray) -> np.ndarray:
+def _allowed(problem: Problem, target: Ints, channel: Integers) -> Bools:
     """bool: whether each channel is a next hop toward the target."""
     graph = problem.graph
     port = (channel - graph.out_start[graph.src[channel]]).astype(np.uint64)
-    return (problem.dags.ports[target, graph.src[channel]] >> port & np.uint64(1)).astype(bool)
+    allowed: Bools = (problem.dags.ports[target, graph.src[channel]] >> port & np.uint64(1)).astype(bool)
+    return allowed
 
 
 def _check_over_others(problem: Problem, paths: Paths) -> None:

@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from flitlab.fluid.certificate import Certificate, switch_distances
+from flitlab.models.arrays import Ints
 from flitlab.models.topology.graph import Topology
 
 
@@ -17,9 +18,9 @@ class FlowCount:
     sources, destinations: int64 [hosts].
     """
 
-    pairs: np.ndarray
-    sources: np.ndarray
-    destinations: np.ndarray
+    pairs: Ints
+    sources: Ints
+    destinations: Ints
 
 
 @lru_cache(maxsize=8)

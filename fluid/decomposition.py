@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flitlab.fluid.problem import Problem
+from flitlab.models.arrays import Floats
 from flitlab.models.topology.graph import Topology
 
 
@@ -27,7 +28,7 @@ class Decomposition:
     stretch: float
 
 
-def decomposition(problem: Problem, theta: float, load: np.ndarray) -> Decomposition:
+def decomposition(problem: Problem, theta: float, load: Floats) -> Decomposition:
     """The factors for the flow that serves theta * demand with loads float64 [channels] > 0."""
     capacity, amount = float(problem.graph.capacity.sum()), problem.demand.amount
     hops = float(amount @ problem.distances(np.ones(problem.graph.channels)))
@@ -62,11 +63,12 @@ def _by_tier(topology: Topology) -> list[str]:
         return [f"{words[a]}-{words[b]}" for a, b in ends]
     if "group_size" in notes:
         inside = topology.src // notes["group_size"] == topology.dst // notes["group_size"]
-        return np.where(inside, "local", "global").tolist()
+        classes: list[str] = np.where(inside, "local", "global").tolist()
+        return classes
     return [""] * topology.channels
 
 
-def utilisation(topology: Topology, load: np.ndarray) -> dict[str, float]:
+def utilisation(topology: Topology, load: Floats) -> dict[str, float]:
     """Mean of load / capacity over the channels of each class; ``""`` is all of them."""
     use = load / topology.capacity
     every = {"": np.ones(topology.channels, bool)} | link_classes(topology)

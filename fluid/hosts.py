@@ -3,6 +3,7 @@
 import numpy as np
 
 from flitlab.fluid.certificate import Certificate
+from flitlab.models.arrays import Floats
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
 
@@ -10,13 +11,14 @@ ALIKE = 1e-9
 """Relative difference below which two hosts receive the same."""
 
 
-def most(room: np.ndarray | float, fixed: np.ndarray, growing: np.ndarray) -> np.ndarray:
+def most(room: np.ndarray | float, fixed: np.ndarray, growing: np.ndarray) -> Floats:
     """float64: the largest x with fixed + x * growing <= room, for each channel; inf where nothing grows.
 
     0 where the fixed part alone is more than there is room for.
     """
     left = np.broadcast_to(np.maximum(room - fixed, 0.0), growing.shape)
-    return np.divide(left, growing, out=np.full(len(growing), np.inf), where=growing > 0)
+    factor: Floats = np.divide(left, growing, out=np.full(len(growing), np.inf), where=growing > 0)
+    return factor
 
 
 def _most_by_host(topology: Topology, traffic: Traffic) -> tuple[np.ndarray, np.ndarray]:
@@ -28,7 +30,8 @@ def _most_by_host(topology: Topology, traffic: Traffic) -> tuple[np.ndarray, np.
 def host_bound(topology: Topology, traffic: Traffic) -> float:
     """The theta at which the busiest host channel is full; inf if host channels are. A background does not grow."""
     if traffic.background is None:
-        return topology.host_capacity / max(traffic.rate.max(), traffic.column_sums.max())
+        theta: float = topology.host_capacity / max(traffic.rate.max(), traffic.column_sums.max())
+        return theta
     return float(min(map(np.min, _most_by_host(topology, traffic))))
 
 
@@ -44,7 +47,7 @@ def host_certificate(topology: Topology, traffic: Traffic) -> Certificate:
 
 
 def hot_hosts(topology: Topology, traffic: Traffic, ceiling: float) -> str:
-    """That a ceiling is the ejection channel of a few hosts, which says nothing of the network; '' if it is not."""
+    """A warning that a ceiling is the ejection channel of a few hosts, and says nothing of the network, or ''."""
     sent, received = _most_by_host(topology, traffic)
     full = received.min()
     hot = np.flatnonzero(received <= full * (1 + ALIKE))

@@ -23,6 +23,7 @@ from flitlab.models.application.phases import phases
 from flitlab.models.application.program import BLOCK, CALC, SEND, Program
 from flitlab.models.application.scratch import scratch
 from flitlab.models.application.steps import StepKind, step_kinds
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.hashing import content_hash
 from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
@@ -41,7 +42,7 @@ SOLVED_PART = 0.02
 
 @dataclass(frozen=True)
 class StepBound:
-    """Of all occurrences of a kind of step: the mean of the bounds on their times, in ticks."""
+    """A lower bound on the time of a kind of step: the mean of the bounds over all its occurrences, in ticks."""
 
     kind: StepKind
     ticks: float
@@ -66,7 +67,7 @@ class MakespanBounds:
 
     @property
     def ticks(self) -> float:
-        """The largest."""
+        """The largest of the bounds, in ticks."""
         return max(self.volume, self.path, self.processor, self.phases)
 
     @property
@@ -100,8 +101,8 @@ class _Work:
     consent: np.ndarray
     leaving: np.ndarray
     times: Times
-    send: np.ndarray
-    flits: np.ndarray
+    send: Ints
+    flits: Floats
     flows: "_Flows"
 
     @classmethod
@@ -204,7 +205,7 @@ class _Work:
             if mine.any():
                 yield StepBound(kind, float(value[mine].mean()), int(mine.sum()))
 
-    def _paths_within(self) -> np.ndarray:
+    def _paths_within(self) -> Floats:
         """float64 [steps]: the longest chain of operations of one step, 0 where its messages leave it."""
         program, steps = self.program, len(self.program.steps)
         source = np.repeat(np.arange(program.operations), np.diff(program.after))
@@ -224,7 +225,7 @@ class _Work:
             longest[end[across]] = 0.0
         return longest
 
-    def _volumes(self, group: np.ndarray, groups: int) -> np.ndarray:
+    def _volumes(self, group: Ints, groups: int) -> Floats:
         """float64 [groups]: ticks for the messages of each group; group: int64 [sends], -1 of those in none."""
         order = np.argsort(group, kind="stable")
         bounds = np.searchsorted(group[order], np.arange(groups + 1))
@@ -245,7 +246,7 @@ class _Flows:
     source, target: int64 [sends], hosts of the messages, different.
     """
 
-    def __init__(self, scenario: Scenario, source: np.ndarray, target: np.ndarray):
+    def __init__(self, scenario: Scenario, source: Ints, target: Ints):
         self.topology, self.source, self.target = scenario.topology, source, target
         # a tick is what a channel of capacity 1 takes for a flit; of datagrams, the fastest one for a byte
         self.tick = 1.0 if scenario.datagram is None else fastest(scenario.topology)
@@ -293,7 +294,7 @@ def upper_theta(topology: Topology, traffic: Traffic, exact: bool) -> float:
     return min(simple, verify_upper(topology, traffic, Certificate.on_network(topology, found.lengths)))
 
 
-def _busiest_by(program: Program, hold: np.ndarray, group: np.ndarray, groups: int) -> np.ndarray:
+def _busiest_by(program: Program, hold: np.ndarray, group: np.ndarray, groups: int) -> Floats:
     """float64 [groups]: the most that one processor does of a group of operations. group: [operations].
 
     A send that nobody waits for may be of another time than those around it.

@@ -3,12 +3,14 @@
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from flitlab.fluid.bidirectional import forget, meet, new_search, star, walk
+from flitlab.fluid.bidirectional import Star, forget, meet, new_search, star, walk
+from flitlab.fluid.graph import Dags, Demand, Graph
 from flitlab.fluid.trees import dag_tree, tree
+from flitlab.models.arrays import Floats, Int, Ints, Ints32
 from flitlab.models.jit import kernel, njit
 
 BLOCKS = 8
@@ -17,14 +19,19 @@ ALONE = 100_000
 """Demands times nodes below which one thread prices them all sooner than several."""
 
 
+T = TypeVar("T")
+
+
 class Found(NamedTuple):
     """One path per commodity k, channel[start[k]:start[k + 1]] (int32) from source to target; it may be empty."""
 
-    start: np.ndarray
-    channel: np.ndarray
+    start: Ints
+    channel: Ints32
 
 
-def price(graph, demand, dags, length, limit=None):
+def price(
+    graph: Graph, demand: Demand, dags: Dags, length: Floats, limit: Floats | None = None
+) -> tuple[Floats, Found]:
     """Shortest allowed paths under lengths [channels] >= 0, where shorter than ``limit`` [commodities].
 
     Returns (distance float64 [commodities], at most the limit, and the paths :class:`Found`);
@@ -35,13 +42,13 @@ def price(graph, demand, dags, length, limit=None):
     if len(dags.via) > 0:
         legs = _legs(graph, dags, length, alone)
 
-        def block(low, high):
+        def block(low: int, high: int) -> tuple[Floats, Ints, Ints32]:
             return _over(graph, demand, dags.via, legs, limit, low, high)
     else:
         out = star(graph.out_start, np.arange(len(length)), graph.dst, length)
         into = star(graph.in_start, graph.in_channel, graph.src, length)
 
-        def block(low, high):
+        def block(low: int, high: int) -> tuple[Floats, Ints, Ints32]:
             return _direct(graph, demand, dags, length, out, into, limit, low, high)
 
     distance, start, channel = zip(*_in_blocks(block, len(demand.target), alone), strict=True)
@@ -49,7 +56,7 @@ def price(graph, demand, dags, length, limit=None):
     return np.concatenate(distance), Found(ends, np.concatenate(channel))
 
 
-def floored(length: np.ndarray, capacity: np.ndarray, least: float) -> np.ndarray:
+def floored(length: np.ndarray, capacity: Floats, least: float) -> np.ndarray:
     """``length``, raised where its price, capacity times length, is less than ``least`` times the mean price."""
     worth = capacity * length
     found: np.ndarray = np.maximum(worth, least * worth.mean()) / capacity
@@ -61,7 +68,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _in_blocks(block: Callable, size: int, alone: bool) -> list:
+def _in_blocks(block: Callable[[int, int], T], size: int, alone: bool) -> list[T]:
     """block(low, high) for parts of range(size), in order: by several threads unless ``alone``."""
     if alone:
         return [block(0, size)]
@@ -71,8 +78,11 @@ def _in_blocks(block: Callable, size: int, alone: bool) -> list:
 
 
 @njit
-def _direct(graph, demand, dags, length, out, into, limit, low, high):
+def _direct(
+    graph: Graph, demand: Demand, dags: Dags, length: Floats, out: Star, into: Star, limit: Floats, low: int, high: int
+) -> tuple[Floats, Ints, Ints32]:
     """:func:`price` of the demands for target[low:high]: distance, start and channel of these alone."""
+    middle: Int
     nodes, first = len(graph.in_start) - 1, demand.start[low]
     keep = len(limit) > 0
     distance = np.empty(demand.start[high] - first)
@@ -114,13 +124,13 @@ class Legs(NamedTuple):
     [i, i'], from i' to i. channel: int32 [i, nodes], the next one toward i.
     """
 
-    row: np.ndarray
-    near: np.ndarray
-    far: np.ndarray
-    channel: np.ndarray
+    row: Ints
+    near: Floats
+    far: Floats
+    channel: Ints32
 
 
-def _legs(graph, dags, length, alone: bool) -> Legs:
+def _legs(graph: Graph, dags: Dags, length: Floats, alone: bool) -> Legs:
     nodes, count = len(graph.in_start) - 1, len(dags.via)
     distance, channel = np.full((count, nodes), np.inf), np.full((count, nodes), -1, np.int32)
     _in_blocks(lambda low, high: _trees(graph, dags, length, low, high, distance, channel), count, alone)
@@ -130,7 +140,7 @@ def _legs(graph, dags, length, alone: bool) -> Legs:
 
 
 @njit
-def _trees(graph, dags, length, low, high, distance, channel):
+def _trees(graph: Graph, dags: Dags, length: Floats, low: int, high: int, distance: Floats, channel: Ints32) -> None:
     """Fill rows low:high of distance and channel by the trees toward those intermediate switches."""
     nodes = len(graph.in_start) - 1
     search, order = new_search(nodes, len(length)), np.empty(nodes, np.int32)
@@ -143,7 +153,9 @@ def _trees(graph, dags, length, low, high, distance, channel):
 
 
 @njit
-def _over(graph, demand, via, legs, limit, low, high):
+def _over(
+    graph: Graph, demand: Demand, via: Ints, legs: Legs, limit: Floats, low: int, high: int
+) -> tuple[Floats, Ints, Ints32]:
     """As :func:`_direct`, over the intermediate switch that makes both legs together shortest."""
     nodes, first = len(graph.in_start) - 1, demand.start[low]
     keep = len(limit) > 0
@@ -173,7 +185,7 @@ def _over(graph, demand, via, legs, limit, low, high):
 
 
 @kernel
-def _follow(graph, toward, s, t, channel, size):
+def _follow(graph: Graph, toward: Ints32, s: int, t: int, channel: Ints32, size: int) -> int:
     """Append to channel[:size] the way from s to t by the next channels ``toward`` it; the new size."""
     while s != t:
         channel[size] = toward[s]

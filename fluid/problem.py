@@ -1,21 +1,21 @@
 """A flow problem between switches, as flat arrays that both compiled code and LPs read."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from flitlab.fluid.graph import UNRESTRICTED, Dags, Demand, Graph
 from flitlab.fluid.mcf.paths import Paths, cheapest, paths_of
 from flitlab.fluid.pricing import price
 from flitlab.fluid.translations import Translations, translations
 from flitlab.fluid.trees import dag_order
+from flitlab.models.arrays import Floats
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.tables import DIGITS, VIA
 from flitlab.models.topology.graph import Topology
-from flitlab.models.traffic.traffic import TABLE, UNIFORM, UNIFORM_SELF, Traffic, summed_pairs
+from flitlab.models.traffic.traffic import TABLE, UNIFORM, UNIFORM_SELF, Traffic
 
 
 class FluidError(ValueError):
@@ -43,124 +43,6 @@ def refuse_if_large(needed: float, what: str, instead: str = "") -> None:
         raise TooLargeError(f"{what} needs about {needed / 2**30:.2g} GiB of memory, {most}{instead}")
 
 
-class Graph(NamedTuple):
-    """Directed channels, sorted by source.
-
-    src, dst: int64 [channels]. capacity: float64 [channels].
-    out_start, in_start: int64 [nodes + 1]; into v come in_channel[in_start[v]:in_start[v + 1]].
-    """
-
-    src: np.ndarray
-    dst: np.ndarray
-    capacity: np.ndarray
-    out_start: np.ndarray
-    in_start: np.ndarray
-    in_channel: np.ndarray
-
-    @classmethod
-    def of(cls, topology: Topology) -> "Graph":
-        """The network channels of a topology."""
-        return cls.from_channels(topology.switches, topology.src, topology.dst, topology.capacity)
-
-    @classmethod
-    def from_channels(cls, nodes: int, src, dst, capacity) -> "Graph":
-        """From channel arrays that are sorted by source."""
-        src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
-        in_channel = np.argsort(dst, kind="stable")
-        every = np.arange(nodes + 1)
-        return cls(
-            src, dst, np.asarray(capacity, float), np.searchsorted(src, every),
-            np.searchsorted(dst[in_channel], every), in_channel,
-        )  # fmt: skip
-
-    @property
-    def nodes(self) -> int:
-        return len(self.out_start) - 1
-
-    def matrix(self) -> csr_array:
-        """[nodes, nodes], an entry where there is a channel."""
-        return csr_array((np.ones(self.channels), (self.src, self.dst)), (self.nodes, self.nodes))
-
-    @property
-    def channels(self) -> int:
-        return len(self.src)
-
-
-class Demand(NamedTuple):
-    """Commodities grouped by destination: those of target[i] are start[i]:start[i + 1].
-
-    target: int64 [targets]. start: int64 [targets + 1]. source: int64, amount: float64 [commodities].
-    """
-
-    target: np.ndarray
-    start: np.ndarray
-    source: np.ndarray
-    amount: np.ndarray
-
-    @classmethod
-    def of(cls, matrix: np.ndarray) -> "Demand":
-        """The positive entries [s, t], s != t, of a matrix between nodes; the diagonal needs no network."""
-        target, source = np.nonzero(matrix.T > 0)
-        apart = source != target
-        source, target = source[apart], target[apart]
-        return cls._sorted(source, target, np.asarray(matrix[source, target], float))
-
-    @classmethod
-    def of_traffic(cls, traffic: Traffic) -> "Demand":
-        """What is demanded between different switches; sparse patterns never become a matrix."""
-        return cls._sorted(*traffic.switch_pairs())
-
-    @classmethod
-    def of_pairs(cls, nodes: int, source: np.ndarray, target: np.ndarray, amount: np.ndarray) -> "Demand":
-        """From pairs of nodes in any order; what several of them demand is added up."""
-        return cls._sorted(*summed_pairs(nodes, source, target, amount))
-
-    @classmethod
-    def _sorted(cls, source: np.ndarray, target: np.ndarray, amount: np.ndarray) -> "Demand":
-        """From pairs of different switches by target and source."""
-        count = np.bincount(target)
-        present = np.flatnonzero(count)
-        return cls(present, np.concatenate([[0], np.cumsum(count[present])]), source, amount)
-
-    @property
-    def size(self) -> int:
-        return len(self.source)
-
-    @property
-    def destination(self) -> np.ndarray:
-        """int64 [commodities]: the target of every commodity."""
-        return self.target[self.row]
-
-    @property
-    def row(self) -> np.ndarray:
-        """int64 [commodities]: the index into ``target`` of every commodity."""
-        return np.repeat(np.arange(len(self.target)), np.diff(self.start))
-
-    def find(self, nodes: int, source: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """int64: the commodity of each pair of different nodes, which must have one."""
-        return np.searchsorted(self.destination * nodes + self.source, target * nodes + source)
-
-    def scaled(self, factor: float) -> "Demand":
-        return self._replace(amount=self.amount * factor)
-
-
-class Dags(NamedTuple):
-    """The next hops a routing allows, per destination; all arrays empty: every channel is allowed.
-
-    ports: uint64 [nodes, nodes], as in :class:`~flitlab.models.routing.routes.Routes`.
-    order: int32 [nodes, nodes], row t: nodes so that each comes after all its next hops toward t, -1 padded.
-    via: int64 [switches], unless empty the switches over any one of which a way leads: by next hops toward it, and
-    from it by those toward the destination. Sources and destinations of the demand are among them.
-    """
-
-    ports: np.ndarray
-    order: np.ndarray
-    via: np.ndarray
-
-
-UNRESTRICTED = Dags(np.zeros((0, 0), np.uint64), np.zeros((0, 0), np.int32), np.zeros(0, np.int64))
-
-
 @dataclass(frozen=True, eq=False)
 class Orbit:
     """Translations that leave graph and demand as they are, and the demand for switch 0 that they take everywhere."""
@@ -170,7 +52,7 @@ class Orbit:
 
     @classmethod
     def of(cls, topology: Topology, traffic: Traffic) -> "Orbit | None":
-        """None if there are no such translations."""
+        """The orbit of the first translations that leave the demand as it is, None if there are none."""
         for group in translations(topology):
             if (toward := group.common_demand(traffic)) is not None:
                 source = np.flatnonzero(toward)
@@ -243,12 +125,12 @@ class Problem:
         """What restricts the flow."""
         return self.dags if self.paths is None else self.paths
 
-    def distances(self, z: np.ndarray) -> np.ndarray:
+    def distances(self, z: Floats) -> Floats:
         """float64 [commodities]: the shortest way of each under lengths z; inf where there is none."""
         return shortest_ways(self.graph, self.demand, z, self.ways)
 
 
-def shortest_ways(graph: Graph, demand: Demand, z: np.ndarray, ways: "Dags | Paths") -> np.ndarray:
+def shortest_ways(graph: Graph, demand: Demand, z: Floats, ways: "Dags | Paths") -> Floats:
     """float64 [commodities]: distance under lengths z, within the next hops or over the paths that are allowed."""
     return cheapest(ways, z) if isinstance(ways, Paths) else price(graph, demand, ways, z)[0]
 

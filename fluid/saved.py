@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from flitlab.fluid.ceiling import Ceiling
+from flitlab.models.arrays import Bools, Floats
 from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
 
@@ -34,9 +35,9 @@ class Saved:
     load: float
     lower: float
     upper: float
-    network: np.ndarray
-    injection: np.ndarray
-    ejection: np.ndarray
+    network: Floats
+    injection: Floats
+    ejection: Floats
     node: np.ndarray
     source: np.ndarray
     target: np.ndarray
@@ -82,7 +83,7 @@ class Saved:
         return not (np.isnan(self.lower) and np.isnan(self.upper))
 
     def write(self, path: Path) -> None:
-        """As a compressed .npz file."""
+        """Write all arrays as a compressed .npz file."""
         np.savez_compressed(path, **vars(self))
 
     @classmethod
@@ -137,6 +138,6 @@ def _counts(start: np.ndarray, groups: int, entries: int) -> bool:
     return bool((np.diff(start) >= 0).all())
 
 
-def between(topology: Topology) -> np.ndarray:
+def between(topology: Topology) -> Bools:
     """bool [switches, switches]: pairs of different switches."""
     return ~np.eye(topology.switches, dtype=bool)

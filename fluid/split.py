@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from flitlab.fluid.graph import Dags, Demand, Graph
 from flitlab.fluid.hosts import most
-from flitlab.fluid.problem import Demand, Problem
+from flitlab.fluid.problem import Problem
+from flitlab.models.arrays import Floats
 from flitlab.models.jit import njit
 from flitlab.models.routing.routes import Routes
 from flitlab.models.topology.graph import Topology
@@ -13,7 +15,7 @@ from flitlab.models.traffic.traffic import Traffic
 
 
 @njit
-def split_load(graph, demand, dags):
+def split_load(graph: Graph, demand: Demand, dags: Dags) -> Floats:
     """float64 [channels]: the load of every channel if all demand is split equally at every hop."""
     load = np.zeros(len(graph.src))
     carried = np.zeros(len(graph.in_start) - 1)
@@ -49,7 +51,7 @@ def split_theta(problem: Problem, topology: Topology, traffic: Traffic) -> float
     return float(1 / use.max()) if use.any() else np.inf
 
 
-def split_use(problem: Problem, topology: Topology, traffic: Traffic) -> np.ndarray:
+def split_use(problem: Problem, topology: Topology, traffic: Traffic) -> Floats:
     """float64 [channels]: the load of every network channel over its capacity at load 1 under an equal split.
 
     Over an intermediate switch, that of a random host, every demand becomes one for each leg.
@@ -76,7 +78,7 @@ def growing_split(topology: Topology, traffic: Traffic, routes: Routes) -> float
     return 0.0 if (fixed > 1).any() else float(most(1.0, fixed, growing).min(initial=np.inf))
 
 
-def _by_legs(topology: Topology, demand: np.ndarray) -> np.ndarray:
+def _by_legs(topology: Topology, demand: np.ndarray) -> Floats:
     """float64 [switches, switches]: what is sent from s to t if everything goes over the switch of a random host."""
     share = topology.host_count / topology.hosts
     return np.outer(demand.sum(axis=1), share) + np.outer(share, demand.sum(axis=0))

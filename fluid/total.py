@@ -14,12 +14,14 @@ from flitlab.fluid.certificate import (
     verify_paths,
     verify_total,
 )
+from flitlab.fluid.graph import Demand, Graph
 from flitlab.fluid.mcf import arcs
 from flitlab.fluid.mcf.choose import EXACT_GAP, PATHS_MOST, PROMISED
 from flitlab.fluid.mcf.paths import Paths, balance, cheapest, extend, trimmed
 from flitlab.fluid.mcf.sparse import Effort, effort, first_paths
 from flitlab.fluid.pricing import price
-from flitlab.fluid.problem import Demand, FluidError, Graph, Problem, check_numbers
+from flitlab.fluid.problem import FluidError, Problem, check_numbers
+from flitlab.models.arrays import Floats
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
 
@@ -86,7 +88,7 @@ class _Offer:
         """Whether host channels are in the graph."""
         return self.problem.graph.nodes > self.topology.switches
 
-    def certificate(self, z: np.ndarray) -> Certificate:
+    def certificate(self, z: Floats) -> Certificate:
         """Lengths of the problem's channels, given to the channels of the topology."""
         if not self.pooled:
             return Certificate.on_network(self.topology, z)
@@ -157,7 +159,7 @@ def total(topology: Topology, traffic: Traffic, load: float, gap: float, method:
     return found
 
 
-def _certified(offer: _Offer, z: np.ndarray, served: np.ndarray, method: str, flow: np.ndarray | Paths) -> Total:
+def _certified(offer: _Offer, z: Floats, served: np.ndarray, method: str, flow: np.ndarray | Paths) -> Total:
     """Both bounds, from lengths and from what a flow serves within the capacities."""
     topology, traffic, load = offer.topology, offer.traffic, offer.load
     certificate = offer.certificate(z)
@@ -168,7 +170,7 @@ def _certified(offer: _Offer, z: np.ndarray, served: np.ndarray, method: str, fl
     return Total(lower, upper, method, certificate, None if offer.pooled else flow)
 
 
-def accept(problem: Problem, gap: float, work: Effort, local: float):
+def accept(problem: Problem, gap: float, work: Effort, local: float) -> tuple[Floats, Paths]:
     """Lengths and feasible path flows of large total, by the method of :func:`flitlab.fluid.mcf.sparse.multipliers`.
 
     Here a commodity may also stay unserved, at cost 1, and weights are prices: exp(b + alpha * (use - 1)).
@@ -212,7 +214,7 @@ def _fitting(problem: Problem, paths: Paths) -> Paths:
     return fitting
 
 
-def _scaled(problem: Problem, z: np.ndarray, distance: np.ndarray):
+def _scaled(problem: Problem, z: Floats, distance: np.ndarray) -> tuple[Floats, float]:
     """The multiple of z with the least bound, and that bound: capacity * z + offers * (1 - distance)+.
 
     As a function of the factor s the bound is convex and breaks at s = 1 / distance: its slope is the length

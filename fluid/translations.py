@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.jit import njit
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic
@@ -23,7 +24,7 @@ class Translations:
     """
 
     dims: tuple[int, ...]
-    generator: np.ndarray
+    generator: Ints
 
     @property
     def generators(self) -> int:
@@ -33,7 +34,7 @@ class Translations:
         """int64: the switch that ``place`` goes to if ``origin`` goes to 0; both int64 arrays of switches."""
         return _steps(self.dims, origin, place)
 
-    def common_demand(self, traffic: Traffic) -> np.ndarray | None:
+    def common_demand(self, traffic: Traffic) -> Floats | None:
         """float64 [switches]: the demand for switch 0, if translations take it to that for any other; else None.
 
         Amounts are the same if they differ by rounding only; those of switch 0 are taken.
@@ -59,7 +60,7 @@ class Translations:
         row[source[at_zero]] = amount[at_zero]
         return row
 
-    def invariant(self, z: np.ndarray) -> bool:
+    def invariant(self, z: Floats) -> bool:
         """Whether all channels of a generator have the same z, float64 [channels]."""
         of_generator = np.zeros(self.generators)
         of_generator[self.generator] = z
@@ -77,7 +78,7 @@ def _steps(dims: tuple[int, ...], origin: np.ndarray, place: np.ndarray) -> np.n
 
 
 @njit
-def _difference(coordinates, dims, origin, place):
+def _difference(coordinates: Ints, dims: Ints, origin: Ints, place: Ints) -> Ints:
     found = np.zeros(len(place), np.int64)
     for i in range(len(place)):
         for d in range(len(dims)):
@@ -87,7 +88,7 @@ def _difference(coordinates, dims, origin, place):
 
 
 def translations(topology: Topology) -> Iterator[Translations]:
-    """Those of all groups that fit the numbering and under which the channels are those of a Cayley graph."""
+    """The translations of all groups that fit the numbering and make the channels those of a Cayley graph."""
     for dims in _groups(topology):
         if (generator := _generators(topology, dims)) is not None:
             yield Translations(dims, generator)
@@ -102,7 +103,7 @@ def _groups(topology: Topology) -> list[tuple[int, ...]]:
     return [dims for dims in dict.fromkeys(groups) if dims and np.prod(dims) == n]
 
 
-def _generators(topology: Topology, dims: tuple[int, ...]) -> np.ndarray | None:
+def _generators(topology: Topology, dims: tuple[int, ...]) -> Ints | None:
     """int64 [channels]: the generator of each channel; None if some switch has others than the rest."""
     n, degree = topology.switches, topology.out_degree
     if n < 2 or topology.channels == 0 or degree.min() < degree.max():

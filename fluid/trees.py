@@ -1,13 +1,16 @@
 """Compiled shortest-path trees toward a destination, over all channels or over those that a routing allows."""
 
 import numpy as np
+import numpy.typing as npt
 
-from flitlab.fluid.bidirectional import begin, pop, push
+from flitlab.fluid.bidirectional import Search, begin, pop, push
+from flitlab.fluid.graph import Dags, Graph
+from flitlab.models.arrays import Floats, Ints32
 from flitlab.models.jit import kernel, njit
 
 
 @kernel
-def dijkstra(graph, t, length, search, order):
+def dijkstra(graph: Graph, t: int, length: Floats, search: Search, order: Ints32) -> int:
     """Shortest-path tree toward node t under lengths >= 0; returns the nodes reached.
 
     Fills search.distance (inf: cannot reach t), search.channel (the next one toward t) and order [nodes]
@@ -37,8 +40,8 @@ def dijkstra(graph, t, length, search, order):
 
 
 @kernel
-def dag_tree(graph, dags, t, length, search, order):
-    """As :func:`dijkstra`, over the channels that a routing allows toward t."""
+def dag_tree(graph: Graph, dags: Dags, t: int, length: Floats, search: Search, order: Ints32) -> int:
+    """Shortest-path tree toward node t over the channels that a routing allows; otherwise like :func:`dijkstra`."""
     search.distance[t] = 0.0
     search.touched[0] = t
     reached = 0
@@ -63,7 +66,7 @@ def dag_tree(graph, dags, t, length, search, order):
 
 
 @kernel
-def tree(graph, dags, t, length, search, order):
+def tree(graph: Graph, dags: Dags, t: int, length: Floats, search: Search, order: Ints32) -> int:
     """Shortest-path tree toward t: over the routing's DAG if there is one, else over all channels."""
     if len(dags.ports) > 0:
         return dag_tree(graph, dags, t, length, search, order)
@@ -71,7 +74,7 @@ def tree(graph, dags, t, length, search, order):
 
 
 @kernel
-def allows(graph, dags, t, v, a):
+def allows(graph: Graph, dags: Dags, t: int, v: int, a: int) -> bool:
     """Whether a way toward t may leave node v by its channel a."""
     if len(dags.ports) == 0:
         return True
@@ -79,8 +82,8 @@ def allows(graph, dags, t, v, a):
 
 
 @njit
-def dag_order(graph, ports):
-    """Order int32 [nodes, nodes] of :class:`~flitlab.fluid.problem.Dags`; -1 first: the row has a cycle or dead end.
+def dag_order(graph: Graph, ports: npt.NDArray[np.uint64]) -> Ints32:
+    """Order int32 [nodes, nodes] of :class:`~flitlab.fluid.graph.Dags`; -1 first: the row has a cycle or dead end.
 
     Nodes without a route to t stand nowhere in row t.
     """

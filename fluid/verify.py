@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from flitlab.fluid.saved import BadCertificate, Saved, between
+from flitlab.models.arrays import Bools, Floats, Ints, sums
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.tables import DIGITS, VIA
@@ -132,7 +133,7 @@ def _rescaled(*parts: np.ndarray) -> list[np.ndarray]:
     return [np.ldexp(part, -exponent) for part in parts]
 
 
-def _demand(scenario: Scenario) -> np.ndarray:
+def _demand(scenario: Scenario) -> Floats:
     """float64 [switches, switches]: what needs the network."""
     return scenario.traffic.switch_demand * between(scenario.topology)
 
@@ -172,11 +173,12 @@ def _upper(scenario: Scenario, saved: Saved, routes: Routes | None) -> float:
     return room / needed if 0 < needed < np.inf else np.nan
 
 
-def _distances(topology: Topology, z: np.ndarray, routes: Routes | None) -> np.ndarray:
+def _distances(topology: Topology, z: Floats, routes: Routes | None) -> Floats:
     """float64 [switches, switches]: distance [s, t] under lengths z, over the paths of the routes if they are given."""
     n = topology.switches
     if routes is None:
-        return dijkstra(_matrix(topology, z, np.ones(topology.channels, bool)))
+        distance: Floats = dijkstra(_matrix(topology, z, np.ones(topology.channels, bool)))
+        return distance
     if routes.paths is not None:
         return _path_distances(topology, z, routes)
     found = np.full((n, n), np.inf)
@@ -185,7 +187,7 @@ def _distances(topology: Topology, z: np.ndarray, routes: Routes | None) -> np.n
     return _over_others(topology, found) if routes.form == VIA else found
 
 
-def _toward(topology: Topology, routes: Routes | None, t: int) -> np.ndarray:
+def _toward(topology: Topology, routes: Routes | None, t: int) -> Bools:
     """bool [channels]: which are next hops toward switch t; all without routes."""
     if routes is None:
         return np.ones(topology.channels, bool)
@@ -195,7 +197,7 @@ def _toward(topology: Topology, routes: Routes | None, t: int) -> np.ndarray:
     return allowed
 
 
-def _over_others(topology: Topology, leg: np.ndarray) -> np.ndarray:
+def _over_others(topology: Topology, leg: np.ndarray) -> Floats:
     """float64 [switches, switches]: two of the distances ``leg`` [s, t], over the best of the switches with hosts."""
     found = np.full_like(leg, np.inf)
     for middle in np.flatnonzero(topology.host_count):
@@ -203,13 +205,13 @@ def _over_others(topology: Topology, leg: np.ndarray) -> np.ndarray:
     return found
 
 
-def _matrix(topology: Topology, z: np.ndarray, allowed: np.ndarray) -> sparse.csr_array:
+def _matrix(topology: Topology, z: Floats, allowed: Bools) -> sparse.csr_array:
     """Lengths of the allowed channels, the least of parallel ones; explicit zeros are channels of no length."""
     least, n = _least(topology, z, allowed), topology.switches
     return sparse.csr_array((z[least], (topology.src[least], topology.dst[least])), (n, n))
 
 
-def _least(topology: Topology, z: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+def _least(topology: Topology, z: Floats, allowed: Bools) -> np.ndarray:
     """int64: of the allowed channels the shortest between every two switches, by switch and next switch."""
     channel = np.flatnonzero(allowed)
     ends = topology.src[channel] * topology.switches + topology.dst[channel]
@@ -218,7 +220,7 @@ def _least(topology: Topology, z: np.ndarray, allowed: np.ndarray) -> np.ndarray
     return found
 
 
-def _path_distances(topology: Topology, z: np.ndarray, routes: Routes) -> np.ndarray:
+def _path_distances(topology: Topology, z: Floats, routes: Routes) -> Floats:
     """float64 [switches, switches]: the cheapest path of each pair; inf without any, 0 within a switch."""
     table, n = routes.paths, topology.switches
     assert table is not None
@@ -281,14 +283,14 @@ def _lower(scenario: Scenario, saved: Saved, routes: Routes | None, demand: np.n
     return _at_most(float((served[demand > 0] / demand[demand > 0]).min()), load, topology)
 
 
-def _at_most(part: float, load: np.ndarray, topology: Topology) -> float:
+def _at_most(part: float, load: Floats, topology: Topology) -> float:
     """The theta of a load that serves a ``part`` of the demand, once the fullest channel is full."""
     fullest = float((load / topology.capacity).max())
     return part / fullest if fullest > 0 else np.nan
 
 
 def _by_paths(
-    scenario: Scenario, saved: Saved, flow: np.ndarray, routes: Routes | None = None
+    scenario: Scenario, saved: Saved, flow: Floats, routes: Routes | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """float64 [switches, switches]: what path flows carry from s to t; float64 [channels]: their load."""
     topology = scenario.topology
@@ -309,7 +311,7 @@ def _by_paths(
     return served, np.bincount(saved.channel, np.repeat(flow, np.diff(saved.start)), topology.channels)
 
 
-def _check_paths(topology: Topology, saved: Saved, routes: Routes, commodity: np.ndarray) -> None:
+def _check_paths(topology: Topology, saved: Saved, routes: Routes, commodity: Ints) -> None:
     """Raises unless every path with flow [of ``commodity``] is one of the routing's."""
     port = saved.channel - topology.out_start[topology.src[saved.channel]]
     if routes.form == VIA:
@@ -331,21 +333,22 @@ def _check_paths(topology: Topology, saved: Saved, routes: Routes, commodity: np
                 raise BadCertificate(f"{saved.ceiling}: flow on a path that the routing does not have")
 
 
-def _check_ports(topology: Topology, routes: Routes, saved: Saved, target: np.ndarray) -> None:
+def _check_ports(topology: Topology, routes: Routes, saved: Saved, target: Ints) -> None:
     """Raises unless every channel with flow is a next hop toward its target [entries]."""
     if not _next_hops(topology, routes, saved, target).all():
         raise BadCertificate(f"{saved.ceiling}: flow on a channel that the routing does not allow")
 
 
-def _next_hops(topology: Topology, routes: Routes, saved: Saved, target: np.ndarray) -> np.ndarray:
+def _next_hops(topology: Topology, routes: Routes, saved: Saved, target: Ints) -> Bools:
     """bool [entries]: whether every channel with flow is a next hop toward a target [entries]."""
     ports = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports
     tail = topology.src[saved.channel]
     port = (saved.channel - topology.out_start[tail]).astype(np.uint64)
-    return (ports[target, tail] >> port) & np.uint64(1) == 1
+    allowed: Bools = (ports[target, tail] >> port) & np.uint64(1) == 1
+    return allowed
 
 
-def _check_over_others(topology: Topology, routes: Routes, saved: Saved, target: np.ndarray) -> None:
+def _check_over_others(topology: Topology, routes: Routes, saved: Saved, target: Ints) -> None:
     """Raises unless every path leads by next hops toward a switch with hosts, and from it toward its target [paths]."""
     hops = np.diff(saved.start)
     path = np.repeat(np.arange(len(hops)), hops)
@@ -361,7 +364,7 @@ def _check_over_others(topology: Topology, routes: Routes, saved: Saved, target:
 
 
 def _theta_by_destination(
-    scenario: Scenario, saved: Saved, flow: np.ndarray, routes: Routes | None, demand: np.ndarray
+    scenario: Scenario, saved: Saved, flow: Floats, routes: Routes | None, demand: np.ndarray
 ) -> float:
     topology = scenario.topology
     missing = np.setdiff1d(np.flatnonzero(demand.any(axis=0)), saved.node)
@@ -379,7 +382,7 @@ def _theta_by_destination(
     return max(_at_most(part, load, topology) for part, load in zip(parts, loads, strict=True))
 
 
-def _leaving(topology: Topology, saved: Saved, flow: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _leaving(topology: Topology, saved: Saved, flow: Floats) -> tuple[np.ndarray, np.ndarray]:
     """What of the flow for each destination leaves every other switch, net, and by how much rounding may hide less.
 
     float64 [destinations, switches] each: a sum of k doubles is off by less than k times their sum in ulps.
@@ -397,16 +400,14 @@ def _leaving(topology: Topology, saved: Saved, flow: np.ndarray) -> tuple[np.nda
     return net, hidden
 
 
-def _delivering(
-    topology: Topology, saved: Saved, flow: np.ndarray, routes: Routes | None, left: np.ndarray
-) -> np.ndarray:
+def _delivering(topology: Topology, saved: Saved, flow: Floats, routes: Routes | None, left: Floats) -> Floats:
     """float64 [channels]: the load of a flow, and of what it leaves at switches, [destinations, switches].
 
     That goes the shortest allowed way on, capacities being 1 / lengths; what is hardly more than rounding crosses
     every channel, if it can go anywhere.
     """
-    load = np.bincount(saved.channel, flow, topology.channels)
-    everywhere = load + left.sum()
+    load = sums(saved.channel, flow, topology.channels)
+    everywhere: Floats = load + left.sum()
     little = (everywhere / topology.capacity).max() <= (1 + HARMLESS) * (load / topology.capacity).max()
     if little and routes is None and _joined(topology):
         return everywhere
@@ -422,7 +423,7 @@ def _joined(topology: Topology) -> bool:
     return bool(connected_components(everything, connection="strong", return_labels=False) == 1)
 
 
-def _sent(topology: Topology, t: int, amount: np.ndarray, allowed: np.ndarray, ceiling: str) -> np.ndarray:
+def _sent(topology: Topology, t: int, amount: Floats, allowed: Bools, ceiling: str) -> Floats:
     """float64 [channels]: the load of ``amount`` [switches] on the shortest ways to switch t over allowed channels."""
     n, z = topology.switches, 1 / topology.capacity
     least = _least(topology, z, allowed)

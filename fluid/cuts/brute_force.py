@@ -3,6 +3,7 @@
 import numpy as np
 
 from flitlab.fluid.cuts.cut import Crossing, Network
+from flitlab.models.arrays import Floats
 
 MOST = 25
 """Switches up to which all cuts are looked at: 33 million."""
@@ -39,19 +40,21 @@ class _Subsets:
             self._among_first = np.concatenate([self._among_first + sent, self._among_first + sends[::-1]])
         self._first = slice(0, first)
 
-    def leaving(self, others: int) -> np.ndarray:
+    def leaving(self, others: int) -> Floats:
         """float64 [sets]: for every set of the first switches, together with ``others`` of the later ones."""
         later = np.arange(TOGETHER, len(self._matrix))
         if len(later) == 0:
-            return self._among_first
+            crossing: Floats = self._among_first
+            return crossing
         chosen = others >> np.arange(len(later)) & 1 == 1
         inside, outside = later[chosen], later[~chosen]
         sent = subset_sums(self._matrix[self._first, outside].sum(axis=1))
         received = subset_sums(self._matrix[inside, self._first].sum(axis=0))
-        return self._among_first + sent + received[::-1] + self._matrix[np.ix_(inside, outside)].sum()
+        crossing = self._among_first + sent + received[::-1] + self._matrix[np.ix_(inside, outside)].sum()
+        return crossing
 
 
-def subset_sums(weight: np.ndarray) -> np.ndarray:
+def subset_sums(weight: np.ndarray) -> Floats:
     """float64 [2**n]: the sum over every subset of n weights, by its number."""
     sums = np.zeros(1)
     for one in weight:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from flitlab.fluid.certificate import Certificate
+from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic
 
@@ -31,7 +32,7 @@ class Cut:
 
     name: str
     upper: float
-    side: np.ndarray
+    side: Bools
     capacity: float
     demand: float
     note: str
@@ -46,12 +47,12 @@ class Crossing:
     the outer product but for the diagonal.
     """
 
-    def __init__(self, rows: np.ndarray, columns: np.ndarray, matrix):
+    def __init__(self, rows: np.ndarray, columns: np.ndarray, matrix: sparse.csr_array) -> None:
         self.rows, self.columns, self.matrix = rows, columns, matrix
 
     @classmethod
-    def of_pairs(cls, switches: int, source: np.ndarray, target: np.ndarray, amount: np.ndarray) -> "Crossing":
-        """From amounts between different switches, those of equal pairs summed; few are kept sparse."""
+    def of_pairs(cls, switches: int, source: Ints, target: Ints, amount: Floats) -> "Crossing":
+        """The demand that amounts between different switches make, those of equal pairs summed; few are kept sparse."""
         matrix = sparse.csr_array((amount, (source, target)), (switches, switches))
         thin = matrix.nnz * 10 < switches**2
         return cls(matrix.sum(axis=1), matrix.sum(axis=0), matrix if thin else matrix.toarray())
@@ -67,15 +68,17 @@ class Crossing:
         count = topology.host_count / (topology.hosts - (traffic.law == UNIFORM))
         return cls(share * (count.sum() - count), (share.sum() - share) * count, (share, count))
 
-    def leaving(self, inside: np.ndarray) -> np.ndarray:
+    def leaving(self, inside: np.ndarray) -> Floats:
         """float64 [cuts]: what leaves the sets ``inside`` (float64 [cuts, switches], 0 or 1)."""
         outside = 1 - inside
         if isinstance(self.matrix, tuple):
             share, count = self.matrix
-            return (inside @ share) * (outside @ count)
-        return np.einsum("ij,ij->i", inside @ self.matrix, outside)
+            crossing: Floats = (inside @ share) * (outside @ count)
+            return crossing
+        crossing = np.einsum("ij,ij->i", inside @ self.matrix, outside)
+        return crossing
 
-    def across(self, inside: np.ndarray) -> np.ndarray:
+    def across(self, inside: np.ndarray) -> Floats:
         """float64 [2, cuts]: what leaves, and what enters, the sets."""
         if isinstance(self.matrix, tuple) or not self._alike:
             return np.array([self.leaving(inside), self.leaving(1 - inside)])
@@ -89,7 +92,7 @@ class Crossing:
         amounts = self.matrix.data if sparse.issparse(self.matrix) else self.matrix[self.matrix > 0]
         return len(amounts) == 0 or amounts.max() <= ALIKE * amounts.min()
 
-    def of_pair(self, u: int) -> np.ndarray:
+    def of_pair(self, u: int) -> Floats:
         """float64 [2, switches]: what leaves, and what enters, u and every other switch as a set of two."""
         if isinstance(self.matrix, tuple):
             share, count = self.matrix
@@ -101,7 +104,7 @@ class Crossing:
         other = self._transposed._largest
         return np.array([leaves, other.without(u, column) + other.of_others_without(u, row)])
 
-    def dense(self) -> np.ndarray:
+    def dense(self) -> Floats:
         """float64 [switches, switches]."""
         if isinstance(self.matrix, tuple):
             whole = np.outer(*self.matrix)
@@ -109,7 +112,7 @@ class Crossing:
             return whole
         return self.matrix if isinstance(self.matrix, np.ndarray) else self.matrix.toarray()
 
-    def _line(self, u: int) -> np.ndarray:
+    def _line(self, u: int) -> Floats:
         """float64 [switches]: row u of a matrix."""
         row = self.matrix[[u]]
         found: np.ndarray = (row if isinstance(row, np.ndarray) else row.toarray())[0]
@@ -137,19 +140,19 @@ class _Largest:
     rest: np.ndarray
 
     @classmethod
-    def of(cls, rows: np.ndarray, matrix) -> "_Largest":
+    def of(cls, rows: np.ndarray, matrix: sparse.csr_array) -> "_Largest":
         place = np.asarray(matrix.argmax(axis=1)).ravel()
         entries = sparse.coo_array(matrix)
         other = entries.col != place[entries.row]
         return cls(rows, place, np.bincount(entries.row[other], entries.data[other], len(rows)))
 
-    def without(self, u: int, row: np.ndarray) -> np.ndarray:
+    def without(self, u: int, row: np.ndarray) -> Floats:
         """float64 [switches]: the sum of row u (given too) without the entry of each switch."""
         found: np.ndarray = self.rows[u] - row
         found[self.place[u]] = self.rest[u]
         return found
 
-    def of_others_without(self, u: int, column: np.ndarray) -> np.ndarray:
+    def of_others_without(self, u: int, column: np.ndarray) -> Floats:
         """float64 [switches]: the sum of every row without its entry in column u (given too)."""
         return np.where(self.place == u, self.rest, self.rows - column)
 
@@ -167,12 +170,12 @@ class Network:
         capacity = Crossing.of_pairs(topology.switches, topology.src, topology.dst, topology.capacity)
         return cls(topology, capacity, Crossing.of_demand(traffic))
 
-    def sparsity(self, inside: np.ndarray) -> np.ndarray:
+    def sparsity(self, inside: np.ndarray) -> Floats:
         """float64 [2, cuts]: capacity / demand out of the sets ``inside`` (bool [cuts, switches]) and into them."""
         inside = inside.astype(float)
         return self.ratio(self.capacity.across(inside), self.demand.across(inside))
 
-    def ratio(self, capacity: np.ndarray, demand: np.ndarray) -> np.ndarray:
+    def ratio(self, capacity: Floats, demand: np.ndarray) -> np.ndarray:
         """Elementwise capacity / demand, inf where there is no demand."""
         nothing = demand <= self._nothing
         return np.where(nothing, np.inf, capacity / np.where(nothing, 1.0, demand))

@@ -6,6 +6,7 @@ from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import eigsh
 
 from flitlab.fluid.cuts.cut import Network
+from flitlab.models.arrays import Bools, Floats
 
 VECTORS = 4
 """Eigenvectors that are swept, from the second smallest eigenvalue on: the first of them may be one of several."""
@@ -27,14 +28,14 @@ def search(network: Network) -> np.ndarray | None:
     return network.sparsest(_sweep(order) for order in orders)
 
 
-def _sweep(order: np.ndarray) -> np.ndarray:
+def _sweep(order: np.ndarray) -> Bools:
     """bool [switches - 1, switches]: the first 1, 2, ... switches of an order."""
     position = np.empty(len(order), np.int64)
     position[order] = np.arange(len(order))
     return position < np.arange(1, len(order))[:, None]
 
 
-def _vectors(network: Network) -> np.ndarray:
+def _vectors(network: Network) -> Floats:
     """float64 [switches, vectors]: D**-1/2 times the eigenvectors of the Laplacian I - D**-1/2 A D**-1/2."""
     topology = network.topology
     n = topology.switches
@@ -49,4 +50,5 @@ def _vectors(network: Network) -> np.ndarray:
         start = np.random.Generator(np.random.Philox(0)).random(n)
         values, every = eigsh(near, count + 1, which="LA", v0=start)
         vectors = every[:, np.argsort(values)[:-1]]
-    return vectors[:, ::-1] * scale[:, None]
+    scaled: Floats = vectors[:, ::-1] * scale[:, None]
+    return scaled

@@ -10,6 +10,7 @@ from flitlab.fluid.ceiling import Method
 from flitlab.fluid.certificate import mended
 from flitlab.fluid.pricing import price
 from flitlab.fluid.problem import FluidError, Problem
+from flitlab.models.arrays import Bools, Floats
 
 SIMPLEX_COLUMNS = 4000
 """Up to this many columns simplex is quicker than an interior-point method, and ends in a vertex."""
@@ -24,19 +25,21 @@ class ArcSolution:
     amount: float64 [commodities], what the flow delivers of each. solver: the algorithm used.
     """
 
-    lengths: np.ndarray
-    flow: np.ndarray
-    amount: np.ndarray
+    lengths: Floats
+    flow: Floats
+    amount: Floats
     solver: str
 
 
-def usable(problem: Problem) -> np.ndarray:
+def usable(problem: Problem) -> Bools:
     """bool [targets, channels]: whether flow toward a target may use a channel."""
     graph, target = problem.graph, problem.demand.target
     if not problem.restricted:
-        return graph.src != target[:, None]
+        elsewhere: Bools = graph.src != target[:, None]
+        return elsewhere
     port = (np.arange(graph.channels) - graph.out_start[graph.src]).astype(np.uint64)
-    return (problem.dags.ports[target][:, graph.src] >> port & np.uint64(1)).astype(bool)
+    allowed: Bools = (problem.dags.ports[target][:, graph.src] >> port & np.uint64(1)).astype(bool)
+    return allowed
 
 
 def columns(problem: Problem) -> int:
@@ -93,7 +96,9 @@ def _rows(problem: Problem) -> np.ndarray:
     return demand.row * problem.graph.nodes + demand.source
 
 
-def _solve(problem: Problem, balance, gain: np.ndarray, most: np.ndarray):
+def _solve(
+    problem: Problem, balance: sparse.sparray, gain: np.ndarray, most: np.ndarray
+) -> tuple[Floats, Floats, Floats, str]:
     """Maximise gain . extra, 0 <= extra <= most, net outflow + balance . extra = 0 at (target, node)."""
     graph, demand = problem.graph, problem.demand
     targets, nodes = len(demand.target), graph.nodes

@@ -22,6 +22,7 @@ from flitlab.fluid.mcf.shortest import Split, scaled_weights
 from flitlab.fluid.mcf.sparse import effort, multipliers
 from flitlab.fluid.mcf.symmetric import everywhere, one_for_all
 from flitlab.fluid.problem import MEMORY_MOST, Problem, refuse_if_large
+from flitlab.models.arrays import Floats
 
 PATHS_MOST = 1_500_000
 """Commodities up to which paths are stored (about 1 kB each at three paths of four channels)."""
@@ -55,9 +56,9 @@ class Solution:
 
     lower: float
     upper: float
-    lengths: np.ndarray
+    lengths: Floats
     method: str
-    load: np.ndarray
+    load: Floats
     flow: np.ndarray | Paths | None
     note: str = ""
 
@@ -195,7 +196,7 @@ class _Methods:
 
 def _certified(
     problem: Problem, served: np.ndarray, lengths: np.ndarray, method: str,
-    flow: np.ndarray | Paths | None, load: np.ndarray | None = None,
+    flow: np.ndarray | Paths | None, load: Floats | None = None,
 ) -> Solution:  # fmt: skip
     """Both bounds, from what the flow serves and from the lengths alone; ``load`` where there is no flow."""
     graph, demand = problem.graph, problem.demand

@@ -19,9 +19,11 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from flitlab.fluid.graph import Graph
 from flitlab.fluid.mcf.paths import Paths, cheapest
 from flitlab.fluid.pricing import Found, floored, price
-from flitlab.fluid.problem import Graph, Problem
+from flitlab.fluid.problem import Problem
+from flitlab.models.arrays import Floats, sums
 
 STEPS = 100
 """Interior-point steps at most."""
@@ -35,16 +37,16 @@ class Shared(NamedTuple):
     """What capacities limit: channel a counts in row[a], int64 [channels]; capacity: float64 [rows]."""
 
     row: np.ndarray
-    capacity: np.ndarray
+    capacity: Floats
 
     @classmethod
     def by_nothing(cls, graph: Graph) -> "Shared":
         """Every channel has its own capacity."""
         return cls(np.arange(graph.channels), graph.capacity)
 
-    def load(self, paths: Paths) -> np.ndarray:
+    def load(self, paths: Paths) -> Floats:
         """float64 [rows]: the flow in every row."""
-        return np.bincount(self.row[paths.channel], np.repeat(paths.flow, paths.lengths), len(self.capacity))
+        return sums(self.row[paths.channel], np.repeat(paths.flow, paths.lengths), len(self.capacity))
 
 
 def memory(problem: Problem) -> int:
@@ -67,7 +69,7 @@ class _Point:
 class _Best:
     """The best bounds seen: lengths, and path flows that serve the whole demand."""
 
-    def __init__(self, problem: Problem, shared: Shared):
+    def __init__(self, problem: Problem, shared: Shared) -> None:
         self.problem, self.shared = problem, shared
         self.lower, self.upper = 0.0, np.inf
 
@@ -79,7 +81,7 @@ class _Best:
         if lower > self.lower:
             self.lower, self.paths = lower, whole
 
-    def see_lengths(self, z: np.ndarray, distance: np.ndarray) -> None:
+    def see_lengths(self, z: Floats, distance: np.ndarray) -> None:
         upper = self.shared.capacity @ z / (self.problem.demand.amount @ distance)
         if upper < self.upper:
             self.upper, self.lengths = upper, z
@@ -115,7 +117,7 @@ def generate(
     return best.lengths, best.paths
 
 
-def _priced(problem: Problem, paths: Paths, z: np.ndarray) -> tuple[np.ndarray, Paths]:
+def _priced(problem: Problem, paths: Paths, z: Floats) -> tuple[np.ndarray, Paths]:
     """The distance of every commodity under lengths z, and ``paths`` with shortest ones that beat all of them."""
     stored = cheapest(paths, z)
     if problem.paths is not None:
@@ -143,7 +145,7 @@ def joined(paths: Paths, found: Found) -> Paths:
 def _advance(problem: Problem, at: _Point, best: _Best, gap: float) -> float:
     """One predictor-corrector step of the point, and the bounds it brings."""
     newton = _Newton(problem, best.shared, at)
-    mean = newton.mean
+    mean: float = newton.mean
     move = newton.step(0.0)
     ahead = newton.complementarity(move, *newton.longest(move, 1.0)) / mean
     # no further towards the boundary than the gap asks for: there the system is hardly solvable
@@ -185,7 +187,7 @@ class _Newton:
     mean: the mean of f r and s z, over ``size`` products.
     """
 
-    def __init__(self, problem: Problem, shared: Shared, at: _Point):
+    def __init__(self, problem: Problem, shared: Shared, at: _Point) -> None:
         self.capacity = shared.capacity
         paths, rows, commodities = at.paths, len(shared.capacity), problem.demand.size
         self.commodity, self.commodities, self.z = paths.commodity, commodities, at.z
@@ -255,14 +257,16 @@ def _room(value: np.ndarray, change: np.ndarray) -> float:
     return float((-value[falling] / change[falling]).min()) if falling.any() else np.inf
 
 
-def _factor(matrix: np.ndarray, diagonal: np.ndarray):
+def _factor(matrix: np.ndarray, diagonal: np.ndarray) -> tuple[Floats, bool]:
     """Cholesky factor of matrix + diagonal; what rounding takes from its definiteness is given back."""
     whole = matrix.diagonal() + diagonal
     step = np.arange(len(matrix))
     for extra in (1e-12, 1e-10, 1e-8, 1e-6):
         matrix[step, step] = whole * (1 + extra)
         try:
-            return cho_factor(matrix, lower=True, check_finite=False)
+            factor: tuple[Floats, bool] = cho_factor(matrix, lower=True, check_finite=False)
+            return factor
         except LinAlgError:
             continue
-    return cho_factor(np.diag(whole), lower=True)
+    factor = cho_factor(np.diag(whole), lower=True)
+    return factor

@@ -7,15 +7,17 @@ phase is that of Karakostas, doi:10.1145/1328911.1328918 (lengths only grow, so 
 import numpy as np
 
 from flitlab.fluid.bidirectional import forget, new_search
+from flitlab.fluid.graph import Dags, Demand, Graph
 from flitlab.fluid.mcf.paths import BOLDEST
 from flitlab.fluid.pricing import price
 from flitlab.fluid.problem import Problem
 from flitlab.fluid.trees import tree
+from flitlab.models.arrays import Floats
 from flitlab.models.jit import njit
 
 
 @njit
-def send(graph, demand, dags, length, rate, load, flow):
+def send(graph: Graph, demand: Demand, dags: Dags, length: Floats, rate: float, load: Floats, flow: Floats) -> float:
     """Send every demand down the shortest-path tree of its destination, one destination after another.
 
     length [channels] is multiplied by exp(rate * what is sent / capacity) after each (rate 0: kept), but by no more
@@ -50,7 +52,9 @@ def send(graph, demand, dags, length, rate, load, flow):
     return volume
 
 
-def garg_koenemann(problem: Problem, gap: float, enough: float, keep_flow: bool, phases: int = 200):
+def garg_koenemann(
+    problem: Problem, gap: float, enough: float, keep_flow: bool, phases: int = 200
+) -> tuple[Floats, Floats, Floats]:
     """Lengths and a flow, until their bounds differ by less than ``gap`` or the flow carries ``enough``.
 
     Returns (lengths float64 [channels], load float64 [channels] and flow float64 [targets or 0, channels]

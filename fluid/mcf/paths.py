@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flitlab.fluid.graph import Demand, Graph
+from flitlab.fluid.pricing import Found
+from flitlab.models.arrays import Floats, Int, Ints, Ints32, sums
 from flitlab.models.jit import kernel, njit
 from flitlab.models.routing.routes import PathTable
 
@@ -23,10 +26,10 @@ class Paths(NamedTuple):
     flow: float64 [paths].
     """
 
-    first: np.ndarray
-    start: np.ndarray
-    channel: np.ndarray
-    flow: np.ndarray
+    first: Ints
+    start: Ints
+    channel: Ints32
+    flow: Floats
 
     @classmethod
     def none(cls, commodities: int) -> "Paths":
@@ -34,35 +37,45 @@ class Paths(NamedTuple):
         return cls(np.zeros(commodities + 1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 
     @classmethod
-    def unserved(cls, amount: np.ndarray) -> "Paths":
+    def unserved(cls, amount: Floats) -> "Paths":
         """Every commodity has one path, of no channels, with all its demand."""
         count = len(amount)
         return cls(np.arange(count + 1), np.zeros(count + 1, np.int64), np.zeros(0, np.int32), amount.copy())
 
     @property
-    def commodity(self) -> np.ndarray:
+    def commodity(self) -> Ints:
         """int64 [paths]: the commodity of every path."""
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
     @property
-    def lengths(self) -> np.ndarray:
+    def lengths(self) -> Ints:
         """int64 [paths]: channels of every path."""
         return np.diff(self.start)
 
     def carrying(self) -> "Paths":
-        """Those that have channels and flow."""
+        """The paths that have channels and carry flow."""
         kept = (self.lengths > 0) & (self.flow > 0)
         first = np.searchsorted(self.commodity[kept], np.arange(len(self.first)))
         start = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.lengths[kept])])
         return Paths(first, start, self.channel[np.repeat(kept, self.lengths)], self.flow[kept])
 
-    def load(self, channels: int) -> np.ndarray:
+    def load(self, channels: int) -> Floats:
         """float64 [channels]: the flow on every channel."""
-        return np.bincount(self.channel, np.repeat(self.flow, self.lengths), channels)
+        return sums(self.channel, np.repeat(self.flow, self.lengths), channels)
 
 
 @njit
-def _channels(table, switches, out_start, dst, source, target, first, start, channel):
+def _channels(
+    table: PathTable,
+    switches: int,
+    out_start: Ints,
+    dst: Ints,
+    source: Ints,
+    target: Ints,
+    first: Ints,
+    start: Ints,
+    channel: Ints32,
+) -> tuple[int, int]:
     """Fill first and, if they have elements, start and channel of the paths of every commodity."""
     count = size = 0
     for k in range(len(source)):
@@ -82,7 +95,7 @@ def _channels(table, switches, out_start, dst, source, target, first, start, cha
     return count, size
 
 
-def paths_of(table: PathTable, switches: int, graph, demand) -> Paths:
+def paths_of(table: PathTable, switches: int, graph: Graph, demand: Demand) -> Paths:
     """The paths that a routing has for each commodity, each with an equal share of the demand."""
     first = np.zeros(demand.size + 1, np.int64)
     ends = (table, switches, graph.out_start, graph.dst, demand.source, demand.destination, first)
@@ -94,7 +107,7 @@ def paths_of(table: PathTable, switches: int, graph, demand) -> Paths:
 
 
 @kernel
-def _cost(paths, p, z):
+def _cost(paths: Paths, p: int, z: Floats) -> float:
     cost = 0.0
     for i in range(paths.start[p], paths.start[p + 1]):
         cost += z[paths.channel[i]]
@@ -102,7 +115,7 @@ def _cost(paths, p, z):
 
 
 @kernel
-def _shift(paths, p, best, mark, stamp, scale, load, z):
+def _shift(paths: Paths, p: int, best: int, mark: Ints, stamp: Int, scale: Floats, load: Floats, z: Floats) -> None:
     """Move flow from path p to ``best``, whose channels are marked ``stamp``: one Newton step, of bounded size."""
     gain, curvature, steepest = 0.0, 0.0, 0.0
     for i in range(paths.start[p], paths.start[p + 1]):
@@ -134,7 +147,7 @@ def _shift(paths, p, best, mark, stamp, scale, load, z):
 
 
 @kernel
-def _put(paths, p, amount, skip, mark, scale, load, z):
+def _put(paths: Paths, p: int, amount: float, skip: int, mark: Ints, scale: Floats, load: Floats, z: Floats) -> None:
     """Add ``amount`` to the channels of path p that are not marked ``skip``; z follows exponentially."""
     last, factor = 0.0, 1.0
     for i in range(paths.start[p], paths.start[p + 1]):
@@ -148,7 +161,17 @@ def _put(paths, p, amount, skip, mark, scale, load, z):
 
 
 @kernel
-def _balance(paths, order, passes, tolerance, scale, load, z, mark, cost):
+def _balance(
+    paths: Paths,
+    order: Ints,
+    passes: int,
+    tolerance: float,
+    scale: Floats,
+    load: Floats,
+    z: Floats,
+    mark: Ints,
+    cost: Floats,
+) -> None:
     stamp = np.int64(0)
     for _ in range(passes):
         for k in order:
@@ -170,7 +193,9 @@ def _balance(paths, order, passes, tolerance, scale, load, z, mark, cost):
 
 
 @njit
-def balance(graph, paths, order, alpha, passes, tolerance, load, z):
+def balance(
+    graph: Graph, paths: Paths, order: Ints, alpha: float, passes: int, tolerance: float, load: Floats, z: Floats
+) -> None:
     """Shift flow to the cheapest path of each commodity from those dearer by more than a relative ``tolerance``.
 
     The potential is the sum over channels of capacity * z / alpha, z = exp(alpha * load / capacity) up to
@@ -184,7 +209,7 @@ def balance(graph, paths, order, alpha, passes, tolerance, load, z):
 
 
 @njit
-def extend(paths, found, purge, amount):
+def extend(paths: Paths, found: Found, purge: bool, amount: Floats) -> tuple[Ints, Ints, Ints32, Floats]:
     """New path arrays (first, start, channel, flow): the paths ``found`` for some commodities join.
 
     That of commodity k starts with flow amount[k]; MOST paths are enough. With ``purge``, paths without flow
@@ -217,7 +242,7 @@ def extend(paths, found, purge, amount):
 
 
 @njit
-def cheapest(paths, z):
+def cheapest(paths: Paths, z: Floats) -> Floats:
     """float64 [commodities]: the cost of every commodity's cheapest path (inf: it has none)."""
     cost = np.full(len(paths.first) - 1, np.inf)
     for k in range(len(cost)):
@@ -227,7 +252,7 @@ def cheapest(paths, z):
 
 
 @njit
-def _trim(paths, excess):
+def _trim(paths: Paths, excess: Floats) -> Floats:
     flow = np.zeros(len(paths.flow))
     for p in range(len(flow)):
         most = 1.0

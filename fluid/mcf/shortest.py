@@ -13,8 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.fluid.bidirectional import forget, new_search
-from flitlab.fluid.problem import Demand, Problem
+from flitlab.fluid.graph import Dags, Demand, Graph
+from flitlab.fluid.problem import Problem
 from flitlab.fluid.trees import allows, tree
+from flitlab.models.arrays import Floats, Ints, Ints32
 from flitlab.models.jit import njit
 
 STEP = 2.0
@@ -32,12 +34,12 @@ class Ways(NamedTuple):
     """
 
     low: int
-    start: np.ndarray
-    channel: np.ndarray
+    start: Ints
+    channel: Ints32
 
 
 @njit
-def _ways(graph, demand, dags, length, low, high):
+def _ways(graph: Graph, demand: Demand, dags: Dags, length: Floats, low: int, high: int) -> tuple[Ints, Ints32]:
     nodes = len(graph.in_start) - 1
     search, order = new_search(nodes, len(length)), np.empty(nodes, np.int32)
     start = np.zeros(high - low + 1, np.int64)
@@ -63,7 +65,7 @@ def _ways(graph, demand, dags, length, low, high):
 
 
 @njit
-def _spread(graph, demand, ways, weight, load, flow):
+def _spread(graph: Graph, demand: Demand, ways: Ways, weight: Floats, load: Floats, flow: Floats) -> None:
     """Add what all demands for the targets of ``ways`` put on the channels; per target too if ``flow`` has rows."""
     nodes = len(graph.in_start) - 1
     value, carried = np.zeros(nodes), np.zeros(nodes)
@@ -94,7 +96,7 @@ def _spread(graph, demand, ways, weight, load, flow):
 class Split:
     """The shortest paths of a problem under lengths 1 / capacity, and the flows that channel weights make of them."""
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._listed: dict[int, Ways] = {}
         self._room = LISTED
@@ -113,7 +115,7 @@ class Split:
                     self._listed[low] = ways
             yield ways
 
-    def load(self, weight: np.ndarray) -> np.ndarray:
+    def load(self, weight: np.ndarray) -> Floats:
         """float64 [channels]: the load if every path gets a share proportional to the product of its weights."""
         graph, demand = self.problem.graph, self.problem.demand
         load, nothing = np.zeros(graph.channels), np.zeros((0, graph.channels))
@@ -122,7 +124,7 @@ class Split:
         return load
 
     def flow(self, weight: np.ndarray) -> Iterator[tuple[Demand, np.ndarray]]:
-        """The same flow, some destinations after others: their demand, and float64 [targets, channels]."""
+        """The flow of the split, a few destinations at a time: their demand, and float64 [targets, channels]."""
         graph, demand = self.problem.graph, self.problem.demand
         for ways in self.ways():
             low, high = ways.low, ways.low + len(ways.start) - 1

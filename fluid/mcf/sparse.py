@@ -15,6 +15,7 @@ import numpy as np
 from flitlab.fluid.mcf.paths import Paths, balance, cheapest, extend
 from flitlab.fluid.pricing import floored, price
 from flitlab.fluid.problem import Problem
+from flitlab.models.arrays import Floats
 
 FLOOR = 1e-5
 """Least price of a channel, relative to the mean: keeps shortest paths short where weights vanish."""
@@ -58,7 +59,7 @@ def first_paths(problem: Problem, paths: Paths, rounds: int, rng: np.random.Gene
     return paths
 
 
-def bound_by(problem: Problem, z: np.ndarray, distance: np.ndarray) -> float:
+def bound_by(problem: Problem, z: Floats, distance: np.ndarray) -> float:
     """What lengths allow, from the distance that every commodity has under them.
 
     Summed without BLAS, whose threads would cost more than they do and change the last digits.
@@ -66,7 +67,7 @@ def bound_by(problem: Problem, z: np.ndarray, distance: np.ndarray) -> float:
     return float((problem.graph.capacity * z).sum() / (problem.demand.amount * distance).sum())
 
 
-def multipliers(problem: Problem, gap: float, enough: float, work: Effort):
+def multipliers(problem: Problem, gap: float, enough: float, work: Effort) -> tuple[Floats, Paths]:
     """Lengths and path flows, until their bounds differ by less than ``gap`` or the flow carries ``enough``.
 
     Returns (lengths float64 [channels], :class:`~flitlab.fluid.mcf.paths.Paths` that route the whole demand).

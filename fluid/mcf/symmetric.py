@@ -11,6 +11,7 @@ from flitlab.fluid.mcf.columns import Shared, generate
 from flitlab.fluid.mcf.paths import Paths, extend
 from flitlab.fluid.pricing import price
 from flitlab.fluid.problem import Problem
+from flitlab.models.arrays import Floats
 
 ROUNDS = 4
 """Paths that every commodity starts with, at most."""
@@ -28,7 +29,7 @@ def one_for_all(problem: Problem, gap: float) -> tuple[np.ndarray, Paths]:
     return lengths[generator], paths
 
 
-def everywhere(problem: Problem, paths: Paths) -> np.ndarray:
+def everywhere(problem: Problem, paths: Paths) -> Floats:
     """float64 [switches, channels]: the flow for switch 0 translated to every destination."""
     assert problem.orbit is not None
     group, graph = problem.orbit.translations, problem.graph

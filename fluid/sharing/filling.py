@@ -6,6 +6,7 @@ import numpy as np
 
 from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.sharing.flows import Flows
+from flitlab.models.arrays import Floats
 
 FULL = 1e-12
 """A link with less than this part of its capacity left is full."""
@@ -14,7 +15,7 @@ Increment = Callable[[np.ndarray, Paths], np.ndarray]
 """What every rising path gets per unit of its weight, from what every link has left per unit: float64 [paths]."""
 
 
-def filled(flows: Flows, increment: Increment) -> np.ndarray:
+def filled(flows: Flows, increment: Increment) -> Floats:
     """float64 [paths]: rates when all paths have met a full link, ``increment`` times weight added in each step.
 
     The increment must fill some link whenever it is called.
@@ -34,13 +35,14 @@ def filled(flows: Flows, increment: Increment) -> np.ndarray:
     return rate
 
 
-def per_weight(room: np.ndarray, paths: Paths, weight: np.ndarray) -> np.ndarray:
+def per_weight(room: np.ndarray, paths: Paths, weight: np.ndarray) -> Floats:
     """float64 [links]: what is left of each link per unit of the weight that crosses it; inf where none does."""
     crossing = np.bincount(paths.channel, np.repeat(weight, paths.lengths), len(room))
-    return np.divide(room, crossing, out=np.full(len(room), np.inf), where=crossing > 0)
+    level: Floats = np.divide(room, crossing, out=np.full(len(room), np.inf), where=crossing > 0)
+    return level
 
 
-def least_on_way(left: np.ndarray, paths: Paths) -> np.ndarray:
+def least_on_way(left: Floats, paths: Paths) -> Floats:
     """float64 [paths]: the least of ``left`` on each path."""
     return np.minimum.reduceat(left[paths.channel], paths.start[:-1])
 

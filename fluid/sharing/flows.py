@@ -6,6 +6,7 @@ import numpy as np
 
 from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.problem import FluidError, Problem
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.fairness import jain
 from flitlab.models.paths.pathset import starts
 from flitlab.models.scenario import Scenario
@@ -26,15 +27,15 @@ class Flows:
     local: demand that crosses no link at all (the same switch, infinite host channels) and is no flow here.
     """
 
-    source: np.ndarray
-    target: np.ndarray
-    weight: np.ndarray
+    source: Ints
+    target: Ints
+    weight: Floats
     paths: Paths
-    capacity: np.ndarray
+    capacity: Floats
     local: float = 0.0
 
     @property
-    def path_weight(self) -> np.ndarray:
+    def path_weight(self) -> Floats:
         """float64 [paths]: the weight of the flow that each path serves."""
         return np.repeat(self.weight, np.diff(self.paths.first))
 
@@ -47,12 +48,12 @@ class Flows:
 class Rates:
     """What a model gives every flow. rate: float64 [flows], flits per tick. weight: float64 [flows], as in Flows."""
 
-    rate: np.ndarray
-    weight: np.ndarray
+    rate: Floats
+    weight: Floats
 
     @property
     def total(self) -> float:
-        """Aggregate throughput."""
+        """The aggregate throughput of all flows."""
         return float(self.rate.sum())
 
     @property
@@ -112,7 +113,9 @@ def flows_over(topology: Topology, traffic: Traffic, problem: Problem, network: 
     return Flows(source, target, weight, paths, np.concatenate([topology.capacity, ends]), local)
 
 
-def _by_host(network: Paths, commodity, channels: int, hosts: int, source, target, finite: bool) -> Paths:
+def _by_host(
+    network: Paths, commodity: Ints, channels: int, hosts: int, source: Ints, target: Ints, finite: bool
+) -> Paths:
     """The paths of every flow: those of its commodity (-1: one of no channels) between its host channels."""
     count = np.where(commodity < 0, 1, np.diff(network.first, append=0)[commodity])
     first = starts(count)

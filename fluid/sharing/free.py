@@ -15,6 +15,7 @@ from flitlab.fluid.pricing import price
 from flitlab.fluid.problem import FluidError, Problem
 from flitlab.fluid.sharing.flows import Flows, Rates, flows_most, flows_over
 from flitlab.fluid.sharing.maxmin import LevelLp, Optimum, raised
+from flitlab.models.arrays import Ints
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
 
@@ -75,7 +76,7 @@ def _host_channels(flows: Flows, topology: Topology) -> sparse.csr_array:
     return sparse.csr_array((np.ones(len(links)), links, np.arange(0, len(links) + 1, 2)), shape)
 
 
-def _commodities(problem: Problem, flows: Flows, topology: Topology) -> np.ndarray:
+def _commodities(problem: Problem, flows: Flows, topology: Topology) -> Ints:
     """int64 [flows]: the commodity that each is a part of, -1 within a switch."""
     s, t = topology.host_switch[flows.source], topology.host_switch[flows.target]
     found = np.full(len(s), -1)

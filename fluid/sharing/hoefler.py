@@ -5,13 +5,12 @@ et al., SC 2013, doi:10.1145/2503210.2503229, as stated by Faizian et al., "Thro
 Networks", section II-C.
 """
 
-import numpy as np
-
 from flitlab.fluid.sharing.filling import least_on_way, per_weight
 from flitlab.fluid.sharing.flows import Flows
+from flitlab.models.arrays import Floats
 
 
-def hoefler(flows: Flows) -> np.ndarray:
+def hoefler(flows: Flows) -> Floats:
     """float64 [paths]: weight * min over the links of the path of capacity / weight of all paths that cross it.
 
     Each path of a flow counts as a flow of its own, with the whole weight.

@@ -15,6 +15,7 @@ from scipy import sparse
 from flitlab.fluid.problem import FluidError
 from flitlab.fluid.sharing.filling import filled
 from flitlab.fluid.sharing.flows import Flows
+from flitlab.models.arrays import Floats
 
 PATHS_MOST = 60_000
 """Paths, hence columns, up to which the LPs are tried (about a minute for the first)."""
@@ -30,7 +31,7 @@ SLACK = (1e-8, 1e-8, 1e-7, 1e-6)
 The second try is from scratch."""
 
 
-def max_min(flows: Flows) -> np.ndarray:
+def max_min(flows: Flows) -> Floats:
     """float64 [paths]: max-min fair rates; by progressive filling if every flow has one path, else by LPs.
 
     Raises :class:`~flitlab.fluid.problem.FluidError` if the LPs would be too large or fail.
@@ -74,7 +75,7 @@ class LevelLp:
     Raises :class:`~flitlab.fluid.problem.FluidError` for capacities or weights too far apart for these.
     """
 
-    def __init__(self, flows: Flows):
+    def __init__(self, flows: Flows) -> None:
         for what, value in (("links have capacities", flows.capacity), ("flows have demands", flows.weight)):
             if value.max() > SPREAD_MOST * value.min():
                 reason = f"more than the factor of {SPREAD_MOST:g} that the LPs can tell apart"
@@ -133,7 +134,9 @@ class LevelLp:
         self.highs.addCol(0.0, 0.0, highspy.kHighsInf, len(rows), rows, np.ones(len(rows)))
 
 
-def raised(lp: LevelLp, capacity: np.ndarray, confined: sparse.csr_array, more: Callable[[Optimum], bool]):
+def raised(
+    lp: LevelLp, capacity: Floats, confined: sparse.csr_array, more: Callable[[Optimum], bool]
+) -> tuple[Floats, Floats]:
     """Max-min fair rates [flows], and the rates of the paths in the last solution.
 
     Raise the common level as far as it goes, fix the flows that cannot follow, and again with the others. A flow

@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 
 from flitlab.fluid.ceilings import CeilingSpec, ceilings
 from flitlab.fluid.certificate import network_length, verify_flow, verify_orbit, verify_paths
+from flitlab.fluid.graph import Demand, Graph
 from flitlab.fluid.mcf import arcs
 from flitlab.fluid.mcf.columns import generate
 from flitlab.fluid.mcf.dense import garg_koenemann
 from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.mcf.sparse import effort, multipliers
 from flitlab.fluid.mcf.symmetric import everywhere, one_for_all
-from flitlab.fluid.problem import Demand, FluidError, Graph, Problem
+from flitlab.fluid.problem import FluidError, Problem
 from flitlab.fluid.translations import translations
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology

@@ -10,13 +10,14 @@ from scipy.sparse.csgraph import dijkstra
 
 from flitlab.fluid import pricing
 from flitlab.fluid.certificate import verify_flow, verify_paths
+from flitlab.fluid.graph import Demand, Graph
 from flitlab.fluid.mcf import arcs
 from flitlab.fluid.mcf.choose import solve
 from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.mcf.shortest import Split, scaled_weights
 from flitlab.fluid.mcf.sparse import effort, multipliers
 from flitlab.fluid.pricing import price
-from flitlab.fluid.problem import Demand, Graph, Problem
+from flitlab.fluid.problem import Problem
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
 from tests.fluid.fluid_cases import INF, all_to_all, hypercube, table

@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from flitlab.fluid.problem import Demand, Problem
+from flitlab.fluid.graph import Demand
+from flitlab.fluid.problem import Problem
 from flitlab.fluid.split import split_load
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.program import RECV, SEND, Program
