@@ -33,7 +33,7 @@ class Flows(NamedTuple):
 
 
 def long_lived(traffic: Traffic, flows: int) -> Flows:
-    """So many endless flows from tick 0 for every pair of hosts that the pattern lets talk."""
+    """Endless flows from tick 0, so many for every pair of hosts that the pattern lets talk."""
     source, destination, _ = traffic.pairs()
     source, destination = (np.repeat(hosts, flows).astype(np.int64) for hosts in (source, destination))
     nothing = np.zeros(len(source), np.int64)

@@ -120,7 +120,8 @@ MARKS = {True: " *", False: " =", None: " ?"}
 
 def _quantity(one: dict[str, Any]) -> str:
     if math.isnan(one["value"]):
-        return one["note"]
+        note: str = one["note"]
+        return note
     text = number(one["value"])
     if not math.isnan(one["ci95"]):
         text += f" ± {number(one['ci95'], 2)}"

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from flitlab.fluid.ceiling import CeilingSpec
 from flitlab.models.registry import CATEGORIES, names, spec_class
-from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.errors import ConfigError, Mistake
 from flitlab.sim.config.load import load_text, wrap
 from flitlab.sim.config.plugins import load_plugins
 from flitlab.sim.config.schema import CEILINGS, SourceConfig
@@ -35,7 +35,7 @@ CEILING_TEXT = {
 
 def load(plugins: list[str]) -> None:
     """Loads plugin files named on the command line. Raises :class:`~flitlab.sim.config.errors.ConfigError`."""
-    mistakes: list = []
+    mistakes: list[Mistake] = []
     load_plugins(wrap({"plugins": plugins}, "--plugin"), Path.cwd(), mistakes)
     if mistakes:
         raise ConfigError(mistakes)

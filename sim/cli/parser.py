@@ -292,7 +292,8 @@ def _lazily(module: str) -> Callable[[argparse.Namespace], int]:
 
     def run(options: argparse.Namespace) -> int:
         one_thread()
-        return importlib.import_module(module).run(options)
+        code: int = importlib.import_module(module).run(options)
+        return code
 
     return run
 
@@ -311,7 +312,7 @@ def _version_or_help(parser: argparse.ArgumentParser) -> Callable[[argparse.Name
 
 
 def _load(text: str) -> float:
-    load = _number(float, text)
+    load: float = _number(float, text)
     if not 0 < load <= 1:
         raise argparse.ArgumentTypeError(f"{text}: must be above 0 and at most 1")
     return load
@@ -327,14 +328,14 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _natural(text: str) -> int:
-    number = _number(int, text)
+    number: int = _number(int, text)
     if not 0 <= number < 2**63:
         raise argparse.ArgumentTypeError(f"{text}: must be 0 or more" + " and below 2**63" * (number > 0))
     return number
 
 
 def _positive(text: str) -> int:
-    number = _number(int, text)
+    number: int = _number(int, text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text}: must be 1 or more")
     return number

@@ -27,7 +27,7 @@ CHEAP = ("split", "bounds")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs a moment of every scenario, in a folder that is thrown away: does everything build and run?"""
+    """Runs a moment of every scenario, in a folder that is thrown away, to see that everything builds and runs."""
     study = study_of(options)
     if study is None:
         return BAD
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def moment(study: Study) -> Study:
-    """The same scenarios at two loads and with one seed, for as long as it takes to see that they work."""
+    """The scenarios of a study at two loads and with one seed, for as long as it takes to see that they work."""
     nothing = OutputsConfig(figures=[], html=False)
     cases = [_short(case) for case in study.cases]
     experiment = study.experiment if study.simulates or study.experiment == "metrics" else "ceilings"

@@ -1,6 +1,7 @@
 """``simrun simgrid FILE``."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -88,5 +89,5 @@ def _show(name: str, rows: list[dict[str, Any]], as_json: bool) -> None:
     print_table(name, [(title, _cell(key)) for key, title in columns.items()], rows)
 
 
-def _cell(key: str):
+def _cell(key: str) -> Callable[[dict[str, Any]], str]:
     return lambda row: number(row[key], 7 if key.endswith("_ns") else 3)

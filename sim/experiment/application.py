@@ -85,7 +85,7 @@ def relate(study: Study, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def references_of(which: Which, cases: Sequence[Case]) -> dict[str, str]:
-    """Of each scenario, the one that it is compared with: of those meant, the one that is like it in all else."""
+    """The scenario that each one is compared with: of those meant, the one that is like it in all else."""
     meant = set(labels_of(which, cases))
     named = set() if isinstance(which, str) else _columns(which, cases)
     found = {}

@@ -96,7 +96,7 @@ class CeilingRuns:
 
     @property
     def places(self) -> list[int]:
-        """Of the jobs without rows."""
+        """Places of the jobs that have no rows yet."""
         return [place for place, job in enumerate(self.jobs) if job.rows is None]
 
     def bounds(self, index: int) -> list[Bound] | None:
@@ -238,7 +238,7 @@ def _optimum(rows: Iterable[dict[str, Any]]) -> Optimum | None:
 
 
 def stored_optimum(folder: Path, case: Case) -> Optimum | None:
-    """As :meth:`CeilingRuns.optimum`, from the files of a run folder; None also where they are not there."""
+    """The result of :meth:`CeilingRuns.optimum`, from the files of a run folder; None also where they are not there."""
     return _optimum(row for name in names_of(case) for row in stored_rows(folder, name))
 
 

@@ -62,7 +62,7 @@ class OfFile(_Part):
 
     @classmethod
     def of(cls, folder: Path, file: Path, scenarios: list[int]) -> "OfFile":
-        """Of a file in the folder of certificates."""
+        """What a file in the folder of certificates claims, with its hash."""
         saved = Saved.read(file)
         claims = {name: None if math.isnan(getattr(saved, name)) else getattr(saved, name) for name in CLAIMS}
         name = file.relative_to(folder).as_posix()
@@ -100,7 +100,7 @@ class Verdict:
 
 
 def sha256(file: Path) -> str:
-    """Of what a file holds, as hex digits."""
+    """The SHA-256 hash of what a file holds, as hex digits."""
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 

@@ -35,7 +35,7 @@ REFRESH = 2.0
 
 
 class ClusterError(Exception):
-    """There is no cluster to work with, or no longer; the message says why."""
+    """The cluster to work with is missing, or gone; the message says why."""
 
 
 @contextmanager
@@ -126,7 +126,7 @@ def _slurm(options: str) -> Any:
     It speaks TLS with certificates made for it alone, unless ``security=false`` or the package for it is missing.
     """
     try:
-        from dask_jobqueue import SLURMCluster
+        from dask_jobqueue import SLURMCluster  # type: ignore[attr-defined]  # it has no __all__
     except ImportError:
         raise ClusterError("needs dask-jobqueue, which is not installed: pip install 'flitlab[cluster]'") from None
     given: dict[str, Any] = {"cores": 1, "processes": 1}
@@ -205,7 +205,7 @@ class DaskPool:
         return self._contents[path]
 
     def reopen(self) -> None:
-        """Nothing: Dask replaces its own."""
+        """Does nothing: Dask replaces its own workers."""
 
     def close(self, abandon: bool = False) -> None:
         """Leaves the cluster as it was."""
@@ -218,7 +218,7 @@ def _text(plugin: str) -> str | None:
     return Path(plugin).read_text("utf-8") if plugin.endswith(".py") else None
 
 
-def _pass_on(future: Future, answer: "Future[Outcome]") -> None:
+def _pass_on(future: "Future[bytes]", answer: "Future[Outcome]") -> None:
     from distributed import KilledWorker
 
     try:
@@ -234,7 +234,7 @@ def _pass_on(future: Future, answer: "Future[Outcome]") -> None:
 
 
 def carry_out(state: str, plugins: tuple[tuple[str, str | None], ...], sent: bytes, *contents: bytes) -> bytes:
-    """In a worker: makes a call and returns the pickled outcome.
+    """Makes a call, in a worker, and returns the pickled outcome.
 
     state: hash of the sources that the caller has. sent: function and arguments, pickled, as only a process that has
     loaded the plugins can read them. contents: of the :class:`ScenarioFile` among the arguments.

@@ -182,19 +182,23 @@ class Prices:
         self._known = _read(self.file)
 
     def of(self, engine: str, scenario: Scenario) -> dict[str, Any]:
-        """Of the discipline of a scenario."""
+        """Prices of the discipline of a scenario in an engine."""
         mode = scenario.switching.mode
         shared = scenario.switching.shared_input and mode != "deflection"
         if mode == "datagram":
-            return self._price(f"{engine} {mode}", mode, lambda: _of_datagrams(engine))
+            price: dict[str, Any] = self._price(f"{engine} {mode}", mode, lambda: _of_datagrams(engine))
+            return price
         if mode == "flow":
-            return self._price(f"{engine} {mode}", mode, lambda: _in_mode_flow(engine))
+            price = self._price(f"{engine} {mode}", mode, lambda: _in_mode_flow(engine))
+            return price
         name = f"{engine} {mode}" + (", shared inputs" if shared else "")
-        return self._price(name, mode, lambda: _of(engine, mode, shared))
+        price = self._price(name, mode, lambda: _of(engine, mode, shared))
+        return price
 
     def of_ceiling(self, kind: str) -> float:
         """Seconds of a ceiling of the smaller network."""
-        return self._price(f"ceiling {kind}", "fluid", lambda: _of_ceiling(kind))
+        seconds: float = self._price(f"ceiling {kind}", "fluid", lambda: _of_ceiling(kind))
+        return seconds
 
     def _price(self, name: str, compiled: str, measure: Callable[[], Any]) -> Any:
         """What is known of a price, or measured. compiled: the kernels that this takes."""
@@ -352,11 +356,13 @@ def _point(case: Case, load: float, price: dict[str, Any]) -> float:
     if scenario.datagram is not None:
         more = min(getattr(scenario.datagram.transport, "subflows", 1) - 1, SUBFLOWS - 1) / (SUBFLOWS - 1)
         hop = price["hop"] + more * (price["hop_of_many"] - price["hop"])
-        return price["point"] + hop * datagram_hops(case, load)
+        seconds: float = price["point"] + hop * datagram_hops(case, load)
+        return seconds
     here, switches = load_of(case, load), scenario.topology.switches
     each = float(np.interp(here.fill, PRICED, price["hop"])) * (switches / price["switches"]) ** price["growth"]
     ticks = _ticks(case, here.fill)
-    return price["point"] + price["pairs"] * switches**2 + ticks * (price["idle"] * switches + each * here.hops)
+    seconds = price["point"] + price["pairs"] * switches**2 + ticks * (price["idle"] * switches + each * here.hops)
+    return seconds
 
 
 def _program(case: Case, load: float, price: dict[str, Any]) -> float:
@@ -366,18 +372,21 @@ def _program(case: Case, load: float, price: dict[str, Any]) -> float:
     program, messages = workload.program, workload.messages
     send, calc = program.kind == SEND, program.kind == CALC
     if "message" in price:
-        return price["point"] + price["message"] * int(send.sum())
+        seconds: float = price["point"] + price["message"] * int(send.sum())
+        return seconds
     flits = total_flits(program.amount[send], messages)
     packets = float(np.ceil(flits / messages.packet_flits).sum())
     hops = packets * (_hops(scenario) + 1)
     if scenario.datagram is not None:
-        return price["point"] + price["hop"] * hops
+        seconds = price["point"] + price["hop"] * hops
+        return seconds
     sent = np.bincount(program.rank[send], flits, program.ranks)
     worked = np.bincount(program.rank[calc], program.amount[calc], program.ranks) / float(messages.tick_ns)
     ticks, switches = float((sent + worked).max(initial=0.0)), scenario.topology.switches
     each = float(np.interp(PLACED, PRICED, price["hop"])) * (switches / price["switches"]) ** price["growth"]
     moved = float(flits.sum()) * (_hops(scenario) + 1) if scenario.switching.mode == "wormhole" else hops
-    return price["point"] + price["pairs"] * switches**2 + ticks * price["idle"] * switches + each * moved
+    seconds = price["point"] + price["pairs"] * switches**2 + ticks * price["idle"] * switches + each * moved
+    return seconds
 
 
 def _ticks(case: Case, fill: float) -> float:
@@ -398,7 +407,8 @@ def _ceiling(case: Case, kind: str, prices: Prices) -> float | None:
     size = _variables(case) / _variables(_network(SIZES[0], "vct"))
     # below saturation the total is the offer
     times = sum(load > full_load(case) for load in case.grid) if kind == "total" else 1
-    return prices.of_ceiling(kind) * times * size**LP_GROWTH
+    seconds: float = prices.of_ceiling(kind) * times * size**LP_GROWTH
+    return seconds
 
 
 def memory(cases: Sequence[Case]) -> float:

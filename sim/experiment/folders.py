@@ -1,4 +1,4 @@
-"""Whose a folder is, and what the manifest in it says of the run."""
+"""The owner of a folder, and what the manifest in it says of the run."""
 
 import hashlib
 import json
@@ -115,7 +115,7 @@ def content(file: Path) -> bytes:
     return file.read_bytes()
 
 
-def entries(folder: "os.PathLike[str]") -> Iterator[os.DirEntry]:
+def entries(folder: "os.PathLike[str]") -> Iterator[os.DirEntry[str]]:
     """What is in a folder and in the folders in it; nothing if there is no such folder."""
     for entry in _listed(folder):
         if entry.is_dir(follow_symlinks=False):
@@ -123,7 +123,7 @@ def entries(folder: "os.PathLike[str]") -> Iterator[os.DirEntry]:
         yield entry
 
 
-def _listed(folder: "os.PathLike[str]") -> list[os.DirEntry]:
+def _listed(folder: "os.PathLike[str]") -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as found:
             return list(found)

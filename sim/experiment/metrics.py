@@ -28,7 +28,7 @@ class MetricRuns:
 
     @property
     def places(self) -> list[int]:
-        """Of the topologies, one per case."""
+        """Places of the topologies, one per case."""
         return list(range(len(self.study.cases)))
 
     def tasks(self, bar: Progress) -> Iterator[Task]:
@@ -69,7 +69,7 @@ class MetricRuns:
         return record["metrics"], record["problem"]
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
-        """None: metrics.csv has it all."""
+        """No further tables: metrics.csv has it all."""
         return {}
 
 

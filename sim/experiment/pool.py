@@ -19,7 +19,7 @@ class Task:
     """
 
     call: Callable[..., Outcome]
-    arguments: tuple
+    arguments: tuple[Any, ...]
     done: Callable[[Outcome], None]
     skip: Callable[[], bool] = lambda: False
     name: str = ""
@@ -58,10 +58,10 @@ class InProcess:
         return future
 
     def reopen(self) -> None:
-        """Nothing: if this process dies, that is the end."""
+        """Does nothing: if this process dies, that is the end."""
 
     def close(self, abandon: bool = False) -> None:
-        """Nothing."""
+        """Does nothing: no worker is to be ended."""
 
 
 class Processes:

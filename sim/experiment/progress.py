@@ -25,7 +25,7 @@ class Progress(Protocol):
 
 
 class Quiet:
-    """Says nothing."""
+    """Progress that says nothing at all."""
 
     def advance(self, ticks: int = 0, scenario: str = "", row: Row | None = None) -> None:
         """One more point is done."""

@@ -57,7 +57,7 @@ class RelativeRuns:
 
     @property
     def places(self) -> list[int]:
-        """Of the draws that are not solved."""
+        """Places of the draws that are not solved."""
         return [place for place, draw in enumerate(self.draws.values()) if not isinstance(draw.record, dict)]
 
     def tasks(self, bar: Progress) -> Iterator[Task]:

@@ -85,7 +85,10 @@ def search(answers: Mapping[float, Sequence[Row]], limit: float, highest: float,
 
 
 def curve(answers: Mapping[float, Sequence[Row]], limit: float, highest: float, points: int) -> Steps:
-    """So many loads from :data:`LOWEST` of the saturation point to the first load past it; answers: as above."""
+    """Loads, ``points`` of them, from :data:`LOWEST` of the saturation point to the first load past it.
+
+    answers: load -> rows, to which every answer is added.
+    """
     _, upper = yield from bisect(*_known(answers, limit, highest), BEYOND, limit)
     for load in (upper, rounded(LOWEST * upper)):
         if load not in answers:
@@ -214,7 +217,7 @@ class Placement:
 
 
 def placements(cases: Sequence[Case]) -> list[Placement]:
-    """Those of all cases."""
+    """The placements of all cases."""
     found: list[Placement] = []
     for index, case in enumerate(cases):
         if case.placing is not None:
@@ -238,7 +241,8 @@ def highest_load(case: Case) -> float:
     assert case.scenario is not None
     traffic = case.scenario.traffic
     left = case.scenario.source.mean_flits - traffic.sent(0)
-    return min([1.0, *(left[traffic.rate > 0] / traffic.rate[traffic.rate > 0])])
+    load: float = min([1.0, *(left[traffic.rate > 0] / traffic.rate[traffic.rate > 0])])
+    return load
 
 
 def limit_of(ceilings: Mapping[str, float | None]) -> float:

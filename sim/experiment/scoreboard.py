@@ -40,7 +40,7 @@ USUAL_FOLDER = Path("configs/paper")
 
 
 class NoRowsError(Exception):
-    """There are no rows to run; the message says where they were looked for, or which there are."""
+    """The error that no row is there to run; the message says where they were looked for, or which there are."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """In a few words."""
+        """The outcome of a row in a few words."""
         return f"{self.agreeing} of {len(self.published)} agree" if self.published else "failed"
 
 

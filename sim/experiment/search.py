@@ -95,7 +95,8 @@ class Search:
         """The value in the configuration."""
         node = wrap(self.network, "").get(*self.case.vary)
         assert node is not None
-        return node.value
+        value: int = node.value
+        return value
 
     def ready(self) -> tuple[int, int] | None:
         """A (value, draw) whose solution is wanted and not under way; None if there is none now."""
@@ -169,7 +170,7 @@ class SearchRuns:
 
     @property
     def places(self) -> list[int]:
-        """Of the searches."""
+        """Places of the searches."""
         return list(range(len(self.searches)))
 
     def tasks(self, bar: Progress) -> Iterator[Task | None]:

@@ -18,7 +18,7 @@ class Shard:
         return place % self.count == self.index - 1
 
     def of(self, tasks: Iterable[Task | None]) -> Iterator[Task | None]:
-        """Those of the tasks that belong to it."""
+        """The tasks that belong to the shard."""
         return (task for task in tasks if task is None or self.takes(task.place))
 
     def __str__(self) -> str:

@@ -173,7 +173,8 @@ def read_record(folder: Path, name: str) -> dict[str, Any] | None:
         raise RecordError("has no digest: it is no result that was written here")
     if digest != _digest(name, text.rpartition(DIGEST.encode())[0]):
         raise RecordError("is not what was written")
-    return value
+    record: dict[str, Any] = value
+    return record
 
 
 def replace_file(path: Path, written: bytes) -> None:

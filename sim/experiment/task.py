@@ -120,7 +120,8 @@ def _exit_with_parent() -> None:
 
 @lru_cache(maxsize=4)
 def _scenario(file: ScenarioFile | bytes) -> Scenario:
-    return pickle.loads(file if isinstance(file, bytes) else file.path.read_bytes())
+    scenario: Scenario = pickle.loads(file if isinstance(file, bytes) else file.path.read_bytes())
+    return scenario
 
 
 def solve_point(

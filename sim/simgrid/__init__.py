@@ -1,1 +1,1 @@
-"""The same program in SimGrid: an independent model of the network to compare times with."""
+"""A program run in SimGrid as well: an independent model of the network to compare times with."""

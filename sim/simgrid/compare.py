@@ -30,7 +30,7 @@ WORKS = "import simgrid; simgrid.Comm.sendto_async; simgrid.NetZone.create_full_
 
 
 class SimGridMissing(Exception):
-    """There is no SimGrid."""
+    """The error that SimGrid is not there to compare with."""
 
 
 class SimGridFailed(Exception):

@@ -11,6 +11,7 @@ for the first of those under way to end, or for the next event that it knows of.
 import heapq
 import json
 import sys
+from typing import Any
 
 from simgrid import Actor, Comm, Engine, Host, LinkInRoute, NetZone, this_actor
 
@@ -24,8 +25,11 @@ CALC, SEND, RECV = 0, 1, 2
 READY, BEGUN, QUEUED, ARRIVED, DONE = range(5)
 REQUEST, CONSENT, DATA, DELIVERED = range(1, 5)
 
+Plan = dict[str, Any]
+"""What ``plan_of`` gives, read back from JSON."""
 
-def platform(plan):
+
+def platform(plan: Plan) -> None:
     """Hosts, links and one route for every pair of hosts that communicates."""
     zone = NetZone.create_full_zone("network")
     hosts = [zone.create_host(f"h{h}", "100Gf") for h in range(plan["hosts"])]
@@ -42,20 +46,22 @@ def platform(plan):
 class Conductor:
     """The operations of all ranks; events are (time, operation, what) in a heap, messages are communications."""
 
-    def __init__(self, plan):
+    def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.hosts = [Host.by_name(f"h{h}") for h in range(plan["hosts"])]
         count = len(plan["kind"])
         self.needs = list(plan["need"])
-        self.ready, self.finish = [False] * count, [None] * count
+        self.ready = [False] * count
+        self.finish: list[float | None] = [None] * count
         self.stage, self.asked = [0] * count, [False] * count
-        self.free = {}
+        self.free: dict[tuple[int, int], float] = {}
         self.events = [(0.0, o, READY) for o in range(count) if self.needs[o] == 0]
         heapq.heapify(self.events)
-        self.flying, self.of = [], []
+        self.flying: list[Any] = []
+        self.of: list[tuple[int, float]] = []
         self.later = {(a, b): delay for (a, b, _), delay in zip(plan["routes"], plan["later"], strict=True)}
 
-    def __call__(self):
+    def __call__(self) -> None:
         """What the only actor does: all events, in order of time and number."""
         while self.events or self.flying:
             now = Engine.clock
@@ -64,8 +70,8 @@ class Conductor:
                 self.happen(operation, what, now)
             self.wait(now)
 
-    def wait(self, now):
-        """For whatever comes first."""
+    def wait(self, now: float) -> None:
+        """Waits for whatever comes first, an event or the end of a communication."""
         pause = self.events[0][0] - now if self.events else -1.0
         if not self.flying:
             if pause > 0:
@@ -82,11 +88,11 @@ class Conductor:
             column[which] = column[-1]
             column.pop()
 
-    def expect(self, time, operation, what):
-        """Something will happen to an operation, at a time in seconds."""
+    def expect(self, time: float, operation: int, what: int) -> None:
+        """Enters an event of an operation, at a time in seconds."""
         heapq.heappush(self.events, (time, operation, what))
 
-    def happen(self, o, what, now):
+    def happen(self, o: int, what: int, now: float) -> None:
         """An event of an operation, and what follows from it (docs/applications.md, The model)."""
         plan = self.plan
         if what == READY:
@@ -117,7 +123,7 @@ class Conductor:
             self.finish[o] = now
             self.release(o, 0, now)
 
-    def arrive(self, send, now):
+    def arrive(self, send: int, now: float) -> None:
         """The message of a send, or what it begins with, is there."""
         receive = self.plan["partner"][send]
         if self.stage[send] == REQUEST:
@@ -133,30 +139,31 @@ class Conductor:
             if self.ready[receive]:
                 self.take_in(receive, now)
 
-    def own(self, send):
+    def own(self, send: int) -> bool:
         """Whether a rank sends a message to itself."""
-        return self.plan["rank"][send] == self.plan["rank"][self.plan["partner"][send]]
+        own: bool = self.plan["rank"][send] == self.plan["rank"][self.plan["partner"][send]]
+        return own
 
-    def take(self, o, hold, now):
+    def take(self, o: int, hold: float, now: float) -> tuple[float, float]:
         """When the processor of an operation begins and ends what it does for it."""
         processor = self.plan["rank"][o], self.plan["cpu"][o]
         begin = max(now, self.free.get(processor, 0.0))
         self.free[processor] = begin + hold
         return begin, begin + hold
 
-    def take_in(self, receive, now):
+    def take_in(self, receive: int, now: float) -> None:
         """A receive that is ready and whose message is there asks for its processor."""
         self.expect(self.take(receive, self.plan["hold"][receive], now)[1], receive, DONE)
 
-    def release(self, o, early, now):
-        """Those that wait for the start (early), or the end, of an operation wait no longer."""
+    def release(self, o: int, early: int, now: float) -> None:
+        """Operations that wait for the start (early), or the end, of an operation wait no longer."""
         for entry in self.plan["successor"][self.plan["after"][o] : self.plan["after"][o + 1]]:
             if entry % 2 == early:
                 self.needs[entry // 2] -= 1
                 if self.needs[entry // 2] == 0:
                     self.expect(now, entry // 2, READY)
 
-    def transfer(self, send, stage, now):
+    def transfer(self, send: int, stage: int, now: float) -> None:
         """A message, or what it begins with, leaves its host."""
         self.stage[send] = stage
         plan = self.plan
@@ -170,7 +177,7 @@ class Conductor:
         self.of.append((send, self.later[source, target]))
 
 
-def main(plan_file, times_file):
+def main(plan_file: str, times_file: str) -> None:
     """Reads a plan, runs it, and writes when each operation was done, in seconds."""
     engine = Engine(["replay", *(f"--cfg={setting}" for setting in SETTINGS), "--log=root.thres:error"])
     with open(plan_file, encoding="utf-8") as file:
