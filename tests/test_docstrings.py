@@ -1,0 +1,101 @@
+"""The first sentence of every public docstring can be read out of place: in an index, a tooltip, a search result."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import ROOT
+
+LAYERS = ("models", "fluid", "sim")
+
+NOT_YET = ("models/routing", "sim/config", "sim/engines", "sim/measure", "sim/report")
+"""Folders that still have docstrings to be rewritten; to be struck off one by one."""
+
+LEANING = re.compile(
+    r"(Above|Also|Another|As|Below|Ditto|For|From|Here|In|Is|It|Its|Like|None|Nothing|Of|On|Other|Others|Same|See|So|"
+    r"Such|That|Then|There|These|They|This|Those|To|Whose|With|All of (them|these|those)|The (same|others?|rest))\b"
+)
+"""Openings that lean on what stands before: on the class, on the function above, on the name that is documented."""
+
+FEWEST_WORDS = 3
+"""Words of the shortest sentence; a fragment of fewer names a thing, but says nothing of it."""
+
+
+def public(node: ast.AST, name: str) -> Iterator[tuple[str, ast.AST]]:
+    """(name, node) of a module and of all classes, functions and methods in it that are not private."""
+    yield name, node
+    for child in getattr(node, "body", []):
+        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            private = child.name.startswith("_") and not child.name.endswith("__")
+            if not private and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield from public(child, f"{name}:{child.name}" if name.endswith(".py") else f"{name}.{child.name}")
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a docstring on one line; all of its first paragraph if no full stop ends it."""
+    paragraph = " ".join(text.strip().split("\n\n")[0].split())
+    found = re.match(r".+?[.!?](?=\s+[A-Z\"`:({]|$)", paragraph)
+    return found[0] if found else paragraph
+
+
+def fault(sentence: str) -> str:
+    """What keeps a sentence from being read out of place; '' if nothing does."""
+    if not sentence.endswith("."):
+        return "does not end with a full stop"
+    if LEANING.match(sentence):
+        return "begins with what only the lines around it explain"
+    if len(sentence.split()) < FEWEST_WORDS:
+        return f"has fewer than {FEWEST_WORDS} words"
+    return ""
+
+
+def faults(text: str, place: str) -> list[str]:
+    """A line for each public docstring of a source text whose first sentence is not plain."""
+    found = []
+    for name, node in public(ast.parse(text), place):
+        if doc := ast.get_docstring(node):  # type: ignore[arg-type]
+            sentence = first_sentence(doc)
+            if problem := fault(sentence):
+                found.append(f"{name} {problem}: {sentence}")
+    return found
+
+
+def _sources(layer: str) -> list[Path]:
+    return [
+        path
+        for path in sorted((ROOT / layer).rglob("*.py"))
+        if not any(path.relative_to(ROOT).is_relative_to(place) for place in NOT_YET)
+    ]
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_first_sentences_can_be_read_out_of_place(layer):
+    found = [line for path in _sources(layer) for line in faults(path.read_text("utf-8"), str(path.relative_to(ROOT)))]
+    assert not found, "\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Of the host that sends.", "The same for a link.", "As above.", "As :func:`other`, but slower.", "See below.",
+        "Those that end.", "It is a number.", "This one is empty.", "Like the other.", "A number", "Everything.",
+    ],
+)  # fmt: skip
+def test_what_leans_on_its_neighbours_is_refused(sentence):
+    assert fault(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence", ["Ofttimes a word begins alike.", "The samenesses of two graphs.", "int64 [hosts]: what each sends."]
+)
+def test_what_stands_alone_is_accepted(sentence):
+    assert not fault(sentence)
+
+
+def test_public_docstrings_are_looked_at_wherever_they_stand():
+    source = '"""Of a module."""\nclass A:\n    """Of a class."""\n    def m(self):\n        """Of a method."""\n'
+    source += 'class _B:\n    """Of what is private."""\ndef f():\n    """Of a function."""\n'
+    assert [line.split()[0] for line in faults(source, "x.py")] == ["x.py", "x.py:A", "x.py:A.m", "x.py:f"]
