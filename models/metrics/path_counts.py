@@ -39,7 +39,7 @@ class PathCounts(MetricSpec):
             raise ValueError("path_counts: needs two hosts")
         if not topology.channels:
             raise ValueError("path_counts: needs two switches")
-        traffic = make("traffic", kind=self.pattern, seed=self.seed).build(topology)  # type: ignore[attr-defined]
+        traffic = make("traffic", kind=self.pattern, seed=self.seed).build(topology)
         ends = np.column_stack([topology.host_switch, topology.host_switch[traffic.fixed]])
         pairs = np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0)
         extra = 0 if self.routing == "ecmp" else None

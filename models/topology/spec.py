@@ -102,4 +102,5 @@ def build_nested(parameters: dict[str, Any], key: str) -> Topology:
 
     Raises :class:`~flitlab.models.registry.SpecError` whose key leads to the offending place.
     """
-    return nested("topology", parameters, key, lambda spec: spec.build())
+    topology: Topology = nested("topology", parameters, key, lambda spec: spec.build())
+    return topology
