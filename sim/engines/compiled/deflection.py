@@ -57,27 +57,27 @@ SWITCH_RECORD = 8
 
 
 class DeflectionConstants(NamedTuple):
-    """What does not change during a run: times in ticks, tables, and the draws' seed."""
+    """The constants of a run of hot-potato deflection; times are in ticks."""
 
     net: Net
-    hold: int
+    hold: int  # packets that a switch holds without sending some on any free output
     slot: int  # decisions are made at multiples of this
-    flits: int
+    flits: int  # of every packet
     header: int
     switch: int
     link: int
     injection: int
     ejection: int
     bound: np.ndarray  # int64 [switches]: most packets that can be resident
-    routes: np.ndarray
-    out_start: np.ndarray
-    dst: np.ndarray
-    delay: np.ndarray
-    host_start: np.ndarray
+    routes: np.ndarray  # uint64 [switches, switches]: at [t, v] the ports of v on shortest paths to t, a bit each
+    out_start: np.ndarray  # int64 [switches + 1]: first channel of each switch
+    dst: np.ndarray  # int64 [channels]: switch at the end of each
+    delay: np.ndarray  # int64 [channels]: ticks of each beyond ``link``
+    host_start: np.ndarray  # int64 [switches + 1]: first host of each switch
 
 
 class DeflectionState(NamedTuple):
-    """What changes during a run."""
+    """The state of a run of hot-potato deflection: all that changes."""
 
     pool: Pool
     place: np.ndarray  # uint32 [switches, SWITCH_RECORD]

@@ -22,7 +22,7 @@ FIRST, LAST, PACKETS, FLITS = range(4)
 
 
 class Lengths(NamedTuple):
-    """How messages are cut (see :class:`flitlab.models.application.messages.Messages`)."""
+    """The rules by which messages are cut into packets (see :class:`flitlab.models.application.messages.Messages`)."""
 
     packet_bytes: int
     flit_bytes: int

@@ -14,7 +14,10 @@ from flitlab.models.rules.bits import lowest
 
 
 class Wheel(NamedTuple):
-    """bits: uint64 [ticks, words]. summary: uint64 [ticks, words / 64]. mask: ticks - 1."""
+    """The bits of a timing wheel, and which of its words are not empty.
+
+    bits: uint64 [ticks, words]. summary: uint64 [ticks, words / 64]. mask: ticks - 1.
+    """
 
     bits: np.ndarray
     summary: np.ndarray

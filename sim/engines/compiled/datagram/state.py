@@ -54,7 +54,7 @@ POOL, WINDOW, TRACE, TRACED = 0, 1, 2, 3
 
 
 class DatagramConstants(NamedTuple):
-    """What does not change during a run."""
+    """The constants of a run of the datagram discipline; times are in ticks."""
 
     seed: int
     links: int  # queues; beyond are the pipes by which acknowledgements come back without queues, one a subflow
@@ -78,7 +78,7 @@ class DatagramConstants(NamedTuple):
 
 
 class DatagramState(NamedTuple):
-    """What changes during a run."""
+    """The state of a run of the datagram discipline: all that changes."""
 
     packet: np.ndarray  # uint32 [packets, RECORD]
     free: np.ndarray  # uint32 [packets + 1]: a stack of unused records; its height is in the last entry

@@ -50,7 +50,7 @@ ENOUGH, MESSAGES_FULL, ENTRIES_FULL, MEMBERS_FULL = range(4)
 
 
 class FlowState(NamedTuple):
-    """What changes during a run.
+    """The state of a run at flow level: all that changes.
 
     message, amounts: the messages under way, by record. heap: of them, by WHEN. touched: scratch, of them. entries: of
     messages, and members, parts: of channels, in blocks of a power of two. entry_blocks, member_blocks: int64

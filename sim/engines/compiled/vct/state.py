@@ -32,14 +32,14 @@ FRONT, BACK, LEFT, ROOM, RETURNS, FIRST_RETURN, SWITCH, UPSTREAM, WANTED, QUEUED
 
 
 class VctConstants(NamedTuple):
-    """What does not change during a run: times in ticks, tables, and the draws' seed."""
+    """The constants of a run of virtual cut-through; times are in ticks."""
 
     net: Net
-    vcs: int
-    policy: int
-    rule: int
-    shared_input: bool
-    buffer_flits: int
+    vcs: int  # of an input
+    policy: int  # which VCs a packet may take: ANY ... (flitlab.models.routing.routes)
+    rule: int  # how one of several ways is chosen: RANDOM ...
+    shared_input: bool  # whether an input sends one packet at a time
+    buffer_flits: int  # room of an input VC
     header: int
     switch: int
     link: int
@@ -48,13 +48,13 @@ class VctConstants(NamedTuple):
     credit: int
     ring: int  # capacity of an input VC's ring of returning room, a power of two
     routes: Tables
-    out_start: np.ndarray
-    delay: np.ndarray
+    out_start: np.ndarray  # int64 [switches + 1]: first channel of each switch
+    delay: np.ndarray  # int64 [channels]: ticks of each beyond ``link``
     rings: Rings
 
 
 class VctState(NamedTuple):
-    """What changes during a run."""
+    """The state of a run of virtual cut-through: all that changes."""
 
     pool: Pool
     vc: np.ndarray  # uint32 [input VCs, record]

@@ -97,14 +97,14 @@ _SENDING = np.dtype([("packet", np.uint32), ("left", np.uint32), ("vc", np.uint3
 
 
 class WormholeConstants(NamedTuple):
-    """What does not change during a run: times in ticks, tables, and the draws' seed."""
+    """The constants of a run of wormhole switching; times are in ticks."""
 
     net: Net
-    vcs: int
-    policy: int
-    rule: int
-    iterations: int
-    buffer_flits: int
+    vcs: int  # of an input
+    policy: int  # which VCs a packet may take: ANY ... (flitlab.models.routing.routes)
+    rule: int  # how one of several ways is chosen: RANDOM ...
+    iterations: int  # of both allocations, in a tick
+    buffer_flits: int  # room of an input VC
     header: int
     injection: int
     inputs: np.uint64  # input VCs
@@ -120,7 +120,7 @@ class WormholeConstants(NamedTuple):
 
 
 class WormholeState(NamedTuple):
-    """What changes during a run."""
+    """The state of a run of wormhole switching: all that changes."""
 
     pool: Pool
     vc: np.ndarray  # records of all VCs
