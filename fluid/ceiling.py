@@ -1,10 +1,10 @@
-"""What a ceiling is and how a configuration asks for one."""
+"""What a ceiling is: a row of ceilings.csv with what proves it."""
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from flitlab.models.topology.graph import Topology
 
 if TYPE_CHECKING:  # they bring compilers along, which a configuration alone does not need
     import numpy as np
@@ -12,39 +12,17 @@ if TYPE_CHECKING:  # they bring compilers along, which a configuration alone doe
     from flitlab.fluid.certificate import Certificate
     from flitlab.fluid.mcf.paths import Paths
 
-Kind = Literal[
-    "mcf", "mcf_paths", "split", "total", "bounds", "cuts", "mmf", "hm", "jm", "decomposition", "utilisation",
-    "makespan",
-]  # fmt: skip
+
 Method = Literal["auto", "exact", "approx"]
-BY_ROUTING: tuple[Kind, ...] = ("mcf_paths", "split", "mmf", "hm", "jm")
-"""Kinds that say something of the paths of a routing."""
+"""Of a linear program: ``exact`` goes to a gap of 1e-6, ``approx`` is a first-order method, ``auto`` chooses."""
 
-CONCURRENT = ("mcf", "mcf_paths", "split")
-"""Kinds that give every flow the same part of its demand."""
+PER_FLOW = "flits/tick/flow"
 
+THETA_UNITS = ("load", "theta_hose")
+"""Units of theta, with finite host channels and with infinite ones."""
 
-class CeilingSpec(BaseModel):
-    """One entry of ``ceilings:`` in a configuration.
-
-    method: ``exact`` goes to a gap of 1e-6 (refused, with the size, where that would not fit into memory),
-    ``approx`` uses a first-order method, ``auto`` chooses.
-    gap: relative distance of the two bounds at which an approximation may stop.
-    per_flow: of mcf, mcf_paths and split, also the rates that flows get, as throughput models have them.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    kind: Kind
-    method: Method = "auto"
-    gap: float = Field(default=0.01, gt=0, lt=1)
-    per_flow: bool = False
-
-    @model_validator(mode="after")
-    def _flows_of_a_theta(self) -> Self:
-        if self.per_flow and self.kind not in CONCURRENT:
-            raise ValueError(f"per_flow goes with {', '.join(CONCURRENT)}, not with {self.kind}")
-        return self
+NO_THETA = "is for demands that grow as a whole, and this one has a fixed background"
+"""Why there is no theta of some demands."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,3 +62,8 @@ class Ceiling:
     def value(cls, name: str, lower: float, upper: float, unit: str, method: str, note: str = "") -> "Ceiling":
         """A row without certificate."""
         return cls(name, None, lower, upper, unit, method, 0.0, note)
+
+
+def theta_unit(topology: Topology) -> str:
+    """The unit of ceilings of theta on a topology."""
+    return THETA_UNITS[math.isinf(topology.host_capacity)]

@@ -11,6 +11,9 @@ from flitlab.fluid.problem import Problem
 from flitlab.models.arrays import Floats
 from flitlab.models.topology.graph import Topology
 
+NO_LOAD = "no flow crosses the network"
+"""Why there is nothing to decompose."""
+
 
 @dataclass(frozen=True)
 class Decomposition:

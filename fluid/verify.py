@@ -92,9 +92,14 @@ def verify(scenario: Scenario, saved: Saved) -> Verified:
     return Verified(lower, upper)
 
 
+def provable(ceiling: str) -> bool:
+    """Whether a saved certificate can prove a ceiling of this name."""
+    return ceiling in BELOW or ceiling.partition(":")[0] in BY_LENGTHS
+
+
 def _check_claim(saved: Saved) -> None:
     """Raises unless a certificate can prove such a claim."""
-    if saved.ceiling not in BELOW and saved.ceiling.partition(":")[0] not in BY_LENGTHS:
+    if not provable(saved.ceiling):
         raise BadCertificate(f"{saved.ceiling!r} is no ceiling that a certificate proves")
     if not saved.claims:
         raise BadCertificate(f"{saved.ceiling}: nothing is claimed, neither a lower nor an upper end")

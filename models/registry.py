@@ -24,6 +24,7 @@ CATEGORIES = {
     "transport": "flitlab.models.transport",
     "application": "flitlab.models.application.skeletons",
     "placement": "flitlab.models.application.placements",
+    "ceiling": "flitlab.fluid.kinds",
 }
 """Category -> package whose modules register its built-in kinds."""
 
@@ -61,7 +62,7 @@ def _looked_at(own: Callable[..., Any]) -> Callable[..., Any]:
 
 def is_foreign(spec: object) -> bool:
     """Whether a component is a user's own; of what it gives, nothing is taken for granted."""
-    return not type(spec).__module__.startswith("flitlab.models.")
+    return not type(spec).__module__.startswith("flitlab.")
 
 
 class SpecError(ValueError):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from hypothesis import strategies as st
 
+from flitlab.fluid.kinds.spec import CeilingSpec, asked, kind_of
 from flitlab.models.registry import SpecError, make
 from flitlab.models.routing.certificate import certify
 from flitlab.models.scenario import Scenario, Source, Switching
@@ -201,3 +202,8 @@ def deflection_scenarios(draw) -> Scenario:
         )
     except SpecError as error:
         raise AssertionError(f"strategy drew an impossible scenario: {error}") from error
+
+
+def asked_as_far_as_known(kind: str, **keys) -> CeilingSpec:
+    """A ceiling with those of the keys that its kind has."""
+    return asked(kind, **{key: value for key, value in keys.items() if key in kind_of(kind).model_fields})

@@ -20,25 +20,24 @@ def drawn_flows(session: Session) -> Flows:
     )
 
 
-def drawn_ceilings(session: Session, traffic: Traffic, kinds: tuple[str, ...]) -> dict[str, float]:
-    """Ceilings of ``kinds`` over the paths drawn, by column of results.csv.
+def drawn_theta(session: Session, traffic: Traffic) -> float:
+    """The largest theta such that every pair gets theta times its demand over the paths that were drawn.
 
-    mcf_paths_drawn: the largest theta such that every pair gets theta times its demand. mmf_drawn, mmf_drawn_min,
-    mmf_drawn_jain: per host, as a fraction of the network interface, if every flow counts the same, the least flow's
-    rate, and Jain's index.
-
-    Raises :class:`~flitlab.fluid.problem.FluidError` if the LPs would be too large.
+    Raises :class:`~flitlab.fluid.problem.FluidError` if the LP would be too large.
     """
-    flows, found = drawn_flows(session), {}
-    nic = session.topology.host_capacity
-    if "mcf_paths" in kinds:
-        found["mcf_paths_drawn"] = max_concurrent(_weighted(flows, traffic))
-    if "mmf" in kinds:
-        rates = flows.rates(max_min(flows))
-        found["mmf_drawn"] = rates.total / session.topology.hosts / nic
-        found["mmf_drawn_min"] = rates.least / nic
-        found["mmf_drawn_jain"] = rates.jain
-    return found
+    return max_concurrent(_weighted(drawn_flows(session), traffic))
+
+
+def drawn_rates(session: Session) -> dict[str, float]:
+    """Max-min fair rates over the paths that were drawn, if every flow counts the same, by column of results.csv.
+
+    mmf_drawn: mean per host, as a fraction of the network interface. mmf_drawn_min: the least flow's rate, likewise.
+    mmf_drawn_jain: Jain's index. Raises :class:`~flitlab.fluid.problem.FluidError` if the LPs would be too large.
+    """
+    flows, nic = drawn_flows(session), session.topology.host_capacity
+    rates = flows.rates(max_min(flows))
+    per_host = rates.total / session.topology.hosts / nic
+    return {"mmf_drawn": per_host, "mmf_drawn_min": rates.least / nic, "mmf_drawn_jain": rates.jain}
 
 
 def _weighted(flows: Flows, traffic: Traffic) -> Flows:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from flitlab.fluid.kinds.spec import kind_of
 from flitlab.sim.cli.common import (
     BAD,
     Column,
@@ -103,7 +104,7 @@ def _print(comparison: compare.Comparison) -> None:
         unit = ", ".join(filter(None, (comparison.units[name], f"at load {at:g}" if at and at < 1 else "")))
         return f"{HEADINGS[name]} ({unit})" if unit else HEADINGS[name], lambda row: _quantity(row["quantities"][name])
 
-    bounds = [name for name in compare.CEILINGS if any(name in row["ceilings"] for row in rows)]
+    bounds = sorted({name for row in rows for name in row["ceilings"]}, key=lambda name: (kind_of(name).rank, name))
     columns: list[Column] = [
         ("run", lambda row: row["run"]), ("scenario", lambda row: row["scenario"]), *map(cell, comparison.units),
         *((name, lambda row, name=name: _ceiling(row["ceilings"].get(name))) for name in bounds),

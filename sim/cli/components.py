@@ -9,28 +9,11 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from flitlab.fluid.ceiling import CeilingSpec
 from flitlab.models.registry import CATEGORIES, names, spec_class
 from flitlab.sim.config.errors import ConfigError, Mistake
 from flitlab.sim.config.load import load_text, wrap
 from flitlab.sim.config.plugins import load_plugins
-from flitlab.sim.config.schema import CEILINGS, SourceConfig
-
-CEILING_TEXT = {
-    "mcf": "Maximum concurrent flow: the largest load at which every demand can be met, by any routing.",
-    "mcf_paths": "The same, over the paths of the routing.",
-    "split": "The largest load that the routing's fixed split of traffic can carry.",
-    "total": "The largest total that can be accepted at each load, no demand getting more than its offer.",
-    "bounds": "Bounds that need no optimisation (volume and path length, host channels, cuts).",
-    "cuts": "Sparse cuts, each heuristic's best and the best of all: what no flow can get across.",
-    "mmf": "Max-min fair rates of the flows over the paths of the routing: nobody gains but at a poorer one's cost.",
-    "hm": "Hoefler's model: every path gets the least equal share among its channels.",
-    "jm": "Jain's model: as hm, and what is left is shared again until nothing is.",
-    "decomposition": "Throughput = capacity x utilisation / (distance x stretch) of the maximum concurrent flow.",
-    "utilisation": "Mean use of the channels, and of each class of them, by the maximum concurrent flow.",
-    "makespan": "Lower bounds on the time of a program, and of each kind of its steps, by any routing.",
-}
-"""Ceiling -> what it is."""
+from flitlab.sim.config.schema import SourceConfig
 
 
 def load(plugins: list[str]) -> None:
@@ -43,14 +26,12 @@ def load(plugins: list[str]) -> None:
 
 def kinds(category: str) -> list[str]:
     """Names in a category."""
-    if category == "ceiling":
-        return list(CEILINGS)
     return names(category) if category in CATEGORIES else []
 
 
 def documentation(category: str, kind: str) -> str:
     """Docstring of a component."""
-    return CEILING_TEXT.get(kind, "") if category == "ceiling" else inspect.getdoc(spec_class(category, kind)) or ""
+    return inspect.getdoc(spec_class(category, kind)) or ""
 
 
 def example(category: str, kind: str) -> dict[str, Any]:
@@ -61,8 +42,6 @@ def example(category: str, kind: str) -> dict[str, Any]:
 
 def parameters(category: str, kind: str) -> list[tuple[str, str, str]]:
     """(name, type, default) of every parameter of a component; no default: ''."""
-    if category == "ceiling":
-        return _fields(CeilingSpec)
     return _fields(spec_class(category, kind)) + (_fields(SourceConfig) if category == "traffic" else [])
 
 

@@ -22,9 +22,6 @@ TICKS = 300
 SECONDS = 0.12
 """Seconds of a run of mode datagram: most flows start in its first half, in the second all send."""
 
-CHEAP = ("split", "bounds")
-"""Ceilings that are computed."""
-
 
 def run(options: argparse.Namespace) -> int:
     """Runs a moment of every scenario, in a folder that is thrown away, to see that everything builds and runs."""
@@ -52,7 +49,7 @@ def moment(study: Study) -> Study:
 
 
 def _short(case: Case) -> Case:
-    ceilings = [spec for spec in case.ceilings if spec.kind in CHEAP]
+    ceilings = [spec for spec in case.ceilings if spec.quick]
     if not case.simulated or case.scenario is None:
         return replace(case, ceilings=ceilings, metrics=[])
     loads = case.grid
@@ -70,7 +67,8 @@ def _ticks(least: int) -> MeasureConfig:
 def _line(case: Case, results: Sequence[dict[str, Any]], ceilings: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """What is said of a scenario; of several loads one after another."""
     rows = [row for row in results if row["scenario"] == case.label]
-    bounds = [row for row in ceilings if row["scenario"] == case.label and row["ceiling"] in CHEAP]
+    quick = {spec.kind for spec in case.ceilings if spec.quick}
+    bounds = [row for row in ceilings if row["scenario"] == case.label and row["ceiling"] in quick]
     problems = [row["message"] for row in rows if row["status"] != "ok"]
     notes = [name for name in ("saturated", "deadlocked") if any(row.get(name) for row in rows)]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from flitlab.fluid.kinds.spec import kind_of
 from flitlab.models.hashing import content_hash
 from flitlab.models.jit import source_hash
 from flitlab.sim.cli.common import BAD, FAILED, complain, number, print_json, print_table, study_of
@@ -163,7 +164,7 @@ def _print(report: Report) -> None:
         print_metrics(report.metrics)
     elif report.metrics and (experiment != "ceilings" or len(report.metrics) > MOST_CEILINGS):
         print_answers(experiment, report.metrics, report.study.columns)
-    elif ceilings := [row for row in report.ceilings if not row["ceiling"].startswith("makespan")]:
+    elif ceilings := [row for row in report.ceilings if not kind_of(row["ceiling"]).of_program]:
         print_ceilings(ceilings)
     if saturation := report.tables.get("saturation.csv"):
         print_saturation(saturation)

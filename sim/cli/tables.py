@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from flitlab.fluid.kinds.spec import is_minor
 from flitlab.models.metrics.summary import ALWAYS
 from flitlab.sim.cli.common import Column, number, print_rows, print_table
 
@@ -12,7 +13,7 @@ Row = Mapping[str, Any]
 
 def print_ceilings(rows: list[dict[str, Any]]) -> None:
     """Certified intervals; single bounds and cuts, and totals that only repeat the offer, are left to ceilings.csv."""
-    shown = [row for row in rows if not is_one_of_many(row["ceiling"]) and row["method"] != "offer"]
+    shown = [row for row in rows if not is_minor(row["ceiling"]) and row["method"] != "offer"]
     columns = [
         ("ceiling", lambda row: row["ceiling"]),
         ("at load", lambda row: number(row["load"]) if row["load"] is not None else ""), ("between", _interval),
@@ -86,11 +87,6 @@ def print_saturation(rows: Sequence[Row]) -> None:
             print(f"{row['scenario']}: {row['note']}")
 
 
-def is_one_of_many(ceiling: str) -> bool:
-    """Whether this is one of the bounds or cuts of which the least has a row of its own."""
-    return ceiling.startswith(("bounds:", "cuts:", "makespan:step "))
-
-
 def _interval(row: Row) -> str:
     lower, upper = row["lower"], row["upper"]
     if upper is None:
@@ -112,5 +108,5 @@ def print_answers(title: str, rows: list[dict[str, Any]], swept: Sequence[str]) 
     """What the experiment found in each scenario, one line each; without what its label and its topology tell."""
     hidden = {*ALWAYS, *swept, "status", "message"}
     names = [name for name in dict.fromkeys(key for row in rows for key in row) if name not in hidden]
-    names = [name for name in names if not is_one_of_many(name) and not name.endswith(".upper")]
+    names = [name for name in names if not is_minor(name) and not name.endswith(".upper")]
     print_rows(title, names, rows)

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from flitlab.fluid.ceiling import BY_ROUTING, CeilingSpec
+from flitlab.fluid.kinds.spec import CeilingSpec, asked, kinds
 from flitlab.models.near import near
-from flitlab.sim.config.check import mistake_at
+from flitlab.sim.config.check import mistake_at, spec_of
 from flitlab.sim.config.datagram import is_endless
 from flitlab.sim.config.errors import Mistake, key_path, show
 from flitlab.sim.config.load import Node, Place
 from flitlab.sim.config.overrides import parse_path, put
-from flitlab.sim.config.schema import NEEDS, PLACED, USUAL_CEILINGS, Config
+from flitlab.sim.config.schema import NEEDS, PLACED, Config
 
 
 def missing(root: Node, experiment: str) -> list[Mistake]:
@@ -36,37 +36,52 @@ def ceilings_of(root: Node, config: Config | None, experiment: str, mistakes: li
     """The ceilings asked for; by default all usual ones that the configuration allows. ``relative`` needs its own."""
     if config is None or experiment in ("metrics", "search"):
         return []
-    if experiment == "application":
-        return [CeilingSpec(kind="makespan")] if config.ceilings is None else _checked(root, config.ceilings, mistakes)
-    listed = config.ceilings or []
-    by = config.relative.by
-    if experiment == "relative" and by == "mcf_paths" and config.routing is None:
-        mistakes.append(mistake_at(root, ("relative", "by"), "is over the ways of a routing, and there is none"))
-    if experiment == "relative" and not any(spec.kind == by for spec in listed):
-        return [CeilingSpec(kind=by), *_checked(root, listed, mistakes)]
-    if config.ceilings is None and experiment != "relative":
-        possible = [kind for kind in USUAL_CEILINGS if kind != "total" or config.loads]
-        return [CeilingSpec(kind=kind) for kind in possible if kind not in BY_ROUTING or config.routing is not None]
-    return _checked(root, listed, mistakes)
+    listed = [] if config.ceilings is None else _listed(root, mistakes)
+    if experiment == "relative":
+        by = config.relative.by
+        if by == "mcf_paths" and config.routing is None:
+            mistakes.append(mistake_at(root, ("relative", "by"), "is over the ways of a routing, and there is none"))
+        return listed if any(spec.kind == by for spec in listed) else [asked(by), *listed]
+    if config.ceilings is None:
+        return [asked("makespan")] if experiment == "application" else _usual(config)
+    return listed
 
 
-def _checked(root: Node, ceilings: list[CeilingSpec], mistakes: list[Mistake]) -> list[CeilingSpec]:
-    """Ceilings as they are listed, once what is wrong with them is added to ``mistakes``."""
-    for i, ceiling in enumerate(ceilings):
-        if ceiling in ceilings[:i]:
-            mistakes.append(mistake_at(root, ("ceilings", i), f"{ceiling.kind} is listed twice"))
-        if ceiling.kind == "makespan" and root.get("application") is None:
-            mistakes.append(mistake_at(root, ("ceilings", i), "makespan is for experiment: application"))
-        if ceiling.kind == "total" and root.get("loads") is None:
-            mistakes.append(mistake_at(root, ("ceilings", i), "total is drawn over loads, and there are none"))
-    return ceilings
+def _usual(config: Config) -> list[CeilingSpec]:
+    """What is computed where no ceilings are listed."""
+    usual = [asked(name) for name, kind in kinds().items() if kind.usual]
+    routed = config.routing is not None
+    return [one for one in usual if (config.loads or not one.by_load) and (routed or one.routes != "needed")]
+
+
+def _listed(root: Node, mistakes: list[Mistake]) -> list[CeilingSpec]:
+    """The entries of ``ceilings:``, once what is wrong with them is added to ``mistakes``."""
+    entries = root.get("ceilings")
+    if entries is None or not entries.is_list:
+        return []
+    nodes = [node.with_value({"kind": node}) if isinstance(node.value, str) else node for node in entries.value]
+    named = put(root, ("ceilings",), entries.with_value(nodes))
+    found: list[CeilingSpec] = []
+    for i in range(len(nodes)):
+        place = ("ceilings", i)
+        spec = spec_of("ceiling", named, mistakes, place=place)
+        if not isinstance(spec, CeilingSpec):
+            continue
+        if spec in found:
+            mistakes.append(mistake_at(root, place, f"{spec.kind} is listed twice"))
+        if spec.of_program and root.get("application") is None:
+            mistakes.append(mistake_at(root, place, f"{spec.kind} is for experiment: application"))
+        if spec.by_load and root.get("loads") is None:
+            mistakes.append(mistake_at(root, place, f"{spec.kind} is drawn over loads, and there are none"))
+        found.append(spec)
+    return found
 
 
 def question(config: Config, experiment: str, ceilings: list[CeilingSpec]) -> dict[str, Any]:
     """What is asked of a scenario, with all defaults, plain."""
     found: dict[str, Any] = {}
     if experiment not in ("metrics", "search"):
-        found["ceilings"] = [ceiling.model_dump(mode="json") for ceiling in ceilings]
+        found["ceilings"] = [ceiling.plain() for ceiling in ceilings]
     if experiment == "relative":
         found["relative"] = config.relative.model_dump(mode="json")
     if experiment == "search" and config.search is not None:

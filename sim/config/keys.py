@@ -5,6 +5,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 
+from flitlab.fluid.kinds.spec import kinds
 from flitlab.models.registry import UnknownKindError, spec_class
 from flitlab.sim.config.load import Node, Place
 from flitlab.sim.config.schema import Config, PathConfig, SourceConfig
@@ -52,6 +53,8 @@ def places_of(key: str, root: Node) -> list[str]:
     for section, more in SECTIONS.items():
         for model in filter(None, (_of_kind(section, root), more)):
             found += _places(key, model, f"{section}.")
+    if any(key in kind.model_fields for kind in kinds().values()):
+        found.append(f"ceilings[].{key}")
     found.sort(key=lambda place: place.count("."))
     return found if len(found) <= MOST_PLACES else []
 

@@ -5,24 +5,16 @@ Topology, routing and traffic are mappings here; the registry knows their keys.
 """
 
 from decimal import Decimal
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from flitlab.fluid.ceiling import CeilingSpec
-from flitlab.fluid.ceiling import Kind as CeilingKind
 from flitlab.models.topology.failures import Amount
 from flitlab.models.transport.sizes import SizesSpec
 from flitlab.sim.config.questions import AdaptiveConfig, RelativeConfig, SaturationConfig, SearchConfig
 from flitlab.sim.config.reporting import OutputsConfig, PublishedConfig, Which
-from flitlab.sim.config.section import BY_SHAPE, Count, Name, Section, named, unlike, whole
-
-CEILINGS: tuple[CeilingKind, ...] = get_args(CeilingKind)
-"""Ceilings that can be asked for."""
-
-USUAL_CEILINGS: tuple[CeilingKind, ...] = ("mcf", "mcf_paths", "split", "total", "bounds")
-"""Ceilings that a configuration gets which asks for none."""
+from flitlab.sim.config.section import BY_SHAPE, Count, Name, Section, unlike, whole
 
 Load = Annotated[float, Field(ge=1e-6, le=1, allow_inf_nan=False)]
 
@@ -271,7 +263,7 @@ class Config(Section):
     ] | None = None  # fmt: skip
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1), AfterValidator(unlike)] = [1]
     measure: MeasureConfig = MeasureConfig()
-    ceilings: list[Annotated[CeilingSpec, BeforeValidator(named)]] | None = None
+    ceilings: list[Which] | None = None
     engine: Literal["reference", "compiled", "both"] = "compiled"
     outputs: OutputsConfig = OutputsConfig()
     plugins: list[str] = []

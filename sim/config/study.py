@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from flitlab.fluid.ceiling import CeilingSpec
+from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.models.application.workload import Workload
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.routing.routes import Routes

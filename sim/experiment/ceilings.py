@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from flitlab.fluid.ceiling import CeilingSpec
+from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.models.hashing import content_hash
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.experiment.pool import Task
@@ -205,12 +205,8 @@ def ceiling_columns(rows: Iterable[dict[str, Any]]) -> dict[str, float | None]:
     return found
 
 
-OF_ONE_FLOW = ("mcf", "total", "decomposition", "utilisation")
-"""Ceilings that are computed in one call: the others use what the first finds."""
-
-
 def _jobs(cases: Sequence[Case]) -> list[Job]:
-    """One job for every ceiling of every scenario, but for those of :data:`OF_ONE_FLOW`; equal ones are one job."""
+    """One job for every ceiling of every scenario, but for those that share a flow; equal ones are one job."""
     jobs: dict[str, Job] = {}
     for index, case in enumerate(cases):
         for key, specs in _parts(case).items():
@@ -220,7 +216,7 @@ def _jobs(cases: Sequence[Case]) -> list[Job]:
 
 def _parts(case: Case) -> dict[str, list[CeilingSpec]]:
     """The ceilings of a scenario that are one call each, by id."""
-    together = [spec for spec in case.ceilings if spec.kind in OF_ONE_FLOW]
+    together = [spec for spec in case.ceilings if spec.of_one_flow]
     alone = [[spec] for spec in case.ceilings if spec not in together]
     if case.scenario is None:
         return {}

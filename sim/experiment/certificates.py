@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.saved import BadCertificate, Saved
-from flitlab.fluid.verify import Verified, verify
+from flitlab.fluid.verify import Verified, provable, verify
 from flitlab.models.scenario import Scenario
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import Case, Study, read
@@ -110,7 +110,7 @@ def save(folder: Path, scenario: Scenario, rows: Sequence[Ceiling]) -> None:
     for old in folder.glob("*.npz"):
         old.unlink()
     for number, row in enumerate(rows, 1):
-        if row.certificate is not None or row.flow is not None:
+        if provable(row.ceiling) and (row.certificate is not None or row.flow is not None):
             at = "" if row.load is None else f"@{row.load:g}"
             name = f"{number:03d}-{row.ceiling.replace(':', '-')}{at}.npz"
             if (saved := Saved.of(scenario, row)).claims:

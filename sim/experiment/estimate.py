@@ -4,7 +4,7 @@ A point's processor time is taken to be ``point + pairs x switches^2 + idle x sw
 starting it, of its tables of pairs, of looking at switches, of moving packets (flits, in mode wormhole). The price of a
 hop depends on how full the channels are, and is measured at several loads on one network (:data:`NETWORK`); the others,
 and the power of the switches with which the price of a hop grows, follow from two sizes of it. Ceilings are measured on
-that network, too, and taken to grow with a power of their size.
+that network, too, and taken to grow with a power of their size (``growth`` of their kind).
 
 Measured prices are kept beside the compiled code, under the machine's identity, ``SEMANTICS_VERSION`` and this file.
 """
@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from flitlab.fluid.ceiling import CeilingSpec
+from flitlab.fluid.kinds.spec import CeilingSpec, asked
 from flitlab.models.application.messages import Messages, total_flits
 from flitlab.models.application.program import CALC, SEND
 from flitlab.models.application.workload import Workload
@@ -78,12 +78,6 @@ PLACED = 0.7
 
 SOURCES = 128
 """Switches from which distances are measured."""
-
-PRICED_CEILINGS = ("mcf", "mcf_paths", "split", "total", "bounds")
-"""Those whose time is estimated."""
-
-LP_GROWTH = 1.3
-"""Power of the number of variables (switches x channels) with which the time of a ceiling grows."""
 
 DETOUR = {"valiant": 2.0, "ugal": 1.4, "deflection": 1.1, "updown": 1.3}
 """Routing kind -> hops of a packet, in shortest paths; those of other kinds are shortest, about."""
@@ -149,7 +143,8 @@ def _scenario(case: Case) -> Scenario:
 
 def _hops(scenario: Scenario) -> float:
     """Mean channels between switches on the way of a packet."""
-    return max(mean_hops(scenario.topology), 1e-3) * DETOUR.get(scenario.routes.kind, 1.0)
+    detour = 1.0 if scenario.routes is None else DETOUR.get(scenario.routes.kind, 1.0)
+    return max(mean_hops(scenario.topology), 1e-3) * detour
 
 
 def mean_hops(topology: Topology) -> float:
@@ -321,7 +316,7 @@ def _of_ceiling(kind: str) -> float:
     from flitlab.fluid.ceilings import ceilings
 
     case = _network(SIZES[0], "vct")
-    return _timed(lambda: ceilings(_scenario(case), [CeilingSpec(kind=kind)], [1.0]))  # type: ignore[arg-type]
+    return _timed(lambda: ceilings(_scenario(case), [asked(kind)], [1.0]))
 
 
 def _variables(case: Case) -> int:
@@ -331,7 +326,7 @@ def _variables(case: Case) -> int:
 
 def cost(case: Case, engine: str, prices: Prices) -> Cost:
     """What the points and the ceilings of a case will take."""
-    ceilings: dict[str, float | None] = {spec.kind: _ceiling(case, spec.kind, prices) for spec in case.ceilings}
+    ceilings: dict[str, float | None] = {spec.kind: _ceiling(case, spec, prices) for spec in case.ceilings}
     if not case.simulated:
         return Cost(0, 0.0, 0.0, ceilings)
     prices_of = [prices.of(name, _scenario(case)) for name in ENGINES.get(engine, (engine,))]
@@ -400,15 +395,15 @@ def _ticks(case: Case, fill: float) -> float:
     return warmup + measure.ticks + full**4 * (measure.longest - measure.ticks) / 2
 
 
-def _ceiling(case: Case, kind: str, prices: Prices) -> float | None:
+def _ceiling(case: Case, spec: CeilingSpec, prices: Prices) -> float | None:
     """CPU seconds, within an order of magnitude; None for those that are not measured."""
-    if kind not in PRICED_CEILINGS or case.scenario is None or (kind != "bounds" and case.scenario.routes is None):
+    growth, scenario = spec.growth, case.scenario
+    if growth is None or scenario is None or (spec.routes == "needed" and scenario.routes is None):
         return None
     size = _variables(case) / _variables(_network(SIZES[0], "vct"))
     # below saturation the total is the offer
-    times = sum(load > full_load(case) for load in case.grid) if kind == "total" else 1
-    seconds: float = prices.of_ceiling(kind) * times * size**LP_GROWTH
-    return seconds
+    times = sum(load > full_load(case) for load in case.grid) if spec.by_load else 1
+    return prices.of_ceiling(spec.kind) * times * size**growth
 
 
 def memory(cases: Sequence[Case]) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from flitlab.fluid.ceiling import CeilingSpec
+from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.models.cputime import CpuTime
 from flitlab.models.registry import SpecError, make, spec_class
 from flitlab.models.scenario import Scenario, Source, Switching

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from flitlab.fluid.ceiling import CeilingSpec
+from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.models.hashing import content_hash
 from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.sim.config.study import Case, Study
@@ -115,12 +115,12 @@ def _draws(case: Case) -> list[Draw]:
     assert case.scenario is not None
     by = case.relative.by
     network, spec = network_of(case), next(spec for spec in case.ceilings if spec.kind == by)
-    routing = {"routing": case.resolved["routing"]} if by != "mcf" and case.resolved.get("routing") else {}
+    routing = {"routing": case.resolved["routing"]} if spec.routes != "unused" and case.resolved.get("routing") else {}
     same = (case.scenario.topology.content_hash, case.scenario.traffic.content_hash, network["traffic"])
     found = []
     for seed in range(1, case.relative.draws + 1):
         random = {"kind": "same_equipment", "as": network["topology"], "seed": seed}
-        id = content_hash("relative", SEMANTICS_VERSION, *same, seed, spec.model_dump(mode="json"), *routing.values())
+        id = content_hash("relative", SEMANTICS_VERSION, *same, seed, spec.plain(), *routing.values())
         found.append(
             Draw(id[:ID_DIGITS], case.label, {"topology": random, "traffic": network["traffic"], **routing}, spec)
         )

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from flitlab.fluid.kinds.spec import kinds
 from flitlab.models.scenario import Scenario
 from flitlab.sim.config.questions import AdaptiveConfig
 from flitlab.sim.config.study import Case
@@ -40,14 +41,18 @@ HALF = 0.5
 LOWEST = 0.1
 """Part of the saturation point at which an adaptive curve begins."""
 
-LIMITS = ("mcf", "mcf_paths", "bounds", "cuts")
-"""Ceilings that a routing cannot exceed, if they are known for it: of all routings, or of all that use its paths."""
-
-CEILINGS = ("mcf", "mcf_paths", "split", "bounds")
-"""Ceilings that efficiency may be a part of; the first that is known is."""
-
 FAIRNESS = ("min_flow_ratio", "jain")
 """Columns that say how evenly a saturated network treats sources."""
+
+
+def limits() -> list[str]:
+    """Ceilings that a routing cannot exceed, if they are known for it: of all routings, or of those over its paths."""
+    return [name for name, kind in kinds().items() if kind.limit]
+
+
+def compared() -> list[str]:
+    """Ceilings that efficiency may be a part of; the first that is known is."""
+    return [name for name, kind in kinds().items() if kind.share]
 
 
 def rounded(load: float) -> float:
@@ -250,13 +255,13 @@ def limit_of(ceilings: Mapping[str, float | None]) -> float:
 
     ceilings: by name, the upper end as ``<name>.upper`` where the name alone is its lower end.
     """
-    upper = (ceilings.get(f"{name}.upper", ceilings.get(name)) for name in LIMITS)
+    upper = (ceilings.get(f"{name}.upper", ceilings.get(name)) for name in limits())
     return min((value for value in upper if value is not None), default=math.inf)
 
 
 def table(case: Case, found: Saturation, rows: Iterable[Row], ceilings: Mapping[str, float | None]) -> dict[str, Any]:
     """A row of saturation.csv. rows: of results.csv, all of this scenario. ceilings: as in :func:`limit_of`."""
-    name = next((name for name in CEILINGS if ceilings.get(name) is not None), None)
+    name = next((name for name in compared() if ceilings.get(name) is not None), None)
     lower = None if name is None else ceilings[name]
     upper = None if name is None else ceilings.get(f"{name}.upper", lower)
     return {

@@ -15,7 +15,7 @@ from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
-from flitlab.fluid.ceiling import BY_ROUTING, CeilingSpec
+from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.models.hashing import content_hash
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
 from flitlab.sim.config.check import crash
@@ -45,13 +45,12 @@ def point_id(scenario: Scenario, load: float, seed: int, measure: dict[str, Any]
 
 
 def ceilings_id(scenario: Scenario, specs: Sequence[CeilingSpec], loads: Sequence[float]) -> str:
-    """Id of a set of ceilings: of the routing only where one of them depends on it, of the loads only for ``total``."""
-    kinds = [spec.kind for spec in specs]
-    routed = scenario.routes is not None and set(kinds) & set(BY_ROUTING)
-    routes = scenario.routes.content_hash if routed else None
-    parts = [spec.model_dump(mode="json") for spec in specs]
-    drawn = list(loads) if "total" in kinds else None
-    timed = _times(scenario) if "makespan" in kinds else []
+    """Id of a set of ceilings: of routing, loads and program only where one of them depends on these."""
+    routed = any(spec.routes != "unused" for spec in specs)
+    routes = scenario.routes.content_hash if routed and scenario.routes is not None else None
+    parts = [spec.plain() for spec in specs]
+    drawn = list(loads) if any(spec.by_load for spec in specs) else None
+    timed = _times(scenario) if any(spec.of_program for spec in specs) else []
     return content_hash(
         "ceilings",
         SEMANTICS_VERSION,
@@ -168,10 +167,10 @@ def solve_point(
 
 def _drawn(scenario: Scenario, session: Any, kinds: tuple[str, ...]) -> dict[str, float]:
     """Ceilings over the paths of a session; none if flows end, links fail or they would be too large to compute."""
-    if not set(kinds) & {"mcf_paths", "mmf"} or session.flows.packets.any() or session.changes:
+    if session.flows.packets.any() or session.changes:
         return {}
+    from flitlab.fluid.ceilings import drawn_ceilings
     from flitlab.fluid.problem import FluidError
-    from flitlab.fluid.sharing.drawn import drawn_ceilings
 
     try:
         return drawn_ceilings(session, scenario.traffic, kinds)
@@ -192,9 +191,10 @@ def solve_ceilings(
     try:
         scenario = _scenario(file)
         with first_use("fluid"):
-            if save_to is None:
-                return Outcome(ceilings.ceilings(scenario, specs, list(loads)))
-            found = ceilings.ceilings(scenario, specs, list(loads), keep_flow=True)
+            program = None if scenario.workload is None else scenario
+            found = ceilings.ceilings(scenario, specs, list(loads), program=program, keep_flow=save_to is not None)
+        if save_to is None:
+            return Outcome(found)
         from flitlab.sim.experiment.certificates import save
 
         save(save_to, scenario, found)

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from flitlab.fluid.kinds.spec import called
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.frames import Row
 
@@ -69,27 +70,6 @@ LABELS: dict[str, tuple[str, str]] = {
     "cost_switches": ("cost of the switches", "US$"),
     "cost_cables": ("cost of the cables", "US$"),
     "cost_per_host": ("cost per host", "US$"),
-    "mcf": ("maximum concurrent flow", "throughput θ"),
-    "mcf.upper": ("maximum concurrent flow, upper end", "throughput θ"),
-    "mcf_paths": ("maximum concurrent flow over the routes", "throughput θ"),
-    "split": ("fixed split of the routing", "throughput θ"),
-    "bounds": ("bound", "throughput θ"),
-    "bounds:volumetric": ("volumetric bound", "throughput θ"),
-    "bounds:moore": ("Moore bound on the throughput", "throughput θ"),
-    "bounds:cuts": ("single-switch cut", "throughput θ"),
-    "bounds:hosts": ("host channels", "throughput θ"),
-    "cuts": ("sparsest cut found", "throughput θ"),
-    "mmf": ("MMF", "flits/tick/flow"),
-    "hm": ("HM", "flits/tick/flow"),
-    "jm": ("JM", "flits/tick/flow"),
-    "mcf:mean": ("MCF", "flits/tick/flow"),
-    "mcf_paths:mean": ("MCF over the routes", "flits/tick/flow"),
-    "decomposition": ("throughput", "flits/tick"),
-    "decomposition:capacity": ("capacity", "flits/tick"),
-    "decomposition:utilisation": ("channel utilisation", ""),
-    "decomposition:distance": ("mean distance", "hops"),
-    "decomposition:stretch": ("stretch", ""),
-    "utilisation": ("channel utilisation", ""),
     "theta": ("maximum concurrent flow", "throughput θ"),
     "theta_random": ("same-equipment random graphs", "throughput θ"),
     "relative": ("throughput relative to random graphs", ""),
@@ -134,10 +114,7 @@ def spoken(column: str) -> tuple[str, str]:
     last = column.rpartition(".")[2]
     if known := LABELS.get(column) or LABELS.get(end_of(column)) or LABELS.get(last):
         return known
-    kind, colon, part = last.partition(":")  # of a ceiling
-    if colon and kind in LABELS:
-        return f"{LABELS[kind][0]}, {part.replace('_', ' ')}", LABELS[kind][1] if kind in ("cuts", "bounds") else ""
-    return last.replace("_", " "), ""
+    return called(column) or called(last) or (last.replace("_", " "), "")
 
 
 def end_of(column: str) -> str:

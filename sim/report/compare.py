@@ -22,9 +22,6 @@ from flitlab.sim.report.frames import Row, Run, load
 KINDS = ("latency_load", "accepted_load", "throughput", "slowdown")
 """Figures that are laid over each other, as far as the runs have them."""
 
-CEILINGS = ("mcf", "mcf_paths", "split")
-"""Ceilings that the table shows."""
-
 TOO_FEW = "too few replicates: a test needs two seeds on either side"
 
 
@@ -277,5 +274,5 @@ def _ceilings(run: Run, scenario: str) -> dict[str, tuple[float, float]]:
     return {
         one.name: (one.lower, one.upper)
         for one in run.ceilings
-        if one.scenario == scenario and one.name in CEILINGS and one.known and math.isnan(one.load)
+        if one.scenario == scenario and one.is_line and one.known and math.isnan(one.load)
     }

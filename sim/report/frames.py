@@ -8,21 +8,20 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from flitlab.fluid.ceiling import THETA_UNITS
+from flitlab.fluid.kinds.spec import kind_of
 from flitlab.sim.experiment.folders import altered, read_manifest, refuse_pipes
-from flitlab.sim.experiment.saturation import LIMITS
+from flitlab.sim.experiment.saturation import limits
 from flitlab.sim.measure.interval import mean_and_half
 from flitlab.sim.measure.rows import flag, number
 from flitlab.sim.report import stored
 
 Row = dict[str, str]
 Key = Callable[[Row], float]
-
-THETAS = ("split", "mcf_paths", "mcf")
-"""Ceilings that are one number per scenario, in the unit of the loads."""
 
 PROGRAM_TABLES = ("steps", "utilisation", "timeline")
 """Tables of the experiment ``application`` that figures are made of."""
@@ -82,7 +81,8 @@ class Units:
 class Ceiling:
     """One row of ceilings.csv, as a certified interval; both ends NaN when it was omitted.
 
-    load: NaN except for ceilings that depend on it (``total``).
+    load: NaN except for ceilings that depend on it (``total``). given: which ends the row has; where one is missing,
+    both are the other.
     """
 
     scenario: str
@@ -93,6 +93,7 @@ class Ceiling:
     unit: str
     method: str
     note: str
+    given: Literal["both", "lower", "upper"] = "both"
 
     @classmethod
     def from_row(cls, row: Row) -> "Ceiling":
@@ -105,6 +106,7 @@ class Ceiling:
             load=number(row, "load"),
             lower=upper if math.isnan(lower) else lower,
             upper=lower if math.isnan(upper) else upper,
+            given="both" if math.isnan(lower) == math.isnan(upper) else "upper" if math.isnan(lower) else "lower",
             **text,
         )
 
@@ -112,6 +114,12 @@ class Ceiling:
     def known(self) -> bool:
         """Whether there is a value to draw."""
         return math.isfinite(self.upper) and math.isfinite(self.lower)
+
+    @property
+    def is_line(self) -> bool:
+        """Whether figures over loads show it as a line: one number, in the unit of the loads, that a kind is about."""
+        single = ":" not in self.name and math.isnan(self.load) and self.unit in (*THETA_UNITS, "")
+        return single and kind_of(self.name).line
 
     def scaled(self, factor: float, beside: float = 0.0) -> "Ceiling":
         """The same ceiling in another unit, with what is there ``beside`` it."""
@@ -221,20 +229,18 @@ class Run:
 
     def limit(self, scenario: str) -> float:
         """The load from which on a scenario cannot carry what is offered, as its ceilings say; inf if none does."""
-        known = (one.upper for one in self.ceilings if one.scenario == scenario and one.name in LIMITS and one.known)
+        names = limits()
+        known = (one.upper for one in self.ceilings if one.scenario == scenario and one.name in names and one.known)
         return min(known, default=math.inf)
 
     def thetas(self) -> "list[Mark]":
-        """Ceilings of :data:`THETAS` in accepted units (flits/tick/host); equal ones are one mark."""
-        marks: list[Mark] = []
-        for name in THETAS:
-            of_name: list[Mark] = []
-            for ceiling in self.ceilings:
-                if ceiling.name == name and ceiling.known:
-                    scenario = ceiling.scenario
-                    _join(of_name, ceiling.scaled(self.mean_rate(scenario), self.background_rate(scenario)))
-            marks += of_name
-        return marks
+        """Ceilings that are lines, in accepted units (flits/tick/host), by falling rank; equal ones are one mark."""
+        marks: dict[str, list[Mark]] = {}
+        for one in self.ceilings:
+            if one.known and one.is_line:
+                scaled = one.scaled(self.mean_rate(one.scenario), self.background_rate(one.scenario))
+                _join(marks.setdefault(one.name, []), scaled)
+        return [mark for name in sorted(marks, key=lambda name: -kind_of(name).rank) for mark in marks[name]]
 
     def totals(self) -> "list[Total]":
         """The ``total`` ceiling as curves over offered traffic; equal ones are one curve."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from flitlab.models.near import near
 from flitlab.sim.config.section import LONGEST_NAME
+from flitlab.sim.experiment.saturation import compared
 from flitlab.sim.measure.interval import mean_and_half
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.columns import AMOUNTS, MAIN, Quantity, end_of, spoken, with_unit
@@ -25,11 +26,10 @@ MANY = 12
 """Distributions of more curves than this are not drawn unless asked for."""
 
 ANSWERS = {
-    "ceilings": ["mcf", "mcf_paths", "split", "bounds"],
     "relative": ["relative"],
     "search": ["found"],
 }
-"""Experiment -> the columns of metrics.csv that it is about."""
+"""Experiment -> the columns of metrics.csv that it is about, where these are no ceilings."""
 
 Values = tuple[str, ...]
 
@@ -77,7 +77,8 @@ def plots_of(run: Run) -> tuple[list[Plot], list[str]]:
 
 def usual(run: Run) -> list[list[str]]:
     """What is drawn when nothing is asked for: what the experiment is about, then every metric; with their bounds."""
-    found = [ANSWERS.get(run.manifest.get("experiment", ""), ["aspl", "moore_aspl"])]
+    experiment = run.manifest.get("experiment", "")
+    found = [compared() if experiment == "ceilings" else ANSWERS.get(experiment, ["aspl", "moore_aspl"])]
     for metric in run.manifest.get("metrics", []):
         columns = [name for name in run.columns if re.fullmatch(rf"{re.escape(metric)}(_\w+)?", name)]
         columns.sort(key=lambda name: name != MAIN.get(metric))

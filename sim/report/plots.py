@@ -19,6 +19,7 @@ from matplotlib.text import Annotation
 from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, LogLocator, MaxNLocator
 from matplotlib.transforms import Bbox, ScaledTranslation
 
+from flitlab.fluid.kinds.spec import kind_of
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.frames import Curve, Key, Mark, Names, Row, Total, curves
 
@@ -29,7 +30,8 @@ UPRIGHT = str.maketrans("▴▾◂", "▸◂▴")
 """What a triangle must be so that it looks right in a text that is turned by 90 degrees."""
 DASHES = ("-", (0, (4, 1.2)), (0, (5, 1.2, 1, 1.2)), (0, (1.5, 1)), (0, (7, 1.5)))
 NEUTRAL = "#444444"
-THETA_DASHES = {"mcf": "-", "mcf_paths": (0, (5, 2)), "split": (0, (1, 1.5))}
+THETA_DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (8, 1.5, 1, 1.5, 1, 1.5)))
+"""Of the lines of ceilings, by rank; further ones have the last."""
 HALO = (patheffects.withStroke(linewidth=1.5, foreground="white"),)
 
 THOUSANDS = FuncFormatter(lambda value, _: f"{value:,.12g}")
@@ -150,7 +152,7 @@ def plot_thetas(ax: Axes, marks: Iterable[Mark], look: Look, rate: float = 1.0) 
     """
     for mark in marks:
         lower, upper, colour = mark.lower * rate, mark.upper * rate, look.colour(mark.scenarios)
-        dashes = THETA_DASHES.get(mark.name, "-")
+        dashes = THETA_DASHES[min(kind_of(mark.name).rank, len(THETA_DASHES) - 1)]
         ax.axvline(upper, color=colour, linestyle=dashes, linewidth=0.8, zorder=1.8, gid="ceiling")
         if upper > lower:
             ax.axvspan(lower, upper, color=colour, alpha=0.15, linewidth=0, zorder=1.2, gid="interval")

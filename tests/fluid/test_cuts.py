@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from flitlab.fluid.ceilings import CeilingSpec, ceilings
+from flitlab.fluid.ceilings import asked, ceilings
 from flitlab.fluid.certificate import verify_upper
 from flitlab.fluid.cuts import HEURISTICS, all_cuts, best
 from flitlab.fluid.cuts.cut import Network
@@ -172,7 +172,7 @@ def test_a_network_that_is_not_strongly_connected_is_refused(arcs):
     demand = np.zeros((topology.switches, topology.switches))
     demand[0, 1] = 1
     case = scenario(topology, table(topology, demand))
-    for compute in (lambda: all_cuts(topology, case.traffic), lambda: ceilings(case, [CeilingSpec(kind="cuts")])):
+    for compute in (lambda: all_cuts(topology, case.traffic), lambda: ceilings(case, [asked("cuts")])):
         with pytest.raises(FluidError, match=r"no path leads from switch \d to switch \d: .*strongly connected"):
             compute()
 
@@ -195,5 +195,5 @@ def test_cuts_of_capacities_far_apart(seed):
     for name, sizes in (("brute_force", range(1, 8)), ("one_node", [1, 7]), ("two_node", [2, 6])):
         least = min(sparsity(topology, demand, side) for side in all_sides(8, sizes))
         assert found[name].upper == pytest.approx(least, rel=1e-12)
-    (row,) = ceilings(scenario(topology, demand), [CeilingSpec(kind="mcf", method="exact")])
+    (row,) = ceilings(scenario(topology, demand), [asked("mcf", method="exact")])
     assert row.upper <= row.lower * (1 + 1e-6) and row.lower <= best(list(found.values())).upper * (1 + 1e-9)

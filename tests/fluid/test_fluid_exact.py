@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flitlab.fluid.ceilings import CeilingSpec, ceilings
+from flitlab.fluid.ceilings import asked, ceilings
 from flitlab.fluid.certificate import network_length, verify_flow, verify_orbit, verify_paths
 from flitlab.fluid.graph import Demand, Graph
 from flitlab.fluid.mcf import arcs
@@ -29,7 +29,7 @@ def built(kind, **keys):
 
 def exact(topology, traffic):
     """Theta, once both bounds agree to 1e-6."""
-    (row,) = ceilings(scenario(topology, traffic), [CeilingSpec(kind="mcf", method="exact")])
+    (row,) = ceilings(scenario(topology, traffic), [asked("mcf", method="exact")])
     assert row.lower <= row.upper <= row.lower * (1 + 1e-6)
     return row.upper
 

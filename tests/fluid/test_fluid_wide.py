@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from flitlab.fluid.ceilings import CeilingSpec, ceilings
+from flitlab.fluid.ceilings import asked, ceilings
 from flitlab.fluid.problem import FluidError
 from flitlab.fluid.saved import Saved
 from flitlab.fluid.verify import verify
@@ -14,6 +14,7 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
 from tests.fluid.fluid_cases import INF, scenario, table
 from tests.fluid.rational import exact
+from tests.scenarios import asked_as_far_as_known
 
 
 def wide(seed: int, switches: int, decades: float = 6, rarest: float = 2) -> Scenario:
@@ -31,7 +32,7 @@ def wide(seed: int, switches: int, decades: float = 6, rarest: float = 2) -> Sce
 
 
 def rows(case: Scenario, kind: str, method: str, loads=()):
-    found = ceilings(case, [CeilingSpec(kind=kind, method=method)], loads, keep_flow=True)
+    found = ceilings(case, [asked_as_far_as_known(kind, method=method)], loads, keep_flow=True)
     for row in found:
         claim = Saved.of(case, row)
         assert not np.isnan(claim.lower) and verify(case, claim).confirms(claim)
@@ -87,7 +88,7 @@ def test_the_unit_of_capacity_does_not_matter(factor):
     case = wide(1, 6, decades=1)
     topology = replace(case.topology, capacity=case.topology.capacity * factor)
     other = Scenario(topology, case.routes, replace(case.traffic, topology=topology), case.switching, case.source)
-    specs = [CeilingSpec(kind=kind, method="exact") for kind in KINDS]
+    specs = [asked_as_far_as_known(kind, method="exact") for kind in KINDS]
     load = 2 * ceilings(case, specs[:1])[0].upper
     for one, two in zip(ceilings(case, specs, [load]), ceilings(other, specs, [load * factor]), strict=True):
         scale = 1 if one.unit == "1" else factor
@@ -107,18 +108,18 @@ def test_what_is_farther_apart_is_refused_with_the_range(kind):
     case = wide(1, 5, decades=0)
     for capacity in (2e12, 0.4e-12):
         with pytest.raises(FluidError, match=r"capacities from \S+ to \S+, more than a factor of 1e\+12 apart"):
-            ceilings(changed(case, capacity), [CeilingSpec(kind=kind)], [0.5])
+            ceilings(changed(case, capacity), [asked(kind)], [0.5])
     for capacity in (0.0, -1.0, np.inf, np.nan):
         with pytest.raises(FluidError, match=r"from switch 0 to switch \d has capacity \S+: it must be positive"):
-            ceilings(changed(case, capacity), [CeilingSpec(kind=kind)], [0.5])
+            ceilings(changed(case, capacity), [asked(kind)], [0.5])
     demand = case.traffic.switch_demand
     demand[0, 1] = demand[demand > 0].max() * 1e-13
     far = scenario(case.topology, table(case.topology, demand), case.routes)
     with pytest.raises(FluidError, match=r"demands from \S+ to \S+, more than a factor of 1e\+12 apart"):
-        ceilings(far, [CeilingSpec(kind=kind)], [0.5])
+        ceilings(far, [asked(kind)], [0.5])
 
 
 def test_max_min_rates_are_left_out_where_the_lps_could_not_tell_them_apart():
-    near, far = (ceilings(wide(2, 6, decades), [CeilingSpec(kind="mmf")]) for decades in (2, 5))
+    near, far = (ceilings(wide(2, 6, decades), [asked("mmf")]) for decades in (2, 5))
     assert near[0].lower > 0
     assert far[0].method == "omitted" and "more than the factor of 1e+06 that the LPs can tell apart" in far[0].note

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from flitlab.fluid.ceilings import CeilingSpec, ceilings
+from flitlab.fluid.ceilings import asked, ceilings
 from flitlab.fluid.certificate import verify_paths
 from flitlab.fluid.mcf.choose import solve
 from flitlab.fluid.problem import Problem
@@ -17,11 +17,11 @@ from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
 from tests.fluid.fluid_cases import INF, all_to_all, complete, hypercube, scenario, table
 from tests.models.test_routing import routes_of, walk
-from tests.scenarios import build
+from tests.scenarios import asked_as_far_as_known, build
 
 
 def theta(topology, traffic, routes, kind, **more):
-    (row,) = ceilings(scenario(topology, traffic, routes), [CeilingSpec(kind=kind, **more)])
+    (row,) = ceilings(scenario(topology, traffic, routes), [asked_as_far_as_known(kind, **more)])
     return row
 
 
@@ -177,7 +177,7 @@ def test_ways_that_valiant_has_not_are_refused():
     with pytest.raises(ValueError, match="do not allow"):
         verify_paths(one, two.paths)
     case = scenario(topology, traffic, valiant)
-    (row,) = ceilings(case, [CeilingSpec(kind="mcf_paths", gap=0.02)], keep_flow=True)
+    (row,) = ceilings(case, [asked("mcf_paths", gap=0.02)], keep_flow=True)
     saved = Saved.of(case, row)
     assert verify(case, saved).confirms(saved)
     paths = dict(zip(("first", "start", "channel", "flow"), two.paths, strict=True))

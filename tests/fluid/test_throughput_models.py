@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from flitlab.fluid.ceilings import CeilingSpec, ceilings
+from flitlab.fluid.ceilings import asked, ceilings
 from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.problem import FluidError, Problem
 from flitlab.fluid.sharing import free, maxmin
@@ -21,6 +21,7 @@ from flitlab.fluid.sharing.maxmin import max_min
 from flitlab.models.registry import make
 from flitlab.models.scenario import Scenario
 from tests.fluid.fluid_cases import INF, all_to_all, cycle, minimal, scenario, small_scenarios, table, torus
+from tests.scenarios import asked_as_far_as_known
 
 
 def flows(paths: list[list[list[int]]], capacity, weight=None) -> Flows:
@@ -143,7 +144,7 @@ def routed(case: Scenario, **routing) -> Scenario:
 
 
 def values(case: Scenario, *kinds: str, **options) -> dict[str, float]:
-    specs = [CeilingSpec(kind=kind, **options) for kind in kinds]
+    specs = [asked_as_far_as_known(kind, **options) for kind in kinds]
     return {row.ceiling: row.lower for row in ceilings(case, specs)}
 
 
@@ -188,7 +189,7 @@ def test_rows_state_their_units_and_the_concurrent_flow_has_them_too():
     topology = torus(4).with_hosts(1, 1.0)
     traffic = make("traffic", kind="permutation", seed=2).build(topology)
     case = routed(scenario(topology, traffic), kind="ksp", k=2)
-    specs = [CeilingSpec(kind="mmf"), CeilingSpec(kind="mcf_paths", per_flow=True, method="exact")]
+    specs = [asked("mmf"), asked("mcf_paths", per_flow=True, method="exact")]
     rows = {row.ceiling: row for row in ceilings(case, specs)}
     units = {name: rows[f"mmf{name}"].unit for name in ("", ":total", ":min", ":theta", ":jain")}
     assert units == {
@@ -213,9 +214,7 @@ def test_max_min_over_all_paths_is_that_of_a_routing_that_has_them_all(case):
 def test_max_min_over_all_paths_starts_at_the_maximum_concurrent_flow():
     topology = make("topology", kind="rrg", n=24, degree=3, seed=2).build().with_hosts(2, INF)
     case = scenario(topology, make("traffic", kind="random", x=2).build(topology))
-    rows = {
-        row.ceiling: row for row in ceilings(case, [CeilingSpec(kind="mmf"), CeilingSpec(kind="mcf", method="exact")])
-    }
+    rows = {row.ceiling: row for row in ceilings(case, [asked("mmf"), asked("mcf", method="exact")])}
     assert rows["mmf:theta"].lower == pytest.approx(rows["mcf"].lower, rel=1e-5)
     assert rows["mmf"].lower > rows["mmf:min"].lower and "all paths" in rows["mmf"].note
 
@@ -223,15 +222,15 @@ def test_max_min_over_all_paths_starts_at_the_maximum_concurrent_flow():
 def test_models_say_why_they_are_omitted(monkeypatch):
     topology = torus(4)
     case = scenario(topology, all_to_all(topology))
-    (row,) = ceilings(case, [CeilingSpec(kind="hm")])
+    (row,) = ceilings(case, [asked("hm")])
     assert row.method == "omitted" and "no routing" in row.note
-    (row,) = ceilings(routed(case, kind="minimal", select="adaptive"), [CeilingSpec(kind="jm")])
+    (row,) = ceilings(routed(case, kind="minimal", select="adaptive"), [asked("jm")])
     assert "does not fix the paths" in row.note
     monkeypatch.setattr(free, "SIZE_MOST", 1000)
-    (row,) = ceilings(case, [CeilingSpec(kind="mmf")])
+    (row,) = ceilings(case, [asked("mmf")])
     assert row.method == "omitted" and "too many" in row.note
     monkeypatch.setattr(maxmin, "PATHS_MOST", 100)
-    (row,) = ceilings(routed(case, kind="ksp", k=2), [CeilingSpec(kind="mmf")])
+    (row,) = ceilings(routed(case, kind="ksp", k=2), [asked("mmf")])
     assert row.method == "omitted" and "more than 100" in row.note
     with pytest.raises(FluidError):
         max_min(flows_of(routed(case, kind="ksp", k=2)))
@@ -239,4 +238,4 @@ def test_models_say_why_they_are_omitted(monkeypatch):
 
 def test_per_flow_goes_with_concurrent_flows_only():
     with pytest.raises(ValueError, match="per_flow goes with mcf, mcf_paths, split, not with mmf"):
-        CeilingSpec(kind="mmf", per_flow=True)
+        asked("mmf", per_flow=True)

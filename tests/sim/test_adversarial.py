@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 import pytest
 
-from flitlab.fluid.ceilings import CeilingSpec, ceilings
+from flitlab.fluid.ceilings import asked, ceilings
 from flitlab.models.registry import SpecError, make
 from flitlab.models.scenario import Source
 from flitlab.models.topology.graph import Topology
@@ -29,7 +29,7 @@ def split(traffic: Traffic) -> float:
     routing = "dragonfly" if topology.kind == "dragonfly" else "minimal"
     routes = make("routing", kind=routing).build(topology)
     unlimited = topology.with_hosts(topology.host_count, np.inf)
-    (row,) = ceilings(fluid_scenario(unlimited, traffic, routes), [CeilingSpec(kind="split")])
+    (row,) = ceilings(fluid_scenario(unlimited, traffic, routes), [asked("split")])
     return row.lower
 
 

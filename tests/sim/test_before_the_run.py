@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from flitlab.fluid.kinds.spec import kinds
 from flitlab.sim.cli import main
 from flitlab.sim.cli.parser import STARTERS
 from flitlab.sim.config.study import read
@@ -42,7 +43,7 @@ def prices(folder, monkeypatch):
     known = Prices(lambda text: None)
     known._known = {name: HOP for name in ("compiled vct, shared inputs", "compiled vct", "compiled deflection",
                                            "reference vct, shared inputs", "reference deflection")}  # fmt: skip
-    known._known |= {f"ceiling {kind}": 0.5 for kind in estimate.PRICED_CEILINGS}
+    known._known |= {f"ceiling {kind}": 0.5 for kind, spec in kinds().items() if spec.growth}
     known.file.parent.mkdir(parents=True)
     known.file.write_text(json.dumps(known._known))
     return known

@@ -3,7 +3,7 @@
 import pytest
 
 from flitlab.fluid.binding import FULL, binding
-from flitlab.fluid.ceilings import CeilingSpec, ceilings
+from flitlab.fluid.ceilings import asked, ceilings
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli import main
@@ -19,7 +19,7 @@ BARBELL = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3), (0, 3)]
 
 
 def optimum(case, **spec):
-    (row,) = ceilings(case, [CeilingSpec(kind="mcf", **spec)])
+    (row,) = ceilings(case, [asked("mcf", **spec)])
     return Optimum(row.lower, row.upper, row.certificate, row.channel_load)
 
 

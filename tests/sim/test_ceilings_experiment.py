@@ -121,11 +121,11 @@ published:
 def test_a_failed_ceiling_is_one_point_and_the_others_go_on(config, tmp_path, monkeypatch):
     real, calls = flitlab.fluid.ceilings.ceilings, []
 
-    def sometimes(scenario, specs, loads=()):
+    def sometimes(scenario, specs, loads=(), **more):
         calls.append([spec.kind for spec in specs])
         if "mcf_paths" in calls[-1] and scenario.topology.switches == 8:
             raise ValueError("too hard")
-        return real(scenario, specs, loads)
+        return real(scenario, specs, loads, **more)
 
     monkeypatch.setattr(flitlab.fluid.ceilings, "ceilings", sometimes)
     study = read(config())

@@ -2,10 +2,10 @@
 
 import pytest
 
+from flitlab.fluid.kinds.spec import kinds
 from flitlab.models.near import near
 from flitlab.models.registry import CATEGORIES, names
 from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.schema import CEILINGS
 from flitlab.sim.config.study import read
 
 GOOD = """\
@@ -90,7 +90,7 @@ def test_all_at_once(mistakes):
         ("name: a/b", "name = a/b: must be the name of a folder"),
         ("experiment: applications", "experiment = applications: is not one of the choices; choices: load_sweep"),
         ("experiment: lod_sweep", "experiment = lod_sweep: is not one of the choices; choices: load_sweep"),
-        ("ceilings: [mfc]", "ceilings[0] = mfc: is not one of the choices; choices: mcf, "),
+        ("ceilings: [mfc]", "ceilings[0].kind = mfc: unknown ceiling; choices: bounds, "),
         ("ceilings: [{kind: mcf, gap: 2}]", "ceilings[0].gap = 2: must be less than 1"),
         ("outputs: {figures: [hops]}", "outputs.figures[0] = hops: is not one of the choices; choices: latency_load"),
         ("published: [{where: x}]", "published[0].value: is missing"),
@@ -121,7 +121,7 @@ def test_one_mistake(mistakes, change, expected):
     assert found[0].startswith(f"--set: {expected}")
 
 
-KINDS = {category: names(category) for category in CATEGORIES} | {"ceiling": list(CEILINGS)}
+KINDS = {category: names(category) for category in CATEGORIES} | {"ceiling": list(kinds())}
 
 
 @pytest.mark.parametrize("category", KINDS)

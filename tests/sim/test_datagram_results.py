@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from flitlab.fluid.ceilings import drawn_ceilings
 from flitlab.fluid.crosscheck import slack
 from flitlab.fluid.hosts import host_certificate
-from flitlab.fluid.sharing.drawn import drawn_ceilings
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.fixed import fixed_traffic

@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from flitlab.fluid.ceilings import CeilingSpec, ceilings
+from flitlab.fluid.ceilings import asked, ceilings
 from flitlab.models.registry import make
 from flitlab.models.scenario import Scenario, Source, Switching
 from flitlab.sim.config.errors import ConfigError
@@ -26,7 +26,7 @@ def theta(topology):
     """Of a topology under its own longest matching."""
     traffic = make("traffic", kind="longest_matching").build(topology)
     scenario = Scenario(topology, None, traffic, Switching("vct"), Source())
-    return ceilings(scenario, [CeilingSpec(kind="mcf", method="exact")])[0].lower
+    return ceilings(scenario, [asked("mcf", method="exact")])[0].lower
 
 
 def test_the_mean_of_the_ratios_and_its_interval(study, tmp_path):
@@ -134,4 +134,4 @@ def over_two_paths(topology):
     traffic = make("traffic", kind="longest_matching").build(topology)
     routes = make("routing", kind="ksp", k=2).build(topology)
     scenario = Scenario(topology, routes, traffic, Switching("vct"), Source())
-    return ceilings(scenario, [CeilingSpec(kind="mcf_paths", method="exact")])[0].lower
+    return ceilings(scenario, [asked("mcf_paths", method="exact")])[0].lower

@@ -53,7 +53,7 @@ class Fakes:
         none = FlowCount(0 * flits, np.zeros(hosts, int), np.zeros(hosts, int))
         return SimpleNamespace(row=row, detail={}, delivered=some, present=none, window=100)
 
-    def compute(self, scenario, specs, loads):
+    def compute(self, scenario, specs, loads, **more):
         kinds = [spec.kind for spec in specs]
         self.ceilings.append((getattr(scenario.routes, "kind", None), kinds))
         z = Certificate.on_network(scenario.topology, np.full(scenario.topology.channels, self.length))

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flitlab.fluid.ceilings import CeilingSpec, ceilings
+from flitlab.fluid.ceilings import asked, ceilings
 from flitlab.fluid.saved import BadCertificate, Saved
 from flitlab.fluid.verify import verify
 from flitlab.models.registry import make
@@ -29,6 +29,7 @@ from flitlab.sim.experiment.certificates import CONFIGURATION, INDEX, sha256
 from tests.fluid.fluid_cases import INF, scenario, table
 from tests.fluid.rational import exact
 from tests.fluid.test_fluid_wide import wide
+from tests.scenarios import asked_as_far_as_known
 
 SEEDS = 12
 """Scenarios whose certificates are changed."""
@@ -51,8 +52,8 @@ def certificates_of(seed: int) -> list[Saved]:
     case = case_of(seed)
     kinds = [("bounds", "auto"), ("cuts", "auto")]
     kinds += [(kind, method) for kind in ("mcf", "mcf_paths", "total") for method in ("exact", "approx")]
-    specs = [CeilingSpec(kind=kind, method=method, gap=0.05) for kind, method in kinds]
-    load = 3 * ceilings(case, [CeilingSpec(kind="mcf")])[0].upper
+    specs = [asked_as_far_as_known(kind, method=method, gap=0.05) for kind, method in kinds]
+    load = 3 * ceilings(case, [asked("mcf")])[0].upper
     found = (Saved.of(case, row) for row in ceilings(case, specs, [load], keep_flow=True))
     return [claim for claim in found if claim.claims]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flitlab.fluid.ceilings import CeilingSpec, ceilings
+from flitlab.fluid.ceilings import asked, ceilings
 from flitlab.models.rules.allocate import first_after
 from flitlab.models.scenario import Source
 from flitlab.models.topology.graph import Topology
@@ -177,7 +177,7 @@ def test_more_iterations_match_more():
 def test_throughput_stays_below_its_ceilings(engine_name):
     case = wormhole(build("torus", dims=[4, 4]), routing={"kind": "dor", "vc_policy": "dateline"}, buffer_flits=8)
     row = run_point(engine_name, case, 0.9, 1, Measure(500, 2000, None)).row
-    (bound,) = ceilings(case, [CeilingSpec(kind="mcf")])
+    (bound,) = ceilings(case, [asked("mcf")])
     assert 0.3 < row["accepted"] <= 1.02 * bound.upper
 
 

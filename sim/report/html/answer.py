@@ -6,21 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from flitlab.sim.experiment.saturation import CEILINGS
+from flitlab.fluid.kinds.spec import kind_of
+from flitlab.sim.experiment.saturation import compared
 from flitlab.sim.measure.rows import number
 from flitlab.sim.measure.saturation import Saturation, saturation
 from flitlab.sim.report.frames import Ceiling, Names, Run
 
 FEW = 4
 """Scenarios beyond which only the best and the worst are named."""
-
-OF = {
-    "mcf": "Of the load that any routing could carry on the same network",
-    "mcf_paths": "Of the load that the best use of its routes could carry",
-    "split": "Of the load that the routing's own split over its routes could carry",
-    "bounds": "Of the load that bounds allow on the same network",
-}
-"""Ceiling -> what a share of it is a share of."""
 
 PLURAL = {"agrees": "agree", "differs": "differ"}
 
@@ -45,10 +38,10 @@ class Standing:
     efficiency: str = ""
 
 
-def ceiling_of(run: Run, scenario: str, names: Sequence[str] = CEILINGS) -> Ceiling | None:
-    """The first of these ceilings that is known of a scenario."""
+def ceiling_of(run: Run, scenario: str, names: Sequence[str] = ()) -> Ceiling | None:
+    """The first of these ceilings that is known of a scenario; by default, of those that efficiency is a part of."""
     known = {c.name: c for c in reversed(run.ceilings) if c.scenario == scenario and c.known}
-    return next((known[name] for name in names if name in known), None)
+    return next((known[name] for name in names or compared() if name in known), None)
 
 
 def standings(run: Run) -> list[Standing]:
@@ -112,7 +105,7 @@ def _of_sweep(run: Run, found: Sequence[Standing]) -> str:
         return f"Stable traffic: {told}; no ceiling is known to compare that with."
     told = _told(run, {k: s.share for k, s in shares.items()}, {k: s.efficiency for k, s in shares.items()})
     kinds = {s.name for s in shares.values()}
-    of = OF[kinds.pop()] if len(kinds) == 1 else "Of their certified ceilings"
+    of = kind_of(kinds.pop()).share if len(kinds) == 1 else "Of their certified ceilings"
     return f"{of}, {told} before saturation."
 
 

@@ -163,22 +163,17 @@ def failures(run: Run) -> str:
     return raw([{column: row[column] for column in keep if row.get(column)} for row in run.failures])
 
 
-ONE_SIDED = ("bounds", "cuts")
-"""Ceilings of which nobody knows whether they can be reached."""
-
-
 def ceilings(found: Iterable[Ceiling]) -> str:
     """Every ceiling with its certified interval, how wide that is, and how it came about."""
     rows = []
     for c in found:
         if c.name.startswith("makespan:step "):  # the table of steps has them
             continue
-        only_upper = c.name.partition(":")[0] in ONE_SIDED
-        only_lower = c.name.partition(":")[0] == "makespan"
-        lower, upper = "" if only_upper else f"{c.lower:.6g}", "" if only_lower else f"{c.upper:.6g}"
+        lower = "" if c.given == "upper" else f"{c.lower:.6g}"
+        upper = "" if c.given == "lower" else f"{c.upper:.6g}"
         ends = (lower, upper) if c.known else ("omitted", "omitted")
         at = f"{c.load:g}" if math.isfinite(c.load) else ""
-        measured = c.known and not only_upper and not only_lower and 0 < c.upper < math.inf
+        measured = c.known and c.given == "both" and 0 < c.upper < math.inf
         gap = percent((c.upper - c.lower) / c.upper, 2) if measured else ""
         rows.append((c.scenario, c.name, at, *ends, gap, c.unit, c.method, c.note))
     head = ("scenario", "ceiling", "load", "lower", "upper", "gap", "unit", "method", "note")

@@ -1,0 +1,44 @@
+"""The bounds that need no optimisation."""
+
+import math
+from collections.abc import Iterator
+from typing import ClassVar
+
+from flitlab.fluid.ceiling import Ceiling, theta_unit
+from flitlab.fluid.context import Context
+from flitlab.fluid.kinds.spec import THETA, CeilingSpec, Quantities
+from flitlab.models.registry import register
+from flitlab.models.scenario import Scenario
+
+
+@register("ceiling", "bounds")
+class Bounds(CeilingSpec):
+    """Bounds that need no optimisation (volume and path length, host channels, cuts)."""
+
+    rank = 4
+    usual = True
+    label = "bound"
+    quantities: ClassVar[Quantities] = {
+        "volumetric": ("volumetric bound", THETA),
+        "moore": ("Moore bound on the throughput", THETA),
+        "cuts": ("single-switch cut", THETA),
+        "hosts": ("host channels", THETA),
+    }
+    minor = ("",)
+    line = False
+    share = "Of the load that bounds allow on the same network"
+    limit = True
+    quick = True
+    growth = 1.3
+
+    def rows(self, instance: Scenario, context: Context) -> Iterator[Ceiling]:
+        """The least bound, then each of them."""
+        from flitlab.fluid.bounds import all_bounds
+        from flitlab.fluid.problem import Problem
+
+        Problem.of(instance.topology, instance.traffic)  # for its errors
+        every, unit = all_bounds(instance.topology, instance.traffic), theta_unit(instance.topology)
+        least = min(every, key=lambda bound: bound.upper)
+        for name, bound in [("bounds", least)] + [(f"bounds:{bound.name}", bound) for bound in every]:
+            note = f"{bound.name}: {bound.note}" if name == "bounds" else bound.note
+            yield Ceiling(name, None, math.nan, bound.upper, unit, "closed form", 0.0, note, bound.certificate)

@@ -1,0 +1,34 @@
+"""Sparse cuts."""
+
+import math
+from collections.abc import Iterator
+
+from flitlab.fluid.ceiling import Ceiling, theta_unit
+from flitlab.fluid.context import Context
+from flitlab.fluid.kinds.spec import CeilingSpec
+from flitlab.models.registry import register
+from flitlab.models.scenario import Scenario
+
+
+@register("ceiling", "cuts")
+class Cuts(CeilingSpec):
+    """Sparse cuts, each heuristic's best and the best of all: what no flow can get across."""
+
+    rank = 5
+    label = "sparsest cut found"
+    minor = ("",)
+    line = False
+    limit = True
+
+    def rows(self, instance: Scenario, context: Context) -> Iterator[Ceiling]:
+        """The sparsest cut, then that of each heuristic."""
+        from flitlab.fluid.cuts import all_cuts, best
+        from flitlab.fluid.problem import Problem
+
+        Problem.of(instance.topology, instance.traffic)  # for its errors
+        unit, every = theta_unit(instance.topology), all_cuts(instance.topology, instance.traffic)
+        if not every:
+            yield Ceiling.omitted("cuts", unit, "no demand leaves its switch")
+            return
+        for name, cut in [("cuts", best(every)), *((f"cuts:{cut.name}", cut) for cut in every)]:
+            yield Ceiling(name, None, math.nan, cut.upper, unit, cut.name, 0.0, cut.note, cut.certificate)

@@ -1,0 +1,49 @@
+"""The factors of the throughput."""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from flitlab.fluid.ceiling import Ceiling
+from flitlab.fluid.context import Context
+from flitlab.fluid.kinds.spec import Quantities, Solved
+from flitlab.models.registry import register
+from flitlab.models.scenario import Scenario
+
+
+@register("ceiling", "decomposition")
+class Decomposition(Solved):
+    """Throughput = capacity x utilisation / (distance x stretch) of the maximum concurrent flow.
+
+    method, gap: those of ``mcf``, whose flow it is.
+    """
+
+    rank = 9
+    label = "throughput"
+    unit = "flits/tick"
+    quantities: ClassVar[Quantities] = {
+        "capacity": ("capacity", "flits/tick"),
+        "utilisation": ("channel utilisation", ""),
+        "distance": ("mean distance", "hops"),
+        "stretch": ("stretch", ""),
+    }
+    of_one_flow = True
+
+    def rows(self, instance: Scenario, context: Context) -> Iterator[Ceiling]:
+        """The throughput of the concurrent flow found, and its factors."""
+        from flitlab.fluid.decomposition import NO_LOAD, decomposition
+        from flitlab.fluid.problem import Problem
+
+        mcf = context.flow("mcf", self.method, self.gap)
+        if mcf.channel_load is None:
+            yield Ceiling.omitted("decomposition", "flits/tick", NO_LOAD)
+            return
+        problem = Problem.of(instance.topology, instance.traffic)
+        parts, demand = decomposition(problem, mcf.lower, mcf.channel_load), problem.demand.amount.sum()
+        note = f"theta {mcf.lower:.6g} = capacity x utilisation / (distance x stretch x {demand:.6g})"
+        rows = [
+            ("", parts.throughput, "flits/tick"), (":capacity", parts.capacity, "flits/tick"),
+            (":utilisation", parts.utilisation, "1"), (":distance", parts.distance, "hops"),
+            (":stretch", parts.stretch, "1"),
+        ]  # fmt: skip
+        for name, value, unit in rows:
+            yield Ceiling.value(f"decomposition{name}", value, value, unit, mcf.method, "" if name else note)

@@ -1,0 +1,24 @@
+"""Hoefler's throughput model."""
+
+from collections.abc import Iterator
+
+from flitlab.fluid.ceiling import Ceiling
+from flitlab.fluid.context import Context
+from flitlab.fluid.kinds.sharing import Sharing
+from flitlab.models.registry import register
+from flitlab.models.scenario import Scenario
+
+
+@register("ceiling", "hm")
+class Hm(Sharing):
+    """Hoefler's model: every path gets the least equal share among its channels."""
+
+    rank = 7
+    label = "HM"
+
+    def rows(self, instance: Scenario, context: Context) -> Iterator[Ceiling]:
+        """The mean rate, then total, least rate, theta and Jain index."""
+        from flitlab.fluid.sharing.hoefler import hoefler
+        from flitlab.fluid.sharing.rows import model_rows
+
+        yield from model_rows(instance, "hm", hoefler, "shares")

@@ -1,0 +1,64 @@
+"""The maximum concurrent flow over the paths of a routing."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar
+
+from flitlab.fluid.ceiling import PER_FLOW, Ceiling
+from flitlab.fluid.context import Context
+from flitlab.fluid.kinds.spec import Quantities, Solved
+from flitlab.models.registry import register
+from flitlab.models.routing.routes import VIA
+from flitlab.models.scenario import Scenario
+
+if TYPE_CHECKING:
+    from flitlab.models.traffic.traffic import Traffic
+    from flitlab.models.transport.session import Session
+
+
+@register("ceiling", "mcf_paths")
+class McfPaths(Solved):
+    """Maximum concurrent flow over the paths of the routing, each demand being split over them as is best.
+
+    method: ``exact`` goes to a gap of 1e-6 (refused, with the size, where that would not fit into memory),
+    ``approx`` uses a first-order method, ``auto`` chooses.
+    gap: relative distance of the two bounds at which an approximation may stop.
+    per_flow: also the rates that flows get, as throughput models have them.
+    """
+
+    rank = 1
+    usual = True
+    label = "maximum concurrent flow over the routes"
+    quantities: ClassVar[Quantities] = {"mean": ("MCF over the routes", PER_FLOW)}
+    share = "Of the load that the best use of its routes could carry"
+    limit = True
+    routes = "needed"
+    beside_background = True
+    growth = 1.3
+
+    per_flow: bool = False
+
+    def absent(self, instance: Scenario) -> str:
+        """Also, where paths over every intermediate switch are too many."""
+        from flitlab.fluid.mcf.choose import PATHS_MOST
+        from flitlab.fluid.problem import Demand
+
+        reason = super().absent(instance)
+        if reason or instance.routes is None or instance.routes.form != VIA:
+            return reason
+        pairs = Demand.of_traffic(instance.traffic.at(1.0)[0]).size
+        if pairs <= PATHS_MOST:
+            return ""
+        return f"{pairs} pairs of switches, each over every other one, are too many (at most {PATHS_MOST})"
+
+    def rows(self, instance: Scenario, context: Context) -> Iterator[Ceiling]:
+        """The interval of theta, then the rates of flows."""
+        from flitlab.fluid.sharing.rows import with_rates
+
+        yield from with_rates(instance, context.flow("mcf_paths", self.method, self.gap), self.per_flow)
+
+    @classmethod
+    def drawn(cls, session: "Session", traffic: "Traffic") -> dict[str, float]:
+        """The largest theta such that every pair gets theta times its demand."""
+        from flitlab.fluid.sharing.drawn import drawn_theta
+
+        return {"mcf_paths_drawn": drawn_theta(session, traffic)}

@@ -1,0 +1,40 @@
+"""Max-min fair rates."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from flitlab.fluid.ceiling import Ceiling
+from flitlab.fluid.context import Context
+from flitlab.fluid.kinds.sharing import Sharing
+from flitlab.models.registry import register
+from flitlab.models.scenario import Scenario
+
+if TYPE_CHECKING:
+    from flitlab.models.traffic.traffic import Traffic
+    from flitlab.models.transport.session import Session
+
+
+@register("ceiling", "mmf")
+class Mmf(Sharing):
+    """Max-min fair rates of the flows over the paths of the routing: nobody gains but at a poorer one's cost.
+
+    Without a routing they are over all paths there are.
+    """
+
+    rank = 6
+    label = "MMF"
+    routes = "used"
+
+    def rows(self, instance: Scenario, context: Context) -> Iterator[Ceiling]:
+        """The mean rate, then total, least rate, theta and Jain index."""
+        from flitlab.fluid.sharing.maxmin import max_min
+        from flitlab.fluid.sharing.rows import model_rows
+
+        yield from model_rows(instance, "mmf", max_min)
+
+    @classmethod
+    def drawn(cls, session: "Session", traffic: "Traffic") -> dict[str, float]:
+        """If every flow counts the same: mean per host and least rate, over that of the interface, and Jain's index."""
+        from flitlab.fluid.sharing.drawn import drawn_rates
+
+        return drawn_rates(session)

@@ -1,0 +1,36 @@
+"""The fixed split of a routing."""
+
+from collections.abc import Iterator
+
+from flitlab.fluid.ceiling import Ceiling
+from flitlab.fluid.context import Context
+from flitlab.fluid.kinds.spec import CeilingSpec
+from flitlab.models.registry import register
+from flitlab.models.scenario import Scenario
+
+
+@register("ceiling", "split")
+class Split(CeilingSpec):
+    """The largest load that the routing's fixed split of traffic can carry.
+
+    It is one number about this split, which no certificate proves.
+    per_flow: also the rates that flows get, as throughput models have them.
+    """
+
+    rank = 2
+    usual = True
+    label = "fixed split of the routing"
+    share = "Of the load that the routing's own split over its routes could carry"
+    routes = "needed"
+    beside_background = True
+    quick = True
+    growth = 1.3
+
+    per_flow: bool = False
+
+    def rows(self, instance: Scenario, context: Context) -> Iterator[Ceiling]:
+        """The theta of the network or of a host channel, then the rates of flows."""
+        from flitlab.fluid.concurrent import fixed_split
+        from flitlab.fluid.sharing.rows import with_rates
+
+        yield from with_rates(instance, fixed_split(instance), self.per_flow)

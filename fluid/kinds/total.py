@@ -1,0 +1,53 @@
+"""The largest total that can be accepted at a load."""
+
+import math
+from collections.abc import Iterator
+
+from flitlab.fluid.ceiling import Ceiling
+from flitlab.fluid.context import Context
+from flitlab.fluid.kinds.spec import Solved
+from flitlab.models.registry import register
+from flitlab.models.scenario import Scenario
+
+UNIT = "flits/tick/host"
+
+
+@register("ceiling", "total")
+class Total(Solved):
+    """The largest total that can be accepted at each load, no demand getting more than its offer.
+
+    method: ``exact`` goes to a gap of 1e-6 (refused, with the size, where that would not fit into memory),
+    ``approx`` uses a first-order method, ``auto`` chooses.
+    gap: relative distance of the two bounds at which an approximation may stop.
+    """
+
+    rank = 3
+    usual = True
+    label = "largest total"
+    unit = UNIT
+    by_load = True
+    beside_background = True
+    of_one_flow = True
+    growth = 1.3
+
+    def rows(self, instance: Scenario, context: Context) -> Iterator[Ceiling]:
+        """One for each load; below a theta that some flow reaches it is the offer."""
+        for load in context.loads:
+            yield self._at(instance, load, context.reached(self.method, self.gap))
+
+    def _at(self, instance: Scenario, load: float, theta: float) -> Ceiling:
+        from flitlab.fluid.concurrent import gap_note, joined
+        from flitlab.fluid.problem import FluidError
+        from flitlab.fluid.total import total
+
+        topology, (traffic, offered) = instance.topology, instance.traffic.at(load)
+        offer = offered * float(traffic.rate.sum()) / topology.hosts
+        if load <= theta:
+            return Ceiling("total", load, offer, offer, UNIT, "offer", 0.0, "the load is below a certified theta")
+        try:
+            found = total(topology, traffic, offered, self.gap, self.method)
+        except FluidError as error:
+            return Ceiling("total", load, math.nan, math.nan, UNIT, "omitted", 0.0, str(error))
+        lower, upper = found.lower / topology.hosts, found.upper / topology.hosts
+        note = joined(found.note, gap_note(lower, upper, self.method, self.gap))
+        return Ceiling("total", load, lower, upper, UNIT, found.method, 0.0, note, found.certificate, flow=found.flow)
