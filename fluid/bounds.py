@@ -140,7 +140,7 @@ def worst_case(topology: Topology) -> Bound:
     No demand in which every host sends and receives 1 has a larger total distance, so no smaller bound of this
     kind exists. It is of no use for a given demand. Source: MUT section II-C.
     """
-    longest = make("traffic", kind="longest_matching").build(topology)  # type: ignore[attr-defined]
+    longest = make("traffic", kind="longest_matching").build(topology)
     bound = volumetric(topology, longest)
     return Bound("worst_case", bound.upper, "total capacity / distance of the longest matching", None)
 

@@ -7,7 +7,7 @@ from flitlab.fluid.ceiling import PER_FLOW, Ceiling
 from flitlab.fluid.context import Context
 from flitlab.fluid.kinds.spec import Quantities, Solved
 from flitlab.models.registry import register
-from flitlab.models.routing.routes import VIA
+from flitlab.models.rules.tables import VIA
 from flitlab.models.scenario import Scenario
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from flitlab.fluid.ceiling import PER_FLOW
 from flitlab.fluid.kinds.spec import CeilingSpec
-from flitlab.models.routing.routes import VIA
+from flitlab.models.rules.tables import VIA
 from flitlab.models.scenario import Scenario
 
 
