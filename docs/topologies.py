@@ -17,7 +17,7 @@ from PIL import Image
 from flitlab.models.metrics.spec import measure_all
 from flitlab.models.registry import make, names, spec_class
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.report.drawing import picture
+from flitlab.sim.report.network.drawing import figure_of
 
 DOCS = Path(__file__).parent
 PAGE, PICTURES = DOCS / "topologies.md", DOCS / "figures" / "topologies"
@@ -78,7 +78,7 @@ def section(kind: str) -> str:
 def save(topology: Topology, path: Path) -> None:
     """A picture small enough for a repository: few dots, few colours."""
     content = io.BytesIO()
-    picture(topology).savefig(content, format="png", dpi=100)
+    figure_of(topology).savefig(content, format="png", dpi=100)
     Image.open(content).convert("RGB").quantize(48).save(path, optimize=True)
 
 

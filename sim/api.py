@@ -23,8 +23,9 @@ from flitlab.sim.experiment.pool import cores
 from flitlab.sim.experiment.runner import INTERRUPTED, Report
 from flitlab.sim.experiment.runner import run as run_study
 from flitlab.sim.experiment.store import StoreError
-from flitlab.sim.report import figures
-from flitlab.sim.report.frames import Run
+from flitlab.sim.report.figures.draw import draw_on
+from flitlab.sim.report.figures.style import in_style
+from flitlab.sim.report.folder.run import Run
 
 __all__ = ["ConfigError", "Experiment", "RunError", "StoreError"]
 
@@ -32,7 +33,7 @@ MAPPING = "configuration"
 """What messages call a configuration that stands in no file, and the name of its run folder."""
 
 COLUMN = (3.5, 2.4)
-"""Inches of a figure, as in ``sim/report/style.mplstyle``."""
+"""Inches of a figure, as in ``sim/report/figures/style.mplstyle``."""
 
 MOST_PROBLEMS = 20
 """More problems than this are counted, not listed."""
@@ -220,7 +221,7 @@ class Experiment:
         """
         alone = ax is None
         ax = _column() if ax is None else ax
-        figures.draw_on(ax, Run.read(self._ran()), name, alone=alone)
+        draw_on(ax, Run.read(self._ran()), name, alone=alone)
         return ax
 
     def _ran(self) -> Path:
@@ -259,7 +260,7 @@ def _column() -> Axes:
 
     # not within the style: the first figure chooses the backend, and what that sets in a notebook would end with it
     figure = pyplot.figure(figsize=COLUMN, layout="constrained", dpi=200)
-    return figures.in_style(figure.add_subplot)()
+    return in_style(figure.add_subplot)()
 
 
 def _flow(value: Any) -> str:

@@ -67,7 +67,7 @@ def _drawable(path: Path | None) -> bool:
     """Whether a picture can be of this name; says so before anything is computed."""
     if path is None:
         return True
-    from flitlab.sim.report.drawing import metadata_of
+    from flitlab.sim.report.figures.style import metadata_of
 
     try:
         metadata_of(path)
@@ -172,7 +172,7 @@ def _row(verdict: Verdict) -> dict[str, Any]:
 
 def _draw(study: Study, ceilings: CeilingRuns, path: Path) -> None:
     """The bottleneck of the only scenario, or of each in a file of its own."""
-    from flitlab.sim.report.bottleneck import draw_bottleneck, numbered
+    from flitlab.sim.report.network.bottleneck import draw_bottleneck, numbered
 
     for index, case in enumerate(study.cases):
         file = path if len(study.cases) == 1 else path.with_stem(numbered(path.stem, index + 1, case.label))

@@ -22,7 +22,7 @@ from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
 from flitlab.sim.measure.interval import MEANING
 from flitlab.sim.report import compare
 from flitlab.sim.report.compare_configs import Configuration, differences
-from flitlab.sim.report.frames import Run
+from flitlab.sim.report.folder.run import Run
 
 DOCUMENT = "compare.json"
 """The file with all that is printed, by which a folder of figures is known again."""

@@ -14,8 +14,8 @@ def run(options: argparse.Namespace) -> int:
     if problem := no_run_folder(folder):
         complain(problem)
         return BAD
-    from flitlab.sim.report import bottleneck
-    from flitlab.sim.report.figures import draw
+    from flitlab.sim.report.figures.draw import draw
+    from flitlab.sim.report.network import bottleneck
 
     asked = read_manifest(folder)
     wanted = options.figures or asked.get("figures") or []

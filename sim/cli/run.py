@@ -91,7 +91,9 @@ def draw(report: Report) -> None:
     stamp = content_hash(source_hash(), outputs.model_dump(mode="json"), *texts)
     if drawn.get("stamp") == stamp and drawn.get("files") == _digests(report.folder, drawn.get("files", ())):
         return
-    from flitlab.sim.report import bottleneck, figures, html
+    from flitlab.sim.report import html
+    from flitlab.sim.report.figures import draw as figures
+    from flitlab.sim.report.network import bottleneck
 
     files: list[Path] = []
     kinds = None if report.metrics else [name for name in outputs.figures if name != bottleneck.NAME]

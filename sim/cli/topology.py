@@ -160,7 +160,7 @@ def _export(topology: Topology, path: Path) -> Iterable[str]:
 
 
 def _draw(topology: Topology, path: Path) -> Iterable[str]:
-    from flitlab.sim.report.drawing import draw_topology
+    from flitlab.sim.report.network.drawing import draw_topology
 
     draw_topology(topology, path)
     return ()

@@ -13,7 +13,7 @@ def run(options: argparse.Namespace) -> int:
     case = None if study is None else case_of(study, options.scenario)
     if study is None or case is None or case.scenario is None:
         return BAD
-    from flitlab.sim.report.view import animate
+    from flitlab.sim.report.html.view import animate
 
     load = case.grid[0] if options.load is None else options.load
     seed = case.seeds[0] if options.seed is None else options.seed

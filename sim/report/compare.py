@@ -16,8 +16,10 @@ from scipy.special import stdtrit
 from flitlab.sim.measure.interval import mean_and_half
 from flitlab.sim.measure.rows import number
 from flitlab.sim.measure.saturation import BACKGROUND, saturation
-from flitlab.sim.report import figures
-from flitlab.sim.report.frames import Row, Run, load
+from flitlab.sim.report.figures.draw import figure_of
+from flitlab.sim.report.figures.style import save
+from flitlab.sim.report.folder.frames import Row, load
+from flitlab.sim.report.folder.run import Run
 
 KINDS = ("latency_load", "accepted_load", "throughput", "slowdown")
 """Figures that are laid over each other, as far as the runs have them."""
@@ -170,8 +172,8 @@ def compare(runs: Mapping[str, Run]) -> Comparison:
 
 def draw(comparison: Comparison, folder: Path) -> list[Path]:
     """Draws every figure that the runs have into ``folder/<kind>.{png,svg}``; the files."""
-    found = ((kind, figures.figure_of(comparison.run, kind)) for kind in KINDS)
-    return [path for kind, figure in found if figure for path in figures.save(figure, folder / kind)]
+    found = ((kind, figure_of(comparison.run, kind)) for kind in KINDS)
+    return [path for kind, figure in found if figure for path in save(figure, folder / kind)]
 
 
 def _name(run: str, label: str, of: Run, several: bool) -> str:

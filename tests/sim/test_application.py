@@ -418,7 +418,7 @@ def test_same_again(folder):
 
 
 def test_figures(folder):
-    from flitlab.sim.report.figures import draw
+    from flitlab.sim.report.figures.draw import draw
     from flitlab.sim.report.html import write
 
     assert {path.stem for path in draw(folder, formats=("png",))} == {"performance", "steps", "utilisation", "timeline"}

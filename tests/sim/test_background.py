@@ -22,7 +22,7 @@ from flitlab.sim.config.study import read
 from flitlab.sim.engines import engine
 from flitlab.sim.engines.compare import BothEngines
 from flitlab.sim.measure.saturation import carried
-from flitlab.sim.report.frames import Run
+from flitlab.sim.report.folder.run import Run
 from tests.models.test_traffic import dense
 from tests.scenarios import build, scenario
 

@@ -9,9 +9,9 @@ from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli import main
 from flitlab.sim.config.study import read
 from flitlab.sim.experiment.ceilings import Optimum
-from flitlab.sim.report.bottleneck import caption, numbered
-from flitlab.sim.report.frames import Run
+from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.html.network import inside
+from flitlab.sim.report.network.bottleneck import caption, numbered
 from tests.fluid.fluid_cases import INF, all_to_all, scenario
 
 BARBELL = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3), (0, 3)]

@@ -11,8 +11,11 @@ from flitlab.sim.cli.components import documentation, kinds
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
 from flitlab.sim.experiment.runner import run
-from flitlab.sim.report import figures, metric_frames, metric_plots
-from flitlab.sim.report.frames import Run
+from flitlab.sim.report.figures.metrics.figure import figure_of
+from flitlab.sim.report.figures.metrics.series import series
+from flitlab.sim.report.figures.metrics.specification import plots_of
+from flitlab.sim.report.figures.style import in_style
+from flitlab.sim.report.folder.run import Run
 
 CONFIG = """\
 experiment: ceilings
@@ -67,9 +70,9 @@ def test_a_row_has_the_keys_the_metrics_and_every_ceiling(finished):
 def test_replicates_are_averaged_with_a_student_interval(finished):
     folder, _ = finished
     shown = Run.read(folder)
-    plots, mistakes = metric_frames.plots_of(shown)
+    plots, mistakes = plots_of(shown)
     assert not mistakes and [q.expression for q in plots[0].y] == ["mcf", "mcf_paths", "bounds"]
-    curves = {entry.quantity.expression: entry.curve for entry in metric_frames.series(shown, plots[0])}
+    curves = {entry.quantity.expression: entry.curve for entry in series(shown, plots[0])}
     values = [float(row["mcf"]) for row in table(folder) if row["topology.n"] == "10"]
     mean = sum(values) / 3
     half = 4.302652729911275 * (sum((v - mean) ** 2 for v in values) / 2 / 3) ** 0.5  # t with 2 degrees of freedom
@@ -89,7 +92,7 @@ def test_figures_say_how_wide_the_intervals_are(finished, tmp_path):
     (tmp_path / "manifest.json").write_text(json.dumps({"columns": ["topology.n", "topology.seed"], "plots": [
         {"y": ["mcf"], "x": "topology.n"}, {"y": ["mcf_paths"], "x": "topology.n"}]}))  # fmt: skip
     shown = Run.read(tmp_path)
-    drawn = [figures.in_style(metric_plots.figure_of)(shown, plot) for plot in metric_frames.plots_of(shown)[0]]
+    drawn = [in_style(figure_of)(shown, plot) for plot in plots_of(shown)[0]]
     titles = [figure.legends[0].get_title().get_text() if figure.legends else "" for figure in drawn]
     assert titles == ["certified to 3 %", ""]
 
@@ -165,7 +168,7 @@ def test_throughput_under_failures(tmp_path):
     for values in by_seed:  # with one seed, more failures include the fewer
         assert values[0] > values[1] >= values[2]
         assert values[0] == pytest.approx(2 * 15 / 16)  # 8 / k, without what hosts send to themselves
-    assert metric_frames.plots_of(Run.read(tmp_path / "out"))[0][0].x == "topology.failures.links"
+    assert plots_of(Run.read(tmp_path / "out"))[0][0].x == "topology.failures.links"
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,12 @@ from scipy.stats import ttest_ind
 from flitlab.sim.cli import main
 from flitlab.sim.cli.run import _print_points
 from flitlab.sim.measure.interval import MEANING
-from flitlab.sim.report import plots
 from flitlab.sim.report.compare import Estimate, compare, differ, draw
 from flitlab.sim.report.compare_configs import Configuration, differences
-from flitlab.sim.report.frames import Run, curves
-from flitlab.sim.report.frames import load as load_of
+from flitlab.sim.report.folder.curves import curves
+from flitlab.sim.report.folder.frames import column
+from flitlab.sim.report.folder.frames import load as load_of
+from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.html.tables import results
 
 BASE = {
@@ -250,8 +251,8 @@ def test_every_view_shows_the_same_interval(tmp_path, capsys):
     expected = 4.302653 * 4 / math.sqrt(3)
     shown = compare({"one": run}).document()[0]["quantities"]["zero_load_latency"]
     assert shown["ci95"] == pytest.approx(expected, rel=1e-5)
-    latency = plots.column("latency_mean")
-    drawn = curves(run.rows, load_of, latency, plots.column("latency_ci95"))[0]
+    latency = column("latency_mean")
+    drawn = curves(run.rows, load_of, latency, column("latency_ci95"))[0]
     assert drawn.half == pytest.approx([expected] * 2, rel=1e-5)
     assert "108 ± 9.9" in results(run) and escape(MEANING) in results(run)
     rows = [{key: float(row[key]) for key in ("load", "latency_mean", "latency_ci95")} for row in run.rows]

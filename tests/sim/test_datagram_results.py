@@ -20,7 +20,7 @@ from flitlab.models.transport.session import Queues, make_session
 from flitlab.sim.cli import main
 from flitlab.sim.experiment.flows import beside_mcf
 from flitlab.sim.measure.datagram import run_session
-from flitlab.sim.report.frames import Run
+from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.html.answer import sentence
 from tests.scenarios import line
 

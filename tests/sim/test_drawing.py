@@ -11,7 +11,8 @@ from matplotlib.patches import FancyArrowPatch
 from flitlab.models.registry import make
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.report.drawing import PLACES, draw_topology, picture, suitable
+from flitlab.sim.report.network.drawing import draw_topology, figure_of
+from flitlab.sim.report.network.places import PLACES, suitable
 
 KINDS = {
     "kautz": {"kind": "kautz", "degree": 3, "diameter": 2},
@@ -57,7 +58,7 @@ def test_styles_of_layers_rings_and_large_networks():
 @pytest.mark.parametrize("style", ["auto", "spring"])
 def test_every_link_channel_and_switch_is_drawn_once(name, style):
     found = topology(name)
-    figure = picture(found, style)
+    figure = figure_of(found, style)
     drawn = arrows(figure)
     one_way = int((found.reverse < 0).sum())
     assert len(drawn) == one_way + (found.channels - one_way) // 2
@@ -72,7 +73,7 @@ def test_every_link_channel_and_switch_is_drawn_once(name, style):
 def test_arrows_point_the_way_of_uni_directional_channels():
     arcs = [(0, 1), (1, 2), (2, 0), (1, 0)]
     ring = Topology.from_arcs("ring", 3, arcs)
-    drawn = arrows(picture(ring))
+    drawn = arrows(figure_of(ring))
     places = PLACES["circular"](ring)
     ends = np.array([patch._posA_posB for patch in drawn])  # [arrows, end, coordinate]
     way = places.xy[ring.dst] - places.xy[ring.src]
@@ -81,12 +82,12 @@ def test_arrows_point_the_way_of_uni_directional_channels():
     assert np.linalg.norm(aside, axis=1) == pytest.approx(0.5 * places.radius)  # both ways stand apart by a radius
     assert ((way[:, 1] * aside[:, 0] - way[:, 0] * aside[:, 1]) > 0).all()  # to the right
     assert all(type(patch.get_arrowstyle()).arrow == "-|>" for patch in drawn)
-    assert all(type(patch.get_arrowstyle()).arrow == "-" for patch in arrows(picture(layered())))
+    assert all(type(patch.get_arrowstyle()).arrow == "-" for patch in arrows(figure_of(layered())))
 
 
 def test_parallel_links_do_not_cover_each_other():
     links = Topology.from_links("parallel", 2, [(0, 1)] * 3)
-    assert len({patch.get_connectionstyle().rad for patch in arrows(picture(links, "spring"))}) == 3
+    assert len({patch.get_connectionstyle().rad for patch in arrows(figure_of(links, "spring"))}) == 3
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -106,7 +107,7 @@ def test_layers_stand_on_each_other_with_hosts_below():
     assert places.xy[0, 1] == places.xy[1, 1] < places.xy[2, 1] == places.xy[3, 1]
     assert [name for name, _ in places.names] == ["edge", "core"]
     assert (places.outward == [0, -1]).all()
-    assert "edge" in [text.get_text() for text in picture(layered()).axes[0].texts]
+    assert "edge" in [text.get_text() for text in figure_of(layered()).axes[0].texts]
 
 
 def test_neighbours_on_a_grid_stand_side_by_side():
@@ -119,13 +120,13 @@ def test_neighbours_on_a_grid_stand_side_by_side():
 
 def test_links_bend_around_switches_in_their_way():
     ring = make("topology", kind="torus", dims=[4, 4]).build()
-    bent = [patch for patch in arrows(picture(ring)) if patch.get_connectionstyle().rad != 0]
+    bent = [patch for patch in arrows(figure_of(ring)) if patch.get_connectionstyle().rad != 0]
     assert len(bent) == 8
 
 
 def test_matrix_shows_the_hops():
     found = make("topology", kind="imase", n=130, degree=3).build()
-    figure = picture(found)
+    figure = figure_of(found)
     image = figure.axes[0].images[0]
     assert (image.get_array() == distances(found)).all()
     assert figure.axes[0].get_ylabel() == "from switch"
@@ -133,21 +134,21 @@ def test_matrix_shows_the_hops():
 
 def test_large_matrix_shows_means_of_blocks():
     found = make("topology", kind="torus", dims=[40, 30]).build()
-    shown = picture(found).axes[0].images[0].get_array()
+    shown = figure_of(found).axes[0].images[0].get_array()
     hops = distances(found)
     assert shown.shape == (600, 600)
     assert shown[3, 7] == pytest.approx(hops[6:8, 14:16].mean())
     odd = make("topology", kind="torus", dims=[1001]).build()
-    assert picture(odd, "matrix").axes[0].images[0].get_array()[-1, -1] == 0
+    assert figure_of(odd, "matrix").axes[0].images[0].get_array()[-1, -1] == 0
 
 
 def test_caption_says_what_is_drawn():
     petersen = Topology.from_links("file", 10, list(nx.petersen_graph().edges), notes={"file": "a/petersen.txt"})
-    text = picture(petersen.with_hosts(1)).get_suptitle()
+    text = figure_of(petersen.with_hosts(1)).get_suptitle()
     assert text == "petersen, n = 10, bi-directional\ndegree 3 · diameter 2 · ASPL 1.667 · 10 hosts"
     halves = Topology.from_links("halves", 4, [(0, 1), (2, 3)])
-    assert "not strongly connected" in picture(halves).get_suptitle()
-    assert (np.diag(picture(halves, "matrix").axes[0].images[0].get_array()) == 0).all()
+    assert "not strongly connected" in figure_of(halves).get_suptitle()
+    assert (np.diag(figure_of(halves, "matrix").axes[0].images[0].get_array()) == 0).all()
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])

@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 
 from flitlab.sim.cli import main
-from flitlab.sim.report import columns, figures, html, metric_frames, metric_plots
-from flitlab.sim.report.frames import Run
+from flitlab.sim.report import html
+from flitlab.sim.report.figures import draw as figures
+from flitlab.sim.report.figures.metrics import curves, quantity, rows, specification
+from flitlab.sim.report.figures.metrics.figure import figure_of
+from flitlab.sim.report.figures.metrics.rows import axis_title
+from flitlab.sim.report.figures.metrics.series import series
+from flitlab.sim.report.figures.metrics.specification import plots_of
+from flitlab.sim.report.figures.style import in_style
+from flitlab.sim.report.folder.run import Run
 
 
 def write_run(folder, rows, **manifest):
@@ -62,19 +69,19 @@ def sweep(folder, kinds=("imase", "rrg"), sizes=(16, 32, 64), degrees=(3,), seed
 )
 def test_what_fails_is_called_what_it_is(tmp_path, key, values, title):
     run = Run.read(write_run(tmp_path, [{"scenario": value, key: value, "mcf": "1"} for value in values]))
-    assert metric_frames.axis_title(run, key) == title
+    assert axis_title(run, key) == title
 
 
 def only_plot(folder):
     """The one plot of a run folder."""
-    (plot,), mistakes = metric_frames.plots_of(Run.read(folder))
+    (plot,), mistakes = plots_of(Run.read(folder))
     assert not mistakes
     return plot
 
 
 def drawn(folder):
     """The one figure of a run folder, as matplotlib objects."""
-    figure = figures.in_style(metric_plots.figure_of)(Run.read(folder), only_plot(folder))
+    figure = in_style(figure_of)(Run.read(folder), only_plot(folder))
     assert figure is not None
     return figure
 
@@ -90,7 +97,7 @@ def legend(figure):
 
 
 def test_examples_in_docstrings():
-    for module in (columns, metric_frames, metric_plots):
+    for module in (curves, quantity, rows, specification):
         assert doctest.testmod(module).failed == 0
 
 
@@ -127,7 +134,7 @@ def test_two_swept_keys_have_colours_and_dashes_and_bounds_the_dashes_of_their_d
 
 def test_seeds_are_replicates_with_a_band(tmp_path):
     folder = sweep(tmp_path, kinds=("rrg",), seeds=(1, 2, 3, 4))
-    (entry, _) = metric_frames.series(Run.read(folder), only_plot(folder))
+    (entry, _) = series(Run.read(folder), only_plot(folder))
     values = [1.0 + 0.16 - 0.3 + seed**2 / 50 for seed in (1, 2, 3, 4)]
     assert entry.curve.replicates.tolist() == [4, 4, 4]
     assert entry.curve.y[0] == pytest.approx(statistics.mean(values))
@@ -286,7 +293,7 @@ def test_metrics_asked_for_have_a_figure_each(tmp_path):
     more = {"cost_switches": 9.0, "cost_total": 12.0, "cables_number": 4, "k_shortest": 3.1, "k_shortest_bound": 3.0}
     rows = [network({"case": name}, 64, 2.5, **more) for name in "ab"]
     write_run(tmp_path, rows, columns=["case"], metrics=["cost", "k_shortest", "nothing"])
-    plots, mistakes = metric_frames.plots_of(Run.read(tmp_path))
+    plots, mistakes = plots_of(Run.read(tmp_path))
     assert [[quantity.expression for quantity in plot.y] for plot in plots] == [
         ["aspl"], ["cost_total"], ["k_shortest", "k_shortest_bound"],
     ]  # fmt: skip
@@ -311,14 +318,14 @@ def test_what_cannot_be_drawn_is_named_after_the_rest_is_drawn(tmp_path):
 
 def test_lists_and_numbers_do_not_mix(tmp_path):
     distribution_run(tmp_path, y=["aspl", "path_counts_counts"])
-    assert metric_frames.plots_of(Run.read(tmp_path))[1] == [
+    assert plots_of(Run.read(tmp_path))[1] == [
         "plot of aspl, path_counts_counts: lists and numbers do not go into one figure"
     ]
 
 
 def test_names_are_unique_and_good_for_files(tmp_path):
     sweep(tmp_path, plots=[{"y": ["aspl"]}, {"y": ["aspl"], "log": "x"}, {"y": ["aspl/diameter"]}])
-    plots, _ = metric_frames.plots_of(Run.read(tmp_path))
+    plots, _ = plots_of(Run.read(tmp_path))
     assert [plot.name for plot in plots] == ["aspl_n", "aspl_n_2", "aspl_per_diameter_n"]
 
 
@@ -400,7 +407,7 @@ def test_a_plot_of_some_of_the_rows(tmp_path, chosen):
 
 def test_a_plot_of_no_rows_says_so(tmp_path):
     sweep(tmp_path, plots=[{"y": ["aspl"], "where": {"kind": "torus"}}, {"y": ["aspl"], "where": {"sort": "rrg"}}])
-    plots, mistakes = metric_frames.plots_of(Run.read(tmp_path))
+    plots, mistakes = plots_of(Run.read(tmp_path))
     assert not plots
     assert mistakes[0] == "plot of aspl: no row is as where says"
     assert "no column 'sort'" in mistakes[1]

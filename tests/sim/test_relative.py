@@ -10,8 +10,9 @@ from flitlab.models.scenario import Scenario, Source, Switching
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.experiment import relative
 from flitlab.sim.experiment.runner import run
-from flitlab.sim.report import metric_frames
-from flitlab.sim.report.frames import Run
+from flitlab.sim.report.figures.metrics.series import chart
+from flitlab.sim.report.figures.metrics.specification import plots_of
+from flitlab.sim.report.folder.run import Run
 
 CONFIG = """\
 experiment: relative
@@ -43,8 +44,8 @@ def test_the_mean_of_the_ratios_and_its_interval(study, tmp_path):
     assert row["relative"] == pytest.approx(mean) and row["relative_ci95"] == pytest.approx(half)
     drawn = list(csv.DictReader((tmp_path / "out/draws.csv").open()))
     assert [float(row["theta_random"]) for row in drawn] == pytest.approx(random)
-    (plot,), _ = metric_frames.plots_of(Run.read(tmp_path / "out"))
-    assert metric_frames.chart(Run.read(tmp_path / "out"), plot)[0].curve.half[0] == pytest.approx(half)
+    (plot,), _ = plots_of(Run.read(tmp_path / "out"))
+    assert chart(Run.read(tmp_path / "out"), plot)[0].curve.half[0] == pytest.approx(half)
 
 
 def test_where_the_equipment_leaves_no_choice_the_ratio_is_one(study, tmp_path):

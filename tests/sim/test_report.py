@@ -14,11 +14,19 @@ import pytest
 from matplotlib.figure import Figure
 
 from flitlab.sim.cli import main
+from flitlab.sim.measure.interval import mean_and_half
 from flitlab.sim.measure.rows import number
-from flitlab.sim.report import figures, frames, html
-from flitlab.sim.report.frames import Ceiling, Names, Run, Units, curves, load, mean_and_half
+from flitlab.sim.report import html
+from flitlab.sim.report.figures import draw as figures
+from flitlab.sim.report.figures.registry import figures as registered
+from flitlab.sim.report.folder import names
+from flitlab.sim.report.folder.ceilings import Ceiling
+from flitlab.sim.report.folder.curves import curves
+from flitlab.sim.report.folder.frames import column, load
+from flitlab.sim.report.folder.names import Names
+from flitlab.sim.report.folder.run import Run
+from flitlab.sim.report.folder.units import Units
 from flitlab.sim.report.html import answer, charts, network, tables
-from flitlab.sim.report.plots import column
 
 COLUMNS = [
     *("scenario", "routing", "load", "seed", "offered", "accepted", "accepted_flit_per_ns_per_host"),
@@ -136,7 +144,7 @@ def test_unknown_kind_lists_the_right_ones(run):
         figures.draw(run, ["latency"])
 
 
-@pytest.mark.parametrize("kind", [kind for kind in figures.KINDS if kind not in figures.FLOW_KINDS])
+@pytest.mark.parametrize("kind", [name for name, kind in registered().items() if "packets" in kind.of])
 def test_one_curve_per_scenario_and_a_key(run, kind):
     drawn = figure(run, kind)
     assert len(lines(drawn, "curve")) == 2 * (3 if kind == "percentiles" else 1)
@@ -280,7 +288,7 @@ def test_ceilings_merge_only_if_equal_or_overlapping_by_the_same_method():
 
 
 def test_examples_in_docstrings():
-    assert doctest.testmod(frames).failed == doctest.testmod(answer).failed == doctest.testmod(tables).failed == 0
+    assert doctest.testmod(names).failed == doctest.testmod(answer).failed == doctest.testmod(tables).failed == 0
 
 
 def test_short_names():

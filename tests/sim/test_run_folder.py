@@ -14,8 +14,8 @@ from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.sim.cli import main
 from flitlab.sim.experiment.folders import MANIFEST, ManifestError, no_run, read_manifest
 from flitlab.sim.experiment.store import RecordError, Store, read_record
-from flitlab.sim.report.frames import Run
-from flitlab.sim.report.stored import points
+from flitlab.sim.report.folder.run import Run
+from flitlab.sim.report.folder.stored import points
 from tests.sim.test_shards import CONFIG, tables
 
 SMALL = CONFIG.replace("[0.1, 0.3, 0.6]", "[0.1, 0.3]").replace("seeds: [1, 2]", "seeds: [1]")

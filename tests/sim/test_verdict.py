@@ -16,7 +16,7 @@ from flitlab.sim.measure.point import Measure, run_point
 from flitlab.sim.measure.rows import number
 from flitlab.sim.measure.saturation import LIMIT, LOSS, SHORT, STARVING, bracket, is_over, limited
 from flitlab.sim.measure.verdict import lost_in_all, noise_of, starves, verdict
-from flitlab.sim.report.frames import Run
+from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.html.tables import hot_hosts
 from tests.scenarios import build, line, scenario
 

@@ -11,7 +11,7 @@ from flitlab.sim.engines import engine
 from flitlab.sim.engines.base import DELIVERED_PACKETS
 from flitlab.sim.engines.trace import trace
 from flitlab.sim.engines.trace.film import film
-from flitlab.sim.report import view
+from flitlab.sim.report.html import view
 from tests.scenarios import build, scenario
 
 UNTIL = 150

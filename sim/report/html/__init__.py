@@ -8,10 +8,11 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from flitlab.sim.report import bottleneck, figures
-from flitlab.sim.report.frames import Run
+from flitlab.sim.report.figures.draw import captions, draw
+from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.html import answer, charts, network, tables
 from flitlab.sim.report.html.shell import write_page
+from flitlab.sim.report.network import bottleneck
 
 LONGEST_TEXT = 400_000
 """A resolved configuration of more bytes is not shown: a study may have thousands of topologies."""
@@ -33,7 +34,7 @@ def write(folder: Path) -> Path:
     run = Run.read(folder)
     if not _pictures(folder):
         with suppress(ValueError):  # a page without a figure is better than no page
-            figures.draw(folder)
+            draw(folder)
     name = str(run.manifest.get("name") or folder.resolve().name)
     standings, found = answer.standings(run), network.inside(run, folder)
     drawn = charts.charts(run, folder)
@@ -120,7 +121,7 @@ def _captions(run: Run) -> dict[str, str]:
     if len(labels) == 1:
         names = [bottleneck.NAME]
     binding = (f"Where the maximum concurrent flow binds: {label}" for label in labels)
-    return figures.captions(run) | dict(zip(names, binding, strict=True))
+    return captions(run) | dict(zip(names, binding, strict=True))
 
 
 def _pictures(folder: Path) -> dict[str, Path]:

@@ -10,7 +10,9 @@ from flitlab.fluid.kinds.spec import kind_of
 from flitlab.sim.experiment.saturation import compared
 from flitlab.sim.measure.rows import number
 from flitlab.sim.measure.saturation import Saturation, saturation
-from flitlab.sim.report.frames import Ceiling, Names, Run
+from flitlab.sim.report.folder.ceilings import Ceiling
+from flitlab.sim.report.folder.names import Names
+from flitlab.sim.report.folder.run import Run
 
 FEW = 4
 """Scenarios beyond which only the best and the worst are named."""

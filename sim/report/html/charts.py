@@ -9,10 +9,15 @@ from typing import Any
 import numpy as np
 
 from flitlab.sim.measure.rows import number
-from flitlab.sim.report import metric_frames, metric_plots
-from flitlab.sim.report.flow_figures import SLOWDOWNS
-from flitlab.sim.report.frames import Curve, Key, Names, Run, curves, load
-from flitlab.sim.report.plots import column
+from flitlab.sim.report.figures.kinds.slowdown import SLOWDOWNS
+from flitlab.sim.report.figures.metrics import rows as metrics
+from flitlab.sim.report.figures.metrics.figure import caption
+from flitlab.sim.report.figures.metrics.series import series
+from flitlab.sim.report.figures.metrics.specification import plots_of
+from flitlab.sim.report.folder.curves import Curve, curves
+from flitlab.sim.report.folder.frames import Key, column, load
+from flitlab.sim.report.folder.names import Names
+from flitlab.sim.report.folder.run import Run
 
 Chart = dict[str, Any]
 """What the script draws. name: of the static figure it stands for. x, y: label, unit ('rate', 'time' or '') and scale
@@ -104,25 +109,25 @@ def _flows(run: Run, folder: Path) -> Chart | None:
 def _metric_charts(run: Run) -> list[Chart]:
     """Curves of the plots of metrics.csv that have a numeric x; the others are static figures alone."""
     found = []
-    for plot in metric_frames.plots_of(run)[0]:
+    for plot in plots_of(run)[0]:
         part = run.where(plot.where)
-        if plot.x == metric_frames.SCENARIO or not metric_frames.numeric(part.metrics, plot.x):
+        if plot.x == metrics.SCENARIO or not metrics.numeric(part.metrics, plot.x):
             continue
-        if metric_frames.is_distribution(part, plot.y[0].expression):
+        if metrics.is_distribution(part, plot.y[0].expression):
             continue
-        entries = metric_frames.series(part, plot)
+        entries = series(part, plot)
         alone = len({entry.quantity for entry in entries}) == 1
         lines = []
         for i, entry in enumerate(entries):
-            by = metric_frames.combined(plot.by, entry.values)
+            by = metrics.combined(plot.by, entry.values)
             name = ", ".join(filter(None, (by, "" if alone and by else entry.quantity.name)))
             lines.append(_line(entry.curve, name, i, 1 if entry.quantity.bound else 0))
         titles = dict.fromkeys(quantity.title for quantity in plot.y if not quantity.bound)
         y = plot.y_label or next(iter(titles), plot.y[0].title)
-        x = plot.x_label or metric_frames.axis_title(part, plot.x)
+        x = plot.x_label or metrics.axis_title(part, plot.x)
         log = plot.log or ""
         axes = _axis(x, scale="log" if "x" in log else "linear"), _axis(y, scale="log" if "y" in log else "linear")
-        found.append(_chart(plot.name, metric_plots.caption(run, plot), *axes, lines, shared=False))
+        found.append(_chart(plot.name, caption(run, plot), *axes, lines, shared=False))
     return [chart for chart in found if any(len(line["x"]) > 1 for line in chart["series"])]
 
 

@@ -15,10 +15,11 @@ from flitlab.fluid.certificate import Certificate
 from flitlab.models.topology.formats import FormatError, read
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.experiment.store import cell
-from flitlab.sim.report.drawing import PLACES, suitable
-from flitlab.sim.report.frames import Names, Run
+from flitlab.sim.report.folder.names import Names
+from flitlab.sim.report.folder.run import Run
+from flitlab.sim.report.folder.stored import certified, points
 from flitlab.sim.report.html import tables
-from flitlab.sim.report.stored import certified, points
+from flitlab.sim.report.network.places import PLACES, suitable
 
 MOST_BYTES = 1_500_000
 """Of the use of channels on a page: beyond, some loads, then some scenarios, are left out."""

@@ -9,9 +9,11 @@ from typing import Any
 from flitlab.sim.measure.interval import MEANING
 from flitlab.sim.measure.rows import number
 from flitlab.sim.measure.saturation import saturation
-from flitlab.sim.report.frames import Ceiling, Row, Run, curves, load
+from flitlab.sim.report.folder.ceilings import Ceiling
+from flitlab.sim.report.folder.curves import curves
+from flitlab.sim.report.folder.frames import Row, column, load
+from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.html.answer import Standing, percent
-from flitlab.sim.report.plots import column
 
 MEASURES = (
     "offered", "accepted", "min_flow_ratio", "jain", "latency_mean", "latency_p50", "latency_p99",

@@ -1,12 +1,10 @@
-"""Pictures of topologies: circular, spring, layered and grid drawings, and distance matrices of large ones."""
+"""Draws networks: on a circle, by springs, in layers or on a grid, and large ones as matrices of distances."""
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
-import networkx as nx
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
@@ -15,17 +13,11 @@ from matplotlib.collections import PatchCollection
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch
-from scipy.spatial import cKDTree
 
 from flitlab.models.topology.distances import distance_counts, distances, mean_hops
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.report.figures import in_style
-
-Style = Literal["auto", "circular", "spring", "layered", "grid", "matrix"]
-"""How a topology is drawn; ``auto`` takes what suits it."""
-
-MOST_NODES = 120
-"""Switches beyond which ``auto`` draws a matrix."""
+from flitlab.sim.report.figures.style import in_style, save_as
+from flitlab.sim.report.network.places import PLACES, WIDTH, Places, Style, suitable
 
 LEAST_TEXT = 4.5
 """Font size below which switches go without their numbers."""
@@ -35,9 +27,6 @@ MOST_HOSTS = 6
 
 MOST_CELLS = 1000
 """Rows of a matrix beyond which blocks of switches share a cell."""
-
-WIDTH = 3.5
-"""Width of a picture in inches: one column of a paper."""
 
 KEEP_RIGHT = 0.5
 """Radii of a switch by which an arrow runs to the right of the line between two switches."""
@@ -67,30 +56,11 @@ def draw_topology(topology: Topology, path, style: Style = "auto") -> Path:
     ValueError: another suffix; a style that does not exist or does not suit the topology.
     OSError: the file cannot be written.
     """
-    return save_picture(lambda: picture(topology, style), Path(path))
+    return save_as(lambda: figure_of(topology, style), Path(path))
 
 
 @in_style
-def save_picture(make: Callable[[], Figure], path: Path) -> Path:
-    """Saves a figure as PNG or SVG, by the suffix, without dates or versions; returns the file.
-
-    Raises ``ValueError`` for another suffix, before the figure is made.
-    """
-    metadata = metadata_of(path)
-    make().savefig(path, metadata=metadata)
-    return path
-
-
-def metadata_of(path: Path) -> dict[str, None]:
-    """What is left out of a picture. Raises ``ValueError`` for a suffix that is none of a picture's."""
-    metadata: dict[str, dict[str, None]] = {".png": {"Software": None}, ".svg": {"Date": None, "Creator": None}}
-    if path.suffix.lower() not in metadata:
-        raise ValueError(f"{path}: pictures are .png or .svg")
-    return metadata[path.suffix.lower()]
-
-
-@in_style
-def picture(topology: Topology, style: Style = "auto") -> Figure:
+def figure_of(topology: Topology, style: Style = "auto") -> Figure:
     """The figure that :func:`draw_topology` saves. Raises ``ValueError`` as it does."""
     if style not in get_args(Style):
         raise ValueError(f"no style {style!r}; choices: {', '.join(get_args(Style))}")
@@ -108,16 +78,6 @@ def picture(topology: Topology, style: Style = "auto") -> Figure:
     return figure
 
 
-def suitable(topology: Topology, most: int = MOST_NODES) -> Style:
-    """The style that ``auto`` stands for. most: switches beyond which it is a matrix."""
-    if topology.switches > most:
-        return "matrix"
-    if topology.notes.get("tiers"):
-        return "layered"
-    ring = topology.grid is not None and topology.grid.wrap and len(topology.grid.dims) == 1
-    return "circular" if ring or _steps(topology) is None else "grid"
-
-
 def _caption(topology: Topology) -> str:
     """Name, size and distances, in two lines."""
     low, high = int(topology.out_degree.min()), int(topology.out_degree.max())
@@ -132,99 +92,6 @@ def _caption(topology: Topology) -> str:
     way = "uni-directional" if topology.directed else "bi-directional"
     name = Path(topology.notes.get("file", topology.kind)).stem
     return f"{name}, n = {topology.switches}, {way}\n" + " · ".join(parts)
-
-
-@dataclass(frozen=True)
-class Places:
-    """Where switches stand; 1 is about the distance of neighbours.
-
-    xy: float64 [switches, 2]. outward: float64 [switches, 2], unit vectors towards a switch's hosts. fan: angle to
-    either side over which they may spread. inward: whether short links bend to the centre, as on a circle. names:
-    text and height of tiers.
-    """
-
-    xy: np.ndarray
-    outward: np.ndarray
-    fan: float = 0.9
-    inward: bool = False
-    names: list[tuple[str, float]] = field(default_factory=list)
-
-    @property
-    def radius(self) -> float:
-        """Of a switch: as large as looks well and leaves room between the nearest two."""
-        nearest = 1.0
-        if len(self.xy) > 1:
-            nearest = float(cKDTree(self.xy).query(self.xy, k=2)[0][:, 1].min())
-        span = float(np.ptp(self.xy, axis=0).max()) + 1
-        return max(0.004 * span, min(0.34, 0.36 * nearest, 9 / (72 * WIDTH) * span))
-
-    def spots(self, v: int, count: int) -> np.ndarray:
-        """float64 [count, 2]: where hosts of a switch stand, in a fan on its outer side."""
-        turn = np.linspace(-1, 1, count) * min(self.fan, 0.3 * (count - 1))
-        direction = np.arctan2(*self.outward[v][::-1]) + turn
-        return self.xy[v] + 1.9 * self.radius * np.column_stack([np.cos(direction), np.sin(direction)])
-
-
-def _circular(topology: Topology) -> Places:
-    """On a circle by number, clockwise from the top; short links bend inwards."""
-    n = topology.switches
-    angle = np.pi / 2 - 2 * np.pi * np.arange(n) / n
-    unit = np.column_stack([np.cos(angle), np.sin(angle)])
-    return Places(unit * max(1.0, n / (2 * np.pi)), unit, inward=True)
-
-
-def _spring(topology: Topology) -> Places:
-    """Where springs along the links and repulsion between all switches come to rest."""
-    graph = nx.empty_graph(topology.switches)
-    graph.add_edges_from(zip(topology.src.tolist(), topology.dst.tolist(), strict=True))
-    found = nx.spring_layout(graph, seed=1, iterations=200)
-    xy = np.array([found[v] for v in range(topology.switches)])
-    xy *= max(1.0, 0.62 * np.sqrt(topology.switches))
-    away = np.linalg.norm(xy, axis=1, keepdims=True)
-    return Places(xy, xy / np.maximum(away, 1e-9))
-
-
-def _layered(topology: Topology) -> Places:
-    """Tier above tier in the order of notes["tiers"], each spread over the whole width; hosts below."""
-    tiers = topology.notes.get("tiers")
-    if not tiers:
-        raise ValueError(f"{topology.kind} has no tiers to be drawn in layers")
-    width = max(count for _, _, count in tiers)
-    rise = max(1.6, 0.3 * width)
-    xy = np.zeros((topology.switches, 2))
-    names = []
-    for level, (name, first, count) in enumerate(tiers):
-        xy[first : first + count, 0] = (np.arange(count) + 0.5) * width / count
-        xy[first : first + count, 1] = level * rise
-        names.append((str(name), level * rise))
-    return Places(xy, np.broadcast_to([0.0, -1.0], xy.shape), names=names)
-
-
-def _grid(topology: Topology) -> Places:
-    """By coordinates: the last dimension to the right, the one before it downwards, further ones askew."""
-    steps = _steps(topology)
-    if topology.grid is None or steps is None:
-        raise ValueError(f"{topology.kind} has no grid of up to four dimensions to be drawn by")
-    xy = topology.grid.coordinates @ steps
-    return Places(xy, np.broadcast_to([0.8, -0.6], xy.shape), fan=0.4)
-
-
-def _steps(topology: Topology) -> np.ndarray | None:
-    """float64 [dimensions, 2]: the step along each dimension; None without a grid that fits on paper."""
-    if topology.grid is None or len(topology.grid.dims) > 4:
-        return None
-    width, _, depth = [*topology.grid.dims[::-1], 1, 1][:3]
-    askew = np.array([0.38, 0.42]) if depth == 2 else np.array([0.75, 0.62]) / depth
-    across = np.array([1.0, 0.45]) * (width + 0.3)
-    return np.array([[1.0, 0.0], [0.0, -1.0], askew, across][: len(topology.grid.dims)])[::-1]
-
-
-PLACES: dict[str, Callable[[Topology], Places]] = {
-    "circular": _circular,
-    "spring": _spring,
-    "layered": _layered,
-    "grid": _grid,
-}
 
 
 class Drawing:

@@ -1,4 +1,4 @@
-"""What the columns of metrics.csv are called on an axis, and ratios of two of them."""
+"""What columns of metrics.csv are called on an axis, and ratios of two of them."""
 
 import math
 import re
@@ -7,7 +7,7 @@ from functools import cached_property
 
 from flitlab.fluid.kinds.spec import called
 from flitlab.sim.measure.rows import number
-from flitlab.sim.report.frames import Row
+from flitlab.sim.report.folder.frames import Row
 
 LABELS: dict[str, tuple[str, str]] = {
     "switches": ("number of switches", ""),

@@ -1,10 +1,10 @@
-"""Draws on an ``ax`` it is given: curves over replicates, ceilings, and names that keep out of the way.
+"""Marks on axes: curves over replicates, ceilings, and names that keep out of the way.
 
 Every function takes rows (or ceilings) and small key functions, and returns nothing.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice, pairwise
 from typing import Any
@@ -20,18 +20,27 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, LogLocator, 
 from matplotlib.transforms import Bbox, ScaledTranslation
 
 from flitlab.fluid.kinds.spec import kind_of
-from flitlab.sim.measure.rows import number
-from flitlab.sim.report.frames import Curve, Key, Mark, Names, Row, Total, curves
+from flitlab.sim.report.folder.ceilings import Mark, Total
+from flitlab.sim.report.folder.curves import Curve, curves
+from flitlab.sim.report.folder.frames import Key, Row
+from flitlab.sim.report.folder.names import Names
 
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
+
 GLYPHS = {"o": "⚫", "s": "▪", "^": "▴", "D": "◆", "v": "▾", "P": "✚", "X": "✖", "<": "◂"}
+
 UPRIGHT = str.maketrans("▴▾◂", "▸◂▴")
 """What a triangle must be so that it looks right in a text that is turned by 90 degrees."""
+
 DASHES = ("-", (0, (4, 1.2)), (0, (5, 1.2, 1, 1.2)), (0, (1.5, 1)), (0, (7, 1.5)))
+
 NEUTRAL = "#444444"
+
 THETA_DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (8, 1.5, 1, 1.5, 1, 1.5)))
 """Of the lines of ceilings, by rank; further ones have the last."""
+
 HALO = (patheffects.withStroke(linewidth=1.5, foreground="white"),)
 
 THOUSANDS = FuncFormatter(lambda value, _: f"{value:,.12g}")
@@ -86,7 +95,7 @@ class Name(Annotation):
         self.set(position=offset, ha=ha, va=va)
 
 
-def plot_curves(
+def draw_curves(
     ax: Axes, rows: Iterable[Row], look: Look, x: Key, y: Key, half: Key | None = None, style: Any = ()
 ) -> None:
     """One line per scenario through the means over replicates, with its 95 % confidence band.
@@ -145,7 +154,7 @@ def _ticks(locator: Locator, start: float, end: float) -> np.ndarray:
     return ticks[ticks >= start]
 
 
-def plot_thetas(ax: Axes, marks: Iterable[Mark], look: Look, rate: float = 1.0) -> None:
+def draw_thetas(ax: Axes, marks: Iterable[Mark], look: Look, rate: float = 1.0) -> None:
     """Ceilings as vertical lines, each with its name; the certified interval is a thin band.
 
     rate: factor from flits/tick/host to the unit of the x axis.
@@ -164,7 +173,7 @@ def plot_thetas(ax: Axes, marks: Iterable[Mark], look: Look, rate: float = 1.0) 
         Name(ax, text, places, xycoords=ax.get_xaxis_transform(), rotation=90, color=colour, gid="theta")
 
 
-def plot_totals(ax: Axes, totals: Iterable[Total], look: Look, rate: float = 1.0) -> None:
+def draw_totals(ax: Axes, totals: Iterable[Total], look: Look, rate: float = 1.0) -> None:
     """The ``total`` ceiling as a curve over offered traffic, named on the curve."""
     for total in totals:
         colour = look.colour(total.scenarios)
@@ -177,7 +186,7 @@ def plot_totals(ax: Axes, totals: Iterable[Total], look: Look, rate: float = 1.0
         Name(ax, look.named("total", total.scenarios), places, color=colour, gid="total")
 
 
-def plot_diagonal(ax: Axes, reach: float) -> None:
+def draw_diagonal(ax: Axes, reach: float) -> None:
     """The line where everything offered is accepted."""
     ax.plot([0, reach], [0, reach], color="#999999", linewidth=0.7, zorder=1.1, gid="diagonal")
     figure, low = ax.get_figure(root=True), 0.03 * reach
@@ -250,8 +259,3 @@ def legend_below(figure: Figure, handles: Sequence[Any], title: str, renderer: R
             figure.set_figheight(figure.get_figheight() + extent.height / figure.dpi)
             return
         legend.remove()
-
-
-def column(name: str, factor: float = 1.0) -> Callable[[Row], float]:
-    """A key: the number in a column, times a factor."""
-    return lambda row: number(row, name) * factor

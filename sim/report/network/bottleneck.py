@@ -1,4 +1,4 @@
-"""Pictures of a bottleneck: the channels that bind, drawn on the network, and how much of the others is in use."""
+"""Draws bottlenecks: the channels that bind, drawn on the network, and how much of the others is in use."""
 
 import re
 from collections.abc import Sequence
@@ -18,9 +18,10 @@ from flitlab.fluid.decomposition import link_classes
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.experiment.ceilings import Optimum, stored_optimum
-from flitlab.sim.report.drawing import PLACES, WIDTH, Drawing, save_picture, suitable
-from flitlab.sim.report.figures import in_style
-from flitlab.sim.report.plots import DASHES, OKABE_ITO
+from flitlab.sim.report.figures.marks import DASHES, OKABE_ITO
+from flitlab.sim.report.figures.style import in_style, save_as
+from flitlab.sim.report.network.drawing import Drawing
+from flitlab.sim.report.network.places import PLACES, WIDTH, suitable
 
 NAME = "bottleneck"
 """Of the figure, in ``outputs.figures`` and as a file."""
@@ -48,8 +49,8 @@ def draw_bottleneck(case: Case, optimum: Optimum, path: Path, others: int = 0) -
 
     Above, the network: channels that bind (:func:`~flitlab.fluid.binding.binding`) are orange, the wider the higher
     their price, others grey, the darker the fuller; of a link the direction counts that is the more so. More than
-    :data:`~flitlab.sim.report.drawing.MOST_NODES` switches are a matrix of channels. Below, the distribution of load /
-    capacity, for each class of links if there are several.
+    :data:`~flitlab.sim.report.network.places.MOST_NODES` switches are a matrix of channels. Below, the distribution of
+    load / capacity, for each class of links if there are several.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ def draw_bottleneck(case: Case, optimum: Optimum, path: Path, others: int = 0) -
     ------
     ValueError: another suffix. OSError: the file cannot be written.
     """
-    return save_picture(lambda: picture(case, optimum, others), path)
+    return save_as(lambda: figure_of(case, optimum, others), path)
 
 
 def numbered(stem: str, number: int, label: str) -> str:
@@ -93,7 +94,7 @@ def draw_all(study: Study, folder: Path, formats: Sequence[str]) -> list[Path]:
 
 
 @in_style
-def picture(case: Case, optimum: Optimum, others: int = 0) -> Figure:
+def figure_of(case: Case, optimum: Optimum, others: int = 0) -> Figure:
     """The figure that :func:`draw_bottleneck` saves."""
     topology, certificate = case.topology, optimum.certificate
     binds = binding(topology, certificate, optimum.lower, optimum.upper)

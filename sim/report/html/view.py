@@ -11,8 +11,8 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.trace.base import Life
 from flitlab.sim.engines.trace.film import film
-from flitlab.sim.report.drawing import PLACES, suitable
 from flitlab.sim.report.html.shell import write_page
+from flitlab.sim.report.network.places import PLACES, suitable
 
 MOST_SWITCHES, MOST_CHANNELS, MOST_HOSTS = 120, 800, 512
 """Networks beyond this are not animated: nobody could follow what goes on."""

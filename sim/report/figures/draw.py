@@ -1,0 +1,136 @@
+"""``draw(folder)``: the figures of a run folder, as PNG, SVG and PDF, the same bytes every time."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from flitlab.sim.report.figures import marks
+from flitlab.sim.report.figures.marks import Look
+from flitlab.sim.report.figures.metrics import figure as of_metrics
+from flitlab.sim.report.figures.metrics.specification import plots_of
+from flitlab.sim.report.figures.registry import Kind, figures
+from flitlab.sim.report.figures.style import SIZES, in_style, save
+from flitlab.sim.report.folder.names import Names
+from flitlab.sim.report.folder.run import Run
+
+
+def draw(
+    folder: Path, kinds: list[str] | None = None, flit_ns: float | None = None,
+    formats: Sequence[str] = ("png", "svg"), size: str = "column",
+) -> list[Path]:  # fmt: skip
+    """Draws figures of a run folder into ``folder/figures/<kind>.<format>``.
+
+    Parameters
+    ----------
+    folder: holds results.csv, ceilings.csv, metrics.csv and manifest.json; any of them may be absent.
+    kinds: names of registered figures, or of the plots of metrics.csv if there is one; all usual ones, or all plots,
+        if None. A kind for which there is nothing to draw is left out.
+    flit_ns: duration of a flit; from the manifest or the columns if None. Without it, axes are in ticks.
+    formats: of :data:`~flitlab.sim.report.figures.style.FORMATS`. size: of
+        :data:`~flitlab.sim.report.figures.style.SIZES`.
+
+    Returns
+    -------
+    The files written.
+
+    Raises
+    ------
+    ValueError: a kind that does not exist; after all others are drawn, a plot of a column that does not.
+    """
+    folder = Path(folder)
+    run = Run.read(folder)
+    makers, mistakes = _makers(run, flit_ns, size)
+    known = figures()
+    chosen = [name for name in makers if run.metrics or known[name].usual] if kinds is None else kinds
+    if not run.metrics:  # figures of another kind of run than this are nothing that it could show
+        chosen = [name for name in chosen if name in makers or name not in known]
+    if unknown := [name for name in chosen if name not in makers]:
+        raise ValueError(f"no figure named {', '.join(unknown)}; choices: {', '.join(makers)}")
+    written: list[Path] = []
+    for name in chosen:
+        if figure := makers[name]():
+            written += save(figure, folder / "figures" / name, formats)
+    if mistakes and kinds is None:
+        raise ValueError("; ".join(mistakes))
+    return written
+
+
+def captions(run: Run) -> dict[str, str]:
+    """What the figures of a run show, by name, in their order."""
+    if run.metrics:
+        return {plot.name: of_metrics.caption(run, plot) for plot in plots_of(run)[0]}
+    return {name: kind.caption for name, kind in _kinds(run).items()}
+
+
+def _kinds(run: Run) -> dict[str, Kind]:
+    """The registered figures of runs of its sort: of programs, or of points."""
+    return {name: kind for name, kind in figures().items() if ("programs" in kind.of) == run.of_programs}
+
+
+def _makers(run: Run, flit_ns: float | None, size: str) -> tuple[dict[str, Callable[[], Figure | None]], list[str]]:
+    """Every figure that a run has, name -> what draws it; and what is wrong with those that it cannot have."""
+    if run.metrics and not run.of_programs:
+        found, mistakes = plots_of(run)
+        figure = in_style(of_metrics.figure_of)
+        return {plot.name: partial(figure, run, plot, SIZES[size]) for plot in found}, mistakes
+    if run.of_programs:
+        return {name: partial(in_style(kind.draw), run, SIZES[size]) for name, kind in _kinds(run).items()}, []
+    return {name: partial(figure_of, run, name, flit_ns, size) for name in _kinds(run)}, []
+
+
+@in_style
+def figure_of(run: Run, name: str, flit_ns: float | None = None, size: str = "column") -> Figure | None:
+    """One figure, laid out and ready to save; None if the run has nothing to show in it."""
+    figure = Figure(layout="constrained", figsize=SIZES[size])
+    FigureCanvasAgg(figure)
+    return figure if _draw_points(figure.add_subplot(), run, figures()[name], flit_ns, alone=True) else None
+
+
+@in_style
+def draw_on(ax: Axes, run: Run, name: str, flit_ns: float | None = None, alone: bool = False) -> None:
+    """Draws a figure of a run on axes. alone: they have their figure for themselves, and the key goes below them.
+
+    Raises ValueError for a figure that does not exist, or for which the run has nothing to show.
+    """
+    if run.of_programs:
+        raise ValueError(f"{name}: figures of applications have axes of their own; simrun plot draws them")
+    if run.metrics:
+        found = {plot.name: partial(of_metrics.draw_on, ax, run, plot, alone) for plot in plots_of(run)[0]}
+    else:
+        found = {key: partial(_draw_points, ax, run, kind, flit_ns, alone) for key, kind in _kinds(run).items()}
+    if name not in found:
+        raise ValueError(f"no figure named {name}; choices: {', '.join(found)}")
+    if not found[name]():
+        raise ValueError(f"{name}: this run has nothing to show in it")
+
+
+def _draw_points(ax: Axes, run: Run, kind: Kind, flit_ns: float | None, alone: bool) -> bool:
+    """Draws a figure of points, if there is anything to show."""
+    if ("flows" if run.of_flows else "packets") not in kind.of:
+        return False
+    look = Look(Names(run.scenarios))
+    entries = kind.draw(ax, run, run.units(flit_ns), look)
+    if not ax.has_data():
+        return False
+    marks.finish(ax, *_key(ax, run, look, entries or ()), alone)
+    return True
+
+
+def _key(ax: Axes, run: Run, look: Look, entries: Sequence[Any]) -> tuple[list[Any], str]:
+    """Entries and title of the key, with those of the figure itself; failed points are mentioned."""
+    handles = ax.get_legend_handles_labels()[0]
+    if not handles and len(run.scenarios) > 1:  # the names of ceilings refer to markers
+        handles += [marks.key(look.names[s], **look[s] | {"linestyle": "none"}) for s in run.scenarios]
+    gids = [line.get_gid() for line in ax.lines if np.size(line.get_xdata())]
+    handles += entries
+    if "saturated" in gids:
+        handles.append(marks.key("past saturation", marker="o", markerfacecolor="white"))
+    count = len(run.failures)
+    failures = f"{count} failed point{'s' * (count > 1)} left out" if count else ""
+    return handles, " · ".join(filter(None, (look.names.title, failures)))

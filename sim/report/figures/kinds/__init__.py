@@ -1,0 +1,1 @@
+"""The figures that ``outputs.figures`` may name: a file each, of that name."""

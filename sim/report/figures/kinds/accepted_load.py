@@ -1,0 +1,24 @@
+"""The figure ``accepted_load``."""
+
+from matplotlib.axes import Axes
+
+from flitlab.sim.report.figures import marks
+from flitlab.sim.report.figures.load_curves import largest, traffic_axis
+from flitlab.sim.report.figures.marks import Look
+from flitlab.sim.report.figures.registry import figure
+from flitlab.sim.report.folder.frames import column
+from flitlab.sim.report.folder.run import Run
+from flitlab.sim.report.folder.units import Units
+
+
+@figure("accepted_load", "packets", place=2)
+def accepted_load(ax: Axes, run: Run, units: Units, look: Look) -> None:
+    """Accepted over offered traffic, with the ceilings and the most that any network could accept."""
+    marks.draw_curves(ax, run.rows, look, column("offered", units.rate), column("accepted", units.rate))
+    marks.draw_totals(ax, run.totals(), look, units.rate)
+    traffic_axis(ax, run, units, look, "offered")
+    if not ax.lines:
+        return
+    marks.draw_diagonal(ax, ax.get_xlim()[1])
+    ax.set_ylim(0, 1.12 * largest(ax, "y") or None)
+    ax.set_ylabel(f"accepted traffic ({units.rate_name})")

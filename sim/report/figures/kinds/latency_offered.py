@@ -1,0 +1,15 @@
+"""The figure ``latency_offered``."""
+
+from matplotlib.axes import Axes
+
+from flitlab.sim.report.figures.load_curves import draw_latency
+from flitlab.sim.report.figures.marks import Look
+from flitlab.sim.report.figures.registry import figure
+from flitlab.sim.report.folder.run import Run
+from flitlab.sim.report.folder.units import Units
+
+
+@figure("latency_offered", "packets", place=4, usual=False)
+def latency_offered(ax: Axes, run: Run, units: Units, look: Look) -> None:
+    """Latency over offered traffic."""
+    draw_latency(ax, run, units, look, "offered")

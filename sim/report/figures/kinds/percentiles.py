@@ -1,0 +1,37 @@
+"""The figure ``percentiles``."""
+
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from flitlab.sim.report.figures import marks
+from flitlab.sim.report.figures.load_curves import traffic_axis
+from flitlab.sim.report.figures.marks import Look, key
+from flitlab.sim.report.figures.registry import figure
+from flitlab.sim.report.folder.frames import column
+from flitlab.sim.report.folder.run import Run
+from flitlab.sim.report.folder.units import Units
+
+PERCENTILES: dict[str, tuple[str, Any]] = {
+    "latency_p50": ("median", "-"),
+    "latency_p99": ("99 %", (0, (4, 1.2))),
+    "latency_p999": ("99.9 %", (0, (1.5, 1))),
+}
+"""Columns of the percentile figure: name and dashes."""
+
+
+@figure("percentiles", "packets", place=5, usual=False)
+def percentiles(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
+    """Median and tails of the latency over accepted traffic."""
+    x = column("accepted", units.rate)
+    for name, (_, dashes) in PERCENTILES.items():
+        style = {"linestyle": dashes} | ({} if name == "latency_p50" else {"label": "_"})
+        marks.draw_curves(ax, run.rows, look, x, column(name, units.time), style=style)
+    if not ax.lines:
+        return []
+    ax.set_yscale("log")
+    ax.yaxis.set_major_formatter(marks.THOUSANDS)
+    traffic_axis(ax, run, units, look, "accepted", ceilings=False)
+    ax.set_ylabel(f"packet latency ({units.time_name})")
+    return [key(name, linestyle=dashes) for name, dashes in PERCENTILES.values()]

@@ -1,0 +1,30 @@
+"""The figure ``slowdown``."""
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from flitlab.sim.report.figures.marks import DASHES, THOUSANDS, Look, draw_curves, key
+from flitlab.sim.report.figures.registry import figure
+from flitlab.sim.report.folder.frames import column
+from flitlab.sim.report.folder.run import Run
+from flitlab.sim.report.folder.units import Units
+
+SLOWDOWNS = {"slowdown_mean": ("mean", "-"), "slowdown_p99": ("99 %", DASHES[1])}
+"""Columns of the slowdown figure: name and dashes."""
+
+
+@figure("slowdown", "flows", place=7)
+def slowdown(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
+    """Slowdown of finite flows over the load: completion time over that of the flow alone, mean and 99th percentile."""
+    if not any(row.get("slowdown_mean") for row in run.rows):
+        return []
+    for name, (_, dashes) in SLOWDOWNS.items():
+        style = {"linestyle": dashes} | ({} if name == "slowdown_mean" else {"label": "_"})
+        draw_curves(ax, run.rows, look, column("load"), column(name), style=style)
+    ax.set_yscale("log")
+    ax.yaxis.set_major_formatter(THOUSANDS)
+    ax.yaxis.set_minor_formatter(THOUSANDS)
+    ax.tick_params(axis="y", which="minor", labelsize=6)
+    ax.set_xlabel("load (fraction of NIC rate)")
+    ax.set_ylabel("slowdown (completion time / alone)")
+    return [key(name, linestyle=dashes) for name, dashes in SLOWDOWNS.values()]

@@ -1,0 +1,59 @@
+"""The figure ``steps``."""
+
+import math
+import re
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from flitlab.sim.measure.rows import number
+from flitlab.sim.report.figures import marks
+from flitlab.sim.report.figures.programs import ByProgram, figure_of, finish, mean_of, short
+from flitlab.sim.report.figures.registry import figure
+from flitlab.sim.report.folder.run import Run
+
+MOST_STEPS = 24
+"""Kinds of steps of which the efficiency is drawn, those that take longest."""
+
+
+@figure("steps", "programs", place=9)
+def steps(run: Run, size: tuple[float, float]) -> Figure | None:
+    """How near steps come to the lower bounds on their times: those that take longest, by program."""
+    by, rows = ByProgram(run), run.tables.get("steps", [])
+    total: dict[tuple[str, str], float] = {}
+    for row in rows:
+        program = by.place_of.get(row.get("scenario") or "", ("", ""))[0]
+        took = number(row, "time_ns") * number(row, "occurrences")
+        if number(row, "messages") > 0 and math.isfinite(number(row, "efficiency")):
+            total[program, row["label"]] = max(total.get((program, row["label"]), 0.0), took)
+    longest = sorted(total, key=lambda key: -total[key])[:MOST_STEPS]
+    chosen = [key for key in total if key in longest]
+    if not chosen:
+        return None
+    figure, ax = figure_of((size[0], 0.5 + 0.19 * max(len(chosen), 3)))
+    names = [f"{program}: {label}" if program else label for program, label in (_plain(*key) for key in chosen)]
+    step = 0.7 / len(by.series)
+    for s, series in enumerate(by.series):
+        for i, (program, label) in enumerate(chosen):
+            mine = [row for row in by.rows(rows, program, series) if row["label"] == label]
+            value = mean_of([number(row, "efficiency") for row in mine])
+            if math.isfinite(value):
+                marker = marks.MARKERS[s % len(marks.MARKERS)]
+                style: dict[str, Any] = {"color": by.colour(series), "marker": marker}
+                place = i + (s - (len(by.series) - 1) / 2) * step
+                ax.plot(100 * value, place, linestyle="none", **style, gid="curve")
+    ax.set_yticks(range(len(names)), [short(name) for name in names], fontsize=6)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_xlim(0, 104)
+    ax.set_xlabel("bound / time (%)")
+    handles = [
+        marks.key(series, color=by.colour(series), marker=marks.MARKERS[s % len(marks.MARKERS)])
+        for s, series in enumerate(by.series) if len(by.series) > 1
+    ]  # fmt: skip
+    finish(figure, handles)
+    return figure
+
+
+def _plain(program: str, label: str) -> tuple[str, str]:
+    """Without the number of ranks, which most steps of a program share."""
+    return program, re.sub(r"(, )?\d+ ranks\)", ")", label).replace(" ()", "")

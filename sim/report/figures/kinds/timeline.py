@@ -1,0 +1,51 @@
+"""The figure ``timeline``."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from flitlab.sim.measure.rows import number
+from flitlab.sim.report.figures.programs import MOST_PANELS, ByProgram, finish, first_seed, panels_of, short, unit_of
+from flitlab.sim.report.figures.registry import figure
+from flitlab.sim.report.folder.run import Run
+
+DOINGS = {"compute": "#0b4f80", "overhead": "#D55E00", "message": "#f2c14e"}
+"""What a rank does, as columns of timeline.csv; white where it does none of these."""
+
+NAMED = {"compute": "computes", "overhead": "sends or receives (overhead)", "message": "waits for messages"}
+
+
+@figure("timeline", "programs", place=11)
+def timeline(run: Run, size: tuple[float, float]) -> Figure | None:
+    """What some of the ranks do over time: compute, spend overhead on messages, wait for messages, or nothing."""
+    by, rows = ByProgram(run), run.tables.get("timeline", [])
+    wanted = [(p, s) for p in by.programs for s in by.series if by.rows(rows, p, s)][:MOST_PANELS]
+    if not wanted:
+        return None
+    figure, panels = panels_of(wanted, size, 0.75)
+    for ax, (program, series) in zip(panels, wanted, strict=True):
+        mine = first_seed(by.rows(rows, program, series))
+        ranks = list(dict.fromkeys(row["rank"] for row in mine))
+        picture = np.ones((len(ranks), len(mine) // len(ranks), 3))
+        for name, colour in DOINGS.items():
+            part = np.array([number(row, name) for row in mine]).reshape(picture.shape[:2])
+            picture -= part[:, :, None] * (1 - np.array(to_rgb(colour)))
+        unit, factor = unit_of(number(mine[-1], "to_ns"))
+        extent = (0, number(mine[-1], "to_ns") * factor, len(ranks) - 0.5, -0.5)
+        ax.imshow(np.clip(picture, 0, 1), extent=extent, aspect="auto", interpolation="nearest")
+        ax.grid(visible=False)
+        shown = [0, len(ranks) - 1] if len(ranks) > 1 else [0]
+        ax.set_yticks(shown, [ranks[i] for i in shown], fontsize=6)
+        ax.xaxis.set_major_locator(MaxNLocator(4))
+        title = ", ".join(filter(None, (program, series if len(by.series) > 1 else "")))
+        ax.set_title(f"{short(title, 27)} ({unit})".strip(), fontsize=6.5, pad=2)
+    figure.supylabel("rank", fontsize=7.5)
+    used = [name for name in DOINGS if any(number(row, name) > 0 for row in rows)]
+    handles: list[Any] = [Patch(facecolor=DOINGS[name], label=NAMED[name]) for name in used]
+    handles.append(Patch(facecolor="white", edgecolor="#999999", linewidth=0.5, label="nothing"))
+    finish(figure, handles)
+    return figure

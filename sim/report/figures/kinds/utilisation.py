@@ -1,0 +1,50 @@
+"""The figure ``utilisation``."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from flitlab.sim.measure.rows import number
+from flitlab.sim.report.figures import marks
+from flitlab.sim.report.figures.marks import DASHES
+from flitlab.sim.report.figures.programs import MOST_PANELS, ByProgram, finish, first_seed, panels_of, unit_of
+from flitlab.sim.report.figures.registry import figure
+from flitlab.sim.report.folder.run import Run
+
+
+@figure("utilisation", "programs", place=10)
+def utilisation(run: Run, size: tuple[float, float]) -> Figure | None:
+    """Use of the channels between switches over time: mean of all (thick) and the busiest (thin), by program."""
+    by, rows = ByProgram(run), run.tables.get("utilisation", [])
+    programs = [p for p in by.programs if any(by.rows(rows, p, s) for s in by.series)][:MOST_PANELS]
+    if not programs:
+        return None
+    figure, panels = panels_of(programs, size)
+    for ax, program in zip(panels, programs, strict=True):
+        ends = [number(row, "to_ns") for s in by.series for row in by.rows(rows, program, s)]
+        unit, factor = unit_of(max(ends))
+        for s, series in enumerate(by.series):
+            mine = first_seed(by.rows(rows, program, series))
+            if not mine:
+                continue
+            edges = np.array([number(mine[0], "from_ns"), *(number(row, "to_ns") for row in mine)]) * factor
+            for column, width in (("max", 0.5), ("mean", 1.2)):
+                values = np.array([100 * number(row, column) for row in mine])
+                dashes = DASHES[s % len(DASHES)]
+                style: dict[str, Any] = {"color": by.colour(series), "linestyle": dashes, "linewidth": width}
+                ax.plot(edges, np.append(values, values[-1]), drawstyle="steps-post", **style, gid="curve")
+        ax.set_xlim(0, max(ends) * factor)
+        ax.set_ylim(0, 104)
+        ax.set_title(f"{program} ({unit})".strip() if program else f"time ({unit})", fontsize=7, pad=2)
+        ax.xaxis.set_major_locator(MaxNLocator(4))
+    figure.supylabel("channel use (%)", fontsize=7.5)
+    handles = [
+        marks.key(series, color=by.colour(series), linestyle=DASHES[s % len(DASHES)], linewidth=1.2)
+        for s, series in enumerate(by.series) if len(by.series) > 1
+    ]  # fmt: skip
+    handles += [marks.key("mean of all channels", linestyle="-", linewidth=1.2)]
+    handles += [marks.key("busiest channel of the moment", linestyle="-", linewidth=0.5)]
+    finish(figure, handles)
+    return figure

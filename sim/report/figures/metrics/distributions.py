@@ -1,0 +1,88 @@
+"""Distributions: lists as curves over the rank, mappings as bars by key."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, FuncFormatter
+
+from flitlab.sim.report.figures import marks
+from flitlab.sim.report.figures.metrics.labels import put_label
+from flitlab.sim.report.figures.metrics.quantity import STEPS, Quantity, spoken
+from flitlab.sim.report.figures.metrics.rows import Values
+from flitlab.sim.report.figures.metrics.series import distributions
+from flitlab.sim.report.figures.metrics.specification import Plot
+from flitlab.sim.report.figures.metrics.strokes import Strokes
+from flitlab.sim.report.folder.run import Run
+
+HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "||||")
+
+
+def draw_distributions(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
+    """Mappings as grouped bars or cumulative curves; lists as curves over the rank."""
+    found = distributions(run, plot)
+    if not found:
+        return None
+    first, ranked = plot.y[0].expression, isinstance(found[0][2][0], list)
+    strokes = Strokes(plot.by, [entry[:2] for entry in found], dashed=ranked or plot.cumulative)
+    handles = _ranks(ax, found, strokes) if ranked else _shares(ax, found, strokes, plot.cumulative)
+    log = plot.log or ""
+    if "x" in log:
+        ax.set_xscale("log")
+    if "y" in log:
+        ax.set_yscale("log")
+    else:
+        ax.set_ylim(0)
+    put_label(ax.set_xlabel, plot.x_label or STEPS.get(first) or "rank" * ranked, 60)
+    put_label(ax.set_ylabel, plot.y_label or ("cumulative " * plot.cumulative + spoken(first)[0]))
+    return handles if len(found) > 1 else []
+
+
+def _ranks(ax: Axes, found: Sequence[tuple[Quantity, Values, list[Any]]], strokes: Strokes) -> list[Any]:
+    """Ascending values; those of several draws are pooled, and the ranks divided by their number."""
+    for quantity, values, draws in found:
+        pooled = np.sort(np.concatenate([np.asarray(draw, float) for draw in draws]))
+        ends = np.flatnonzero(np.diff(pooled, append=np.inf))  # the last of each run of equal values
+        starts = np.concatenate([[0], ends[:-1] + 1])
+        corners = np.stack([starts, ends + 1], axis=1).ravel() / len(draws)
+        style = strokes(quantity, values) | {"marker": ""}
+        ax.plot(corners, pooled[ends].repeat(2), **style, gid="curve")
+    ax.set_xlim(0)
+    ax.xaxis.set_major_formatter(marks.THOUSANDS)
+    return strokes.handles(marker="")
+
+
+def _shares(
+    ax: Axes, found: Sequence[tuple[Quantity, Values, list[Any]]], strokes: Strokes, cumulative: bool
+) -> list[Any]:
+    """Values by key, the mean over draws: keys in numeric order, or as they come."""
+    keys = _steps([draw for _, _, draws in found for draw in draws])
+    places = np.arange(len(keys))
+    width, handles = 0.8 / len(found), []
+    for i, (quantity, values, draws) in enumerate(found):
+        heights = np.mean([[draw.get(key) or 0.0 for key in keys] for draw in draws], axis=0)
+        style = strokes(quantity, values)
+        if cumulative:
+            ax.plot(places, np.cumsum(heights), **style, drawstyle="steps-post", gid="curve")
+            continue
+        bar = {"facecolor": style["color"], "edgecolor": "white", "linewidth": 0.0, "hatch": HATCHES[i % len(HATCHES)]}
+        ax.bar(places + (i - (len(found) - 1) / 2) * width, heights, width, **bar, gid="bar")
+        handles.append(Patch(**bar, label=strokes.major(quantity, values)))
+    step = -(-len(keys) // 16)
+    ax.xaxis.set_major_locator(FixedLocator(places[::step].tolist()))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda place, _: keys[int(place)]))
+    ax.yaxis.set_major_formatter(marks.THOUSANDS)
+    ax.grid(axis="x", visible=cumulative)
+    return strokes.handles() if cumulative else handles
+
+
+def _steps(mappings: Sequence[dict[str, float]]) -> list[str]:
+    """The keys of all, in their order; of whole numbers also those in between that none has."""
+    keys = list(dict.fromkeys(key for mapping in mappings for key in mapping))
+    if not all(key.isdigit() for key in keys):
+        return keys
+    low, high = min(map(int, keys)), max(map(int, keys))
+    dense = high - low < 3 * len(keys) + 10
+    return [str(key) for key in range(low, high + 1)] if dense else sorted(keys, key=int)

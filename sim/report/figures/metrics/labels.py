@@ -1,0 +1,21 @@
+"""Labels of axes."""
+
+from textwrap import wrap
+from typing import Any
+
+from flitlab.sim.report.figures.metrics.specification import Plot
+
+
+def y_title(plot: Plot) -> str:
+    """Of the axis of y: the quantity, or the unit if all share it."""
+    own = [quantity for quantity in plot.y if not quantity.bound] or list(plot.y)
+    if len(own) == 1:
+        return own[0].title
+    units = {quantity.unit for quantity in own}
+    return units.pop() if len(units) == 1 else ""
+
+
+def put_label(put: Any, text: str, width: int = 35) -> None:
+    """A label on as few lines as it takes, all about as long."""
+    lines = -(-len(text) // width) or 1
+    put("\n".join(wrap(text, len(text) // lines + 5)))

@@ -1,0 +1,122 @@
+"""What the figures of programs share: scenarios by program, panels and units of time."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.figure import Figure
+
+from flitlab.sim.measure.rows import number
+from flitlab.sim.report.figures import marks
+from flitlab.sim.report.figures.marks import OKABE_ITO
+from flitlab.sim.report.figures.metrics.rows import combined
+from flitlab.sim.report.folder.frames import Row
+from flitlab.sim.report.folder.run import Run
+
+MOST_PANELS = 24
+"""Panels of a figure beyond which programs are left out."""
+
+
+@dataclass(frozen=True)
+class ByProgram:
+    """The scenarios of a run by program and by what else is swept."""
+
+    run: Run
+
+    @cached_property
+    def place_of(self) -> dict[str, tuple[str, str]]:
+        """Scenario -> (program, the rest of its keys)."""
+        swept = [name for name in self.run.manifest.get("columns", ()) if any(row.get(name) for row in self.run.rows)]
+        program = [name for name in swept if name.partition(".")[0] == "application"]
+        rest = [name for name in swept if name not in program]
+        if not program and len(rest) > 1 and rest[0] == "case":
+            program, rest = rest[:1], rest[1:]
+        found = {}
+        for row in self.run.rows:
+            parts = (combined(names, [row.get(name) or "" for name in names]) for names in (program, rest))
+            found[row.get("scenario") or ""] = tuple(parts)
+        return found  # type: ignore[return-value]
+
+    @cached_property
+    def programs(self) -> list[str]:
+        """In order of appearance."""
+        return list(dict.fromkeys(program for program, _ in self.place_of.values()))
+
+    @cached_property
+    def series(self) -> list[str]:
+        """What is compared, in order of appearance."""
+        return list(dict.fromkeys(rest for _, rest in self.place_of.values()))
+
+    def rows(self, rows: Sequence[Row], program: str, series: str) -> list[Row]:
+        """Those of a scenario."""
+        return [row for row in rows if self.place_of.get(row.get("scenario") or "") == (program, series)]
+
+    def mean(self, column: str, program: str, series: str) -> float:
+        """Over replicates; NaN where there is none."""
+        values = [number(row, column) for row in self.rows(self.run.rows, program, series)]
+        known = [value for value in values if math.isfinite(value)]
+        return fmean(known) if known else math.nan
+
+    def colour(self, series: str) -> str:
+        """Of a series."""
+        return OKABE_ITO[self.series.index(series) % len(OKABE_ITO)]
+
+
+def mean_of(values: Sequence[float]) -> float:
+    """The mean of the numbers that are known; NaN without any."""
+    known = [value for value in values if math.isfinite(value)]
+    return fmean(known) if known else math.nan
+
+
+def label_groups(ax: Axes, names: Sequence[str]) -> None:
+    """Names of groups of bars below the axis of x, askew where there is little room."""
+    askew = max(map(len, names)) * len(names) > 60
+    ax.set_xticks(range(len(names)), names, rotation=30 if askew else 0, ha="right" if askew else "center")
+    ax.tick_params(axis="x", length=0)
+    ax.set_xlim(-0.55, len(names) - 0.45)
+    ax.grid(visible=False, axis="x")
+
+
+def short(text: str, most: int = 36) -> str:
+    """A text, cut where it is too long."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def first_seed(rows: Sequence[Row]) -> list[Row]:
+    """Rows of the replicate that comes first."""
+    return [row for row in rows if row.get("seed") == rows[0].get("seed")]
+
+
+def unit_of(ns: float) -> tuple[str, float]:
+    """The unit in which a time is a number of few digits, and its factor."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if ns >= 2 * size:
+            return unit, 1 / size
+    return "ns", 1.0
+
+
+def figure_of(size: tuple[float, float], width: float | None = None) -> tuple[Figure, Axes]:
+    """A figure with one pair of axes. size, width: inches."""
+    figure = Figure(layout="constrained", figsize=(width or size[0], size[1]))
+    FigureCanvasAgg(figure)
+    return figure, figure.add_subplot()
+
+
+def panels_of(items: Sequence[Any], size: tuple[float, float], height: float = 0.95) -> tuple[Figure, list[Axes]]:
+    """A figure with a panel for each item."""
+    columns = min(len(items), 2 if size[0] < 5 else 4)
+    rows = -(-len(items) // columns)
+    figure = Figure(layout="constrained", figsize=(size[0], max(height * rows, 1.6 if rows == 1 else 0.0)))
+    FigureCanvasAgg(figure)
+    return figure, [figure.add_subplot(rows, columns, i + 1) for i in range(len(items))]
+
+
+def finish(figure: Figure, handles: Sequence[Any]) -> None:
+    """Puts the key below the axes."""
+    renderer = RendererAgg(figure.bbox.width, figure.bbox.height, figure.dpi)
+    marks.legend_below(figure, handles, "", renderer)

@@ -1,0 +1,60 @@
+"""The figures that ``outputs.figures`` may name: each is registered by its file in ``kinds``, or by a plugin.
+
+A figure of points is a function ``draw(ax, run, units, look)``. It draws a run
+(:class:`~flitlab.sim.report.folder.run.Run`) on axes, with the marks of :mod:`~flitlab.sim.report.figures.marks`, and
+returns what the key says beside the names of scenarios, if anything. A figure of programs is a function
+``make(run, size)`` that returns the whole figure, or None if there is nothing to show. Its docstring is its caption.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+PACKAGE = "flitlab.sim.report.figures.kinds"
+"""Where the built-in figures are, in files of their names."""
+
+Of = Literal["packets", "flows", "programs"]
+"""What the results of a run are of."""
+
+Draw = TypeVar("Draw", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of figure. of: the runs that have it. place: among other figures. usual: whether nobody has to ask."""
+
+    name: str
+    of: tuple[Of, ...]
+    draw: Callable[..., Any]
+    place: int
+    usual: bool
+
+    @property
+    def caption(self) -> str:
+        """What it shows, in words."""
+        return (self.draw.__doc__ or "").strip()
+
+
+_registered: dict[str, Kind] = {}
+
+
+def figure(name: str, *of: Of, place: int = 100, usual: bool = True) -> Callable[[Draw], Draw]:
+    """Decorator: makes a function the figure of that name. Raises ``ValueError`` for a name that another one holds."""
+
+    def enter(draw: Draw) -> Draw:
+        holder = _registered.get(name)
+        if holder is not None and holder.draw.__qualname__ != draw.__qualname__:
+            raise ValueError(f"figure {name!r} is registered already, by {holder.draw.__module__}")
+        _registered[name] = Kind(name, of, draw, place, usual)
+        return draw
+
+    return enter
+
+
+def figures() -> dict[str, Kind]:
+    """Every kind of figure by name, in the order in which they are shown."""
+    for module in pkgutil.iter_modules(importlib.import_module(PACKAGE).__path__):
+        importlib.import_module(f"{PACKAGE}.{module.name}")
+    return {kind.name: kind for kind in sorted(_registered.values(), key=lambda kind: (kind.place, kind.name))}

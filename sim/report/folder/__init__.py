@@ -1,0 +1,1 @@
+"""What the folder of a run holds, read back: its tables as frames, its ceilings, and what is stored of its points."""

@@ -1,0 +1,114 @@
+"""Certified ceilings as ceilings.csv holds them; equal ones of several scenarios are one mark."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from flitlab.fluid.ceiling import THETA_UNITS
+from flitlab.fluid.kinds.spec import kind_of
+from flitlab.sim.measure.rows import number
+from flitlab.sim.report.folder.frames import Row
+
+SAME = 1e-9
+"""Two ceilings closer than this (relative) are the same ceiling."""
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """One row of ceilings.csv, as a certified interval; both ends NaN when it was omitted.
+
+    load: NaN except for ceilings that depend on it (``total``). given: which ends the row has; where one is missing,
+    both are the other.
+    """
+
+    scenario: str
+    name: str
+    load: float
+    lower: float
+    upper: float
+    unit: str
+    method: str
+    note: str
+    given: Literal["both", "lower", "upper"] = "both"
+
+    @classmethod
+    def from_row(cls, row: Row) -> "Ceiling":
+        """Reads a row; an end that is missing is taken from the other."""
+        lower, upper = number(row, "lower"), number(row, "upper")
+        text = {column: row.get(column) or "" for column in ("unit", "method", "note")}
+        return cls(
+            scenario=row.get("scenario") or "",
+            name=row.get("ceiling") or "",
+            load=number(row, "load"),
+            lower=upper if math.isnan(lower) else lower,
+            upper=lower if math.isnan(upper) else upper,
+            given="both" if math.isnan(lower) == math.isnan(upper) else "upper" if math.isnan(lower) else "lower",
+            **text,
+        )
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a value to draw."""
+        return math.isfinite(self.upper) and math.isfinite(self.lower)
+
+    @property
+    def is_line(self) -> bool:
+        """Whether figures over loads show it as a line: one number, in the unit of the loads, that a kind is about."""
+        single = ":" not in self.name and math.isnan(self.load) and self.unit in (*THETA_UNITS, "")
+        return single and kind_of(self.name).line
+
+    def scaled(self, factor: float, beside: float = 0.0) -> "Ceiling":
+        """The same ceiling in another unit, with what is there ``beside`` it."""
+        return replace(self, lower=self.lower * factor + beside, upper=self.upper * factor + beside)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A ceiling that one or several scenarios share, in flits/tick/host of accepted traffic."""
+
+    name: str
+    scenarios: tuple[str, ...]
+    lower: float
+    upper: float
+    method: str
+
+
+@dataclass(frozen=True, eq=False)
+class Total:
+    """Largest total accepted traffic over offered traffic (flits/tick/host), for some scenarios."""
+
+    scenarios: tuple[str, ...]
+    offered: np.ndarray
+    accepted: np.ndarray
+
+
+def _same(mark: Mark, ceiling: Ceiling) -> bool:
+    near = SAME * max(1.0, abs(mark.upper))
+    if abs(mark.lower - ceiling.lower) <= near and abs(mark.upper - ceiling.upper) <= near:
+        return True
+    overlap = ceiling.lower <= mark.upper and mark.lower <= ceiling.upper
+    return overlap and mark.method == ceiling.method
+
+
+def join(marks: list[Mark], ceiling: Ceiling) -> None:
+    """Adds a ceiling to the mark it equals (which widens to hold both), or as a new mark."""
+    for i, mark in enumerate(marks):
+        if _same(mark, ceiling):
+            scenarios = tuple(dict.fromkeys((*mark.scenarios, ceiling.scenario)))
+            lower, upper = min(mark.lower, ceiling.lower), max(mark.upper, ceiling.upper)
+            marks[i] = replace(mark, scenarios=scenarios, lower=lower, upper=upper)
+            return
+    marks.append(Mark(ceiling.name, (ceiling.scenario,), ceiling.lower, ceiling.upper, ceiling.method))
+
+
+def join_total(totals: list[Total], new: Total) -> None:
+    for i, total in enumerate(totals):
+        equal = len(total.offered) == len(new.offered) and np.allclose(
+            (total.offered, total.accepted), (new.offered, new.accepted), rtol=SAME, atol=SAME
+        )
+        if equal:
+            totals[i] = replace(total, scenarios=total.scenarios + new.scenarios)
+            return
+    totals.append(new)

@@ -1,0 +1,44 @@
+"""Frames: the tables of a run folder, each a list of rows as they are read from its CSV file."""
+
+import csv
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+from flitlab.sim.measure.rows import flag, number
+
+Row = dict[str, str]
+Key = Callable[[Row], float]
+
+
+def failed(row: Row) -> bool:
+    """Whether the point was tried and gave no result."""
+    return (row.get("status") or "").lower().startswith(("fail", "error"))
+
+
+def saturated(row: Row) -> bool:
+    """Whether the network did not carry what was offered."""
+    return flag(row, "saturated") or flag(row, "deadlocked")
+
+
+def load(row: Row) -> float:
+    """The load of a row; what was offered where the column is absent."""
+    value = number(row, "load")
+    return value if math.isfinite(value) else number(row, "offered")
+
+
+def column(name: str, factor: float = 1.0) -> Callable[[Row], float]:
+    """A key: the number in a column, times a factor."""
+    return lambda row: number(row, name) * factor
+
+
+def read_csv(path: Path) -> list[Row]:
+    """All rows of a CSV file with a header line; none if there is no such file. Raises ``ValueError``, ``OSError``."""
+    if not path.exists():
+        return []
+    csv.field_size_limit(2**31 - 1)  # a cell may hold a distribution over all channels
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: is damaged, or no table of a run: {error}") from None

@@ -1,0 +1,40 @@
+"""Short names of scenarios."""
+
+import re
+from collections.abc import Sequence
+
+
+class Names:
+    """Short names of scenarios for a legend: what all labels share is left out.
+
+    >>> names = Names(["routing=minimal, vcs=4", "routing=deflection, vcs=4"])
+    >>> names.title, names["routing=minimal, vcs=4"]
+    ('routing', 'minimal')
+    """
+
+    def __init__(self, labels: Sequence[str]):
+        self.labels = tuple(labels)
+        self._parts = {label: _parts(label) for label in labels}
+        shared = set.intersection(*map(set, self._parts.values())) if len(labels) > 1 else set()
+        self._own = {label: [p for p in parts if p not in shared] for label, parts in self._parts.items()}
+        keys = {part.partition("=")[0] for parts in self._own.values() for part in parts}
+        one_key = len(keys) == 1 and all("=" in p for parts in self._own.values() for p in parts)
+        self.title = next(iter(keys)) if one_key else ""
+
+    def __getitem__(self, label: str) -> str:
+        return ", ".join(map(self._plain, self._own[label])) or label
+
+    def _plain(self, part: str) -> str:
+        """The value alone where it speaks for itself: under a title, or if it is a word."""
+        key, _, value = part.partition("=")
+        if not re.fullmatch(r"[\w.]+", key):
+            return part
+        return value if self.title or re.match(r"(?!(?:true|false|none|null)$)[a-z]", value, re.I) else part
+
+
+def _parts(label: str) -> list[str]:
+    """The ``key=value`` parts of a label (keys without their path), or the label itself."""
+    parts = re.split(r"[,;\s]+(?=[\w.]+=)", label)
+    if not all(re.match(r"[\w.]+=", part) for part in parts):
+        return [label]
+    return [re.sub(r"^[\w.]*\.", "", part) for part in parts]

@@ -1,0 +1,164 @@
+"""A run folder, read back as a whole."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flitlab.fluid.kinds.spec import kind_of
+from flitlab.sim.experiment.folders import altered, read_manifest, refuse_pipes
+from flitlab.sim.experiment.saturation import limits
+from flitlab.sim.measure.rows import number
+from flitlab.sim.report.folder import stored
+from flitlab.sim.report.folder.ceilings import Ceiling, Mark, Total, join, join_total
+from flitlab.sim.report.folder.frames import Row, failed, read_csv
+from flitlab.sim.report.folder.units import Units
+
+PROGRAM_TABLES = ("steps", "utilisation", "timeline")
+"""Tables of the experiment ``application`` that figures are made of."""
+
+
+def _of_programs(manifest: Mapping[str, Any]) -> bool:
+    return manifest.get("experiment") == "application"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder: usable rows, failed ones, ceilings, manifest, usable rows of metrics.csv, published values.
+
+    tables: further tables of the experiment ``application``, by name. saturation: rows of saturation.csv. altered:
+    names of files that are not as the run wrote them.
+    """
+
+    rows: list[Row]
+    failures: list[Row]
+    ceilings: list[Ceiling]
+    manifest: dict[str, Any]
+    metrics: list[Row] = field(default_factory=list)
+    published: list[Row] = field(default_factory=list)
+    tables: dict[str, list[Row]] = field(default_factory=dict)
+    saturation: list[Row] = field(default_factory=list)
+    altered: list[str] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, folder: Path) -> "Run":
+        """Reads the tables and manifest.json; what is absent counts as empty.
+
+        Of a run that is under way, or was killed, the points and ceilings it has are read. Raises ``ValueError`` for
+        a manifest that no run has written and for what is no table, ``OSError`` for what cannot be read.
+        """
+        refuse_pipes(folder)
+        rows, metrics = read_csv(folder / "results.csv"), read_csv(folder / "metrics.csv")
+        ceilings = read_csv(folder / "ceilings.csv")
+        manifest = read_manifest(folder)
+        _refuse_loads(rows, folder / "results.csv")
+        if manifest.get("status") == "running":
+            rows, ceilings = stored.results(folder, manifest), stored.ceilings(folder, manifest)
+        return cls(
+            rows=[row for row in rows if not failed(row)],
+            failures=[row for row in rows + metrics if failed(row)],
+            ceilings=[Ceiling.from_row(row) for row in ceilings],
+            manifest=manifest,
+            metrics=[row for row in metrics if not failed(row)],
+            published=read_csv(folder / "published.csv"),
+            saturation=read_csv(folder / "saturation.csv"),
+            tables={name: read_csv(folder / f"{name}.csv") for name in PROGRAM_TABLES if _of_programs(manifest)},
+            altered=altered(folder, manifest),
+        )
+
+    @cached_property
+    def scenarios(self) -> list[str]:
+        """Labels of all scenarios, in order of appearance."""
+        seen = [row.get("scenario") or "" for row in self.rows + self.metrics]
+        return list(dict.fromkeys([*seen, *(ceiling.scenario for ceiling in self.ceilings)]))
+
+    @property
+    def of_programs(self) -> bool:
+        """Whether its results are of programs."""
+        return _of_programs(self.manifest)
+
+    @property
+    def of_flows(self) -> bool:
+        """Whether its results are of the datagram discipline."""
+        return any("host_throughput" in row for row in self.rows)
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns of metrics.csv."""
+        return list(self.metrics[0]) if self.metrics else []
+
+    @cached_property
+    def swept(self) -> list[str]:
+        """Columns of metrics.csv for the case label and the swept keys."""
+        given = self.manifest.get("columns")
+        if given is None and "kind" in self.columns:
+            given = self.columns[1 : self.columns.index("kind")]
+        return [key for key in given or [] if key in self.columns]
+
+    def where(self, columns: Mapping[str, Sequence[str]]) -> "Run":
+        """The same run with those rows of metrics.csv only that have one of the given texts in each column."""
+        kept = [row for row in self.metrics if all(row.get(key) in texts for key, texts in columns.items())]
+        return replace(self, metrics=kept)
+
+    def units(self, flit_ns: float | None = None) -> Units:
+        """Units of the figures: from the argument, the manifest or the columns, else ticks."""
+        return Units(flit_ns or self.manifest.get("flit_ns") or self._flit_ns_of_columns())
+
+    def _flit_ns_of_columns(self) -> float | None:
+        for row in self.rows:
+            ratio = number(row, "accepted") / (number(row, "accepted_flit_per_ns_per_host") or math.nan)
+            if math.isfinite(ratio) and ratio > 0:
+                return ratio
+        return None
+
+    def mean_rate(self, scenario: str) -> float:
+        """Mean row sum of the traffic matrix: flits/tick/host offered on average at load 1.
+
+        The manifest holds one number for all scenarios, or a number by scenario.
+        """
+        given = self.manifest.get("mean_rate", 1.0)
+        return float(given.get(scenario, 1.0) if isinstance(given, dict) else given)
+
+    def background_rate(self, scenario: str) -> float:
+        """What is offered besides and does not grow with the load, in flits/tick/host; mostly 0."""
+        return float(self.manifest.get("background_rate", {}).get(scenario, 0.0))
+
+    def limit(self, scenario: str) -> float:
+        """The load from which on a scenario cannot carry what is offered, as its ceilings say; inf if none does."""
+        names = limits()
+        known = (one.upper for one in self.ceilings if one.scenario == scenario and one.name in names and one.known)
+        return min(known, default=math.inf)
+
+    def thetas(self) -> "list[Mark]":
+        """Ceilings that are lines, in accepted units (flits/tick/host), by falling rank; equal ones are one mark."""
+        marks: dict[str, list[Mark]] = {}
+        for one in self.ceilings:
+            if one.known and one.is_line:
+                scaled = one.scaled(self.mean_rate(one.scenario), self.background_rate(one.scenario))
+                join(marks.setdefault(one.name, []), scaled)
+        return [mark for name in sorted(marks, key=lambda name: -kind_of(name).rank) for mark in marks[name]]
+
+    def totals(self) -> "list[Total]":
+        """The ``total`` ceiling as curves over offered traffic; equal ones are one curve."""
+        totals: list[Total] = []
+        for scenario in self.scenarios:
+            rate, beside = self.mean_rate(scenario), self.background_rate(scenario)
+            points = sorted(
+                (c.load * rate + beside, c.upper if "flit" in c.unit else c.upper * rate)
+                for c in self.ceilings
+                if (c.scenario, c.name) == (scenario, "total") and c.known and math.isfinite(c.load)
+            )
+            if points:
+                join_total(totals, Total((scenario,), *np.array(points).T))
+        return totals
+
+
+def _refuse_loads(rows: Sequence[Row], path: Path) -> None:
+    """Raises ``ValueError`` where the load of a row, which all else follows from, is none."""
+    for i, row in enumerate(rows):
+        if row.get("load") and math.isnan(number(row, "load")):
+            raise ValueError(f"{path}: row {i + 1}: load = {row['load']}: must be a number")

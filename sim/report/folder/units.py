@@ -1,0 +1,30 @@
+"""The units in which a run is printed and drawn."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Units:
+    """What to print: ticks, or nanoseconds when the duration of a flit is known."""
+
+    flit_ns: float | None = None
+
+    @property
+    def time(self) -> float:
+        """Factor from ticks to the printed unit of time."""
+        return self.flit_ns or 1.0
+
+    @property
+    def rate(self) -> float:
+        """Factor from flits/tick/host to the printed unit of traffic."""
+        return 1.0 / self.time
+
+    @property
+    def time_name(self) -> str:
+        """Unit of time, for an axis label."""
+        return "ns" if self.flit_ns else "ticks"
+
+    @property
+    def rate_name(self) -> str:
+        """Unit of traffic, for an axis label."""
+        return "flit/ns/host" if self.flit_ns else "flit/tick/host"
