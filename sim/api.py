@@ -19,8 +19,9 @@ from matplotlib.axes import Axes
 
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import Case, Study, read
+from flitlab.sim.exit import INTERRUPTED
 from flitlab.sim.experiment.pool import cores
-from flitlab.sim.experiment.runner import INTERRUPTED, Report
+from flitlab.sim.experiment.runner import Report
 from flitlab.sim.experiment.runner import run as run_study
 from flitlab.sim.experiment.store import StoreError
 from flitlab.sim.report.figures.draw import draw_on

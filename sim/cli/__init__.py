@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from flitlab.sim.cli.parser import parse
-
-OK, INTERRUPTED = 0, 130
+from flitlab.sim.exit import INTERRUPTED, OK
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from flitlab.fluid.verify import statement
-from flitlab.sim.cli.common import BAD, FAILED, complain, print_json, print_rows, study_of, why
+from flitlab.sim.cli.common import complain, print_json, print_rows, study_of, why
 from flitlab.sim.cli.tables import print_ceilings
 from flitlab.sim.config.study import Study
+from flitlab.sim.exit import BAD, CHECK_FAILED, FAILED, INTERRUPTED, OK, RunStatus
 from flitlab.sim.experiment.ceilings import COLUMNS, CeilingRuns
 from flitlab.sim.experiment.certificates import (
     CONFIGURATION,
@@ -24,7 +25,7 @@ from flitlab.sim.experiment.certificates import (
 from flitlab.sim.experiment.folders import MANIFEST, ForeignFolder, digest_of, read_manifest, refuse_foreign
 from flitlab.sim.experiment.manifest import now
 from flitlab.sim.experiment.pool import cores
-from flitlab.sim.experiment.runner import CHECK_FAILED, INTERRUPTED, STATUS, carry_out, describe
+from flitlab.sim.experiment.runner import carry_out, describe
 from flitlab.sim.experiment.store import Store, StoreError
 
 
@@ -92,7 +93,7 @@ def _compute(study: Study, folder: Path, options: argparse.Namespace) -> int:
         stopped = carry_out(study, ceilings.tasks, count, min(options.jobs or cores(), count))
         rows = ceilings.rows()
         store.write_csv("ceilings.csv", COLUMNS, rows)
-        status = STATUS[INTERRUPTED if stopped == "interrupted" else FAILED if ceilings.problems or stopped else 0]
+        status = RunStatus.of(_code(ceilings, stopped))
         tables = described["tables"] | {"ceilings.csv": digest_of(folder / "ceilings.csv")}
         ended = {"status": status, "finished": now(), "tables": tables, "problems": ceilings.problems}
         store.write_json(MANIFEST, {**described, **ended})
@@ -107,9 +108,13 @@ def _compute(study: Study, folder: Path, options: argparse.Namespace) -> int:
     if options.draw and not stopped:
         _draw(study, ceilings, options.draw)
     complain(*ceilings.problems, *([stopped] if stopped else []))
-    if stopped == "interrupted":
+    return _code(ceilings, stopped)
+
+
+def _code(ceilings: CeilingRuns, stopped: str) -> int:
+    if stopped == RunStatus.INTERRUPTED:
         return INTERRUPTED
-    return FAILED if ceilings.problems or stopped else 0
+    return FAILED if ceilings.problems or stopped else OK
 
 
 def _refuse_others(folder: Path, experiment: str) -> None:

@@ -9,8 +9,9 @@ from flitlab.models.application.program import CALC, SEND
 from flitlab.models.application.steps import StepKind, step_kinds
 from flitlab.models.application.workload import Workload
 from flitlab.models.routing.certificate import POLICY_NAMES
-from flitlab.sim.cli.common import BAD, complain, print_json, study_of
+from flitlab.sim.cli.common import complain, print_json, study_of
 from flitlab.sim.config.study import Case, Study
+from flitlab.sim.exit import BAD
 from flitlab.sim.experiment.estimate import Cost, Prices, cost, memory, wall
 from flitlab.sim.experiment.pool import cores
 

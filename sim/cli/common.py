@@ -12,12 +12,6 @@ from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import Study, read
 from flitlab.sim.experiment.folders import altered, no_run, read_manifest
 
-FAILED = 1
-"""Exit code for something that could not be computed."""
-
-BAD = 2
-"""Exit code for a bad configuration or bad usage."""
-
 
 def complain(*lines: str) -> None:
     """Lines on stderr."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from flitlab.fluid.kinds.spec import kind_of
 from flitlab.sim.cli.common import (
-    BAD,
     Column,
     complain,
     complain_of_altered,
@@ -18,6 +17,7 @@ from flitlab.sim.cli.common import (
     print_table,
     why,
 )
+from flitlab.sim.exit import BAD
 from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
 from flitlab.sim.measure.interval import MEANING
 from flitlab.sim.report import compare
@@ -136,5 +136,7 @@ def _ceiling(one: dict[str, Any] | None) -> str:
     if one is None:
         return "-"
     lower, upper = one["lower"], one["upper"]
+    if lower is None:
+        return f"at most {number(upper)}"
     text = number(upper) if lower == upper else f"{number(lower)} .. {number(upper)}"
     return text + (" *" if one["differs"] else "")

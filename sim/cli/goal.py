@@ -10,8 +10,9 @@ from flitlab.models.application.goal import read_goal, write_goal
 from flitlab.models.application.program import CALC, SEND, Program
 from flitlab.models.application.stored import SUFFIX, read_program, write_program
 from flitlab.models.registry import SpecError
-from flitlab.sim.cli.common import BAD, complain, is_input, number, print_json, study_of
+from flitlab.sim.cli.common import complain, is_input, number, print_json, study_of
 from flitlab.sim.cli.trace import case_of
+from flitlab.sim.exit import BAD
 
 TEXT = ".goal"
 """Suffix of GOAL text."""

@@ -2,10 +2,11 @@
 
 import argparse
 
-from flitlab.sim.cli.common import BAD, complain, print_json
+from flitlab.sim.cli.common import complain, print_json
 from flitlab.sim.cli.components import documentation, kinds, load
 from flitlab.sim.cli.parser import CATEGORIES
 from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.exit import BAD
 
 
 def run(options: argparse.Namespace) -> int:

@@ -4,10 +4,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from flitlab.sim.cli.common import BAD, complain, why
+from flitlab.sim.cli.common import complain, why
 from flitlab.sim.cli.run import finish, refused
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import Study, read
+from flitlab.sim.exit import BAD
 from flitlab.sim.experiment.folders import MANIFEST, no_run, read_manifest
 from flitlab.sim.experiment.runner import merge
 from flitlab.sim.experiment.store import StoreError

@@ -6,7 +6,8 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-from flitlab.sim.cli.common import BAD, complain
+from flitlab.sim.cli.common import complain
+from flitlab.sim.exit import BAD
 
 EDGES = "own_graph"
 """The kind that comes with an edge list. Each kind is a file in ``sim/cli/starters``."""

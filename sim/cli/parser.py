@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from flitlab.models.near import near
+from flitlab.sim.exit import BAD
 from flitlab.sim.threads import one_thread
 
 ENGINES = ("reference", "compiled", "both")
@@ -302,7 +303,7 @@ def _version_or_help(parser: argparse.ArgumentParser) -> Callable[[argparse.Name
     def run(options: argparse.Namespace) -> int:
         if not options.version:
             parser.print_help()
-            return 2
+            return BAD
         from importlib.metadata import version
 
         print(f"flitlab {version('flitlab')}")

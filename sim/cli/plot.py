@@ -2,9 +2,10 @@
 
 import argparse
 
-from flitlab.sim.cli.common import BAD, complain, no_run_folder, why
+from flitlab.sim.cli.common import complain, no_run_folder, why
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
+from flitlab.sim.exit import BAD
 from flitlab.sim.experiment.folders import read_manifest
 
 

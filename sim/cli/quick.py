@@ -7,14 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from flitlab.sim.cli.common import BAD, number, print_json, print_table, study_of
+from flitlab.sim.cli.common import number, print_json, print_table, study_of
 from flitlab.sim.cli.run import explain
 from flitlab.sim.config.reporting import OutputsConfig
 from flitlab.sim.config.schema import MeasureConfig
 from flitlab.sim.config.study import Case, Study
+from flitlab.sim.exit import BAD
 from flitlab.sim.experiment.pool import cores
 from flitlab.sim.experiment.runner import run as run_study
 from flitlab.sim.measure.point import zero_load_latency
+from flitlab.sim.measure.status import Status
 
 TICKS = 300
 """Ticks that are measured, or as many as three packets alone take, one after another."""
@@ -69,7 +71,7 @@ def _line(case: Case, results: Sequence[dict[str, Any]], ceilings: Sequence[dict
     rows = [row for row in results if row["scenario"] == case.label]
     quick = {spec.kind for spec in case.ceilings if spec.quick}
     bounds = [row for row in ceilings if row["scenario"] == case.label and row["ceiling"] in quick]
-    problems = [row["message"] for row in rows if row["status"] != "ok"]
+    problems = [row["message"] for row in rows if row["status"] != Status.OK]
     notes = [name for name in ("saturated", "deadlocked") if any(row.get(name) for row in rows)]
 
     def values(*names: str) -> str:

@@ -2,7 +2,8 @@
 
 import argparse
 
-from flitlab.sim.cli.common import BAD, complain, no_run_folder, why
+from flitlab.sim.cli.common import complain, no_run_folder, why
+from flitlab.sim.exit import BAD
 
 
 def run(options: argparse.Namespace) -> int:

@@ -4,12 +4,12 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from flitlab.sim.cli.common import BAD, complain, print_json, print_table
+from flitlab.sim.cli.common import complain, print_json, print_table
 from flitlab.sim.cli.run import draw
+from flitlab.sim.exit import BAD, CHECK_FAILED, FAILED, INTERRUPTED, OK
 from flitlab.sim.experiment import scoreboard
 from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
 from flitlab.sim.experiment.pool import cores
-from flitlab.sim.experiment.runner import CHECK_FAILED, INTERRUPTED, OK, SOME_FAILED
 from flitlab.sim.experiment.scoreboard import NoRowsError, Row
 from flitlab.sim.report import reproduction
 
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         complain(f"interrupted; the same command goes on from what is in {out}")
         return INTERRUPTED
     codes = {row.code for row in ran.values()}
-    return next((code for code in (CHECK_FAILED, SOME_FAILED) if code in codes), OK)
+    return next((code for code in (CHECK_FAILED, FAILED) if code in codes), OK)
 
 
 def _row(file: Path, out: Path, full: bool, jobs: int, kept: Row | None) -> Row:

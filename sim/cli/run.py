@@ -12,17 +12,19 @@ from typing import Any
 from flitlab.fluid.kinds.spec import kind_of
 from flitlab.models.hashing import content_hash
 from flitlab.models.jit import source_hash
-from flitlab.sim.cli.common import BAD, FAILED, complain, number, print_json, print_table, study_of
+from flitlab.sim.cli.common import complain, number, print_json, print_table, study_of
 from flitlab.sim.cli.tables import print_answers, print_ceilings, print_metrics, print_programs, print_saturation
 from flitlab.sim.config.study import Study
+from flitlab.sim.exit import BAD, FAILED, INTERRUPTED
 from flitlab.sim.experiment.cluster import ClusterError, connected
 from flitlab.sim.experiment.folders import MANIFEST, digest_of, read_manifest
 from flitlab.sim.experiment.pool import Pool, cores
-from flitlab.sim.experiment.runner import INTERRUPTED, Report
+from flitlab.sim.experiment.runner import Report
 from flitlab.sim.experiment.runner import run as run_study
 from flitlab.sim.experiment.store import Store, StoreError, WriteError
 from flitlab.sim.measure.interval import MEANING, mean_and_half
 from flitlab.sim.measure.saturation import SHORT
+from flitlab.sim.measure.status import Status
 
 Row = Mapping[str, Any]
 
@@ -197,7 +199,7 @@ def _print_points(label: str, rows: Sequence[Row]) -> None:
         return number(middle) + (f" ± {number(half, 2)}" if math.isfinite(half) else "")
 
     def state(group: Sequence[Row]) -> str:
-        bad = [row["status"] for row in group if row["status"] != "ok"]
+        bad = [row["status"] for row in group if row["status"] != Status.OK]
         notes = [name for name in ("saturated", "deadlocked") if any(row.get(name) for row in group)]
         notes += ["window too short to tell"] * any(row.get("saturated_by") == SHORT for row in group)
         return ", ".join(dict.fromkeys([*notes, *bad]))
@@ -247,12 +249,12 @@ def explain(report: Report) -> None:
             f"{len(vague)} of {len(report.results)} points did not reach the precision asked for (measure.ci; column "
             f"precise), {over} of them are saturated"
         )
-    if any(row["status"] == "ceiling_violated" for row in report.results):
+    if any(row["status"] == Status.CEILING_VIOLATED for row in report.results):
         complain(
             "A simulation delivered more than a certified bound allows. One of the two is wrong: this is a bug in "
             "flitlab, please report it with the run folder."
         )
-    if any(row["status"] == "engine_mismatch" for row in report.results):
+    if any(row["status"] == Status.ENGINE_MISMATCH for row in report.results):
         complain("The two engines disagree: this is a bug in flitlab, please report it with the configuration.")
     if report.exit_code == INTERRUPTED:
         complain(f"interrupted; the same command goes on from what is in {report.folder}")

@@ -3,10 +3,11 @@
 import argparse
 
 from flitlab.models.near import near
-from flitlab.sim.cli.common import BAD, complain, print_table
+from flitlab.sim.cli.common import complain, print_table
 from flitlab.sim.cli.components import documentation, kinds, load, parameters
 from flitlab.sim.cli.parser import CATEGORIES
 from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.exit import BAD
 
 
 def run(options: argparse.Namespace) -> int:

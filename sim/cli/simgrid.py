@@ -7,8 +7,9 @@ from typing import Any
 
 from flitlab.models.jit import first_use
 from flitlab.models.registry import SpecError
-from flitlab.sim.cli.common import BAD, FAILED, complain, number, print_json, print_table, study_of, why
+from flitlab.sim.cli.common import complain, number, print_json, print_table, study_of, why
 from flitlab.sim.config.study import Case
+from flitlab.sim.exit import BAD, FAILED
 from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
 from flitlab.sim.measure.application import UnfinishedError
 from flitlab.sim.simgrid.compare import SimGridFailed, SimGridMissing, by_flow, by_simgrid, python_with_simgrid

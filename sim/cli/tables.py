@@ -7,6 +7,7 @@ from typing import Any
 from flitlab.fluid.kinds.spec import is_minor
 from flitlab.models.metrics.summary import ALWAYS
 from flitlab.sim.cli.common import Column, number, print_rows, print_table
+from flitlab.sim.measure.status import Status
 
 Row = Mapping[str, Any]
 
@@ -44,7 +45,7 @@ def print_programs(rows: Sequence[Row]) -> None:
         columns.append(("relative", lambda row: number(row.get("relative_performance"), 3)))
     columns += [percent("efficiency"), ("bound by", lambda row: row.get("bound_by") or "-")]
     columns += [percent(name) for name in list(SHORT)[1:]]
-    columns.append(("", lambda row: "" if row["status"] == "ok" else row["status"]))
+    columns.append(("", lambda row: "" if row["status"] == Status.OK else row["status"]))
     title = "time, and in percent the bound's share of it, the critical path and the use of channels"
     print_table(title, columns, rows)
 

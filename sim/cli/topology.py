@@ -13,12 +13,13 @@ from flitlab.models.near import edits, near
 from flitlab.models.registry import names, spec_class
 from flitlab.models.topology.formats import SUFFIXES
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.cli.common import BAD, FAILED, complain, is_input, number, print_json, study_of
+from flitlab.sim.cli.common import complain, is_input, number, print_json, study_of
 from flitlab.sim.cli.components import example
 from flitlab.sim.config.build import Builder
 from flitlab.sim.config.errors import ConfigError, Mistake
 from flitlab.sim.config.load import Node, load_text, wrap
 from flitlab.sim.config.parts import PartsBuilder
+from flitlab.sim.exit import BAD, FAILED
 
 Asked = tuple[Topology, list[MetricSpec]]
 """A topology and what is to be measured of it."""

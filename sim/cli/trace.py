@@ -6,13 +6,14 @@ from typing import Any
 
 from flitlab.models.jit import first_use
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.cli.common import BAD, complain, print_json, print_table, study_of
+from flitlab.sim.cli.common import complain, print_json, print_table, study_of
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.engines import engine
 from flitlab.sim.engines.base import EngineMismatch, Run
 from flitlab.sim.engines.compare import BothEngines
 from flitlab.sim.engines.trace import trace
 from flitlab.sim.engines.trace.base import Event, Life, waiting, zero_load
+from flitlab.sim.exit import BAD
 
 MISMATCH = 3
 """Exit code for engines that disagree."""

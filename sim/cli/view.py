@@ -3,8 +3,9 @@
 import argparse
 from pathlib import Path
 
-from flitlab.sim.cli.common import BAD, complain, is_input, study_of, why
+from flitlab.sim.cli.common import complain, is_input, study_of, why
 from flitlab.sim.cli.trace import case_of
+from flitlab.sim.exit import BAD
 
 
 def run(options: argparse.Namespace) -> int:

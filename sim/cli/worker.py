@@ -3,8 +3,9 @@
 import argparse
 from pathlib import Path
 
-from flitlab.sim.cli.common import BAD, complain, study_of
+from flitlab.sim.cli.common import complain, study_of
 from flitlab.sim.cli.run import explain, refused
+from flitlab.sim.exit import BAD
 from flitlab.sim.experiment.pool import cores
 from flitlab.sim.experiment.runner import run_shard
 from flitlab.sim.experiment.shards import Shard

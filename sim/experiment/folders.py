@@ -14,6 +14,7 @@ from flitlab.sim.config.check import validated
 from flitlab.sim.config.errors import Mistake
 from flitlab.sim.config.load import wrap
 from flitlab.sim.config.reporting import PlotConfig
+from flitlab.sim.exit import RunStatus
 
 MANIFEST = "manifest.json"
 
@@ -148,7 +149,7 @@ def digest_of(file: Path) -> str:
 
 def altered(folder: Path, manifest: dict[str, Any]) -> list[str]:
     """Names of the tables that are not as the run wrote them."""
-    written: dict[str, str] = manifest.get("tables", {}) if manifest.get("status") != "running" else {}
+    written: dict[str, str] = manifest.get("tables", {}) if manifest.get("status") != RunStatus.RUNNING else {}
     return [name for name, digest in written.items() if digest and digest_of(folder / name) != digest]
 
 

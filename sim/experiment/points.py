@@ -19,6 +19,7 @@ from flitlab.sim.experiment.saturation import Placement, limit_of, place_of, pla
 from flitlab.sim.experiment.store import Store
 from flitlab.sim.experiment.task import Outcome, measure_of, point_id, solve_point
 from flitlab.sim.measure.saturation import limited, saturation
+from flitlab.sim.measure.status import Status
 
 ROUNDING = -1e-9
 """Relative slack below which a point exceeds a ceiling; above it is rounding."""
@@ -176,10 +177,10 @@ class PointRuns:
         record = {
             "id": point.id, "scenario": point.scenario.content_hash, "load": point.load, "seed": point.seed,
             "measure": measure_of(point.case.measure, point.scenario), "engine": self.study.engine,
-            "semantics_version": SEMANTICS_VERSION, "status": "ok", "message": "", "checked": None, "row": {},
+            "semantics_version": SEMANTICS_VERSION, "status": Status.OK, "message": "", "checked": None, "row": {},
         }  # fmt: skip
         if outcome.problem:
-            record["status"] = "engine_mismatch" if outcome.mismatch else "failed"
+            record["status"] = Status.ENGINE_MISMATCH if outcome.mismatch else Status.FAILED
             record["message"] = outcome.problem
             self._keep(point, record)  # but not written: a resumed run tries again
             return
@@ -210,7 +211,7 @@ class PointRuns:
         slacks = _slacks(point, result, bounds) | slack_of_bound(result.row, self.ceilings.found(point.index)[0])
         broken = [f"{name} by {-slack:.3g} of it" for name, slack in slacks.items() if not slack >= ROUNDING]
         if broken:
-            record["status"] = "ceiling_violated"
+            record["status"] = Status.CEILING_VIOLATED
             what = SOONER if "makespan" in slacks else "delivered more than certified lengths allow"
             record["message"] = f"{what}: " + ", ".join(broken)
         record |= {"checked": list(_kinds(point.case)), "slack": slacks}
@@ -282,7 +283,7 @@ class PointRuns:
         """One line per point that is not ok."""
         return [
             f"{case.label}, load {load}, seed {seed}: {record['status']}: {record['message']}"
-            for case, load, seed, record in self.rows() if record["status"] != "ok"
+            for case, load, seed, record in self.rows() if record["status"] != Status.OK
         ]  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from typing import Any
 from flitlab.sim.config.reporting import PublishedConfig, operands
 from flitlab.sim.config.study import Case, Study, labels_of
 from flitlab.sim.measure.saturation import saturation
+from flitlab.sim.measure.status import Status
 
 COLUMNS = (
     "where", "scenario", "quantity", "compare", "published", "tolerance", "measured", "verdict", "why",
@@ -39,7 +40,7 @@ class Sweep:
     """One scenario's load sweep: columns averaged over seeds, by ascending load. Failed points are left out."""
 
     def __init__(self, rows: Sequence[Row]):
-        self.rows = [row for row in rows if row.get("status", "ok") == "ok"]
+        self.rows = [row for row in rows if row.get("status", Status.OK) == Status.OK]
         self.loads = sorted({row["load"] for row in self.rows if "load" in row})
 
     def column(self, name: str) -> list[float]:

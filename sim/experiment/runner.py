@@ -16,6 +16,7 @@ from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.sim.config.check import crash
 from flitlab.sim.config.study import Study
 from flitlab.sim.config.values import changes, read_resolved
+from flitlab.sim.exit import CHECK_FAILED, FAILED, INTERRUPTED, OK, RunStatus
 from flitlab.sim.experiment import ceilings
 from flitlab.sim.experiment.application import relate
 from flitlab.sim.experiment.ceilings import CeilingRuns
@@ -34,12 +35,7 @@ from flitlab.sim.experiment.search import SearchRuns
 from flitlab.sim.experiment.shards import Shard
 from flitlab.sim.experiment.store import RecordError, Store, StoreError, read_record
 from flitlab.sim.experiment.tables import metrics_columns, metrics_row, result_columns, result_row
-
-OK, SOME_FAILED, BAD_CONFIG, CHECK_FAILED, INTERRUPTED = 0, 1, 2, 3, 130
-"""Exit codes."""
-
-STATUS = {OK: "done", SOME_FAILED: "some failed", CHECK_FAILED: "check failed", INTERRUPTED: "interrupted"}
-"""Exit code -> ``status`` in the manifest."""
+from flitlab.sim.measure.status import Status
 
 
 @dataclass
@@ -195,7 +191,7 @@ def describe(study: Study, store: Store) -> dict[str, Any]:
         _outdate(store, before)
         before = {}
     described = {**manifest(study), "drawn": before.get("drawn"), "tables": before.get("tables", {})}
-    store.write_json(MANIFEST, {**described, "status": "running"})
+    store.write_json(MANIFEST, {**described, "status": RunStatus.RUNNING})
     store.write("config.yaml", study.given)
     keep_topologies(study, store)
     store.write(RESOLVED, text)
@@ -253,15 +249,15 @@ def _run(study: Study, folder: Path, work: Work, missing: Sequence[str] = (), ot
         report = _simulate(study, store, work) if study.simulates else _ask(study, store, work)
         if missing:
             report.problems += missing
-            report.exit_code = report.exit_code or SOME_FAILED
+            report.exit_code = report.exit_code or FAILED
         with _uninterrupted():
             tables = list(_tables(report))
             described["tables"] |= dict.fromkeys(tables, "")
-            store.write_json(MANIFEST, {**described, "status": "running"})
+            store.write_json(MANIFEST, {**described, "status": RunStatus.RUNNING})
             _save(report, store)
             described["tables"] |= {name: digest_of(folder / name) for name in tables}
             outcome = {
-                "status": STATUS[report.exit_code], "finished": now(), "results": len(report.results),
+                "status": RunStatus.of(report.exit_code), "finished": now(), "results": len(report.results),
                 "ceilings": len(report.ceilings), "problems": report.problems, "published": report.published,
                 **report.cpu,
             }  # fmt: skip
@@ -323,7 +319,7 @@ def carry_out(
         with _interruptible(), progress(count) as bar:
             run_all(pool or open_pool(max(1, jobs), study.plugins), *(phase(bar) for phase in (tasks, *then)))
     except KeyboardInterrupt:
-        return "interrupted"
+        return RunStatus.INTERRUPTED
     except BrokenExecutor as error:
         return f"a worker process died (out of memory?): {crash(error)}; the same command goes on from here"
     except ClusterError as error:
@@ -365,12 +361,12 @@ def _spread(bounds: Iterator[Task], points: Iterator[Task | None], disciplines: 
 
 
 def _exit_code(report: Report, stopped: str) -> int:
-    if stopped == "interrupted":
+    if stopped == RunStatus.INTERRUPTED:
         return INTERRUPTED
     states = {row["status"] for row in report.results}
-    if states & {"ceiling_violated", "engine_mismatch"}:
+    if states & {Status.CEILING_VIOLATED, Status.ENGINE_MISMATCH}:
         return CHECK_FAILED
-    return SOME_FAILED if report.problems else OK
+    return FAILED if report.problems else OK
 
 
 Table = tuple[Sequence[str], list[dict[str, Any]]]

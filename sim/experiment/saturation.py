@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -259,11 +259,29 @@ def limit_of(ceilings: Mapping[str, float | None]) -> float:
     return min((value for value in upper if value is not None), default=math.inf)
 
 
+class Efficient(NamedTuple):
+    """The ceiling of which efficiency is a part. lower, upper: its certified ends, equal where only one is known."""
+
+    name: str
+    lower: float
+    upper: float
+
+
+def ceiling_of(ceilings: Mapping[str, float | None], names: Sequence[str] = ()) -> Efficient | None:
+    """The first of these ceilings that is known of a scenario; by default, of those that efficiency may be a part of.
+
+    ceilings: as in :func:`limit_of`.
+    """
+    for name in names or compared():
+        if (lower := ceilings.get(name)) is not None:
+            upper = ceilings.get(f"{name}.upper", lower)
+            return Efficient(name, lower, lower if upper is None else upper)
+    return None
+
+
 def table(case: Case, found: Saturation, rows: Iterable[Row], ceilings: Mapping[str, float | None]) -> dict[str, Any]:
     """A row of saturation.csv. rows: of results.csv, all of this scenario. ceilings: as in :func:`limit_of`."""
-    name = next((name for name in compared() if ceilings.get(name) is not None), None)
-    lower = None if name is None else ceilings[name]
-    upper = None if name is None else ceilings.get(f"{name}.upper", lower)
+    name, lower, upper = ceiling_of(ceilings) or (None, None, None)
     return {
         "scenario": case.label, **case.keys, "saturation": found.value, "ci95": found.half,
         "lower": found.lower, "upper": found.upper, "seeds": len(found.seeds), "accepted": found.at("accepted"),

@@ -21,9 +21,10 @@ from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.sim.config.check import crash
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
+from flitlab.sim.exit import FAILED, INTERRUPTED, OK, RunStatus
 from flitlab.sim.experiment.folders import content, read_manifest
 from flitlab.sim.experiment.published import AGREES
-from flitlab.sim.experiment.runner import INTERRUPTED, OK, SOME_FAILED, STATUS, Report, run
+from flitlab.sim.experiment.runner import Report, run
 from flitlab.sim.experiment.store import StoreError, replace_file
 
 PAPERS = {
@@ -128,13 +129,14 @@ def is_finished(file: Path, folder: Path, full: bool) -> bool:
         same = (folder / "config.yaml").read_bytes() == file.read_bytes()
     except (OSError, ValueError):
         return False
-    wanted = {"status": STATUS[OK], "semantics_version": SEMANTICS_VERSION, "changes": [] if full else ["--quick"]}
+    changes = [] if full else ["--quick"]
+    wanted = {"status": RunStatus.DONE, "semantics_version": SEMANTICS_VERSION, "changes": changes}
     return same and wanted.items() <= manifest.items()
 
 
 def run_row(file: Path, folder: Path, full: bool, jobs: int) -> tuple[Row, Report | None]:
     """Runs a row into its folder. Whatever goes wrong is in the row, so that others can follow."""
-    began, report, code = cpu_seconds(), None, SOME_FAILED
+    began, report, code = cpu_seconds(), None, FAILED
     try:
         report = run(read(file, quick=not full), folder, jobs)
         problem, code = "; ".join(report.problems), report.exit_code

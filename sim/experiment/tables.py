@@ -6,6 +6,7 @@ from typing import Any
 
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.experiment.application import COLUMNS
+from flitlab.sim.measure.status import Status
 
 MEASURED = (
     "offered", "accepted", "accepted_flit_per_ns_per_host", "min_flow_ratio", "jain", "latency_mean", "latency_ci95",
@@ -46,7 +47,7 @@ def result_columns(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[str]
 def metrics_row(case: Case, metrics: Mapping[str, Any], problem: str = "") -> dict[str, Any]:
     """One row of metrics.csv; what is no scalar is written as JSON. partial: some of the metrics have no meaning."""
     flat = {key: json.dumps(value) if isinstance(value, dict | list) else value for key, value in metrics.items()}
-    status = "ok" if not problem else "partial" if metrics else "failed"
+    status = Status.OK if not problem else Status.PARTIAL if metrics else Status.FAILED
     return {"scenario": case.label, **case.keys, **flat, "status": status, "message": problem}
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from scipy.special import stdtrit
 
+from flitlab.sim.experiment.saturation import ceiling_of, compared
 from flitlab.sim.measure.interval import mean_and_half
 from flitlab.sim.measure.rows import number
 from flitlab.sim.measure.saturation import BACKGROUND, saturation
@@ -23,6 +24,9 @@ from flitlab.sim.report.folder.run import Run
 
 KINDS = ("latency_load", "accepted_load", "throughput", "slowdown")
 """Figures that are laid over each other, as far as the runs have them."""
+
+Ends = tuple[float | None, float]
+"""Lower and upper end of a certified interval; the lower one None where nobody knows what can be reached."""
 
 TOO_FEW = "too few replicates: a test needs two seeds on either side"
 
@@ -70,13 +74,13 @@ def differ(a: Estimate, b: Estimate) -> bool | None:
 
 @dataclass(frozen=True)
 class Scenario:
-    """One line of the table. estimates: by quantity. ceilings: name -> (lower, upper), certified."""
+    """One line of the table. estimates: by quantity. ceilings: by name."""
 
     run: str
     label: str
     name: str
     estimates: dict[str, Estimate]
-    ceilings: dict[str, tuple[float, float]]
+    ceilings: dict[str, Ends]
 
 
 @dataclass(frozen=True)
@@ -135,10 +139,12 @@ class Comparison:
         }  # fmt: skip
 
 
-def _apart(ends: tuple[float, float], reference: Scenario | None, name: str) -> bool | None:
+def _apart(ends: Ends, reference: Scenario | None, name: str) -> bool | None:
     """Whether two certified intervals have nothing in common: then the difference is proven."""
     other = reference and reference.ceilings.get(name)
-    return None if not other else ends[0] > other[1] * (1 + 1e-9) or other[0] > ends[1] * (1 + 1e-9)
+    if not other or ends[0] is None or other[0] is None:
+        return None
+    return ends[0] > other[1] * (1 + 1e-9) or other[0] > ends[1] * (1 + 1e-9)
 
 
 def compare(runs: Mapping[str, Run]) -> Comparison:
@@ -272,9 +278,12 @@ def _at(rows: Sequence[Row], where: float, column: str, factor: float = 1.0) -> 
     return Estimate(known, note="" if known else "not measured", alone=alone)
 
 
-def _ceilings(run: Run, scenario: str) -> dict[str, tuple[float, float]]:
+def _ceilings(run: Run, scenario: str) -> dict[str, Ends]:
+    """Certified intervals, and at least the ceiling that efficiency is a part of."""
+    columns = run.ceiling_columns(scenario)
+    lines = [one.name for one in run.ceilings if one.scenario == scenario and one.is_line and one.known]
+    of, known = ceiling_of(columns), (ceiling_of(columns, [name]) for name in dict.fromkeys([*compared(), *lines]))
     return {
-        one.name: (one.lower, one.upper)
-        for one in run.ceilings
-        if one.scenario == scenario and one.is_line and one.known and math.isnan(one.load)
-    }
+        one.name: (one.lower if f"{one.name}.upper" in columns else None, one.upper)
+        for one in known if one is not None and (one == of or one.name in lines)
+    }  # fmt: skip

@@ -12,6 +12,7 @@ import pytest
 from flitlab import Experiment, RunError
 from flitlab.sim.cli import main
 from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.exit import FAILED
 from tests import ROOT
 
 SCENARIO = {
@@ -150,7 +151,7 @@ def test_points_that_fail_are_raised_after_the_others_ran(monkeypatch):
     def save(report, store):
         report.problems.append("a point failed")
         original(report, store)
-        report.exit_code = runner.SOME_FAILED
+        report.exit_code = FAILED
 
     monkeypatch.setattr(runner, "_save", save)
     with pytest.raises(RunError, match="a point failed"):

@@ -12,6 +12,7 @@ from scipy.stats import ttest_ind
 
 from flitlab.sim.cli import main
 from flitlab.sim.cli.run import _print_points
+from flitlab.sim.experiment.saturation import ceiling_of, limit_of
 from flitlab.sim.measure.interval import MEANING
 from flitlab.sim.report.compare import Estimate, compare, differ, draw
 from flitlab.sim.report.compare_configs import Configuration, differences
@@ -19,6 +20,7 @@ from flitlab.sim.report.folder.curves import curves
 from flitlab.sim.report.folder.frames import column
 from flitlab.sim.report.folder.frames import load as load_of
 from flitlab.sim.report.folder.run import Run
+from flitlab.sim.report.html.answer import standings
 from flitlab.sim.report.html.tables import results
 
 BASE = {
@@ -77,6 +79,34 @@ def refusal(tmp_path, *configs, allow=(), columns=()):
         path = folder_of(tmp_path / str(i), config, columns=columns)
         found.append(Configuration.read(path, Run.read(path).manifest))
     return differences(found, allow)
+
+
+def test_a_run_that_has_only_bounds_has_one_ceiling(tmp_path, capsys):
+    """Saturation, the report, the comparison and saturation.csv all take the bound for the ceiling that it is."""
+    folders = [folder_of(tmp_path / name, limit=0.7) for name in "ab"]
+    for folder, bound in zip(folders, (0.4, 0.5), strict=True):
+        rows = f"x,,bounds,,{bound},load,closed form,0,\nx,,bounds:hosts,,{bound},load,closed form,0,\n"
+        (folder / "ceilings.csv").write_text(f"scenario,load,ceiling,lower,upper,unit,method,seconds,note\n{rows}")
+    run = Run.read(folders[0])
+    assert run.limit("x") == limit_of({"bounds": 0.4}) == 0.4
+    assert ceiling_of(run.ceiling_columns("x")) == ceiling_of({"bounds": 0.4}) == ("bounds", 0.4, 0.4)
+    (standing,) = standings(run)
+    assert (standing.name, standing.ceiling) == ("bounds", "bounds 0.4") and standing.value <= 0.4 + 1e-12
+    first, second = compare({"a": run, "b": Run.read(folders[1])}).document()
+    assert first["quantities"]["saturation"]["value"] == standing.value
+    assert first["ceilings"] == {"bounds": {"lower": None, "upper": 0.4, "differs": None}}
+    assert second["ceilings"]["bounds"] == {"lower": None, "upper": 0.5, "differs": None}  # neither is proven to differ
+    assert main(["compare", *map(str, folders), "--out", str(tmp_path / "c")]) == 0
+    assert "at most 0.4" in capsys.readouterr().out
+
+
+def test_bounds_are_no_ceiling_beside_one_that_can_be_reached(tmp_path):
+    folder = folder_of(tmp_path / "a")
+    with (folder / "ceilings.csv").open("a") as file:
+        file.write("x,,bounds,,0.8,load,closed form,0,\nx,,mcf,0.5,0.6,load,approx,0,\n")
+    run = Run.read(folder)
+    assert compare({"a": run}).document()[0]["ceilings"] == {"mcf": {"lower": 0.7, "upper": 0.7, "differs": None}}
+    assert run.limit("x") == 0.7  # of a ceiling that is there twice, the first counts, as in saturation.csv
 
 
 @pytest.mark.parametrize("key", ["loads", "seeds", "name", "engine"])

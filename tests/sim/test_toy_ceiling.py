@@ -14,7 +14,7 @@ from flitlab.sim.cli import main
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
 from flitlab.sim.report import figures
-from flitlab.sim.report.frames import Run
+from flitlab.sim.report.folder.run import Run
 from tests import ROOT
 
 TOY = ROOT / "tests/toys/ceiling.py"

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -58,6 +58,13 @@ class Ceiling:
         """Whether figures over loads show it as a line: one number, in the unit of the loads, that a kind is about."""
         single = ":" not in self.name and math.isnan(self.load) and self.unit in (*THETA_UNITS, "")
         return single and kind_of(self.name).line
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Its name, load and ends as a row of ceilings.csv has them: None where there is none."""
+        load = None if math.isnan(self.load) else self.load
+        lower, upper = None if self.given == "upper" else self.lower, None if self.given == "lower" else self.upper
+        return {"ceiling": self.name, "load": load, "lower": lower, "upper": upper}
 
     def scaled(self, factor: float, beside: float = 0.0) -> "Ceiling":
         """The same ceiling in another unit, with what is there ``beside`` it."""

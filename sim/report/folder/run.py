@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from flitlab.fluid.kinds.spec import kind_of
+from flitlab.sim.exit import RunStatus
+from flitlab.sim.experiment.ceilings import ceiling_columns
 from flitlab.sim.experiment.folders import altered, read_manifest, refuse_pipes
-from flitlab.sim.experiment.saturation import limits
+from flitlab.sim.experiment.saturation import limit_of
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.folder import stored
 from flitlab.sim.report.folder.ceilings import Ceiling, Mark, Total, join, join_total
@@ -56,7 +58,7 @@ class Run:
         ceilings = read_csv(folder / "ceilings.csv")
         manifest = read_manifest(folder)
         _refuse_loads(rows, folder / "results.csv")
-        if manifest.get("status") == "running":
+        if manifest.get("status") == RunStatus.RUNNING:
             rows, ceilings = stored.results(folder, manifest), stored.ceilings(folder, manifest)
         return cls(
             rows=[row for row in rows if not failed(row)],
@@ -129,9 +131,11 @@ class Run:
 
     def limit(self, scenario: str) -> float:
         """The load from which on a scenario cannot carry what is offered, as its ceilings say; inf if none does."""
-        names = limits()
-        known = (one.upper for one in self.ceilings if one.scenario == scenario and one.name in names and one.known)
-        return min(known, default=math.inf)
+        return limit_of(self.ceiling_columns(scenario))
+
+    def ceiling_columns(self, scenario: str) -> dict[str, float | None]:
+        """The ceilings of a scenario by name, as :func:`~flitlab.sim.experiment.ceilings.ceiling_columns` has them."""
+        return ceiling_columns(one.row for one in self.ceilings if one.scenario == scenario and one.known)
 
     def thetas(self) -> "list[Mark]":
         """Ceilings that are lines, in accepted units (flits/tick/host), by falling rank; equal ones are one mark."""

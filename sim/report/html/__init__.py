@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from flitlab.sim.exit import RunStatus
 from flitlab.sim.report.figures.draw import captions, draw
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.html import answer, charts, network, tables
@@ -86,7 +87,7 @@ def _facts(run: Run) -> str:
     facts += [str(manifest.get("finished") or manifest.get("created") or "")[:10]]
     status = str(manifest.get("status") or "")
     items = "".join(f"<li>{escape(fact)}</li>" for fact in facts if fact)
-    warnings = [] if status in ("", "done") else [_said(status)]
+    warnings = [] if status in ("", RunStatus.DONE) else [_said(status)]
     warnings += [f"{', '.join(run.altered)}: not as the run wrote it"] if run.altered else []
     state = "".join(f'<li class="warn">{escape(text)}</li>' for text in warnings)
     return f'<ul class="facts">{state}{items}</ul>' if items or state else ""
@@ -101,7 +102,7 @@ def _cpu_time(manifest: dict[str, Any]) -> str:
 
 
 def _said(status: str) -> str:
-    return "not finished: what there is so far" if status == "running" else status
+    return "not finished: what there is so far" if status == RunStatus.RUNNING else status
 
 
 def _figures(folder: Path, drawn: Sequence[charts.Chart], captions: dict[str, str]) -> str:

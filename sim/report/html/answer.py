@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from flitlab.fluid.kinds.spec import kind_of
-from flitlab.sim.experiment.saturation import compared
+from flitlab.sim.experiment.saturation import ceiling_of
 from flitlab.sim.measure.rows import number
 from flitlab.sim.measure.saturation import Saturation, saturation
-from flitlab.sim.report.folder.ceilings import Ceiling
 from flitlab.sim.report.folder.names import Names
 from flitlab.sim.report.folder.run import Run
 
@@ -40,19 +39,13 @@ class Standing:
     efficiency: str = ""
 
 
-def ceiling_of(run: Run, scenario: str, names: Sequence[str] = ()) -> Ceiling | None:
-    """The first of these ceilings that is known of a scenario; by default, of those that efficiency is a part of."""
-    known = {c.name: c for c in reversed(run.ceilings) if c.scenario == scenario and c.known}
-    return next((known[name] for name in names or compared() if name in known), None)
-
-
 def standings(run: Run) -> list[Standing]:
     """One for each scenario."""
     return [_standing(run, scenario) for scenario in run.scenarios]
 
 
 def _standing(run: Run, scenario: str) -> Standing:
-    least = ceiling_of(run, scenario)
+    least = ceiling_of(run.ceiling_columns(scenario))
     ceiling = "" if least is None else f"{least.name} {_interval(least.lower, least.upper)}"
     rows = [row for row in run.rows if row.get("scenario") == scenario and row.get("load") and row.get("seed")]
     found = saturation(rows, run.limit(scenario))
@@ -194,7 +187,8 @@ def _of_search(run: Run) -> str:
 def _of_ceilings(run: Run, found: Sequence[Standing]) -> str:
     if run.rows:
         return ""
-    known = {s.scenario: ceiling.upper for s in found if (ceiling := ceiling_of(run, s.scenario, ["mcf"]))}
+    of = {s.scenario: ceiling_of(run.ceiling_columns(s.scenario), ["mcf"]) for s in found}
+    known = {scenario: ceiling.upper for scenario, ceiling in of.items() if ceiling is not None}
     told = known and _told(run, known, {name: f"{value:.4g}" for name, value in known.items()}, "is at", "range")
     return f"The maximum concurrent flow θ: {told}." if told else ""
 
