@@ -31,6 +31,8 @@ TITLES = {
     "placement": ("Placements", "placement: {{kind: {}}}"),
     "metric": ("Metrics", "metrics: [{}]"),
     "ceiling": ("Ceilings", "ceilings: [{}]"),
+    "column": ("Columns", "{}"),
+    "figure": ("Figures", "outputs: {{figures: [{}]}}"),
 }
 """Category -> title of its page, and how a configuration names one of its kinds."""
 
@@ -43,6 +45,8 @@ SEE = {
     "placement": "[Applications](../applications.md#placement) compares them.",
     "metric": "They are asked for under `metrics:` or by `simrun topology ... --metrics`.",
     "ceiling": "[Fluid ceilings](../fluid.md) has their linear programs and certificates.",
+    "column": "[Files of a run](../results.md) has them by table; [a plugin](../howto/column.md) may add some.",
+    "figure": "[Make a figure for a paper](../howto/figure.md) says how to ask for them.",
 }
 """Category -> where to read on."""
 
@@ -93,7 +97,8 @@ def components(category: str) -> str:
     parts = [f"# {title}\n\nWritten from the code, as `simrun show {category} <kind>` prints it. {SEE[category]}\n"]
     for kind in kinds(category):
         text = markdown(documentation(category, kind))
-        parts.append(f"## {kind}\n\n`{form.format(kind)}`\n\n{text}\n\n{table(parameters(category, kind))}")
+        known = "" if category in ("column", "figure") else table(parameters(category, kind))
+        parts.append(f"## {kind}\n\n`{form.format(kind)}`\n\n{text}\n\n{known}")
     return "\n".join(parts)
 
 

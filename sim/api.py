@@ -24,8 +24,10 @@ from flitlab.sim.experiment.pool import cores
 from flitlab.sim.experiment.runner import Report
 from flitlab.sim.experiment.runner import run as run_study
 from flitlab.sim.experiment.store import StoreError
+from flitlab.sim.measure.columns.registry import Table, columns
 from flitlab.sim.report.figures.draw import draw_on
 from flitlab.sim.report.figures.style import in_style
+from flitlab.sim.report.folder.plugins import know_figures
 from flitlab.sim.report.folder.run import Run
 
 __all__ = ["ConfigError", "Experiment", "RunError", "StoreError"]
@@ -201,6 +203,16 @@ class Experiment:
         """published.csv: published and measured values, with the verdict."""
         return self._frame("published.csv")
 
+    @property
+    def columns(self) -> pd.DataFrame:
+        """The columns of results.csv that were measured, by name: unit, label of an axis, and what each means."""
+        run = Run.read(self._ran())
+        forms: list[Table] = ["programs"] if run.of_programs else ["flows", "packets"] if run.of_flows else ["packets"]
+        table = columns(*forms)
+        found = [table[name] for name in self.results.columns if name in table]
+        rows = [{"column": one.name, "unit": one.unit, "label": one.axis, "meaning": one.meaning} for one in found]
+        return pd.DataFrame(rows, columns=["column", "unit", "label", "meaning"]).set_index("column")
+
     def table(self, name: str) -> pd.DataFrame:
         """Any table of the run folder by the name of its file: of an application ``steps``, ``ranks``, ..."""
         return self._frame(f"{name}.csv")
@@ -222,6 +234,7 @@ class Experiment:
         """
         alone = ax is None
         ax = _column() if ax is None else ax
+        know_figures(self._ran(), [name])
         draw_on(ax, Run.read(self._ran()), name, alone=alone)
         return ax
 

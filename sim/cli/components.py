@@ -14,6 +14,8 @@ from flitlab.sim.config.errors import ConfigError, Mistake
 from flitlab.sim.config.load import load_text, wrap
 from flitlab.sim.config.plugins import load_plugins
 from flitlab.sim.config.schema import SourceConfig
+from flitlab.sim.measure.columns.registry import RESULTS, Column, columns
+from flitlab.sim.report.figures.registry import figures
 
 
 def load(plugins: list[str]) -> None:
@@ -26,11 +28,19 @@ def load(plugins: list[str]) -> None:
 
 def kinds(category: str) -> list[str]:
     """Names in a category."""
+    if category == "column":
+        return list(columns(*RESULTS))
+    if category == "figure":
+        return list(figures())
     return names(category) if category in CATEGORIES else []
 
 
 def documentation(category: str, kind: str) -> str:
-    """Docstring of a component."""
+    """What a component is: its docstring, or of columns and figures their meaning."""
+    if category == "column":
+        return "\n".join(dict.fromkeys(_of_column(one) for table in RESULTS if (one := columns(table).get(kind))))
+    if category == "figure":
+        return figures()[kind].caption
     return inspect.getdoc(spec_class(category, kind)) or ""
 
 
@@ -42,7 +52,13 @@ def example(category: str, kind: str) -> dict[str, Any]:
 
 def parameters(category: str, kind: str) -> list[tuple[str, str, str]]:
     """(name, type, default) of every parameter of a component; no default: ''."""
+    if category in ("column", "figure"):
+        return []
     return _fields(spec_class(category, kind)) + (_fields(SourceConfig) if category == "traffic" else [])
+
+
+def _of_column(one: Column) -> str:
+    return f"{one.meaning} ({one.unit})" if one.unit else one.meaning
 
 
 def _fields(model: type[BaseModel]) -> list[tuple[str, str, str]]:

@@ -15,20 +15,21 @@ def run(options: argparse.Namespace) -> int:
     if problem := no_run_folder(folder):
         complain(problem)
         return BAD
-    from flitlab.sim.report.figures.draw import draw
-    from flitlab.sim.report.network import bottleneck
+    from flitlab.sim.report.figures.draw import draw, draw_networks
+    from flitlab.sim.report.figures.registry import figures
+    from flitlab.sim.report.folder.plugins import know_figures
 
     asked = read_manifest(folder)
     wanted = options.figures or asked.get("figures") or []
     kinds = wanted if options.figures or asked.get("experiment") in ("load_sweep", "application") else None
-    if kinds is not None:
-        kinds = [name for name in kinds if name != bottleneck.NAME]
     formats = options.format or asked.get("formats") or ("png", "svg")
     size = options.size or asked.get("size") or "column"
     try:
+        if kinds is not None and not asked.get("plots"):
+            know_figures(folder, kinds)
         files = draw(folder, kinds, formats=formats, size=size)
-        if bottleneck.NAME in wanted:
-            files += bottleneck.draw_all(read(folder / "config.resolved.yaml"), folder, formats)
+        if any("network" in figures()[name].of for name in wanted if name in figures()):
+            files += draw_networks(read(folder / "config.resolved.yaml"), folder, wanted, formats)
         for path in files:
             print(path)
     except ConfigError as error:

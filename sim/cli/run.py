@@ -22,6 +22,7 @@ from flitlab.sim.experiment.pool import Pool, cores
 from flitlab.sim.experiment.runner import Report
 from flitlab.sim.experiment.runner import run as run_study
 from flitlab.sim.experiment.store import Store, StoreError, WriteError
+from flitlab.sim.measure.columns.registry import columns
 from flitlab.sim.measure.interval import MEANING, mean_and_half
 from flitlab.sim.measure.saturation import SHORT
 from flitlab.sim.measure.status import Status
@@ -95,14 +96,12 @@ def draw(report: Report) -> None:
         return
     from flitlab.sim.report import html
     from flitlab.sim.report.figures import draw as figures
-    from flitlab.sim.report.network import bottleneck
 
     files: list[Path] = []
-    kinds = None if report.metrics else [name for name in outputs.figures if name != bottleneck.NAME]
+    kinds = None if report.metrics else outputs.figures
     if kinds is None or kinds:
         files += _attempt(figures.draw, report.folder, kinds, None, outputs.formats, outputs.size) or []
-    if bottleneck.NAME in outputs.figures:
-        files += _attempt(bottleneck.draw_all, report.study, report.folder, outputs.formats) or []
+    files += _attempt(figures.draw_networks, report.study, report.folder, outputs.figures, outputs.formats) or []
     if outputs.html:
         page = _attempt(html.write, report.folder)
         files += [page] if page else []
@@ -204,18 +203,13 @@ def _print_points(label: str, rows: Sequence[Row]) -> None:
         notes += ["window too short to tell"] * any(row.get("saturated_by") == SHORT for row in group)
         return ", ".join(dict.fromkeys([*notes, *bad]))
 
-    if any("throughput_mean" in row for row in rows):
-        shown = [("of hosts", "host_throughput"), ("of flows", "throughput_mean"), ("least flow", "throughput_min")]
-        shown += [("Jain", "jain"), ("drops", "drops")]
-        shown += [("completion (ms)", "fct_ms_mean"), ("slowdown", "slowdown_mean")] * ("fct_ms_mean" in rows[0])
-        flows = [("load", lambda group: number(group[0]["load"])), *((text, mean(name)) for text, name in shown)]
-        print_table(label, [*flows, ("", state)], grouped)
-        return
-    columns = [
-        ("load", lambda group: number(group[0]["load"])), ("accepted", mean("accepted")),
-        ("latency (ticks)", interval), ("hops", mean("hops_mean")), ("", state),
+    of_flows = any("throughput_mean" in row for row in rows)
+    table = columns("flows" if of_flows else "packets").items()
+    shown = [
+        (one.summary, interval if name == "latency_mean" else mean(name))
+        for name, one in table if one.summary and (not of_flows or any(name in row for row in rows))
     ]  # fmt: skip
-    print_table(label, columns, grouped)
+    print_table(label, [("load", lambda group: number(group[0]["load"])), *shown, ("", state)], grouped)
 
 
 def print_published(rows: list[dict[str, Any]]) -> None:

@@ -9,6 +9,14 @@ from flitlab.sim.cli.parser import CATEGORIES
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.exit import BAD
 
+FORMS = {
+    "ceiling": "ceilings: [{}]",
+    "metric": "metrics: [{}]",
+    "figure": "outputs: {{figures: [{}]}}",
+    "column": "{}",
+}
+"""Category -> how a configuration names one of its kinds, where not as ``category: {kind: ...}``."""
+
 
 def run(options: argparse.Namespace) -> int:
     """Prints the documentation and parameters of a component."""
@@ -37,8 +45,9 @@ def _unknown(what: str, word: str, choices: list[str]) -> int:
 
 
 def _print(category: str, name: str) -> None:
-    listed = {"ceiling": "ceilings", "metric": "metrics"}
-    print(f"{listed[category]}: [{name}]\n" if category in listed else f"{category}: {{kind: {name}}}\n")
-    print(documentation(category, name) + "\n")
+    print(FORMS.get(category, f"{category}: {{{{kind: {{}}}}}}").format(name))
+    print("\n" + documentation(category, name) + "\n")
+    if category in ("column", "figure"):
+        return
     columns = [(heading, lambda row, i=i: row[i]) for i, heading in enumerate(("parameter", "type", "default"))]
     print_table("parameters", columns, parameters(category, name))

@@ -7,6 +7,8 @@ from typing import Any
 from flitlab.fluid.kinds.spec import is_minor
 from flitlab.models.metrics.summary import ALWAYS
 from flitlab.sim.cli.common import Column, number, print_rows, print_table
+from flitlab.sim.measure.columns.registry import Column as Described
+from flitlab.sim.measure.columns.registry import columns as table_of
 from flitlab.sim.measure.status import Status
 
 Row = Mapping[str, Any]
@@ -29,12 +31,14 @@ def print_programs(rows: Sequence[Row]) -> None:
     """A line for each scenario and seed of an application: its time, beside the bound on it, and where it goes."""
     seeds = len({row["seed"] for row in rows}) > 1
 
-    def percent(name: str) -> Column:
+    shares = [one for one in table_of("programs").values() if one.summary]
+
+    def percent(one: Described) -> Column:
         def text(row: Row) -> str:
-            value = row.get(name)
+            value = row.get(one.name)
             return "-" if value is None or math.isnan(value) else f"{100 * value:.1f}"
 
-        return SHORT[name], text
+        return one.summary, text
 
     def milliseconds(row: Row) -> str:
         return number(None if row.get("total_ns") is None else row["total_ns"] / 1e6)
@@ -43,18 +47,11 @@ def print_programs(rows: Sequence[Row]) -> None:
     columns += [("seed", lambda row: str(row["seed"]))] * seeds + [("time (ms)", milliseconds)]
     if any("relative_performance" in row for row in rows):
         columns.append(("relative", lambda row: number(row.get("relative_performance"), 3)))
-    columns += [percent("efficiency"), ("bound by", lambda row: row.get("bound_by") or "-")]
-    columns += [percent(name) for name in list(SHORT)[1:]]
+    columns += [percent(shares[0]), ("bound by", lambda row: row.get("bound_by") or "-")]
+    columns += [percent(one) for one in shares[1:]]
     columns.append(("", lambda row: "" if row["status"] == Status.OK else row["status"]))
     title = "time, and in percent the bound's share of it, the critical path and the use of channels"
     print_table(title, columns, rows)
-
-
-SHORT = {
-    "efficiency": "bound", "path_compute": "compute", "path_overhead": "overhead", "path_message": "message",
-    "path_processor": "processor", "utilisation_mean": "use", "utilisation_max": "busiest",
-}  # fmt: skip
-"""Columns of results.csv that are shares, and what the table calls them."""
 
 
 def print_saturation(rows: Sequence[Row]) -> None:

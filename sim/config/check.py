@@ -69,6 +69,9 @@ def _from_pydantic(error: Any, model: type[BaseModel], root: Node, prefix: Place
         choices = literals_at(model, inner)
         found = near(error["input"], choices) if isinstance(error["input"], str) else None
         return mistake_at(root, path, "is not one of the choices", choices, found)
+    if kind == "not_a_choice":
+        choices = error["ctx"]["choices"]
+        return mistake_at(root, path, "is not one of the choices", choices, near(error["input"], choices))
     message = re.sub(r"^(Value error, )?(Input should|List should|String should)", "must", error["msg"])
     message = (
         message.replace("a valid dictionary", "a mapping")

@@ -8,11 +8,17 @@ from pydantic_core import PydanticCustomError
 
 from flitlab.sim.config.section import BY_SHAPE, Name, Section, listed
 
-Figure = Literal[
-    "latency_load", "accepted_load", "hops_load", "latency_offered", "percentiles", "throughput", "slowdown",
-    "bottleneck", "performance", "steps", "utilisation", "timeline",
-]  # fmt: skip
-"""Figures that ``outputs.figures`` may name; ``flitlab.sim.report`` draws them."""
+
+def _registered(name: str) -> str:
+    from flitlab.sim.report.figures.registry import names
+
+    if name not in names():
+        raise PydanticCustomError("not_a_choice", "is not one of the choices", {"choices": names()})
+    return name
+
+
+Figure = Annotated[str, AfterValidator(_registered)]
+"""A figure that ``outputs.figures`` may name: a file of ``flitlab.sim.report.figures.kinds``, or one of a plugin."""
 
 Which = str | dict[str, Any]
 

@@ -17,13 +17,6 @@ AT_CEILINGS = ("mcf", "mcf_paths", "split")
 STEP = "makespan:step "
 """How the ceilings begin that bound a kind of step; its label follows."""
 
-COLUMNS = (
-    "total_ns", "relative_performance", "makespan_ns", "bound_ns", "efficiency", "bound_by", "iterations_simulated",
-    "iterations_total", "iteration_ns", "extrapolated_from", "compute_ns", "compute_ns_max", "overhead_ns", "wait_ns",
-    "wait_ns_max",
-)  # fmt: skip
-"""The first columns of results.csv after those that say what was run."""
-
 
 def beside_bounds(case: Case, row: Mapping[str, Any], found: Mapping[str, float | None]) -> dict[str, Any]:
     """Columns that say how near a program came to the lower bound on its time. found: ceilings of the case."""

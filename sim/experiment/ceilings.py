@@ -17,13 +17,13 @@ from flitlab.sim.experiment.pool import Task
 from flitlab.sim.experiment.progress import Progress
 from flitlab.sim.experiment.store import RecordError, Store, read_record
 from flitlab.sim.experiment.task import Outcome, ceilings_id, solve_ceilings
+from flitlab.sim.measure.columns.registry import columns
 
 if TYPE_CHECKING:
     from flitlab.fluid.certificate import Certificate
 
-COLUMNS = ("scenario", "load", "ceiling", "lower", "upper", "unit", "method", "seconds", "note")
+COLUMNS = tuple(columns("ceilings"))
 """Columns of ceilings.csv."""
-
 
 ROWS = "ceilings"
 """Key of ``ceilings/<id>.json`` under which the rows are."""

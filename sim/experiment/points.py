@@ -18,6 +18,7 @@ from flitlab.sim.experiment.progress import Progress
 from flitlab.sim.experiment.saturation import Placement, limit_of, place_of, placements, seed_rows, table
 from flitlab.sim.experiment.store import Store
 from flitlab.sim.experiment.task import Outcome, measure_of, point_id, solve_point
+from flitlab.sim.measure.columns.registry import Table, added, foreign, missing
 from flitlab.sim.measure.saturation import limited, saturation
 from flitlab.sim.measure.status import Status
 
@@ -86,8 +87,14 @@ class PointRuns:
         record = self.store.record(name)
         if record is not None and not _is_whole(record):
             self.store.quarantine(name, "is no result of a point")
-        elif record is not None and record["engine"] == self.study.engine and _was_checked(point, record):
+        elif record is not None and self._is_as_good(point, record):
             self._keep(point, record)
+
+    def _is_as_good(self, point: Point, record: dict[str, Any]) -> bool:
+        """Whether simulating a point again would give no more than its record holds."""
+        if record["engine"] != self.study.engine or not _was_checked(point, record):
+            return False
+        return not missing(_sort(point), record["row"], self.study.plugins)
 
     @property
     def count(self) -> int:
@@ -184,7 +191,10 @@ class PointRuns:
             record["message"] = outcome.problem
             self._keep(point, record)  # but not written: a resumed run tries again
             return
-        record |= {"row": outcome.result.row, "detail": outcome.result.detail}
+        row = self._own(outcome.result.row)
+        record |= {"row": row, "detail": outcome.result.detail}
+        if ours := sorted(added(self.study.plugins) & row.keys()):
+            record["added"] = ours
         self.compiled_s += outcome.result.detail.get("compile_s", 0.0)
         self._keep(point, record)
         bounds = self.ceilings.bounds(point.index)
@@ -193,6 +203,11 @@ class PointRuns:
             self._write(record)
         else:
             self._check(point, outcome.result, bounds)
+
+    def _own(self, row: dict[str, Any]) -> dict[str, Any]:
+        """A row without columns of plugins that only another study, in the same process, has loaded."""
+        others = foreign() - added(self.study.plugins)
+        return {name: value for name, value in row.items() if name not in others}
 
     def _keep(self, point: Point, record: dict[str, Any]) -> None:
         self.records[point.id] = record
@@ -222,6 +237,7 @@ class PointRuns:
 
     def rows(self) -> Iterator[tuple[Case, float, int, dict[str, Any]]]:
         """(case, load, seed, record) in this order; where saturation is enough, none past the first saturated load."""
+        asked = added(self.study.plugins)
         for index, case in enumerate(self.cases):
             ended: set[int] = set()
             ceilings, limit = self.ceilings.found(index)[0], self.limit(index)
@@ -233,7 +249,9 @@ class PointRuns:
                     more = beside_mcf(case, record, ceilings) | _precise(case, record["row"])
                     more |= limited(record["row"], load, limit)
                     more |= beside_bounds(case, record["row"], ceilings)
-                    yield case, load, seed, record | {"row": record["row"] | more}
+                    others = set(record.get("added", ())) - asked
+                    row = {name: value for name, value in record["row"].items() if name not in others}
+                    yield case, load, seed, record | {"row": row | more}
                     if case.placing is None and case.measure.stop_when_saturated and record["row"].get("saturated"):
                         ended.add(seed)
 
@@ -289,6 +307,13 @@ class PointRuns:
 
 def _kinds(case: Case) -> tuple[str, ...]:
     return tuple(sorted({spec.kind for spec in case.ceilings}))
+
+
+def _sort(point: Point) -> Table:
+    """The form of results.csv that a point is a row of."""
+    if point.scenario.workload is not None:
+        return "programs"
+    return "packets" if point.scenario.datagram is None else "flows"
 
 
 def _is_whole(record: Any) -> bool:

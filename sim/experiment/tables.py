@@ -1,47 +1,45 @@
 """The rows and columns of results.csv and metrics.csv."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flitlab.sim.config.study import Case, Study
-from flitlab.sim.experiment.application import COLUMNS
+from flitlab.sim.measure.columns.registry import columns
 from flitlab.sim.measure.status import Status
 
-MEASURED = (
-    "offered", "accepted", "accepted_flit_per_ns_per_host", "min_flow_ratio", "jain", "latency_mean", "latency_ci95",
-    "latency_p50", "latency_p99", "latency_p999", "network_latency_mean", "hops_mean", "hops_max", "deflections_mean",
-    "saturated", "saturated_by", "saturated_from", "deadlocked", "packets", "ticks", "warmup_ticks", "events", "cpu_s",
-)  # fmt: skip
-"""Columns that every engine fills, in their order; others it may give follow them."""
+HEAD, TAIL = ("load", "seed"), ("engine", "status", "message")
+"""Columns of every results.csv: after the swept keys, and at its end."""
+
+IN_NS = "accepted_flit_per_ns_per_host"
 
 
 def result_row(case: Case, load: float, seed: int, record: Mapping[str, Any]) -> dict[str, Any]:
     """One row of results.csv."""
     measured = dict(record["row"])
     if case.flit_ns is not None and measured.get("accepted") is not None:
-        measured["accepted_flit_per_ns_per_host"] = measured["accepted"] / case.flit_ns
-    tail = {name: record[name] for name in ("engine", "status", "message")}
+        measured[IN_NS] = measured["accepted"] / case.flit_ns
+    tail = {name: record[name] for name in TAIL}
     return {"scenario": case.label, **case.keys, "load": load, "seed": seed, **measured, **tail}
 
 
-def result_columns(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Columns of results.csv; of flits only if there are any, per ns only if some scenario knows what a flit takes."""
-    head = ["scenario", *study.columns, "load", "seed"]
-    tail = ["engine", "status", "message"]
+def result_columns(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Columns of results.csv: first those that lead the table of columns, others as they were measured.
+
+    Of packets there are always all that lead, if any are simulated, but those per ns only if some scenario knows what a
+    flit takes.
+    """
+    filled = dict.fromkeys(name for row in rows for name in row)
     if study.experiment == "application":
-        rows = list(rows)
-        given = dict.fromkeys(name for row in rows for name in row if name not in {*head, *tail})
-        first = [name for name in COLUMNS if name in given]
-        return [*head, *first, *(name for name in given if name not in first), *tail]
-    in_ns = any(case.flit_ns is not None for case in study.cases)
-    rows = list(rows)
-    in_flits = any(case.scenario is None or case.scenario.datagram is None for case in study.cases)
-    filled = {name for row in rows for name in row}
-    measured = [name for name in MEASURED if in_flits or name in filled]
-    measured = [name for name in measured if in_ns or name != "accepted_flit_per_ns_per_host"]
-    more = [name for row in rows for name in row if name not in {*head, *measured, *tail}]
-    return [*head, *measured, *dict.fromkeys(more), *tail]
+        lead = [name for name, one in columns("programs").items() if one.lead and name in filled]
+    else:
+        in_ns = any(case.flit_ns is not None for case in study.cases)
+        in_flits = any(case.scenario is None or case.scenario.datagram is None for case in study.cases)
+        lead = [name for name, one in columns("packets").items() if one.lead and (in_flits or name in filled)]
+        lead = [name for name in lead if in_ns or name != IN_NS]
+    head = ["scenario", *study.columns, *HEAD]
+    more = [name for name in filled if name not in {*head, *lead, *TAIL}]
+    return [*head, *lead, *more, *TAIL]
 
 
 def metrics_row(case: Case, metrics: Mapping[str, Any], problem: str = "") -> dict[str, Any]:
@@ -57,8 +55,8 @@ def metrics_columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     Upper ends of certified intervals are left out where they are the lower ends in every row.
     """
     tail = ["status", "message"]
-    columns = dict.fromkeys(key for row in rows for key in row if key not in tail)
-    return [name for name in columns if not _is_twin(name, rows)] + tail
+    names = dict.fromkeys(key for row in rows for key in row if key not in tail)
+    return [name for name in names if not _is_twin(name, rows)] + tail
 
 
 def _is_twin(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:

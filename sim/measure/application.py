@@ -10,6 +10,7 @@ from flitlab.models.scenario import Scenario
 from flitlab.sim.engines import engine
 from flitlab.sim.engines.base import ApplicationRun, Flows
 from flitlab.sim.engines.compare import BothEngines
+from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.ending import UnfinishedError as UnfinishedError
 from flitlab.sim.measure.ending import Watch
 from flitlab.sim.measure.executed import Executed
@@ -51,16 +52,16 @@ def run_application(name: str, scenario: Scenario, seed: int, max_ticks: int | N
     run = start(name, scenario, seed)
     edges, carried = run_to_end(run, scenario, max_ticks)
     execution = run.execution()
-    measured = Executed.of(scenario, execution)
-    row = measured.row() | measured.use(edges, carried)
+    executed = Executed.of(scenario, execution)
+    row = executed.row() | executed.use(edges, carried) | measured("programs", executed)
     row["cpu_s"] = spent.seconds
-    detail = {**measured.detail(edges, carried), "compile_s": spent.compile_s}
-    delivered = measured.delivered()
+    detail = {**executed.detail(edges, carried), "compile_s": spent.compile_s}
+    delivered = executed.delivered()
     none = Flows(*(np.zeros_like(part) for part in delivered))
     fastest = 1.0
     if scenario.datagram is not None:
         fastest = max(float(scenario.topology.capacity.max(initial=0.0)), scenario.topology.host_capacity)
-    return ProgramResult(row, detail, delivered, none, (measured.ticks + 1) / fastest)
+    return ProgramResult(row, detail, delivered, none, (executed.ticks + 1) / fastest)
 
 
 def start(name: str, scenario: Scenario, seed: int) -> ApplicationRun:

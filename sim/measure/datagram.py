@@ -25,6 +25,7 @@ from flitlab.sim.engines.datagram.base import (
     Counters,
     DatagramRun,
 )
+from flitlab.sim.measure.columns.registry import measured
 
 SIZE_CLASSES = {"small": 100_000, "medium": 10_000_000, "large": float("inf")}
 """Name -> bytes of the largest flow; the field's customary bounds."""
@@ -48,6 +49,19 @@ class DatagramResult:
     window: float
     delivered: Flows
     present: Flows
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What was counted in the window of a run: further columns of results.csv are functions of it.
+
+    before, after: counters at its ends. throughput: float64 [flows], as a fraction of the network interface.
+    """
+
+    session: Session
+    before: Counters
+    after: Counters
+    throughput: np.ndarray
 
 
 def run_session(engine: str, session: Session, window: tuple[float, float]) -> DatagramResult:
@@ -75,6 +89,7 @@ def measure(run: DatagramRun, session: Session, window: tuple[float, float]) -> 
     times = _times(session, after) if session.flows.packets.any() else None
     if times is not None:
         row |= _completion(session, *times)
+    row |= measured("flows", Counted(session, before, after, throughput))
     flows = _flow_rows(session, moved, throughput, last - first, times)
     detail = {"flows": flows, "channel_use": _use(session, before, after)}
     fastest = max(float(session.topology.capacity.max(initial=0.0)), session.topology.host_capacity)

@@ -5,30 +5,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from flitlab.models.cputime import CpuTime
-from flitlab.models.fairness import jain
-from flitlab.models.histogram import edges, percentile
+from flitlab.models.histogram import edges
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines import engine
 from flitlab.sim.engines.base import (
-    CREATED_FLITS,
-    DEFLECTIONS,
     DELIVERED_FLITS,
     DELIVERED_PACKETS,
-    EVENTS,
-    HOPS,
-    HOPS_MAX,
     LATENCY,
     NETWORK_LATENCY,
-    OCCUPANCY_MAX,
     Flows,
     Run,
     Snapshot,
 )
 from flitlab.sim.engines.compare import BothEngines
-from flitlab.sim.measure.batches import mean_half_width
+from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.standstill import is_deadlocked
 from flitlab.sim.measure.verdict import lost_in_all, verdict
 from flitlab.sim.measure.warmup import is_steady
+from flitlab.sim.measure.window import Window, latency_half_width
 
 FIRST_BATCHES = 40
 """Batches in the first window, of ``ticks`` ticks."""
@@ -76,7 +70,7 @@ def run_point(name: str, scenario: Scenario, load: float, seed: int, measure: Me
     before = run.snapshot()
     batches, backlog = measure_batches(run, scenario, load, warmup, measure)
     after = run.snapshot()
-    row = summarise(scenario, before, after, batches)
+    row = measured("packets", Window(scenario, before, after, batches))
     row["saturated"], why = verdict(scenario, load, batches, after.created - before.created, backlog)
     row |= {
         "saturated_by": why,
@@ -158,58 +152,12 @@ def measure_batches(
     return np.diff(np.array(rows), axis=0), np.array(backlog)
 
 
-def latency_half_width(batches: np.ndarray) -> float:
-    """95 % half-width of the mean latency, in ticks."""
-    return mean_half_width(batches[:, [LATENCY, DELIVERED_PACKETS]])
-
-
 def is_precise(batches: np.ndarray, wanted: float) -> bool:
     """Whether the mean latency's relative half-width is at most ``wanted``."""
     packets = batches[:, DELIVERED_PACKETS].sum()
     if packets == 0:
         return False
     return latency_half_width(batches) <= wanted * batches[:, LATENCY].sum() / packets
-
-
-def summarise(scenario: Scenario, before: Snapshot, after: Snapshot, batches: np.ndarray) -> dict:
-    """The measured columns of results.csv; latencies in ticks, traffic in flits/tick/host."""
-    total = after.scalars - before.scalars
-    window, hosts = after.tick - before.tick, scenario.topology.hosts
-    packets = int(total[DELIVERED_PACKETS])
-
-    def mean(place: int) -> float:
-        return float(total[place] / packets) if packets else float("nan")
-
-    histogram = after.histogram - before.histogram
-    ratio, share = flow_shares(scenario, before, after)
-    return {
-        "offered": float(total[CREATED_FLITS] / (window * hosts)),
-        "accepted": float(total[DELIVERED_FLITS] / (window * hosts)),
-        "min_flow_ratio": float(ratio.min()) if len(ratio) else float("nan"),
-        "jain": jain(share),
-        "latency_mean": mean(LATENCY),
-        "latency_ci95": latency_half_width(batches),
-        "latency_p50": percentile(histogram, 0.5),
-        "latency_p99": percentile(histogram, 0.99),
-        "latency_p999": percentile(histogram, 0.999),
-        "network_latency_mean": mean(NETWORK_LATENCY),
-        "hops_mean": mean(HOPS),
-        "hops_max": int(after.scalars[HOPS_MAX]),
-        "deflections_mean": mean(DEFLECTIONS),
-        "occupancy_max": int(after.scalars[OCCUPANCY_MAX]),
-        "packets": packets,
-        "ticks": window,
-        "events": int(total[EVENTS]),
-    }
-
-
-def flow_shares(scenario: Scenario, before: Snapshot, after: Snapshot) -> tuple[np.ndarray, np.ndarray]:
-    """Per sending host: accepted / created flits (where it created any), and accepted / its demand."""
-    rate = scenario.traffic.rate
-    accepted = (after.delivered.sources - before.delivered.sources).astype(float)
-    created = (after.created - before.created).astype(float)
-    some = created > 0
-    return accepted[some] / created[some], accepted[rate > 0] / rate[rate > 0]
 
 
 def details(before: Snapshot, after: Snapshot) -> dict:

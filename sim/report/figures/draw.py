@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from flitlab.sim.config.study import Study
 from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.marks import Look
 from flitlab.sim.report.figures.metrics import figure as of_metrics
@@ -30,7 +31,8 @@ def draw(
     ----------
     folder: holds results.csv, ceilings.csv, metrics.csv and manifest.json; any of them may be absent.
     kinds: names of registered figures, or of the plots of metrics.csv if there is one; all usual ones, or all plots,
-        if None. A kind for which there is nothing to draw is left out.
+        if None. A kind for which there is nothing to draw is left out; those of networks are drawn by
+        :func:`draw_networks`.
     flit_ns: duration of a flit; from the manifest or the columns if None. Without it, axes are in ticks.
     formats: of :data:`~flitlab.sim.report.figures.style.FORMATS`. size: of
         :data:`~flitlab.sim.report.figures.style.SIZES`.
@@ -48,6 +50,7 @@ def draw(
     makers, mistakes = _makers(run, flit_ns, size)
     known = figures()
     chosen = [name for name in makers if run.metrics or known[name].usual] if kinds is None else kinds
+    chosen = [name for name in chosen if not _is_of_networks(known.get(name))]
     if not run.metrics:  # figures of another kind of run than this are nothing that it could show
         chosen = [name for name in chosen if name in makers or name not in known]
     if unknown := [name for name in chosen if name not in makers]:
@@ -61,6 +64,18 @@ def draw(
     return written
 
 
+def draw_networks(study: Study, folder: Path, kinds: Sequence[str], formats: Sequence[str]) -> list[Path]:
+    """Draws those of some kinds that show the networks of a study, of any experiment; the files written."""
+    known = figures()
+    return [
+        path for name in kinds if _is_of_networks(known.get(name)) for path in known[name].draw(study, folder, formats)
+    ]  # fmt: skip
+
+
+def _is_of_networks(kind: Kind | None) -> bool:
+    return kind is not None and "network" in kind.of
+
+
 def captions(run: Run) -> dict[str, str]:
     """What the figures of a run show, by name, in their order."""
     if run.metrics:
@@ -70,7 +85,8 @@ def captions(run: Run) -> dict[str, str]:
 
 def _kinds(run: Run) -> dict[str, Kind]:
     """The registered figures of runs of its sort: of programs, or of points."""
-    return {name: kind for name, kind in figures().items() if ("programs" in kind.of) == run.of_programs}
+    sorts = {"programs"} if run.of_programs else {"packets", "flows"}
+    return {name: kind for name, kind in figures().items() if sorts & set(kind.of)}
 
 
 def _makers(run: Run, flit_ns: float | None, size: str) -> tuple[dict[str, Callable[[], Figure | None]], list[str]]:

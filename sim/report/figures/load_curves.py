@@ -25,7 +25,7 @@ def draw_latency(ax: Axes, run: Run, units: Units, look: Look, x: str) -> None:
         return
     marks.knee_scale(ax, run.rows, latency)
     traffic_axis(ax, run, units, look, x)
-    ax.set_ylabel(f"mean packet latency ({units.time_name})")
+    ax.set_ylabel(units.axis("latency_mean"))
 
 
 def traffic_axis(ax: Axes, run: Run, units: Units, look: Look, what: str, ceilings: bool = True) -> None:
@@ -37,7 +37,7 @@ def traffic_axis(ax: Axes, run: Run, units: Units, look: Look, what: str, ceilin
     _far_note(ax, [mark for mark in thetas if mark not in near], units, look)
     ax.set_xlim(0, 1.05 * max([measured, *(mark.upper * units.rate for mark in near)]) or None)
     ax.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
-    ax.set_xlabel(f"{what} traffic ({units.rate_name})")
+    ax.set_xlabel(units.axis(what))
     if units.flit_ns:
         there, back = partial(np.multiply, units.time), partial(np.multiply, units.rate)
         top = ax.secondary_xaxis("top", functions=(there, back))

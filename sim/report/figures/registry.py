@@ -3,7 +3,8 @@
 A figure of points is a function ``draw(ax, run, units, look)``. It draws a run
 (:class:`~flitlab.sim.report.folder.run.Run`) on axes, with the marks of :mod:`~flitlab.sim.report.figures.marks`, and
 returns what the key says beside the names of scenarios, if anything. A figure of programs is a function
-``make(run, size)`` that returns the whole figure, or None if there is nothing to show. Its docstring is its caption.
+``make(run, size)`` that returns the whole figure, or None if there is nothing to show. A figure of networks is a
+function ``draw(study, folder, formats)`` that writes its files and returns them. Its docstring is its caption.
 """
 
 import importlib
@@ -15,8 +16,8 @@ from typing import Any, Literal, TypeVar
 PACKAGE = "flitlab.sim.report.figures.kinds"
 """Where the built-in figures are, in files of their names."""
 
-Of = Literal["packets", "flows", "programs"]
-"""What the results of a run are of."""
+Of = Literal["packets", "flows", "programs", "network"]
+"""What a figure shows: results of one of three sorts, or the networks of the scenarios."""
 
 Draw = TypeVar("Draw", bound=Callable[..., Any])
 
@@ -51,6 +52,12 @@ def figure(name: str, *of: Of, place: int = 100, usual: bool = True) -> Callable
         return draw
 
     return enter
+
+
+def names() -> list[str]:
+    """Every figure that ``outputs.figures`` may name, without importing what draws it."""
+    files = pkgutil.iter_modules(importlib.import_module(PACKAGE).__path__)
+    return sorted({*_registered, *(file.name for file in files)})
 
 
 def figures() -> dict[str, Kind]:

@@ -1,6 +1,8 @@
 """The units in which a run is printed and drawn."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from flitlab.sim.measure.columns.registry import RATE, RESULTS, TICKS, Column, columns
 
 
 @dataclass(frozen=True)
@@ -28,3 +30,8 @@ class Units:
     def rate_name(self) -> str:
         """Unit of traffic, for an axis label."""
         return "flit/ns/host" if self.flit_ns else "flit/tick/host"
+
+    def axis(self, name: str) -> str:
+        """What an axis of a column of results.csv is called, in the printed unit; of no known column, its name."""
+        one = columns(*RESULTS).get(name) or Column("packets", name, "")
+        return replace(one, unit={TICKS: self.time_name, RATE: self.rate_name}.get(one.unit, one.unit)).axis

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from flitlab.sim.measure.columns.registry import RATE, RESULTS, TICKS, columns
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures.kinds.slowdown import SLOWDOWNS
 from flitlab.sim.report.figures.metrics import rows as metrics
@@ -46,30 +47,30 @@ def _sweep(run: Run) -> Iterable[Chart]:
     accepted, offered = column("accepted"), column("offered")
     latency = curves(run.rows, accepted, column("latency_mean"), column("latency_ci95"))
     yield _chart(
-        "latency_load", "Latency over accepted traffic", _axis("accepted traffic", "rate"),
-        _axis("mean packet latency", "time", "knee"), _series(run, latency), marks=_marks(run),
+        "latency_load", "Latency over accepted traffic", _axis_of("accepted"),
+        _axis_of("latency_mean", "knee"), _series(run, latency), marks=_marks(run),
         note="Bands are 95 % intervals, hollow markers are past saturation, vertical lines certified ceilings.",
     )  # fmt: skip
     yield _chart(
-        "accepted_load", "Accepted over offered traffic", _axis("offered traffic", "rate"),
-        _axis("accepted traffic", "rate"), _series(run, curves(run.rows, offered, accepted)), marks=_marks(run),
+        "accepted_load", "Accepted over offered traffic", _axis_of("offered"),
+        _axis_of("accepted"), _series(run, curves(run.rows, offered, accepted)), marks=_marks(run),
         totals=_totals(run), diagonal=True,
         note="The grey diagonal is all that is offered; “total” bounds what any network like it could accept.",
     )  # fmt: skip
     tails = [("latency_p50", "median", 0), ("latency_p99", "99 %", 1), ("latency_p999", "99.9 %", 2)]
     yield _chart(
-        "percentiles", "Median and tails of the latency", _axis("accepted traffic", "rate"),
+        "percentiles", "Median and tails of the latency", _axis_of("accepted"),
         _axis("packet latency", "time", "log"),
         [line for name, what, dash in tails for line in _series(run, _over(run, accepted, name), what, dash)],
         note="Solid: median; dashed: 99 % and 99.9 % of packets are faster.",
     )  # fmt: skip
     yield _chart(
-        "hops_load", "Path length over accepted traffic", _axis("accepted traffic", "rate"), _axis("mean hops"),
+        "hops_load", "Path length over accepted traffic", _axis_of("accepted"), _axis("mean hops"),
         _series(run, _over(run, accepted, "hops_mean")), note="Channels between switches.",
     )  # fmt: skip
     yield _chart(
-        "fairness", "Fairness between sources", _axis("offered traffic", "rate"),
-        _axis("accepted / created, worst source"), _series(run, _over(run, offered, "min_flow_ratio")),
+        "fairness", "Fairness between sources", _axis_of("offered"),
+        _axis_of("min_flow_ratio"), _series(run, _over(run, offered, "min_flow_ratio")),
         note="Of the host that gets the least of what it creates; below saturation about 1, but for packets under way.",
     )  # fmt: skip
 
@@ -79,7 +80,7 @@ def _slowdown(run: Run) -> Chart | None:
         line for dash, (name, (what, _)) in enumerate(SLOWDOWNS.items())
         for line in _series(run, curves(run.rows, load, column(name)), what, dash)
     ]  # fmt: skip
-    axes = _axis("load (fraction of NIC rate)"), _axis("slowdown (completion time / alone)", scale="log")
+    axes = _axis("load (fraction of NIC rate)"), _axis_of("slowdown_mean", "log")
     note = "Solid: mean over flows; dashed: 99th percentile."
     return _chart("slowdown", "Slowdown of finite flows", *axes, found, note=note) if found else None
 
@@ -141,6 +142,13 @@ def _chart(name: str, title: str, x: Chart, y: Chart, series: Sequence[Chart], *
 
 def _axis(label: str, unit: str = "", scale: str = "linear") -> Chart:
     return {"label": label, "unit": unit, "scale": scale}
+
+
+def _axis_of(name: str, scale: str = "linear") -> Chart:
+    """An axis of a column of results.csv; the script writes units that depend on the duration of a flit."""
+    one = columns(*RESULTS)[name]
+    unit = {TICKS: "time", RATE: "rate"}.get(one.unit, "")
+    return _axis(one.label if unit else one.axis, unit, scale)
 
 
 def _series(run: Run, found: Iterable[Curve], what: str = "", dash: int | None = None) -> list[Chart]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
+from flitlab.sim.measure.columns.registry import columns
 from flitlab.sim.measure.interval import MEANING
 from flitlab.sim.measure.rows import number
 from flitlab.sim.measure.saturation import saturation
@@ -14,12 +15,6 @@ from flitlab.sim.report.folder.curves import curves
 from flitlab.sim.report.folder.frames import Row, column, load
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.html.answer import Standing, percent
-
-MEASURES = (
-    "offered", "accepted", "min_flow_ratio", "jain", "latency_mean", "latency_p50", "latency_p99",
-    "latency_p999", "hops_mean", "deflections_mean", "throughput_mean", "throughput_min",
-)  # fmt: skip
-"""Columns of results.csv that the table of results shows, where they exist."""
 
 MOST_ROWS = 2000
 """Rows of a table that the page shows."""
@@ -80,7 +75,8 @@ def hot_hosts(run: Run) -> list[str]:
 def results(run: Run) -> str:
     """Means over replicates per scenario and load; the rows as they are where there is no load."""
     cells: dict[tuple[str, float], dict[str, str]] = {}
-    for measure in MEASURES:
+    shown = {name: one.report for name, one in columns("packets", "flows").items() if one.report}
+    for measure in shown:
         half = column("latency_ci95") if measure == "latency_mean" else None
         for curve in curves(run.rows, load, column(measure), half):
             for i, value in enumerate(curve.load):
@@ -96,40 +92,31 @@ def results(run: Run) -> str:
     order = {scenario: i for i, scenario in enumerate(run.scenarios)}
     keys = sorted(cells, key=lambda key: (order[key[0]], key[1]))
     known = {name for point in cells.values() for name in point}
-    measures = [name for name in (*MEASURES, "saturated", "imprecise", "seeds") if name in known]
+    measures = [name for name in (*shown, "saturated", "imprecise", "seeds") if name in known]
     rows = [(scenario, f"{x:g}", *(cells[scenario, x].get(m, "") for m in measures)) for scenario, x in keys]
     note = (
         f"Flits/tick/host and ticks. {MEANING}. Imprecise: some replicate did not reach the precision asked for "
         "(measure.ci)."
     )
-    return table(("scenario", "load", *measures), rows, caption=note)
+    return table(("scenario", "load", *(shown.get(name, name) for name in measures)), rows, caption=note)
 
 
 def raw(rows: Sequence[Row]) -> str:
     """Rows of a CSV file as they are."""
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    text = [i for i, name in enumerate(columns) if not all(is_number(row.get(name) or "0") for row in rows)]
-    return table(columns, [[short(row.get(column) or "") for column in columns] for row in rows], text=text)
-
-
-PROGRAMS = {
-    "relative_performance": "relative performance", "total_ns": "time (ms)", "makespan_ns": "simulated (ms)",
-    "bound_ns": "lower bound (ms)", "efficiency": "bound / simulated", "compute_ns": "computing (ms)",
-    "wait_ns": "waiting (ms)", "path_compute": "path: compute", "path_overhead": "path: overhead",
-    "path_message": "path: messages", "path_processor": "path: processor", "latency_ns_p50": "median latency (µs)",
-    "latency_ns_p99": "99 % latency (µs)", "utilisation_mean": "channel use", "utilisation_max": "busiest channel",
-}  # fmt: skip
-"""Columns of results.csv that the table of programs shows, and their headings."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    text = [i for i, name in enumerate(names) if not all(is_number(row.get(name) or "0") for row in rows)]
+    return table(names, [[short(row.get(name) or "") for name in names] for row in rows], text=text)
 
 
 def programs(run: Run) -> str:
     """One row per scenario and seed of an application."""
     if not run.of_programs:
         return ""
-    shown = [name for name in PROGRAMS if any(row.get(name) for row in run.rows)]
+    known = columns("programs").items()
+    shown = [one for name, one in known if one.report and any(row.get(name) for row in run.rows)]
     ends = [(row.get("scenario") or "", row.get("seed") or "", row.get("bound_by") or "") for row in run.rows]
     rows = [
-        (scenario, seed, *(_scaled(row, name) for name in shown), by)
+        (scenario, seed, *(plain(number(row, one.name) * one.scale) for one in shown), by)
         for (scenario, seed, by), row in zip(ends, run.rows, strict=True)
     ]
     caption = (
@@ -137,12 +124,7 @@ def programs(run: Run) -> str:
         "network; what binds is in the last column. Shares of the critical path add up to 1. Computing and waiting are "
         "means over ranks."
     )
-    return table(("scenario", "seed", *(PROGRAMS[name] for name in shown), "bound by"), rows, caption=caption)
-
-
-def _scaled(row: Row, name: str) -> str:
-    unit = 1e-6 if "(ms)" in PROGRAMS[name] else 1e-3 if "(µs)" in PROGRAMS[name] else 1.0
-    return plain(number(row, name) * unit)
+    return table(("scenario", "seed", *(one.report for one in shown), "bound by"), rows, caption=caption)
 
 
 def steps(run: Run) -> str:
@@ -203,10 +185,10 @@ def _claim(row: Row) -> str:
 
 def metrics(rows: Sequence[Row]) -> str:
     """One row per topology; what fits no cell of a table is left to metrics.csv."""
-    columns = [name for name in (rows[0] if rows else ()) if not _is_long(name, rows)]
-    text = [i for i, name in enumerate(columns) if not all(is_number(row.get(name) or "0") for row in rows)]
-    cells = [[short(row.get(name) or "") for name in columns] for row in rows]
-    return table(columns, cells, text=text, caption="Distributions and notes are in metrics.csv.")
+    names = [name for name in (rows[0] if rows else ()) if not _is_long(name, rows)]
+    text = [i for i, name in enumerate(names) if not all(is_number(row.get(name) or "0") for row in rows)]
+    cells = [[short(row.get(name) or "") for name in names] for row in rows]
+    return table(names, cells, text=text, caption="Distributions and notes are in metrics.csv.")
 
 
 def _is_long(name: str, rows: Sequence[Row]) -> bool:

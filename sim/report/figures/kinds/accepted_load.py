@@ -21,4 +21,4 @@ def accepted_load(ax: Axes, run: Run, units: Units, look: Look) -> None:
         return
     marks.draw_diagonal(ax, ax.get_xlim()[1])
     ax.set_ylim(0, 1.12 * largest(ax, "y") or None)
-    ax.set_ylabel(f"accepted traffic ({units.rate_name})")
+    ax.set_ylabel(units.axis("accepted"))

@@ -17,4 +17,4 @@ def hops_load(ax: Axes, run: Run, units: Units, look: Look) -> None:
     marks.draw_curves(ax, run.rows, look, column("accepted", units.rate), column("hops_mean"))
     traffic_axis(ax, run, units, look, "accepted", ceilings=False)
     ax.set_ylim(0, 1.15 * largest(ax, "y") or None)
-    ax.set_ylabel("mean path length (hops)")
+    ax.set_ylabel(units.axis("hops_mean"))

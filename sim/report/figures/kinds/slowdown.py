@@ -26,5 +26,5 @@ def slowdown(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
     ax.yaxis.set_minor_formatter(THOUSANDS)
     ax.tick_params(axis="y", which="minor", labelsize=6)
     ax.set_xlabel("load (fraction of NIC rate)")
-    ax.set_ylabel("slowdown (completion time / alone)")
+    ax.set_ylabel(units.axis("slowdown_mean"))
     return [key(name, linestyle=dashes) for name, dashes in SLOWDOWNS.values()]

@@ -53,7 +53,7 @@ def throughput(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
     ax.set_xlim(-0.5, len(groups) - 0.5)
     ax.grid(visible=False, axis="x")
     ax.set_ylim(0, 1.06 * max(float(np.max(line.get_ydata())) for line in ax.lines))
-    ax.set_ylabel("host throughput (fraction of NIC rate)")
+    ax.set_ylabel(units.axis("host_throughput"))
     return _entries(ax)
 
 

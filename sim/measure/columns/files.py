@@ -1,0 +1,35 @@
+"""Columns of ceilings.csv and saturation.csv."""
+
+from flitlab.sim.measure.columns.registry import Column, declare
+
+LOADS = "load"
+"""Unit of what is told in loads."""
+
+declare(
+    Column("ceilings", "scenario", "Label of the scenario."),
+    Column("ceilings", "load", "Of `total`, at which load."),
+    Column("ceilings", "ceiling", "Its name; those of which there are several are `bounds:volumetric` and the like."),
+    Column("ceilings", "lower", "Lower end of the certified interval."),
+    Column("ceilings", "upper", "Upper end of the certified interval."),
+    Column("ceilings", "unit", "`load`; `theta_hose` where host channels are infinite; `flits/tick/host` for `total`."),
+    Column("ceilings", "method", "What computed it, or `omitted`."),
+    Column("ceilings", "seconds", "CPU time that this took, without that of compiling kernels and loading them.", "s"),
+    Column("ceilings", "note", "Why it is omitted, or what binds."),
+)
+
+declare(
+    Column("saturation", "saturation", "The saturation point.", LOADS, "saturation"),
+    Column("saturation", "ci95", "Half-width of its 95 % interval over seeds.", LOADS),
+    Column("saturation", "lower", "Lower end of what holds the brackets of all seeds.", LOADS),
+    Column("saturation", "upper", "Upper end of the same.", LOADS),
+    Column("saturation", "seeds", "Seeds."),
+    Column("saturation", "accepted", "Accepted traffic just past saturation.", "flits/tick/host"),
+    Column("saturation", "ceiling", "Name of the ceiling that `efficiency` is of."),
+    Column("saturation", "ceiling_lower", "Lower end of that ceiling.", LOADS),
+    Column("saturation", "ceiling_upper", "Upper end of that ceiling.", LOADS),
+    Column("saturation", "efficiency", "`saturation` over the upper end of the ceiling.", "", "efficiency"),
+    Column("saturation", "min_flow_ratio", "Least received / created of any source, just past saturation."),
+    Column("saturation", "jain", "Jain's fairness index just past saturation."),
+    Column("saturation", "latency_half", "Mean latency at half of the saturation point.", "ticks"),
+    Column("saturation", "note", "What to know of the ceiling where it is that of a few hosts."),
+)

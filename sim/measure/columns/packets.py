@@ -1,0 +1,166 @@
+"""Columns of results.csv where flits in packets are simulated."""
+
+from flitlab.models.fairness import jain as jains_index
+from flitlab.models.histogram import percentile
+from flitlab.sim.engines.base import (
+    CREATED_FLITS,
+    DEFLECTIONS,
+    DELIVERED_FLITS,
+    EVENTS,
+    HOPS,
+    HOPS_MAX,
+    LATENCY,
+    NETWORK_LATENCY,
+    OCCUPANCY_MAX,
+)
+from flitlab.sim.measure.columns.registry import RATE, TICKS, Column, column, declare
+from flitlab.sim.measure.window import Window, latency_half_width
+
+
+@column("packets", "offered", RATE, "offered traffic", lead=True)
+def offered(window: Window) -> float:
+    """Flits that hosts created."""
+    return window.rate(CREATED_FLITS)
+
+
+@column("packets", "accepted", RATE, "accepted traffic", lead=True, summary="accepted")
+def accepted(window: Window) -> float:
+    """Flits that hosts received."""
+    return window.rate(DELIVERED_FLITS)
+
+
+declare(
+    Column("packets", "accepted_flit_per_ns_per_host", "Accepted traffic per ns, if `flit_ns` is given.",
+           "flits/ns/host", "accepted traffic", lead=True),
+)  # fmt: skip
+
+
+@column("packets", "min_flow_ratio", "", "accepted / created, worst source", lead=True)
+def min_flow_ratio(window: Window) -> float:
+    """Least received / created of any flow: of a source host where destinations are random, else of a pair."""
+    ratio, _ = window.shares
+    return float(ratio.min()) if len(ratio) else float("nan")
+
+
+@column("packets", "jain", "", "Jain's fairness index", lead=True)
+def jain(window: Window) -> float:
+    """Jain's fairness index of what hosts got of their demands."""
+    return jains_index(window.shares[1])
+
+
+@column("packets", "latency_mean", TICKS, "mean packet latency", lead=True, summary="latency (ticks)")
+def latency_mean(window: Window) -> float:
+    """Mean time from the creation of a packet to its tail at the destination, source queue included."""
+    return window.mean(LATENCY)
+
+
+@column("packets", "latency_ci95", TICKS, lead=True, report="")
+def latency_ci95(window: Window) -> float:
+    """Half-width of the 95 % interval of the mean latency, over batches."""
+    return latency_half_width(window.batches)
+
+
+@column("packets", "latency_p50", TICKS, "median latency", lead=True)
+def latency_p50(window: Window) -> float:
+    """Median of the latency: exact below 128 ticks, within 1/64 above."""
+    return percentile(window.histogram, 0.5)
+
+
+@column("packets", "latency_p99", TICKS, "99 % latency", lead=True)
+def latency_p99(window: Window) -> float:
+    """What 99 % of packets are not slower than, as precise as the median."""
+    return percentile(window.histogram, 0.99)
+
+
+@column("packets", "latency_p999", TICKS, "99.9 % latency", lead=True)
+def latency_p999(window: Window) -> float:
+    """What 99.9 % of packets are not slower than."""
+    return percentile(window.histogram, 0.999)
+
+
+@column("packets", "network_latency_mean", TICKS, "mean network latency", lead=True, report="")
+def network_latency_mean(window: Window) -> float:
+    """Mean latency without the wait in the source queue."""
+    return window.mean(NETWORK_LATENCY)
+
+
+@column("packets", "hops_mean", "hops", "mean path length", lead=True, summary="hops")
+def hops_mean(window: Window) -> float:
+    """Channels between switches that packets took, on average."""
+    return window.mean(HOPS)
+
+
+@column("packets", "hops_max", "hops", "longest path", lead=True, report="")
+def hops_max(window: Window) -> int:
+    """Most channels between switches that a packet took."""
+    return int(window.after.scalars[HOPS_MAX])
+
+
+@column("packets", "deflections_mean", "hops", "mean deflections", lead=True)
+def deflections_mean(window: Window) -> float:
+    """Hops that were not on a shortest path (hot-potato)."""
+    return window.mean(DEFLECTIONS)
+
+
+@column("packets", "occupancy_max", "packets", "most packets in a switch", report="")
+def occupancy_max(window: Window) -> int:
+    """Hot-potato: the most packets that a switch held."""
+    return int(window.after.scalars[OCCUPANCY_MAX])
+
+
+SATURATED = (
+    "Whether the network does not carry what is offered; latencies then mean little. Empty where the window was too "
+    "short to tell."
+)
+BY = (
+    "Why it is saturated: `limit`, `loss`, `starving`; or `short window`. See "
+    "[When a load is saturated](experiments.md#when-a-load-is-saturated)."
+)
+FROM = (
+    "The load from which on the scenario is certainly saturated: of host channels, of `split` where the routing draws "
+    "for every packet anew, of the ceilings asked for."
+)
+DEADLOCKED = (
+    "Whether packets waited for each other for ever; with a certificate that is a defect, and the point fails and says "
+    "so."
+)
+declare(
+    Column("packets", "saturated", SATURATED, lead=True), Column("packets", "saturated_by", BY, lead=True),
+    Column("packets", "saturated_from", FROM, lead=True), Column("packets", "deadlocked", DEADLOCKED, lead=True),
+)  # fmt: skip
+
+
+@column("packets", "packets", "packets", lead=True, report="")
+def packets(window: Window) -> int:
+    """Packets delivered in the window."""
+    return window.packets
+
+
+@column("packets", "ticks", TICKS, lead=True, report="")
+def ticks(window: Window) -> int:
+    """Length of the window."""
+    return window.ticks
+
+
+declare(Column("packets", "warmup_ticks", "Length of what was left out before the window.", TICKS, lead=True))
+
+
+@column("packets", "events", "events", lead=True, report="")
+def events(window: Window) -> int:
+    """Events of the simulation."""
+    return int(window.total[EVENTS])
+
+
+CPU = (
+    "CPU time of the point, without that of compiling kernels and loading them; `manifest.json` has the sums of both, "
+    "`cpu_s` and `compile_s`."
+)
+STEADY = "Whether the end of the warm-up was found; if not, the window began at the last look."
+BACKGROUND = (
+    "What of the offered traffic does not grow with the load; only where there is [such traffic](traffic.md#hotspot)."
+)
+PRECISE = "Whether the mean latency is as precise as `measure.ci` asks; only if it asks."
+declare(
+    Column("packets", "cpu_s", CPU, "s", lead=True), Column("packets", "steady", STEADY),
+    Column("packets", "background", BACKGROUND, RATE), Column("packets", "precise", PRECISE),
+)  # fmt: skip

@@ -1,0 +1,71 @@
+"""What was counted in the measured window of a point: the columns of results.csv are functions of it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.base import DELIVERED_PACKETS, LATENCY, Snapshot
+
+
+@dataclass(frozen=True)
+class Window:
+    """The counters of a run at the beginning and at the end of its window.
+
+    batches: int64 [batches, SCALARS], what each part of the window added to the scalars.
+    """
+
+    scenario: Scenario
+    before: Snapshot
+    after: Snapshot
+    batches: np.ndarray
+
+    @property
+    def ticks(self) -> int:
+        """Its length."""
+        return self.after.tick - self.before.tick
+
+    @property
+    def hosts(self) -> int:
+        """All hosts of the topology, also those that send nothing."""
+        return self.scenario.topology.hosts
+
+    @cached_property
+    def total(self) -> np.ndarray:
+        """What the window added to the scalars, int64 [SCALARS]; places are those of ``flitlab.sim.engines.base``."""
+        return self.after.scalars - self.before.scalars
+
+    @property
+    def packets(self) -> int:
+        """Packets delivered in it."""
+        return int(self.total[DELIVERED_PACKETS])
+
+    @cached_property
+    def histogram(self) -> np.ndarray:
+        """Packets delivered by latency, int64 [buckets] (``flitlab.models.histogram``)."""
+        return self.after.histogram - self.before.histogram
+
+    def mean(self, place: int) -> float:
+        """A sum over packets per packet; NaN without any."""
+        return float(self.total[place] / self.packets) if self.packets else float("nan")
+
+    def rate(self, place: int) -> float:
+        """A sum of flits in flits/tick/host."""
+        return float(self.total[place] / (self.ticks * self.hosts))
+
+    @cached_property
+    def shares(self) -> tuple[np.ndarray, np.ndarray]:
+        """Per sending host: accepted / created flits (where it created any), and accepted / its demand."""
+        rate = self.scenario.traffic.rate
+        accepted = (self.after.delivered.sources - self.before.delivered.sources).astype(float)
+        created = (self.after.created - self.before.created).astype(float)
+        some = created > 0
+        return accepted[some] / created[some], accepted[rate > 0] / rate[rate > 0]
+
+
+def latency_half_width(batches: np.ndarray) -> float:
+    """95 % half-width of the mean latency, in ticks. batches: int64 [batches, SCALARS]."""
+    from flitlab.sim.measure.batches import mean_half_width  # takes a second, and the table of columns has to be quick
+
+    return mean_half_width(batches[:, [LATENCY, DELIVERED_PACKETS]])

@@ -1,0 +1,14 @@
+"""The figure ``bottleneck``."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from flitlab.sim.config.study import Study
+from flitlab.sim.report.figures.registry import figure
+from flitlab.sim.report.network.bottleneck import draw_all
+
+
+@figure("bottleneck", "network", place=12, usual=False)
+def bottleneck(study: Study, folder: Path, formats: Sequence[str]) -> list[Path]:
+    """Where the maximum concurrent flow of each scenario is stuck."""
+    return draw_all(study, folder, formats)
