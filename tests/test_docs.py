@@ -26,6 +26,8 @@ import flitlab.models.registry as registry
 from flitlab.sim.cli import main
 from flitlab.sim.cli.parser import commands
 from flitlab.sim.config.study import read
+from flitlab.sim.measure.columns import registry as columns
+from flitlab.sim.report.figures import registry as figures
 from tests import ROOT
 
 DOCS = ROOT / "docs"
@@ -125,6 +127,10 @@ def here(tmp_path, monkeypatch, runs):
         for category in registry.CATEGORIES
     }
     monkeypatch.setattr(registry, "_registered", known)
+    columns.columns("packets")
+    monkeypatch.setattr(columns, "_registered", {table: dict(found) for table, found in columns._registered.items()})
+    figures.figures()
+    monkeypatch.setattr(figures, "_registered", dict(figures._registered))
     modules = set(sys.modules)
     plt.switch_backend("Agg")
     yield tmp_path

@@ -34,8 +34,8 @@ from flitlab.sim.report.figures.registry import figure
 def here(tmp_path, monkeypatch):
     """A folder with the configuration; what the plugins register is forgotten again."""
     monkeypatch.chdir(tmp_path)
-    known = {table: dict(found) for table, found in columns._registered.items()} if columns.columns("packets") else {}
-    monkeypatch.setattr(columns, "_registered", known)
+    columns.columns("packets")
+    monkeypatch.setattr(columns, "_registered", {table: dict(found) for table, found in columns._registered.items()})
     figures.figures()
     monkeypatch.setattr(figures, "_registered", dict(figures._registered))
     write(CONFIG)
