@@ -1,6 +1,6 @@
 """Names of the components a configuration may use: ``(category, kind) -> spec class``.
 
-A component is one file with one pydantic model under :func:`register`; its ``build`` method makes
+A component is one file with one pydantic model (:class:`Parameters`) under :func:`register`; its ``build`` method makes
 the frozen data object that the engines and the LPs work on. The built-in ones are found by
 importing every module of the category's package, so adding a file is all that adding a component
 takes; a user's file does the same through ``plugins:``.
@@ -21,6 +21,7 @@ CATEGORIES = {
     "routing": "flitlab.models.routing",
     "traffic": "flitlab.models.traffic",
     "metric": "flitlab.models.metrics",
+    "switching": "flitlab.models.switching",
     "transport": "flitlab.models.transport",
     "application": "flitlab.models.application.skeletons",
     "placement": "flitlab.models.application.placements",
@@ -29,8 +30,28 @@ CATEGORIES = {
 """Category -> package whose modules register its built-in kinds."""
 
 
-class Spec(BaseModel):
-    """Parameters of one component as they stand in a YAML file; unknown keys are refused.
+KIND = {"switching": "mode"}
+"""Category -> key that names the kind, where that is not ``kind``."""
+
+
+def kind_key(category: str) -> str:
+    """The key that names the kind of a component: ``mode`` of a discipline, ``kind`` of all others."""
+    return KIND.get(category, "kind")
+
+
+def whole(value: Any) -> Any:
+    """A parameter that is a whole number may be written as 1e4."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+class Parameters(BaseModel):
+    """Parameters of one component as they stand in a YAML file; unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Spec(Parameters):
+    """Parameters of a component that is named by its ``kind``.
 
     The base class of a category names the one method by which a kind gives its thing: ``graph`` of a topology,
     ``routes`` of a routing, ``demand`` of traffic, ``transport``, ``program`` of an application, ``hosts`` of a
@@ -38,8 +59,6 @@ class Spec(BaseModel):
     makes sure of what is given, and ``build`` (of a metric ``columns``, of both), by which anyone asks for it. A kind
     that has a ``build`` of its own is looked at as well.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: str
 
@@ -90,14 +109,14 @@ class UnknownKindError(SpecError):
     """No component of that kind; carries the ``choices`` and a near miss, if any."""
 
     def __init__(self, category: str, kind: str):
-        super().__init__(f"unknown {category}", "kind", names(category))
+        super().__init__(f"unknown {category}", kind_key(category), names(category))
         self.suggestion = near(kind, self.choices)
 
 
-_registered: dict[str, dict[str, type[Spec]]] = {category: {} for category in CATEGORIES}
+_registered: dict[str, dict[str, type[Parameters]]] = {category: {} for category in CATEGORIES}
 _discovered: set[str] = set()
 
-S = TypeVar("S", bound=type[Spec])
+S = TypeVar("S", bound=type[Parameters])
 
 
 def register(category: str, kind: str) -> Callable[[S], S]:
@@ -133,7 +152,7 @@ def names(category: str) -> list[str]:
     return sorted(_registered[category])
 
 
-def spec_class(category: str, kind: str) -> type[Spec]:
+def spec_class(category: str, kind: str) -> type[Parameters]:
     """The spec class of a kind. Raises :class:`UnknownKindError`."""
     _discover(category)
     try:
@@ -143,11 +162,11 @@ def spec_class(category: str, kind: str) -> type[Spec]:
 
 
 def make(category: str, **parameters: Any) -> Any:
-    """The spec of ``parameters["kind"]`` from plain values, of the class that the category has for it.
+    """The spec of ``parameters["kind"]`` (of a discipline, ``parameters["mode"]``) from plain values.
 
     Raises :class:`UnknownKindError` or ``pydantic.ValidationError``.
     """
-    return spec_class(category, parameters["kind"]).model_validate(parameters)
+    return spec_class(category, parameters[kind_key(category)]).model_validate(parameters)
 
 
 R = TypeVar("R")

@@ -4,11 +4,10 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from flitlab.models.hashing import content_hash
 from flitlab.models.routing.routes import Routes
 from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.source import Source as Source
 from flitlab.models.traffic.traffic import Traffic
 
 if TYPE_CHECKING:
@@ -46,25 +45,6 @@ class Switching:
     slotted: bool = False
     allow_deadlock: bool = False
     half_duplex: bool = False
-
-
-@dataclass(frozen=True)
-class Source:
-    """How hosts create packets.
-
-    arrivals: ``bernoulli``, ``poisson`` or ``onoff``. flits, shares: packet lengths and the
-    fraction of packets that have each. burst: mean packets of an on-period (onoff).
-    """
-
-    arrivals: str = "bernoulli"
-    flits: tuple[int, ...] = (1,)
-    shares: tuple[float, ...] = (1.0,)
-    burst: float = 8.0
-
-    @property
-    def mean_flits(self) -> float:
-        """Mean packet length."""
-        return float(np.dot(self.flits, self.shares) / sum(self.shares))
 
 
 @dataclass(frozen=True, eq=False)

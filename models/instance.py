@@ -1,0 +1,28 @@
+"""What ceilings are of: a topology, who sends how much to whom, and the routes, if there are any."""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from flitlab.models.routing.routes import Routes
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import Traffic
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """A network and its demand, without a word on how switches treat packets.
+
+    routes: None where nothing is said of them; ceilings then allow all paths, or are omitted.
+    """
+
+    topology: Topology
+    traffic: Traffic
+    routes: Routes | None = None
+
+    def at(self, load: float) -> tuple[Self, float]:
+        """The instance whose demand grows as a whole, and the load of it that stands for ``load``.
+
+        That is this instance and ``load``, unless the traffic has a background (:meth:`Traffic.at`).
+        """
+        traffic, offered = self.traffic.at(load)
+        return (self if traffic is self.traffic else replace(self, traffic=traffic)), offered

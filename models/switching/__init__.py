@@ -1,0 +1,1 @@
+"""Disciplines: what a switch does with what arrives, a file for each."""

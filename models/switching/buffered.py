@@ -1,0 +1,141 @@
+"""Input buffers with virtual channels: what vct, wormhole and deflection have in common, and its keys."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import BeforeValidator, Field
+
+from flitlab.models.registry import SpecError, whole
+from flitlab.models.routing.routes import ANY, ESCAPE, LAYERED, Routes
+from flitlab.models.switching.common import common_form
+from flitlab.models.switching.discipline import Certify, Setting
+from flitlab.models.switching.timed import Timed, TimedSpec
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.source import Source
+
+Room = Annotated[int, BeforeValidator(whole), Field(ge=1, le=100_000)]
+"""Of a buffer; an engine's memory grows with it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Buffered(Timed):
+    """A discipline whose packets wait in buffers.
+
+    vcs: virtual channels of every network and injection channel. buffer_flits: input buffer of each VC.
+    shared_input: an input port sends one packet at a time (wormhole: one flit a tick); False: each of its VCs can be
+    read at once. allow_deadlock: whether to run without a certificate. vc_policy: the VC policy in force
+    (``flitlab.models.routing.routes.ANY`` ...). may_deadlock: it has no certificate.
+    """
+
+    programs: ClassVar[bool] = True
+    allocator: ClassVar[str]
+
+    vcs: int = 1
+    buffer_flits: int = 0
+    shared_input: bool = False
+    allow_deadlock: bool = False
+    vc_policy: int = ANY
+    may_deadlock: bool = False
+
+    def certified(self, topology: Topology, routes: Routes, certify: Certify) -> tuple[Self, str]:
+        """With the policy that is certified for so many VCs. Raises ``SpecError``."""
+        found = certify(topology, routes, self.vcs, self.allow_deadlock)
+        return replace(self, vc_policy=found.policy, may_deadlock=not found.acyclic), found.note
+
+    def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
+        """The common form."""
+        return common_form(self.mode, asdict(self)), []
+
+    def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
+        """The keys that give it."""
+        buffers = {
+            "mode": self.mode, "vcs": self.vcs, "buffer_flits": self.buffer_flits, "allocator": self.allocator,
+            "input_speedup": 1 if self.shared_input else "vcs", "allow_deadlock": self.allow_deadlock,
+        }  # fmt: skip
+        return buffers | self._plain_more() | self._plain_times(flit_ns)
+
+    def _plain_more(self) -> dict[str, Any]:
+        """Keys of one discipline alone."""
+        return {}
+
+    def doubts(self, topology: Topology, routes: Routes, flits: int) -> Iterator[SpecError]:
+        """Layers on a dragonfly."""
+        if routes.group is not None and routes.vc_policy == LAYERED:
+            problem = (
+                "past saturation a dragonfly delivers less than half as much with layered as with groups or hop "
+                "(docs/routing.md): do not judge the routing by it"
+            )
+            yield SpecError(problem, key="routing.vc_policy")
+
+    def longest_step(self, topology: Topology, flits: int) -> int:
+        """All delays; and all VCs of a channel may take turns on it."""
+        return self._all_delays(topology) + (self.vcs + 1) * flits
+
+    def room(self, topology: Topology, flits: int) -> tuple[str, int]:
+        """A slot for each flit."""
+        return "switching.buffer_flits", (topology.channels + topology.hosts) * self.vcs * self.buffer_flits
+
+
+class BufferedSpec(TimedSpec):
+    """Keys of the disciplines whose packets wait in buffers, and of hot-potato switching, which a sweep over routings
+    may select in place of each of them.
+
+    Defaults: 4 VCs, buffers of two packets of the greatest length, the allocator of the mode (vct ``age``, wormhole
+    ``islip``). hold_packets, slotted: of deflection, whatever the mode says.
+    """
+
+    vcs: Annotated[int, Field(ge=1, le=64)] = 4
+    buffer_flits: Room | None = None
+    allocator: Literal["age", "islip"] | None = None
+    input_speedup: Literal[1, "vcs"] = 1
+    allow_deadlock: bool = False
+    hold_packets: Room | None = None
+    slotted: bool = False
+
+    def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
+        """What buffers and their allocator cannot do; see :meth:`SwitchingSpec.refusals`."""
+        yield from super().refusals(topology, routes, flits)
+        yield from unit_capacities(topology)
+        if routes is None or flits is None:
+            return
+        if routes.deflection:
+            if len(flits) > 1:
+                yield SpecError("deflection needs packets of one length", key="traffic.packet_flits")
+            return
+        yield from self._buffer_refusals(routes, max(flits))
+
+    def _buffer_refusals(self, routes: Routes, longest: int) -> Iterator[SpecError]:
+        """Of a discipline that is in force."""
+        has = getattr(self.discipline, "allocator", None)
+        if self.allocator not in (None, has):
+            yield SpecError(f"is not for mode {self.mode}; choices: {has}", key="switching.allocator")
+        if routes.vc_policy == ESCAPE and self.room_of(longest) < longest:
+            why = "; vc_policy escape gives adaptive VCs to packets that fit whole"
+            yield too_small(longest, why)
+
+    def room_of(self, longest: int) -> int:
+        """Flits of the buffer of a VC."""
+        return self.buffer_flits or 2 * longest
+
+    def buffers(self, setting: Setting) -> dict[str, Any]:
+        """Fields of :class:`Buffered`."""
+        return {
+            "vcs": self.vcs, "buffer_flits": self.room_of(max(setting.flits)),
+            "shared_input": self.input_speedup == 1, "allow_deadlock": self.allow_deadlock, **self.ticks(),
+        }  # fmt: skip
+
+
+def too_small(longest: int, why: str = "") -> SpecError:
+    """The refusal of a buffer that has to hold a whole packet."""
+    return SpecError(f"must hold a whole packet, {longest} flits{why}", key="switching.buffer_flits")
+
+
+def unit_capacities(topology: Topology) -> Iterator[SpecError]:
+    """Refusals of capacities where every channel moves one flit a tick."""
+    if topology.host_capacity != 1:
+        problem = "must be 1 in a simulation (.inf is for experiment: ceilings)"
+        yield SpecError(problem, key="topology.host_capacity")
+    if np.any(topology.capacity != 1):
+        yield SpecError("must be 1 for all channels in a simulation", key="topology.capacity")

@@ -1,0 +1,221 @@
+"""Datagrams: packets of a transport in queues that drop what they have no room for."""
+
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from math import ceil
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from flitlab.models.application.messages import Messages
+from flitlab.models.application.workload import Workload
+from flitlab.models.hashing import content_hash
+from flitlab.models.instance import Instance
+from flitlab.models.registry import SpecError, make, register, whole
+from flitlab.models.routing.routes import RoutingSpec
+from flitlab.models.switching.common import common_form
+from flitlab.models.switching.discipline import FLOWS, Discipline, Setting, SwitchingSpec
+from flitlab.models.topology.failures import Amount
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.source import Source
+from flitlab.models.transport.connections import connections
+from flitlab.models.transport.failures import LinkFailures, with_failures
+from flitlab.models.transport.flows import Flows, arriving, long_lived, together
+from flitlab.models.transport.law import TransportSpec
+from flitlab.models.transport.paths import DISTINCT
+from flitlab.models.transport.session import LATEST, Queues, Session, make_session, tick_of
+from flitlab.models.transport.sizes import SizesSpec
+from flitlab.models.transport.sound import transport_of
+
+SILENCE_S = 300.0
+"""Seconds in which nothing arrives before a run counts as stuck: ten timeouts in a row, each twice as long as the one
+before."""
+
+PLACES = {
+    **{key: f"switching.{key}" for key in ("queue_packets", "packet_bytes")},
+    **{key: f"transport.{key}" for key in ("subflows", "min_rto_ms", "ack_path", "ack_bytes", "flows")},
+    **{key: f"switching.link_failures.{key}" for key in ("at_ms", "reroute_ms")},
+    **{key: key for key in ("traffic", "loads", "application", "transport")},
+    **{key: f"traffic.{key}" for key in ("sizes.bytes", "sizes.path", "sizes.mean_bytes")},
+    "failures.links": "switching.link_failures.links", "failures": "switching.link_failures",
+    "host_capacity": "topology.host_capacity", "seconds": "measure.seconds",
+}  # fmt: skip
+"""Key of what is wrong with a session -> where it stands in a configuration."""
+
+
+@dataclass(frozen=True)
+class Datagram(Discipline):
+    """Queues, transport and flows; a tick is that of a byte on the fastest channel.
+
+    sizes: None for endless flows. poisson: finite ones come in Poisson processes at the load; else every pair of the
+    pattern has one from the beginning. seconds: how long flows come. routing: finds the routes after ``failures``.
+    """
+
+    mode: ClassVar[str] = "datagram"
+    counts: ClassVar[str | None] = FLOWS
+    programs: ClassVar[bool] = True
+    leaves: ClassVar[bool] = False  # packets may be dropped before they leave
+
+    transport: TransportSpec
+    queues: Queues
+    routing: RoutingSpec
+    path_draw: int = DISTINCT
+    sizes: SizesSpec | None = None
+    poisson: bool = True
+    seconds: float = 2.0
+    failures: LinkFailures | None = None
+
+    @property
+    def content_hash(self) -> str:
+        """Hash of everything that results depend on."""
+        parts = [self.transport.model_dump(mode="json"), self.routing.model_dump(mode="json"), asdict(self.queues)]
+        sizes = self.sizes and [self.sizes.model_dump(mode="json"), *self.sizes.build().table()]
+        failures = self.failures and asdict(self.failures)
+        return content_hash(*parts, self.path_draw, sizes, self.poisson, self.seconds, failures)
+
+    def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
+        """The common form, of which nothing is its own."""
+        return common_form(self.mode, {}), [self.content_hash]
+
+    def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
+        """The keys of ``switching:`` that give it."""
+        keys = ("packet_bytes", "nic_mbps", "link_us", "random_drop", "feeder_packets", "queue_bytes")
+        plain = {"mode": self.mode, **{key: getattr(self.queues, key) for key in keys}}
+        return plain if self.failures is None else plain | {"link_failures": asdict(self.failures)}
+
+    @property
+    def endless(self) -> bool:
+        """Whether flows never end."""
+        return self.sizes is None
+
+    def zero_load_latency(self, topology: Topology, hops: int, flits: int) -> int:
+        """Ticks of a packet of so many bytes where all channels are equally fast: each takes in all of it first."""
+        return (hops + 2) * (self._link_ticks(topology) + flits)
+
+    def crossing(self, topology: Topology) -> tuple[float, float]:
+        """Of a full packet, without the time that its sender's channel takes."""
+        link, packet = self._link_ticks(topology), self.queues.packet_bytes
+        return float(link + packet), float(2 * link + packet)
+
+    def _link_ticks(self, topology: Topology) -> int:
+        tick_ns = tick_of(topology, self.queues) * 10**9
+        return int(max(1, -(-Fraction(repr(float(self.queues.link_us))) * 1000 // tick_ns)))
+
+    def sending(self, topology: Topology, length: np.ndarray) -> np.ndarray:
+        """Of so many bytes, all of them."""
+        return length * (self.pace(topology) / topology.host_capacity)
+
+    def pace(self, topology: Topology) -> float:
+        """The fastest channel, of those to hosts, too."""
+        return max(float(topology.capacity.max(initial=0.0)), topology.host_capacity)
+
+    def weight(self, messages: Messages) -> int:
+        """Bytes of a packet."""
+        return messages.packet_bytes
+
+    def longest_step(self, topology: Topology, flits: int) -> int:
+        """As long as retransmissions may take."""
+        return int(SILENCE_S * 1e9 / (tick_of(topology, self.queues) * 10**9))
+
+    def messages(self, topology: Topology, rendezvous: int, overhead_ns: float, buffered: bool = False) -> Messages:
+        """Messages of a program as packets of this discipline, all of them full, in its ticks."""
+        size, tick_ns = self.queues.packet_bytes, tick_of(topology, self.queues) * 10**9
+        overhead = ceil(Fraction(repr(float(overhead_ns))) / tick_ns)
+        return Messages(size, size, 0, 1, True, rendezvous, overhead, tick_ns, buffered)
+
+    def session(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> Session:
+        """The run at a load with a seed. Raises ``SpecError``."""
+        topology, transport, program = instance.topology, transport_of(self.transport), None
+        assert instance.routes is not None
+        if not isinstance(work, Workload):
+            self._check_length(topology)
+            flows = self._flows(instance, transport.flows, load, seed)
+        elif transport.flows > 1:
+            raise SpecError("must be 1: a program has one connection from a host to another", key="flows")
+        else:
+            program = connections(work, topology.hosts)
+            flows, transport = program.flows, replace(transport, start_ms=0.0)
+        session = make_session(
+            topology, instance.routes, transport, self.queues, flows, path_draw=self.path_draw, seed=seed
+        )  # fmt: skip
+        session = replace(session, program=program)
+        return session if self.failures is None else with_failures(session, self.failures, self.routing)
+
+    def check(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> None:
+        """Raises ``SpecError`` where there is no session."""
+        try:
+            self.session(instance, work, load, seed)
+        except SpecError as error:
+            error.key = PLACES.get(error.key or "", "switching")
+            raise
+
+    def _check_length(self, topology: Topology) -> None:
+        self.queues.check()
+        tick = tick_of(topology, self.queues)
+        if Fraction(repr(self.seconds)) / tick > LATEST:
+            most = f"at a tick of {float(tick * 10**9):.3g} ns a run may take {float(LATEST * tick):.6g} s"
+            raise SpecError(most, key="seconds")
+
+    def _flows(self, instance: Instance, flows: int, load: float, seed: int) -> Flows:
+        topology, traffic, packet = instance.topology, instance.traffic, self.queues.packet_bytes
+        if self.sizes is None:
+            return long_lived(traffic, flows)
+        sizes = self.sizes.build()
+        if not self.poisson:
+            return together(traffic, flows, sizes, packet, seed)
+        tick = tick_of(topology, self.queues)
+        nic = Fraction(repr(float(self.queues.nic_mbps))) * Fraction(repr(float(topology.host_capacity)))
+        of_packet = Fraction(8 * packet, 10**6) / nic / tick
+        return arriving(traffic, load, sizes, packet, of_packet, int(Fraction(repr(self.seconds)) / tick), seed)
+
+
+class LinkFailuresKeys(BaseModel):
+    """``link_failures:`` see :class:`flitlab.models.transport.failures.LinkFailures`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    links: Amount
+    at_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    reroute_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    seed: Annotated[int, Field(ge=0)] = 1
+
+
+@register("switching", "datagram")
+class DatagramSpec(SwitchingSpec):
+    """Packets of TCP, MPTCP, DCTCP or a law of one's own in queues that drop them.
+
+    A queue has room for ``queue_packets``, or for ``queue_bytes``. ``transport:``, ``traffic.sizes`` and ``measure:
+    {seconds, window}`` say the rest.
+    """
+
+    discipline: ClassVar[type[Datagram]] = Datagram
+    beside: ClassVar[tuple[str, ...]] = ("transport", "traffic.sizes")
+
+    mode: Literal["datagram"]
+    packet_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=65535)] = 1000
+    nic_mbps: Annotated[float, Field(gt=0, le=1e7)] = 64.0
+    link_us: Annotated[float, Field(ge=0, le=1e6)] = 100.0
+    queue_packets: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] = 100
+    queue_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**9)] | None = None
+    random_drop: bool = True
+    feeder_packets: Annotated[int, BeforeValidator(whole), Field(ge=0, le=10**6)] = 0
+    link_failures: LinkFailuresKeys | None = None
+
+    @property
+    def queues(self) -> Queues:
+        """Links and their queues."""
+        room = self.queue_packets * self.packet_bytes if self.queue_bytes is None else self.queue_bytes
+        return Queues(self.packet_bytes, self.nic_mbps, self.link_us, room, self.random_drop, self.feeder_packets)
+
+    def build(self, setting: Setting) -> Datagram:
+        """With the transport and the flows of its setting."""
+        failing, transport, sizes = self.link_failures, setting.transport, setting.sizes
+        failures = None if failing is None else LinkFailures(**failing.model_dump())
+        if transport is None:
+            transport = make("transport", kind="tcp")  # type: ignore[assignment]
+        assert setting.routing is not None
+        return Datagram(
+            transport, self.queues, setting.routing, setting.path_draw, sizes, not setting.together, setting.seconds,
+            failures,
+        )  # fmt: skip

@@ -1,0 +1,71 @@
+"""Hot-potato switching: a packet that cannot go where it wants to goes elsewhere."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from flitlab.models.registry import SpecError, register
+from flitlab.models.routing.routes import Routes
+from flitlab.models.switching.buffered import Buffered, BufferedSpec
+from flitlab.models.switching.discipline import Setting
+from flitlab.models.topology.graph import Topology
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deflection(Buffered):
+    """Hot-potato switching, which waits for no buffer.
+
+    hold_packets: packets that a switch holds before it takes none of its hosts any more. slotted: packets begin in
+    slots of their length. vcs, buffer_flits, shared_input, allow_deadlock, iterations: of the buffers that other
+    routings of a sweep have; nothing that happens depends on them, but they are part of the content hash.
+    """
+
+    mode: ClassVar[str] = "deflection"
+    allocator: ClassVar[str] = "age"
+
+    hold_packets: int
+    slotted: bool = False
+    iterations: int = 1
+
+    @classmethod
+    def of(cls, spec: BufferedSpec, setting: Setting, iterations: int = 1) -> "Deflection":
+        """What a routing that deflects makes of the keys of any discipline with buffers."""
+        hold = spec.hold_packets or spec.vcs * setting.degree
+        return cls(hold_packets=hold, slotted=spec.slotted, iterations=iterations, **spec.buffers(setting))
+
+    def _plain_more(self) -> dict[str, Any]:
+        return {"hold_packets": self.hold_packets, "slotted": self.slotted}
+
+    def doubts(self, topology: Topology, routes: Routes, flits: int) -> Iterator[SpecError]:
+        """Fewer packets than are in their header delay at a time."""
+        arriving = 2 * int(topology.out_degree.max(initial=1)) * -(-self.header // flits)
+        if self.hold_packets < arriving:
+            problem = (
+                f"{self.hold_packets} packets per switch are fewer than 2·degree·ceil(header/packet) = {arriving}: "
+                "packets in their header delay alone fill it, and throughput may collapse"
+            )
+            yield SpecError(problem, key="switching.hold_packets")
+
+    def room(self, topology: Topology, flits: int) -> tuple[str, int]:
+        """As many as are held."""
+        return "switching.hold_packets", topology.switches * self.hold_packets
+
+
+@register("switching", "deflection")
+class DeflectionSpec(BufferedSpec):
+    """Hot-potato switching: every packet that has arrived leaves, over a channel that it does not want if it must.
+
+    Baran 1964, doi:10.1109/TCOM.1964.1088883. It needs ``routing.kind: deflection``, which selects it whatever the mode
+    says. hold_packets: packets of a switch from which on its hosts wait (default: VCs times degree).
+    """
+
+    discipline: ClassVar[type[Deflection]] = Deflection
+
+    mode: Literal["deflection"]
+
+    def _buffer_refusals(self, routes: Routes, longest: int) -> Iterator[SpecError]:
+        yield SpecError("needs routing.kind: deflection", key="switching.mode")
+
+    def build(self, setting: Setting) -> Deflection:
+        """Of routes that deflect."""
+        return Deflection.of(self, setting)

@@ -1,0 +1,174 @@
+"""What a discipline is, and how a configuration asks for one."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from pydantic import ConfigDict
+
+from flitlab.models.application.messages import Messages
+from flitlab.models.application.workload import Workload
+from flitlab.models.instance import Instance
+from flitlab.models.registry import Parameters, SpecError
+from flitlab.models.routing.certificate import Certified
+from flitlab.models.routing.routes import ANY, Routes, RoutingSpec
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.source import Source
+from flitlab.models.transport.law import TransportSpec
+from flitlab.models.transport.sizes import SizesSpec
+
+PACKETS, FLOWS = "packets", "flows"
+"""What a discipline counts where no program runs: packets that hosts draw, or flows of a transport."""
+
+Certify = Callable[[Topology, Routes, int, bool], Certified]
+"""See :func:`flitlab.models.routing.certificate.certify`."""
+
+
+@dataclass(frozen=True)
+class Discipline(ABC):
+    """What a switch does with what arrives: the parameters and delays of one discipline, in ticks.
+
+    A discipline of one's own is a frozen dataclass with ``mode`` and its fields, and may leave the rest as it is.
+    mode: its name. counts: :data:`PACKETS`, :data:`FLOWS`, or None where only programs run. programs: whether hosts
+    can run them. exact: its times are not rounded up to ticks. leaves: a send is done when all of its message is under
+    way.
+    """
+
+    mode: ClassVar[str]
+    counts: ClassVar[str | None] = PACKETS
+    programs: ClassVar[bool] = False
+    exact: ClassVar[bool] = False
+    leaves: ClassVar[bool] = True
+
+    @property
+    def vc_policy(self) -> int:
+        """The VC policy in force (``flitlab.models.routing.routes.ANY`` ...)."""
+        return ANY
+
+    @property
+    def may_deadlock(self) -> bool:
+        """Whether nothing certifies that packets cannot wait for each other, so that a deadlock is a result."""
+        return False
+
+    def certified(self, topology: Topology, routes: Routes, certify: Certify) -> tuple[Self, str]:
+        """This discipline with the VC policy in force, and why it cannot deadlock; '' where the question is idle.
+
+        Raises ``SpecError`` where it may deadlock, and was not allowed to.
+        """
+        return self, ""
+
+    def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
+        """What results depend on, plain, and hashes of what it is made of besides. source: of the packets."""
+        return {"mode": self.mode, **asdict(self)}, []
+
+    def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
+        """The mapping ``switching:`` that gives this discipline, with every delay in ticks."""
+        return {"mode": self.mode, **asdict(self)} | ({} if flit_ns is None else {"flit_ns": flit_ns})
+
+    @property
+    def delays(self) -> dict[str, int]:
+        """Ticks of each delay by its name, for whoever reads of a run."""
+        return {}
+
+    @abstractmethod
+    def zero_load_latency(self, topology: Topology, hops: int, flits: int) -> int:
+        """Ticks from the creation of a packet to its tail at its host, with nobody in its way.
+
+        hops: channels between switches; their own delays are not counted.
+        """
+
+    def crossing(self, topology: Topology) -> tuple[float, float]:
+        """Ticks of a channel between switches, and of both channels to hosts, for what takes no time itself."""
+        ends = self.zero_load_latency(topology, 0, 1)
+        return float(self.zero_load_latency(topology, 1, 1) - ends), float(ends)
+
+    def sending(self, topology: Topology, length: np.ndarray) -> np.ndarray:
+        """float64: ticks that a host's channel is busy with so many flits before the last of them is under way."""
+        return length / topology.host_capacity - 1
+
+    def pace(self, topology: Topology) -> float:
+        """The capacity of a channel that moves one flit a tick; of datagrams, one byte."""
+        return 1.0
+
+    def weight(self, messages: Messages) -> int:
+        """What a flit of a program's messages counts for: 1, or where ticks are those of bytes, as many as it has."""
+        return 1
+
+    def longest_step(self, topology: Topology, flits: int) -> int:
+        """Ticks in which some packet of so many flits goes on, if any can."""
+        return self.zero_load_latency(topology, 1, flits) + int(topology.delay.max(initial=0))
+
+    def looks_ahead(self, topology: Topology, flits: int) -> int:
+        """The most ticks from a decision about a packet of so many flits to what follows from it."""
+        return self.zero_load_latency(topology, 1, flits) + int(topology.delay.max(initial=0))
+
+    def room(self, topology: Topology, flits: int) -> tuple[str, int]:
+        """The key that says how much switches hold, and the packets, of so many flits, that all of them may."""
+        return "mode", 0
+
+    def doubts(self, topology: Topology, routes: Routes, flits: int) -> Iterator[SpecError]:
+        """What is allowed but unlikely to be meant, each with a whole place of the configuration as its key.
+
+        flits: of the first length of packets.
+        """
+        yield from ()
+
+    def check(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> None:
+        """Raises ``SpecError``, whose key is a whole place of the configuration, where no run can begin."""
+        return None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What stands around ``switching:``, for a discipline to be built in.
+
+    flits: lengths of packets, ascending or not. routing: of which the routes are. path_draw, transport, sizes,
+    together, seconds: of flows, see :class:`~flitlab.models.switching.datagram.Datagram`.
+    """
+
+    topology: Topology
+    routes: Routes
+    flits: tuple[int, ...] = (1,)
+    routing: RoutingSpec | None = None
+    transport: TransportSpec | None = None
+    path_draw: int = 0
+    sizes: SizesSpec | None = None
+    together: bool = False
+    seconds: float = 2.0
+
+    @property
+    def degree(self) -> int:
+        """The most channels that leave a switch."""
+        return int(self.topology.out_degree.max(initial=1))
+
+
+class SwitchingSpec(Parameters, ABC):
+    """The keys of ``switching:`` in one mode; unknown keys and wrong types are refused, nothing is converted.
+
+    beside: places outside of ``switching:`` that mean something in this mode, and in others only if these name them.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    beside: ClassVar[tuple[str, ...]] = ()
+    discipline: ClassVar[type[Discipline]]
+
+    mode: str
+
+    @property
+    def tick_ns(self) -> float | None:
+        """Nanoseconds of a tick, where the keys say so."""
+        return None
+
+    def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
+        """All that this discipline cannot do, each with a whole place of the configuration as its key.
+
+        routes, flits: None where they are not known because of other mistakes.
+        """
+        yield from ()
+
+    @abstractmethod
+    def build(self, setting: Setting) -> Discipline:
+        """The discipline in force, of keys that nothing was refused of; it may be another than ``mode`` says."""

@@ -1,0 +1,67 @@
+"""Messages as fluids that share channels max-min fairly."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from flitlab.models.registry import SpecError, register
+from flitlab.models.routing.routes import Routes
+from flitlab.models.switching.common import FLOW_ABSENT, common_form
+from flitlab.models.switching.discipline import Certify, Setting
+from flitlab.models.switching.timed import Timed, TimedSpec
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.source import Source
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flow(Timed):
+    """Messages as fluids with the latencies of packets. half_duplex: the channels of a link share its capacity."""
+
+    mode: ClassVar[str] = "flow"
+    counts: ClassVar[str | None] = None
+    programs: ClassVar[bool] = True
+    exact: ClassVar[bool] = True
+
+    half_duplex: bool = False
+
+    def certified(self, topology: Topology, routes: Routes, certify: Certify) -> tuple["Flow", str]:
+        """Nothing is held, so nothing has to be certified."""
+        return self, "mode flow holds nothing that a message could wait for"
+
+    def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
+        """The common form."""
+        absent = {**FLOW_ABSENT, "buffer_flits": 2 * max(source.flits)}
+        return common_form(self.mode, absent | asdict(self)), []
+
+    def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
+        """The keys that give it."""
+        duplex = {"duplex": "half" if self.half_duplex else "full"}
+        return {"mode": self.mode, "flit_ns": flit_ns} | duplex | self._plain_times(flit_ns)
+
+
+@register("switching", "flow")
+class FlowSpec(TimedSpec):
+    """Messages of a program as fluids that share channels max-min fairly; for programs too long for packets.
+
+    duplex: ``half`` lets the two channels of a link share its capacity.
+    """
+
+    discipline: ClassVar[type[Flow]] = Flow
+
+    mode: Literal["flow"]
+    duplex: Literal["full", "half"] = "full"
+
+    def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
+        """Infinite hosts, and ways that are not fixed beforehand."""
+        yield from super().refusals(topology, routes, flits)
+        if not np.isfinite(topology.host_capacity):
+            yield SpecError("must be finite in a simulation", key="topology.host_capacity")
+        if routes is not None and not routes.oblivious:
+            problem = f"{routes.kind} routing decides on the way: mode flow needs one that fixes the ways beforehand"
+            yield SpecError(problem, key="routing")
+
+    def build(self, setting: Setting) -> Flow:
+        """Whatever the routing."""
+        return Flow(half_duplex=self.duplex == "half", **self.ticks())

@@ -1,0 +1,128 @@
+"""Delays of switches and channels: what most disciplines have in common, and the keys that give them.
+
+A tick is the time of one flit on the fastest channel, ``flit_ns`` nanoseconds. Nanoseconds become ticks by
+exact decimal division, rounded up: 18 ns at 2.667 ns a flit are 7 ticks.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from flitlab.models.registry import SpecError, whole
+from flitlab.models.routing.routes import Routes
+from flitlab.models.switching.discipline import Discipline, SwitchingSpec
+from flitlab.models.topology.graph import Topology
+
+LONGEST_DELAY = 1_000_000
+"""Ticks of the longest delay: an engine's memory grows with it."""
+
+DELAYS = {"header": 0, "switch": 1, "link": 1, "injection": 1, "ejection": 1, "credit": 1}
+"""Delay -> its ticks where none are given."""
+
+Delay = Annotated[int, BeforeValidator(whole), Field(ge=1, le=LONGEST_DELAY)]
+DelayNs = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timed(Discipline):
+    """A discipline with delays, in ticks.
+
+    header: from a head's arrival until it may be granted. switch, link: from a grant to the next switch; injection,
+    ejection: of the channels to hosts. credit: until the sender of a flit knows that its place is free.
+    """
+
+    header: int = 0
+    switch: int = 1
+    link: int = 1
+    injection: int = 1
+    ejection: int = 1
+    credit: int = 1
+
+    @property
+    def delays(self) -> dict[str, int]:
+        """Ticks of each delay by its name."""
+        return {name: getattr(self, name) for name in DELAYS}
+
+    def zero_load_latency(self, topology: Topology, hops: int, flits: int) -> int:
+        """Ticks of the closed form (INTERFACE.md, Time)."""
+        through = (hops + 1) * (self.header + self.switch) + hops * self.link
+        return self.injection + through + self.ejection + flits - 1
+
+    def longest_step(self, topology: Topology, flits: int) -> int:
+        """All delays, and twice a packet."""
+        return self._all_delays(topology) + 2 * flits
+
+    def _all_delays(self, topology: Topology) -> int:
+        return sum(self.delays.values()) + int(topology.delay.max(initial=0))
+
+    def looks_ahead(self, topology: Topology, flits: int) -> int:
+        """From a grant to the arrival of the tail."""
+        return flits + self.header + self.switch + self.link + int(topology.delay.max(initial=0))
+
+    def _plain_times(self, flit_ns: float | None) -> dict[str, Any]:
+        ticks = {f"{name}_ticks": value for name, value in self.delays.items()}
+        return ticks if flit_ns is None else {"flit_ns": flit_ns} | ticks
+
+
+class TimedSpec(SwitchingSpec):
+    """Every delay as ``*_ticks``, or as ``*_ns`` together with ``flit_ns``.
+
+    Defaults: header 0, all others 1 tick.
+    """
+
+    flit_ns: DelayNs | None = None
+    header_ticks: Annotated[int, BeforeValidator(whole), Field(ge=0, le=LONGEST_DELAY)] | None = None
+    header_ns: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    switch_ticks: Delay | None = None
+    switch_ns: DelayNs | None = None
+    link_ticks: Delay | None = None
+    link_ns: DelayNs | None = None
+    injection_ticks: Delay | None = None
+    injection_ns: DelayNs | None = None
+    ejection_ticks: Delay | None = None
+    ejection_ns: DelayNs | None = None
+    credit_ticks: Delay | None = None
+    credit_ns: DelayNs | None = None
+
+    @property
+    def tick_ns(self) -> float | None:
+        """Nanoseconds of a tick, where they are given."""
+        return self.flit_ns
+
+    def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
+        """Delays that are given twice, or that no ticks follow from."""
+        for name in DELAYS:
+            ns = getattr(self, f"{name}_ns")
+            if ns is not None and (problem := self._problem(name, ns)):
+                yield SpecError(problem, key=f"switching.{name}_ns")
+
+    def _problem(self, name: str, ns: float) -> str:
+        if getattr(self, f"{name}_ticks") is not None:
+            return f"{name}_ticks is given too"
+        if self.flit_ns is None:
+            return "needs switching.flit_ns, the time of one flit"
+        return f"must be at most {LONGEST_DELAY} ticks of flit_ns" if ns > LONGEST_DELAY * self.flit_ns else ""
+
+    def ticks(self) -> dict[str, int]:
+        """Delay -> ticks, in the order of :data:`DELAYS`."""
+        return {name: self._ticks(name, default) for name, default in DELAYS.items()}
+
+    def _ticks(self, name: str, default: int) -> int:
+        ticks, ns = getattr(self, f"{name}_ticks"), getattr(self, f"{name}_ns")
+        if ns is not None and self.flit_ns is not None:
+            return ticks_of(ns, self.flit_ns)
+        return default if ticks is None else ticks
+
+
+def ticks_of(ns: float, flit_ns: float) -> int:
+    """Whole ticks that ``ns`` nanoseconds take, of the decimal numbers as written.
+
+    >>> ticks_of(18, 2.667), ticks_of(0.3, 0.1), ticks_of(0, 2)
+    (7, 3, 0)
+    """
+    # repr gives back the digits of the file (up to 15 of them), which the binary value only approximates
+    quotient = Decimal(repr(ns)) / Decimal(repr(flit_ns))
+    return int(quotient.to_integral_value(rounding=ROUND_CEILING))
