@@ -15,11 +15,15 @@ import numpy as np
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.program import Program
 from flitlab.models.application.workload import Workload
+from flitlab.models.instance import Instance
 from flitlab.models.registry import make
-from flitlab.models.routing.certificate import certify
-from flitlab.models.scenario import Scenario, Source, Switching
-from flitlab.sim.engines import engine
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.deflection import Deflection
+from flitlab.models.switching.vct import Vct
+from flitlab.models.switching.wormhole import Wormhole
+from flitlab.models.traffic.source import Source
 from flitlab.sim.engines.base import DELIVERED_PACKETS, HOPS
+from flitlab.sim.engines.start import start
 
 TIMES = {"header": 34, "switch": 4, "link": 7, "injection": 8, "ejection": 8, "credit": 7}
 FLITS, FLIT_BYTES, FLIT_NS = 32, 32, Fraction(32, 5)
@@ -31,24 +35,29 @@ def network(mode: str) -> Scenario:
     graph = make("topology", kind="mddp", n=256, degree=6, seed=1, hosts_per_switch=1).build()
     routes = make("routing", kind="deflection" if mode == "deflection" else "minimal").build(graph)
     demand = make("traffic", kind="all_to_all").build(graph)
-    switching = Switching(mode, 4, 2 * FLITS, **TIMES, hold_packets=24)
-    return Scenario(graph, routes, demand, switching, Source(flits=(FLITS,)), certify(graph, routes, 4).policy)
+    keys = {"vcs": 4, "buffer_flits": 2 * FLITS, **TIMES}
+    given = (
+        Deflection(**keys, hold_packets=24)
+        if mode == "deflection"
+        else {"vct": Vct, "wormhole": Wormhole}[mode](**keys)
+    )
+    return Scenario(Instance(graph, demand, routes), given.certified(graph, routes)[0], Source(flits=(FLITS,)))
 
 
 def with_program(case: Scenario, what: Program, rendezvous: int) -> Scenario:
     """Rank r on host r."""
-    whole = case.switching.mode == "deflection"
+    whole = isinstance(case.switching, Deflection)
     how = Messages(FLITS * FLIT_BYTES, FLIT_BYTES, 0, FLITS, whole, rendezvous, 0, FLIT_NS)
     return replace(case, workload=Workload(what, np.arange(what.ranks), how))
 
 
 def run(case: Scenario) -> tuple[float, int, np.ndarray]:
     """(CPU-seconds, tick in which the program was done, scalar counters)."""
-    running, tick, start = engine("compiled").start(case, 1.0, 1), 0, time.process_time()
+    running, tick, began = start("compiled", case, 1.0, 1), 0, time.process_time()
     while not running.done():
         tick += 1 << 14
         running.advance(tick)
-    return time.process_time() - start, int(running.execution().finish.max()), running.scalars()
+    return time.process_time() - began, int(running.execution().finish.max()), running.scalars()
 
 
 def main() -> None:

@@ -11,11 +11,15 @@ import argparse
 import statistics
 import time
 
+from flitlab.models.instance import Instance
 from flitlab.models.registry import make
-from flitlab.models.routing.certificate import certify
-from flitlab.models.scenario import Scenario, Source, Switching
-from flitlab.sim.engines import engine
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.deflection import Deflection
+from flitlab.models.switching.vct import Vct
+from flitlab.models.switching.wormhole import Wormhole
+from flitlab.models.traffic.source import Source
 from flitlab.sim.engines.base import DELIVERED_FLITS, GRANTS, HOPS
+from flitlab.sim.engines.start import start
 
 TIMES = {"header": 34, "switch": 4, "link": 7, "injection": 8, "ejection": 8, "credit": 7}
 
@@ -25,11 +29,10 @@ def scenario(topology: dict, routing: str, vcs: int, flits: int = 33) -> Scenari
     graph = make("topology", hosts_per_switch=4, **topology).build()
     routes = make("routing", kind=routing).build(graph)
     demand = make("traffic", kind="uniform").build(graph)
-    mode = "deflection" if routes.deflection else "vct"
+    keys = {"vcs": vcs, "buffer_flits": 2 * flits, **TIMES}
     hold = vcs * int(graph.out_degree.max())
-    switching = Switching(mode, vcs, 2 * flits, **TIMES, hold_packets=hold)
-    policy = certify(graph, routes, vcs).policy
-    return Scenario(graph, routes, demand, switching, Source(flits=(flits,)), policy)
+    given = Deflection(**keys, hold_packets=hold) if routes.deflection else Vct(**keys)
+    return Scenario(Instance(graph, demand, routes), given.certified(graph, routes)[0], Source(flits=(flits,)))
 
 
 def mesh(flits: int) -> Scenario:
@@ -38,17 +41,17 @@ def mesh(flits: int) -> Scenario:
     routes = make("routing", kind="dor").build(graph)
     demand = make("traffic", kind="uniform").build(graph)
     times = {"header": 1, "switch": 1, "link": 2, "injection": 2, "ejection": 2, "credit": 2}
-    switching = Switching("wormhole", vcs=4, buffer_flits=8, shared_input=True, **times)
-    return Scenario(graph, routes, demand, switching, Source(flits=(flits,)), certify(graph, routes, 4).policy)
+    given = Wormhole(vcs=4, buffer_flits=8, shared_input=True, **times)
+    return Scenario(Instance(graph, demand, routes), given.certified(graph, routes)[0], Source(flits=(flits,)))
 
 
 def speed(name: str, case: Scenario, load: float, seed: int, ticks: int) -> tuple[float, float, float, float]:
     """(million flit-hops per CPU-second, the same over all channels, thousand grants, accepted flits/tick/host)."""
-    run = engine(name).start(case, load, seed)
+    run = start(name, case, load, seed)
     run.advance(ticks // 5)
-    before, start = run.scalars(), time.process_time()
+    before, began = run.scalars(), time.process_time()
     run.advance(ticks // 5 + ticks)
-    spent = time.process_time() - start
+    spent = time.process_time() - began
     change = run.scalars() - before
     flits = case.source.flits[0]
     accepted = change[DELIVERED_FLITS] / ticks / case.topology.hosts

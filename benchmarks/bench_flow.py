@@ -16,9 +16,11 @@ from flitlab.models.application.builder import Builder
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.program import Program
 from flitlab.models.application.workload import Workload
+from flitlab.models.instance import Instance
 from flitlab.models.registry import make
-from flitlab.models.scenario import Scenario, Source, Switching
-from flitlab.sim.engines import engine
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.flow import Flow
+from flitlab.sim.engines.start import start
 
 RANKS, MESSAGES = 256, 100_000
 HOW = Messages(1024, 32, 0, 32, False, 1 << 40, 0, Fraction(32, 5))
@@ -43,14 +45,14 @@ def network(select: str, what: Program) -> Scenario:
     routes = make("routing", kind="minimal", select=select).build(graph)
     demand = make("traffic", kind="uniform").build(graph)
     workload = Workload(what, np.arange(RANKS), HOW)
-    return Scenario(graph, routes, demand, Switching("flow", **TIMES), Source(flits=(32,)), workload=workload)
+    return Scenario(Instance(graph, demand, routes), Flow(**TIMES), workload)
 
 
 def rate(case: Scenario) -> float:
     """Messages delivered per CPU-second."""
-    run, start = engine("compiled").start(case, 1.0, 1), time.process_time()
+    run, began = start("compiled", case, 1.0, 1), time.process_time()
     run.advance(1 << 50)
-    return run.delivered / (time.process_time() - start)
+    return run.delivered / (time.process_time() - began)
 
 
 def main() -> None:

@@ -29,12 +29,14 @@ from multiprocessing import get_context
 
 import numpy as np
 
+from flitlab.models.instance import Instance
 from flitlab.models.registry import make
-from flitlab.models.routing.certificate import certify
-from flitlab.models.scenario import Scenario, Source, Switching
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.vct import Vct
 from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.source import Source
 from flitlab.sim.measure.interval import mean_and_half
-from flitlab.sim.measure.point import Measure, run_point, zero_load_latency
+from flitlab.sim.measure.point import Measure
 
 FLITS = 8
 UTILISATIONS = (0.3, 0.6, 0.8)
@@ -52,20 +54,20 @@ def link() -> Scenario:
     topology = Topology.from_links("link", 2, [(0, 1)]).with_hosts(1)
     routes = make("routing", kind="minimal").build(topology)
     demand = replace(make("traffic", kind="shift", by=1).build(topology), rate=np.array([1.0, 0.0]))
-    switching = Switching("vct", vcs=4, buffer_flits=4 * FLITS)
-    return Scenario(topology, routes, demand, switching, Source(flits=(FLITS,)), certify(topology, routes, 4).policy)
+    given = Vct(vcs=4, buffer_flits=4 * FLITS).certified(topology, routes)[0]
+    return Scenario(Instance(topology, demand, routes), given, Source(flits=(FLITS,)))
 
 
 def true_mean(utilisation: float) -> float:
     """Mean latency in ticks."""
     wait = utilisation * (FLITS - 1) / (2 * (1 - utilisation))
-    return zero_load_latency(link()) + wait
+    return link().zero_load_latency + wait
 
 
 def measured(job: tuple[float, int, Measure]) -> Estimate:
     """What one run says of the mean latency."""
     utilisation, seed, measure = job
-    row = run_point("compiled", link(), utilisation, seed, measure).row
+    row = measure("compiled", link(), utilisation, seed, measure).row
     return row["latency_mean"], row["latency_ci95"]
 
 

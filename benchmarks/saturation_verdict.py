@@ -19,11 +19,13 @@ from multiprocessing import get_context
 import numpy as np
 
 from flitlab.fluid.certain import certain_limit
+from flitlab.models.instance import Instance
 from flitlab.models.registry import make
-from flitlab.models.routing.certificate import certify
-from flitlab.models.scenario import Scenario, Source, Switching
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.vct import Vct
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.engines import engine
+from flitlab.models.traffic.source import Source
+from flitlab.sim.engines.start import start
 from flitlab.sim.measure.point import Measure, measure_batches, warm_up
 from flitlab.sim.measure.verdict import verdict
 
@@ -37,9 +39,8 @@ def scenario(topology: Topology, routing: dict, traffic: dict, source: Source, *
     """A scenario of virtual cut-through with room for eight packets in every VC."""
     routes = make("routing", **routing).build(topology)
     demand = make("traffic", **traffic).build(topology)
-    vcs = more.get("vcs", 8)
-    switching = Switching("vct", vcs, 8 * max(source.flits))
-    return Scenario(topology, routes, demand, switching, source, certify(topology, routes, vcs).policy)
+    given = Vct(vcs=more.get("vcs", 8), buffer_flits=8 * max(source.flits))
+    return Scenario(Instance(topology, demand, routes), given.certified(topology, routes)[0], source)
 
 
 def shared(hosts: int, source: Source, select: str = "random", links: int = 1) -> Scenario:
@@ -53,7 +54,7 @@ def one_pair(source: Source) -> Scenario:
     case = shared(64, source, "hash")
     target = np.arange(128) ^ 1
     target[[0, 1, 64, 65]] = [64, 65, 0, 1]
-    return replace(case, traffic=replace(case.traffic, fixed=target))
+    return replace(case, instance=replace(case.instance, traffic=replace(case.traffic, fixed=target)))
 
 
 def mesh(traffic: dict, source: Source) -> Scenario:
@@ -94,10 +95,10 @@ def verdicts(job: Job) -> tuple[bool | None, bool | None]:
     """(of the run alone, with the certified limit)."""
     name, part, seed, ticks = job
     case, load = built(name), part * SCENARIOS[name][1]
-    run, measure = engine("compiled").start(case, load, seed), Measure(None, ticks, None)
-    start, _ = warm_up(run, case, measure)
+    run, measure = start("compiled", case, load, seed), Measure(None, ticks, None)
+    first, _ = warm_up(run, case, measure)
     before = run.snapshot().created
-    batches, backlog = measure_batches(run, case, load, start, measure)
+    batches, backlog = measure_batches(run, case, load, first, measure)
     shown, _ = verdict(case, load, batches, run.snapshot().created - before, backlog)
     return shown, True if load >= certain_limit(case) else shown
 

@@ -23,10 +23,13 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
+from flitlab.models.instance import Instance
 from flitlab.models.registry import make
-from flitlab.models.routing.certificate import certify
-from flitlab.models.scenario import Scenario, Source, Switching
-from flitlab.sim.measure.point import Measure, run_point
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.wormhole import Wormhole
+from flitlab.models.traffic.source import Source
+from flitlab.sim.measure.measure import measure
+from flitlab.sim.measure.point import Measure
 
 CURVES = Path(__file__).with_name("booksim2_curves.json")
 NETWORKS = {
@@ -42,8 +45,8 @@ def scenario(topology: dict, vc_policy: str | None, flits: int = 1) -> Scenario:
     graph = make("topology", **topology).build()
     routes = make("routing", kind="dor", **({"vc_policy": vc_policy} if vc_policy else {})).build(graph)
     demand = make("traffic", kind="uniform", include_self=True).build(graph)
-    switching = Switching("wormhole", vcs=4, buffer_flits=8, shared_input=True, **TIMES)
-    return Scenario(graph, routes, demand, switching, Source(flits=(flits,)), certify(graph, routes, 4).policy)
+    given = Wormhole(vcs=4, buffer_flits=8, shared_input=True, **TIMES)
+    return Scenario(Instance(graph, demand, routes), given.certified(graph, routes)[0], Source(flits=(flits,)))
 
 
 def zero_load(hops: float, flits: int = 1) -> float:
@@ -57,9 +60,9 @@ def is_saturated(point: dict, unloaded: float) -> bool:
     return latency is None or latency > 3 * unloaded or point["accepted"] < 0.97 * point["offered"]
 
 
-def measure(case: Scenario, load: float, ticks: int) -> dict:
+def simulated(case: Scenario, load: float, ticks: int) -> dict:
     """One point, with the reference's names."""
-    row = run_point("compiled", case, load, 1, Measure(warmup=4000, ticks=ticks)).row
+    row = measure("compiled", case, load, 1, Measure(warmup=4000, ticks=ticks)).row
     return {
         "offered": load, "packet_latency": row["latency_mean"], "accepted": row["accepted"],
         "half_width": row["latency_ci95"], "hops": row["hops_mean"],
@@ -78,7 +81,7 @@ def compare(name: str, points: list[dict], ticks: int) -> tuple[list[dict], list
     print("  load   BookSim2    flitlab   +- 95 %   difference   accepted: BookSim2  flitlab")
     for point, saturated in zip(points, theirs, strict=True):
         load = point["offered"]
-        mine = measure(case, load, ticks)
+        mine = simulated(case, load, ticks)
         ours.append(mine)
         error = math.nan
         if not saturated:
@@ -104,7 +107,7 @@ def lone_packets() -> list[str]:
     for flits in (1, 5):
         for title, topology, policy in NETWORKS.values():
             case = scenario(topology, policy, flits)
-            row = run_point("compiled", case, 1e-5 * flits, 1, Measure(0, 400_000, None)).row
+            row = measure("compiled", case, 1e-5 * flits, 1, Measure(0, 400_000, None)).row
             if abs(row["latency_mean"] - zero_load(row["hops_mean"], flits)) > 1e-3 * row["latency_mean"]:
                 wrong.append(f"{title}, {flits} flits: zero-load latency {row['latency_mean']:.3f}")
     return wrong

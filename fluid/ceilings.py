@@ -7,18 +7,21 @@ from flitlab.fluid.ceiling import NO_THETA, Ceiling, theta_unit
 from flitlab.fluid.context import Context
 from flitlab.fluid.kinds.spec import CeilingSpec, asked, kind_of
 from flitlab.fluid.problem import FluidError
+from flitlab.models.application.workload import Workload
 from flitlab.models.cputime import CpuTime
+from flitlab.models.instance import Instance
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.discipline import Discipline
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.models.transport.session import Session
 
 
 def ceilings(
-    instance: Scenario,
+    instance: Instance,
     specs: Sequence[CeilingSpec],
     loads: Sequence[float] = (),
     *,
-    program: Scenario | None = None,
+    program: Scenario[Discipline, Workload] | None = None,
     keep_flow: bool = False,
 ) -> list[Ceiling]:
     """The ceilings asked for, in order; ``total`` gives one per load, other kinds a row for each quantity.
@@ -41,7 +44,7 @@ def _timed(rows: Iterator[Ceiling]) -> Iterator[Ceiling]:
         spent = CpuTime()
 
 
-def _rows(spec: CeilingSpec, instance: Scenario, context: Context) -> Iterator[Ceiling]:
+def _rows(spec: CeilingSpec, instance: Instance, context: Context) -> Iterator[Ceiling]:
     """The rows of a kind, or why it is omitted. Raises ``ValueError`` for rows that go by another name than it."""
     if reason := spec.absent(instance) or _grows_in_part(spec, instance):
         yield Ceiling.omitted(spec.kind, theta_unit(instance.topology), reason)
@@ -56,7 +59,7 @@ def _rows(spec: CeilingSpec, instance: Scenario, context: Context) -> Iterator[C
         raise ValueError(f"ceiling {spec.kind} has no row of that name")
 
 
-def _grows_in_part(spec: CeilingSpec, instance: Scenario) -> str:
+def _grows_in_part(spec: CeilingSpec, instance: Instance) -> str:
     return "" if instance.traffic.background is None or spec.beside_background else NO_THETA
 
 

@@ -6,17 +6,17 @@ from functools import lru_cache
 from flitlab.fluid.hosts import host_bound
 from flitlab.fluid.problem import FluidError, Problem
 from flitlab.fluid.split import growing_split, split_theta
+from flitlab.models.instance import Instance
 from flitlab.models.rules.tables import RANDOM
-from flitlab.models.scenario import Scenario
 
 SPLIT_SWITCHES = 2048
 """Switches up to which the split of a routing is computed without being asked for: its tables grow as their square."""
 
 
 @lru_cache(maxsize=4)
-def certain_limit(scenario: Scenario) -> float:
+def certain_limit(instance: Instance) -> float:
     """The load from which on a queue grows without limit, as follows from T and the routing alone; inf if none does."""
-    topology, traffic, routes = scenario.topology, scenario.traffic, scenario.routes
+    topology, traffic, routes = instance.topology, instance.traffic, instance.routes
     limit = float(host_bound(topology, traffic)) if traffic.rate.any() else math.inf
     if routes is None or routes.deflection or routes.select != RANDOM or topology.switches > SPLIT_SWITCHES:
         return limit

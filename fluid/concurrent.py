@@ -10,10 +10,10 @@ from flitlab.fluid.hosts import host_bound, host_certificate, hot_hosts
 from flitlab.fluid.mcf.choose import solve
 from flitlab.fluid.problem import Problem
 from flitlab.fluid.split import growing_split, split_theta
-from flitlab.models.scenario import Scenario
+from flitlab.models.instance import Instance
 
 
-def concurrent_flow(instance: Scenario, kind: str, method: Method, gap: float) -> Ceiling:
+def concurrent_flow(instance: Instance, kind: str, method: Method, gap: float) -> Ceiling:
     """Maximum concurrent flow, over the routes for ``mcf_paths``: the network's or that of a host channel.
 
     method, gap: as for :func:`~flitlab.fluid.mcf.choose.solve`. Raises :class:`~flitlab.fluid.problem.FluidError` if
@@ -47,7 +47,7 @@ BESIDE = "the load is that of what grows beside the background"
 """Note of ceilings of traffic with one."""
 
 
-def _beside(instance: Scenario, kind: str, method: Method, gap: float) -> Ceiling:
+def _beside(instance: Instance, kind: str, method: Method, gap: float) -> Ceiling:
     """The most that what grows can have beside a background: in the network, or over a host channel."""
     topology, traffic = instance.topology, instance.traffic
     at_hosts = host_bound(topology, traffic)
@@ -64,12 +64,12 @@ def _beside(instance: Scenario, kind: str, method: Method, gap: float) -> Ceilin
     return Ceiling(kind, None, found.lower, found.upper, unit, found.method, 0.0, note, certificate)
 
 
-def _binding_hosts(instance: Scenario, at_hosts: float) -> str:
+def _binding_hosts(instance: Instance, at_hosts: float) -> str:
     hot = hot_hosts(instance.topology, instance.traffic, at_hosts) if math.isfinite(at_hosts) else ""
     return hot or "host channels bind"
 
 
-def _host_ceiling(instance: Scenario, kind: str, at_hosts: float, method: str, note: str) -> Ceiling:
+def _host_ceiling(instance: Instance, kind: str, at_hosts: float, method: str, note: str) -> Ceiling:
     if math.isinf(at_hosts):
         return Ceiling(kind, None, at_hosts, at_hosts, theta_unit(instance.topology), method, 0.0, note)
     certificate = host_certificate(instance.topology, instance.traffic)
@@ -87,9 +87,10 @@ def gap_note(lower: float, upper: float, method: Method, gap: float) -> str:
     return f"gap {found:.2g} where {asked:g} was asked" if found > asked * (1 + 1e-9) else ""
 
 
-def fixed_split(instance: Scenario) -> Ceiling:
+def fixed_split(instance: Instance) -> Ceiling:
     """The fixed split of the routing: one number, no certificate (it bounds this split, not the network)."""
     topology, traffic, routes = instance.topology, instance.traffic, instance.routes
+    assert routes is not None  # the kind is omitted without
     if traffic.background is not None:
         network = growing_split(topology, traffic, routes)
     else:

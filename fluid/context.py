@@ -4,7 +4,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from flitlab.fluid.ceiling import Ceiling, Method
+from flitlab.models.application.workload import Workload
+from flitlab.models.instance import Instance
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.discipline import Discipline
 
 ROUGH = 0.02
 """Gap of a theta of which only the lower end is of interest."""
@@ -17,7 +20,9 @@ class Context:
     they do not.
     """
 
-    def __init__(self, instance: Scenario, loads: Sequence[float] = (), program: Scenario | None = None):
+    def __init__(
+        self, instance: Instance, loads: Sequence[float] = (), program: Scenario[Discipline, Workload] | None = None
+    ):
         self.instance = instance
         self.loads = loads
         self.program = program

@@ -23,9 +23,11 @@ from flitlab.models.application.phases import phases
 from flitlab.models.application.program import BLOCK, CALC, SEND, Program
 from flitlab.models.application.scratch import scratch
 from flitlab.models.application.steps import StepKind, step_kinds
+from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.hashing import content_hash
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.discipline import Discipline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.table import table_traffic
 from flitlab.models.traffic.traffic import Traffic
@@ -76,7 +78,7 @@ class MakespanBounds:
         return max(("volume", "path", "processor", "phases"), key=lambda name: getattr(self, name))
 
 
-def makespan_bounds(scenario: Scenario) -> MakespanBounds:
+def makespan_bounds(scenario: Scenario[Discipline, Workload]) -> MakespanBounds:
     """The bounds on a scenario with a workload."""
     work = _Work.of(scenario)
     return MakespanBounds(
@@ -94,7 +96,7 @@ class _Work:
     rendezvous not counted.
     """
 
-    scenario: Scenario
+    scenario: Scenario[Discipline, Workload]
     hold: np.ndarray
     latency: np.ndarray
     request: np.ndarray
@@ -106,20 +108,19 @@ class _Work:
     flows: "_Flows"
 
     @classmethod
-    def of(cls, scenario: Scenario) -> "_Work":
+    def of(cls, scenario: Scenario[Discipline, Workload]) -> "_Work":
         """Of a scenario with a workload."""
-        workload = scenario.workload
-        assert workload is not None
+        workload, discipline, topology = scenario.work, scenario.switching, scenario.topology
         program, messages, host = workload.program, workload.messages, workload.host
         tick = messages.tick_ns
         hold, latency, request, consent, leaving = (scratch(program.operations, float) for _ in range(5))
         hold[:] = messages.overhead
-        exact = scenario.switching.mode == "flow"  # which counts in parts of a tick; the others round up
+        exact = discipline.exact
         for part in program.blocks():
             calc = program.kind[part] == CALC
             work = program.amount[part][calc]
             hold[part][calc] = work * float(1 / tick) if exact else -(-work * tick.denominator // tick.numerator)
-        unit = messages.packet_bytes if scenario.datagram is not None else 1  # its ticks are bytes
+        unit = discipline.weight(messages)
         control = total_flits(np.zeros(1, np.int64), messages)
         between = empty_latencies(scenario)
         count = sum(map(len, program.sends()))
@@ -131,9 +132,9 @@ class _Work:
             length = total_flits(program.amount[send], messages)
             apart = ends[0] != ends[1]
             for into, first, size in ((latency, there, length), (request, there, control), (consent, back, control)):
-                into[send] = np.where(apart, first + _sending(scenario, size * unit), 1.0)
-            if not messages.buffered and scenario.datagram is None:  # whose packets may be dropped before they leave
-                leaving[send] = np.where(apart, _sending(scenario, length) + 1, 0.0)
+                into[send] = np.where(apart, first + discipline.sending(topology, size * unit), 1.0)
+            if not messages.buffered and discipline.leaves:
+                leaving[send] = np.where(apart, discipline.sending(topology, length) + 1, 0.0)
             some = slice(count, count + int(apart.sum()))
             for array, values in ((sends, send), (source, ends[0]), (target, ends[1]), (flits, length * unit)):
                 array[some] = values[apart]
@@ -145,14 +146,12 @@ class _Work:
     @property
     def program(self) -> Program:
         """Of the scenario."""
-        assert self.scenario.workload is not None
-        return self.scenario.workload.program
+        return self.scenario.work.program
 
     @property
     def messages(self) -> Messages:
         """What its messages have in common."""
-        assert self.scenario.workload is not None
-        return self.scenario.workload.messages
+        return self.scenario.work.messages
 
     def volume(self) -> float:
         """All messages pass between the first moment at which one can, and the last that lets the program end."""
@@ -246,10 +245,9 @@ class _Flows:
     source, target: int64 [sends], hosts of the messages, different.
     """
 
-    def __init__(self, scenario: Scenario, source: Ints, target: Ints):
+    def __init__(self, scenario: Scenario[Discipline, Workload], source: Ints, target: Ints):
         self.topology, self.source, self.target = scenario.topology, source, target
-        # a tick is what a channel of capacity 1 takes for a flit; of datagrams, the fastest one for a byte
-        self.tick = 1.0 if scenario.datagram is None else fastest(scenario.topology)
+        self.tick = scenario.switching.pace(scenario.topology)
         self._known: dict[tuple[str, bool], float] = {}
         self._solved = 0
 
@@ -274,11 +272,6 @@ def _pieces(chosen: np.ndarray | slice) -> Iterator[np.ndarray | slice]:
         yield from (chosen[first : first + BLOCK] for first in range(0, len(chosen), BLOCK))
     else:
         yield from (slice(first, min(first + BLOCK, chosen.stop)) for first in range(0, chosen.stop, BLOCK))
-
-
-def fastest(topology: Topology) -> float:
-    """The capacity of the fastest channel, those of hosts included."""
-    return max(float(topology.capacity.max(initial=0.0)), topology.host_capacity)
 
 
 def upper_theta(topology: Topology, traffic: Traffic, exact: bool) -> float:
@@ -308,32 +301,13 @@ def _busiest_by(program: Program, hold: np.ndarray, group: np.ndarray, groups: i
     return found
 
 
-def empty_latencies(scenario: Scenario) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+def empty_latencies(scenario: Scenario[Discipline, Workload]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """Gives the ticks from hosts to hosts, by the quickest ways, of what takes no time itself, float64."""
-    topology, model = scenario.topology, scenario.switching
+    topology = scenario.topology
     place = topology.host_switch
-    if scenario.datagram is not None:
-        queues, messages = scenario.datagram.queues, _messages(scenario)
-        link = max(1, -(-Fraction(repr(float(queues.link_us))) * 1000 // messages.tick_ns))
-        between, ends = link + messages.packet_bytes, 2 * link + messages.packet_bytes
-    else:
-        between = model.header + model.switch + model.link
-        ends = model.injection + model.header + model.switch + model.ejection
+    between, ends = scenario.switching.crossing(topology)
     ways = sparse.csr_array((between + topology.delay, (topology.src, topology.dst)), (topology.switches,) * 2)
     if len(ways.data) < topology.channels:  # parallel channels were added up: the quicker one counts
         ways.data[:] = between
     distance = dijkstra(ways)
-    return lambda source, target: float(ends) + distance[place[source], place[target]]
-
-
-def _messages(scenario: Scenario) -> Messages:
-    assert scenario.workload is not None
-    return scenario.workload.messages
-
-
-def _sending(scenario: Scenario, length: np.ndarray) -> np.ndarray:
-    """float64: ticks that the host's channel is busy with so many flits, or bytes, before the last is under way."""
-    capacity = scenario.topology.host_capacity
-    if scenario.datagram is None:
-        return length / capacity - 1
-    return length * (fastest(scenario.topology) / capacity)
+    return lambda source, target: ends + distance[place[source], place[target]]

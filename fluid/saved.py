@@ -7,7 +7,7 @@ import numpy as np
 
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.models.arrays import Bools, Floats
-from flitlab.models.scenario import Scenario
+from flitlab.models.instance import Instance
 from flitlab.models.topology.graph import Topology
 
 
@@ -55,11 +55,11 @@ class Saved:
             self._refuse("paths or destinations without a flow")
 
     @classmethod
-    def of(cls, scenario: Scenario, row: Ceiling) -> "Saved":
+    def of(cls, instance: Instance, row: Ceiling) -> "Saved":
         """The certificate of a row that ``ceilings(..., keep_flow=True)`` gave; an end without proof is not claimed."""
         none, real = np.zeros(0, np.int64), np.zeros(0)
         z, flow = row.certificate, dict.fromkeys(("node", "source", "target", "first", "start", "channel"), none)
-        source, target, _ = scenario.traffic.switch_pairs()
+        source, target, _ = instance.traffic.switch_pairs()
         if isinstance(row.flow, np.ndarray):
             rows, channel = np.nonzero(row.flow)
             node = np.unique(target)
@@ -67,10 +67,11 @@ class Saved:
             flow |= {"node": node, "start": start, "channel": channel, "flow": row.flow[rows, channel]}
         elif row.flow is not None:
             flow |= {"source": source, "target": target, **row.flow._asdict()}
+        routes = instance.routes if row.ceiling == "mcf_paths" else None
         reached = row.flow is not None or len(source) == 0
         return cls(
-            topology=scenario.topology.content_hash, traffic=scenario.traffic.content_hash,
-            routes=scenario.routes.content_hash if row.ceiling == "mcf_paths" else "", ceiling=row.ceiling,
+            topology=instance.topology.content_hash, traffic=instance.traffic.content_hash,
+            routes="" if routes is None else routes.content_hash, ceiling=row.ceiling,
             load=np.nan if row.load is None else float(row.load), lower=float(row.lower) if reached else np.nan,
             upper=np.nan if z is None else float(row.upper), network=real if z is None else z.network,
             injection=real if z is None else z.injection, ejection=real if z is None else z.ejection,

@@ -11,10 +11,10 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 
 from flitlab.fluid.saved import BadCertificate, Saved, between
 from flitlab.models.arrays import Bools, Floats, Ints, sums
+from flitlab.models.instance import Instance
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.tables import DIGITS, VIA
-from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
 
 TOLERANCE = 1e-9
@@ -65,30 +65,30 @@ def statement(saved: Saved) -> str:
     return f"{''.join(ends)}, {over}{f', at load {saved.load:.9g}' if saved.load == saved.load else ''}"
 
 
-def verify(scenario: Scenario, saved: Saved) -> Verified:
+def verify(instance: Instance, saved: Saved) -> Verified:
     """What a certificate proves of a scenario; the routes count for ``mcf_paths`` only.
 
-    Raises :class:`BadCertificate` if it belongs to another scenario, claims nothing or what no certificate can prove,
+    Raises :class:`BadCertificate` if it belongs to another instance, claims nothing or what no certificate can prove,
     or its lengths or flow are none.
     """
     _check_claim(saved)
-    routes = scenario.routes if saved.ceiling == "mcf_paths" else None
+    routes = instance.routes if saved.ceiling == "mcf_paths" else None
     own = {
-        "topology": scenario.topology.content_hash, "traffic": scenario.traffic.content_hash,
+        "topology": instance.topology.content_hash, "traffic": instance.traffic.content_hash,
         "routes": "" if routes is None else routes.content_hash,
     }  # fmt: skip
     for name, value in own.items():
         if getattr(saved, name) != value:
             other = "other routes" if name == "routes" else f"another {name}"
             raise BadCertificate(f"{saved.ceiling}: the certificate is of {other}")
-    _check_numbers(scenario.topology, saved)
-    upper = _upper(scenario, saved, routes) if len(saved.network) else np.nan
-    demand = _demand(scenario)
+    _check_numbers(instance.topology, saved)
+    upper = _upper(instance, saved, routes) if len(saved.network) else np.nan
+    demand = _demand(instance)
     if saved.ceiling == "total":
-        return Verified(_accepted(scenario, saved), upper)
+        return Verified(_accepted(instance, saved), upper)
     lower = np.nan
     if len(saved.flow) or not demand.any():
-        lower = min(_lower(scenario, saved, routes, demand), _at_hosts(scenario))
+        lower = min(_lower(instance, saved, routes, demand), _at_hosts(instance))
     return Verified(lower, upper)
 
 
@@ -138,31 +138,31 @@ def _rescaled(*parts: np.ndarray) -> list[np.ndarray]:
     return [np.ldexp(part, -exponent) for part in parts]
 
 
-def _demand(scenario: Scenario) -> Floats:
+def _demand(instance: Instance) -> Floats:
     """float64 [switches, switches]: what needs the network."""
-    return scenario.traffic.switch_demand * between(scenario.topology)
+    return instance.traffic.switch_demand * between(instance.topology)
 
 
-def _at_hosts(scenario: Scenario) -> float:
+def _at_hosts(instance: Instance) -> float:
     """Theta at which the busiest host channel is full."""
-    source, target, amount = scenario.traffic.pairs()
-    hosts = scenario.topology.hosts
+    source, target, amount = instance.traffic.pairs()
+    hosts = instance.topology.hosts
     busiest = max(np.bincount(source, amount, hosts).max(), np.bincount(target, amount, hosts).max())
-    return scenario.topology.host_capacity / float(busiest)
+    return instance.topology.host_capacity / float(busiest)
 
 
 # Upper bounds: lengths
 
 
-def _upper(scenario: Scenario, saved: Saved, routes: Routes | None) -> float:
-    topology = scenario.topology
+def _upper(instance: Instance, saved: Saved, routes: Routes | None) -> float:
+    topology = instance.topology
     network, injection, ejection = saved.network, saved.injection, saved.ejection
     if saved.ceiling != "total":  # of which the bound is the same for every multiple
         network, injection, ejection = _rescaled(network, injection, ejection)
     with np.errstate(over="ignore"):  # then there is room for anything
         at_hosts = float(injection.sum() + ejection.sum())
         room = float(topology.capacity @ network) + (topology.host_capacity * at_hosts if at_hosts else 0.0)
-    source, target, amount = scenario.traffic.pairs()
+    source, target, amount = instance.traffic.pairs()
     source, target, amount = source[amount > 0], target[amount > 0], amount[amount > 0]
     place = topology.host_switch
     distance = _distances(topology, network, routes)[place[source], place[target]]
@@ -245,13 +245,13 @@ def _path_distances(topology: Topology, z: Floats, routes: Routes) -> Floats:
 # Lower bounds: flows
 
 
-def _accepted(scenario: Scenario, saved: Saved) -> float:
+def _accepted(instance: Instance, saved: Saved) -> float:
     """What a flow carries at a load, per host, once the fullest channel is full: of no demand more than its offer.
 
     nan where host channels would have to take part.
     """
-    topology, place, most = scenario.topology, scenario.topology.host_switch, scenario.topology.host_capacity
-    source, target, amount = scenario.traffic.pairs()
+    topology, place, most = instance.topology, instance.topology.host_switch, instance.topology.host_capacity
+    source, target, amount = instance.traffic.pairs()
     offer = np.minimum(saved.load * amount, most)
     busiest = max(np.bincount(end, offer, topology.hosts).max() for end in (source, target))
     if busiest > most * (1 + 1e-12):
@@ -262,7 +262,7 @@ def _accepted(scenario: Scenario, saved: Saved) -> float:
     if saved.flow.any():
         (flow,) = _rescaled(saved.flow)
         if len(saved.first):
-            served, load = _by_paths(scenario, saved, flow)
+            served, load = _by_paths(instance, saved, flow)
         else:
             leaving, hidden = _leaving(topology, saved, flow)
             served = np.zeros_like(offered)
@@ -274,17 +274,17 @@ def _accepted(scenario: Scenario, saved: Saved) -> float:
     return carried / topology.hosts
 
 
-def _lower(scenario: Scenario, saved: Saved, routes: Routes | None, demand: np.ndarray) -> float:
+def _lower(instance: Instance, saved: Saved, routes: Routes | None, demand: np.ndarray) -> float:
     """The theta of a flow, scaled until the fullest network channel is full; inf if none is demanded."""
-    topology = scenario.topology
+    topology = instance.topology
     if not demand.any():
         return np.inf
     if not saved.flow.any():
         return np.nan
     (flow,) = _rescaled(saved.flow)
     if not len(saved.first):
-        return _theta_by_destination(scenario, saved, flow, routes, demand)
-    served, load = _by_paths(scenario, saved, flow, routes)
+        return _theta_by_destination(instance, saved, flow, routes, demand)
+    served, load = _by_paths(instance, saved, flow, routes)
     return _at_most(float((served[demand > 0] / demand[demand > 0]).min()), load, topology)
 
 
@@ -295,10 +295,10 @@ def _at_most(part: float, load: Floats, topology: Topology) -> float:
 
 
 def _by_paths(
-    scenario: Scenario, saved: Saved, flow: Floats, routes: Routes | None = None
+    instance: Instance, saved: Saved, flow: Floats, routes: Routes | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """float64 [switches, switches]: what path flows carry from s to t; float64 [channels]: their load."""
-    topology = scenario.topology
+    topology = instance.topology
     source, target = saved.source, saved.target
     commodity = np.repeat(np.arange(len(source)), np.diff(saved.first))
     begin, end = saved.start[:-1], saved.start[1:]
@@ -369,9 +369,9 @@ def _check_over_others(topology: Topology, routes: Routes, saved: Saved, target:
 
 
 def _theta_by_destination(
-    scenario: Scenario, saved: Saved, flow: Floats, routes: Routes | None, demand: np.ndarray
+    instance: Instance, saved: Saved, flow: Floats, routes: Routes | None, demand: np.ndarray
 ) -> float:
-    topology = scenario.topology
+    topology = instance.topology
     missing = np.setdiff1d(np.flatnonzero(demand.any(axis=0)), saved.node)
     if len(missing):
         raise BadCertificate(f"{saved.ceiling}: there is demand for switch {missing[0]}, but no flow")

@@ -1,8 +1,10 @@
 """What ceilings are of: a topology, who sends how much to whom, and the routes, if there are any."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
+from flitlab.models.hashing import content_hash
 from flitlab.models.routing.routes import Routes
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
@@ -18,6 +20,12 @@ class Instance:
     topology: Topology
     traffic: Traffic
     routes: Routes | None = None
+
+    @cached_property
+    def content_hash(self) -> str:
+        """Hash of the topology, the traffic and the routes."""
+        routes = None if self.routes is None else self.routes.content_hash
+        return content_hash(self.topology.content_hash, self.traffic.content_hash, routes)
 
     def at(self, load: float) -> tuple[Self, float]:
         """The instance whose demand grows as a whole, and the load of it that stands for ``load``.

@@ -1,85 +1,87 @@
-"""One thing to simulate and to bound: topology, routes, traffic and the switches between them."""
+"""One thing to simulate: a network and its demand, what switches do, and what hosts do."""
 
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Generic
 
+from typing_extensions import TypeVar
+
+from flitlab.models.application.workload import Workload
 from flitlab.models.hashing import content_hash
+from flitlab.models.instance import Instance
 from flitlab.models.routing.routes import Routes
+from flitlab.models.switching.discipline import PROGRAMS, Counted, Discipline
 from flitlab.models.topology.graph import Topology
-from flitlab.models.traffic.source import Source as Source
+from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import Traffic
-
-if TYPE_CHECKING:
-    from flitlab.models.application.workload import Workload
-    from flitlab.models.transport.datagram import Datagram
 
 SEMANTICS_VERSION = 4
 """Changes whenever results of an unchanged configuration may change."""
 
-
-@dataclass(frozen=True)
-class Switching:
-    """How a switch treats what arrives; all times in ticks (one flit on a channel).
-
-    mode: ``vct``, ``wormhole``, ``deflection``, ``datagram`` (of which :class:`Scenario` holds the rest) or ``flow``.
-    vcs: virtual channels of every network and injection channel. buffer_flits: input buffer of each VC.
-    shared_input: an input port sends one packet at a time (``input_speedup: 1``; wormhole: one flit a tick); False:
-    each of its VCs can be read at once (``vcs``).
-    iterations: of iSLIP in a tick; wormhole only.
-    hold_packets, slotted: deflection only. half_duplex: the two channels of a link share its capacity; flow only.
-    """
-
-    mode: str
-    vcs: int = 1
-    buffer_flits: int = 0
-    shared_input: bool = False
-    iterations: int = 1
-    header: int = 0
-    switch: int = 1
-    link: int = 1
-    injection: int = 1
-    ejection: int = 1
-    credit: int = 1
-    hold_packets: int = 0
-    slotted: bool = False
-    allow_deadlock: bool = False
-    half_duplex: bool = False
+D = TypeVar("D", bound=Discipline, default=Discipline, covariant=True)
+W = TypeVar("W", bound=Source | Workload, default=Source | Workload, covariant=True)
 
 
 @dataclass(frozen=True, eq=False)
-class Scenario:
+class Scenario(Generic[D, W]):
     """Everything but the load, the seed and how it is measured.
 
-    vc_policy: the VC policy in force (``flitlab.models.rules.tables.ANY`` ...). may_deadlock: it has no certificate,
-    so a deadlock is a result and no defect. datagram: what that discipline adds; None in the others. workload: a
-    program that the hosts run instead of drawing packets; ``traffic`` is then its messages as a matrix, and ``source``
-    says nothing.
+    instance: with routes. work: how hosts create packets, or a program that they run; the traffic of the instance is
+    then its messages as a matrix. Raises ``ValueError`` for an instance without routes.
     """
 
-    topology: Topology
-    routes: Routes
-    traffic: Traffic
-    switching: Switching
-    source: Source
-    vc_policy: int = 0
-    may_deadlock: bool = False
-    datagram: "Datagram | None" = None
-    workload: "Workload | None" = None
+    instance: Instance
+    switching: D
+    work: W
 
-    def at(self, load: float) -> "tuple[Scenario, float]":
-        """What an engine is to be given for a load: a scenario whose demand grows as a whole, and its load.
+    def __post_init__(self) -> None:
+        if self.instance.routes is None:
+            raise ValueError("what is simulated needs routes")
 
-        That is this scenario and ``load``, unless the traffic has a background (:meth:`Traffic.at`).
-        """
-        traffic, offered = self.traffic.at(load)
-        return (self if traffic is self.traffic else replace(self, traffic=traffic)), offered
+    @property
+    def topology(self) -> Topology:
+        """Of the instance."""
+        return self.instance.topology
+
+    @property
+    def traffic(self) -> Traffic:
+        """Of the instance."""
+        return self.instance.traffic
+
+    @property
+    def routes(self) -> Routes:
+        """Of the instance."""
+        assert self.instance.routes is not None
+        return self.instance.routes
+
+    @cached_property
+    def source(self) -> Source:
+        """The packets; those of a program have one greatest length, and nobody draws them."""
+        return Source(flits=(self.work.messages.packet_flits,)) if isinstance(self.work, Workload) else self.work
+
+    @property
+    def counted(self) -> Counted:
+        """What a run is measured by: ``packets``, ``flows`` or ``program``."""
+        kind = PROGRAMS if isinstance(self.work, Workload) else self.switching.counts
+        assert kind is not None  # a discipline that counts nothing runs programs
+        return kind
+
+    def at(self, load: float) -> "tuple[Scenario[D, W], float]":
+        """What an engine is to be given for a load; see :meth:`~flitlab.models.instance.Instance.at`."""
+        instance, offered = self.instance.at(load)
+        return (self if instance is self.instance else replace(self, instance=instance)), offered
+
+    @property
+    def zero_load_latency(self) -> int:
+        """Ticks of the longest route."""
+        return self.switching.zero_load_latency(self.topology, self.routes.hops_max, max(self.source.flits))
 
     @cached_property
     def content_hash(self) -> str:
         """Hash of everything that results depend on, the semantics' version included."""
-        more = [part.content_hash for part in (self.datagram, self.workload) if part is not None]
+        switching, more = self.switching.hashed(self.source)
+        program = [self.work.content_hash] if isinstance(self.work, Workload) else []
         return content_hash(
             SEMANTICS_VERSION, self.topology.content_hash, self.routes.content_hash, self.traffic.content_hash,
-            asdict(self.switching), asdict(self.source), self.vc_policy, *more,
+            switching, asdict(self.source), self.switching.vc_policy, *more, *program,
         )  # fmt: skip

@@ -1,16 +1,21 @@
 """Small scenarios for the engines' tests."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from flitlab.fluid.kinds.spec import CeilingSpec, asked, kind_of
-from flitlab.models.registry import SpecError, make
-from flitlab.models.routing.certificate import certify
-from flitlab.models.scenario import Scenario, Source, Switching
+from flitlab.models.instance import Instance
+from flitlab.models.registry import SpecError, make, spec_class
+from flitlab.models.scenario import Scenario
 from flitlab.models.topology.distances import diameter
 from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.source import Source
+from flitlab.sim.engines import disciplines as disciplines
+from flitlab.sim.engines.table import engines_of
 
 TIMES = {"header": 5, "switch": 2, "link": 3, "injection": 2, "ejection": 1, "credit": 2}
 
@@ -29,12 +34,29 @@ def scenario(
     source = source or Source(flits=(4,))
     routes = make("routing", **(routing or {"kind": "minimal"})).build(topology)
     mode = "deflection" if routes.deflection else mode
-    keys = {"mode": mode, "vcs": 4, "buffer_flits": 2 * max(source.flits), **TIMES, **switching}
+    keys = {"vcs": 4, "buffer_flits": 2 * max(source.flits), **TIMES, **switching}
     if mode == "deflection":
         keys.setdefault("hold_packets", 4 * int(topology.out_degree.max()))
     demand = make("traffic", **(traffic or {"kind": "uniform"})).build(topology)
-    certified = certify(topology, routes, keys["vcs"], allow_deadlock)
-    return Scenario(topology, routes, demand, Switching(**keys), source, certified.policy, not certified.acyclic)
+    given = discipline(mode, allow_deadlock=allow_deadlock, **keys)
+    return Scenario(Instance(topology, demand, routes), given.certified(topology, routes)[0], source)
+
+
+def discipline(mode: str, **keys: Any) -> Any:
+    """A discipline from its fields."""
+    found: Any = spec_class("switching", mode)
+    return found.discipline(**keys)
+
+
+def reference(scenario: Scenario, load: float, seed: int, log: bool = False, shuffle: int = 0) -> Any:
+    """A run of the reference engine in which everything that the model leaves open comes in another order."""
+    return engines_of(scenario.switching).reference(scenario, load, seed, log, shuffle=shuffle)  # type: ignore[call-arg]
+
+
+def carrying(scenario: Scenario, **traffic: Any) -> Scenario:
+    """The scenario with changes to its traffic."""
+    instance = scenario.instance
+    return replace(scenario, instance=replace(instance, traffic=replace(instance.traffic, **traffic)))
 
 
 def build(kind: str, hosts: int = 1, **parameters) -> Topology:
@@ -56,8 +78,6 @@ def one_way_ring(switches: int, hosts: int = 1) -> Topology:
 
 def slow_channels(topology: Topology, draw: Callable) -> Topology:
     """The same graph with extra delays on its channels."""
-    from dataclasses import replace
-
     delay = draw(st.lists(st.integers(0, 5), min_size=topology.channels, max_size=topology.channels))
     return replace(topology, delay=np.array(delay, np.int64))
 

@@ -7,8 +7,8 @@ from typing import ClassVar
 from flitlab.fluid.ceiling import Ceiling, theta_unit
 from flitlab.fluid.context import Context
 from flitlab.fluid.kinds.spec import THETA, CeilingSpec, Quantities
+from flitlab.models.instance import Instance
 from flitlab.models.registry import register
-from flitlab.models.scenario import Scenario
 
 
 @register("ceiling", "bounds")
@@ -31,7 +31,7 @@ class Bounds(CeilingSpec):
     quick = True
     growth = 1.3
 
-    def rows(self, instance: Scenario, context: Context) -> Iterator[Ceiling]:
+    def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The least bound, then each of them."""
         from flitlab.fluid.bounds import all_bounds
         from flitlab.fluid.problem import Problem

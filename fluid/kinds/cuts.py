@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from flitlab.fluid.ceiling import Ceiling, theta_unit
 from flitlab.fluid.context import Context
 from flitlab.fluid.kinds.spec import CeilingSpec
+from flitlab.models.instance import Instance
 from flitlab.models.registry import register
-from flitlab.models.scenario import Scenario
 
 
 @register("ceiling", "cuts")
@@ -20,7 +20,7 @@ class Cuts(CeilingSpec):
     line = False
     limit = True
 
-    def rows(self, instance: Scenario, context: Context) -> Iterator[Ceiling]:
+    def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The sparsest cut, then that of each heuristic."""
         from flitlab.fluid.cuts import all_cuts, best
         from flitlab.fluid.problem import Problem

@@ -6,8 +6,8 @@ from typing import ClassVar
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.context import Context
 from flitlab.fluid.kinds.spec import Quantities, Solved
+from flitlab.models.instance import Instance
 from flitlab.models.registry import register
-from flitlab.models.scenario import Scenario
 
 
 @register("ceiling", "decomposition")
@@ -28,7 +28,7 @@ class Decomposition(Solved):
     }
     of_one_flow = True
 
-    def rows(self, instance: Scenario, context: Context) -> Iterator[Ceiling]:
+    def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The throughput of the concurrent flow found, and its factors."""
         from flitlab.fluid.decomposition import NO_LOAD, decomposition
         from flitlab.fluid.problem import Problem

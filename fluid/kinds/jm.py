@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.context import Context
 from flitlab.fluid.kinds.sharing import Sharing
+from flitlab.models.instance import Instance
 from flitlab.models.registry import register
-from flitlab.models.scenario import Scenario
 
 
 @register("ceiling", "jm")
@@ -16,7 +16,7 @@ class Jm(Sharing):
     rank = 8
     label = "JM"
 
-    def rows(self, instance: Scenario, context: Context) -> Iterator[Ceiling]:
+    def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The mean rate, then total, least rate, theta and Jain index."""
         from flitlab.fluid.sharing.jain import jain
         from flitlab.fluid.sharing.rows import model_rows

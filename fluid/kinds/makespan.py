@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.context import Context
 from flitlab.fluid.kinds.spec import CeilingSpec
+from flitlab.models.instance import Instance
 from flitlab.models.registry import register
-from flitlab.models.scenario import Scenario
 
 
 @register("ceiling", "makespan")
@@ -20,7 +20,7 @@ class Makespan(CeilingSpec):
     minor = ("step ",)
     of_program = True
 
-    def rows(self, instance: Scenario, context: Context) -> Iterator[Ceiling]:
+    def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The largest bound, then each of them, then those of its kinds of steps."""
         from flitlab.fluid.makespan import makespan_bounds
         from flitlab.fluid.problem import FluidError

@@ -6,8 +6,8 @@ from typing import ClassVar
 from flitlab.fluid.ceiling import PER_FLOW, Ceiling
 from flitlab.fluid.context import Context
 from flitlab.fluid.kinds.spec import Quantities, Solved
+from flitlab.models.instance import Instance
 from flitlab.models.registry import register
-from flitlab.models.scenario import Scenario
 
 
 @register("ceiling", "mcf")
@@ -32,7 +32,7 @@ class Mcf(Solved):
 
     per_flow: bool = False
 
-    def rows(self, instance: Scenario, context: Context) -> Iterator[Ceiling]:
+    def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The interval of theta, then the rates of flows."""
         from flitlab.fluid.sharing.rows import with_rates
 

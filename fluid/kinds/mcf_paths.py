@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, ClassVar
 from flitlab.fluid.ceiling import PER_FLOW, Ceiling
 from flitlab.fluid.context import Context
 from flitlab.fluid.kinds.spec import Quantities, Solved
+from flitlab.models.instance import Instance
 from flitlab.models.registry import register
 from flitlab.models.rules.tables import VIA
-from flitlab.models.scenario import Scenario
 
 if TYPE_CHECKING:
     from flitlab.models.traffic.traffic import Traffic
@@ -37,7 +37,7 @@ class McfPaths(Solved):
 
     per_flow: bool = False
 
-    def absent(self, instance: Scenario) -> str:
+    def absent(self, instance: Instance) -> str:
         """Also, where paths over every intermediate switch are too many."""
         from flitlab.fluid.mcf.choose import PATHS_MOST
         from flitlab.fluid.problem import Demand
@@ -50,7 +50,7 @@ class McfPaths(Solved):
             return ""
         return f"{pairs} pairs of switches, each over every other one, are too many (at most {PATHS_MOST})"
 
-    def rows(self, instance: Scenario, context: Context) -> Iterator[Ceiling]:
+    def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The interval of theta, then the rates of flows."""
         from flitlab.fluid.sharing.rows import with_rates
 

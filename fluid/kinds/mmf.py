@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.context import Context
 from flitlab.fluid.kinds.sharing import Sharing
+from flitlab.models.instance import Instance
 from flitlab.models.registry import register
-from flitlab.models.scenario import Scenario
 
 if TYPE_CHECKING:
     from flitlab.models.traffic.traffic import Traffic
@@ -25,7 +25,7 @@ class Mmf(Sharing):
     label = "MMF"
     routes = "used"
 
-    def rows(self, instance: Scenario, context: Context) -> Iterator[Ceiling]:
+    def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The mean rate, then total, least rate, theta and Jain index."""
         from flitlab.fluid.sharing.maxmin import max_min
         from flitlab.fluid.sharing.rows import model_rows

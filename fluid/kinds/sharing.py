@@ -4,8 +4,8 @@ from typing import ClassVar, Literal
 
 from flitlab.fluid.ceiling import PER_FLOW
 from flitlab.fluid.kinds.spec import CeilingSpec
+from flitlab.models.instance import Instance
 from flitlab.models.rules.tables import VIA
-from flitlab.models.scenario import Scenario
 
 
 class Sharing(CeilingSpec):
@@ -14,7 +14,7 @@ class Sharing(CeilingSpec):
     unit = PER_FLOW
     routes: ClassVar[Literal["unused", "used", "needed"]] = "needed"
 
-    def absent(self, instance: Scenario) -> str:
+    def absent(self, instance: Instance) -> str:
         """Also, where there is a path over every intermediate switch."""
         routes, reason = instance.routes, super().absent(instance)
         if not reason and routes is not None and routes.form == VIA:

@@ -7,8 +7,8 @@ from pydantic import Field, model_validator
 
 from flitlab.fluid.ceiling import Ceiling, Method
 from flitlab.fluid.context import Context
+from flitlab.models.instance import Instance
 from flitlab.models.registry import Spec, UnknownKindError, make, names, spec_class
-from flitlab.models.scenario import Scenario
 
 if TYPE_CHECKING:
     from flitlab.models.traffic.traffic import Traffic
@@ -64,14 +64,14 @@ class CeilingSpec(Spec):
     quick: ClassVar[bool] = False
     growth: ClassVar[float | None] = None
 
-    def rows(self, instance: Scenario, context: Context) -> Iterable[Ceiling]:
+    def rows(self, instance: Instance, context: Context) -> Iterable[Ceiling]:
         """The ceiling of an instance, and what it says besides: ``<kind>``, then any ``<kind>:<quantity>``.
 
         Raises :class:`~flitlab.fluid.problem.FluidError` where it is not defined.
         """
         raise NotImplementedError
 
-    def absent(self, instance: Scenario) -> str:
+    def absent(self, instance: Instance) -> str:
         """Why there is no such ceiling of an instance, '' if there is: its row is then omitted."""
         routes = instance.routes
         if self.routes == "needed" and routes is None:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.context import Context
 from flitlab.fluid.kinds.spec import CeilingSpec
+from flitlab.models.instance import Instance
 from flitlab.models.registry import register
-from flitlab.models.scenario import Scenario
 
 
 @register("ceiling", "split")
@@ -28,7 +28,7 @@ class Split(CeilingSpec):
 
     per_flow: bool = False
 
-    def rows(self, instance: Scenario, context: Context) -> Iterator[Ceiling]:
+    def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The theta of the network or of a host channel, then the rates of flows."""
         from flitlab.fluid.concurrent import fixed_split
         from flitlab.fluid.sharing.rows import with_rates

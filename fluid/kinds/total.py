@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.context import Context
 from flitlab.fluid.kinds.spec import Solved
+from flitlab.models.instance import Instance
 from flitlab.models.registry import register
-from flitlab.models.scenario import Scenario
 
 UNIT = "flits/tick/host"
 
@@ -30,12 +30,12 @@ class Total(Solved):
     of_one_flow = True
     growth = 1.3
 
-    def rows(self, instance: Scenario, context: Context) -> Iterator[Ceiling]:
+    def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """One for each load; below a theta that some flow reaches it is the offer."""
         for load in context.loads:
             yield self._at(instance, load, context.reached(self.method, self.gap))
 
-    def _at(self, instance: Scenario, load: float, theta: float) -> Ceiling:
+    def _at(self, instance: Instance, load: float, theta: float) -> Ceiling:
         from flitlab.fluid.concurrent import gap_note, joined
         from flitlab.fluid.problem import FluidError
         from flitlab.fluid.total import total

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.context import Context
 from flitlab.fluid.kinds.spec import Solved
+from flitlab.models.instance import Instance
 from flitlab.models.registry import register
-from flitlab.models.scenario import Scenario
 
 
 @register("ceiling", "utilisation")
@@ -21,7 +21,7 @@ class Utilisation(Solved):
     unit = ""
     of_one_flow = True
 
-    def rows(self, instance: Scenario, context: Context) -> Iterator[Ceiling]:
+    def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The mean over all network channels, then over each class of them."""
         from flitlab.fluid.decomposition import NO_LOAD, utilisation
 

@@ -8,8 +8,8 @@ from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.problem import FluidError, Problem
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.fairness import jain
+from flitlab.models.instance import Instance
 from flitlab.models.paths.pathset import starts
-from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic
 
@@ -77,15 +77,15 @@ class Rates:
         return jain(self.rate)
 
 
-def flows_of(scenario: Scenario) -> Flows:
+def flows_of(instance: Instance) -> Flows:
     """The flows of a scenario over the paths of its routing; next hops are unrolled into all their paths.
 
     Raises :class:`~flitlab.fluid.problem.FluidError` if that is too many paths, or if a pair has none.
     """
-    topology, traffic = scenario.topology, scenario.traffic
+    topology, traffic = instance.topology, instance.traffic
     if (count := flows_most(traffic)) > PATHS_MOST:
         raise FluidError(f"there are {count} flows, more than {PATHS_MOST} paths")
-    problem = Problem.of(topology, traffic, scenario.routes)
+    problem = Problem.of(topology, traffic, instance.routes)
     return flows_over(topology, traffic, problem, unrolled(problem) if problem.paths is None else problem.paths)
 
 

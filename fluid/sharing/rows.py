@@ -8,13 +8,13 @@ from flitlab.fluid.ceiling import NO_THETA, PER_FLOW, Ceiling, theta_unit
 from flitlab.fluid.problem import FluidError, Problem
 from flitlab.fluid.sharing.flows import Flows, Rates, flows_of
 from flitlab.fluid.sharing.free import free_max_min
-from flitlab.models.scenario import Scenario
+from flitlab.models.instance import Instance
 
 TOTAL = "flits/tick"
 
 
 def model_rows(
-    instance: Scenario, kind: str, model: Callable[[Flows], np.ndarray], method: str = ""
+    instance: Instance, kind: str, model: Callable[[Flows], np.ndarray], method: str = ""
 ) -> Iterator[Ceiling]:
     """``kind`` (mean rate per flow), and its total, least rate, theta and Jain index; or why it would be too large.
 
@@ -28,7 +28,7 @@ def model_rows(
         yield Ceiling.omitted(kind, theta_unit(instance.topology), str(error))
 
 
-def _model_rows(instance: Scenario, kind: str, model: Callable[[Flows], np.ndarray], method: str) -> Iterator[Ceiling]:
+def _model_rows(instance: Instance, kind: str, model: Callable[[Flows], np.ndarray], method: str) -> Iterator[Ceiling]:
     if instance.routes is None:
         flows, rates = free_max_min(instance.topology, instance.traffic)
         method, over = "LPs (HiGHS), generated paths", "all paths"
@@ -53,7 +53,7 @@ def _model_rows(instance: Scenario, kind: str, model: Callable[[Flows], np.ndarr
         yield Ceiling.value(name, value, value, unit, method, note if name == kind else "")
 
 
-def with_rates(instance: Scenario, ceiling: Ceiling, per_flow: bool) -> Iterator[Ceiling]:
+def with_rates(instance: Instance, ceiling: Ceiling, per_flow: bool) -> Iterator[Ceiling]:
     """A ceiling of theta and, if ``per_flow``, what flows get if all have theta times their demand.
 
     Of that mean, total and least rate, and Jain's index.

@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field
 
 from flitlab.models.registry import SpecError, whole
+from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import ANY, ESCAPE, LAYERED, Routes
 from flitlab.models.switching.common import common_form
 from flitlab.models.switching.discipline import Certify, Setting
@@ -39,7 +40,7 @@ class Buffered(Timed):
     vc_policy: int = ANY
     may_deadlock: bool = False
 
-    def certified(self, topology: Topology, routes: Routes, certify: Certify) -> tuple[Self, str]:
+    def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple[Self, str]:
         """With the policy that is certified for so many VCs. Raises ``SpecError``."""
         found = certify(topology, routes, self.vcs, self.allow_deadlock)
         return replace(self, vc_policy=found.policy, may_deadlock=not found.acyclic), found.note

@@ -15,7 +15,7 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make, register, whole
 from flitlab.models.routing.routes import RoutingSpec
 from flitlab.models.switching.common import common_form
-from flitlab.models.switching.discipline import FLOWS, Discipline, Setting, SwitchingSpec
+from flitlab.models.switching.discipline import FLOWS, Counted, Discipline, Setting, SwitchingSpec
 from flitlab.models.topology.failures import Amount
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
@@ -26,7 +26,6 @@ from flitlab.models.transport.law import TransportSpec
 from flitlab.models.transport.paths import DISTINCT
 from flitlab.models.transport.session import LATEST, Queues, Session, make_session, tick_of
 from flitlab.models.transport.sizes import SizesSpec
-from flitlab.models.transport.sound import transport_of
 
 SILENCE_S = 300.0
 """Seconds in which nothing arrives before a run counts as stuck: ten timeouts in a row, each twice as long as the one
@@ -53,7 +52,7 @@ class Datagram(Discipline):
     """
 
     mode: ClassVar[str] = "datagram"
-    counts: ClassVar[str | None] = FLOWS
+    counts: ClassVar[Counted | None] = FLOWS
     programs: ClassVar[bool] = True
     leaves: ClassVar[bool] = False  # packets may be dropped before they leave
 
@@ -114,7 +113,19 @@ class Datagram(Discipline):
         """Bytes of a packet."""
         return messages.packet_bytes
 
-    def longest_step(self, topology: Topology, flits: int) -> int:
+    def soonest(self, topology: Topology) -> int:
+        """Fewer than any message takes."""
+        return 3
+
+    def carries(self, topology: Topology) -> np.ndarray | float:
+        """All of a tick: what datagrams say that a channel carried is the time for which it was sending."""
+        return 1.0
+
+    def silence(self, ticks: int) -> str:
+        """As long as retransmissions may take."""
+        return f"has reached its receiver for {SILENCE_S:g} s"
+
+    def patience(self, topology: Topology, flits: int) -> int:
         """As long as retransmissions may take."""
         return int(SILENCE_S * 1e9 / (tick_of(topology, self.queues) * 10**9))
 
@@ -126,7 +137,7 @@ class Datagram(Discipline):
 
     def session(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> Session:
         """The run at a load with a seed. Raises ``SpecError``."""
-        topology, transport, program = instance.topology, transport_of(self.transport), None
+        topology, transport, program = instance.topology, self.transport.build(), None
         assert instance.routes is not None
         if not isinstance(work, Workload):
             self._check_length(topology)
@@ -213,7 +224,7 @@ class DatagramSpec(SwitchingSpec):
         failing, transport, sizes = self.link_failures, setting.transport, setting.sizes
         failures = None if failing is None else LinkFailures(**failing.model_dump())
         if transport is None:
-            transport = make("transport", kind="tcp")  # type: ignore[assignment]
+            transport = make("transport", kind="tcp")
         assert setting.routing is not None
         return Datagram(
             transport, self.queues, setting.routing, setting.path_draw, sizes, not setting.together, setting.seconds,

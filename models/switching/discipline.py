@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from pydantic import ConfigDict
@@ -12,15 +12,17 @@ from flitlab.models.application.messages import Messages
 from flitlab.models.application.workload import Workload
 from flitlab.models.instance import Instance
 from flitlab.models.registry import Parameters, SpecError
-from flitlab.models.routing.certificate import Certified
+from flitlab.models.routing.certificate import Certified, certify
 from flitlab.models.routing.routes import ANY, Routes, RoutingSpec
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 from flitlab.models.transport.law import TransportSpec
 from flitlab.models.transport.sizes import SizesSpec
 
-PACKETS, FLOWS = "packets", "flows"
-"""What a discipline counts where no program runs: packets that hosts draw, or flows of a transport."""
+Counted = Literal["packets", "flows", "programs"]
+PACKETS, FLOWS, PROGRAMS = get_args(Counted)
+"""What a run is measured by: packets that hosts draw, or flows of a transport, as the discipline counts them; or, where
+hosts run one, a program."""
 
 Certify = Callable[[Topology, Routes, int, bool], Certified]
 """See :func:`flitlab.models.routing.certificate.certify`."""
@@ -37,7 +39,7 @@ class Discipline(ABC):
     """
 
     mode: ClassVar[str]
-    counts: ClassVar[str | None] = PACKETS
+    counts: ClassVar[Counted | None] = PACKETS
     programs: ClassVar[bool] = False
     exact: ClassVar[bool] = False
     leaves: ClassVar[bool] = True
@@ -52,7 +54,12 @@ class Discipline(ABC):
         """Whether nothing certifies that packets cannot wait for each other, so that a deadlock is a result."""
         return False
 
-    def certified(self, topology: Topology, routes: Routes, certify: Certify) -> tuple[Self, str]:
+    @property
+    def endless(self) -> bool:
+        """Whether flows never end; of disciplines that count them."""
+        return False
+
+    def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple[Self, str]:
         """This discipline with the VC policy in force, and why it cannot deadlock; '' where the question is idle.
 
         Raises ``SpecError`` where it may deadlock, and was not allowed to.
@@ -96,9 +103,25 @@ class Discipline(ABC):
         """What a flit of a program's messages counts for: 1, or where ticks are those of bytes, as many as it has."""
         return 1
 
+    def soonest(self, topology: Topology) -> int:
+        """Ticks that a message without content, a request to send, takes at least."""
+        return int(self.crossing(topology)[1])
+
+    def carries(self, topology: Topology) -> np.ndarray | float:
+        """What a channel between switches carries in a tick, at most, float64 [channels], or all the same."""
+        return topology.capacity
+
     def longest_step(self, topology: Topology, flits: int) -> int:
-        """Ticks in which some packet of so many flits goes on, if any can."""
+        """Ticks that one step of a packet of so many flits takes at most, if it can go on."""
         return self.zero_load_latency(topology, 1, flits) + int(topology.delay.max(initial=0))
+
+    def patience(self, topology: Topology, flits: int) -> int:
+        """Ticks for which nothing may move while packets of so many flits wait."""
+        return 4 * self.longest_step(topology, flits)
+
+    def silence(self, ticks: int) -> str:
+        """What no packet has done for so long that none will any more."""
+        return f"has moved for {ticks:,} ticks"
 
     def looks_ahead(self, topology: Topology, flits: int) -> int:
         """The most ticks from a decision about a packet of so many flits to what follows from it."""

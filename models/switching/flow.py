@@ -7,9 +7,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from flitlab.models.registry import SpecError, register
+from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.common import FLOW_ABSENT, common_form
-from flitlab.models.switching.discipline import Certify, Setting
+from flitlab.models.switching.discipline import Certify, Counted, Setting
 from flitlab.models.switching.timed import Timed, TimedSpec
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
@@ -20,13 +21,13 @@ class Flow(Timed):
     """Messages as fluids with the latencies of packets. half_duplex: the channels of a link share its capacity."""
 
     mode: ClassVar[str] = "flow"
-    counts: ClassVar[str | None] = None
+    counts: ClassVar[Counted | None] = None
     programs: ClassVar[bool] = True
     exact: ClassVar[bool] = True
 
     half_duplex: bool = False
 
-    def certified(self, topology: Topology, routes: Routes, certify: Certify) -> tuple["Flow", str]:
+    def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple["Flow", str]:
         """Nothing is held, so nothing has to be certified."""
         return self, "mode flow holds nothing that a message could wait for"
 

@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
 def _savable(study: Study, folder: Path | None) -> bool:
     """Whether certificates of all scenarios can be verified without us; says so before anything is computed."""
     for case in study.cases:
-        if folder is not None and case.scenario is not None and case.scenario.traffic.background is not None:
+        if folder is not None and case.instance is not None and case.instance.traffic.background is not None:
             complain(f"--save {folder}: {case.label}: of traffic with a background no certificates are saved")
             return False
     return True

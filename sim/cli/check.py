@@ -9,6 +9,7 @@ from flitlab.models.application.program import CALC, SEND
 from flitlab.models.application.steps import StepKind, step_kinds
 from flitlab.models.application.workload import Workload
 from flitlab.models.routing.certificate import POLICY_NAMES
+from flitlab.models.switching.discipline import FLOWS
 from flitlab.sim.cli.common import complain, print_json, study_of
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.exit import BAD
@@ -108,20 +109,20 @@ def _application(workload: Workload) -> dict[str, Any]:
 
 def _traffic(case: Case) -> dict[str, Any] | None:
     """Who sends to whom, where no program says it: what the pattern found, but for long lists."""
-    if case.scenario is None or case.workload is not None:
+    if case.instance is None or case.workload is not None:
         return None
-    traffic = case.scenario.traffic
+    traffic = case.instance.traffic
     return {"kind": traffic.kind, **{key: note for key, note in traffic.notes.items() if not isinstance(note, list)}}
 
 
 def _routing(case: Case) -> dict[str, Any] | None:
     """What the packets of a simulation follow."""
     scenario = case.scenario
-    if scenario is None or not case.ticks:
+    if scenario is None or scenario.counted == FLOWS:
         return None
     routes = scenario.routes
     return {
-        "kind": routes.kind, "vc_policy": POLICY_NAMES[scenario.vc_policy], "hops_max": routes.hops_max,
+        "kind": routes.kind, "vc_policy": POLICY_NAMES[scenario.switching.vc_policy], "hops_max": routes.hops_max,
         "layers": routes.layers or None, **routes.notes,
     }  # fmt: skip
 

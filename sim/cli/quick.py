@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from flitlab.models.switching.discipline import FLOWS
 from flitlab.sim.cli.common import number, print_json, print_table, study_of
 from flitlab.sim.cli.run import explain
 from flitlab.sim.config.reporting import OutputsConfig
@@ -15,7 +16,6 @@ from flitlab.sim.config.study import Case, Study
 from flitlab.sim.exit import BAD
 from flitlab.sim.experiment.pool import cores
 from flitlab.sim.experiment.runner import run as run_study
-from flitlab.sim.measure.point import zero_load_latency
 from flitlab.sim.measure.status import Status
 
 TICKS = 300
@@ -57,7 +57,7 @@ def _short(case: Case) -> Case:
     loads = case.grid
     few = sorted({loads[0], loads[len(loads) // 2]})
     seconds = MeasureConfig(seconds=SECONDS, ci=None)
-    measure = seconds if case.scenario.datagram is not None else _ticks(3 * zero_load_latency(case.scenario))
+    measure = seconds if case.scenario.counted == FLOWS else _ticks(3 * case.scenario.zero_load_latency)
     return replace(case, loads=few, placing=None, seeds=case.seeds[:1], ceilings=ceilings, measure=measure)
 
 

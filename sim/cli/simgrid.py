@@ -7,6 +7,7 @@ from typing import Any
 
 from flitlab.models.jit import first_use
 from flitlab.models.registry import SpecError
+from flitlab.models.switching.flow import Flow
 from flitlab.sim.cli.common import complain, number, print_json, print_table, study_of, why
 from flitlab.sim.config.study import Case
 from flitlab.sim.exit import BAD, FAILED
@@ -55,22 +56,21 @@ def _cases(cases: list[Case], label: str | None) -> list[Case] | None:
         complain(f"--scenario {label}: no such scenario; choices: {'; '.join(case.label for case in cases)}")
         return None
     for case in chosen:
-        if case.scenario is None or case.scenario.switching.mode != "flow":
+        if case.scenario is None or not isinstance(case.scenario.switching, Flow):
             complain(f"{case.label}: SimGrid is a model of flows; --set switching.mode=flow")
             return None
     return chosen
 
 
 def _row(case: Case, seed: int, python: str, by_latency: bool, folder: Path | None) -> dict[str, Any]:
-    scenario = case.scenario
-    assert scenario is not None and scenario.workload is not None
+    scenario: Any = case.program
     theirs = by_simgrid(scenario, seed, python, by_latency, folder)
     with first_use("flow"):
         ours = by_flow(scenario, seed)
     busy = theirs.ranks > 0
     apart = abs(ours.ranks[busy] / theirs.ranks[busy] - 1)
     return {
-        "scenario": case.label, "seed": seed, "operations": scenario.workload.program.operations,
+        "scenario": case.label, "seed": seed, "operations": scenario.work.program.operations,
         "flow_ns": ours.makespan, "simgrid_ns": theirs.makespan,
         "difference_percent": 100 * (ours.makespan / theirs.makespan - 1) if theirs.makespan else 0.0,
         "ranks_mean_percent": 100 * float(apart.mean()) if busy.any() else 0.0,

@@ -2,15 +2,16 @@
 
 import argparse
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from flitlab.models.jit import first_use
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.buffered import Buffered
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli.common import complain, print_json, print_table, study_of
 from flitlab.sim.config.study import Case, Study
-from flitlab.sim.engines import engine
 from flitlab.sim.engines.base import EngineMismatch, Run
-from flitlab.sim.engines.compare import BothEngines
+from flitlab.sim.engines.start import start
 from flitlab.sim.engines.trace import trace
 from flitlab.sim.engines.trace.base import Event, Life, waiting, zero_load
 from flitlab.sim.exit import BAD
@@ -59,13 +60,16 @@ def case_of(study: Study, label: str | None) -> Case | None:
     return None
 
 
+def _scenario(case: Case) -> Scenario[Buffered]:
+    """What is simulated; others than these are refused before anybody reads it."""
+    return cast("Scenario[Buffered]", case.scenario)
+
+
 def _list(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int:
     """The packets delivered in a range of ticks."""
-    scenario = case.scenario
-    assert scenario is not None
-    both = head["engine"] == "both"
+    scenario = _scenario(case)
     at = scenario.at(head["load"])
-    run: Run = (BothEngines() if both else engine(head["engine"])).start(*at, head["seed"], log=True)
+    run: Run = start(head["engine"], *at, head["seed"], log=True)
     run.advance(options.last)
     run.snapshot()
     hosts = scenario.topology.hosts
@@ -90,8 +94,7 @@ def _cell(name: str) -> Callable[[dict[str, Any]], str]:
 def _trace(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int:
     """The events of one packet's life."""
     life = _life(case, head, options)
-    scenario = case.scenario
-    assert scenario is not None
+    scenario = _scenario(case)
     events = [event for event in life.events(scenario.switching.header) if event.tick >= options.first]
     if options.json:
         print_json({**head, **_plain(life), **_account(life, case), "events": [_plain_event(e) for e in events]})
@@ -118,10 +121,9 @@ def _trace(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int
 def _life(case: Case, head: dict[str, Any], options: argparse.Namespace) -> Life:
     """From the engine asked for; from both, they must tell the same."""
     names = ("compiled", "reference") if head["engine"] == "both" else (head["engine"],)
-    assert case.scenario is not None
-    at = case.scenario.at(head["load"])
+    at = _scenario(case).at(head["load"])
     lives = [trace(name, *at, head["seed"], options.packet, options.last) for name in names]
-    header = case.scenario.switching.header
+    header = _scenario(case).switching.header
     if lives[0] != lives[-1]:
         ours, theirs = (life.events(header) for life in lives)
         first = next((i for i, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]), -1)
@@ -171,10 +173,10 @@ def _account(life: Life, case: Case) -> dict[str, Any]:
     """What the ticks of a delivered packet were spent on."""
     if life.delivered is None or case.scenario is None:
         return {"zero_load": None, "waiting": None}
-    form = zero_load(life, case.scenario)
+    form = zero_load(life, _scenario(case))
     return {
         "zero_load": {"latency": sum(form), **form._asdict()},
-        "waiting": waiting(life, case.scenario)._asdict(),
+        "waiting": waiting(life, _scenario(case))._asdict(),
     }
 
 

@@ -9,12 +9,11 @@ from scipy import sparse
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.program import CALC, Program
 from flitlab.models.application.workload import Workload
-from flitlab.models.scenario import Source
+from flitlab.models.switching.datagram import Datagram
 from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.table import table_traffic
 from flitlab.models.traffic.traffic import TABLE, Traffic
-from flitlab.models.transport.datagram import datagram_messages
-from flitlab.models.transport.session import Queues
 from flitlab.sim.config.check import mistake_at
 from flitlab.sim.config.datagram import is_datagram
 from flitlab.sim.config.errors import Mistake
@@ -62,11 +61,12 @@ def _why_not(key: str) -> str:
 def messages_of(root: Node, config: Config, mistakes: list[Mistake]) -> Messages | None:
     """What all messages have in common, in ticks and flits; None, and what is wrong, where that is not known."""
     given = config.messages
-    if config.switching.flit_ns is None:
+    flit_ns = getattr(config.switching, "flit_ns", None)
+    if flit_ns is None:
         problem = "is missing: a program computes in nanoseconds, so a flit (messages.flit_bytes) must take some"
         mistakes.append(mistake_at(root, ("switching", "flit_ns"), problem))
         return None
-    tick = Fraction(repr(config.switching.flit_ns))
+    tick = Fraction(repr(flit_ns))
     payload = (given.packet_flits - given.header_flits) * given.flit_bytes
     whole = config.switching.mode == "deflection" or _deflects(root)
     return Messages(
@@ -113,10 +113,10 @@ def program_mistakes(root: Node, program: Program, topology: Topology, messages:
 
 
 def datagram_workload(
-    given: MessagesConfig, program: Program, host: np.ndarray, topology: Topology, queues: Queues
+    given: MessagesConfig, program: Program, host: np.ndarray, topology: Topology, discipline: Datagram
 ) -> Workload:
     """A program on hosts whose messages are datagrams."""
-    messages = datagram_messages(topology, queues, rendezvous_of(given), given.overhead_ns, given.buffered)
+    messages = discipline.messages(topology, rendezvous_of(given), given.overhead_ns, given.buffered)
     return Workload(program, host, messages)
 
 

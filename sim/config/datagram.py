@@ -4,32 +4,21 @@ from collections.abc import Callable
 from typing import Any
 
 from flitlab.models.application.workload import Workload
-from flitlab.models.registry import SpecError, make
-from flitlab.models.scenario import Scenario, Switching
-from flitlab.models.transport.datagram import Datagram, session_of
-from flitlab.models.transport.failures import LinkFailures
+from flitlab.models.instance import Instance
+from flitlab.models.registry import SpecError, make, spec_class
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.datagram import Datagram
+from flitlab.models.switching.discipline import Setting
 from flitlab.models.transport.paths import PATH_DRAWS
-from flitlab.models.transport.session import Queues
 from flitlab.sim.config.check import from_build, mistake_at, spec_of
 from flitlab.sim.config.errors import Mistake
-from flitlab.sim.config.load import Node, Place
+from flitlab.sim.config.load import Node
+from flitlab.sim.config.overrides import parse_path
 from flitlab.sim.config.parts import Parts
 from flitlab.sim.config.schema import Config
 
 ENDLESS_LOAD = 1.0
 """``load`` of endless flows: each sends as much as it can."""
-
-_PLACES: dict[str, Place] = {
-    **{key: ("switching", key) for key in ("queue_packets", "packet_bytes")},
-    **{key: ("transport", key) for key in ("subflows", "min_rto_ms", "ack_path", "ack_bytes")},
-    **{key: ("switching", "link_failures", key) for key in ("at_ms", "reroute_ms")},
-    "failures.links": ("switching", "link_failures", "links"), "failures": ("switching", "link_failures"),
-    "host_capacity": ("topology", "host_capacity"), "traffic": ("traffic",), "loads": ("loads",),
-    "application": ("application",), "transport": ("transport",), "flows": ("transport", "flows"),
-    "sizes.bytes": ("traffic", "sizes", "bytes"), "sizes.path": ("traffic", "sizes", "path"),
-    "seconds": ("measure", "seconds"), "sizes.mean_bytes": ("traffic", "sizes", "mean_bytes"),
-}  # fmt: skip
-"""Key of a ``SpecError`` -> where it stands in a configuration."""
 
 
 def is_datagram(root: Node) -> bool:
@@ -59,8 +48,8 @@ def with_source_routes(root: Node) -> Node:
 
 def datagram_scenario(
     root: Node, config: Config, parts: Parts, mistakes: list[Mistake],
-    on_hosts: Callable[[Queues], Workload] | None = None,
-) -> Scenario | None:  # fmt: skip
+    on_hosts: Callable[[Datagram], Workload] | None = None,
+) -> Scenario[Datagram] | None:  # fmt: skip
     """A scenario of this discipline, or None with what is wrong added to ``mistakes``.
 
     on_hosts: what hosts run in place of flows.
@@ -75,15 +64,12 @@ def datagram_scenario(
     if parts.source is None or parts.routing is None or parts.source_config is None:
         return None
     given = _datagram(config, parts, transport)
-    scenario = Scenario(
-        parts.topology, parts.routes, parts.traffic, Switching("datagram"), parts.source, datagram=given,
-        workload=None if on_hosts is None else on_hosts(given.queues),
-    )  # fmt: skip
+    work = parts.source if on_hosts is None else on_hosts(given)
+    scenario = Scenario(Instance(parts.topology, parts.traffic, parts.routes), given, work)
     try:
-        session_of(scenario, max(config.load_list, default=ENDLESS_LOAD), config.seeds[0])
+        given.check(scenario.instance, work, max(config.load_list, default=ENDLESS_LOAD), config.seeds[0])
     except SpecError as error:
-        place = _PLACES.get(error.key or "", ("switching",))
-        mistakes.append(mistake_at(root, place, str(error), error.choices))
+        mistakes.append(mistake_at(root, parse_path(error.key or "switching"), str(error), error.choices))
         return None
     except Exception as error:  # a transport may be a stranger's: whatever it raises is reported
         mistakes.append(from_build(error, "transport", root))
@@ -92,19 +78,22 @@ def datagram_scenario(
 
 
 def _datagram(config: Config, parts: Parts, transport: Any) -> Datagram:
-    switching, source, failing = config.switching, parts.source_config, config.switching.link_failures
-    assert source is not None and parts.routing is not None
-    room = switching.queue_bytes
-    queues = Queues(
-        switching.packet_bytes, switching.nic_mbps, switching.link_us,
-        switching.queue_packets * switching.packet_bytes if room is None else room, switching.random_drop,
-        switching.feeder_packets,
-    )  # fmt: skip
-    failures = failing if failing is None else LinkFailures(**failing.model_dump())
-    return Datagram(
-        transport, queues, parts.routing, PATH_DRAWS[parts.path_draw], source.sizes, source.arrivals != "together",
-        config.measure.seconds, failures,
-    )  # fmt: skip
+    source, topology, routes = parts.source_config, parts.topology, parts.routes
+    assert source is not None and topology is not None and routes is not None
+    model: Any = spec_class("switching", "datagram")
+    keys = config.switching.model_dump(exclude_unset=True, include=set(model.model_fields))
+    return model.model_validate({"mode": "datagram", **keys}).build(
+        Setting(
+            topology,
+            routes,
+            routing=parts.routing,
+            transport=transport,
+            path_draw=PATH_DRAWS[parts.path_draw],
+            sizes=source.sizes,
+            together=source.arrivals == "together",
+            seconds=config.measure.seconds,
+        )
+    )
 
 
 def _check_times(root: Node, config: Config, parts: Parts, mistakes: list[Mistake]) -> None:
@@ -117,17 +106,12 @@ def _check_times(root: Node, config: Config, parts: Parts, mistakes: list[Mistak
         mistakes.append(mistake_at(root, ("traffic", "arrivals"), "needs traffic.sizes: endless flows never arrive"))
 
 
-def plain_datagram(config: Config, scenario: Scenario, parts: Parts) -> dict[str, Any]:
+def plain_datagram(config: Config, scenario: Scenario[Datagram], parts: Parts) -> dict[str, Any]:
     """The sections that are this discipline's own, as they were understood."""
-    given, switching = scenario.datagram, config.switching
-    assert given is not None
-    keys = ("packet_bytes", "nic_mbps", "link_us", "random_drop", "feeder_packets")
-    plain = {"mode": "datagram", **{key: getattr(switching, key) for key in keys}}
-    plain["queue_bytes"] = given.queues.queue_bytes
-    if switching.link_failures is not None:
-        plain["link_failures"] = switching.link_failures.model_dump(mode="json")
-    measure = {"seconds": config.measure.seconds, "window": list(config.measure.measured(given.sizes is not None))}
+    given = scenario.switching
+    measure = {"seconds": config.measure.seconds, "window": list(config.measure.measured(not given.endless))}
     routing = {**parts.plain["routing"], "path_draw": parts.path_draw}
     return {
-        "routing": routing, "switching": plain, "transport": given.transport.model_dump(mode="json"), "measure": measure
+        "routing": routing, "switching": given.plain(), "transport": given.transport.model_dump(mode="json"),
+        "measure": measure,
     }  # fmt: skip

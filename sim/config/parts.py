@@ -14,9 +14,9 @@ from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.metrics.summary import ALWAYS
 from flitlab.models.registry import Spec
 from flitlab.models.routing.routes import Routes
-from flitlab.models.scenario import Source
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.spec import TopologySpec
+from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.sim.config.check import from_build, mistake_at, spec_of, validated
 from flitlab.sim.config.errors import Mistake

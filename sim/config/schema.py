@@ -5,11 +5,13 @@ Topology, routing and traffic are mappings here; the registry knows their keys.
 """
 
 from decimal import Decimal
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
+from flitlab.models.registry import names, spec_class
+from flitlab.models.switching.discipline import SwitchingSpec
 from flitlab.models.topology.failures import Amount
 from flitlab.models.transport.sizes import SizesSpec
 from flitlab.sim.config.questions import AdaptiveConfig, RelativeConfig, SaturationConfig, SearchConfig
@@ -115,7 +117,7 @@ class LinkFailuresConfig(Section):
 
 class SwitchingConfig(Section):
     """``switching:``. Every delay as ``*_ticks``, or as ``*_ns`` together with ``flit_ns``; see
-    ``flitlab.sim.config.time``.
+    ``flitlab.models.switching.timed``.
 
     Defaults: 4 VCs, buffers of two packets of the greatest length, the allocator of the mode (vct ``age``, wormhole
     ``islip``), header 0, all other delays 1 tick. ``iterations``: of islip. ``duplex``: of mode flow. The keys from
@@ -153,6 +155,15 @@ class SwitchingConfig(Section):
     random_drop: bool = True
     feeder_packets: Annotated[int, BeforeValidator(whole), Field(ge=0, le=10**6)] = 0
     link_failures: LinkFailuresConfig | None = None
+
+
+def _of_its_mode(value: Any) -> Any:
+    """The keys of a discipline that a plugin has registered."""
+    mode = value.get("mode") if isinstance(value, dict) else None
+    own = get_args(SwitchingConfig.model_fields["mode"].annotation)
+    if isinstance(mode, str) and mode not in own and mode in names("switching"):
+        return spec_class("switching", mode).model_validate(value)
+    return value
 
 
 class MessagesConfig(Section):
@@ -252,7 +263,7 @@ class Config(Section):
     name: Name | None = None
     topology: dict[str, Any] | None = None
     routing: dict[str, Any] | None = None
-    switching: SwitchingConfig = SwitchingConfig()
+    switching: Annotated[SwitchingConfig | SwitchingSpec, BeforeValidator(_of_its_mode)] = SwitchingConfig()
     traffic: dict[str, Any] | None = None
     transport: dict[str, Any] | None = None
     application: dict[str, Any] | None = None

@@ -49,14 +49,10 @@ def routing_mistakes(root: Node, topology: Topology) -> list[Mistake]:
 def simulation_mistakes(root: Node, scenario: Scenario, measure: MeasureConfig) -> list[Mistake]:
     """What an engine takes for the buffers, the longest delay and the batches of a point."""
     topology, model, flits = scenario.topology, scenario.switching, scenario.source.flits
-    ports = topology.channels + topology.hosts
-    if model.mode == "deflection":
-        buffers = refused(root, ("switching", "hold_packets"), SLOT * topology.switches * model.hold_packets)
-    else:
-        held = model.vcs * model.buffer_flits // (min(flits) if model.mode == "vct" else 1)
-        buffers = refused(root, ("switching", "buffer_flits"), SLOT * ports * held)
-    ahead = max(flits) + model.header + model.switch + model.link + int(topology.delay.max(initial=0))
-    wheel = refused(root, ("traffic", "packet_flits"), ahead * (TICK + ports // 2))
+    key, held = model.room(topology, min(flits))
+    buffers = refused(root, tuple(key.split(".")), SLOT * held)
+    ahead = model.looks_ahead(topology, max(flits))
+    wheel = refused(root, ("traffic", "packet_flits"), ahead * (TICK + (topology.channels + topology.hosts) // 2))
     batches = 40 * (1 + measure.longest // measure.ticks)
     kept = refused(root, ("measure", "max_ticks"), batches * PAIR * (topology.hosts + 64))
     return [*buffers, *wheel, *kept]

@@ -3,13 +3,15 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.models.application.workload import Workload
+from flitlab.models.instance import Instance
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.routing.routes import Routes
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.discipline import FLOWS, Discipline
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.application import LOAD, misplaced
 from flitlab.sim.config.asked import ceilings_of, missing, question, varied, with_search
@@ -35,15 +37,16 @@ class Case:
     """One scenario of a study.
 
     keys: column of results.csv -> value, for the case label and the swept keys. loads: ascending.
-    again: gives the topology. metrics: what is to be measured of it. scenario: None for the experiment
-    ``metrics``. placing: how further loads are found, None if they are not. ticks: delay name -> ticks. vary: place of
-    the key that ``search`` varies. flit_ns: None if not given.
+    again: gives the topology. metrics: what is to be measured of it. instance: None for the experiment ``metrics``.
+    scenario: None where nothing is simulated. placing: how further loads are found, None if they are not. vary:
+    place of the key that ``search`` varies. flit_ns: None if not given.
     """
 
     label: str
     keys: dict[str, Any]
     again: Callable[[], Topology]
     metrics: list[MetricSpec]
+    instance: Instance | None
     scenario: Scenario | None
     loads: list[float]
     placing: SaturationConfig | AdaptiveConfig | None
@@ -54,24 +57,34 @@ class Case:
     search: SearchConfig | None
     vary: Place
     flit_ns: float | None
-    ticks: dict[str, int]
     certificate: str
     resolved: dict[str, Any]
 
     @property
     def topology(self) -> Topology:
-        """Of the scenario; where there is none, built again at need."""
-        return self.again() if self.scenario is None else self.scenario.topology
+        """Of the instance; where there is none, built again at need."""
+        return self.again() if self.instance is None else self.instance.topology
 
     @property
     def simulated(self) -> bool:
         """Whether it has points: of a load sweep or an application, in any discipline."""
-        return bool(self.loads or self.placing) and "measure" in self.resolved and "switching" in self.resolved
+        return self.scenario is not None and bool(self.loads or self.placing)
 
     @property
     def workload(self) -> Workload | None:
         """The program that its hosts run, if they do."""
-        return None if self.scenario is None else self.scenario.workload
+        work = None if self.scenario is None else self.scenario.work
+        return work if isinstance(work, Workload) else None
+
+    @property
+    def program(self) -> Scenario[Discipline, Workload] | None:
+        """The scenario, if its hosts run a program."""
+        return cast("Scenario[Discipline, Workload]", self.scenario) if self.workload is not None else None
+
+    @property
+    def ticks(self) -> dict[str, int]:
+        """Delay name -> ticks."""
+        return {} if self.scenario is None else self.scenario.switching.delays
 
     @property
     def grid(self) -> list[float]:
@@ -81,7 +94,7 @@ class Case:
     @property
     def routes(self) -> Routes | None:
         """What packets follow; None where there is no routing."""
-        return None if self.scenario is None else self.scenario.routes
+        return None if self.instance is None else self.instance.routes
 
     def __repr__(self) -> str:
         return f"<Case {self.label}>"
@@ -304,18 +317,21 @@ def _config(root: Node, mistakes: list[Mistake]) -> Config | None:
 
 def _endless_loads(scenario: Scenario | None) -> list[float]:
     """What stands for the loads of flows, and of programs, that have none."""
-    if scenario is None or (scenario.datagram is None and scenario.workload is None):
+    if scenario is None:
         return []
-    return [ENDLESS_LOAD if scenario.workload is None else LOAD]
+    if isinstance(scenario.work, Workload):
+        return [LOAD]
+    return [ENDLESS_LOAD] if scenario.switching.counts == FLOWS else []
 
 
 def _case(
     label: str, keys: dict[str, Any], built: Built, config: Config, ceilings: list[CeilingSpec], vary: Place
 ) -> Case:
     return Case(
-        label=label, keys=keys, again=built.again, metrics=built.metrics, scenario=built.scenario,
+        label=label, keys=keys, again=built.again, metrics=built.metrics, instance=built.instance,
+        scenario=built.scenario,
         loads=config.load_list or _endless_loads(built.scenario), placing=config.placing, seeds=config.seeds,
         measure=config.measure, ceilings=ceilings, relative=config.relative, search=config.search, vary=vary,
-        flit_ns=config.switching.flit_ns, ticks=built.ticks, certificate=built.certificate,
+        flit_ns=getattr(config.switching, "flit_ns", None), certificate=built.certificate,
         resolved={k: v for k, v in built.resolved.items() if v is not None},
     )  # fmt: skip

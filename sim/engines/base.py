@@ -1,12 +1,11 @@
 """What an engine is and what it counts."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from flitlab.models.rules.arrivals import LONGEST_RUN
-from flitlab.models.scenario import Scenario
 
 # Places in Snapshot.scalars. All are totals since tick 0, except the two maxima.
 CREATED_PACKETS = 0
@@ -137,7 +136,7 @@ class Standing(NamedTuple):
 
 
 class ApplicationRun(Protocol):
-    """A run of a scenario with a workload under way (see also :class:`Run`)."""
+    """A run of a program under way (see also :class:`Run`)."""
 
     @property
     def latest(self) -> int:
@@ -157,13 +156,6 @@ class ApplicationRun(Protocol):
 
     def carried(self) -> np.ndarray:
         """Flits granted to every channel between switches so far, [channels] (``flow``: float64)."""
-
-
-class Engine(Protocol):
-    """Starts runs. ``log`` keeps a record of every packet, for comparisons."""
-
-    def start(self, scenario: Scenario, load: float, seed: int, log: bool = False) -> Any:
-        """A :class:`Run`; of a scenario with a workload an :class:`ApplicationRun`."""
 
 
 class EngineMismatch(Exception):

@@ -1,9 +1,9 @@
 """Both engines side by side: the compiled one's results, checked against the reference packet by packet."""
 
+from typing import Any
+
 import numpy as np
 
-from flitlab.models.scenario import Scenario
-from flitlab.sim.engines import engine
 from flitlab.sim.engines.base import EVENTS, EngineMismatch, Execution, PacketLog, Snapshot, Standing
 
 
@@ -67,11 +67,10 @@ def compare_executions(compiled: Execution, reference: Execution) -> None:
 
 
 class BothRun:
-    """Two runs in lock-step (see :class:`flitlab.sim.engines.base.Run`); every snapshot compares all packets."""
+    """Two runs with logs, in lock-step (see :class:`flitlab.sim.engines.base.Run`); a snapshot compares all packets."""
 
-    def __init__(self, scenario: Scenario, load: float, seed: int):
-        self._compiled = engine("compiled").start(scenario, load, seed, log=True)
-        self._reference = engine("reference").start(scenario, load, seed, log=True)
+    def __init__(self, compiled: Any, reference: Any):
+        self._compiled, self._reference = compiled, reference
 
     def advance(self, until: int) -> None:
         self._compiled.advance(until)
@@ -100,7 +99,7 @@ class BothRun:
 
 
 class BothApplicationRun(BothRun):
-    """The same, of a program (see :class:`flitlab.sim.engines.base.ApplicationRun`); so are its operations."""
+    """Two runs of a program (see :class:`flitlab.sim.engines.base.ApplicationRun`), whose operations are compared."""
 
     def snapshot(self) -> Snapshot:
         self.execution()
@@ -126,11 +125,3 @@ class BothApplicationRun(BothRun):
 
     def carried(self) -> np.ndarray:
         return self._compiled.carried()
-
-
-class BothEngines:
-    """``engine: both``."""
-
-    def start(self, scenario: Scenario, load: float, seed: int, log: bool = True) -> BothRun:
-        """Start both runs."""
-        return BothRun(scenario, load, seed) if scenario.workload is None else BothApplicationRun(scenario, load, seed)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from flitlab.models.switching.datagram import Datagram
 from flitlab.sim.config.reporting import Which
 from flitlab.sim.config.study import Case, Study, labels_of
 
@@ -42,16 +43,16 @@ def _busiest_ns(case: Case) -> float:
     from flitlab.models.application.messages import total_flits
     from flitlab.models.application.program import SEND
 
-    scenario = case.scenario
-    assert scenario is not None and scenario.workload is not None
-    program, host, messages = scenario.workload.program, scenario.workload.host, scenario.workload.messages
+    scenario = case.program
+    assert scenario is not None
+    program, host, messages = scenario.work.program, scenario.work.host, scenario.work.messages
     send = np.flatnonzero(program.kind == SEND)
     source, target = host[program.rank[send]], host[program.peer[send]]
     apart = source != target
     flits = total_flits(program.amount[send][apart], messages)
     most = max(float(np.bincount(ends[apart], flits).max(initial=0.0)) for ends in (source, target))
-    if scenario.datagram is not None:
-        return most * scenario.datagram.queues.packet_bytes * 8e3 / scenario.datagram.queues.nic_mbps
+    if isinstance(scenario.switching, Datagram):
+        return most * scenario.switching.queues.packet_bytes * 8e3 / scenario.switching.queues.nic_mbps
     return most * float(messages.tick_ns)
 
 

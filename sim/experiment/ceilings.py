@@ -113,9 +113,10 @@ class CeilingRuns:
         """Calls for everything that is missing, and that no other process has put into the folder meanwhile."""
         for place in self.places:
             job = self.jobs[place]
-            scenario = job.case.scenario
-            assert scenario is not None
-            file = self.store.scenario(scenario, job.id if scenario.routes is None else scenario.content_hash)
+            case = job.case
+            assert case.instance is not None
+            given = case.program or case.instance
+            file = self.store.scenario(given, given.content_hash)
 
             def done(outcome: Outcome, job: Job = job) -> None:
                 self._done(job, outcome)
@@ -218,9 +219,10 @@ def _parts(case: Case) -> dict[str, list[CeilingSpec]]:
     """The ceilings of a scenario that are one call each, by id."""
     together = [spec for spec in case.ceilings if spec.of_one_flow]
     alone = [[spec] for spec in case.ceilings if spec not in together]
-    if case.scenario is None:
+    instance = case.instance
+    if instance is None:
         return {}
-    return {ceilings_id(case.scenario, specs, case.grid): specs for specs in [together, *alone] if specs}
+    return {ceilings_id(instance, specs, case.grid, case.program): specs for specs in [together, *alone] if specs}
 
 
 def _optimum(rows: Iterable[dict[str, Any]]) -> Optimum | None:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.saved import BadCertificate, Saved
 from flitlab.fluid.verify import Verified, provable, verify
-from flitlab.models.scenario import Scenario
+from flitlab.models.instance import Instance
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import Case, Study, read
 
@@ -40,12 +40,12 @@ class OfScenario(_Part):
     @classmethod
     def of(cls, index: int, case: Case) -> "OfScenario":
         """routes: '' if the scenario has none."""
-        scenario = case.scenario
-        assert scenario is not None
-        routes = "" if scenario.routes is None else scenario.routes.content_hash
+        instance = case.instance
+        assert instance is not None
+        routes = "" if instance.routes is None else instance.routes.content_hash
         return cls(
-            scenario=index, label=case.label, topology=scenario.topology.content_hash,
-            traffic=scenario.traffic.content_hash, routes=routes,
+            scenario=index, label=case.label, topology=instance.topology.content_hash,
+            traffic=instance.traffic.content_hash, routes=routes,
         )  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def sha256(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def save(folder: Path, scenario: Scenario, rows: Sequence[Ceiling]) -> None:
+def save(folder: Path, instance: Instance, rows: Sequence[Ceiling]) -> None:
     """Writes a file for each ceiling of which an end can be proven, numbered as the rows are, in place of any there."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.npz"):
@@ -113,7 +113,7 @@ def save(folder: Path, scenario: Scenario, rows: Sequence[Ceiling]) -> None:
         if provable(row.ceiling) and (row.certificate is not None or row.flow is not None):
             at = "" if row.load is None else f"@{row.load:g}"
             name = f"{number:03d}-{row.ceiling.replace(':', '-')}{at}.npz"
-            if (saved := Saved.of(scenario, row)).claims:
+            if (saved := Saved.of(instance, row)).claims:
                 saved.write(folder / name)
 
 
@@ -126,7 +126,7 @@ def write_index(study: Study, folder: Path, users: dict[str, list[int]]) -> tupl
     folder.mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(study.resolved(), sort_keys=False, allow_unicode=True)
     (folder / CONFIGURATION).write_text(text, "utf-8")
-    scenarios = [OfScenario.of(index, case) for index, case in enumerate(study.cases) if case.scenario is not None]
+    scenarios = [OfScenario.of(index, case) for index, case in enumerate(study.cases) if case.instance is not None]
     files = [
         OfFile.of(folder, file, indices)
         for name, indices in users.items() for file in sorted((folder / name).glob("*.npz"))
@@ -187,7 +187,7 @@ def _cases(folder: Path, index: Index) -> list[Case]:
     except ConfigError as error:
         raise _WrongError(CONFIGURATION, f"cannot be understood: {'; '.join(map(str, error.mistakes))}") from None
     numbers = [one.scenario for one in index.scenarios]
-    if numbers != list(range(len(cases))) or any(case.scenario is None for case in cases):
+    if numbers != list(range(len(cases))) or any(case.instance is None for case in cases):
         raise _WrongError(INDEX, f"the index names the scenarios {numbers} of a configuration with {len(cases)}")
     for one, case in zip(index.scenarios, cases, strict=True):
         found = OfScenario.of(one.scenario, case)
@@ -216,13 +216,13 @@ def _check_hash(folder: Path, name: str, expected: str) -> None:
 def _verdict(folder: Path, entry: OfFile, of: OfScenario, cases: Sequence[Case]) -> Verdict:
     saved: Saved | None = None
     proven: Verified | None = None
-    scenario = cases[of.scenario].scenario
-    assert scenario is not None
+    instance = cases[of.scenario].instance
+    assert instance is not None
     try:
         _check_hash(folder, entry.file, entry.sha256)
         saved = Saved.read(folder / entry.file)
         _check_claims(entry, saved)
-        proven = verify(scenario, saved)
+        proven = verify(instance, saved)
         problem = proven.unproven(saved)
     except (_WrongError, BadCertificate) as error:
         problem = str(error)

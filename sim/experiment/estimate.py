@@ -16,7 +16,7 @@ import re
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -31,6 +31,12 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.hashing import content_hash
 from flitlab.models.jit import cache_folder, first_use
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
+from flitlab.models.switching.buffered import Buffered
+from flitlab.models.switching.datagram import Datagram
+from flitlab.models.switching.discipline import FLOWS
+from flitlab.models.switching.flow import Flow
+from flitlab.models.switching.vct import Vct
+from flitlab.models.switching.wormhole import Wormhole
 from flitlab.models.topology.distances import sampled_distances
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.questions import AdaptiveConfig
@@ -118,7 +124,7 @@ def load_of(case: Case, load: float) -> Load:
     scenario = _scenario(case)
     hops, full = _hops(scenario), _full(scenario)
     carried = min(float(scenario.traffic.sent(load).sum()), FULLEST * full)
-    packets = carried if scenario.switching.mode == "wormhole" else carried / scenario.source.mean_flits
+    packets = carried if isinstance(scenario.switching, Wormhole) else carried / scenario.source.mean_flits
     return Load(packets * (hops + 1), carried / full)
 
 
@@ -159,9 +165,9 @@ _distances: dict[str, float] = {}
 
 def datagram_hops(case: Case, load: float) -> float:
     """Packet hops of a run of mode datagram, acknowledgements among them, if hosts send at the rate of their load."""
-    scenario = case.scenario
-    assert scenario is not None and scenario.datagram is not None
-    queues, topology = scenario.datagram.queues, scenario.topology
+    scenario = _scenario(case)
+    assert isinstance(scenario.switching, Datagram)
+    queues, topology = scenario.switching.queues, scenario.topology
     packets = queues.nic_mbps * 1e6 / (8 * queues.packet_bytes) * case.measure.seconds * topology.hosts
     return packets * min(load, 1.0) * (mean_hops(topology) + 2)
 
@@ -177,15 +183,16 @@ class Prices:
         self._known = _read(self.file)
 
     def of(self, engine: str, scenario: Scenario) -> dict[str, Any]:
-        """Prices of the discipline of a scenario in an engine."""
-        mode = scenario.switching.mode
-        shared = scenario.switching.shared_input and mode != "deflection"
-        if mode == "datagram":
-            price: dict[str, Any] = self._price(f"{engine} {mode}", mode, lambda: _of_datagrams(engine))
+        """Prices of the discipline of a scenario in an engine; those of plugins are taken for virtual cut-through."""
+        model = scenario.switching
+        if isinstance(model, Datagram):
+            price: dict[str, Any] = self._price(f"{engine} {model.mode}", model.mode, lambda: _of_datagrams(engine))
             return price
-        if mode == "flow":
-            price = self._price(f"{engine} {mode}", mode, lambda: _in_mode_flow(engine))
+        if isinstance(model, Flow):
+            price = self._price(f"{engine} {model.mode}", model.mode, lambda: _in_mode_flow(engine))
             return price
+        mode = model.mode if isinstance(model, Buffered) else Vct.mode
+        shared = isinstance(model, Vct | Wormhole) and model.shared_input
         name = f"{engine} {mode}" + (", shared inputs" if shared else "")
         price = self._price(name, mode, lambda: _of(engine, mode, shared))
         return price
@@ -249,13 +256,14 @@ def _timed(call: Callable[[], Any]) -> float:
 
 def _of(name: str, mode: str, shared_input: bool) -> dict[str, Any]:
     """Prices of a discipline whose packets are made of flits."""
-    from flitlab.sim.measure.point import Measure, run_point
+    from flitlab.sim.measure.measure import measure
+    from flitlab.sim.measure.point import Measure
 
     ticks = TICKS[name]
     small, large = (_network(n, mode, shared_input) for n in (SIZES if name == "compiled" else SIZES_READABLE))
 
     def run(case: Case, load: float, length: int) -> float:
-        return _timed(lambda: run_point(name, *_scenario(case).at(load), 1, Measure(0, length, None)))
+        return _timed(lambda: measure(name, _scenario(case), load, 1, Measure(0, length, None)))
 
     start, started = run(small, IDLE, 1), run(large, IDLE, 1)
     few, many = (_scenario(case).topology.switches for case in (small, large))
@@ -277,14 +285,14 @@ def _of(name: str, mode: str, shared_input: bool) -> dict[str, Any]:
 
 def _of_datagrams(name: str) -> dict[str, Any]:
     """Prices of mode datagram."""
-    from flitlab.models.transport.datagram import session_of
-    from flitlab.sim.measure.datagram import run_session
+    from flitlab.sim.measure.datagram import Window
+    from flitlab.sim.measure.measure import measure
 
     def prices(subflows: int) -> tuple[float, float]:
         case = _network(SIZES_READABLE[0] if name == "reference" else SIZES[0], "datagram", subflows=subflows)
-        session, seconds = session_of(_scenario(case), 1.0, 1), case.measure.seconds
-        start = _timed(lambda: run_session(name, session, (0.0, seconds / 1000)))
-        spent = _timed(lambda: run_session(name, session, (0.0, seconds)))
+        scenario, seconds = _scenario(case), case.measure.seconds
+        start = _timed(lambda: measure(name, scenario, 1.0, 1, Window((0.0, seconds / 1000))))
+        spent = _timed(lambda: measure(name, scenario, 1.0, 1, Window((0.0, seconds))))
         return start, max(spent - start, 0.0) / datagram_hops(case, 1.0)
 
     (_, one), (start, many) = prices(1), prices(SUBFLOWS)
@@ -295,7 +303,8 @@ def _in_mode_flow(name: str) -> dict[str, Any]:
     """Prices of mode flow, of a program in which everybody sends to everybody, one after another."""
     from flitlab.models.application.builder import Builder
     from flitlab.models.application.collectives.choose import collective
-    from flitlab.sim.measure.application import run_application
+    from flitlab.sim.measure.application import Ending
+    from flitlab.sim.measure.measure import measure
 
     scenario = _scenario(_network(SIZES_READABLE[0] if name == "reference" else SIZES_READABLE[1], "vct"))
     hosts = scenario.topology.hosts
@@ -305,8 +314,9 @@ def _in_mode_flow(name: str) -> dict[str, Any]:
         collective(builder, rounds, np.arange(hosts)[None, :], size)
         messages = Messages(1024, 32, 0, 32, False, 1 << 62, 0, Fraction(1))
         workload = Workload(builder.build(), np.arange(hosts), messages)
-        flows = replace(scenario, switching=replace(scenario.switching, mode="flow"), workload=workload)
-        return _timed(lambda: run_application(name, flows, 1))
+        delays: dict[str, Any] = scenario.switching.delays
+        flows = Scenario(scenario.instance, Flow(**delays), workload)
+        return _timed(lambda: measure(name, flows, 1.0, 1, Ending()))
 
     start = run(0, "barrier")
     return {"point": start, "message": max(run(10_000, "all_to_all") - start, 0.0) / (hosts * (hosts - 1))}
@@ -316,7 +326,8 @@ def _of_ceiling(kind: str) -> float:
     from flitlab.fluid.ceilings import ceilings
 
     case = _network(SIZES[0], "vct")
-    return _timed(lambda: ceilings(_scenario(case), [asked(kind)], [1.0]))
+    instance = _scenario(case).instance
+    return _timed(lambda: ceilings(instance, [asked(kind)], [1.0]))
 
 
 def _variables(case: Case) -> int:
@@ -348,8 +359,8 @@ def _loads(case: Case) -> list[float]:
 def _point(case: Case, load: float, price: dict[str, Any]) -> float:
     """CPU seconds of a point."""
     scenario = _scenario(case)
-    if scenario.datagram is not None:
-        more = min(getattr(scenario.datagram.transport, "subflows", 1) - 1, SUBFLOWS - 1) / (SUBFLOWS - 1)
+    if isinstance(scenario.switching, Datagram):
+        more = min(getattr(scenario.switching.transport, "subflows", 1) - 1, SUBFLOWS - 1) / (SUBFLOWS - 1)
         hop = price["hop"] + more * (price["hop_of_many"] - price["hop"])
         seconds: float = price["point"] + hop * datagram_hops(case, load)
         return seconds
@@ -372,38 +383,37 @@ def _program(case: Case, load: float, price: dict[str, Any]) -> float:
     flits = total_flits(program.amount[send], messages)
     packets = float(np.ceil(flits / messages.packet_flits).sum())
     hops = packets * (_hops(scenario) + 1)
-    if scenario.datagram is not None:
+    if isinstance(scenario.switching, Datagram):
         seconds = price["point"] + price["hop"] * hops
         return seconds
     sent = np.bincount(program.rank[send], flits, program.ranks)
     worked = np.bincount(program.rank[calc], program.amount[calc], program.ranks) / float(messages.tick_ns)
     ticks, switches = float((sent + worked).max(initial=0.0)), scenario.topology.switches
     each = float(np.interp(PLACED, PRICED, price["hop"])) * (switches / price["switches"]) ** price["growth"]
-    moved = float(flits.sum()) * (_hops(scenario) + 1) if scenario.switching.mode == "wormhole" else hops
+    moved = float(flits.sum()) * (_hops(scenario) + 1) if isinstance(scenario.switching, Wormhole) else hops
     seconds = price["point"] + price["pairs"] * switches**2 + ticks * price["idle"] * switches + each * moved
     return seconds
 
 
 def _ticks(case: Case, fill: float) -> float:
     """Ticks that a point is expected to simulate: fuller networks need longer."""
-    from flitlab.sim.measure.point import zero_load_latency
-
     measure, full = case.measure, fill / FULLEST
     warmup = measure.warmup
     if isinstance(warmup, str):
-        warmup = int((1 + full) * max(30 * zero_load_latency(_scenario(case)), measure.ticks // 10))
+        warmup = int((1 + full) * max(30 * _scenario(case).zero_load_latency, measure.ticks // 10))
     return warmup + measure.ticks + full**4 * (measure.longest - measure.ticks) / 2
 
 
 def _ceiling(case: Case, spec: CeilingSpec, prices: Prices) -> float | None:
     """CPU seconds, within an order of magnitude; None for those that are not measured."""
-    growth, scenario = spec.growth, case.scenario
-    if growth is None or scenario is None or (spec.routes == "needed" and scenario.routes is None):
+    growth, instance = spec.growth, case.instance
+    if growth is None or instance is None or (spec.routes == "needed" and instance.routes is None):
         return None
     size = _variables(case) / _variables(_network(SIZES[0], "vct"))
     # below saturation the total is the offer
     times = sum(load > full_load(case) for load in case.grid) if spec.by_load else 1
-    return prices.of_ceiling(spec.kind) * times * size**growth
+    seconds: float = prices.of_ceiling(spec.kind) * times * size**growth
+    return seconds
 
 
 def memory(cases: Sequence[Case]) -> float:
@@ -417,19 +427,14 @@ def memory(cases: Sequence[Case]) -> float:
 
 def _bytes(scenario: Scenario, load: float) -> float:
     """Memory that one run allocates, its results among it."""
-    if scenario.workload is not None:
-        from flitlab.sim.measure.application import start
+    from flitlab.sim.engines.start import start
 
-        return _allocated(lambda: start("compiled", scenario, 1)) + OPERATION * scenario.workload.program.operations
-    if scenario.datagram is not None:
-        from flitlab.models.transport.datagram import session_of
-        from flitlab.sim.engines.datagram import start as start_session
-
-        return _allocated(lambda: start_session("compiled", session_of(scenario, load, 1)))
-    from flitlab.sim.engines import engine
-
-    pairs = 8 * scenario.topology.switches**2  # of the counters, of which there are snapshots
-    return _allocated(lambda: engine("compiled").start(*scenario.at(load), 1)) + 6 * pairs
+    run = _allocated(lambda: start("compiled", *scenario.at(load), 1))
+    if isinstance(scenario.work, Workload):
+        return run + OPERATION * scenario.work.program.operations
+    if scenario.switching.counts == FLOWS:
+        return run
+    return run + 6 * 8 * scenario.topology.switches**2  # of the counters of pairs, of which there are snapshots
 
 
 def _allocated(call: Callable[[], Any]) -> float:

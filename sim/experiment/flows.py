@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from flitlab.models.switching.datagram import Datagram
 from flitlab.sim.config.study import Case
 
 
@@ -17,7 +18,7 @@ def beside_mcf(case: Case, record: Mapping[str, Any], ceilings: Mapping[str, flo
     """
     scenario, row = case.scenario, record["row"]
     optimum = ceilings.get("mcf.upper", ceilings.get("mcf"))
-    if scenario is None or scenario.datagram is None or scenario.datagram.sizes is not None:
+    if scenario is None or not isinstance(scenario.switching, Datagram) or not scenario.switching.endless:
         return {}
     if not optimum or "host_throughput" not in row:
         return {}

@@ -39,11 +39,11 @@ def manifest(study: Study) -> dict[str, Any]:
         "semantics_version": SEMANTICS_VERSION,
         "config_hash": content_hash({key: value for key, value in resolved.items() if key != "name"}),
         "flit_ns": _common([case.flit_ns for case in study.cases]),
-        "mean_rate": {case.label: float(case.scenario.traffic.rate.mean()) for case in study.cases if case.scenario},
+        "mean_rate": {case.label: float(case.instance.traffic.rate.mean()) for case in study.cases if case.instance},
         "background_rate": {
             case.label: float(background.rate.mean())
             for case in study.cases
-            if case.scenario and (background := case.scenario.traffic.background) is not None
+            if case.instance and (background := case.instance.traffic.background) is not None
         },
         "figures": list(study.outputs.figures),
         "formats": list(study.outputs.formats),
@@ -60,7 +60,7 @@ def keep_topologies(study: Study, store: Store) -> None:
     """Writes ``topologies/<hash>.json`` of what the scenarios of a study run on, for pictures of the results."""
     kept: dict[str, Topology] = {}
     for case in study.cases:
-        if case.scenario is not None and len(kept) < KEPT and case.topology.channels <= MOST_CHANNELS:
+        if case.instance is not None and len(kept) < KEPT and case.topology.channels <= MOST_CHANNELS:
             kept.setdefault(case.topology.content_hash, case.topology)
     for name, topology in kept.items():
         text, file = json_text(topology) + "\n", store.folder / "topologies" / f"{name}.json"
@@ -74,9 +74,9 @@ def now() -> str:
 
 
 def _scenario(case: Case) -> dict[str, Any]:
-    scenario = case.scenario
+    instance, scenario = case.instance, case.scenario
     described: dict[str, Any] = {"label": case.label, "keys": case.keys}
-    if scenario is None:
+    if instance is None:
         return described  # metrics.csv says all there is
     topology = case.topology
     described |= {
@@ -89,21 +89,21 @@ def _scenario(case: Case) -> dict[str, Any]:
         "loads": case.loads,
         "ceilings": names_of(case),
     }  # fmt: skip
-    described |= {"traffic": {"hash": scenario.traffic.content_hash, "notes": scenario.traffic.notes}}
-    if scenario.routes is not None:
-        routes = scenario.routes
+    described |= {"traffic": {"hash": instance.traffic.content_hash, "notes": instance.traffic.notes}}
+    if instance.routes is not None:
+        routes = instance.routes
         described["routing"] = {
             "kind": routes.kind, "hash": routes.content_hash, "hops_max": routes.hops_max, "notes": routes.notes,
         }  # fmt: skip
-    if case.ticks or scenario.datagram is not None:
+    if scenario is not None:
         described |= {"hash": scenario.content_hash, "switching": case.resolved["switching"]}
         described |= {"measured": measure_of(case.measure, scenario), "placed": case.placing is not None}
-    if case.ticks:
+    if scenario is not None and case.ticks:
         described |= {
             "ticks": case.ticks,
             "flit_ns": case.flit_ns,
             "measure": case.resolved["measure"],
-            "vc_policy": scenario.vc_policy,
+            "vc_policy": scenario.switching.vc_policy,
             "certificate": case.certificate,
         }
     return described

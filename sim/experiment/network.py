@@ -6,8 +6,8 @@ from typing import Any
 
 from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.models.cputime import CpuTime
+from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make, spec_class
-from flitlab.models.scenario import Scenario, Source, Switching
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.sim.config.parts import SOURCE_KEYS
@@ -54,11 +54,11 @@ def theta_of(network: Network, spec: CeilingSpec) -> Outcome:
 
     try:
         topology, traffic = build(network)
-        routes: Any = None
+        routes = None
         if routing := network.get("routing"):
             routes = make("routing", **routing).build(topology)
         with first_use("fluid"):
-            found = ceilings(Scenario(topology, routes, traffic, Switching("vct"), Source()), [spec])[0]
+            found = ceilings(Instance(topology, traffic, routes), [spec])[0]
         if found.method == "omitted":
             return Outcome(problem=found.note)
         return Outcome({name: getattr(found, name) for name in ("lower", "upper", "method", "seconds", "note")})

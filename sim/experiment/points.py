@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
+from flitlab.models.switching.discipline import PACKETS
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.experiment.application import beside_bounds, slack_of_bound
 from flitlab.sim.experiment.application import tables as tables_of_programs
@@ -18,7 +19,7 @@ from flitlab.sim.experiment.progress import Progress
 from flitlab.sim.experiment.saturation import Placement, limit_of, place_of, placements, seed_rows, table
 from flitlab.sim.experiment.store import Store
 from flitlab.sim.experiment.task import Outcome, measure_of, point_id, solve_point
-from flitlab.sim.measure.columns.registry import Table, added, foreign, missing
+from flitlab.sim.measure.columns.registry import added, foreign, missing
 from flitlab.sim.measure.saturation import limited, saturation
 from flitlab.sim.measure.status import Status
 
@@ -94,7 +95,7 @@ class PointRuns:
         """Whether simulating a point again would give no more than its record holds."""
         if record["engine"] != self.study.engine or not _was_checked(point, record):
             return False
-        return not missing(_sort(point), record["row"], self.study.plugins)
+        return not missing(point.scenario.counted, record["row"], self.study.plugins)
 
     @property
     def count(self) -> int:
@@ -174,11 +175,11 @@ class PointRuns:
     def limit(self, index: int) -> float:
         """The load from which on the routing of a case cannot carry what is offered, as far as that is certain."""
         case = self.cases[index]
-        if case.scenario is None or case.scenario.datagram is not None or case.scenario.workload is not None:
+        if case.scenario is None or case.scenario.counted != PACKETS:
             return math.inf
         from flitlab.fluid.certain import certain_limit
 
-        return min(limit_of(self.ceilings.found(index)[0]), certain_limit(case.scenario))
+        return min(limit_of(self.ceilings.found(index)[0]), certain_limit(case.scenario.instance))
 
     def _done(self, point: Point, outcome: Outcome) -> None:
         record = {
@@ -307,13 +308,6 @@ class PointRuns:
 
 def _kinds(case: Case) -> tuple[str, ...]:
     return tuple(sorted({spec.kind for spec in case.ceilings}))
-
-
-def _sort(point: Point) -> Table:
-    """The form of results.csv that a point is a row of."""
-    if point.scenario.workload is not None:
-        return "programs"
-    return "packets" if point.scenario.datagram is None else "flows"
 
 
 def _is_whole(record: Any) -> bool:

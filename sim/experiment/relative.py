@@ -112,11 +112,11 @@ class RelativeRuns:
 
 def _draws(case: Case) -> list[Draw]:
     """The random graphs of a scenario, seeds 1, 2, ..., with its own demand made for them."""
-    assert case.scenario is not None
+    assert case.instance is not None
     by = case.relative.by
     network, spec = network_of(case), next(spec for spec in case.ceilings if spec.kind == by)
     routing = {"routing": case.resolved["routing"]} if spec.routes != "unused" and case.resolved.get("routing") else {}
-    same = (case.scenario.topology.content_hash, case.scenario.traffic.content_hash, network["traffic"])
+    same = (case.instance.topology.content_hash, case.instance.traffic.content_hash, network["traffic"])
     found = []
     for seed in range(1, case.relative.draws + 1):
         random = {"kind": "same_equipment", "as": network["topology"], "seed": seed}

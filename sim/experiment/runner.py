@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from flitlab.models.scenario import SEMANTICS_VERSION
+from flitlab.models.switching.discipline import FLOWS
 from flitlab.sim.config.check import crash
 from flitlab.sim.config.study import Study
 from flitlab.sim.config.values import changes, read_resolved
@@ -344,7 +345,7 @@ def _simulate(study: Study, store: Store, work: Work) -> Report:
     if study.experiment == "application":
         relate(study, report.results)
         report.tables |= points.program_tables()
-    elif any(point.scenario.datagram is not None for point in points.points.values()):
+    elif any(point.scenario.switching.counts == FLOWS for point in points.points.values()):
         report.tables["flows.csv"] = points.flows()
     report.tables |= points.saturation_tables()
     report.cpu, report.compiled_s = points.cpu, points.compiled_s

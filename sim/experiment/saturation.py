@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flitlab.fluid.kinds.spec import kinds
-from flitlab.models.scenario import Scenario
+from flitlab.models.instance import Instance
 from flitlab.sim.config.questions import AdaptiveConfig
 from flitlab.sim.config.study import Case
 from flitlab.sim.measure.rows import Row, number
@@ -289,14 +289,14 @@ def table(case: Case, found: Saturation, rows: Iterable[Row], ceilings: Mapping[
         "efficiency": found.value / upper if upper else None,
         **{column: found.at(column) for column in FAIRNESS},
         "latency_half": latency_half(found, rows),
-        "note": "" if upper is None or case.scenario is None else _hot_hosts(case.scenario, upper),
+        "note": "" if upper is None or case.instance is None else _hot_hosts(case.instance, upper),
     }  # fmt: skip
 
 
-def _hot_hosts(scenario: Scenario, ceiling: float) -> str:
+def _hot_hosts(instance: Instance, ceiling: float) -> str:
     from flitlab.fluid.hosts import hot_hosts
 
-    return hot_hosts(scenario.topology, scenario.traffic, ceiling)
+    return hot_hosts(instance.topology, instance.traffic, ceiling)
 
 
 def latency_half(found: Saturation, rows: Iterable[Row]) -> float:

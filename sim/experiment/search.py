@@ -145,9 +145,9 @@ class Search:
 
     def id(self, probe: tuple[int, int]) -> str:
         """Name of the file of a probe."""
-        scenario = self.case.scenario
-        assert scenario is not None
-        files = (scenario.topology.content_hash, scenario.traffic.content_hash)  # what the network may be read from
+        instance = self.case.instance
+        assert instance is not None
+        files = (instance.topology.content_hash, instance.traffic.content_hash)  # what the network may be read from
         asked = (self.network_at(probe), self.config.until, self.config.tolerance)
         return content_hash("search", SEMANTICS_VERSION, *files, *asked)[:ID_DIGITS]
 

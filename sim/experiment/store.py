@@ -15,6 +15,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+from flitlab.models.instance import Instance
 from flitlab.models.scenario import Scenario
 from flitlab.sim.experiment.folders import ForeignFolder, content, entries, refuse_foreign, refuse_pipes
 from flitlab.sim.experiment.progress import say
@@ -141,8 +142,8 @@ class Store:
         writer.writerows([cell(row.get(column)) for column in columns] for row in rows)
         self.write(name, text.getvalue())
 
-    def scenario(self, scenario: Scenario, name: str) -> ScenarioFile:
-        """A scenario, pickled for the workers under a name that follows from its content."""
+    def scenario(self, scenario: Scenario | Instance, name: str) -> ScenarioFile:
+        """A scenario, or what ceilings are of, pickled for the workers under a name that follows from its content."""
         try:
             if self._scratch is None:  # of this process alone: nobody else's pickles are ever read
                 self._scratch = Path(tempfile.mkdtemp(dir=self.folder, prefix=SCRATCH))

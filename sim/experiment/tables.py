@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from flitlab.models.switching.discipline import FLOWS
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.measure.columns.registry import columns
 from flitlab.sim.measure.status import Status
@@ -34,7 +35,7 @@ def result_columns(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[str]
         lead = [name for name, one in columns("programs").items() if one.lead and name in filled]
     else:
         in_ns = any(case.flit_ns is not None for case in study.cases)
-        in_flits = any(case.scenario is None or case.scenario.datagram is None for case in study.cases)
+        in_flits = any(case.scenario is None or case.scenario.counted != FLOWS for case in study.cases)
         lead = [name for name, one in columns("packets").items() if one.lead and (in_flits or name in filled)]
         lead = [name for name in lead if in_ns or name != IN_NS]
     head = ["scenario", *study.columns, *HEAD]

@@ -9,15 +9,18 @@ import pickle
 import signal
 import threading
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
 from flitlab.fluid.kinds.spec import CeilingSpec
+from flitlab.models.application.workload import Workload
 from flitlab.models.hashing import content_hash
+from flitlab.models.instance import Instance
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
+from flitlab.models.switching.discipline import FLOWS, PACKETS, PROGRAMS
 from flitlab.sim.config.check import crash
 from flitlab.sim.config.plugins import load_plugin
 from flitlab.sim.config.schema import MeasureConfig
@@ -31,10 +34,10 @@ def measure_of(config: MeasureConfig, scenario: Scenario) -> dict[str, Any]:
 
     Of an application: max_ticks (None: as long as it takes).
     """
-    if scenario.workload is not None:
+    if scenario.counted == PROGRAMS:
         return {"max_ticks": config.max_ticks}
-    if scenario.datagram is not None:
-        return {"window": config.measured(scenario.datagram.sizes is not None)}
+    if scenario.counted == FLOWS:
+        return {"window": config.measured(not scenario.switching.endless)}
     warmup = None if config.warmup == "auto" else config.warmup
     return {"warmup": warmup, "ticks": config.ticks, "ci": config.ci, "max_ticks": config.longest}
 
@@ -44,18 +47,20 @@ def point_id(scenario: Scenario, load: float, seed: int, measure: dict[str, Any]
     return content_hash("point", SEMANTICS_VERSION, scenario.content_hash, load, seed, measure)[:ID_DIGITS]
 
 
-def ceilings_id(scenario: Scenario, specs: Sequence[CeilingSpec], loads: Sequence[float]) -> str:
+def ceilings_id(
+    instance: Instance, specs: Sequence[CeilingSpec], loads: Sequence[float], program: Scenario | None = None
+) -> str:
     """Id of a set of ceilings: of routing, loads and program only where one of them depends on these."""
     routed = any(spec.routes != "unused" for spec in specs)
-    routes = scenario.routes.content_hash if routed and scenario.routes is not None else None
+    routes = instance.routes.content_hash if routed and instance.routes is not None else None
     parts = [spec.plain() for spec in specs]
     drawn = list(loads) if any(spec.by_load for spec in specs) else None
-    timed = _times(scenario) if any(spec.of_program for spec in specs) else []
+    timed = _times(program) if program is not None and any(spec.of_program for spec in specs) else []
     return content_hash(
         "ceilings",
         SEMANTICS_VERSION,
-        scenario.topology.content_hash,
-        scenario.traffic.content_hash,
+        instance.topology.content_hash,
+        instance.traffic.content_hash,
         routes,
         parts,
         drawn,
@@ -65,13 +70,17 @@ def ceilings_id(scenario: Scenario, specs: Sequence[CeilingSpec], loads: Sequenc
 
 def _times(scenario: Scenario) -> list[Any]:
     """What the time of a program depends on, besides topology and routes."""
-    parts = [part.content_hash for part in (scenario.workload, scenario.datagram) if part is not None]
-    return [asdict(scenario.switching), *parts]
+    switching, more = scenario.switching.hashed(scenario.source)
+    program = [scenario.work.content_hash] if isinstance(scenario.work, Workload) else []
+    return [switching, *program, *more]
 
 
 @dataclass(frozen=True)
 class ScenarioFile:
-    """A pickled scenario among the arguments of a task. Workers that share no disk with us get its content instead."""
+    """A pickled scenario, or instance, among the arguments of a task.
+
+    Workers that share no disk with us get its content instead.
+    """
 
     path: Path
 
@@ -118,9 +127,8 @@ def _exit_with_parent() -> None:
 
 
 @lru_cache(maxsize=4)
-def _scenario(file: ScenarioFile | bytes) -> Scenario:
-    scenario: Scenario = pickle.loads(file if isinstance(file, bytes) else file.path.read_bytes())
-    return scenario
+def _scenario(file: ScenarioFile | bytes) -> Any:
+    return pickle.loads(file if isinstance(file, bytes) else file.path.read_bytes())
 
 
 def solve_point(
@@ -131,31 +139,21 @@ def solve_point(
     measure: dict[str, Any],
     kinds: tuple[str, ...] = (),
 ) -> Outcome:
-    """Simulates a point of a pickled scenario; the result is a ``PointResult``, ``DatagramResult``, ``ProgramResult``.
+    """Simulates a point of a pickled scenario; the result is a :class:`~flitlab.sim.measure.result.Result`.
 
     kinds: ceilings asked for; those over the paths drawn belong to a point.
     """
-    from flitlab.fluid.certain import certain_limit
     from flitlab.models.jit import first_use
-    from flitlab.models.transport.datagram import session_of
     from flitlab.sim.engines.base import EngineMismatch
-    from flitlab.sim.measure import application, datagram, point
+    from flitlab.sim.measure import measure as door
     from flitlab.sim.measure.ending import UnfinishedError
     from flitlab.sim.measure.standstill import StandstillError
 
     try:
-        scenario = _scenario(file)
+        scenario: Scenario = _scenario(file)
         with first_use(scenario.switching.mode):
-            if scenario.workload is not None:
-                return Outcome(application.run_application(engine, scenario, seed, **measure))
-            if scenario.datagram is not None:
-                session = session_of(scenario, load, seed)
-                result = datagram.run_session(engine, session, **measure)
-                return Outcome(replace(result, row=result.row | _drawn(scenario, session, kinds)))
-            found = point.run_point(engine, *scenario.at(load), seed, point.Measure(**measure))
-            found.row.update(limited(found.row, load, certain_limit(scenario)))
-            if scenario.traffic.background is not None:
-                found.row[BACKGROUND] = float(scenario.traffic.background.rate.mean())
+            found = door.measure(engine, scenario, load, seed, door.how(scenario, measure))
+            found.row.update(_beside(scenario, load, seed, found.row, kinds))
             return Outcome(found)
     except EngineMismatch as error:
         return Outcome(problem=str(error), mismatch=True)
@@ -165,9 +163,25 @@ def solve_point(
         return failure(error)
 
 
-def _drawn(scenario: Scenario, session: Any, kinds: tuple[str, ...]) -> dict[str, float]:
+def _beside(scenario: Scenario, load: float, seed: int, row: dict[str, Any], kinds: tuple[str, ...]) -> dict[str, Any]:
+    """Further columns of a point: what is certain of it beforehand."""
+    from flitlab.fluid.certain import certain_limit
+
+    counts, background = scenario.counted, scenario.traffic.background
+    if counts == FLOWS:
+        return _drawn(scenario, load, seed, kinds)
+    if counts != PACKETS:
+        return {}
+    fixed = {} if background is None else {BACKGROUND: float(background.rate.mean())}
+    return limited(row, load, certain_limit(scenario.instance)) | fixed
+
+
+def _drawn(scenario: Scenario[Any], load: float, seed: int, kinds: tuple[str, ...]) -> dict[str, float]:
     """Ceilings over the paths of a session; none if flows end, links fail or they would be too large to compute."""
-    if session.flows.packets.any() or session.changes:
+    if not scenario.switching.endless:
+        return {}
+    session = scenario.switching.session(scenario.instance, scenario.work, load, seed)
+    if session.changes:
         return {}
     from flitlab.fluid.ceilings import drawn_ceilings
     from flitlab.fluid.problem import FluidError
@@ -181,7 +195,7 @@ def _drawn(scenario: Scenario, session: Any, kinds: tuple[str, ...]) -> dict[str
 def solve_ceilings(
     file: ScenarioFile | bytes, specs: Sequence[CeilingSpec], loads: Sequence[float], save_to: Path | None = None
 ) -> Outcome:
-    """Computes ceilings of a pickled scenario; the result is a list of ``Ceiling``.
+    """Computes ceilings of a pickled instance, or of a scenario with a program; the result is a list of ``Ceiling``.
 
     save_to: folder for their certificates.
     """
@@ -189,15 +203,17 @@ def solve_ceilings(
     from flitlab.models.jit import first_use
 
     try:
-        scenario = _scenario(file)
+        given = _scenario(file)
+        program = given if isinstance(given, Scenario) else None
+        instance = given if program is None else program.instance
         with first_use("fluid"):
-            program = None if scenario.workload is None else scenario
-            found = ceilings.ceilings(scenario, specs, list(loads), program=program, keep_flow=save_to is not None)
+            keep = save_to is not None
+            found = ceilings.ceilings(instance, specs, list(loads), keep_flow=keep, program=program)
         if save_to is None:
             return Outcome(found)
         from flitlab.sim.experiment.certificates import save
 
-        save(save_to, scenario, found)
+        save(save_to, instance, found)
         return Outcome([replace(row, flow=None) for row in found])
     except BaseException as error:
         return failure(error)

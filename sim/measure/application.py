@@ -1,19 +1,18 @@
 """A program that runs to its end: its time, what its ranks did in it, its messages, and the use of the channels."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from flitlab.models.cputime import CpuTime
+from flitlab.models.application.workload import Workload
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines import engine
 from flitlab.sim.engines.base import ApplicationRun, Flows
-from flitlab.sim.engines.compare import BothEngines
+from flitlab.sim.engines.datagram.base import MessageLost
 from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.ending import UnfinishedError as UnfinishedError
 from flitlab.sim.measure.ending import Watch
 from flitlab.sim.measure.executed import Executed
+from flitlab.sim.measure.result import Result
 
 MOST_BINS = 256
 """Intervals of utilisation over time: where there are more, each two of them become one."""
@@ -25,62 +24,35 @@ MOST_KEPT = 4_000_000
 """Numbers that are kept for utilisation over time; fewer intervals where there are many channels."""
 
 
-@dataclass(frozen=True)
-class ProgramResult:
-    """What is known of a run.
+class Ending(NamedTuple):
+    """How long a program may take; None: as long as it takes."""
 
-    row: the measured columns of results.csv. detail: rows of ranks.csv, steps.csv, utilisation.csv, messages.csv,
-    critical_path.csv and timeline.csv, by name; ``compile_s``, CPU seconds of making kernels ready, which are not in
-    ``cpu_s``. delivered: flits (of datagrams, bytes) by their ends; present: none.
-    window: ticks of the run, in the time that a channel of capacity 1 takes for a flit, or a byte.
+    max_ticks: int | None = None
+
+
+def measure_program(run: ApplicationRun, scenario: Scenario[Any, Workload], load: float, how: Ending) -> Result:
+    """Run a program to its end.
+
+    Of detail, rows of ranks.csv, steps.csv, utilisation.csv, messages.csv, critical_path.csv and timeline.csv, by name.
+    Raises :class:`~flitlab.sim.measure.ending.UnfinishedError` if it has no end, or none within ``max_ticks``.
     """
-
-    row: dict[str, Any]
-    detail: dict[str, Any]
-    delivered: Flows
-    present: Flows
-    window: float
-
-
-def run_application(name: str, scenario: Scenario, seed: int, max_ticks: int | None = None) -> ProgramResult:
-    """Run the program of a scenario to its end with the engine ``reference``, ``compiled`` or ``both``.
-
-    Raises :class:`~flitlab.sim.measure.ending.UnfinishedError` if it has none, or none within ``max_ticks``, and
-    :class:`~flitlab.sim.engines.base.EngineMismatch` if both engines run and differ.
-    """
-    spent = CpuTime()
-    run = start(name, scenario, seed)
-    edges, carried = run_to_end(run, scenario, max_ticks)
-    execution = run.execution()
-    executed = Executed.of(scenario, execution)
+    edges, carried = run_to_end(run, scenario, how.max_ticks)
+    executed = Executed.of(scenario, run.execution())
     row = executed.row() | executed.use(edges, carried) | measured("programs", executed)
-    row["cpu_s"] = spent.seconds
-    detail = {**executed.detail(edges, carried), "compile_s": spent.compile_s}
     delivered = executed.delivered()
     none = Flows(*(np.zeros_like(part) for part in delivered))
-    fastest = 1.0
-    if scenario.datagram is not None:
-        fastest = max(float(scenario.topology.capacity.max(initial=0.0)), scenario.topology.host_capacity)
-    return ProgramResult(row, detail, delivered, none, (executed.ticks + 1) / fastest)
+    window = (executed.ticks + 1) / scenario.switching.pace(scenario.topology)
+    return Result(row, executed.detail(edges, carried), delivered, none, window)
 
 
-def start(name: str, scenario: Scenario, seed: int) -> ApplicationRun:
-    """Start the program of a scenario."""
-    if scenario.datagram is not None:
-        from flitlab.sim.engines.datagram import start_application
-
-        return start_application(name, scenario, seed)
-    return (BothEngines() if name == "both" else engine(name)).start(scenario, 1.0, seed)  # type: ignore[return-value]
-
-
-def run_to_end(run: ApplicationRun, scenario: Scenario, max_ticks: int | None) -> tuple[np.ndarray, np.ndarray]:
+def run_to_end(
+    run: ApplicationRun, scenario: Scenario[Any, Workload], max_ticks: int | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Advance until every operation is done.
 
     What channels carried from edge to edge of equal intervals: int64 [edges], and flits, float64 [edges, channels].
     Raises :class:`~flitlab.sim.measure.ending.UnfinishedError`.
     """
-    from flitlab.sim.engines.datagram.base import MessageLost
-
     bins = max(16, min(MOST_BINS, MOST_KEPT // max(scenario.topology.channels, 1)))
     width, edges, carried = FIRST_BIN, [0], [np.asarray(run.carried(), float)]
     watch = Watch(run, scenario)

@@ -1,15 +1,14 @@
 """One point of the datagram discipline: throughput of flows in a window, and completion times of those that end."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from flitlab.models.cputime import CpuTime
 from flitlab.models.fairness import jain
+from flitlab.models.scenario import Scenario
 from flitlab.models.transport.alone import alone_ticks
 from flitlab.models.transport.session import Session
-from flitlab.sim.engines import datagram
 from flitlab.sim.engines.base import Flows
 from flitlab.sim.engines.datagram.base import (
     ACCEPTED,
@@ -26,29 +25,16 @@ from flitlab.sim.engines.datagram.base import (
     DatagramRun,
 )
 from flitlab.sim.measure.columns.registry import measured
+from flitlab.sim.measure.result import FlowsResult
 
 SIZE_CLASSES = {"small": 100_000, "medium": 10_000_000, "large": float("inf")}
 """Name -> bytes of the largest flow; the field's customary bounds."""
 
 
-@dataclass(frozen=True)
-class DatagramResult:
-    """What is known of a run.
+class Window(NamedTuple):
+    """What counts of a run: from and to, in seconds; it ends with the window."""
 
-    row: the measured columns of results.csv. detail: ``flows``, the rows of flows.csv, of each flow and, where it has
-    several, of its subflows; ``channel_use``, what each channel carried as a fraction of what a network interface of
-    capacity 1 sends; and, of :func:`run_session`, ``compile_s``, CPU seconds of making kernels ready, which are not in
-    ``cpu_s``. throughput: float64 [flows], of the window, as a fraction of the network interface. window: ticks, in the
-    time that a channel of capacity 1 takes for a byte. delivered: bytes received in the window; present: bytes in
-    flight when it began.
-    """
-
-    row: dict[str, Any]
-    detail: dict[str, Any]
-    throughput: np.ndarray
-    window: float
-    delivered: Flows
-    present: Flows
+    window: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -64,21 +50,14 @@ class Counted:
     throughput: np.ndarray
 
 
-def run_session(engine: str, session: Session, window: tuple[float, float]) -> DatagramResult:
-    """Simulate to the end of a window in seconds, with the engine ``reference``, ``compiled`` or ``both``.
+def measure_flows(run: DatagramRun, scenario: Scenario | None, load: float, how: Window) -> FlowsResult:
+    """Measure a run of flows, from its beginning to the end of a window.
 
-    Raises :class:`~flitlab.sim.engines.base.EngineMismatch` if both engines run and differ.
+    Of detail, ``flows`` has the rows of flows.csv, of each flow and, where it has several, of its subflows, and
+    ``channel_use`` what each channel carried as a fraction of what a network interface of capacity 1 sends.
     """
-    spent = CpuTime()
-    result = measure(datagram.start(engine, session), session, window)
-    result.row["cpu_s"] = spent.seconds
-    result.detail["compile_s"] = spent.compile_s
-    return result
-
-
-def measure(run: DatagramRun, session: Session, window: tuple[float, float]) -> DatagramResult:
-    """Simulate a run of a session, from its beginning, to the end of a window in seconds."""
-    first, last = (session.ticks(seconds) for seconds in window)
+    session = run.given
+    first, last = (session.ticks(seconds) for seconds in how.window)
     run.advance(first)
     before, present = run.counters(), run.in_flight()
     run.advance(last)
@@ -93,10 +72,8 @@ def measure(run: DatagramRun, session: Session, window: tuple[float, float]) -> 
     flows = _flow_rows(session, moved, throughput, last - first, times)
     detail = {"flows": flows, "channel_use": _use(session, before, after)}
     fastest = max(float(session.topology.capacity.max(initial=0.0)), session.topology.host_capacity)
-    return DatagramResult(
-        row, detail, throughput, (last - first) / fastest, _count(session, moved[:, RECEIVED]),
-        _count(session, present),
-    )  # fmt: skip
+    delivered, flying = _count(session, moved[:, RECEIVED]), _count(session, present)
+    return FlowsResult(row, detail, delivered, flying, (last - first) / fastest, throughput)
 
 
 def _use(session: Session, before: Counters, after: Counters) -> list[float]:

@@ -6,13 +6,10 @@ import numpy as np
 
 from flitlab.models.application.goal import label_of
 from flitlab.models.application.program import CALC, RECV, SEND, Program
+from flitlab.models.application.workload import Workload
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import ApplicationRun, Execution, Standing
 from flitlab.sim.measure.standstill import patience
-
-SILENCE_S = 300.0
-"""Seconds of mode datagram in which nothing arrives before a run counts as stuck: ten timeouts in a row, each twice as
-long as the one before."""
 
 SHOWN = 5
 """Operations that are named where a program does not end."""
@@ -25,9 +22,9 @@ class UnfinishedError(Exception):
 class Watch:
     """Looks at a run now and then, and raises :class:`UnfinishedError` once nothing can happen in it any more."""
 
-    def __init__(self, run: ApplicationRun, scenario: Scenario):
+    def __init__(self, run: ApplicationRun, scenario: Scenario[Any, Workload]):
         self.run, self.scenario = run, scenario
-        self.patience = _patience(scenario)
+        self.patience = patience(scenario, scenario.work.messages.packet_flits)
         self._moved, self._since = -1, 0
 
     def look(self, tick: int) -> None:
@@ -46,27 +43,15 @@ class Watch:
 
     def _stuck(self, standing: Standing, ticks: int) -> str:
         where = f"{standing.travelling:,} in the network, {standing.waiting:,} at hosts"
-        if self.scenario.datagram is not None:
-            return f"no packet has reached its receiver for {SILENCE_S:g} s, though some wait ({where})"
-        run: Any = self.run
-        if run.deadlocked():
+        deadlocked = getattr(self.run, "deadlocked", None)  # which not all runs can tell
+        if deadlocked is not None and deadlocked():
             return f"the network is deadlocked: packets wait for each other for ever ({where})"
-        return f"no packet has moved for {ticks:,} ticks, though some wait ({where})"
+        return f"no packet {self.scenario.switching.silence(ticks)}, though some wait ({where})"
 
 
-def _patience(scenario: Scenario) -> int:
-    """Ticks after which some packet must have gone on, if any can."""
-    assert scenario.workload is not None
-    messages = scenario.workload.messages
-    if scenario.datagram is not None:
-        return int(SILENCE_S * 1e9 / messages.tick_ns)
-    return patience(scenario, messages.packet_flits)
-
-
-def unfinished(run: ApplicationRun, scenario: Scenario) -> str:
+def unfinished(run: ApplicationRun, scenario: Scenario[Any, Workload]) -> str:
     """How many operations of a program are not done, and of those that wait, which wait for what."""
-    assert scenario.workload is not None
-    program, execution = scenario.workload.program, run.execution()
+    program, execution = scenario.work.program, run.execution()
     left = np.flatnonzero(execution.finish < 0)
     waiting = left[execution.ready[left] >= 0][:SHOWN].tolist()
     said = "; ".join(_described(program, o) + _state(scenario, execution, o) for o in waiting)
@@ -88,10 +73,9 @@ def _named(program: Program, o: int) -> str:
     return f"operation {o - program.start[rank]} of rank {rank}"
 
 
-def _state(scenario: Scenario, execution: Execution, o: int) -> str:
+def _state(scenario: Scenario[Any, Workload], execution: Execution, o: int) -> str:
     """How far the message of an operation has come, to be put behind the operation; nothing of a calculation."""
-    assert scenario.workload is not None
-    program, messages = scenario.workload.program, scenario.workload.messages
+    program, messages = scenario.work.program, scenario.work.messages
     if program.kind[o] == CALC:
         return ""
     send, receive = (o, int(program.partner[o])) if program.kind[o] == SEND else (int(program.partner[o]), o)

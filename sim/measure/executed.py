@@ -11,6 +11,7 @@ from flitlab.models.application.messages import total_flits
 from flitlab.models.application.program import CALC, RECV, SEND, Program
 from flitlab.models.application.scratch import scratch
 from flitlab.models.application.steps import step_kinds
+from flitlab.models.application.workload import Workload
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import Execution, Flows
 from flitlab.sim.measure.busy import busy_spans, communicating_spans, union_lengths, union_until
@@ -23,10 +24,9 @@ LONGEST_PATH = 2000
 """Segments of the critical path that are kept, counted from its end."""
 
 
-def holds(scenario: Scenario, resolution: int = 1) -> np.ndarray:
+def holds(scenario: Scenario[Any, Workload], resolution: int = 1) -> np.ndarray:
     """int64 [operations]: ticks / resolution for which each holds its processor."""
-    assert scenario.workload is not None
-    program, messages = scenario.workload.program, scenario.workload.messages
+    program, messages = scenario.work.program, scenario.work.messages
     held = scratch(program.operations, np.int64, messages.overhead * resolution)
     unit = messages.tick_ns / resolution
     for part in program.blocks():
@@ -39,18 +39,17 @@ def holds(scenario: Scenario, resolution: int = 1) -> np.ndarray:
 class Executed:
     """A run and what is often asked of it. Times in units; unit_ns: nanoseconds of one. hold: of each operation."""
 
-    scenario: Scenario
+    scenario: Scenario[Any, Workload]
     execution: Execution
     hold: np.ndarray
     unit_ns: float
     path: list[Segment]
 
     @classmethod
-    def of(cls, scenario: Scenario, execution: Execution) -> "Executed":
-        """A run of a scenario with a workload that has come to its end."""
-        workload, model = scenario.workload, scenario.switching
-        assert workload is not None
-        soonest = (model.injection + model.header + model.switch + model.ejection) * execution.resolution
+    def of(cls, scenario: Scenario[Any, Workload], execution: Execution) -> "Executed":
+        """A run of a scenario with a program that has come to its end."""
+        workload = scenario.work
+        soonest = scenario.switching.soonest(scenario.topology) * execution.resolution
         path = critical_path(workload.program, workload.messages, execution, soonest)
         unit = float(workload.messages.tick_ns / execution.resolution)
         return cls(scenario, execution, holds(scenario, execution.resolution), unit, path)
@@ -58,8 +57,7 @@ class Executed:
     @property
     def program(self) -> Program:
         """Of the scenario."""
-        assert self.scenario.workload is not None
-        return self.scenario.workload.program
+        return self.scenario.work.program
 
     @property
     def end(self) -> int:
@@ -119,8 +117,7 @@ class Executed:
 
     def sent(self) -> Iterator[np.ndarray]:
         """The sends whose messages crossed the network, in blocks."""
-        assert self.scenario.workload is not None
-        program, host = self.program, self.scenario.workload.host
+        program, host = self.program, self.scenario.work.host
         for send in program.sends():
             yield send[host[program.rank[send]] != host[program.peer[send]]]
 
@@ -130,8 +127,7 @@ class Executed:
 
     def messages(self) -> dict[str, Any]:
         """Latencies of messages, from joining the host's queue to the last flit at the receiver's host."""
-        assert self.scenario.workload is not None
-        limit = self.scenario.workload.messages.packet_bytes
+        limit = self.scenario.work.messages.packet_bytes
         count, bytes_ = np.zeros(2, np.int64), 0  # messages that fit into a packet, and longer ones
         for send in self.sent():
             size = self.program.amount[send]
@@ -168,8 +164,7 @@ class Executed:
     def _use(self, edges: np.ndarray, carried: np.ndarray) -> np.ndarray:
         """float64 [intervals, channels]: the part of its capacity that a channel used."""
         some = np.maximum(self._lengths(edges), 1)[:, None]
-        in_ticks = self.scenario.datagram is not None  # what datagrams say that a channel carried
-        full = 1.0 if in_ticks else self.scenario.topology.capacity
+        full = self.scenario.switching.carries(self.scenario.topology)
         return np.diff(carried, axis=0) / some / full
 
     def detail(self, edges: np.ndarray, carried: np.ndarray) -> dict[str, Any]:
@@ -185,7 +180,6 @@ class Executed:
         return np.round((part * lengths[:, None]).sum(axis=0) / max(lengths.sum(), 1), 4).tolist()
 
     def _rank_rows(self) -> list[dict[str, Any]]:
-        assert self.scenario.workload is not None
         program, ns = self.program, self.unit_ns
         compute, overhead, wait = self.by_rank()
         finish, sent, bytes_ = (np.zeros(program.ranks, np.int64) for _ in range(3))
@@ -194,7 +188,7 @@ class Executed:
         for send in self.sent():
             np.add.at(sent, program.rank[send], 1)
             np.add.at(bytes_, program.rank[send], program.amount[send])
-        host = self.scenario.workload.host
+        host = self.scenario.work.host
         return [
             {
                 "rank": r, "host": int(host[r]), "compute_ns": float(compute[r] * ns),
@@ -294,10 +288,9 @@ class Executed:
 
     def delivered(self) -> Flows:
         """Flits, or bytes, of all messages by their ends."""
-        workload, topology = self.scenario.workload, self.scenario.topology
-        assert workload is not None
+        workload, topology = self.scenario.work, self.scenario.topology
         program = workload.program
-        unit = workload.messages.packet_bytes if self.scenario.datagram is not None else 1
+        unit = self.scenario.switching.weight(workload.messages)
         pairs = np.zeros((topology.switches, topology.switches), np.int64)
         ends = tuple(np.zeros(topology.hosts, np.int64) for _ in range(2))
         for send in self.sent():

@@ -1,13 +1,11 @@
-"""One point of a curve: a scenario at one load with one seed."""
+"""One point of a curve: packets of a scenario at one load with one seed."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from flitlab.models.cputime import CpuTime
 from flitlab.models.histogram import edges
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines import engine
 from flitlab.sim.engines.base import (
     DELIVERED_FLITS,
     DELIVERED_PACKETS,
@@ -17,8 +15,8 @@ from flitlab.sim.engines.base import (
     Run,
     Snapshot,
 )
-from flitlab.sim.engines.compare import BothEngines
 from flitlab.sim.measure.columns.registry import measured
+from flitlab.sim.measure.result import Result
 from flitlab.sim.measure.standstill import is_deadlocked
 from flitlab.sim.measure.verdict import lost_in_all, verdict
 from flitlab.sim.measure.warmup import is_steady
@@ -42,33 +40,14 @@ class Measure:
     max_ticks: int = 60000
 
 
-@dataclass(frozen=True)
-class PointResult:
-    """What is known of a point.
+def measure_packets(run: Run, scenario: Scenario, load: float, how: Measure) -> Result:
+    """Measure a run of packets from its beginning.
 
-    row: the measured columns of results.csv. detail: histogram and channel utilisation, and ``compile_s``, CPU seconds
-    of making kernels ready, which are not in ``cpu_s``; JSON-able.
-    delivered, present: flows delivered in the window, and in the network at its start. window: ticks.
+    Raises :class:`~flitlab.sim.measure.standstill.StandstillError` if nothing moves that should.
     """
-
-    row: dict
-    detail: dict
-    delivered: Flows
-    present: Flows
-    window: int
-
-
-def run_point(name: str, scenario: Scenario, load: float, seed: int, measure: Measure) -> PointResult:
-    """Simulate and measure one point with the engine ``reference``, ``compiled`` or ``both``.
-
-    Raises :class:`~flitlab.sim.engines.base.EngineMismatch` if both engines run and differ, and
-    :class:`~flitlab.sim.measure.standstill.StandstillError` if nothing moves that should.
-    """
-    spent = CpuTime()
-    run = (BothEngines() if name == "both" else engine(name)).start(scenario, load, seed)
-    warmup, settled = warm_up(run, scenario, measure)
+    warmup, settled = warm_up(run, scenario, how)
     before = run.snapshot()
-    batches, backlog = measure_batches(run, scenario, load, warmup, measure)
+    batches, backlog = measure_batches(run, scenario, load, warmup, how)
     after = run.snapshot()
     row = measured("packets", Window(scenario, before, after, batches))
     row["saturated"], why = verdict(scenario, load, batches, after.created - before.created, backlog)
@@ -77,11 +56,9 @@ def run_point(name: str, scenario: Scenario, load: float, seed: int, measure: Me
         "deadlocked": is_deadlocked(run, scenario, batches, after.tick - before.tick),
         "warmup_ticks": warmup,
         "steady": settled,
-        "cpu_s": spent.seconds,
     }
     delivered = Flows(*(b - a for a, b in zip(before.delivered, after.delivered, strict=True)))
-    detail = {**details(before, after), "compile_s": spent.compile_s}
-    return PointResult(row, detail, delivered, before.present, after.tick - before.tick)
+    return Result(row, details(before, after), delivered, before.present, after.tick - before.tick)
 
 
 def warm_up(run: Run, scenario: Scenario, measure: Measure) -> tuple[int, bool]:
@@ -94,7 +71,7 @@ def warm_up(run: Run, scenario: Scenario, measure: Measure) -> tuple[int, bool]:
     if measure.warmup is not None:
         run.advance(measure.warmup)
         return measure.warmup, True
-    guess = max(30 * zero_load_latency(scenario), measure.ticks // 10)
+    guess = max(30 * scenario.zero_load_latency, measure.ticks // 10)
     step = -(-guess // 100)
     latest = max(measure.ticks, 100 * step)
     rows = [run.scalars()]
@@ -111,13 +88,6 @@ def warm_up(run: Run, scenario: Scenario, measure: Measure) -> tuple[int, bool]:
         if 2 * look > latest:
             return now, False
         look *= 2
-
-
-def zero_load_latency(scenario: Scenario) -> int:
-    """Ticks of the longest route's closed form (INTERFACE.md, Time)."""
-    model, hops = scenario.switching, scenario.routes.hops_max
-    through = (hops + 1) * (model.header + model.switch) + hops * model.link
-    return model.injection + through + model.ejection + max(scenario.source.flits) - 1
 
 
 def measure_batches(

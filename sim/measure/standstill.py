@@ -5,9 +5,6 @@ import numpy as np
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import CREATED_PACKETS, DELIVERED_FLITS, DELIVERED_PACKETS, GRANTS, SENT_PACKETS, Run
 
-PATIENCE = 4
-"""Times the longest that one step of a packet can take, for which nothing may move while packets wait."""
-
 
 class StandstillError(Exception):
     """Nothing moves, or can move, though packets wait, and no certificate was missing: a defect."""
@@ -20,7 +17,7 @@ def is_deadlocked(run: Run, scenario: Scenario, batches: np.ndarray, ticks: int)
     added to the scalars, int64 [batches, SCALARS]. ticks: its length. Raises :class:`StandstillError` if nothing has
     moved though packets wait, unless that is a deadlock that no certificate excludes.
     """
-    if scenario.may_deadlock and run.deadlocked():
+    if scenario.switching.may_deadlock and run.deadlocked():
         return True
     scalars = run.scalars()
     created, sent, delivered = (int(scalars[place]) for place in (CREATED_PACKETS, SENT_PACKETS, DELIVERED_PACKETS))
@@ -41,8 +38,5 @@ def _quiet(batches: np.ndarray, ticks: int) -> tuple[int, int]:
 
 
 def patience(scenario: Scenario, flits: int) -> int:
-    """Ticks in which some packet of so many flits must move if any can: all VCs of a channel may take turns on it."""
-    model = scenario.switching
-    channel = model.link + int(scenario.topology.delay.max(initial=0))
-    delays = model.injection + model.header + model.switch + channel + model.ejection + model.credit
-    return PATIENCE * (delays + (model.vcs + 1) * flits)
+    """Ticks in which some packet of so many flits must move if any can."""
+    return scenario.switching.patience(scenario.topology, flits)

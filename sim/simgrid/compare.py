@@ -12,8 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
+from flitlab.models.application.workload import Workload
 from flitlab.models.scenario import Scenario
-from flitlab.sim.measure.application import run_to_end, start
+from flitlab.models.switching.flow import Flow
+from flitlab.sim.engines.start import start
+from flitlab.sim.measure.application import run_to_end
 from flitlab.sim.simgrid.plan import plan_of
 
 MISSING = (
@@ -60,18 +63,17 @@ def python_with_simgrid(given: str | None = None) -> str:
     raise SimGridMissing(MISSING if given is None else f"--python {given}: has no module 'simgrid'")
 
 
-def by_flow(scenario: Scenario, seed: int) -> Times:
+def by_flow(scenario: Scenario[Flow, Workload], seed: int) -> Times:
     """The program in mode ``flow``."""
-    assert scenario.workload is not None
-    began, run = time.perf_counter(), start("compiled", scenario, seed)
+    began, run = time.perf_counter(), start("compiled", scenario, 1.0, seed)
     run_to_end(run, scenario, None)
-    tick_ns = float(scenario.workload.messages.tick_ns)
+    tick_ns = float(scenario.work.messages.tick_ns)
     execution = run.execution()
     return _times(scenario, execution.finish * (tick_ns / execution.resolution), began)
 
 
 def by_simgrid(
-    scenario: Scenario, seed: int, python: str, by_latency: bool = False, folder: Path | None = None
+    scenario: Scenario[Flow, Workload], seed: int, python: str, by_latency: bool = False, folder: Path | None = None
 ) -> Times:
     """The program in SimGrid, run by that Python; what it read and wrote stays in ``folder``, if given.
 
@@ -96,10 +98,9 @@ def by_simgrid(
     return _times(scenario, np.array(finish) * 1e9, began)
 
 
-def _times(scenario: Scenario, finish: np.ndarray, began: float) -> Times:
+def _times(scenario: Scenario[Flow, Workload], finish: np.ndarray, began: float) -> Times:
     """From the times at which operations were done."""
-    assert scenario.workload is not None
-    program = scenario.workload.program
+    program = scenario.work.program
     ranks = np.zeros(program.ranks)
     np.maximum.at(ranks, program.rank, finish)
     return Times(float(finish.max(initial=0.0)), ranks, time.perf_counter() - began)

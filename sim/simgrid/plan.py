@@ -6,14 +6,16 @@ import numpy as np
 
 from flitlab.models.application.messages import total_flits
 from flitlab.models.application.program import CALC, SEND
+from flitlab.models.application.workload import Workload
 from flitlab.models.registry import SpecError
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.flow import Flow
 from flitlab.sim.engines.flow.model import Network, find_way, leave_way, make_network, make_way
 
 NS = 1e-9
 
 
-def plan_of(scenario: Scenario, seed: int = 1, by_latency: bool = False) -> dict[str, Any]:
+def plan_of(scenario: Scenario[Flow, Workload], seed: int = 1, by_latency: bool = False) -> dict[str, Any]:
     """What ``replay.py`` runs: nothing but lists and numbers.
 
     hosts: how many. links: (bytes a second, seconds) of the channels between switches, then those from and those to
@@ -29,8 +31,7 @@ def plan_of(scenario: Scenario, seed: int = 1, by_latency: bool = False) -> dict
 
     Raises ``SpecError`` where a message would take more than one path: SimGrid has one for each pair of hosts.
     """
-    workload = scenario.workload
-    assert workload is not None
+    workload = scenario.work
     program, messages, host = workload.program, workload.messages, workload.host
     network, tick = make_network(scenario, seed), float(messages.tick_ns) * NS
     is_send = program.kind == SEND
@@ -66,7 +67,9 @@ def _links(network: Network, flit_bytes: int, tick: float) -> list[tuple[float, 
     return list(zip(bandwidth.tolist(), latency.tolist(), strict=True))
 
 
-def _routes(network: Network, scenario: Scenario, pairs: np.ndarray) -> list[tuple[int, int, list[int]]]:
+def _routes(
+    network: Network, scenario: Scenario[Flow, Workload], pairs: np.ndarray
+) -> list[tuple[int, int, list[int]]]:
     way, routes = make_way(network, scenario.topology.switches), []
     for source, destination in pairs.tolist():
         count, _ = find_way(network, way, source, destination, 0, 0, 1)

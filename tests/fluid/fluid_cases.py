@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from flitlab.models.instance import Instance
 from flitlab.models.registry import make
 from flitlab.models.routing.routes import Routes
-from flitlab.models.scenario import Scenario, Source, Switching
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import TABLE, Traffic
 
@@ -31,8 +31,8 @@ def minimal(topology: Topology) -> Routes:
     return make("routing", kind="minimal").build(topology)
 
 
-def scenario(topology: Topology, traffic: Traffic, routes: Routes | None = None) -> Scenario:
-    return Scenario(topology, routes, traffic, Switching("vct"), Source())
+def scenario(topology: Topology, traffic: Traffic, routes: Routes | None = None) -> Instance:
+    return Instance(topology, traffic, routes)
 
 
 def cycle(n: int) -> Topology:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from random import Random
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +17,12 @@ from flitlab.models.transport.law import Transport
 from flitlab.models.transport.paths import DISTINCT, WITH_REPLACEMENT
 from flitlab.models.transport.session import Queues, Session, make_session, tick_of
 from flitlab.models.transport.sizes import SizesSpec
-from flitlab.sim.engines.datagram import start
+from flitlab.sim.engines.compiled.datagram import CompiledDatagrams
 from flitlab.sim.engines.datagram.base import ARRIVED, DROPPED, RECEIVED, RESENT, SENT, Counters, Trace
-from flitlab.sim.engines.datagram.both import compare_counters, compare_traces
-from flitlab.sim.measure.datagram import DatagramResult, measure
+from flitlab.sim.engines.datagram.both import BothDatagrams, compare_counters, compare_traces
+from flitlab.sim.engines.reference.datagram import ReferenceDatagrams
+from flitlab.sim.measure.datagram import Window, measure_flows
+from flitlab.sim.measure.result import FlowsResult
 from tests.scenarios import build, line
 
 ECMP = {"kind": "ecmp", "ways": 8, "routed": "source"}
@@ -104,10 +107,27 @@ def _flows(rng: Random, topology: Topology, control: Transport, queues: Queues) 
     return together(traffic, control.flows, sizes, queues.packet_bytes, 1)
 
 
+def start(engine: str, session: Session, trace: bool = False) -> Any:
+    """A run of a session that no scenario stands for."""
+    if engine == "both":
+        return BothDatagrams(start("compiled", session, trace=True), start("reference", session, trace=True))
+    return {"compiled": CompiledDatagrams, "reference": ReferenceDatagrams}[engine](session, trace)
+
+
+def measured(run: Any, window: tuple[float, float]) -> FlowsResult:
+    """What is known of a run of flows at the end of a window."""
+    return measure_flows(run, None, 1.0, Window(window))
+
+
+def run_session(engine: str, session: Session, window: tuple[float, float]) -> FlowsResult:
+    """A session, run and measured."""
+    return measured(start(engine, session), window)
+
+
 def check(case: Session, window: tuple[float, float]) -> Counters:
     """Assert that both engines do the same, and nothing impossible, to the end of the window; what they counted."""
     compiled, reference = (start(engine, case, trace=True) for engine in ("compiled", "reference"))
-    ours, theirs = (measure(run, case, window) for run in (compiled, reference))
+    ours, theirs = (measured(run, window) for run in (compiled, reference))
     compare_traces(compiled.trace(), reference.trace())
     counters, flying = compiled.counters(), compiled.in_flight()
     compare_counters(counters, reference.counters())
@@ -118,7 +138,7 @@ def check(case: Session, window: tuple[float, float]) -> Counters:
     return counters
 
 
-def _assert_same_results(ours: DatagramResult, theirs: DatagramResult) -> None:
+def _assert_same_results(ours: FlowsResult, theirs: FlowsResult) -> None:
     for a, b in ((ours.row, theirs.row), (ours.detail, theirs.detail), (ours.window, theirs.window)):
         assert repr(a) == repr(b)  # NaN of what has not happened included
     np.testing.assert_array_equal(ours.throughput, theirs.throughput)
@@ -140,7 +160,7 @@ def _assert_each_packet_counted_once(case: Session, counters: Counters, flying: 
         assert not counts[:, RESENT].any()
 
 
-def _assert_possible(case: Session, result: DatagramResult) -> None:
+def _assert_possible(case: Session, result: FlowsResult) -> None:
     assert not result.row["jain"] > 1
     slowdown = np.array([row["slowdown"] for row in result.detail["flows"] if "slowdown" in row])
     if not case.changes:  # a path found afterwards may be shorter

@@ -8,13 +8,13 @@ import pytest
 
 from flitlab.fluid.ceilings import asked, ceilings
 from flitlab.models.registry import SpecError, make
-from flitlab.models.scenario import Source
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.fixed import fixed_traffic
+from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.sim.cli import main
-from flitlab.sim.engines import engine
 from flitlab.sim.engines.base import DELIVERED_FLITS
+from flitlab.sim.engines.start import start
 from tests.fluid.fluid_cases import scenario as fluid_scenario
 from tests.scenarios import build, scenario
 
@@ -169,7 +169,7 @@ def test_minimal_routing_saturates_where_it_says_and_valiant_far_above():
             topology, routing=routing, traffic={"kind": "adversarial"}, source=Source(flits=(1,)), vcs=8,
             buffer_flits=64, header=1, switch=1, link=1, injection=1, ejection=1, credit=1,
         )  # fmt: skip
-        run = engine("compiled").start(case, 0.4, 3)
+        run = start("compiled", case, 0.4, 3)
         run.advance(2000)
         first = run.scalars()
         run.advance(6000)

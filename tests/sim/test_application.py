@@ -20,10 +20,11 @@ from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
 from flitlab.sim.engines.base import FINISHED, MESSAGE, PROCESSOR, Execution, Standing
 from flitlab.sim.experiment.runner import run
-from flitlab.sim.measure.application import run_application, run_to_end
+from flitlab.sim.measure.application import Ending, run_to_end
 from flitlab.sim.measure.busy import Spans, union_lengths, union_until
 from flitlab.sim.measure.critical_path import critical_path, shares
 from flitlab.sim.measure.ending import UnfinishedError
+from flitlab.sim.measure.measure import measure
 
 BASE = """\
 experiment: application
@@ -87,10 +88,10 @@ def test_misplaced_keys():
 
 
 def test_messages_in_ticks():
-    workload = case_of(BASE, "messages={packet_flits: 8, header_flits: 1, overhead_ns: 7}").scenario.workload
+    workload = case_of(BASE, "messages={packet_flits: 8, header_flits: 1, overhead_ns: 7}").scenario.work
     messages = workload.messages
     assert (messages.packet_bytes, messages.overhead, messages.whole) == (7 * 32, 2, False)
-    assert case_of(BASE, "routing={kind: deflection}", "switching.mode=deflection").scenario.workload.messages.whole
+    assert case_of(BASE, "routing={kind: deflection}", "switching.mode=deflection").scenario.work.messages.whole
 
 
 def test_resolved_is_read_back():
@@ -153,7 +154,7 @@ def test_a_step_that_lets_others_pass_separates_nothing():
 def on_network(program, text: str = BASE, rendezvous: int = 1 << 40, overhead: int = 0):
     """The scenario of a configuration with another program, rank r on host r."""
     scenario = case_of(text).scenario
-    messages = replace(scenario.workload.messages, rendezvous=rendezvous, overhead=overhead)
+    messages = replace(scenario.work.messages, rendezvous=rendezvous, overhead=overhead)
     return replace(scenario, workload=Workload(program, np.arange(program.ranks), messages))
 
 
@@ -163,7 +164,7 @@ def test_bounds_of_a_ping_pong():
     model, flits = case.scenario.switching, 100
     one_way = model.injection + 2 * (model.header + model.switch) + model.link + model.ejection + flits - 1
     assert found.path == 2 * one_way and found.ticks == found.path and found.binding == "path"
-    assert run_application("compiled", case.scenario, 1).row["makespan_ns"] == pytest.approx(2 * one_way * 6.4)
+    assert measure("compiled", case.scenario, 1.0, 1, Ending()).row["makespan_ns"] == pytest.approx(2 * one_way * 6.4)
 
 
 def test_bounds_of_phases():
@@ -205,7 +206,7 @@ def test_no_run_beats_the_bound(plan, rendezvous, overhead, mode):
             builder.exchange(source, target, amount)
     text = BASE.replace("mode: flow", f"mode: {mode}")
     scenario = on_network(builder.build(), text, rendezvous=rendezvous, overhead=overhead)
-    result = run_application("compiled", scenario, 1)
+    result = measure("compiled", scenario, 1.0, 1, Ending())
     bounds = makespan_bounds(scenario)
     end = result.row["makespan_ns"]
     assert end >= float(bounds.ticks * bounds.tick_ns) * (1 - 1e-9)
@@ -285,7 +286,7 @@ class Stuck:
 
 def test_a_program_without_an_end():
     scenario = case_of(BASE).scenario
-    count = scenario.workload.program.operations
+    count = scenario.work.program.operations
 
     def why(run, scenario=scenario, max_ticks=None):
         with pytest.raises(UnfinishedError) as caught:
@@ -323,7 +324,7 @@ def test_messages_within_a_switch_may_take_long(mode, engine_name):
         BASE, "topology.hosts_per_switch=2", f"switching.mode={mode}", f"application.size_bytes={size}",
         "routing.kind=deflection" if mode == "deflection" else "routing.select=hash", "messages.rendezvous_bytes=null",
     )  # fmt: skip
-    row = run_application(engine_name, case.scenario, 1).row
+    row = measure(engine_name, case.scenario, 1.0, 1, Ending()).row
     model, flits = case.scenario.switching, -(-size // 32)
     flits = -(-flits // 32) * 32 if mode == "deflection" else flits  # whose packets are all full
     one_way = model.injection + model.header + model.switch + model.ejection + flits - 1
@@ -332,10 +333,10 @@ def test_messages_within_a_switch_may_take_long(mode, engine_name):
 
 def test_the_longest_time_that_is_allowed_is_enough():
     case = case_of(BASE, "switching.mode=vct")
-    ticks = run_application("compiled", case.scenario, 1).row["ticks"]
-    assert run_application("both", case.scenario, 1, ticks).row["ticks"] == ticks
+    ticks = measure("compiled", case.scenario, 1.0, 1, Ending()).row["ticks"]
+    assert measure("both", case.scenario, 1.0, 1, Ending(ticks)).row["ticks"] == ticks
     with pytest.raises(UnfinishedError, match=f"measure.max_ticks, {ticks - 1} ticks; 1 of 4 .* receives from rank 1"):
-        run_application("both", case.scenario, 1, ticks - 1)
+        measure("both", case.scenario, 1.0, 1, Ending(ticks - 1))
 
 
 def test_a_deadlock_is_told(tmp_path):
@@ -353,7 +354,7 @@ def test_a_deadlock_is_told(tmp_path):
         "application={kind: goal, path: ring.goal}",
     )  # fmt: skip
     with pytest.raises(UnfinishedError) as caught:
-        run_application("both", case.scenario, 1)
+        measure("both", case.scenario, 1.0, 1, Ending())
     said = str(caught.value)
     assert said.startswith("the network is deadlocked: packets wait for each other for ever (")
     assert "operation 1 of rank 0, label in0, receives from rank 1 (64000 bytes, tag 0): under way since tick 0" in said
@@ -454,7 +455,7 @@ def test_modes_agree_on_what_nobody_shares():
     times = {}
     for mode in ("flow", "vct"):
         case = case_of(BASE, f"switching.mode={mode}", "application.size_bytes=320000", "switching.buffer_flits=256")
-        result = run_application("compiled", case.scenario, 1)
+        result = measure("compiled", case.scenario, 1.0, 1, Ending())
         times[mode] = result.row["makespan_ns"]
         bound = makespan_bounds(case.scenario)
         assert times[mode] >= float(bound.ticks * bound.tick_ns) * (1 - 1e-9)

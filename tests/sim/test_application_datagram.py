@@ -9,15 +9,16 @@ from flitlab.models.application.matching import match
 from flitlab.models.application.messages import packets_of
 from flitlab.models.application.program import CALC, RECV, SEND, Program, Step
 from flitlab.models.application.workload import Workload
+from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make
-from flitlab.models.scenario import Scenario, Source, Switching
-from flitlab.models.transport.datagram import Datagram, datagram_messages, session_of
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.datagram import Datagram
 from flitlab.models.transport.failures import LinkFailures
 from flitlab.models.transport.paths import WITH_REPLACEMENT
 from flitlab.models.transport.session import Queues
 from flitlab.sim.config.application import traffic_of
-from flitlab.sim.engines.datagram import start, start_application
 from flitlab.sim.engines.datagram.base import DROPPED, RECEIVED, SENT, TIMEOUTS, MessageLost
+from flitlab.sim.engines.start import start
 from tests.scenarios import build, line
 
 ECMP = {"kind": "ecmp", "ways": 8, "routed": "source"}
@@ -65,17 +66,18 @@ def scenario(
     queues = queues or Queues()
     host = np.arange(work.ranks) if host is None else np.array(host)
     routing = make("routing", **(routing or ECMP))
-    workload = Workload(work, host, datagram_messages(topology, queues, rendezvous, overhead_ns, buffered))
     given = Datagram(make("transport", kind=kind, **keys), queues, routing, WITH_REPLACEMENT, failures=failures)
-    traffic, switching = traffic_of(work, host, topology), Switching("datagram")
-    return Scenario(
-        topology, routing.build(topology), traffic, switching, Source(), datagram=given, workload=workload
-    )  # fmt: skip
+    workload = Workload(work, host, given.messages(topology, rendezvous, overhead_ns, buffered))
+    return Scenario(Instance(topology, traffic_of(work, host, topology), routing.build(topology)), given, workload)
+
+
+def session_of(case: Scenario[Datagram]):
+    return case.switching.session(case.instance, case.work, 1.0, 1)
 
 
 def run_through(case: Scenario, engine="both", seed=1, most=60):
     """A run, until the program is through; at most so many times ten million ticks."""
-    run = start_application(engine, case, seed)
+    run = start(engine, case, 1.0, seed)
     for k in range(1, 10 * most):
         run.advance(k * 1_000_000)
         if run.done():
@@ -142,25 +144,25 @@ def test_engines_agree_on_every_packet_and_operation(work, control, data):
     execution, counters = run.execution(), run.counters()
     np.testing.assert_array_equal(run.carried(), run._reference.carried())
     assert (execution.finish >= execution.start).all() and (execution.start >= execution.ready).all()
-    if not case.workload.messages.buffered:
+    if not case.work.messages.buffered:
         assert_sends_are_done_in_time(case, execution)
     assert_every_message_once_and_in_order(case, execution, counters)
 
 
 def assert_sends_are_done_in_time(case: Scenario, execution) -> None:
     """Eager sends, between the tick after the message has joined the queue and its delivery."""
-    work = case.workload.program
-    apart = (work.kind == SEND) & (work.rank != work.peer) & (work.amount <= case.workload.messages.rendezvous)
+    work = case.work.program
+    apart = (work.kind == SEND) & (work.rank != work.peer) & (work.amount <= case.work.messages.rendezvous)
     assert (execution.finish[apart] > execution.queued[apart]).all()
     assert (execution.finish[apart] <= execution.delivered[apart]).all()
 
 
 def assert_every_message_once_and_in_order(case: Scenario, execution, counters) -> None:
-    work, session = case.workload.program, session_of(case, 1.0, 1)
+    work, session = case.work.program, session_of(case)
     sends = np.flatnonzero(work.kind == SEND)
     assert (execution.delivered[sends] >= execution.queued[sends]).all()
     size, forth, back = work.amount[sends], session.program.forth[sends], session.program.back[sends]
-    packets = np.array([packets_of(amount, case.datagram.queues.packet_bytes) for amount in size.tolist()])
+    packets = np.array([packets_of(amount, case.switching.queues.packet_bytes) for amount in size.tolist()])
     expected = np.zeros(len(session.flows.source), np.int64)
     np.add.at(expected, forth[forth >= 0], (packets + (back >= 0))[forth >= 0])
     np.add.at(expected, back[back >= 0], 1)
@@ -242,7 +244,7 @@ def test_a_long_idle_program_costs_no_timers():
     """An hour of calculation between two messages: nothing is simulated in between, and the second one is on time."""
     hour = 3600 * 10**9
     work = program([[send(1, 100), calc(hour, 0), send(1, 100, 1)], [receive(0, 100), receive(0, 100, 0)]])
-    run = start_application("compiled", scenario(line(2), work), 1)
+    run = start("compiled", scenario(line(2), work))
     run.advance(hour // 125 + 10_000)
     execution = run.execution()
     assert run.done() and execution.delivered[2] - execution.queued[2] == 3 * LINK
@@ -259,7 +261,7 @@ def test_a_loss_without_a_transport_is_reported():
 def test_pausing_changes_nothing():
     work = program([[send((r + 1) % 4, 50_000), receive((r - 1) % 4, 50_000)] for r in range(4)])
     case = scenario(line(4), work, "mptcp", subflows=2)
-    whole, parts = (start("compiled", session_of(case, 1.0, 3), trace=True) for _ in range(2))
+    whole, parts = (start("compiled", case, 1.0, 3, log=True) for _ in range(2))
     whole.advance(1_000_000)
     for tick in range(0, 1_000_001, 12_345):
         parts.advance(tick)
@@ -278,4 +280,4 @@ def test_pausing_changes_nothing():
 )
 def test_what_cannot_be_is_refused(ranks, keys, says):
     with pytest.raises(SpecError, match=says):
-        session_of(scenario(line(2), program(ranks), **keys), 1.0, 1)
+        session_of(scenario(line(2), program(ranks), **keys))

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from flitlab.models.application.messages import Messages, packets_of, ticks_of, total_flits
 from flitlab.models.application.program import CALC, RECV, SEND, Program
 from flitlab.models.application.workload import Workload
-from flitlab.models.scenario import Scenario, Source
+from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import TABLE, Traffic
-from flitlab.sim.engines import engine
 from flitlab.sim.engines.base import (
     CREATED_FLITS,
     DELIVERED_FLITS,
@@ -26,7 +26,8 @@ from flitlab.sim.engines.base import (
     STARTED,
     Execution,
 )
-from flitlab.sim.engines.compare import BothEngines, compare_executions, compare_logs
+from flitlab.sim.engines.compare import compare_executions, compare_logs
+from flitlab.sim.engines.start import start
 from tests.programs import messages, program
 from tests.scenarios import (
     TIMES,
@@ -34,6 +35,7 @@ from tests.scenarios import (
     deflection_scenarios,
     line,
     one_way_ring,
+    reference,
     scenario,
     vct_scenarios,
     wormhole_scenarios,
@@ -114,7 +116,7 @@ def finish(run, ticks: int = 1 << 16) -> bool:
 
 
 def check_agreement(case: Scenario, seed: int) -> None:
-    run = BothEngines().start(case, 1.0, seed)
+    run = start("both", case, 1.0, seed)
     for tick in (100, 400, 2000):
         run.advance(tick)
         run.snapshot()
@@ -158,7 +160,7 @@ SAFE = st.one_of(
 @given(applications(SAFE), st.integers(0, 2**40))
 @settings(SLOW, max_examples=200)
 def test_programs_end_as_they_were_written(case, seed):
-    run = engine("compiled").start(case, 1.0, seed)
+    run = start("compiled", case, 1.0, seed)
     assert finish(run)
     check_execution(case.workload, run.execution())
     check_conservation(case.workload, run)
@@ -167,7 +169,7 @@ def test_programs_end_as_they_were_written(case, seed):
 @given(applications(SAFE), st.integers(1, 2**20))
 @settings(SLOW, max_examples=40)
 def test_order_of_creation_is_immaterial(case, shuffle):
-    runs = [engine("reference").start(case, 1.0, 3, log=True, shuffle=order) for order in (0, shuffle)]
+    runs = [reference(case, 1.0, 3, log=True, shuffle=order) for order in (0, shuffle)]
     for run in runs:
         run.advance(1000)
     compare_executions(*(run.execution() for run in runs))
@@ -257,7 +259,7 @@ def network(topology: Topology, mode: str) -> Scenario:
 
 def executed(case: Scenario, ticks: int = 1 << 16) -> Execution:
     """What became of the operations of a program that ends, in both engines."""
-    run = BothEngines().start(case, 1.0, 1)
+    run = start("both", case, 1.0, 1)
     run.advance(ticks)
     run.snapshot()
     assert run.done()
@@ -354,6 +356,6 @@ def test_idle_time_costs_nothing(mode):
 
 def test_more_ticks_than_are_counted():
     case = with_program(network(line(2), "vct"), program([[(CALC, 1 << 31, -1, 0, 0, [])]]), messages())
-    run = engine("compiled").start(case, 1.0, 1)
+    run = start("compiled", case, 1.0, 1)
     with pytest.raises(ValueError, match=r"2\*\*30 ticks"):
         run.advance(1 << 32)

@@ -7,11 +7,11 @@ from flitlab.models.registry import make
 from flitlab.models.rules.arrivals import LONGEST_RUN, make_arrivals, next_arrival
 from flitlab.models.rules.draw import ARRIVAL_TAIL, draw, paired
 from flitlab.models.rules.packets import length, make_packets
-from flitlab.models.scenario import Source
+from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.table import table_traffic
-from flitlab.sim.engines import engine
 from flitlab.sim.engines.base import CREATED_FLITS
 from flitlab.sim.engines.compiled.sources import COUNTER, FLITS, POSITION, count_created, start_cursor
+from flitlab.sim.engines.start import start
 from tests.scenarios import build, line, scenario
 
 HOSTS, TICKS = 32, 200_000
@@ -64,7 +64,7 @@ def test_packets_of_a_burst_follow_each_other_when_the_channel_is_free():
 
 def test_both_engines_offer_the_load(engine_name):
     case = scenario(build("mesh", dims=[2, 2]), source=Source("onoff", (1, 2), (1.0, 1.0)), buffer_flits=8)
-    run = engine(engine_name).start(case, 0.9, 2)
+    run = start(engine_name, case, 0.9, 2)
     run.advance(8000)
     assert run.scalars()[CREATED_FLITS] / (4 * 8000) == pytest.approx(0.9, rel=0.01)
 
@@ -90,7 +90,7 @@ def test_a_host_that_sends_after_the_longest_run_is_not_waited_for(kind):
 
 
 def test_no_run_is_longer_than_engines_count(engine_name):
-    run = engine(engine_name).start(scenario(line(2)), 0.1, 1)
+    run = start(engine_name, scenario(line(2)), 0.1, 1)
     with pytest.raises(ValueError, match=r"no run is longer than 2\*\*30"):
         run.advance(LONGEST_RUN + 1)
 
@@ -111,6 +111,6 @@ def test_rates_of_a_matrix_far_apart():
     case = scenario(topology, source=Source(flits=(4,)))
     traffic = table_traffic("table", topology, np.array([[0.0, 1.0], [1e-15, 0.0]]))
     assert traffic.rate.tolist() == [1.0, 1e-15]
-    run = engine("compiled").start(type(case)(topology, case.routes, traffic, case.switching, case.source), 1e-3, 1)
+    run = start("compiled", type(case)(topology, case.routes, traffic, case.switching, case.source), 1e-3, 1)
     run.advance(20_000)
     assert run.snapshot().created[1] == 0

@@ -13,14 +13,13 @@ from flitlab.fluid.kinds.spec import asked
 from flitlab.fluid.problem import FluidError, Problem
 from flitlab.models.registry import SpecError, make
 from flitlab.models.rules.packets import make_packets
-from flitlab.models.scenario import Source
 from flitlab.models.traffic.sound import sound_traffic
+from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.table import table_traffic
 from flitlab.sim.cli import main
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
-from flitlab.sim.engines import engine
-from flitlab.sim.engines.compare import BothEngines
+from flitlab.sim.engines.start import start
 from flitlab.sim.measure.saturation import carried
 from flitlab.sim.report.folder.run import Run
 from tests.models.test_traffic import dense
@@ -62,19 +61,19 @@ def test_only_the_hotspot_grows_in_both_engines(name):
     whole = scenario(on, traffic=HOT, source=Source(), buffer_flits=32)
     received = {}
     for load in (0.2, 0.6):
-        run = engine(name).start(*whole.at(load), 7)
+        run = start(name, *whole.at(load), 7)
         run.advance(ticks)
         received[load] = run.snapshot().delivered.destinations / ticks
     for load, flits in received.items():
         assert flits[1] == pytest.approx(0.2 + load, rel=0.05)
         assert np.delete(flits, 1) == pytest.approx(0.2, rel=0.1)
     with pytest.raises(ValueError, match=r"Scenario\.at"):
-        engine(name).start(whole, 0.2, 7)
+        start(name, whole, 0.2, 7)
 
 
 def test_both_engines_draw_the_same_packets_beside_a_background():
     for mode in ("vct", "wormhole"):
-        run = BothEngines().start(*scenario(build("torus", dims=[2, 2], hosts=2), traffic=HOT, mode=mode).at(0.5), 3)
+        run = start("both", *scenario(build("torus", dims=[2, 2], hosts=2), traffic=HOT, mode=mode).at(0.5), 3)
         run.advance(2000)
         run.snapshot()
 

@@ -30,8 +30,8 @@ from flitlab.models.rules.tables import (
 from flitlab.models.rules.ugal import MINIMALLY
 from flitlab.models.rules.vc import allowed_vcs, make_rings, share
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.engines import engine
 from flitlab.sim.engines.base import DELIVERED_FLITS
+from flitlab.sim.engines.start import start
 from tests.scenarios import build, line, one_way_ring, routings, scenario, topologies
 
 
@@ -311,7 +311,7 @@ def test_vcs_beyond_one_a_hop_carry_more():
     carried = []
     for vcs in (5, 15):
         case = scenario(topology, routing={"kind": "minimal", "vc_policy": "hop"}, vcs=vcs)
-        run = engine("compiled").start(case, 0.6, 1)
+        run = start("compiled", case, 0.6, 1)
         run.advance(3000)
         carried.append(int(run.scalars()[DELIVERED_FLITS]))
     assert carried[1] > 1.1 * carried[0]

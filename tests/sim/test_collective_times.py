@@ -19,7 +19,7 @@ from flitlab.models.application.program import RECV, SEND, Program
 from flitlab.models.application.workload import Workload
 from flitlab.models.scenario import Scenario
 from flitlab.sim.config.study import read
-from flitlab.sim.engines import engine
+from flitlab.sim.engines.start import start
 from tests.models.test_collectives import rounds
 from tests.programs import program
 from tests.scenarios import build
@@ -89,11 +89,11 @@ def network(mode: str, p: int, apart: bool) -> tuple[Scenario, int]:
 
 def ticks(scenario: Scenario, what: Program, **messages) -> float:
     """What a program takes, to its end."""
-    workload = scenario.workload
+    workload = scenario.work
     assert workload is not None
     workload = Workload(what, np.arange(what.ranks), replace(workload.messages, **messages))
     scenario = replace(scenario, workload=workload)
-    run = engine("compiled").start(scenario, 1.0, 1)
+    run = start("compiled", scenario, 1.0, 1)
     run.advance(1 << 24)
     assert run.done()
     execution = run.execution()
@@ -189,7 +189,7 @@ def test_broadcasts_of_matrices_reach_their_bound():
     text = CONFIG.format(topology="{kind: hyperx, dims: [16]}", mode="flow")
     (case,) = read("c.yaml", ["application={kind: summa, order: 256, gflops: 1e9}"], text=text).cases
     bound = float(makespan_bounds(case.scenario).ticks)
-    workload = case.scenario.workload
+    workload = case.scenario.work
     took = ticks(case.scenario, workload.program)
     assert took == pytest.approx(bound, rel=1e-9)
     assert ticks(case.scenario, workload.program, buffered=True) > 1.4 * bound
@@ -202,7 +202,7 @@ def test_sends_of_a_round_take_turns_and_those_of_the_next_wait(engine_name, ord
     sends = [(SEND, sizes[k], 1 + k, 0, 0, []) for k in order]
     rows = [[*sends, (SEND, 80, 3, 0, 0, [(0, False), (1, False)])]]
     rows += [[(RECV, size, 0, 0, 0, [])] for size in (*sizes, 80)]
-    run = engine(engine_name).start(flows(build("hyperx", dims=[4]), program(rows)), 1.0, 1)
+    run = start(engine_name, flows(build("hyperx", dims=[4]), program(rows)), 1.0, 1)
     run.advance(1 << 20)
     execution = run.execution()
     times = (execution.finish, execution.queued, execution.delivered)

@@ -2,11 +2,11 @@
 
 import pytest
 
+from flitlab.models.switching.timed import ticks_of
 from flitlab.sim.config.expand import expand
 from flitlab.sim.config.load import load_text
 from flitlab.sim.config.overrides import apply_quick, apply_set
 from flitlab.sim.config.schema import Config
-from flitlab.sim.config.time import ticks_of
 
 
 def variants(text, sets=(), quick=False):

@@ -34,13 +34,11 @@ from flitlab.models.transport.session import Queues, Session, make_session
 from flitlab.models.transport.sizes import SizesSpec
 from flitlab.models.transport.tcp import additive
 from flitlab.sim.engines.base import EngineMismatch
-from flitlab.sim.engines.datagram import start
 from flitlab.sim.engines.datagram.base import ARRIVED, DROPPED, RECEIVED, RESENT, SENT, Trace
 from flitlab.sim.engines.datagram.both import compare_traces
 from flitlab.sim.engines.reference.datagram import ReferenceDatagrams
-from flitlab.sim.measure.datagram import run_session
 from tests.scenarios import build, line
-from tests.sim.datagram_cases import ECMP, check, session_of_number
+from tests.sim.datagram_cases import ECMP, check, run_session, session_of_number, start
 
 QUICK = {"min_rto_ms": 20.0, "syn_rto_ms": 60.0, "start_ms": 5.0}
 

@@ -19,10 +19,10 @@ from flitlab.models.transport.paths import WITH_REPLACEMENT
 from flitlab.models.transport.session import Queues, make_session
 from flitlab.sim.cli import main
 from flitlab.sim.experiment.flows import beside_mcf
-from flitlab.sim.measure.datagram import run_session
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.html.answer import sentence
 from tests.scenarios import line
+from tests.sim.datagram_cases import run_session
 
 SOURCE = {"kind": "ecmp", "ways": 8, "routed": "source"}
 KINDS = ("mcf_paths", "mmf")

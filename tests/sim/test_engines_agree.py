@@ -5,17 +5,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from flitlab.sim.engines import engine
 from flitlab.sim.engines.base import DELIVERED_PACKETS, PacketLog, Snapshot
-from flitlab.sim.engines.compare import BothEngines, compare_logs, compare_snapshots
-from tests.scenarios import build, deflection_scenarios, line, scenario, vct_scenarios, wormhole_scenarios
+from flitlab.sim.engines.compare import compare_logs, compare_snapshots
+from flitlab.sim.engines.start import start
+from tests.scenarios import build, deflection_scenarios, line, reference, scenario, vct_scenarios, wormhole_scenarios
 
 LOADS = st.sampled_from([0.05, 0.3, 0.7, 1.0])
 SLOW = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
 
 def agree(case, load, seed, ticks=400):
-    run = BothEngines().start(case, load, seed)
+    run = start("both", case, load, seed)
     for tick in (ticks // 3, ticks):  # the first stop falls into the middle of things
         run.advance(tick)
         run.snapshot()
@@ -45,7 +45,7 @@ def test_deflection(case, load, seed):
 def test_order_of_creation_is_immaterial(case, shuffle):
     logs = []
     for order in (0, shuffle):
-        run = engine("reference").start(case, 0.6, 3, log=True, shuffle=order)
+        run = reference(case, 0.6, 3, log=True, shuffle=order)
         run.advance(300)
         logs.append(run.log())
     for a, b in zip(*logs, strict=True):
@@ -54,7 +54,7 @@ def test_order_of_creation_is_immaterial(case, shuffle):
 
 def test_a_larger_network_agrees():
     case = scenario(build("mddp", hosts=2, n=24, degree=3, seed=4), vcs=5)
-    run = BothEngines().start(case, 0.5, 11)
+    run = start("both", case, 0.5, 11)
     run.advance(2000)
     assert run.snapshot().scalars[DELIVERED_PACKETS] > 3000
 
@@ -65,7 +65,7 @@ def test_the_smallest_networks_agree(mode, switches):
     """Without channels between switches, and with one link."""
     routing = {"kind": "deflection" if mode == "deflection" else "minimal"}
     keys = {"hold_packets": 4} if mode == "deflection" else {"mode": mode}
-    run = BothEngines().start(scenario(line(switches, 3), routing=routing, **keys), 0.4, 3)
+    run = start("both", scenario(line(switches, 3), routing=routing, **keys), 0.4, 3)
     run.advance(600)
     assert run.snapshot().scalars[DELIVERED_PACKETS] > 60
     assert not run.deadlocked()
@@ -73,7 +73,7 @@ def test_the_smallest_networks_agree(mode, switches):
 
 def test_pausing_changes_nothing():
     case = scenario(build("imase", hosts=2, n=12, degree=3))
-    whole, parts = (engine("compiled").start(case, 0.6, 2, log=True) for _ in range(2))
+    whole, parts = (start("compiled", case, 0.6, 2, log=True) for _ in range(2))
     whole.advance(700)
     for tick in range(0, 701, 7):
         parts.advance(tick)
@@ -91,7 +91,7 @@ def test_a_difference_is_reported_with_its_packet():
 
 def test_a_differing_counter_is_reported():
     case = scenario(build("imase", hosts=1, n=6, degree=2))
-    run = engine("compiled").start(case, 0.5, 1)
+    run = start("compiled", case, 0.5, 1)
     run.advance(100)
     first = run.snapshot()
     changed = Snapshot(**{**first.__dict__, "channel_flits": first.channel_flits + 1})

@@ -14,13 +14,14 @@ from flitlab.fluid.split import split_load
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.program import RECV, SEND, Program
 from flitlab.models.application.workload import Workload
+from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make
-from flitlab.models.scenario import Scenario, Source, Switching
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.flow import Flow
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.engines import engine
-from flitlab.sim.engines.compare import BothEngines
 from flitlab.sim.engines.flow.model import RESOLUTION, Flowing, find_way, leave_way, make_network, make_way
 from flitlab.sim.engines.reference.flow import FlowNetwork
+from flitlab.sim.engines.start import start
 from tests.programs import messages, program, programs
 from tests.scenarios import TIMES, build, line, one_way_ring, scenario
 
@@ -41,7 +42,7 @@ def flows(topology: Topology, what: Program, how: Messages | None = None, routin
     routes = make("routing", **(routing or ROUTINGS[0])).build(topology)
     traffic = make("traffic", kind="uniform").build(topology)
     workload = Workload(what, np.arange(what.ranks), how or messages())
-    return Scenario(topology, routes, traffic, Switching("flow", **TIMES), Source(flits=(4,)), workload=workload)
+    return Scenario(Instance(topology, traffic, routes), Flow(**TIMES), workload)
 
 
 def posted(ranks: int, sends) -> Program:
@@ -68,12 +69,12 @@ def walks(rng: np.random.Generator, ranks: int, count: int, length: int, most_by
 
 def delivered(case: Scenario, engine_name: str = "compiled") -> np.ndarray:
     """Ticks at which the messages have arrived, in the order of their sends."""
-    run = engine(engine_name).start(case, 1.0, 1)
+    run = start(engine_name, case, 1.0, 1)
     run.advance(END)
     assert run.done()
     execution = run.execution()
     assert case.workload is not None
-    return execution.delivered[case.workload.program.kind == SEND] / execution.resolution
+    return execution.delivered[case.work.program.kind == SEND] / execution.resolution
 
 
 def latency(hops: int) -> int:
@@ -113,7 +114,7 @@ def test_half_duplex_links_are_shared_by_both_directions(engine_name):
     assert delivered(case, engine_name).tolist() == [latency(1) + 100 - 1] * 2
     half = replace(case, switching=replace(case.switching, half_duplex=True))
     assert delivered(half, engine_name).tolist() == [latency(1) + 200 - 1] * 2
-    run = engine(engine_name).start(half, 1.0, 1)
+    run = start(engine_name, half, 1.0, 1)
     run.advance(END)
     assert run.carried().tolist() == [200, 200]
 
@@ -127,7 +128,7 @@ def test_parking_lot(engine_name, local):
     for channel, count in enumerate(local):
         sends += [(channel * hosts + 1 + i, (channel + 1) * hosts + 1 + i, 80000) for i in range(count)]
     case = flows(topology, posted(4 * hosts, sends))
-    run = engine(engine_name).start(case, 1.0, 1)
+    run = start(engine_name, case, 1.0, 1)
     run.advance(1)
     rates = run.flowing().rate
     slowest = 1 / (1 + max(local))
@@ -189,7 +190,7 @@ def cases(draw) -> Scenario:
 @SLOW
 @given(cases(), st.lists(st.integers(1, 800), min_size=1, max_size=8))
 def test_rates_are_fair_at_every_instant(case, steps):
-    run = engine("compiled").start(case, 1.0, 1)
+    run = start("compiled", case, 1.0, 1)
     capacity = capacity_of(case.topology)
     before, now = run.carried(), 0
     for step in steps:
@@ -223,7 +224,7 @@ def lexicographic(sharing: Flowing, capacity: np.ndarray) -> np.ndarray:
 @settings(SLOW, max_examples=10)
 @given(cases(), st.integers(1, 500))
 def test_rates_are_those_of_linear_programs(case, now):
-    run = engine("compiled").start(case, 1.0, 1)
+    run = start("compiled", case, 1.0, 1)
     run.advance(now)
     sharing = run.flowing()
     assert np.allclose(sharing.rate, lexicographic(sharing, capacity_of(case.topology)), rtol=0, atol=1e-6)
@@ -232,7 +233,7 @@ def test_rates_are_those_of_linear_programs(case, now):
 @SLOW
 @given(cases(), st.integers(1, 2000))
 def test_engines_agree(case, now):
-    run = BothEngines().start(case, 1.0, 1)
+    run = start("both", case, 1.0, 1)
     for until in (now, END):
         run.advance(until)
         run.execution()
@@ -247,7 +248,7 @@ def test_dependencies_hold_and_nothing_is_lost(what, overhead, early):
     """Of any program: all operations are done, none before those that it depends on, no message too early."""
     topology = build("hypercube", dim=2)
     case = flows(topology, what, messages(overhead=overhead, rendezvous=1 << 40))
-    run = BothEngines().start(case, 1.0, early)
+    run = start("both", case, 1.0, early)
     run.advance(END)
     execution = run.execution()
     assert run.done()
@@ -269,7 +270,7 @@ def test_all_flits_are_carried(engine_name, routing):
     rng = np.random.default_rng(3)
     what = walks(rng, topology.hosts, 30, 5, 3000)
     case = flows(topology, what, routing=routing)
-    run = engine(engine_name).start(case, 1.0, 1)
+    run = start(engine_name, case, 1.0, 1)
     run.advance(END)
     network = make_network(case, 1)
     way = make_way(network, topology.switches)
@@ -307,7 +308,7 @@ def test_shares_are_those_of_the_split_ceiling():
 def test_routing_by_congestion_is_refused(engine_name, routing):
     case = flows(build("torus", dims=[3, 3]), posted(9, [(0, 1, 8)]), routing=routing)
     with pytest.raises(ValueError, match="mode 'flow' takes a routing that draws its ways"):
-        engine(engine_name).start(case, 1.0, 1)
+        start(engine_name, case, 1.0, 1)
 
 
 def test_the_order_of_what_happens_at_once_is_no_part_of_the_model():
@@ -370,7 +371,7 @@ def test_room_grows_with_the_messages_under_way():
     topology = build("torus", dims=[4, 4], hosts=4)
     sends = [(a, b, 400) for a in range(64) for b in range(64) if a != b]
     case = flows(topology, posted(64, sends), routing={"kind": "minimal"})
-    run = engine("compiled").start(case, 1.0, 1)
+    run = start("compiled", case, 1.0, 1)
     run.advance(1)
     assert len(run.flowing().send) == len(sends)
     assert_max_min_fair(run.flowing(), capacity_of(topology))

@@ -2,9 +2,10 @@
 
 import pytest
 
-from flitlab.models.scenario import SEMANTICS_VERSION, Source
-from flitlab.sim.engines import engine
+from flitlab.models.scenario import SEMANTICS_VERSION
+from flitlab.models.traffic.source import Source
 from flitlab.sim.engines.base import EVENTS
+from flitlab.sim.engines.start import start
 from tests.scenarios import build, scenario
 
 CASES = {
@@ -36,6 +37,6 @@ GOLDEN = {
 @pytest.mark.parametrize("name", CASES)
 def test_counters_are_those_of_this_version(name, engine_name):
     assert SEMANTICS_VERSION == 4
-    run = engine(engine_name).start(CASES[name](), 0.5, 7)
+    run = start(engine_name, CASES[name](), 0.5, 7)
     run.advance(1000)
     assert run.scalars()[:EVENTS].tolist() == GOLDEN[name]

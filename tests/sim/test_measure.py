@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 
 from flitlab.models.fairness import jain
 from flitlab.models.histogram import BUCKETS, bucket, edges, percentile
-from flitlab.models.scenario import Source
+from flitlab.models.traffic.source import Source
 from flitlab.sim.measure.batches import exceeds_noise, mean_half_width, ratio_half_width, regroup
 from flitlab.sim.measure.interval import mean_and_half
-from flitlab.sim.measure.point import Measure, run_point
+from flitlab.sim.measure.measure import measure
+from flitlab.sim.measure.point import Measure
 from flitlab.sim.measure.warmup import is_steady, mser5
-from tests.scenarios import build, line, scenario
+from tests.scenarios import build, carrying, line, scenario
 
 
 def test_mser5_drops_the_transient():
@@ -131,15 +132,15 @@ def test_jain_is_1_for_equal_shares_and_never_above():
 def test_window_is_exactly_ticks_without_ci():
     case = scenario(build("imase", hosts=1, n=6, degree=2))
     for warmup, ticks in ((0, 7), (13, 100), (None, 1000)):
-        result = run_point("compiled", case, 0.2, 1, Measure(warmup, ticks, None))
+        result = measure("compiled", case, 0.2, 1, Measure(warmup, ticks, None))
         assert result.row["ticks"] == result.window == ticks
         assert warmup is None or result.row["warmup_ticks"] == warmup
 
 
 def test_window_grows_until_it_is_precise():
     case = scenario(build("imase", hosts=1, n=6, degree=2))
-    loose = run_point("compiled", case, 0.3, 1, Measure(500, 500, 0.5, 50_000)).row
-    tight = run_point("compiled", case, 0.3, 1, Measure(500, 500, 0.04, 50_000)).row
+    loose = measure("compiled", case, 0.3, 1, Measure(500, 500, 0.5, 50_000)).row
+    tight = measure("compiled", case, 0.3, 1, Measure(500, 500, 0.04, 50_000)).row
     assert loose["ticks"] == 500 < tight["ticks"] <= 50_000
     assert tight["latency_ci95"] <= 0.04 * tight["latency_mean"]
 
@@ -148,28 +149,27 @@ def test_window_grows_until_it_is_precise():
 def test_saturation_of_a_shared_link(load, saturated):
     # two hosts share a link of rate 1: it saturates at 0.5 each
     case = scenario(line(2, hosts=2), traffic={"kind": "shift", "by": 2}, buffer_flits=32)
-    assert run_point("compiled", case, load, 1, Measure(None, 40_000, None)).row["saturated"] == saturated
+    assert measure("compiled", case, load, 1, Measure(None, 40_000, None)).row["saturated"] == saturated
 
 
 def test_a_single_starving_host_is_seen():
     # 126 hosts are idle neighbours; two share a link beyond its rate, under 1 % of all traffic is lost
-    from dataclasses import replace
 
     topology = line(2, hosts=64)
     case = scenario(topology, traffic={"kind": "permutation", "seed": 3}, source=Source(flits=(4,)), buffer_flits=32)
     target = np.arange(128) ^ 1
     target[[0, 1, 64, 65]] = [64, 65, 0, 1]
-    case = replace(case, traffic=replace(case.traffic, fixed=target))
-    row = run_point("compiled", case, 0.51, 1, Measure(None, 60_000, None)).row
+    case = carrying(case, fixed=target)
+    row = measure("compiled", case, 0.51, 1, Measure(None, 60_000, None)).row
     assert row["accepted"] > 0.99 * row["offered"]
     assert row["min_flow_ratio"] < 0.99
-    assert not run_point("compiled", case, 0.4, 1, Measure(None, 60_000, None)).row["saturated"]
-    assert run_point("compiled", case, 0.59, 1, Measure(None, 60_000, None)).row["saturated"]
+    assert not measure("compiled", case, 0.4, 1, Measure(None, 60_000, None)).row["saturated"]
+    assert measure("compiled", case, 0.59, 1, Measure(None, 60_000, None)).row["saturated"]
 
 
 def test_engines_give_the_same_point():
     case = scenario(build("imase", hosts=2, n=8, degree=2))
-    rows = [run_point(name, case, 0.4, 2, Measure(None, 800, None)).row for name in ("compiled", "reference", "both")]
+    rows = [measure(name, case, 0.4, 2, Measure(None, 800, None)).row for name in ("compiled", "reference", "both")]
     for row in rows:
         for own in ("events", "cpu_s"):
             row.pop(own)

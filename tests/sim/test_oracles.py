@@ -1,16 +1,14 @@
 """Both engines against closed forms that nobody here wrote into them."""
 
-from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 import pytest
 
 from flitlab.models.registry import make
-from flitlab.models.scenario import Source
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.engines import engine
+from flitlab.models.traffic.source import Source
 from flitlab.sim.engines.base import (
     CREATED_FLITS,
     CREATED_PACKETS,
@@ -21,9 +19,10 @@ from flitlab.sim.engines.base import (
     LATENCY,
     SENT_PACKETS,
 )
-from flitlab.sim.engines.reference import ReferenceEngine
-from flitlab.sim.measure.point import Measure, run_point, zero_load_latency
-from tests.scenarios import TIMES, build, line, one_way_ring, scenario
+from flitlab.sim.engines.start import start
+from flitlab.sim.measure.measure import measure
+from flitlab.sim.measure.point import Measure
+from tests.scenarios import TIMES, build, carrying, line, one_way_ring, reference, scenario
 
 WITHIN = 1.5
 """Half-widths of a 95 % interval within which a mean must lie: a right engine misses with 1 seed in 300."""
@@ -32,7 +31,7 @@ MODES = [{"kind": "minimal"}, {"kind": "deflection"}]
 
 
 def started(name, case, load, seed=1, ticks=1000):
-    run = engine(name).start(case, load, seed, log=True)
+    run = start(name, case, load, seed, log=True)
     run.advance(ticks)
     return run
 
@@ -52,8 +51,8 @@ def test_zero_load_latency(engine_name, routing, flits):
         case = scenario(
             ring, routing=routing, traffic={"kind": "shift", "by": by}, source=Source(flits=(flits,)), vcs=5
         )
-        lone = replace(case, traffic=replace(case.traffic, rate=np.array([1.0, 0, 0, 0, 0])))
-        row = run_point(engine_name, lone, 0.001 * flits, 1, Measure(0, 30000, None)).row
+        lone = carrying(case, rate=np.array([1.0, 0, 0, 0, 0]))
+        row = measure(engine_name, lone, 0.001 * flits, 1, Measure(0, 30000, None)).row
         assert row["packets"] > 10
         assert row["hops_mean"] == by
         assert row["latency_p50"] == pytest.approx(closed_form(by, flits), rel=1 / 64)
@@ -88,12 +87,12 @@ def test_a_packet_alone_takes_the_closed_form_to_the_tick(name, network, mode, f
     if mode == "deflection":
         routing = {"kind": "deflection"}
     case = scenario(topology, routing=routing, source=Source(flits=(flits,)), mode=mode, **times)
-    lone = replace(case, traffic=replace(case.traffic, rate=np.eye(topology.hosts)[0]))
+    lone = carrying(case, rate=np.eye(topology.hosts)[0])
     load, apart = 0.002 * flits, 200
-    run = engine(name).start(lone, load, 7, log=True)
+    run = start(name, lone, load, 7, log=True)
     run.advance(40_000)
     log, distance = run.log(), distances(topology)[topology.host_switch[0], topology.host_switch]
-    packets = islice(ReferenceEngine().start(lone, load, 7).draw_packets(0), len(log.identity))
+    packets = islice(reference(lone, load, 7).draw_packets(0), len(log.identity))
     alone, before = 0, -apart
     for delivered, hops, (created, to, _) in zip(log.delivered, log.hops, packets, strict=True):
         if created - before >= apart:
@@ -107,7 +106,7 @@ def test_a_packet_alone_takes_the_closed_form_to_the_tick(name, network, mode, f
 
 def test_zero_load_bound_is_the_longest_route():
     case = scenario(line(4), source=Source(flits=(7,)))
-    assert zero_load_latency(case) == closed_form(3, 7)
+    assert case.zero_load_latency == closed_form(3, 7)
 
 
 @pytest.mark.parametrize("load", [0.3, 0.7])
@@ -116,8 +115,8 @@ def test_md1_waiting_time(engine_name, load):
     # service L (discrete Bernoulli arrivals: Geo/D/1), all that follows is uncontended.
     flits = 8
     case = scenario(line(2), traffic={"kind": "shift", "by": 1}, source=Source(flits=(flits,)), vcs=4, buffer_flits=64)
-    lone = replace(case, traffic=replace(case.traffic, rate=np.array([1.0, 0.0])))
-    row = run_point(engine_name, lone, load, 5, Measure(2000, 200_000, None)).row
+    lone = carrying(case, rate=np.array([1.0, 0.0]))
+    row = measure(engine_name, lone, load, 5, Measure(2000, 200_000, None)).row
     p = load / flits
     # Geo/D/1 with service s and at most one arrival a slot (Takagi, Queueing Analysis 3): p s (s - 1) / 2 (1 - p s)
     wait = p * flits * (flits - 1) / (2 * (1 - load))
@@ -129,8 +128,8 @@ def test_poisson_arrivals_give_md1(engine_name):
     flits = 8
     source = Source("poisson", (flits,))
     case = scenario(line(2), traffic={"kind": "shift", "by": 1}, source=source, vcs=4, buffer_flits=64)
-    lone = replace(case, traffic=replace(case.traffic, rate=np.array([1.0, 0.0])))
-    row = run_point(engine_name, lone, 0.6, 5, Measure(2000, 200_000, None)).row
+    lone = carrying(case, rate=np.array([1.0, 0.0]))
+    row = measure(engine_name, lone, 0.6, 5, Measure(2000, 200_000, None)).row
     # M/D/1: rho s / 2 (1 - rho), less the mean of half a tick by which creation is early within its tick:
     # a packet created at 3.7 may be sent at tick 3, so waits are those of the process rounded down
     wait = 0.6 * flits / (2 * 0.4)
@@ -167,7 +166,7 @@ def test_hops_are_distances_under_minimal_routing(engine_name):
 def test_throughput_of_a_shared_link(engine_name):
     # three hosts at each end of one link, all sending across it: it carries a flit a tick, a third each
     case = scenario(line(2, hosts=3), traffic={"kind": "shift", "by": 3}, vcs=4, buffer_flits=32)
-    row = run_point(engine_name, case, 0.9, 1, Measure(1000, 4000, None)).row
+    row = measure(engine_name, case, 0.9, 1, Measure(1000, 4000, None)).row
     assert row["saturated"]
     assert row["accepted"] == pytest.approx(1 / 3, rel=0.02)
 
@@ -176,7 +175,7 @@ def test_a_full_load_crosses_an_idle_network(engine_name):
     # hosts of one switch exchanging packets: no network channel in between, so nothing is lost at load 1
     pair = Topology.from_links("pair", 2, [(0, 1)]).with_hosts([2, 0])
     case = scenario(pair, traffic={"kind": "shift", "by": 1}, buffer_flits=64)
-    row = run_point(engine_name, case, 1.0, 1, Measure(1000, 8000, None)).row
+    row = measure(engine_name, case, 1.0, 1, Measure(1000, 8000, None)).row
     assert 0.97 < row["accepted"] <= 1.001  # random arrivals leave the channel idle now and then
     assert row["hops_mean"] == 0
 

@@ -5,19 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from flitlab.models.instance import Instance
 from flitlab.models.routing.deflection import Deflection
 from flitlab.models.routing.minimal import Minimal
 from flitlab.models.rules.packets import destination, length, make_packets
 from flitlab.models.rules.tables import ANY, HOP
-from flitlab.models.scenario import Scenario, Source, Switching
+from flitlab.models.scenario import Scenario
 from flitlab.models.topology.families.imase import Imase
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.fixed import fixed_traffic
+from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.uniform import Uniform
 from flitlab.sim.engines import base
-from flitlab.sim.engines.reference import ReferenceEngine
 from flitlab.sim.engines.reference.clock import Allocator
 from flitlab.sim.engines.reference.network import Network
+from tests.scenarios import discipline, reference
 
 # The delays of every case traced by hand; all different, so that a mix-up shows.
 DELAYS = {"header": 2, "switch": 1, "link": 3, "injection": 4, "ejection": 5, "credit": 6}
@@ -26,8 +28,9 @@ CHAIN = [(0, 1), (1, 2)]
 
 def make(topology, flits=10, select="random", policy=ANY, target=None, arrivals="bernoulli", **switching):
     """A scenario of uniform traffic, or of hosts that send to ``target``."""
-    switching = Switching(**{"mode": "vct", "vcs": 2, "buffer_flits": 40, "hold_packets": 8} | DELAYS | switching)
-    hot_potato = switching.mode == "deflection"
+    mode = switching.pop("mode", "vct")
+    hot_potato = mode == "deflection"
+    keys = {"vcs": 2, "buffer_flits": 40, **({"hold_packets": 8} if hot_potato else {})} | DELAYS | switching
     routing = Deflection(kind="deflection") if hot_potato else Minimal(kind="minimal", select=select)
     if target is None:
         traffic = Uniform(kind="uniform").build(topology)
@@ -35,7 +38,8 @@ def make(topology, flits=10, select="random", policy=ANY, target=None, arrivals=
         traffic = fixed_traffic("fixed", topology, np.array(target))
     mix = (flits,) if isinstance(flits, int) else flits
     source = Source(arrivals, mix, (1.0,) * len(mix))
-    return Scenario(topology, routing.build(topology), traffic, switching, source, policy)
+    instance = Instance(topology, traffic, routing.build(topology))
+    return Scenario(instance, discipline(mode, **keys, vc_policy=policy), source)
 
 
 def ring(n, hosts=1):
@@ -51,7 +55,7 @@ def imase(n=12, degree=3, hosts=2):
 
 
 def run(scenario, ticks, load=0.3, seed=1, shuffle=0):
-    started = ReferenceEngine().start(scenario, load, seed, log=True, shuffle=shuffle)
+    started = reference(scenario, load, seed, log=True, shuffle=shuffle)
     started.advance(ticks)
     return started
 
@@ -236,7 +240,7 @@ def test_no_wake_up_is_missed(name, monkeypatch):
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_conservation(name):
     scenario = SCENARIOS[name]()
-    started = ReferenceEngine().start(scenario, 0.6, seed=3, log=True)
+    started = reference(scenario, 0.6, seed=3, log=True)
     for tick in (1, 150, 151, 600):  # and advancing in pieces changes nothing
         started.advance(tick)
         state = started.snapshot()
@@ -278,7 +282,7 @@ def test_silent_hosts_create_nothing():
 def test_md1_wait():
     flits, load = 20, 0.6
     scenario = make(ring(2), flits, target=[1, -1], arrivals="poisson", vcs=4, buffer_flits=80)
-    started = ReferenceEngine().start(scenario, load, seed=5)
+    started = reference(scenario, load, seed=5)
     zero = 4 + 2 * 3 + 3 + 5 + flits - 1
     waits, before = [], started.scalars()
     for batch in range(1, 26):
@@ -318,7 +322,7 @@ def test_deadlock_is_found():
 @pytest.mark.parametrize("seed", range(4))
 def test_deadlock_is_for_ever(seed):
     # watched tick by tick: a full ring in which a last gap still moves is no deadlock
-    started = ReferenceEngine().start(make(ring(4), vcs=1, buffer_flits=20), 0.9, seed)
+    started = reference(make(ring(4), vcs=1, buffer_flits=20), 0.9, seed)
     verdicts = []
     while len(verdicts) < 1000 and verdicts[-5:] != [True] * 5:
         started.advance(len(verdicts) + 1)
@@ -347,7 +351,7 @@ def test_partial_deadlock_is_found():
 
 @pytest.mark.parametrize("name", ["hop", "adaptive", "hash"])
 def test_certified_runs_do_not_deadlock(name):
-    started = ReferenceEngine().start(SCENARIOS[name](), 0.9, seed=1)
+    started = reference(SCENARIOS[name](), 0.9, seed=1)
     for tick in range(50, 1000, 150):
         started.advance(tick)
         assert not started.deadlocked()
@@ -355,8 +359,8 @@ def test_certified_runs_do_not_deadlock(name):
 
 def test_wrong_use_is_refused():
     with pytest.raises(ValueError, match="datagram"):
-        ReferenceEngine().start(make(ring(3), mode="datagram"), 0.1, 1)
+        reference(make(ring(3), mode="datagram"), 0.1, 1)
     with pytest.raises(ValueError, match="one length"):
-        ReferenceEngine().start(make(ring(3), (1, 9), mode="deflection"), 0.1, 1)
+        reference(make(ring(3), (1, 9), mode="deflection"), 0.1, 1)
     with pytest.raises(ValueError, match="log=True"):
-        ReferenceEngine().start(make(ring(3)), 0.1, 1).log()
+        reference(make(ring(3)), 0.1, 1).log()

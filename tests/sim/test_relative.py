@@ -5,8 +5,8 @@ import csv
 import pytest
 
 from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.models.instance import Instance
 from flitlab.models.registry import make
-from flitlab.models.scenario import Scenario, Source, Switching
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.experiment import relative
 from flitlab.sim.experiment.runner import run
@@ -26,8 +26,7 @@ ceilings: [{kind: mcf, method: exact}]
 def theta(topology):
     """Of a topology under its own longest matching."""
     traffic = make("traffic", kind="longest_matching").build(topology)
-    scenario = Scenario(topology, None, traffic, Switching("vct"), Source())
-    return ceilings(scenario, [asked("mcf", method="exact")])[0].lower
+    return ceilings(Instance(topology, traffic), [asked("mcf", method="exact")])[0].lower
 
 
 def test_the_mean_of_the_ratios_and_its_interval(study, tmp_path):
@@ -134,5 +133,4 @@ def over_two_paths(topology):
     """As ``theta``, over the two shortest paths of every pair."""
     traffic = make("traffic", kind="longest_matching").build(topology)
     routes = make("routing", kind="ksp", k=2).build(topology)
-    scenario = Scenario(topology, routes, traffic, Switching("vct"), Source())
-    return ceilings(scenario, [asked("mcf_paths", method="exact")])[0].lower
+    return ceilings(Instance(topology, traffic, routes), [asked("mcf_paths", method="exact")])[0].lower

@@ -8,12 +8,11 @@ from hypothesis import strategies as st
 from flitlab.models.routing.certificate import certify
 from flitlab.models.rules.tables import ANY, ESCAPE, ESCAPE_VC
 from flitlab.models.rules.vc import appeal
-from flitlab.models.scenario import Source
-from flitlab.sim.engines import engine
+from flitlab.models.traffic.source import Source
 from flitlab.sim.engines.base import DELIVERED_PACKETS
-from flitlab.sim.engines.compare import BothEngines
+from flitlab.sim.engines.start import start
 from tests.models.test_routing import walk
-from tests.scenarios import TIMES, build, scenario, vct_scenarios, wormhole_scenarios
+from tests.scenarios import TIMES, build, reference, scenario, vct_scenarios, wormhole_scenarios
 
 ROUTINGS = [
     {"kind": "ecmp", "ways": 1}, {"kind": "ecmp", "routed": "source", "per": "flow"}, {"kind": "ksp", "k": 3},
@@ -32,7 +31,7 @@ def latency(hops, flits):
 def test_packets_take_their_routes_in_closed_form_time(engine_name, mode, routing):
     topology = build("rrg", n=10, degree=3, seed=2, hosts=2)
     case = scenario(topology, routing=routing, source=Source(flits=(3,)), mode=mode, vcs=10, allow_deadlock=True)
-    run = engine(engine_name).start(case, 0.002, 5, log=True)
+    run = start(engine_name, case, 0.002, 5, log=True)
     run.advance(6000)
     log = run.log()
     assert len(log.identity) > 60
@@ -50,9 +49,8 @@ def test_packets_take_their_routes_in_closed_form_time(engine_name, mode, routin
 
 def arrivals(case, load, seed):
     """Per host the (tick, destination) of its packets."""
-    from flitlab.sim.engines.reference import ReferenceEngine
 
-    net = ReferenceEngine().start(case, load, seed)
+    net = reference(case, load, seed)
     found = []
     for host in range(case.topology.hosts):
         packets = net.draw_packets(host)
@@ -64,7 +62,7 @@ def arrivals(case, load, seed):
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 def test_what_is_certified_never_deadlocks(case, seed):
     certified = certify(case.topology, case.routes, case.switching.vcs, allow_deadlock=True)
-    run = engine("compiled").start(case, 1.0, seed)
+    run = start("compiled", case, 1.0, seed)
     run.advance(3000)
     if certified.acyclic:
         assert not run.deadlocked()
@@ -86,7 +84,7 @@ def test_policies_without_cycles_save_a_ring(engine_name, mode):
             ring, routing=routing, traffic={"kind": "shift", "by": 6}, source=Source(flits=(4,)), mode=mode,
             vcs=3, buffer_flits=4, allow_deadlock=True,
         )  # fmt: skip
-        run = engine(engine_name).start(case, 1.0, 1)
+        run = start(engine_name, case, 1.0, 1)
         run.advance(1500)
         half = run.scalars()[DELIVERED_PACKETS]
         run.advance(3000)
@@ -101,7 +99,7 @@ def test_imase_and_minimal_give_the_same_packets(engine_name):
     topology = build("imase", n=20, degree=3)
     logs = []
     for kind in ("imase", "minimal"):
-        run = engine(engine_name).start(scenario(topology, routing={"kind": kind}), 0.4, 3, log=True)
+        run = start(engine_name, scenario(topology, routing={"kind": kind}), 0.4, 3, log=True)
         run.advance(600)
         logs.append(run.log())
     for one, two in zip(*logs, strict=True):
@@ -120,10 +118,10 @@ def test_escape_channels_keep_long_packets_moving(mode, flits):
                 topology, routing=routing, source=source, mode=mode, vcs=vcs, buffer_flits=max(flits),
                 header=1, switch=1, link=1,
             )  # fmt: skip
-            both = BothEngines().start(case, 1.0, vcs)
+            both = start("both", case, 1.0, vcs)
             both.advance(150)
             both.snapshot()
-            run, last = engine("compiled").start(case, 1.0, vcs), 0
+            run, last = start("compiled", case, 1.0, vcs), 0
             for tick in range(1000, 10001, 1000):
                 run.advance(tick)
                 delivered = run.scalars()[DELIVERED_PACKETS]

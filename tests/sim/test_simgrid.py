@@ -9,8 +9,10 @@ import pytest
 
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.workload import Workload
+from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make
-from flitlab.models.scenario import Scenario, Source, Switching
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.flow import Flow
 from flitlab.sim.cli import main
 from flitlab.sim.config.application import traffic_of
 from flitlab.sim.simgrid.compare import SimGridMissing, by_flow, by_simgrid, python_with_simgrid
@@ -26,8 +28,8 @@ def scenario(topology, work, *, rendezvous=1 << 40, overhead=0, buffered=False, 
     messages = Messages(32 * FLIT, FLIT, 0, 32, False, rendezvous, overhead, Fraction(repr(TICK_NS)), buffered)
     routes = make("routing", **(routing or {"kind": "minimal", "select": "hash"})).build(topology)
     host = np.arange(work.ranks)
-    workload, switching = Workload(work, host, messages), Switching("flow", header=16)
-    return Scenario(topology, routes, traffic_of(work, host, topology), switching, Source((32,)), workload=workload)
+    workload, switching = Workload(work, host, messages), Flow(header=16)
+    return Scenario(Instance(topology, traffic_of(work, host, topology), routes), switching, workload)
 
 
 def test_plan_has_links_routes_and_operations():

@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from flitlab.models.scenario import Source
+from flitlab.models.traffic.source import Source
 from flitlab.sim.engines.base import CREATED_PACKETS, GRANTS, SCALARS, SENT_PACKETS
 from flitlab.sim.measure import point
-from flitlab.sim.measure.point import Measure, run_point
+from flitlab.sim.measure.measure import measure
+from flitlab.sim.measure.point import Measure
 from flitlab.sim.measure.standstill import StandstillError, is_deadlocked, patience
 from tests.scenarios import line, one_way_ring, scenario
 
@@ -28,7 +29,7 @@ def half_way_round(mode):
 @MODES
 @ENGINES
 def test_a_deadlock_is_a_result_where_no_certificate_excludes_it(name, mode):
-    row = run_point(name, half_way_round(mode), 0.9, 1, WINDOW).row
+    row = measure(name, half_way_round(mode), 0.9, 1, WINDOW).row
     assert row["deadlocked"] and row["saturated"] and row["accepted"] == 0
 
 
@@ -36,7 +37,7 @@ def test_a_deadlock_is_a_result_where_no_certificate_excludes_it(name, mode):
 @ENGINES
 def test_a_false_certificate_is_found_out(name, mode):
     with pytest.raises(StandstillError, match=r"in spite of the certificate \([1-9].* in the network, .* at hosts\)"):
-        run_point(name, replace(half_way_round(mode), may_deadlock=False), 0.9, 1, WINDOW)
+        measure(name, replace(half_way_round(mode), may_deadlock=False), 0.9, 1, WINDOW)
 
 
 @MODES
@@ -53,7 +54,7 @@ def test_a_standstill_that_is_no_deadlock_is_found(name, mode, monkeypatch):
     chosen = point.engine(name)
     monkeypatch.setattr(point, "engine", lambda _: Blind())
     with pytest.raises(StandstillError, match=r"nothing has moved for 2,000 ticks, though packets wait"):
-        run_point(name, half_way_round(mode), 0.9, 1, WINDOW)
+        measure(name, half_way_round(mode), 0.9, 1, WINDOW)
 
 
 class Quiet:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from flitlab.models.scenario import Source
+from flitlab.models.traffic.source import Source
 from flitlab.sim.cli import main
-from flitlab.sim.engines import engine
 from flitlab.sim.engines.base import DELIVERED_PACKETS, LATENCY
+from flitlab.sim.engines.start import start
 from flitlab.sim.engines.trace import trace
 from flitlab.sim.engines.trace.base import birth, waiting, zero_load
 from tests.scenarios import (
@@ -31,7 +31,7 @@ UNTIL = 250
 
 def agree(case, load, seed, data):
     """Packets drawn among those created early have one life, which fits the packet log."""
-    run = engine("reference").start(case, load, seed, log=True)
+    run = start("reference", case, load, seed, log=True)
     run.advance(UNTIL)
     log = run.log()
     ids = log.identity.tolist() or [0]
@@ -106,7 +106,7 @@ def test_a_packet_alone_follows_the_closed_form(engine_name, mode):
 
 def test_lives_add_up_to_the_counters(engine_name):
     case = scenario(build("imase", n=6, degree=2), mode="wormhole", allow_deadlock=True)
-    run = engine(engine_name).start(case, 0.6, 2, log=True)
+    run = start(engine_name, case, 0.6, 2, log=True)
     run.advance(80)
     scalars = run.snapshot().scalars
     lives = [trace(engine_name, case, 0.6, 2, identity) for identity in run.log().identity.tolist()]

@@ -11,12 +11,11 @@ from flitlab.models.registry import make
 from flitlab.models.routing.certificate import certify
 from flitlab.models.rules.tables import HOP, LEGS
 from flitlab.models.rules.ugal import better_way
-from flitlab.models.scenario import Source
-from flitlab.sim.engines import engine
+from flitlab.models.traffic.source import Source
 from flitlab.sim.engines.base import DELIVERED_FLITS, DELIVERED_PACKETS, HOPS, LATENCY
-from flitlab.sim.engines.compare import BothEngines
+from flitlab.sim.engines.start import start
 from tests.models.test_routing import routes_of
-from tests.scenarios import build, scenario, vct_scenarios, wormhole_scenarios
+from tests.scenarios import build, reference, scenario, vct_scenarios, wormhole_scenarios
 
 SLOW = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
@@ -37,7 +36,7 @@ def ugal_scenarios(draw):
 @given(ugal_scenarios(), st.sampled_from([0.3, 0.7, 1.0]), st.integers(0, 2**40))
 @settings(SLOW, max_examples=60)
 def test_engines_agree(case, load, seed):
-    run = BothEngines().start(case, load, seed)
+    run = start("both", case, load, seed)
     for tick in (133, 400):
         run.advance(tick)
         run.snapshot()
@@ -50,7 +49,7 @@ def test_what_is_granted_in_the_same_tick_does_not_count(case, shuffle):
     """Else who decides first in a tick would matter."""
     logs = []
     for order in (0, shuffle):
-        run = engine("reference").start(case, 0.8, 3, log=True, shuffle=order)
+        run = reference(case, 0.8, 3, log=True, shuffle=order)
         run.advance(300)
         logs.append(run.log())
     for a, b in zip(*logs, strict=True):
@@ -59,7 +58,7 @@ def test_what_is_granted_in_the_same_tick_does_not_count(case, shuffle):
 
 def measure(case, load, ticks=4000, seed=3):
     """(mean hops, flits delivered a host and tick)."""
-    run = engine("compiled").start(case, load, seed)
+    run = start("compiled", case, load, seed)
     run.advance(ticks)
     first = run.scalars()
     run.advance(3 * ticks)
@@ -109,7 +108,7 @@ def test_who_knows_all_queues_does_better_on_a_dragonfly(switching):
             traffic={"kind": "shift", "by": 8}, source=Source(flits=(1,)), vcs=6, buffer_flits=64,
             header=1, switch=1, link=1, injection=1,
         )  # fmt: skip
-        run = engine("compiled").start(case, load, 3)
+        run = start("compiled", case, load, 3)
         run.advance(4000)
         first = run.scalars()
         run.advance(8000)
@@ -128,7 +127,7 @@ def test_a_large_threshold_is_minimal(mode):
     for routing in ({"kind": "ugal", "mode": mode, "threshold": 10**6}, {"kind": "minimal"}):
         any_vc = {**routing, "vc_policy": "any"}  # under hop, packets that might have gone farther keep off some VCs
         case = scenario(topology, routing=any_vc, source=Source(flits=(3,)), vcs=8, allow_deadlock=True)
-        run = engine("compiled").start(case, 0.8, 5, log=True)
+        run = start("compiled", case, 0.8, 5, log=True)
         run.advance(800)
         logs.append(run.log())
     for a, b in zip(*logs, strict=True):

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from flitlab.fluid.certain import certain_limit
-from flitlab.models.scenario import Source
+from flitlab.models.traffic.source import Source
 from flitlab.sim.cli.tables import print_saturation
 from flitlab.sim.config.study import read
-from flitlab.sim.engines import engine
+from flitlab.sim.engines.start import start
 from flitlab.sim.experiment.runner import run
-from flitlab.sim.measure.point import Measure, run_point
+from flitlab.sim.measure.measure import measure
+from flitlab.sim.measure.point import Measure
 from flitlab.sim.measure.rows import number
 from flitlab.sim.measure.saturation import LIMIT, LOSS, SHORT, STARVING, bracket, is_over, limited
 from flitlab.sim.measure.verdict import lost_in_all, noise_of, starves, verdict
@@ -24,7 +25,7 @@ SHARED = {"kind": "shift", "by": 2}
 
 
 def point(case, load, ticks, seed=1):
-    row = run_point("compiled", case, load, seed, Measure(None, ticks, None)).row
+    row = measure("compiled", case, load, seed, Measure(None, ticks, None)).row
     row |= limited(row, load, certain_limit(case))
     return row["saturated"], row["saturated_by"]
 
@@ -51,7 +52,7 @@ def test_a_large_loss_counts_however_unevenly_it_comes():
     case = scenario(
         build("dragonfly", 2, a=4, p=2, h=2), routing=routing, traffic={"kind": "shift", "by": 8}, allow_deadlock=True
     )
-    saturated = [run_point("compiled", case, 0.46, seed, Measure(None, 3000, None)).row for seed in (1, 2, 3)]
+    saturated = [measure("compiled", case, 0.46, seed, Measure(None, 3000, None)).row for seed in (1, 2, 3)]
     for row in saturated:
         assert row["accepted"] < 0.95 * row["offered"] and row["saturated"] is True
 
@@ -101,7 +102,7 @@ def test_one_queue_that_grows_steadily_is_seen_and_one_that_jumps_is_not():
 ])  # fmt: skip
 def test_noise_is_the_spread_of_what_hosts_create(source):
     case = scenario(line(2, hosts=100), traffic={"kind": "shift", "by": 100}, source=source, buffer_flits=64)
-    engine_run = engine("compiled").start(case, 0.004, 1)
+    engine_run = start("compiled", case, 0.004, 1)
     engine_run.advance(60_000)
     first = engine_run.snapshot().created
     engine_run.advance(360_000)

@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from flitlab.models.scenario import Source
+from flitlab.models.traffic.source import Source
 from flitlab.sim.cli import main
-from flitlab.sim.engines import engine
 from flitlab.sim.engines.base import DELIVERED_PACKETS
+from flitlab.sim.engines.start import start
 from flitlab.sim.engines.trace import trace
 from flitlab.sim.engines.trace.film import film
 from flitlab.sim.report.html import view
@@ -42,7 +42,7 @@ loads: [0.4]
 def test_every_packet_has_the_life_that_either_engine_tells(mode):
     case = CASES[mode]()
     lives = film(case, 0.6, 5, UNTIL)
-    run = engine("compiled").start(case, 0.6, 5)
+    run = start("compiled", case, 0.6, 5)
     run.advance(UNTIL)
     delivered = [life for life in lives if life.delivered is not None]
     assert len(delivered) == run.scalars()[DELIVERED_PACKETS] > 20

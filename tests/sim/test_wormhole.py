@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from flitlab.fluid.ceilings import asked, ceilings
 from flitlab.models.rules.allocate import first_after
-from flitlab.models.scenario import Source
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.fixed import fixed_traffic
-from flitlab.sim.engines import engine
+from flitlab.models.traffic.source import Source
 from flitlab.sim.engines.base import (
     CREATED_FLITS,
     DELIVERED_FLITS,
@@ -24,7 +23,9 @@ from flitlab.sim.engines.base import (
     NETWORK_LATENCY,
     SENT_PACKETS,
 )
-from flitlab.sim.measure.point import Measure, run_point
+from flitlab.sim.engines.start import start
+from flitlab.sim.measure.measure import measure
+from flitlab.sim.measure.point import Measure
 from tests import ROOT
 from tests.scenarios import TIMES, build, line, one_way_ring, scenario
 
@@ -43,7 +44,7 @@ def wormhole(topology, target=None, **keys):
 
 
 def play(name, case, ticks=1000, load=0.5, seed=1):
-    run = engine(name).start(case, load, seed, log=True)
+    run = start(name, case, load, seed, log=True)
     run.advance(ticks)
     return run
 
@@ -142,7 +143,7 @@ def test_injection_channel_is_a_queue(engine_name):
     # one host sends to one: Geo/D/1 with service L (Takagi, Queueing Analysis 3): p s (s - 1) / 2 (1 - p s)
     flits, load = 8, 0.6
     case = wormhole(line(2), [1, -1], source=Source(flits=(flits,)), vcs=4, buffer_flits=64, **TIMES)
-    row = run_point(
+    row = measure(
         engine_name, case, load, 5, Measure(2000, 60_000 if engine_name == "reference" else 200_000, None)
     ).row
     wait = load * (flits - 1) / (2 * (1 - load))
@@ -170,14 +171,14 @@ def test_more_iterations_match_more():
             build("hypercube", dim=4), routing={"kind": "dor"}, vcs=4, source=Source(flits=(1,)), buffer_flits=8,
             iterations=iterations, shared_input=True, **BOOKSIM,
         )  # fmt: skip
-        accepted.append(run_point("compiled", case, 1.0, 1, Measure(500, 5000, None)).row["accepted"])
+        accepted.append(measure("compiled", case, 1.0, 1, Measure(500, 5000, None)).row["accepted"])
     assert accepted[0] + 0.01 < accepted[1] < 1.0
 
 
 def test_throughput_stays_below_its_ceilings(engine_name):
     case = wormhole(build("torus", dims=[4, 4]), routing={"kind": "dor", "vc_policy": "dateline"}, buffer_flits=8)
-    row = run_point(engine_name, case, 0.9, 1, Measure(500, 2000, None)).row
-    (bound,) = ceilings(case, [asked("mcf")])
+    row = measure(engine_name, case, 0.9, 1, Measure(500, 2000, None)).row
+    (bound,) = ceilings(case.instance, [asked("mcf")])
     assert 0.3 < row["accepted"] <= 1.02 * bound.upper
 
 
@@ -231,7 +232,7 @@ def test_curves_of_another_simulator(name, kind, parameters, loads):
     )  # fmt: skip
     for point in points:
         if point["offered"] in loads:
-            row = run_point("compiled", case, point["offered"], 1, Measure(2000, 10_000, None)).row
+            row = measure("compiled", case, point["offered"], 1, Measure(2000, 10_000, None)).row
             own = row["latency_mean"] - 4 * (row["hops_mean"] - point["hops"] + 1)  # each run has its own distances
             assert own == pytest.approx(point["packet_latency"], rel=0.01)
 
@@ -249,5 +250,5 @@ def test_many_inputs_contend_as_in_another_simulator():
         tree, routing={"kind": "minimal"}, traffic={"kind": "uniform", "include_self": True}, vcs=4, buffer_flits=8,
         shared_input=True, source=Source(flits=(1,)), **BOOKSIM,
     )  # fmt: skip
-    row = run_point("compiled", case, 0.6, 1, Measure(2000, 10_000, None)).row
+    row = measure("compiled", case, 0.6, 1, Measure(2000, 10_000, None)).row
     assert row["latency_mean"] == pytest.approx(28.86, rel=0.01)

@@ -8,8 +8,8 @@ from pydantic import Field
 from flitlab.fluid.ceiling import Ceiling, theta_unit
 from flitlab.fluid.context import Context
 from flitlab.fluid.kinds.spec import CeilingSpec
+from flitlab.models.instance import Instance
 from flitlab.models.registry import register
-from flitlab.models.scenario import Scenario
 
 
 @register("ceiling", "one_hop")
@@ -28,7 +28,7 @@ class OneHop(CeilingSpec):
 
     usable: float = Field(default=1.0, gt=0, le=1)
 
-    def rows(self, instance: Scenario, context: Context) -> Iterator[Ceiling]:
+    def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The bound, then the capacity that it is made of."""
         capacity = self.usable * float(instance.topology.capacity.sum())
         demand = float(instance.traffic.switch_pairs()[2].sum())

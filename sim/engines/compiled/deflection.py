@@ -18,6 +18,7 @@ from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.ports import make_ports
 from flitlab.models.rules.route import pick, route_word
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.base import EVENTS, GRANTS, OCCUPANCY_MAX
 from flitlab.sim.engines.compiled.messages import Program, leave, make_program, next_tick
 from flitlab.sim.engines.compiled.records import (
@@ -94,7 +95,7 @@ class DeflectionState(NamedTuple):
 
 
 def build(
-    scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int
+    scenario: Scenario[Deflection], arrivals: Arrivals, packets: Packets, seed: int
 ) -> tuple[DeflectionConstants, DeflectionState]:
     """Make the constants and the state of a run at tick 0.
 

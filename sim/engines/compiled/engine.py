@@ -1,9 +1,10 @@
 """The compiled engine: a discipline's kernel behind the interface of :mod:`flitlab.sim.engines.base`."""
 
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 
+from flitlab.models.application.workload import Workload
 from flitlab.models.rules.arrivals import make_arrivals
 from flitlab.models.rules.packets import make_packets
 from flitlab.models.scenario import Scenario
@@ -19,22 +20,21 @@ from flitlab.sim.engines.base import (
     Standing,
     refuse_if_long,
 )
-from flitlab.sim.engines.compiled import deflection, messages, ranks, records, sources, vct, wormhole
-from flitlab.sim.engines.compiled.flow import FlowRun
-
-KERNELS = {"vct": vct, "wormhole": wormhole, "deflection": deflection}
-"""Switch discipline -> module with ``build``, ``advance``, ``stuck`` and ``moved``."""
+from flitlab.sim.engines.compiled import messages, ranks, records, sources
 
 
 class CompiledRun:
-    """One simulation under way in a kernel (see :class:`flitlab.sim.engines.base.Run`)."""
+    """One simulation under way in a kernel (see :class:`flitlab.sim.engines.base.Run`).
 
-    def __init__(self, scenario: Scenario, load: float, seed: int, log: bool):
-        self._kernel = KERNELS[scenario.switching.mode]
+    kernel: of a discipline, a module with ``build``, ``advance``, ``stuck`` and ``moved``.
+    """
+
+    def __init__(self, kernel: ModuleType, scenario: Scenario, load: float, seed: int, log: bool):
+        self._kernel = kernel
         source, topology = scenario.source, scenario.topology
         flits, shares = source.flits, source.shares
-        if scenario.workload is not None:  # hosts draw nothing; what they send has lengths of its own
-            load, flits, shares = 0.0, messages.packet_lengths(scenario.workload), (1.0, 1.0)
+        if isinstance(scenario.work, Workload):  # hosts draw nothing; what they send has lengths of its own
+            load, flits, shares = 0.0, messages.packet_lengths(scenario.work), (1.0, 1.0)
         arrivals = make_arrivals(source.arrivals, load, source.mean_flits, scenario.traffic.rate, source.burst)
         packets = make_packets(scenario.traffic, flits, shares)
         self._topology = topology
@@ -148,16 +148,10 @@ class CompiledApplicationRun(CompiledRun):
         return self._state.program.ranks
 
 
-class CompiledEngine:
-    """The default engine."""
+def start(kernel: ModuleType, scenario: Scenario, load: float, seed: int, log: bool = False) -> CompiledRun:
+    """A run at tick 0 in the kernel of a discipline, of the program if hosts run one.
 
-    def start(self, scenario: Scenario, load: float, seed: int, log: bool = False) -> Any:
-        """Start a run, of the program if the scenario has a workload.
-
-        Raises ``ValueError`` for a load that hosts cannot create, a calculation too long to be counted in ticks, or
-        (mode ``flow``) a routing that decides by congestion.
-        """
-        if scenario.switching.mode == "flow":
-            return FlowRun(scenario, seed)
-        kind = CompiledRun if scenario.workload is None else CompiledApplicationRun
-        return kind(scenario, load, seed, log)
+    Raises ``ValueError`` for a load that hosts cannot create, and for a calculation too long to be counted in ticks.
+    """
+    kind = CompiledApplicationRun if isinstance(scenario.work, Workload) else CompiledRun
+    return kind(kernel, scenario, load, seed, log)

@@ -56,8 +56,8 @@ def make_program(scenario: Scenario) -> Program | None:
 
     Raises ``ValueError`` if it has times too long to be counted.
     """
-    workload = scenario.workload
-    if workload is None:
+    workload = scenario.work
+    if not isinstance(workload, Workload):
         return None
     queue = np.zeros((scenario.topology.hosts, 4), np.int64)
     queue[:, [FIRST, LAST]] = -1

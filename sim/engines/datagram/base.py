@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from flitlab.models.transport.session import Session
 from flitlab.sim.engines.base import ApplicationRun
 
 # Columns of Counters.subflow, all of data packets.
@@ -51,7 +52,9 @@ class Trace(NamedTuple):
 
 
 class DatagramRun(Protocol):
-    """One simulation under way."""
+    """One simulation under way. given: what it is of."""
+
+    given: Session
 
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``."""

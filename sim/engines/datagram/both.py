@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from flitlab.models.transport.session import Session
 from flitlab.sim.engines.base import EngineMismatch, Execution, Standing
 from flitlab.sim.engines.datagram.base import Counters, DatagramApplicationRun, Trace
 
@@ -15,6 +16,10 @@ class BothDatagrams:
     def __init__(self, compiled: DatagramApplicationRun, reference: DatagramApplicationRun):
         self._compiled = compiled
         self._reference = reference
+
+    @property
+    def given(self) -> Session:
+        return self._compiled.given
 
     def advance(self, until: int) -> None:
         self._compiled.advance(until)

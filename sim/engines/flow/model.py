@@ -5,11 +5,13 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.application.messages import flits_of, packets_of
+from flitlab.models.application.workload import Workload
 from flitlab.models.jit import inner, kernel, routine
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.route import at_target, choose_way, middle_of, next_hops, next_port
 from flitlab.models.rules.tables import HASH, PATHS, RANDOM, VIA, Tables
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.flow import Flow
 
 RESOLUTION = 1024
 """Time units of a tick."""
@@ -76,7 +78,7 @@ class Flowing(NamedTuple):
     share: np.ndarray
 
 
-def make_network(scenario: Scenario, seed: int) -> Network:
+def make_network(scenario: Scenario[Flow, Workload], seed: int) -> Network:
     """The network of a scenario. Raises ``ValueError`` where its routing decides by what it meets on the way."""
     topology, model, routes = scenario.topology, scenario.switching, scenario.routes
     if routes.deflection or routes.select not in (RANDOM, HASH):
@@ -84,8 +86,7 @@ def make_network(scenario: Scenario, seed: int) -> Network:
             f"routing {routes.kind!r} decides by the congestion that packets meet, which flows have none of; "
             "mode 'flow' takes a routing that draws its ways (select: random or hash)"
         )
-    assert scenario.workload is not None
-    messages = scenario.workload.messages
+    messages = scenario.work.messages
     link = np.arange(topology.channels)
     if model.half_duplex:
         link = np.where(topology.reverse >= 0, np.minimum(link, topology.reverse), link)

@@ -18,6 +18,7 @@ from simpy.events import EventPriority
 
 from flitlab.models.rules.datagram import NEARLY_FULL, drops_early, precedence, service_ticks
 from flitlab.models.transport.connections import Connections
+from flitlab.models.transport.feeders import with_feeders
 from flitlab.models.transport.law import INSTANT, PURE_DELAY
 from flitlab.models.transport.newreno import (
     CWND,
@@ -400,7 +401,7 @@ def _machine_code(function: Any, *arguments: Any) -> Callable[..., Any]:
 
 
 class ReferenceDatagrams:
-    """One simulation under way (see :class:`flitlab.sim.engines.datagram.DatagramRun`).
+    """One simulation under way (see :class:`flitlab.sim.engines.datagram.base.DatagramRun`).
 
     ``shuffle``: a seed for the order of everything that the model leaves open. once: nobody sends a packet again, so
     that every one that arrives is new.
@@ -409,7 +410,8 @@ class ReferenceDatagrams:
     latest = LATEST
 
     def __init__(self, session: Session, trace: bool = False, shuffle: int = 0):
-        self.session = session
+        self.given = session
+        self.session = session = with_feeders(session)
         self.clock = Clock(shuffle)
         self.rules: Rules = session.rules  # type: ignore[assignment]  # None where nobody asks for them
         self.senders = make_senders(session.subflows)

@@ -20,6 +20,7 @@ import numpy as np
 from flitlab.models.rules.occupancy import occupancy_bound
 from flitlab.models.rules.route import pick, route_word
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.reference import network
 from flitlab.sim.engines.reference.clock import Allocator
 from flitlab.sim.engines.reference.network import Network, Output
@@ -144,10 +145,10 @@ class Switch(Allocator):
                 self.wake(host.free_at)
 
 
-class DeflectionNetwork(Network):
+class DeflectionNetwork(Network[Deflection]):
     """A run of deflection."""
 
-    def __init__(self, scenario: Scenario, load: float, seed: int, log: bool, shuffle: int):
+    def __init__(self, scenario: Scenario[Deflection], load: float, seed: int, log: bool = False, shuffle: int = 0):
         super().__init__(scenario, load, seed, log, shuffle)
         topology, times = scenario.topology, scenario.switching
         if len(set(scenario.source.flits)) != 1:

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from flitlab.models.application.workload import Workload
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.flow import Flow as FlowSwitching
 from flitlab.sim.engines.base import Execution, Standing
 from flitlab.sim.engines.flow.model import RESOLUTION, Flowing, find_way, leave_way, make_network, make_way, steady
 from flitlab.sim.engines.reference.clock import ALLOCATION, ARRIVALS, LATEST, Alarm, Clock
@@ -63,13 +65,12 @@ class FlowNetwork:
 
     latest = LATEST // RESOLUTION
 
-    def __init__(self, scenario: Scenario, seed: int, shuffle: int = 0):
-        assert scenario.workload is not None
+    def __init__(self, scenario: Scenario[FlowSwitching, Workload], seed: int, shuffle: int = 0):
         self.clock = Clock(shuffle)
         self.network = make_network(scenario, seed)
         self._way = make_way(self.network, scenario.topology.switches)
         hosts = [self] * scenario.topology.hosts
-        self.ranks = Ranks(self.clock, scenario.workload, hosts, resolution=RESOLUTION)
+        self.ranks = Ranks(self.clock, scenario.work, hosts, resolution=RESOLUTION)
         self.flows: list[Flow] = []
         self._carried = np.zeros(len(self.network.capacity))
         self._changed = False

@@ -2,10 +2,11 @@
 
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from flitlab.models.application.workload import Workload
 from flitlab.models.jit import njit
 from flitlab.models.rules.arrivals import make_arrivals, next_arrival
 from flitlab.models.rules.packets import destination, length, make_packets
@@ -14,6 +15,7 @@ from flitlab.models.rules.tables import ADAPTIVE, ESCAPE, ESCAPE_VC, PATHS, UGAL
 from flitlab.models.rules.ugal import MINIMALLY, better_way
 from flitlab.models.rules.vc import allowed_vcs, make_rings
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.buffered import Buffered
 from flitlab.sim.engines.base import (
     CREATED_PACKETS,
     DELIVERED_PACKETS,
@@ -28,6 +30,8 @@ from flitlab.sim.engines.reference.clock import ARRIVALS, CREATION, LATEST, Alar
 from flitlab.sim.engines.reference.ledger import Ledger
 from flitlab.sim.engines.reference.packet import Packet
 from flitlab.sim.engines.reference.ranks import Message, Ranks
+
+D = TypeVar("D", bound=Buffered)
 
 _BLOCK = 16  # packets drawn at a time: one call of compiled code costs as much as drawing several
 
@@ -141,36 +145,36 @@ class Output:
             packet.moved.set(now + self.delay, ARRIVALS, place)
 
 
-class Network:
+class Network(Generic[D]):
     """A run: hosts, switches and channels of a scenario. A discipline adds its switches.
 
-    program: what the hosts do if the scenario has a workload.
+    program: what the hosts do if they run one.
     """
 
     program: Ranks
     latest = LATEST
 
-    def __init__(self, scenario: Scenario, load: float, seed: int, log: bool, shuffle: int):
+    def __init__(self, scenario: Scenario[D], load: float, seed: int, log: bool = False, shuffle: int = 0):
         self.scenario = scenario
         self.times = scenario.switching
         self.seed = seed
         self.clock = Clock(shuffle)
         self.ledger = Ledger(scenario, log)
         source, traffic = scenario.source, scenario.traffic
-        load = load if scenario.workload is None else 0.0
+        load = 0.0 if isinstance(scenario.work, Workload) else load
         self._arrivals = make_arrivals(source.arrivals, load, source.mean_flits, traffic.rate, source.burst)
         self._packets = make_packets(traffic, source.flits, source.shares)
         self._place = scenario.topology.host_switch.tolist()
         self._out_start = scenario.topology.out_start.tolist()
         self._dst = scenario.topology.dst.tolist()
         self.routes = scenario.routes.tables(scenario.topology)
-        self.policy = scenario.vc_policy
+        self.policy = scenario.switching.vc_policy
         self._rings = make_rings(scenario.topology)
 
     def start(self, hosts: Sequence[Host]) -> None:
         """Let the hosts run their program, or those of them that send anything at all create packets."""
-        if self.scenario.workload is not None:
-            self.program = Ranks(self.clock, self.scenario.workload, hosts)
+        if isinstance(self.scenario.work, Workload):
+            self.program = Ranks(self.clock, self.scenario.work, hosts)
         for host in self.clock.shuffled(hosts):
             if self._arrivals.keep[host.index] >= 0:
                 self.clock.process(host.create())
@@ -274,7 +278,7 @@ class Network:
 
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``. Raises ``ValueError`` beyond 2**30, as engines agree."""
-        if self.scenario.workload is None:
+        if not isinstance(self.scenario.work, Workload):
             refuse_if_long(until)
         if until > self.clock.now:
             self.clock.run(int(until))

@@ -18,6 +18,7 @@ from flitlab.models.rules.ports import make_ports
 from flitlab.models.rules.tables import ESCAPE
 from flitlab.models.rules.vc import appeal
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.reference import network
 from flitlab.sim.engines.reference.clock import CREDITS, SENDING, Alarm, Allocator
 from flitlab.sim.engines.reference.network import Network, Output
@@ -191,10 +192,10 @@ class Switch(Allocator):
         return True
 
 
-class VctNetwork(Network):
+class VctNetwork(Network[Vct]):
     """A run of virtual cut-through."""
 
-    def __init__(self, scenario: Scenario, load: float, seed: int, log: bool, shuffle: int):
+    def __init__(self, scenario: Scenario[Vct], load: float, seed: int, log: bool = False, shuffle: int = 0):
         super().__init__(scenario, load, seed, log, shuffle)
         topology, times = scenario.topology, scenario.switching
         self.input_vcs: list[InputVC] = []

@@ -24,6 +24,7 @@ from flitlab.models.rules.ports import make_ports
 from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.rules.vc import appeal
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.reference import network
 from flitlab.sim.engines.reference.clock import ARRIVALS, CREDITS, SENDING, Alarm, Allocator
 from flitlab.sim.engines.reference.network import Network
@@ -341,10 +342,10 @@ class Switch(Allocator):
         return given
 
 
-class WormholeNetwork(Network):
+class WormholeNetwork(Network[Wormhole]):
     """A run of wormhole switching."""
 
-    def __init__(self, scenario: Scenario, load: float, seed: int, log: bool, shuffle: int):
+    def __init__(self, scenario: Scenario[Wormhole], load: float, seed: int, log: bool = False, shuffle: int = 0):
         super().__init__(scenario, load, seed, log, shuffle)
         topology, times = scenario.topology, scenario.switching
         self.switches = [Switch(self, v) for v in range(topology.switches)]

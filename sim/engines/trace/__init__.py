@@ -1,23 +1,23 @@
 """The life of one packet, tick by tick, observed from outside in either engine: neither of them knows of it."""
 
+from typing import Any
+
 from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.start import watcher
 from flitlab.sim.engines.trace.base import Life, Watch, follow
 
 
-def watch(engine: str, scenario: Scenario, load: float, seed: int, identity: int) -> Watch:
-    """A run of the engine ``reference`` or ``compiled``, at tick 0, with an eye on one packet. Raises ``KeyError``."""
-    if engine == "compiled":
-        from flitlab.sim.engines.trace.compiled import WATCHES
+def watch(engine: str, scenario: Scenario[Any], load: float, seed: int, identity: int) -> Watch:
+    """A run of the engine ``reference`` or ``compiled``, at tick 0, with an eye on one packet.
 
-        return WATCHES[scenario.switching.mode](scenario, load, seed, identity)
-    if engine == "reference":
-        from flitlab.sim.engines.trace.reference import WATCHES as IN_REFERENCE
-
-        return IN_REFERENCE[scenario.switching.mode](scenario, load, seed, identity)
-    raise KeyError(engine)
+    Raises ``ValueError`` for a discipline whose packets are not followed so, ``KeyError`` for another engine.
+    """
+    return watcher(engine, scenario.switching)(scenario, load, seed, identity)
 
 
-def trace(engine: str, scenario: Scenario, load: float, seed: int, identity: int, until: int | None = None) -> Life:
+def trace(
+    engine: str, scenario: Scenario[Any], load: float, seed: int, identity: int, until: int | None = None
+) -> Life:
     """What happens to a packet before tick ``until``, at most to its delivery.
 
     until: by default 100,000 ticks after its creation. Raises ``ValueError`` if the packet is not created by then.

@@ -8,6 +8,9 @@ from flitlab.models.rules.arrivals import make_arrivals, next_arrival
 from flitlab.models.rules.packets import destination, length, make_packets
 from flitlab.models.rules.ports import make_ports
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.buffered import Buffered
+from flitlab.models.switching.deflection import Deflection
+from flitlab.models.switching.wormhole import Wormhole
 
 PATIENCE = 100_000
 """Ticks for which a packet is followed after its creation."""
@@ -122,7 +125,7 @@ class ClosedForm(NamedTuple):
     flits: int
 
 
-def zero_load(life: Life, scenario: Scenario) -> ClosedForm:
+def zero_load(life: Life, scenario: Scenario[Buffered]) -> ClosedForm:
     """The closed form for a delivered packet (INTERFACE.md, Time; links: their extra delays included)."""
     model, through = scenario.switching, len(life.visits)
     links = sum(
@@ -147,7 +150,7 @@ class Waiting(NamedTuple):
     tail: int
 
 
-def waiting(life: Life, scenario: Scenario) -> Waiting:
+def waiting(life: Life, scenario: Scenario[Buffered]) -> Waiting:
     """Of a delivered packet; with :func:`zero_load` this adds up to its latency."""
     events = life.events(scenario.switching.header)
     names = ("sent", "eligible", "granted", "deflected")
@@ -193,10 +196,9 @@ class Watch(Protocol):
 class Recorder:
     """Puts looks at a packet together into its life."""
 
-    def __init__(self, scenario: Scenario, life: Life):
+    def __init__(self, scenario: Scenario[Buffered], life: Life):
         self.life = life
         self._scenario = scenario
-        self._mode = scenario.switching.mode
         self._ports = make_ports(scenario.topology)
         self._deflections = 0
 
@@ -230,13 +232,13 @@ class Recorder:
         """What has not been seen before the grant fell into the tick of the grant."""
         visit.granted = now
         visit.eligible = now if visit.eligible is None else visit.eligible
-        if self._mode != "wormhole":
+        if not isinstance(self._scenario.switching, Wormhole):
             visit.tail = now + self.life.flits - 1
         elif visit.allocated is None:
             visit.allocated = now
 
     def _visit(self, place: int) -> Visit:
-        if self._mode == "deflection":
+        if isinstance(self._scenario.switching, Deflection):
             return Visit(place, self._channel_to(place), None)
         ports, (port, vc) = self._ports, divmod(place, self._scenario.switching.vcs)
         output = int(ports.in_output[port])
@@ -252,7 +254,7 @@ class Recorder:
         return channels[0] if len(channels) == 1 else None
 
 
-def birth(scenario: Scenario, load: float, seed: int, identity: int, latest: int) -> Life:
+def birth(scenario: Scenario[Buffered], load: float, seed: int, identity: int, latest: int) -> Life:
     """A packet at its creation, found without a simulation.
 
     Raises ``ValueError`` if there is no such packet, or none before tick ``latest``.
@@ -279,7 +281,7 @@ def birth(scenario: Scenario, load: float, seed: int, identity: int, latest: int
 
 
 def follow(
-    start: Callable[[], Watch], scenario: Scenario, load: float, seed: int, identity: int, until: int | None
+    start: Callable[[], Watch], scenario: Scenario[Buffered], load: float, seed: int, identity: int, until: int | None
 ) -> Life:
     """The packet's life in the run that ``start`` gives (see :func:`flitlab.sim.engines.trace.trace`)."""
     life = birth(scenario, load, seed, identity, LATEST_CREATION if until is None else until)

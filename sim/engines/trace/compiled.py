@@ -1,12 +1,16 @@
 """Watching a packet in the compiled engine: its record is read between ticks, the kernels are as they are."""
 
 from collections.abc import Iterator
+from types import ModuleType
 
 import numpy as np
 
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.buffered import Buffered
 from flitlab.sim.engines.base import DELIVERED_PACKETS
 from flitlab.sim.engines.compiled import deflection
+from flitlab.sim.engines.compiled import vct as vct_kernel
+from flitlab.sim.engines.compiled import wormhole as wormhole_kernel
 from flitlab.sim.engines.compiled.engine import CompiledRun
 from flitlab.sim.engines.compiled.records import (
     DEFLECTED,
@@ -26,14 +30,16 @@ from flitlab.sim.engines.trace.base import Sight
 
 
 class CompiledWatch(CompiledRun):
-    """A :class:`~flitlab.sim.engines.trace.base.Watch`; a discipline says where a packet is.
+    """A :class:`~flitlab.sim.engines.trace.base.Watch`; a discipline says where a packet is, and has its kernel.
 
     record: of the packet, -1 before it is sent. hop, place: as when it was last looked at. due: tick at which its
     head arrives there.
     """
 
-    def __init__(self, scenario: Scenario, load: float, seed: int, identity: int):
-        super().__init__(scenario, load, seed, log=True)
+    kernel: ModuleType
+
+    def __init__(self, scenario: Scenario[Buffered], load: float, seed: int, identity: int):
+        super().__init__(self.kernel, scenario, load, seed, log=True)
         self.identity = identity
         self.sequence, self.source = divmod(identity, scenario.topology.hosts)
         self.header = scenario.switching.header
@@ -112,6 +118,8 @@ class CompiledWatch(CompiledRun):
 class VctWatch(CompiledWatch):
     """Virtual cut-through."""
 
+    kernel = vct_kernel
+
     def next_place(self) -> int:
         return int(self.field(INPUT_VC))
 
@@ -144,7 +152,9 @@ class WormholeWatch(CompiledWatch):
     has been at the front where it is.
     """
 
-    def __init__(self, scenario: Scenario, load: float, seed: int, identity: int):
+    kernel = wormhole_kernel
+
+    def __init__(self, scenario: Scenario[Buffered], load: float, seed: int, identity: int):
         super().__init__(scenario, load, seed, identity)
         self.left: list[tuple[int, int]] = []
         self.since: int | None = None
@@ -205,6 +215,8 @@ class WormholeWatch(CompiledWatch):
 class DeflectionWatch(CompiledWatch):
     """Hot-potato."""
 
+    kernel = deflection
+
     def next_place(self) -> int:
         return int(self.field(deflection.WHERE))
 
@@ -219,6 +231,3 @@ class DeflectionWatch(CompiledWatch):
         if self.record in ranked or self.record in self.listed(switch[deflection.READING]):
             return sight._replace(eligible=int(self.field(deflection.ELIGIBLE)))
         return sight._replace(ejecting=True)
-
-
-WATCHES = {"vct": VctWatch, "wormhole": WormholeWatch, "deflection": DeflectionWatch}

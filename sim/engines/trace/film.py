@@ -1,20 +1,21 @@
 """The lives of all packets of a short run, for an animation."""
 
+from typing import Any
+
 from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.start import watcher
 from flitlab.sim.engines.trace.base import Life, Recorder
-from flitlab.sim.engines.trace.reference import WATCHES, ReferenceWatch, watched
+from flitlab.sim.engines.trace.reference import ReferenceWatch, watched
 
 
-def film(scenario: Scenario, load: float, seed: int, ticks: int) -> list[Life]:
+def film(scenario: Scenario[Any], load: float, seed: int, ticks: int) -> list[Life]:
     """What happens to every packet created before tick ``ticks``, up to that tick, in the reference engine.
 
     Sorted by creation, then by id. Raises ``ValueError`` for a discipline whose packets are not followed so
     (datagram), and for a load that hosts cannot create.
     """
-    mode = scenario.switching.mode
-    if mode not in WATCHES:
-        raise ValueError(f"switching.mode = {mode!r}: packets are followed in {', '.join(WATCHES)} only")
-    run, ledger = watched(scenario, load, seed)
+    kind: Any = watcher("reference", scenario.switching)
+    run, ledger = watched(kind.network, scenario, load, seed)
     lives: dict[int, Life] = {}
     under_way: dict[int, tuple[ReferenceWatch, Recorder]] = {}
     for now in range(ticks):
@@ -22,7 +23,7 @@ def film(scenario: Scenario, load: float, seed: int, ticks: int) -> list[Life]:
         for identity, packet in ledger.known.items():
             if identity not in lives:
                 life = Life(identity, packet.source, packet.destination, packet.flits, packet.created, ticks)
-                watch = WATCHES[mode](scenario, load, seed, identity, (run, ledger))
+                watch = kind(scenario, load, seed, identity, (run, ledger))
                 lives[identity], under_way[identity] = life, (watch, Recorder(scenario, life))
         for identity, (watch, recorder) in list(under_way.items()):
             sight = watch.look(now)

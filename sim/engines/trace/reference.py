@@ -1,14 +1,16 @@
 """Watching packets in the reference engine: they are objects, and the ledger hears of them."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from flitlab.models.rules.ports import make_ports
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines.reference import ReferenceEngine
+from flitlab.models.switching.buffered import Buffered
+from flitlab.sim.engines.reference.deflection import DeflectionNetwork
 from flitlab.sim.engines.reference.ledger import Ledger
 from flitlab.sim.engines.reference.network import Network
 from flitlab.sim.engines.reference.packet import Packet
-from flitlab.sim.engines.reference.wormhole import Flit
+from flitlab.sim.engines.reference.vct import VctNetwork
+from flitlab.sim.engines.reference.wormhole import Flit, WormholeNetwork
 from flitlab.sim.engines.trace.base import Sight
 
 
@@ -18,7 +20,7 @@ class WatchingLedger(Ledger):
     known: packets by id. done: ids of those delivered.
     """
 
-    def __init__(self, scenario: Scenario, identity: int | None):
+    def __init__(self, scenario: Scenario[Buffered], identity: int | None):
         super().__init__(scenario, log=False)
         self.identity = identity
         self.known: dict[int, Packet] = {}
@@ -35,9 +37,11 @@ class WatchingLedger(Ledger):
             self.done.add(packet.identity)
 
 
-def watched(scenario: Scenario, load: float, seed: int, identity: int | None = None) -> tuple[Network, WatchingLedger]:
+def watched(
+    network: type[Network], scenario: Scenario[Buffered], load: float, seed: int, identity: int | None = None
+) -> tuple[Network, WatchingLedger]:
     """A run at tick 0, and the ledger that remembers one of its packets, or all."""
-    run, ledger = ReferenceEngine().start(scenario, load, seed), WatchingLedger(scenario, identity)
+    run, ledger = network(scenario, load, seed), WatchingLedger(scenario, identity)
     run.ledger = ledger
     return run, ledger
 
@@ -49,11 +53,13 @@ class ReferenceWatch:
     watched already, with its ledger.
     """
 
+    network: ClassVar[type[Network]]
+
     def __init__(
-        self, scenario: Scenario, load: float, seed: int, identity: int,
+        self, scenario: Scenario[Buffered], load: float, seed: int, identity: int,
         under_way: tuple[Network, WatchingLedger] | None = None,
     ):  # fmt: skip
-        self.run, self.ledger = under_way or watched(scenario, load, seed, identity)
+        self.run, self.ledger = under_way or watched(self.network, scenario, load, seed, identity)
         self.identity = identity
         self.header = scenario.switching.header
         self.vcs = scenario.switching.vcs
@@ -86,6 +92,8 @@ class ReferenceWatch:
 class VctWatch(ReferenceWatch):
     """Virtual cut-through."""
 
+    network = VctNetwork
+
     def sight(self, packet: Packet, moving: bool, sight: Sight) -> Sight:
         vc = self.trail[-1]
         at_front = bool(vc.queue) and vc.queue[0] is packet
@@ -94,6 +102,8 @@ class VctWatch(ReferenceWatch):
 
 class WormholeWatch(ReferenceWatch):
     """Wormhole."""
+
+    network = WormholeNetwork
 
     tails = 0
 
@@ -116,8 +126,7 @@ class WormholeWatch(ReferenceWatch):
 class DeflectionWatch(ReferenceWatch):
     """Hot-potato."""
 
+    network = DeflectionNetwork
+
     def sight(self, packet: Packet, moving: bool, sight: Sight) -> Sight:
         return sight._replace(place=self.trail[-1].index, eligible=None if moving else packet.arrived + self.header)
-
-
-WATCHES = {"vct": VctWatch, "wormhole": WormholeWatch, "deflection": DeflectionWatch}

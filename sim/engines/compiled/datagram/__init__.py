@@ -12,6 +12,7 @@ import numpy as np
 from flitlab.models.jit import inner, njit, routine
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.datagram import precedence
+from flitlab.models.transport.feeders import with_feeders
 from flitlab.models.transport.newreno import CWND
 from flitlab.models.transport.session import LATEST, Change, Session
 from flitlab.sim.engines.base import Execution, Standing
@@ -171,11 +172,13 @@ def advance(const, state, tick, until):
 
 
 class CompiledDatagrams:
-    """One simulation under way (see :class:`flitlab.sim.engines.datagram.DatagramRun`)."""
+    """One simulation under way (see :class:`flitlab.sim.engines.datagram.base.DatagramRun`)."""
 
     latest = LATEST
 
     def __init__(self, session: Session, trace: bool = False):
+        self.given = session
+        session = with_feeders(session)
         self._talk: Any = make_talk(session)
         self._constants, self._state = build(session, trace, self._talk)
         self._channels = session.topology.channels

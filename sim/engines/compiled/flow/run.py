@@ -3,8 +3,10 @@
 import numpy as np
 
 from flitlab.models.application.messages import packets_of
+from flitlab.models.application.workload import Workload
 from flitlab.models.jit import inner, kernel, routine
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.flow import Flow as FlowSwitching
 from flitlab.sim.engines.base import Execution, Standing
 from flitlab.sim.engines.compiled.flow.heap import move, rise, sink, take_first
 from flitlab.sim.engines.compiled.flow.sharing import look_into, relieve, share, touch
@@ -222,9 +224,8 @@ class FlowRun:
 
     latest = NEVER // RESOLUTION
 
-    def __init__(self, scenario: Scenario, seed: int):
-        workload = scenario.workload
-        assert workload is not None
+    def __init__(self, scenario: Scenario[FlowSwitching, Workload], seed: int):
+        workload = scenario.work
         self._network = make_network(scenario, seed)
         self._way = make_way(self._network, scenario.topology.switches)
         self._ranks = make_ranks(workload, RESOLUTION)

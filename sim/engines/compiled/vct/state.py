@@ -10,6 +10,7 @@ from flitlab.models.rules.ports import make_ports
 from flitlab.models.rules.tables import Tables
 from flitlab.models.rules.vc import Rings, make_rings
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.compiled.messages import Program, make_program
 from flitlab.sim.engines.compiled.records import (
     HOST_RECORD,
@@ -74,7 +75,7 @@ class VctState(NamedTuple):
     tally: Tally
 
 
-def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -> tuple[VctConstants, VctState]:
+def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: int) -> tuple[VctConstants, VctState]:
     """Make the constants and the state of a run at tick 0.
 
     arrivals, packets: what hosts send. seed: of all draws.
@@ -93,7 +94,7 @@ def build(scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int) -
     constants = VctConstants(
         net=make_net(topology, ports, arrivals, packets, seed),
         vcs=model.vcs,
-        policy=scenario.vc_policy,
+        policy=model.vc_policy,
         rule=scenario.routes.select,
         shared_input=model.shared_input,
         buffer_flits=model.buffer_flits,

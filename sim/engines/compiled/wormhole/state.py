@@ -14,7 +14,8 @@ from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.ports import Ports, make_ports
 from flitlab.models.rules.tables import ADAPTIVE, TABLE, Tables
 from flitlab.models.rules.vc import Rings, make_rings
-from flitlab.models.scenario import Scenario, Switching
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.wormhole import Wormhole
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.compiled.messages import Program, make_program
 from flitlab.sim.engines.compiled.records import (
@@ -152,7 +153,7 @@ class WormholeState(NamedTuple):
 
 
 def build(
-    scenario: Scenario, arrivals: Arrivals, packets: Packets, seed: int
+    scenario: Scenario[Wormhole], arrivals: Arrivals, packets: Packets, seed: int
 ) -> tuple[WormholeConstants, WormholeState]:
     """Make the constants and the state of a run at tick 0.
 
@@ -170,7 +171,7 @@ def build(
     constants = WormholeConstants(
         net=make_net(topology, ports, arrivals, packets, seed),
         vcs=model.vcs,
-        policy=scenario.vc_policy,
+        policy=model.vc_policy,
         rule=scenario.routes.select,
         iterations=model.iterations,
         buffer_flits=model.buffer_flits,
@@ -236,7 +237,7 @@ def _bits(size: int) -> int:
     return int(size - 1).bit_length()
 
 
-def _delays(topology: Topology, model: Switching, ports: Ports) -> tuple[np.ndarray, np.ndarray]:
+def _delays(topology: Topology, model: Wormhole, ports: Ports) -> tuple[np.ndarray, np.ndarray]:
     """Find the delays of the queues, int64 [queues], and the queue of each output's flits, int64 [outputs]."""
     extra, kind = np.unique(topology.delay, return_inverse=True)
     fixed = [model.credit, model.header, model.switch + model.ejection, model.injection]
@@ -246,7 +247,7 @@ def _delays(topology: Topology, model: Switching, ports: Ports) -> tuple[np.ndar
     return np.append(fixed, model.switch + model.link + extra).astype(np.int64), queue_of
 
 
-def _longest_queue(model: Switching, inputs: int, delays: np.ndarray, queue_of: np.ndarray) -> int:
+def _longest_queue(model: Wormhole, inputs: int, delays: np.ndarray, queue_of: np.ndarray) -> int:
     """Bound the entries of a queue: what a tick can add times its delay, and no more than there is room for."""
     senders = np.bincount(queue_of, minlength=len(delays))
     senders[int(INJECTED)] = senders[int(EJECTED)]
@@ -274,7 +275,7 @@ def _feeders(ports: Ports, vcs: int, line: np.ndarray) -> np.ndarray:
     return np.repeat(feeder, vcs).astype(np.uint32)
 
 
-def _vc_records(inputs: int, hosts: int, width: int, model: Switching) -> np.ndarray:
+def _vc_records(inputs: int, hosts: int, width: int, model: Wormhole) -> np.ndarray:
     """Make the records of all VCs, empty; width: VCs that share an input of the crossbar."""
     vc = np.zeros(inputs + hosts * model.vcs, _VC)
     vc["blocked"] = EMPTY | NO_VC

@@ -1,0 +1,79 @@
+"""The engines of flitlab's own disciplines."""
+
+from functools import partial
+from typing import Any
+
+from flitlab.models.switching.datagram import Datagram
+from flitlab.models.switching.deflection import Deflection
+from flitlab.models.switching.flow import Flow
+from flitlab.models.switching.vct import Vct
+from flitlab.models.switching.wormhole import Wormhole
+from flitlab.sim.engines.table import Engines, Start, runs
+
+
+@runs(Vct)
+def vct() -> Engines:
+    """Virtual cut-through."""
+    from flitlab.sim.engines.compiled import vct as kernel
+    from flitlab.sim.engines.compiled.engine import start
+    from flitlab.sim.engines.reference.vct import VctNetwork
+    from flitlab.sim.engines.trace import compiled, reference
+
+    watches = {"compiled": compiled.VctWatch, "reference": reference.VctWatch}
+    return Engines(VctNetwork, partial(start, kernel), watches)
+
+
+@runs(Wormhole)
+def wormhole() -> Engines:
+    """Wormhole switching."""
+    from flitlab.sim.engines.compiled import wormhole as kernel
+    from flitlab.sim.engines.compiled.engine import start
+    from flitlab.sim.engines.reference.wormhole import WormholeNetwork
+    from flitlab.sim.engines.trace import compiled, reference
+
+    watches = {"compiled": compiled.WormholeWatch, "reference": reference.WormholeWatch}
+    return Engines(WormholeNetwork, partial(start, kernel), watches)
+
+
+@runs(Deflection)
+def deflection() -> Engines:
+    """Hot-potato switching."""
+    from flitlab.sim.engines.compiled import deflection as kernel
+    from flitlab.sim.engines.compiled.engine import start
+    from flitlab.sim.engines.reference.deflection import DeflectionNetwork
+    from flitlab.sim.engines.trace import compiled, reference
+
+    watches = {"compiled": compiled.DeflectionWatch, "reference": reference.DeflectionWatch}
+    return Engines(DeflectionNetwork, partial(start, kernel), watches)
+
+
+@runs(Flow)
+def flow() -> Engines:
+    """Messages as fluids; there are no packets to be logged, and programs have no load."""
+    from flitlab.sim.engines.compiled.flow import FlowRun
+    from flitlab.sim.engines.reference.flow import FlowNetwork
+
+    return Engines(_of_program(FlowNetwork), _of_program(FlowRun))
+
+
+def _of_program(run: Any) -> Start:
+    def start(scenario: Any, load: float, seed: int, log: bool = False, **more: Any) -> Any:
+        return run(scenario, seed, **more)
+
+    return start
+
+
+@runs(Datagram)
+def datagram() -> Engines:
+    """Queues and transports."""
+    from flitlab.sim.engines.compiled.datagram import CompiledDatagrams
+    from flitlab.sim.engines.reference.datagram import ReferenceDatagrams
+
+    return Engines(_of_session(ReferenceDatagrams), _of_session(CompiledDatagrams))
+
+
+def _of_session(run: Any) -> Start:
+    def start(scenario: Any, load: float, seed: int, log: bool = False, **more: Any) -> Any:
+        return run(scenario.switching.session(scenario.instance, scenario.work, load, seed), log, **more)
+
+    return start

@@ -1,0 +1,42 @@
+"""The one door to the engines."""
+
+from collections.abc import Callable
+from typing import Any
+
+from flitlab.models.application.workload import Workload
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.discipline import FLOWS, Discipline
+from flitlab.sim.engines import disciplines as disciplines  # which have their engines by that
+from flitlab.sim.engines.compare import BothApplicationRun, BothRun
+from flitlab.sim.engines.datagram.both import BothDatagrams
+from flitlab.sim.engines.table import engines_of, every
+
+
+def start(engine: str, scenario: Scenario, load: float = 1.0, seed: int = 1, log: bool = False) -> Any:
+    """A run of a scenario at tick 0 in the engine ``reference`` or ``compiled``, or in ``both`` side by side.
+
+    load: means nothing to programs. log: see :class:`~flitlab.sim.engines.table.Start`, which has the types of runs,
+    too. Raises ``KeyError`` for another engine; ``ValueError`` for a load that hosts cannot create, a calculation too
+    long to be counted in ticks, and what else the discipline cannot run.
+    """
+    if engine != "both":
+        return engines_of(scenario.switching).start(engine)(scenario, load, seed, log)
+    compiled, reference = (start(name, scenario, load, seed, log=True) for name in ("compiled", "reference"))
+    if scenario.switching.counts == FLOWS:
+        return BothDatagrams(compiled, reference)
+    return (BothApplicationRun if isinstance(scenario.work, Workload) else BothRun)(compiled, reference)
+
+
+def watcher(engine: str, discipline: Discipline) -> Callable[..., Any]:
+    """What makes a run that looks at one packet (see :class:`~flitlab.sim.engines.table.Engines`).
+
+    Raises ``ValueError`` for a discipline whose packets are not followed so, ``KeyError`` for another engine.
+    """
+    watches = engines_of(discipline).watches
+    if not watches:
+        raise ValueError(f"switching.mode = {discipline.mode!r}: packets are followed in {', '.join(_followed())} only")
+    return watches[engine]
+
+
+def _followed() -> list[str]:
+    return [mode for mode, engines in every().items() if engines.watches]

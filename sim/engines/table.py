@@ -1,0 +1,70 @@
+"""Which code runs a discipline, in either engine: one entry for each, by its mode."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from flitlab.models.near import near
+from flitlab.models.switching.discipline import Discipline
+
+
+class Start(Protocol):
+    """Starts a run of a scenario at tick 0. log: keeps a record of every packet, for comparisons.
+
+    The run is a :class:`~flitlab.sim.engines.base.Run`; of a program an
+    :class:`~flitlab.sim.engines.base.ApplicationRun`; of flows, and of programs where these are flows, too, a
+    :class:`~flitlab.sim.engines.datagram.base.DatagramRun`.
+    """
+
+    def __call__(self, scenario: Any, load: float, seed: int, log: bool = False) -> Any:
+        """Raises ``ValueError`` for a scenario that it cannot run."""
+
+
+@dataclass(frozen=True)
+class Engines:
+    """What runs a discipline. watches: by engine, what makes a run that looks at one packet; empty where nothing does.
+
+    A watch is called with (scenario, load, seed, id of the packet) and is a
+    :class:`~flitlab.sim.engines.trace.base.Watch`.
+    """
+
+    reference: Start
+    compiled: Start
+    watches: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+
+    def start(self, engine: str) -> Start:
+        """Of the engine ``reference`` or ``compiled``. Raises ``KeyError``."""
+        return {"reference": self.reference, "compiled": self.compiled}[engine]
+
+
+_loaders: dict[str, Callable[[], Engines]] = {}
+
+
+def runs(discipline: type[Discipline]) -> Callable[[Callable[[], Engines]], Callable[[], Engines]]:
+    """Function decorator: what returns the :class:`Engines` of a discipline; it is asked when the first run begins.
+
+    It can import compilers that only a run needs. Raises ``ValueError`` for a discipline that has some already.
+    """
+
+    def enter(loader: Callable[[], Engines]) -> Callable[[], Engines]:
+        holder = _loaders.get(discipline.mode)
+        if holder is not None and holder.__module__ != loader.__module__:
+            raise ValueError(f"mode {discipline.mode} has engines already, from {holder.__module__}")
+        _loaders[discipline.mode] = loader
+        return loader
+
+    return enter
+
+
+def engines_of(discipline: Discipline) -> Engines:
+    """What runs a discipline. Raises ``ValueError`` where nothing does."""
+    mode = discipline.mode
+    if mode not in _loaders:
+        meant = near(mode, list(_loaders))
+        raise ValueError(f"no engine runs mode {mode!r}" + (f"; did you mean {meant!r}?" if meant else ""))
+    return _loaders[mode]()
+
+
+def every() -> dict[str, Engines]:
+    """What runs each discipline, by its mode."""
+    return {mode: loader() for mode, loader in _loaders.items()}

@@ -1,0 +1,40 @@
+"""The one door to results: a scenario at a load with a seed, run and measured."""
+
+from collections.abc import Callable
+from typing import Any
+
+from flitlab.models.cputime import CpuTime
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.discipline import FLOWS, PACKETS, PROGRAMS
+from flitlab.sim.engines.start import start
+from flitlab.sim.measure.application import Ending, measure_program
+from flitlab.sim.measure.datagram import Window, measure_flows
+from flitlab.sim.measure.point import Measure, measure_packets
+from flitlab.sim.measure.result import Result
+
+How = Measure | Window | Ending
+"""How long to run, and what of it counts: of packets, of flows, and of programs."""
+
+_KINDS: dict[str, tuple[type[How], Callable[..., Result]]] = {
+    PACKETS: (Measure, measure_packets), FLOWS: (Window, measure_flows), PROGRAMS: (Ending, measure_program),
+}  # fmt: skip
+
+
+def how(scenario: Scenario, values: dict[str, Any]) -> How:
+    """How to run a scenario, from plain values."""
+    return _KINDS[scenario.counted][0](**values)
+
+
+def measure(engine: str, scenario: Scenario, load: float, seed: int, how: How) -> Result:
+    """Simulate and measure one point with the engine ``reference``, ``compiled`` or ``both``.
+
+    Raises :class:`~flitlab.sim.engines.base.EngineMismatch` if both engines run and differ,
+    :class:`~flitlab.sim.measure.standstill.StandstillError` if nothing moves that should, and
+    :class:`~flitlab.sim.measure.ending.UnfinishedError` for a program that has no end, or none in time.
+    """
+    spent = CpuTime()
+    growing, offered = scenario.at(load)
+    result = _KINDS[scenario.counted][1](start(engine, growing, offered, seed), growing, offered, how)
+    result.row["cpu_s"] = spent.seconds
+    result.detail["compile_s"] = spent.compile_s
+    return result

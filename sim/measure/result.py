@@ -1,0 +1,32 @@
+"""What is known of a run."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flitlab.sim.engines.base import Flows
+
+
+@dataclass(frozen=True)
+class Result:
+    """What is known of a run.
+
+    row: the measured columns of results.csv. detail: rows of further tables and what figures need, by name, JSON-able;
+    :func:`~flitlab.sim.measure.measure.measure` adds ``compile_s``, CPU seconds of making kernels ready, which are not
+    in ``cpu_s``. delivered, present: flits (of datagrams, bytes) delivered in the window, and in the network at its
+    start. window: ticks of it, in the time that a channel of capacity 1 takes for a flit, or a byte.
+    """
+
+    row: dict[str, Any]
+    detail: dict[str, Any]
+    delivered: Flows
+    present: Flows
+    window: float
+
+
+@dataclass(frozen=True)
+class FlowsResult(Result):
+    """What is known of a run of flows. throughput: float64 [flows], of the window, as a fraction of the interface."""
+
+    throughput: np.ndarray
