@@ -84,7 +84,7 @@ class BufferedSpec(TimedSpec):
     may select in place of each of them.
 
     Defaults: 4 VCs, buffers of two packets of the greatest length, the allocator of the mode (vct ``age``, wormhole
-    ``islip``). hold_packets, slotted: of deflection, whatever the mode says.
+    ``islip``). iterations: of iSLIP in a tick. hold_packets, slotted: of deflection, whatever the mode says.
     """
 
     vcs: Annotated[int, Field(ge=1, le=64)] = 4
@@ -94,6 +94,7 @@ class BufferedSpec(TimedSpec):
     allow_deadlock: bool = False
     hold_packets: Room | None = None
     slotted: bool = False
+    iterations: Annotated[int, BeforeValidator(whole), Field(ge=1, le=64)] = 1
 
     def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
         """What buffers and their allocator cannot do; see :meth:`SwitchingSpec.refusals`."""

@@ -68,4 +68,4 @@ class DeflectionSpec(BufferedSpec):
 
     def build(self, setting: Setting) -> Deflection:
         """Of routes that deflect."""
-        return Deflection.of(self, setting)
+        return Deflection.of(self, setting, self.iterations)

@@ -36,6 +36,9 @@ class VctSpec(BufferedSpec):
     mode: Literal["vct"] = "vct"
 
     def _buffer_refusals(self, routes: Routes, longest: int) -> Iterator[SpecError]:
+        if self.iterations > 1:
+            problem = "must be 1 in vct, which visits everybody once (only islip iterates)"
+            yield SpecError(problem, key="switching.iterations")
         if self.room_of(longest) < longest:
             yield too_small(longest)
         else:
@@ -44,5 +47,5 @@ class VctSpec(BufferedSpec):
     def build(self, setting: Setting) -> Vct | Deflection:
         """Hot-potato switching where the routing deflects."""
         if setting.routes.deflection:
-            return Deflection.of(self, setting)
+            return Deflection.of(self, setting, self.iterations)
         return Vct(**self.buffers(setting))

@@ -1,11 +1,9 @@
 """Wormhole switching: flits go on one by one, as far as there is room for them."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
-
-from flitlab.models.registry import register, whole
+from flitlab.models.registry import register
 from flitlab.models.switching.buffered import Buffered, BufferedSpec
 from flitlab.models.switching.deflection import Deflection
 from flitlab.models.switching.discipline import Setting
@@ -28,13 +26,12 @@ class Wormhole(Buffered):
 class WormholeSpec(BufferedSpec):
     """Wormhole switching: a packet's flits go on one by one, as far as there is room, and its VC is its own meanwhile.
 
-    Dally and Seitz 1987, doi:10.1109/TC.1987.1676939. iterations: of the allocator, iSLIP, in a tick.
+    Dally and Seitz 1987, doi:10.1109/TC.1987.1676939.
     """
 
     discipline: ClassVar[type[Wormhole]] = Wormhole
 
     mode: Literal["wormhole"]
-    iterations: Annotated[int, BeforeValidator(whole), Field(ge=1, le=64)] = 1
 
     def build(self, setting: Setting) -> Wormhole | Deflection:
         """Hot-potato switching where the routing deflects."""

@@ -152,9 +152,9 @@ def _print(scenario: dict[str, Any]) -> None:
         print(f"  traffic      {_kind_and_rest(scenario['traffic'])}")
     if scenario["ticks"]:
         print(f"  ticks        {', '.join(f'{name} {ticks}' for name, ticks in scenario['ticks'].items())}")
-        switching = scenario["config"]["switching"]
-        shown = ("mode", "vcs", "buffer_flits", "allocator", "iterations", "input_speedup", "hold_packets", "slotted")
-        print(f"  switching    {', '.join(f'{key} {switching[key]}' for key in shown if key in switching)}")
+    if "switching" in scenario["config"]:
+        print(f"  switching    {_keys_and_values(scenario['config']['switching'])}")
+    if scenario["ticks"]:
         print(f"  zero load    {scenario['zero_load']}, L flits over H channels between switches")
         print(f"  routing      {_kind_and_rest(scenario['routing'])}")
         print(f"  deadlock     {scenario['certificate']}")
@@ -165,6 +165,13 @@ def _print(scenario: dict[str, Any]) -> None:
     if scenario["ceilings"]:
         costs = scenario["estimate"]["ceilings_cpu_s"]
         print(f"  ceilings     {', '.join(kind + _about(costs.get(kind)) for kind in scenario['ceilings'])}")
+
+
+def _keys_and_values(switching: dict[str, Any]) -> str:
+    """The discipline in force, without what other lines say."""
+    elsewhere = {"flit_ns", "allow_deadlock"}
+    own = {key: value for key, value in switching.items() if key not in elsewhere and not key.endswith("_ticks")}
+    return ", ".join(f"{key} {value}" for key, value in own.items())
 
 
 MOST_STEPS = 12

@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from flitlab.models.registry import CATEGORIES, names, spec_class
+from flitlab.models.registry import CATEGORIES, kind_key, names, spec_class
 from flitlab.sim.config.errors import ConfigError, Mistake
 from flitlab.sim.config.load import load_text, wrap
+from flitlab.sim.config.page import Page
 from flitlab.sim.config.plugins import load_plugins
 from flitlab.sim.config.schema import SourceConfig
 from flitlab.sim.measure.columns.registry import RESULTS, Column, columns
@@ -21,7 +22,7 @@ from flitlab.sim.report.figures.registry import figures
 def load(plugins: list[str]) -> None:
     """Loads plugin files named on the command line. Raises :class:`~flitlab.sim.config.errors.ConfigError`."""
     mistakes: list[Mistake] = []
-    load_plugins(wrap({"plugins": plugins}, "--plugin"), Path.cwd(), mistakes)
+    load_plugins(Page(wrap({"plugins": plugins}, "--plugin"), mistakes), Path.cwd())
     if mistakes:
         raise ConfigError(mistakes)
 
@@ -47,24 +48,25 @@ def documentation(category: str, kind: str) -> str:
 def example(category: str, kind: str) -> dict[str, Any]:
     """The first example in the documentation of a component; without one, its kind alone."""
     found = re.search(rf"Example: ``{category}: (.*?)``", documentation(category, kind), re.DOTALL)
-    return load_text(found[1], kind, []).plain() if found else {"kind": kind}
+    return load_text(found[1], kind, []).plain() if found else {kind_key(category): kind}
 
 
 def parameters(category: str, kind: str) -> list[tuple[str, str, str]]:
     """(name, type, default) of every parameter of a component; no default: ''."""
     if category in ("column", "figure"):
         return []
-    return _fields(spec_class(category, kind)) + (_fields(SourceConfig) if category == "traffic" else [])
+    own = _fields(spec_class(category, kind), kind_key(category))
+    return own + (_fields(SourceConfig) if category == "traffic" else [])
 
 
 def _of_column(one: Column) -> str:
     return f"{one.meaning} ({one.unit})" if one.unit else one.meaning
 
 
-def _fields(model: type[BaseModel]) -> list[tuple[str, str, str]]:
+def _fields(model: type[BaseModel], without: str = "kind") -> list[tuple[str, str, str]]:
     found = []
     for name, field in model.model_fields.items():
-        if name == "kind":
+        if name == without:
             continue
         default = "" if field.is_required() else repr(field.get_default(call_default_factory=True))
         default = shorten(default, 60, placeholder=" ...")

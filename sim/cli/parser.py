@@ -14,17 +14,9 @@ from flitlab.sim.threads import one_thread
 ENGINES = ("reference", "compiled", "both")
 STARTERS = ("main", "sweep", "jellyfish_vs_fat_tree", "own_graph")
 CATEGORIES = (
-    "topology",
-    "routing",
-    "traffic",
-    "transport",
-    "application",
-    "placement",
-    "metric",
-    "ceiling",
-    "column",
-    "figure",
-)
+    "topology", "routing", "traffic", "switching", "transport", "application", "placement", "metric", "ceiling",
+    "column", "figure",
+)  # fmt: skip
 
 EPILOG = """\
 `simrun FILE` is `simrun run FILE`. Exit codes: 0 done, 1 some points failed, 2 bad configuration or usage,

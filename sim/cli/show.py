@@ -3,6 +3,7 @@
 import argparse
 
 from flitlab.models.near import near
+from flitlab.models.registry import kind_key
 from flitlab.sim.cli.common import complain, print_table
 from flitlab.sim.cli.components import documentation, kinds, load, parameters
 from flitlab.sim.cli.parser import CATEGORIES
@@ -45,7 +46,8 @@ def _unknown(what: str, word: str, choices: list[str]) -> int:
 
 
 def _print(category: str, name: str) -> None:
-    print(FORMS.get(category, f"{category}: {{{{kind: {{}}}}}}").format(name))
+    form = FORMS.get(category, f"{category}: {{{{{kind_key(category)}: {{}}}}}}")
+    print(form.format(name))
     print("\n" + documentation(category, name) + "\n")
     if category in ("column", "figure"):
         return

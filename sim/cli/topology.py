@@ -16,9 +16,10 @@ from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli.common import complain, is_input, number, print_json, study_of
 from flitlab.sim.cli.components import example
 from flitlab.sim.config.build import Builder
+from flitlab.sim.config.draft import Draft
 from flitlab.sim.config.errors import ConfigError, Mistake
 from flitlab.sim.config.load import Node, load_text, wrap
-from flitlab.sim.config.parts import PartsBuilder
+from flitlab.sim.config.parts import metrics_of
 from flitlab.sim.exit import BAD, FAILED
 
 Asked = tuple[Topology, list[MetricSpec]]
@@ -81,7 +82,8 @@ def _topologies(options: argparse.Namespace) -> dict[str, Asked] | None:
         return dict(first.values())
     graph = {"topology": {"kind": "file", "path": options.file}}
     root = wrap(graph, "topology") if is_graph else parse_spec(options.file, mistakes)
-    built = None if mistakes else Builder(Path.cwd()).build(_without_idle_seed(root), None, "metrics", mistakes)
+    draft = Draft(_without_idle_seed(root), "metrics", Path.cwd(), mistakes)
+    built = None if mistakes else Builder().build(draft)
     complain(*map(str, mistakes))
     return None if mistakes or built is None else {options.file: (built.again(), metrics)}
 
@@ -107,7 +109,7 @@ def _metrics(text: str | None, mistakes: list[Mistake]) -> list[MetricSpec]:
     except ConfigError as error:
         mistakes += [Mistake("--metrics", text, "", mistake.problem) for mistake in error.mistakes]
         return []
-    return PartsBuilder(Path.cwd()).metrics(Node({"metrics": listed}, "--metrics"), mistakes)
+    return metrics_of(Draft(Node({"metrics": listed}, "--metrics"), "metrics", Path.cwd(), mistakes))
 
 
 def parse_spec(text: str, mistakes: list[Mistake]) -> Node:

@@ -8,17 +8,11 @@ from scipy import sparse
 
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.program import CALC, Program
-from flitlab.models.application.workload import Workload
-from flitlab.models.switching.datagram import Datagram
 from flitlab.models.topology.graph import Topology
-from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.table import table_traffic
 from flitlab.models.traffic.traffic import TABLE, Traffic
-from flitlab.sim.config.check import mistake_at
-from flitlab.sim.config.datagram import is_datagram
-from flitlab.sim.config.errors import Mistake
-from flitlab.sim.config.load import Node, Place
-from flitlab.sim.config.schema import Config, MessagesConfig
+from flitlab.sim.config.draft import Draft
+from flitlab.sim.config.schema import MessagesConfig
 
 LOAD = 1.0
 """``load`` of a program, which sends when it has something to send."""
@@ -33,23 +27,19 @@ LATEST = 2**62
 """Ticks, or products of them, that still fit into an integer of 64 bits."""
 
 
-def misplaced(root: Node, experiment: str) -> list[Mistake]:
-    """Keys that mean nothing to the experiment, because it is, or is not, that of applications."""
-    if experiment == "application":
-        found = [mistake_at(root, (key,), _why_not(key)) for key in FOREIGN if _given(root, (key,))]
-        if not is_datagram(root) and _given(root, ("transport",)):
-            found.append(mistake_at(root, ("transport",), "is for switching.mode: datagram"))
-        return found
-    found = [mistake_at(root, (key,), "is for experiment: application") for key in KEYS if _given(root, (key,))]
-    mode = root.get("switching", "mode")
-    if mode is not None and mode.value == "flow":
-        found.append(mistake_at(root, ("switching", "mode"), "is for experiment: application"))
-    return found
-
-
-def _given(root: Node, place: Place) -> bool:
-    node = root.get(*place)
-    return node is not None and node.value is not None
+def refuse_misplaced(draft: Draft) -> None:
+    """Refuses what means nothing to the experiment, because it is, or is not, that of applications."""
+    discipline = draft.discipline
+    if draft.experiment == "application":
+        for key in filter(draft.given, FOREIGN):
+            draft.refuse(key, _why_not(key))
+        if discipline is not None and not discipline.programs:
+            draft.refuse("switching.mode", "is not for experiment: application")
+        return
+    for key in filter(draft.given, KEYS):
+        draft.refuse(key, "is for experiment: application")
+    if discipline is not None and discipline.counts is None:
+        draft.refuse("switching.mode", "is for experiment: application")
 
 
 def _why_not(key: str) -> str:
@@ -58,17 +48,18 @@ def _why_not(key: str) -> str:
     return "is not for experiment: application"
 
 
-def messages_of(root: Node, config: Config, mistakes: list[Mistake]) -> Messages | None:
-    """What all messages have in common, in ticks and flits; None, and what is wrong, where that is not known."""
-    given = config.messages
-    flit_ns = getattr(config.switching, "flit_ns", None)
-    if flit_ns is None:
+def messages_of(draft: Draft, tick_ns: float | None, whole: bool) -> Messages | None:
+    """What all messages have in common, in ticks and flits; None, once that is refused, where it is not known.
+
+    whole: every packet of a message is full.
+    """
+    given = draft.config.messages
+    if tick_ns is None:
         problem = "is missing: a program computes in nanoseconds, so a flit (messages.flit_bytes) must take some"
-        mistakes.append(mistake_at(root, ("switching", "flit_ns"), problem))
+        draft.refuse("switching.flit_ns", problem)
         return None
-    tick = Fraction(repr(flit_ns))
+    tick = Fraction(repr(tick_ns))
     payload = (given.packet_flits - given.header_flits) * given.flit_bytes
-    whole = config.switching.mode == "deflection" or _deflects(root)
     return Messages(
         packet_bytes=payload, flit_bytes=given.flit_bytes, header_flits=given.header_flits,
         packet_flits=given.packet_flits, whole=whole, rendezvous=rendezvous_of(given),
@@ -76,16 +67,12 @@ def messages_of(root: Node, config: Config, mistakes: list[Mistake]) -> Messages
     )  # fmt: skip
 
 
-def _deflects(root: Node) -> bool:
-    kind = root.get("routing", "kind")
-    return kind is not None and kind.value == "deflection"
-
-
-def datagram_mistakes(root: Node) -> list[Mistake]:
-    """Keys of ``messages:`` that mode datagram has no use for: its packets are what ``switching:`` says."""
-    own: list[Place] = [("messages", key) for key in ("flit_bytes", "packet_flits", "header_flits")]
-    problem = "is not for mode datagram: see switching.packet_bytes"
-    return [mistake_at(root, key, problem) for key in own if root.get(*key) is not None]
+def refuse_flits(draft: Draft) -> None:
+    """Refuses keys of ``messages:`` where flows carry them: packets are what ``switching:`` says."""
+    mode = draft.discipline.mode if draft.discipline is not None else ""
+    for key in ("messages.flit_bytes", "messages.packet_flits", "messages.header_flits"):
+        if draft.states(key):
+            draft.refuse(key, f"is not for mode {mode}: see switching.packet_bytes")
 
 
 def rendezvous_of(given: MessagesConfig) -> int:
@@ -98,26 +85,16 @@ def _ticks(ns: float, tick: Fraction) -> int:
     return -(-Fraction(repr(float(ns))) // tick)
 
 
-def program_mistakes(root: Node, program: Program, topology: Topology, messages: Messages | None) -> list[Mistake]:
-    """What keeps a program from running on the hosts of a network."""
-    found = []
+def refuse_program(draft: Draft, program: Program, topology: Topology, messages: Messages | None) -> None:
+    """Refuses a program that cannot run on the hosts of a network."""
     if program.ranks > topology.hosts:
         problem = f"{program.ranks} ranks are more than the {topology.hosts} hosts; every rank needs one of its own"
-        found.append(mistake_at(root, ("application", "ranks"), problem))
+        draft.refuse("application.ranks", problem)
     times = (program.amount[part][program.kind[part] == CALC] for part in program.blocks())
     longest = max((int(some.max(initial=0)) for some in times), default=0)
     if messages is not None and longest * messages.tick_ns.denominator + messages.tick_ns.numerator >= LATEST:
         problem = f"a calculation of {longest:.3g} ns is too long for ticks of {float(messages.tick_ns):g} ns"
-        found.append(mistake_at(root, ("application",), problem))
-    return found
-
-
-def datagram_workload(
-    given: MessagesConfig, program: Program, host: np.ndarray, topology: Topology, discipline: Datagram
-) -> Workload:
-    """A program on hosts whose messages are datagrams."""
-    messages = discipline.messages(topology, rendezvous_of(given), given.overhead_ns, given.buffered)
-    return Workload(program, host, messages)
+        draft.refuse("application", problem)
 
 
 def traffic_of(program: Program, host: np.ndarray, topology: Topology) -> Traffic:
@@ -135,11 +112,6 @@ def traffic_of(program: Program, host: np.ndarray, topology: Topology) -> Traffi
     return table_traffic("application", topology, demand)
 
 
-def source_of(messages: Messages | None) -> Source:
-    """Of packets of one length: what buffers must hold. Nobody draws any."""
-    return Source(flits=(1 if messages is None else messages.packet_flits,))
-
-
-def plain_messages(config: MessagesConfig, datagram: bool) -> dict[str, Any]:
-    """``messages:`` with all defaults."""
-    return config.model_dump(mode="json", include={"rendezvous_bytes", "overhead_ns", "buffered"} if datagram else None)
+def plain_messages(config: MessagesConfig, flows: bool) -> dict[str, Any]:
+    """``messages:`` with all defaults. flows: whether these carry them."""
+    return config.model_dump(mode="json", include={"rendezvous_bytes", "overhead_ns", "buffered"} if flows else None)

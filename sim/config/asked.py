@@ -4,43 +4,38 @@ from typing import Any
 
 from flitlab.fluid.kinds.spec import CeilingSpec, asked, kinds
 from flitlab.models.near import near
-from flitlab.sim.config.check import mistake_at, spec_of
-from flitlab.sim.config.datagram import is_endless
-from flitlab.sim.config.errors import Mistake, key_path, show
-from flitlab.sim.config.load import Node, Place
-from flitlab.sim.config.overrides import parse_path, put
-from flitlab.sim.config.schema import NEEDS, PLACED, Config
+from flitlab.sim.config.check import spec_of
+from flitlab.sim.config.draft import Draft
+from flitlab.sim.config.errors import key_path, show
+from flitlab.sim.config.flows import is_endless
+from flitlab.sim.config.load import Place
+from flitlab.sim.config.overrides import parse_path
+from flitlab.sim.config.schema import NEEDS, Config
+from flitlab.sim.config.section import named
+
+VARIABLE = ("topology", "traffic")
+"""Sections of which a search may vary a key."""
+
+ABSENT = object()
+"""The value of a key that is not given."""
 
 
-def missing(root: Node, experiment: str) -> list[Mistake]:
-    """Keys that the experiment cannot do without, and topology, routing, traffic that are no mappings."""
-    found = []
-    for key in NEEDS.get(experiment, ()):
-        node = root.get(key)
-        if (node is None or node.value is None) and not (key == "loads" and is_endless(root)):
-            found.append(mistake_at(root, (key,), f"is missing: experiment {experiment} needs it"))
-    return found
+def refuse_missing(draft: Draft) -> None:
+    """Refuses a scenario without the keys that its experiment cannot do without."""
+    for key in NEEDS.get(draft.experiment, ()):
+        if not draft.given(key) and not (key == "loads" and is_endless(draft)):
+            draft.refuse(key, f"is missing: experiment {draft.experiment} needs it")
 
 
-def with_search(root: Node) -> Node:
-    """What ``experiment: saturation`` means: a search for the saturation point besides the loads that are given."""
-    loads = root.get("loads")
-    if loads is None or loads.value is None:
-        return put(root, ("loads",), root.with_value({"saturation": root.with_value({})}))
-    if loads.is_map and PLACED & loads.value.keys():
-        return root
-    return put(root, ("loads",), loads.with_value({"at": loads, "saturation": loads.with_value({})}))
-
-
-def ceilings_of(root: Node, config: Config | None, experiment: str, mistakes: list[Mistake]) -> list[CeilingSpec]:
+def ceilings_of(draft: Draft) -> list[CeilingSpec]:
     """The ceilings asked for; by default all usual ones that the configuration allows. ``relative`` needs its own."""
-    if config is None or experiment in ("metrics", "search"):
+    config, experiment, by = draft.config, draft.experiment, draft.config.relative.by
+    if experiment in ("metrics", "search"):
         return []
-    listed = [] if config.ceilings is None else _listed(root, mistakes)
+    listed = [] if config.ceilings is None else _listed(draft)
     if experiment == "relative":
-        by = config.relative.by
-        if by == "mcf_paths" and config.routing is None:
-            mistakes.append(mistake_at(root, ("relative", "by"), "is over the ways of a routing, and there is none"))
+        if by == "mcf_paths" and not draft.given("routing"):
+            draft.refuse("relative.by", "is over the ways of a routing, and there is none")
         return listed if any(spec.kind == by for spec in listed) else [asked(by), *listed]
     if config.ceilings is None:
         return [asked("makespan")] if experiment == "application" else _usual(config)
@@ -54,31 +49,28 @@ def _usual(config: Config) -> list[CeilingSpec]:
     return [one for one in usual if (config.loads or not one.by_load) and (routed or one.routes != "needed")]
 
 
-def _listed(root: Node, mistakes: list[Mistake]) -> list[CeilingSpec]:
-    """The entries of ``ceilings:``, once what is wrong with them is added to ``mistakes``."""
-    entries = root.get("ceilings")
-    if entries is None or not entries.is_list:
-        return []
-    nodes = [node.with_value({"kind": node}) if isinstance(node.value, str) else node for node in entries.value]
-    named = put(root, ("ceilings",), entries.with_value(nodes))
+def _listed(draft: Draft) -> list[CeilingSpec]:
+    """The entries of ``ceilings:``; what is wrong with them is refused."""
+    listed = draft.mapping("ceilings")
     found: list[CeilingSpec] = []
-    for i in range(len(nodes)):
+    for i in range(len(listed) if isinstance(listed, list) else 0):
         place = ("ceilings", i)
-        spec = spec_of("ceiling", named, mistakes, place=place)
+        spec = spec_of("ceiling", draft, place, named(draft.mapping(*place)))
         if not isinstance(spec, CeilingSpec):
             continue
         if spec in found:
-            mistakes.append(mistake_at(root, place, f"{spec.kind} is listed twice"))
-        if spec.of_program and root.get("application") is None:
-            mistakes.append(mistake_at(root, place, f"{spec.kind} is for experiment: application"))
-        if spec.by_load and root.get("loads") is None:
-            mistakes.append(mistake_at(root, place, f"{spec.kind} is drawn over loads, and there are none"))
+            draft.refuse(place, f"{spec.kind} is listed twice")
+        if spec.of_program and not draft.given("application"):
+            draft.refuse(place, f"{spec.kind} is for experiment: application")
+        if spec.by_load and not draft.given("loads"):
+            draft.refuse(place, f"{spec.kind} is drawn over loads, and there are none")
         found.append(spec)
     return found
 
 
-def question(config: Config, experiment: str, ceilings: list[CeilingSpec]) -> dict[str, Any]:
+def question(draft: Draft, ceilings: list[CeilingSpec]) -> dict[str, Any]:
     """What is asked of a scenario, with all defaults, plain."""
+    config, experiment = draft.config, draft.experiment
     found: dict[str, Any] = {}
     if experiment not in ("metrics", "search"):
         found["ceilings"] = [ceiling.plain() for ceiling in ceilings]
@@ -89,26 +81,34 @@ def question(config: Config, experiment: str, ceilings: list[CeilingSpec]) -> di
     return found
 
 
-def varied(root: Node, config: Config | None, mistakes: list[Mistake]) -> Place:
+def varied(draft: Draft) -> Place:
     """The place of the key that a search varies: an integer of the topology (by its name alone) or of the traffic."""
-    if config is None or config.search is None:
+    if draft.config.search is None:
         return ()
-    path = parse_path(config.search.vary)
-    place = path if path and path[0] in ("topology", "traffic") else ("topology", *path)
-    node = root.get(*place)
-    if node is None:
-        known = [
-            key_path((part, key))
-            for part in ("topology", "traffic")
-            for key, child in (root.get(part) or root.with_value({})).value.items()
-            if _is_integer(child.value)
-        ]
-        problem = "names no key of topology or traffic that is given"
-        mistakes.append(mistake_at(root, ("search", "vary"), problem, known, near(key_path(place), known)))
-    elif not _is_integer(node.value):
-        problem = f"must name a key that is a whole number; {key_path(place)} is {show(node.plain()) or 'none'}"
-        mistakes.append(mistake_at(root, ("search", "vary"), problem))
+    path = parse_path(draft.config.search.vary)
+    place = path if path and path[0] in VARIABLE else ("topology", *path)
+    value = _value(draft.config, place)
+    if value is ABSENT:
+        given = {part: getattr(draft.config, part) or {} for part in VARIABLE}
+        known = [key_path((part, key)) for part in given for key, value in given[part].items() if _is_integer(value)]
+        draft.refuse(
+            "search.vary", "names no key of topology or traffic that is given", known, near(key_path(place), known)
+        )
+    elif not _is_integer(value):
+        problem = f"must name a key that is a whole number; {key_path(place)} is {show(value) or 'none'}"
+        draft.refuse("search.vary", problem)
     return place
+
+
+def _value(config: Config, place: Place) -> Any:
+    """What a component has at a place."""
+    value = getattr(config, str(place[0]))
+    for part in place[1:]:
+        try:
+            value = value[part]
+        except (LookupError, TypeError):
+            return ABSENT
+    return value
 
 
 def _is_integer(value: Any) -> bool:

@@ -6,11 +6,12 @@ from decimal import Decimal
 from itertools import product
 from typing import Any
 
-from flitlab.sim.config.check import unknown_key
+from flitlab.sim.config.check import refuse_unknown
 from flitlab.sim.config.errors import Mistake, key_path, show
 from flitlab.sim.config.keys import keys_of
 from flitlab.sim.config.load import Node, Place
 from flitlab.sim.config.overrides import is_sweep, merge
+from flitlab.sim.config.page import Page
 from flitlab.sim.config.schema import Config
 
 PER_SCENARIO = (
@@ -81,7 +82,7 @@ def _without_common_sweeps(root: Node, mistakes: list[Mistake]) -> Node:
             problem = "cannot differ between scenarios"
             mistakes.append(Mistake(root.value[key].where, key, "", problem, PER_SCENARIO))
         else:
-            mistakes.append(unknown_key(root, (key,), sorted({*keys_of(Config), "cases"})))
+            refuse_unknown(Page(root, mistakes), (key,), sorted({*keys_of(Config), "cases"}))
     return root.with_value({key: value for key, value in root.value.items() if key not in swept})
 
 
@@ -118,7 +119,7 @@ def _cases(root: Node, mistakes: list[Mistake]) -> Iterator[tuple[str | None, No
                 problem = "cannot differ between cases"
                 mistakes.append(Mistake(place, f"cases[{i}].{key}", "", problem, PER_SCENARIO))
             else:
-                mistakes.append(unknown_key(root, ("cases", i, key), PER_SCENARIO))
+                refuse_unknown(Page(root, mistakes), ("cases", i, key), PER_SCENARIO)
         yield label, merge(base, base.with_value(over))
 
 

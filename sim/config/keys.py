@@ -1,18 +1,18 @@
 """Which keys a configuration may have, and where: read off the models that it is checked with."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 
-from flitlab.fluid.kinds.spec import kinds
-from flitlab.models.registry import UnknownKindError, spec_class
-from flitlab.sim.config.load import Node, Place
+from flitlab.fluid.kinds.spec import kinds as ceiling_kinds
+from flitlab.models.registry import UnknownKindError, names, spec_class
+from flitlab.sim.config.load import Place
 from flitlab.sim.config.schema import Config, PathConfig, SourceConfig
 
 SECTIONS: dict[str, type[BaseModel] | None] = {
     "topology": None, "routing": PathConfig, "traffic": SourceConfig, "transport": None, "application": None,
-    "placement": None,
+    "placement": None, "switching": None,
 }  # fmt: skip
 """Section whose keys depend on its ``kind`` -> the keys that it has besides."""
 
@@ -44,27 +44,34 @@ def literals_at(model: type[BaseModel], path: Place) -> list[str]:
     return [str(leaf) for leaf in _leaves(annotation) if isinstance(leaf, str | int) and not isinstance(leaf, bool)]
 
 
-def places_of(key: str, root: Node) -> list[str]:
+def places_of(key: str, kinds: Mapping[str, Any]) -> list[str]:
     """Where a configuration might have a key of this name, ``switching.flit_ns``; none if that is in too many places.
 
-    root: says of what kinds its components are.
+    kinds: section of :data:`SECTIONS` -> the kind of its component, as far as one is given.
     """
     found = list(_places(key, Config, ""))
     for section, more in SECTIONS.items():
-        for model in filter(None, (_of_kind(section, root), more)):
+        for model in [*_of_kinds(section, kinds.get(section)), *([more] if more else [])]:
             found += _places(key, model, f"{section}.")
-    if any(key in kind.model_fields for kind in kinds().values()):
+    if any(key in kind.model_fields for kind in ceiling_kinds().values()):
         found.append(f"ceilings[].{key}")
-    found.sort(key=lambda place: place.count("."))
+    found = sorted(dict.fromkeys(found), key=lambda place: place.count("."))
     return found if len(found) <= MOST_PLACES else []
 
 
-def _of_kind(section: str, root: Node) -> type[BaseModel] | None:
-    kind = root.get(section, "kind")
+def modes_with(key: str) -> list[str]:
+    """The disciplines whose ``switching:`` has a key."""
+    return [mode for mode in names("switching") if key in spec_class("switching", mode).model_fields]
+
+
+def _of_kinds(section: str, kind: Any) -> list[type[BaseModel]]:
+    """The models of a section: of the kind that is given, or of ``switching:`` those of all disciplines."""
+    if section == "switching":
+        return [spec_class(section, mode) for mode in names(section)]
     try:
-        return spec_class(section, kind.value) if kind is not None else None
+        return [] if kind is None else [spec_class(section, kind)]
     except (UnknownKindError, TypeError):
-        return None
+        return []
 
 
 def _places(key: str, model: type[BaseModel], where: str) -> Iterator[str]:

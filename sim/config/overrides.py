@@ -1,7 +1,10 @@
 """Changes to a configuration before it is read: deep merging, ``--set`` and ``quick:``."""
 
 import re
+from collections.abc import Collection
+from typing import Any
 
+from flitlab.models.registry import UnknownKindError, kind_key, spec_class
 from flitlab.sim.config.compose import DEEPEST
 from flitlab.sim.config.errors import ConfigError, Mistake
 from flitlab.sim.config.load import Node, Place, load_text
@@ -13,11 +16,15 @@ OF_ANY_KIND = {
 }
 """Keys that do not belong to a kind, and so outlive a change of it."""
 
+USUAL = {"switching": "vct"}
+"""Section -> its kind where none is given."""
+
 
 def merge(base: Node, over: Node, name: str = "") -> Node:
     """``over`` laid on ``base``: mappings key by key, anything else replaced.
 
-    A mapping whose ``kind`` changes is replaced but for :data:`OF_ANY_KIND`; so is one that is, or becomes,
+    A mapping whose ``kind`` changes is replaced but for :data:`OF_ANY_KIND`, ``switching:`` whose ``mode`` does but for
+    the keys of both disciplines; so is one that is, or becomes,
     a ``{sweep: ...}``, and so are loads of another form. name: the key that holds ``base``.
     """
     if not (base.is_map and over.is_map) or is_sweep(base) or is_sweep(over):
@@ -25,13 +32,23 @@ def merge(base: Node, over: Node, name: str = "") -> Node:
     if name == "loads" and not base.value.keys() & over.value.keys():
         return over
     kept = base.value
-    kind = over.get("kind")
-    if kind is not None and kind.plain() != (old.plain() if (old := base.get("kind")) else None):
-        kept = {key: kept[key] for key in OF_ANY_KIND.get(name, ()) if key in kept}
+    kind = over.get(kind_key(name))
+    if kind is not None and kind.plain() != (old.plain() if (old := base.get(kind_key(name))) else USUAL.get(name)):
+        kept = {key: kept[key] for key in _outliving(base, kind.plain(), name) if key in kept}
     merged = dict(kept)
     for key, value in over.value.items():
         merged[key] = merge(merged[key], value, key) if key in merged else value
     return over.with_value(merged) if kept is not base.value else base.with_value(merged)
+
+
+def _outliving(base: Node, kind: Any, name: str) -> Collection[str]:
+    """The keys of a mapping that belong to any kind, of ``switching:`` those that the other discipline has, too."""
+    if name != "switching":
+        return OF_ANY_KIND.get(name, ())
+    try:
+        return spec_class(name, kind).model_fields
+    except (UnknownKindError, TypeError):
+        return base.value
 
 
 def is_sweep(node: Node) -> bool:

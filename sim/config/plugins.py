@@ -5,25 +5,24 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from flitlab.sim.config.check import crash, mistake_at
-from flitlab.sim.config.errors import Mistake
-from flitlab.sim.config.load import Node
+from flitlab.sim.config.check import crash
+from flitlab.sim.config.page import Page
 
 
 class PluginError(Exception):
     """A plugin that cannot be loaded; the message says why."""
 
 
-def load_plugins(root: Node, base: Path, mistakes: list[Mistake]) -> None:
-    """Imports everything in ``plugins:``, files relative to ``base``; failures are added to ``mistakes``."""
-    plugins = root.get("plugins")
-    for i, node in enumerate(plugins.value if plugins is not None and plugins.is_list else []):
-        if not isinstance(node.value, str):
+def load_plugins(page: Page, base: Path) -> None:
+    """Imports everything in ``plugins:``, files relative to ``base``, and refuses what fails."""
+    plugins = page.at("plugins")
+    for i, name in enumerate(plugins if isinstance(plugins, list) else []):
+        if not isinstance(name, str):
             continue  # the schema says so
         try:
-            load_plugin(path_of(node.value, base))
+            load_plugin(path_of(name, base))
         except PluginError as error:
-            mistakes.append(mistake_at(root, ("plugins", i), str(error)))
+            page.refuse(("plugins", i), str(error))
 
 
 def path_of(name: str, base: Path) -> str:

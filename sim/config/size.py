@@ -7,12 +7,10 @@ engine takes.
 import os
 
 from flitlab.models.rules.arrivals import LONGEST_RUN
-from flitlab.models.scenario import Scenario
+from flitlab.models.switching.discipline import Discipline
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.config.check import mistake_at
-from flitlab.sim.config.errors import Mistake
-from flitlab.sim.config.load import Node, Place
-from flitlab.sim.config.schema import MeasureConfig
+from flitlab.sim.config.draft import Draft
+from flitlab.sim.config.page import Page
 
 SLOT, TICK, PAIR = 56, 24, 8
 """Bytes for each packet that a buffer may hold; each tick ahead that an engine looks; each pair of switches."""
@@ -33,48 +31,49 @@ def machine_bytes() -> int:
     return found if limit == resource.RLIM_INFINITY else min(found, limit)
 
 
-def refused(root: Node, place: Place, needed: int) -> list[Mistake]:
-    """A mistake at a key, if so many bytes are more than there are."""
+def refused(draft: Page, key: str, needed: int) -> bool:
+    """Whether so many bytes are more than there are; then the key that asks for them is refused."""
     there = machine_bytes()
-    if needed <= there:
-        return []
-    return [mistake_at(root, place, f"would take about {_shown(needed)} of memory; there are {_shown(there)}")]
+    if needed > there:
+        draft.refuse(key, f"would take about {_shown(needed)} of memory; there are {_shown(there)}")
+    return needed > there
 
 
-def routing_mistakes(root: Node, topology: Topology) -> list[Mistake]:
-    """What any table of next hops takes: an entry for each pair of switches."""
-    return refused(root, ("routing",), PAIR * topology.switches**2)
+def routing_refused(draft: Page, topology: Topology) -> bool:
+    """Whether a table of next hops, an entry for each pair of switches, is too large."""
+    return refused(draft, "routing", PAIR * topology.switches**2)
 
 
-def simulation_mistakes(root: Node, scenario: Scenario, measure: MeasureConfig) -> list[Mistake]:
-    """What an engine takes for the buffers, the longest delay and the batches of a point."""
-    topology, model, flits = scenario.topology, scenario.switching, scenario.source.flits
-    key, held = model.room(topology, min(flits))
-    buffers = refused(root, tuple(key.split(".")), SLOT * held)
-    ahead = model.looks_ahead(topology, max(flits))
-    wheel = refused(root, ("traffic", "packet_flits"), ahead * (TICK + (topology.channels + topology.hosts) // 2))
+def simulation_refused(draft: Draft, topology: Topology, discipline: Discipline, flits: tuple[int, ...]) -> bool:
+    """Whether an engine cannot hold the buffers, the longest delay or the batches of a point."""
+    measure, ports = draft.config.measure, topology.channels + topology.hosts
+    key, held = discipline.room(topology, min(flits))
+    buffers = refused(draft, key, SLOT * held)
+    wheel = refused(draft, "traffic.packet_flits", discipline.looks_ahead(topology, max(flits)) * (TICK + ports // 2))
     batches = 40 * (1 + measure.longest // measure.ticks)
-    kept = refused(root, ("measure", "max_ticks"), batches * PAIR * (topology.hosts + 64))
-    return [*buffers, *wheel, *kept]
+    kept = refused(draft, "measure.max_ticks", batches * PAIR * (topology.hosts + 64))
+    return buffers or wheel or kept
 
 
-def length_mistakes(root: Node, measure: MeasureConfig) -> list[Mistake]:
-    """A mistake if a point may last longer than engines count; a warm-up that is found takes as long as the window."""
+def length_refused(draft: Draft) -> bool:
+    """Whether a point may last longer than engines count; a warm-up that is found takes as long as the window."""
+    measure = draft.config.measure
     warmup = measure.ticks if measure.warmup == "auto" else measure.warmup
     if warmup + measure.longest <= LONGEST_RUN:
-        return []
+        return False
     problem = (
         f"up to {warmup:,} ticks of warm-up and {measure.longest:,} to be measured: no run is longer than 2**30 = "
         f"{LONGEST_RUN:,} ticks"
     )
-    return [mistake_at(root, ("measure",), problem)]
+    draft.refuse("measure", problem)
+    return True
 
 
-def too_many_points(root: Node, points: int) -> list[Mistake]:
-    """A mistake if a study has more points than anybody can wait for."""
-    if points <= MOST_POINTS:
-        return []
-    return [mistake_at(root, (), f"{points:,} points; at most {MOST_POINTS:,} are run (scenarios x loads x seeds)")]
+def points_refused(page: Page, points: int) -> bool:
+    """Whether a study has more points than anybody can wait for."""
+    if points > MOST_POINTS:
+        page.refuse((), f"{points:,} points; at most {MOST_POINTS:,} are run (scenarios x loads x seeds)")
+    return points > MOST_POINTS
 
 
 def _shown(count: int) -> str:

@@ -11,22 +11,24 @@ from flitlab.models.instance import Instance
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.routing.routes import Routes
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import FLOWS, Discipline
+from flitlab.models.switching.discipline import Discipline
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.config.application import LOAD, misplaced
-from flitlab.sim.config.asked import ceilings_of, missing, question, varied, with_search
+from flitlab.sim.config.application import LOAD, refuse_misplaced
+from flitlab.sim.config.asked import ceilings_of, question, refuse_missing, varied
 from flitlab.sim.config.build import Builder, Built
-from flitlab.sim.config.check import crash, mistake_at, validated
-from flitlab.sim.config.datagram import ENDLESS_LOAD
+from flitlab.sim.config.check import crash
+from flitlab.sim.config.draft import Draft, carried_out
 from flitlab.sim.config.errors import ConfigError, Mistake
-from flitlab.sim.config.expand import expand
+from flitlab.sim.config.expand import Variant, expand
+from flitlab.sim.config.flows import ENDLESS_LOAD, counts_flows
 from flitlab.sim.config.load import Node, Place, load_file, read_text
-from flitlab.sim.config.overrides import apply_quick, apply_set, parse_path, put
+from flitlab.sim.config.overrides import apply_quick, apply_set, put
+from flitlab.sim.config.page import Page
 from flitlab.sim.config.plugins import load_plugins, path_of
 from flitlab.sim.config.questions import AdaptiveConfig, RelativeConfig, SaturationConfig, SearchConfig
 from flitlab.sim.config.reporting import OutputsConfig, PublishedConfig
 from flitlab.sim.config.schema import Config, MeasureConfig
-from flitlab.sim.config.size import too_many_points
+from flitlab.sim.config.size import points_refused
 
 TENTHS = [i / 10 for i in range(1, 11)]
 """The loads at which a ceiling is drawn that depends on them, where no others are known."""
@@ -170,30 +172,32 @@ def read(
     root = apply_quick(root, mistakes) if quick else root
     for change in sets:
         root = apply_set(root, change, mistakes)
-    base = Path(file).resolve().parent
-    load_plugins(root, base, mistakes)
     root = _named(root, Path(file).stem)
-    name = str(_plain(root, "name", ""))
-    own = str(_plain(root, "experiment", "load_sweep"))
+    page, base = Page(root, mistakes), Path(file).resolve().parent
+    load_plugins(page, base)
+    own = page.at("experiment") or "load_sweep"
     if own == "application" and experiment == "load_sweep":
-        raise ConfigError([*mistakes, mistake_at(root, ("experiment",), "this command needs a load sweep")])
+        page.refuse("experiment", "this command needs a load sweep")
+        raise ConfigError(mistakes)
     experiment = own if own == "application" and experiment == "ceilings" else experiment or own
-    cases, warnings, config = _cases(root, name, experiment, Builder(base), mistakes)
-    if config is not None and not mistakes:
-        mistakes += _lost(root, config.published, cases) + _unrelated(root, config.outputs.relative_to, cases)
-    if mistakes or config is None:
+    name = str(page.at("name"))
+    cases, config = _cases(root, page, name, str(experiment), base)
+    if not mistakes:
+        _refuse_lost(page, config.published, cases)
+        _refuse_unrelated(page, config.outputs.relative_to, cases)
+    if mistakes:
         # what follows from a value that could not be read would only confuse
         places = {(mistake.where, mistake.key) for mistake in unread}
         raise ConfigError(unread + [m for m in mistakes[len(unread) :] if (m.where, m.key) not in places])
     return Study(
         file=str(file),
-        name=name + ("-quick" if quick and root.get("quick") else ""),
-        experiment=_carried_out(experiment),
+        name=name + ("-quick" if quick and page.has("quick") else ""),
+        experiment=carried_out(str(experiment)),
         engine=engine or config.engine,
         outputs=config.outputs,
         published=config.published,
         cases=cases,
-        warnings=list(dict.fromkeys(map(str, warnings))),
+        warnings=list(dict.fromkeys(map(str, page.warnings))),
         given=read_text(file) if text is None else text,
         changes=[f"--set {change}" for change in sets] + ["--quick"] * quick,
         plugins=[path_of(name, base) for name in config.plugins],
@@ -214,10 +218,9 @@ def _swept(case: Case, key: str) -> Any:
     return ends[0] if len(ends) == 1 else None
 
 
-def _lost(root: Node, published: Sequence[PublishedConfig], cases: Sequence[Case]) -> list[Mistake]:
-    """Published values of scenarios that are not there, or of several at once without ``over``."""
+def _refuse_lost(page: Page, published: Sequence[PublishedConfig], cases: Sequence[Case]) -> None:
+    """Refuses published values of scenarios that are not there, or of several at once without ``over``."""
     labels = [case.label for case in cases]
-    lost = []
     for i, entry in enumerate(published):
         for key in ("scenario", "relative_to"):
             which = getattr(entry, key)
@@ -227,16 +230,13 @@ def _lost(root: Node, published: Sequence[PublishedConfig], cases: Sequence[Case
             problem = "names no scenario" if entry.over else "does not name one scenario"
             if found:
                 problem += f" but {len(found)}: say over: mean, min, max or sum"
-            lost.append(mistake_at(root, ("published", i, key), problem, () if found else labels))
-    return lost
+            page.refuse(("published", i, key), problem, () if found else labels)
 
 
-def _unrelated(root: Node, which: str | dict[str, Any] | None, cases: Sequence[Case]) -> list[Mistake]:
-    """``outputs.relative_to`` that is no scenario's."""
-    if which is None or labels_of(which, cases):
-        return []
-    labels = [case.label for case in cases]
-    return [mistake_at(root, ("outputs", "relative_to"), "names no scenario", labels)]
+def _refuse_unrelated(page: Page, which: str | dict[str, Any] | None, cases: Sequence[Case]) -> None:
+    """Refuses ``outputs.relative_to`` that is no scenario's."""
+    if which is not None and not labels_of(which, cases):
+        page.refuse("outputs.relative_to", "names no scenario", [case.label for case in cases])
 
 
 def _named(root: Node, name: str) -> Node:
@@ -245,93 +245,58 @@ def _named(root: Node, name: str) -> Node:
     return root if given is not None and given.value is not None else put(root, ("name",), Node(name, root.file))
 
 
-def _plain(root: Node, key: str, default: str) -> Any:
-    node = root.get(key)
-    return default if node is None or node.value is None else node.plain()
-
-
-def _cases(
-    root: Node, name: str, asked: str, builder: Builder, mistakes: list[Mistake]
-) -> tuple[list[Case], list[Mistake], Config | None]:
+def _cases(root: Node, page: Page, name: str, experiment: str, base: Path) -> tuple[list[Case], Config]:
+    """The scenarios of a study, and the configuration of the last of them."""
     cases: list[Case] = []
-    warnings: list[Mistake] = []
-    config, points = None, 0
-    experiment = _carried_out(asked)
+    config, points, builder = Config(), 0, Builder()
     # also the keys that no scenario sees are checked, on any scenario
-    for variant in expand(root, name, mistakes):
-        node = with_search(variant.node) if asked == "saturation" else variant.node
-        config = _config(node, mistakes)
-        ceilings = ceilings_of(node, config, experiment, mistakes)
-        mistakes += missing(node, experiment) + misplaced(node, experiment)
-        vary = varied(node, config, mistakes) if experiment == "search" else ()
-        built = _built(builder, node, config, experiment, mistakes)
-        if built is None or config is None:
+    for variant in expand(root, name, page.mistakes):
+        draft = Draft(variant.node, experiment, base, page.mistakes, page.warnings)
+        config = draft.config
+        ceilings = ceilings_of(draft)
+        refuse_missing(draft)
+        refuse_misplaced(draft)
+        vary = varied(draft) if draft.experiment == "search" else ()
+        built = _built(builder, draft)
+        if built is None:
             continue
-        warnings += built.warnings
-        built = replace(built, resolved=built.resolved | question(config, experiment, ceilings))
-        cases.append(_case(variant.label, variant.keys, built, config, ceilings, vary))
+        built = replace(built, resolved=built.resolved | question(draft, ceilings))
+        cases.append(_case(variant, draft, built, ceilings, vary))
         points += len(config.load_list) * len(config.seeds)
-        if huge := too_many_points(root, points):
-            mistakes += huge
+        if points_refused(page, points):
             break
-    return cases, warnings, config
+    return cases, config
 
 
-def _built(
-    builder: Builder, root: Node, config: Config | None, experiment: str, mistakes: list[Mistake]
-) -> Built | None:
+def _built(builder: Builder, draft: Draft) -> Built | None:
     """What a configuration is built to. Whatever else the code of plugins raises than it should is a mistake of it."""
     try:
-        return builder.build(root, config, experiment, mistakes)
+        return builder.build(draft)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        plugins = root.get("plugins")
-        if plugins is None or not plugins.value:
+        if not draft.config.plugins:
             raise
-        mistakes.append(mistake_at(root, ("plugins",), f"what they register could not be built: {crash(error)}"))
+        draft.refuse("plugins", f"what they register could not be built: {crash(error)}")
         return None
 
 
-def _carried_out(experiment: str) -> str:
-    """The experiment itself: ``saturation`` is a load sweep that places its loads."""
-    return "load_sweep" if experiment == "saturation" else experiment
-
-
-def _config(root: Node, mistakes: list[Mistake]) -> Config | None:
-    """The configuration of a scenario; where some of its keys are wrong, with the defaults in their place.
-
-    None if that would make other keys look wrong.
-    """
-    found: list[Mistake] = []
-    config = validated(Config, root, (), found, keys=("cases",))
-    mistakes += found
-    if config is not None:
-        return config
-    wrong = {path[0] for mistake in found if (path := parse_path(mistake.key))}
-    if "switching" in wrong:
-        return None
-    rest = root.with_value({key: value for key, value in root.value.items() if key not in wrong})
-    return validated(Config, rest, (), [])
-
-
-def _endless_loads(scenario: Scenario | None) -> list[float]:
-    """What stands for the loads of flows, and of programs, that have none."""
-    if scenario is None:
-        return []
-    if isinstance(scenario.work, Workload):
+def _loads(draft: Draft) -> list[float]:
+    """The loads, or what stands for those of programs and of flows, that have none."""
+    if draft.experiment == "application":
         return [LOAD]
-    return [ENDLESS_LOAD] if scenario.switching.counts == FLOWS else []
+    endless = draft.experiment == "load_sweep" and counts_flows(draft)
+    return draft.config.load_list or ([ENDLESS_LOAD] if endless else [])
 
 
-def _case(
-    label: str, keys: dict[str, Any], built: Built, config: Config, ceilings: list[CeilingSpec], vary: Place
-) -> Case:
+def _case(variant: Variant, draft: Draft, built: Built, ceilings: list[CeilingSpec], vary: Place) -> Case:
+    config = draft.config
     return Case(
-        label=label, keys=keys, again=built.again, metrics=built.metrics, instance=built.instance,
+        label=variant.label, keys=variant.keys, again=built.again, metrics=built.metrics, instance=built.instance,
         scenario=built.scenario,
-        loads=config.load_list or _endless_loads(built.scenario), placing=config.placing, seeds=config.seeds,
+        loads=_loads(draft), placing=config.placing, seeds=config.seeds,
         measure=config.measure, ceilings=ceilings, relative=config.relative, search=config.search, vary=vary,
-        flit_ns=getattr(config.switching, "flit_ns", None), certificate=built.certificate,
+        flit_ns=None if draft.switching is None else draft.switching.tick_ns,
+        certificate=built.certificate,
         resolved={k: v for k, v in built.resolved.items() if v is not None},
     )  # fmt: skip

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from flitlab.sim.config.check import validated
 from flitlab.sim.config.errors import Mistake
 from flitlab.sim.config.load import wrap
+from flitlab.sim.config.page import Page
 from flitlab.sim.config.reporting import PlotConfig
 from flitlab.sim.exit import RunStatus
 
@@ -104,7 +105,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         _Manifest.model_validate(found)
     except ValidationError:
         mistakes: list[Mistake] = []
-        validated(_Manifest, wrap(found, str(file)), (), mistakes)
+        validated(_Manifest, Page(wrap(found, str(file)), mistakes), (), found)
         raise ManifestError("; ".join(map(str, mistakes)) or f"{file}: is not the manifest of a run") from None
     return found
 

@@ -18,6 +18,7 @@ from flitlab.models.registry import names
 from flitlab.sim.cli import main
 from flitlab.sim.cli.topology import parse_spec
 from flitlab.sim.config.build import Builder
+from flitlab.sim.config.draft import Draft
 from tests import ROOT
 
 CONFIG = """\
@@ -247,7 +248,7 @@ def test_the_bare_name_of_a_topology_gives_a_line_that_works(kind, capsys):
     mistakes = []
     spec = parse_spec(line[:-1], mistakes)
     assert spec.get("topology", "kind").value == kind
-    assert Builder(Path()).build(spec, None, "metrics", mistakes) is not None and not mistakes
+    assert Builder().build(Draft(spec, "metrics", Path(), mistakes)) is not None and not mistakes
 
 
 def test_what_is_no_topology_at_all(config, capsys):

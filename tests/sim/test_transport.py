@@ -69,7 +69,7 @@ def test_the_resolved_configuration_says_the_same(tmp_path):
         ("traffic.arrivals=together", "traffic.arrivals = together: needs traffic.sizes"),
         ("traffic.sizes={kind: fixed}", "traffic.sizes.bytes: missing: kind fixed needs it"),
         ("switching.link_failures={links: 200, at_ms: 1}", "switching.link_failures.links = 200: there are only 9"),
-        ("switching.mode=vct", "transport: is for switching.mode: datagram"),
+        ("switching.mode=vct", "transport: is not for mode vct, but for mode datagram"),
         ("routing.path_draw=random", "routing.path_draw = random: is not one of the choices; choices: distinct, with"),
     ],
 )

@@ -1,0 +1,117 @@
+"""The configuration of one scenario while it is understood."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from flitlab.models.registry import UnknownKindError, spec_class
+from flitlab.models.switching.discipline import Discipline, SwitchingSpec
+from flitlab.sim.config.check import spec_of, validated
+from flitlab.sim.config.errors import Mistake
+from flitlab.sim.config.keys import SECTIONS, keys_of
+from flitlab.sim.config.load import Node
+from flitlab.sim.config.overrides import USUAL, parse_path
+from flitlab.sim.config.page import Page
+from flitlab.sim.config.schema import Config, PathConfig, SourceConfig
+
+PATHS = ("path", "constants")
+"""Keys of components whose texts are names of files."""
+
+
+class Draft(Page):
+    """The page of a scenario with what it says: the one thing that checks and builders look at.
+
+    config: as far as it could be read; a section with a mistake has its defaults. wrong: the sections that have one.
+    switching: the keys of the discipline; None where they have a mistake. experiment: what is asked of the scenario.
+    base: folder that paths are relative to.
+    """
+
+    def __init__(
+        self, root: Node, experiment: str, base: Path, mistakes: list[Mistake], warnings: list[Mistake] | None = None
+    ):
+        super().__init__(root, mistakes, warnings)
+        self.base = base
+        config, self.wrong = _config(self)
+        given = self.mapping("switching") if self.has("switching") else {}
+        self.switching: SwitchingSpec | None = spec_of("switching", self, ("switching",), given)
+        if self.switching is None:
+            self.wrong |= {"switching"}
+        searched = experiment == "saturation" and "loads" not in self.wrong
+        self.experiment = carried_out(experiment)
+        self.config = config.searching() if searched else config
+
+    def given(self, key: str) -> bool:
+        """Whether a key at the top has a value, right or wrong."""
+        return key in self.wrong or self.config.gives(key)
+
+    def states(self, place: str) -> bool:
+        """Whether a key that is no component's own has a value: ``transport``, ``traffic.sizes``."""
+        section, _, key = place.partition(".")
+        if not key:
+            return self.given(section)
+        model = self.source if section == "traffic" else getattr(self.config, section)
+        return isinstance(model, BaseModel) and key in model.model_fields_set and getattr(model, key) is not None
+
+    @property
+    def discipline(self) -> type[Discipline] | None:
+        """The discipline that is asked for, also where its keys are wrong; None where nobody knows it."""
+        try:
+            found: Any = spec_class("switching", self.config.switching.get("mode", USUAL["switching"]))
+        except (UnknownKindError, TypeError):
+            return None
+        return found.discipline
+
+    def spec(self, category: str) -> Any:
+        """The component under the key of its category, or None once what is wrong with it is refused."""
+        more = SECTIONS[category]
+        return spec_of(category, self, (category,), self.mapping(category), keys_of(more) if more else ())
+
+    def mapping(self, *place: str | int) -> Any:
+        """What is written at a place, with the names of files in it made absolute."""
+        return _absolute(self.at(*place), self.base)
+
+    @cached_property
+    def source(self) -> SourceConfig | None:
+        """The keys of ``traffic:`` that say how packets arrive, not whereto; None where there is no such mapping."""
+        return self._own(SourceConfig, "traffic")
+
+    @cached_property
+    def path_draw(self) -> str:
+        """How paths are drawn from those of the routing."""
+        own: PathConfig = self._own(PathConfig, "routing") or PathConfig()
+        return own.path_draw
+
+    def _own(self, model: type[BaseModel], section: str) -> Any:
+        """The keys of a mapping that are not its component's; None where there is no such mapping."""
+        given = self.mapping(section)
+        if not isinstance(given, dict):
+            return None
+        return validated(model, self, (section,), {key: given[key] for key in keys_of(model) if key in given})
+
+
+def carried_out(experiment: str) -> str:
+    """The experiment itself: ``saturation`` is a load sweep that places its loads."""
+    return "load_sweep" if experiment == "saturation" else experiment
+
+
+def _config(page: Page) -> tuple[Config, frozenset[str]]:
+    """What is written, without the sections that have mistakes; and these, once the mistakes are refused."""
+    before = len(page.mistakes)
+    config = validated(Config, page, (), page.at(), keys=("cases",))
+    if config is not None:
+        return config, frozenset()
+    paths = [parse_path(mistake.key) for mistake in page.mistakes[before:]]
+    wrong = frozenset(str(path[0]) for path in paths if path)
+    rest = {key: value for key, value in page.at().items() if key in keys_of(Config) and key not in wrong}
+    return validated(Config, Page(Node({}, ""), []), (), rest) or Config(), wrong
+
+
+def _absolute(value: Any, base: Path) -> Any:
+    if not isinstance(value, dict):
+        return value
+    changed = {key: _absolute(inner, base) for key, inner in value.items()}
+    return changed | {
+        key: str(base / changed[key]) for key in PATHS if isinstance(changed.get(key), str) and changed[key]
+    }

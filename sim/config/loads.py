@@ -1,0 +1,93 @@
+"""``loads:`` of a configuration: given, or found as the run goes."""
+
+from decimal import Decimal
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic_core import PydanticCustomError
+
+from flitlab.sim.config.questions import AdaptiveConfig, SaturationConfig
+from flitlab.sim.config.section import BY_SHAPE, Section, unlike
+
+Load = Annotated[float, Field(ge=1e-6, le=1, allow_inf_nan=False)]
+
+MOST_LOADS = 10_000
+"""A range of more loads than this is refused."""
+
+
+class LoadRange(Section):
+    """``{from, to, step}``, both ends included."""
+
+    first: Load = Field(alias="from")
+    last: Load = Field(alias="to")
+    step: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+    def values(self) -> list[float]:
+        """from, from + step, ..., without drift."""
+        first, last, step = (Decimal(repr(value)) for value in (self.first, self.last, self.step))
+        count = int((last - first) / step) + 1
+        if first > last:
+            raise PydanticCustomError("empty_range", "from is above to")
+        if count > MOST_LOADS:
+            raise PydanticCustomError("long_range", "more than {most} loads are too many", {"most": f"{MOST_LOADS:,}"})
+        return [float(first + i * step) for i in range(count)]
+
+
+def _defaults(value: Any) -> Any:
+    """A section with nothing in it has its defaults."""
+    return {} if value is None else value
+
+
+def _loads(value: Any) -> list[float]:
+    if isinstance(value, LoadRange):
+        value = value.values()
+    return sorted(unlike(value if isinstance(value, list) else [value]))
+
+
+Loads = Annotated[
+    Annotated[LoadRange, Tag("<map>")]
+    | Annotated[list[Load], Field(min_length=1), Tag("<list>")]
+    | Annotated[Load, Tag("<number>")]
+    | Annotated[Load, Tag("<text>")],
+    BY_SHAPE,
+    AfterValidator(_loads),
+]
+"""A load, a list or a range of them; ascending."""
+
+
+class PlacedLoads(Section):
+    """``loads:`` that are found as the run goes, and those ``at`` which there is to be a point anyway.
+
+    Either ``saturation`` or ``adaptive``; with nothing under it, with its defaults.
+    """
+
+    at: Loads = []
+    saturation: Annotated[SaturationConfig | None, BeforeValidator(_defaults)] = None
+    adaptive: Annotated[AdaptiveConfig | None, BeforeValidator(_defaults)] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_range(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.keys() & {"from", "to", "step"}:
+            raise PydanticCustomError("range", "a range besides a search must be under at")
+        return value
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.saturation is None) == (self.adaptive is None):
+            raise PydanticCustomError("one_way", "must have one of saturation and adaptive")
+        return self
+
+
+PLACED = frozenset(PlacedLoads.model_fields)
+"""Keys of :class:`PlacedLoads`; a mapping with any of them is one, any other a range."""
+
+
+def _form(value: Any) -> str:
+    return "<placed>" if isinstance(value, dict) and PLACED & value.keys() else "<fixed>"
+
+
+AnyLoads = Annotated[
+    Annotated[Loads, Tag("<fixed>")] | Annotated[PlacedLoads, Tag("<placed>")], Discriminator(_form)
+]  # fmt: skip
+"""Loads that are given, or placed."""

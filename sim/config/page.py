@@ -1,0 +1,50 @@
+"""A configuration as it is written, and what is wrong with it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from flitlab.sim.config.errors import Mistake, key_path, show
+from flitlab.sim.config.load import Node, Place
+from flitlab.sim.config.overrides import parse_path
+
+Key = str | Place
+"""A place, or its text: ``switching.vcs``."""
+
+
+class Page:
+    """What is written where, and the mistakes found in it so far.
+
+    Whoever finds a mistake names its key; only the page knows the line. mistakes, warnings: pages of the same file
+    may share them.
+    """
+
+    def __init__(self, root: Node, mistakes: list[Mistake], warnings: list[Mistake] | None = None):
+        self._root = root
+        self.mistakes = mistakes
+        self.warnings: list[Mistake] = [] if warnings is None else warnings
+
+    def refuse(self, key: Key, problem: str, choices: Iterable[Any] = (), suggestion: str | None = None) -> None:
+        """Adds a mistake at a key, which need not be there: then the closest key above it lends its line."""
+        self.mistakes.append(self._mistake(key, problem, choices, suggestion))
+
+    def warn(self, key: Key, problem: str) -> None:
+        """Adds what is allowed at a key but unlikely to be meant."""
+        self.warnings.append(self._mistake(key, f"warning: {problem}", (), None))
+
+    def _mistake(self, key: Key, problem: str, choices: Iterable[Any], suggestion: str | None) -> Mistake:
+        path = parse_path(key) if isinstance(key, str) else key
+        while path and not self.has(*path) and not (above := self._root.nearest(path)).is_map and not above.is_list:
+            path = path[:-1]  # nothing can stand under a scalar: it is the scalar that is wrong
+        value = show(self.at(*path)) if self.has(*path) else ""
+        return Mistake(
+            self._root.nearest(path).where, key_path(path), value, problem, tuple(map(str, choices)), suggestion
+        )
+
+    def has(self, *path: str | int) -> bool:
+        """Whether anything is written at a place, null included."""
+        return self._root.get(*path) is not None
+
+    def at(self, *path: str | int) -> Any:
+        """What is written at a place, as plain values; None where nothing is."""
+        node = self._root.get(*path)
+        return None if node is None else node.plain()
