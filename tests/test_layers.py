@@ -1,6 +1,7 @@
 """The house's rule: imports only point down, models <- fluid <- sim, and engines know neither LPs nor files."""
 
 import ast
+import graphlib
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,16 @@ def test_rules_know_no_routing():
     for path in modules("models/rules"):
         wrong = {name for name in rooms(path) if name.startswith("models.routing")}
         assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}"
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """Imports inside functions and imports for types only count: a circle is one circle for its reader."""
+    files = {name_of(path): path for package in BELOW for path in modules(package)}
+    needs = {
+        name: {part if part in files else part.rpartition(".")[0] for part in imported(path)} & set(files) - {name}
+        for name, path in files.items()
+    }
+    try:
+        graphlib.TopologicalSorter(needs).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))

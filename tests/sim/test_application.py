@@ -155,7 +155,7 @@ def on_network(program, text: str = BASE, rendezvous: int = 1 << 40, overhead: i
     """The scenario of a configuration with another program, rank r on host r."""
     scenario = case_of(text).scenario
     messages = replace(scenario.work.messages, rendezvous=rendezvous, overhead=overhead)
-    return replace(scenario, workload=Workload(program, np.arange(program.ranks), messages))
+    return replace(scenario, work=Workload(program, np.arange(program.ranks), messages))
 
 
 def test_bounds_of_a_ping_pong():

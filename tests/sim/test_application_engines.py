@@ -13,8 +13,8 @@ from flitlab.models.application.messages import Messages, packets_of, ticks_of, 
 from flitlab.models.application.program import CALC, RECV, SEND, Program
 from flitlab.models.application.workload import Workload
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.deflection import Deflection
 from flitlab.models.topology.graph import Topology
-from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import TABLE, Traffic
 from flitlab.sim.engines.base import (
     CREATED_FLITS,
@@ -83,8 +83,7 @@ def _renumber(rng: np.random.Generator, row: list[tuple]) -> list[tuple]:
 def with_program(case: Scenario, what: Program, how: Messages, host=None) -> Scenario:
     """The scenario with hosts that run a program, rank r on host r unless ``host`` says otherwise."""
     hosts = np.arange(what.ranks) if host is None else np.asarray(host)
-    source = Source(flits=(how.packet_flits,))
-    return replace(case, source=source, workload=Workload(what, hosts.astype(np.int64), how))
+    return replace(case, work=Workload(what, hosts.astype(np.int64), how))
 
 
 @st.composite
@@ -95,7 +94,8 @@ def applications(draw, scenarios) -> Scenario:
     header = int(rng.integers(min(flits, 3)))
     packet_bytes = (flits - header) * 8 - int(rng.integers(4))
     how = messages(
-        packet_bytes=packet_bytes, header_flits=header, packet_flits=flits, whole=case.switching.mode == "deflection",
+        packet_bytes=packet_bytes, header_flits=header, packet_flits=flits,
+        whole=isinstance(case.switching, Deflection),
         rendezvous=int(rng.choice([0, packet_bytes, 3 * packet_bytes, 1 << 40])), overhead=int(rng.integers(4)),
         tick_ns=Fraction(*(int(part) for part in rng.choice([[1, 1], [32, 5], [3, 2]]))),
         buffered=bool(rng.random() < 0.3),

@@ -151,13 +151,13 @@ def test_quick_runs_every_scenario_and_leaves_nothing(folder, capsys):
 
 
 def test_quick_says_what_fails(folder, capsys, monkeypatch):
-    from flitlab.sim.measure import point
+    from flitlab.sim.measure import measure as door
 
     def fails(*_):
         raise RuntimeError("no luck")
 
     Path("c.yaml").write_text(CONFIG)
-    monkeypatch.setattr(point, "run_point", fails)
+    monkeypatch.setattr(door, "measure", fails)
     assert main(["quick", "c.yaml", "--jobs", "1"]) == 1
     assert "no luck" in capsys.readouterr().out
 

@@ -73,7 +73,7 @@ ceilings: [{kind: mcf, method: approx, gap: 0.2}]
 def test_titles_say_which_scenario_and_when_nothing_can_be_said(tmp_path):
     (tmp_path / "c.yaml").write_text(TEXT)
     for case in read(tmp_path / "c.yaml").cases:
-        rough, exact = optimum(case.scenario, method="approx", gap=0.2), optimum(case.scenario, method="exact")
+        rough, exact = optimum(case.instance, method="approx", gap=0.2), optimum(case.instance, method="exact")
         gap, count = 1 - rough.lower / rough.upper, int(bound(case.topology, exact).network.sum())
         assert gap > 0.05 and count > 0
         name = f"rrg, n = 12: {case.label}"

@@ -287,9 +287,9 @@ def test_any_number_of_processes_gives_the_same_bytes(config):
 
 SLOW = """\
 import time
-import flitlab.sim.measure.point as point
+import flitlab.sim.measure.measure as door
 
-real = point.run_point
+real = door.measure
 
 
 def slowly(*arguments):
@@ -297,7 +297,7 @@ def slowly(*arguments):
     return real(*arguments)
 
 
-point.run_point = slowly
+door.measure = slowly
 """
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from flitlab.sim.cli import main
 from flitlab.sim.experiment.cluster import ClusterError, _slurm, connected, is_open
-from flitlab.sim.measure import point
+from flitlab.sim.measure import measure as door
 from tests.sim.test_cli import ROOT, SLOW
 from tests.sim.test_shards import CONFIG, tables
 
@@ -23,7 +23,7 @@ def config(tmp_path, monkeypatch):
     """A configuration whose plugin makes points slow; workers start elsewhere and find our packages."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.setattr(point, "run_point", point.run_point)  # to be put back: this process loads the plugin as well
+    monkeypatch.setattr(door, "measure", door.measure)  # to be put back: this process loads the plugin as well
     Path("slow.py").write_text(SLOW.replace("0.4", "0.2"))
     Path("tiny.yaml").write_text(CONFIG + "plugins: [slow.py]\n")
     return "tiny.yaml"

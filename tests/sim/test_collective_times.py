@@ -90,9 +90,8 @@ def network(mode: str, p: int, apart: bool) -> tuple[Scenario, int]:
 def ticks(scenario: Scenario, what: Program, **messages) -> float:
     """What a program takes, to its end."""
     workload = scenario.work
-    assert workload is not None
     workload = Workload(what, np.arange(what.ranks), replace(workload.messages, **messages))
-    scenario = replace(scenario, workload=workload)
+    scenario = replace(scenario, work=workload)
     run = start("compiled", scenario, 1.0, 1)
     run.advance(1 << 24)
     assert run.done()
@@ -142,8 +141,8 @@ def test_as_a_user_runs_it(mode, name):
         took = ticks(scenario, program)
         assert flits <= took <= flits + rounds * (3 * (alpha + 1) + 1), p
         if p in (5, 8):
-            workload = replace(scenario.workload, program=program, host=np.arange(p))
-            assert took >= makespan_bounds(replace(scenario, workload=workload)).ticks * (1 - 1e-12)
+            workload = replace(scenario.work, program=program, host=np.arange(p))
+            assert took >= makespan_bounds(replace(scenario, work=workload)).ticks * (1 - 1e-12)
 
 
 @pytest.mark.parametrize("mode", ["flow", "vct"])

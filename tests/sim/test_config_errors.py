@@ -394,4 +394,4 @@ def test_escape_needs_buffers_for_whole_packets(mistakes, tmp_path):
     plain = ["routing={kind: dor}", sets[0], "traffic.packet_flits=4"]  # without escape channels, wormhole needs less
     assert read(tmp_path / "c.yaml", plain).cases
     study = read(tmp_path / "c.yaml", [*sets, "traffic.packet_flits=3"])
-    assert not study.cases[0].scenario.may_deadlock
+    assert not study.cases[0].scenario.switching.may_deadlock

@@ -93,11 +93,11 @@ def test_a_missing_file_of_a_plugin_is_not_a_missing_plugin(odd, capsys):
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_a_plugin_that_exits_in_a_point_fails_the_point(odd, jobs, capsys):
-    odd(KIND + "\nimport flitlab.sim.measure.point\nflitlab.sim.measure.point.run_point = stop\n", "sys.exit(0)")
+    odd(KIND + "\nimport flitlab.sim.measure.measure as door\ndoor.measure = stop\n", "sys.exit(0)")
     with pytest.MonkeyPatch.context() as patch:
-        import flitlab.sim.measure.point as point
+        import flitlab.sim.measure.measure as door
 
-        patch.setattr(point, "run_point", point.run_point)  # to be put back
+        patch.setattr(door, "measure", door.measure)  # to be put back
         assert main(["c.yaml", "--out", "run", "--jobs", jobs]) == 1
     assert "failed: SystemExit: 0 (" in capsys.readouterr().err
 

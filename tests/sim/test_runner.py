@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import flitlab.fluid.ceilings
-import flitlab.sim.measure.point
+import flitlab.sim.measure.measure
 from flitlab.fluid.ceilings import Ceiling
 from flitlab.fluid.certificate import Certificate
 from flitlab.fluid.crosscheck import FlowCount
@@ -42,7 +42,7 @@ class Fakes:
         self.length = 1.0
         self.raises = {}
 
-    def run_point(self, engine, scenario, load, seed, measure):
+    def measure(self, engine, scenario, load, seed, how):
         self.points.append((scenario.routes.kind, load, seed))
         if error := self.raises.get((load, seed)):
             raise error
@@ -67,7 +67,7 @@ class Fakes:
 @pytest.fixture
 def fakes(monkeypatch):
     found = Fakes()
-    monkeypatch.setattr(flitlab.sim.measure.point, "run_point", found.run_point)
+    monkeypatch.setattr(flitlab.sim.measure.measure, "measure", found.measure)
     monkeypatch.setattr(flitlab.fluid.ceilings, "ceilings", found.compute)
     return found
 

@@ -121,7 +121,7 @@ def test_a_deadlock_ends_it(engine_name):
         one_way_ring(4, hosts=2), routing={"kind": "minimal", "vc_policy": "any"}, allow_deadlock=True, vcs=1,
         buffer_flits=4, traffic={"kind": "shift", "by": 4}, source=Source(flits=(4,)),
     )  # fmt: skip
-    life = trace(engine_name, replace(case, may_deadlock=True), 1.0, 1, 8 * 300)
+    life = trace(engine_name, replace(case, switching=replace(case.switching, may_deadlock=True)), 1.0, 1, 8 * 300)
     assert life.deadlocked and life.delivered is None and life.until < 100_000
 
 

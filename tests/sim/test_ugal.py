@@ -30,7 +30,8 @@ def ugal_scenarios(draw):
         legs=draw(st.sampled_from(["minimal"] + ["updown"] * (not case.topology.directed))),
         vc_policy=draw(st.sampled_from([None, "any", "hop"] + ["legs"] * (vcs > 1))),
     ).build(case.topology)  # fmt: skip
-    return replace(case, routes=routes, vc_policy=certify(case.topology, routes, vcs, allow_deadlock=True).policy)
+    switching = replace(case.switching, vc_policy=certify(case.topology, routes, vcs, allow_deadlock=True).policy)
+    return replace(case, instance=replace(case.instance, routes=routes), switching=switching)
 
 
 @given(ugal_scenarios(), st.sampled_from([0.3, 0.7, 1.0]), st.integers(0, 2**40))

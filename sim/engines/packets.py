@@ -1,0 +1,117 @@
+"""Runs that keep a table of their packets: for disciplines that say of each when it leaves its host and arrives."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+import numpy as np
+
+from flitlab.models.histogram import BUCKETS, bucket
+from flitlab.models.rules.arrivals import make_arrivals, next_arrival
+from flitlab.models.rules.packets import destination, length, make_packets
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.base import LONG, SCALARS, Flows, PacketLog, Snapshot, refuse_if_long
+
+# Columns of PacketRun.rows: ticks, hosts, flits, and the number that both engines know a packet by.
+CREATED, SOURCE, DESTINATION, FLITS, IDENTITY, SENT, DELIVERED = range(7)
+
+NEVER = 1 << 40
+"""Tick of what has not happened."""
+
+
+class PacketRun(ABC):
+    """A :class:`~flitlab.sim.engines.base.Run`, of which an engine says when packets are sent and delivered.
+
+    It knows of no channels between switches and no hops: their counters stay 0. It takes memory for every packet.
+
+    rows: int64 [packets, 7], all packets created so far, by the tick of that, then by their hosts. now: ticks so far.
+    """
+
+    def __init__(self, scenario: Scenario, load: float, seed: int, log: bool = False):
+        source = scenario.source
+        arrivals = make_arrivals(source.arrivals, load, source.mean_flits, scenario.traffic.rate, source.burst)
+        self._arrivals, self._seed = arrivals, seed
+        self._packets = make_packets(scenario.traffic, source.flits, source.shares)
+        self.topology, self.now = scenario.topology, 0
+        self.rows = np.zeros((0, 7), np.int64)
+        self._coming = [self._drawn(host) for host in range(self.topology.hosts) if arrivals.keep[host] >= 0]
+        self._next = [next(coming) for coming in self._coming]
+
+    @abstractmethod
+    def move(self, first: int, until: int) -> None:
+        """Fill in what happens before tick ``until``: columns SENT and DELIVERED, or later ticks than that.
+
+        first: the row from which on packets are new.
+        """
+
+    def advance(self, until: int) -> None:
+        """Simulate ticks up to, not including, ``until``; raises ``ValueError`` beyond 2**30."""
+        refuse_if_long(until)
+        first, created = len(self.rows), []
+        for place, coming in enumerate(self._coming):
+            while self._next[place][CREATED] < until:
+                created.append(self._next[place])
+                self._next[place] = next(coming)
+        self.rows = np.vstack([self.rows, np.array(sorted(created), np.int64).reshape(-1, 7)])
+        self.move(first, until)
+        self.now = max(self.now, until)
+
+    def _drawn(self, host: int) -> Iterator[list[int]]:
+        """The endless sequence of packets of a host."""
+        counter, position, sequence = -1, -self._arrivals.base, 0
+        while True:
+            counter, position = next_arrival(self._arrivals, self._packets, self._seed, host, counter + 1, position)
+            to = destination(self._packets, self._seed, host, sequence)
+            flits = length(self._packets, self._seed, host, counter)
+            identity = sequence * self.topology.hosts + host
+            yield [int(position) >> self._arrivals.shift, host, int(to), int(flits), identity, NEVER, NEVER]
+            sequence += 1
+
+    def _sent(self) -> np.ndarray:
+        return self.rows[:, SENT] < self.now
+
+    def _delivered(self) -> np.ndarray:
+        return self.rows[:, DELIVERED] < self.now
+
+    def scalars(self) -> np.ndarray:
+        """The scalar counters now, int64 [SCALARS]."""
+        rows, delivered = self.rows, self.rows[self._delivered()]
+        late = [(delivered[:, DELIVERED] - delivered[:, since]).sum() for since in (CREATED, SENT)]
+        sent, flits = self._sent().sum(), delivered[:, FLITS].sum()
+        counts = [len(rows), rows[:, FLITS].sum(), sent, len(delivered), flits, *late]
+        return np.array(counts + [0] * (SCALARS - len(counts)), np.int64)
+
+    def backlog(self) -> np.ndarray:
+        """Flits that each host has created and that are not delivered, int64 [hosts]."""
+        return self._flows(self.rows[~self._delivered()]).sources
+
+    def snapshot(self) -> Snapshot:
+        """All counters now."""
+        rows, delivered, latency = self.rows, self._delivered(), np.zeros(BUCKETS, np.int64)
+        for ticks in rows[delivered, DELIVERED] - rows[delivered, CREATED]:
+            latency[bucket(ticks)] += 1
+        hops = np.zeros(LONG, np.int64)
+        hops[0] = delivered.sum()
+        return Snapshot(
+            self.now, self.scalars(), latency, hops, hops, self._flows(rows).sources,
+            np.zeros(self.topology.channels, np.int64), self._flows(rows[delivered]),
+            self._flows(rows[self._sent() & ~delivered]),
+        )  # fmt: skip
+
+    def _flows(self, rows: np.ndarray) -> Flows:
+        place, n, hosts = self.topology.host_switch, self.topology.switches, self.topology.hosts
+        pairs = np.zeros((n, n), np.int64)
+        np.add.at(pairs, (place[rows[:, SOURCE]], place[rows[:, DESTINATION]]), rows[:, FLITS])
+        sources, destinations = (np.zeros(hosts, np.int64) for _ in range(2))
+        np.add.at(sources, rows[:, SOURCE], rows[:, FLITS])
+        np.add.at(destinations, rows[:, DESTINATION], rows[:, FLITS])
+        return Flows(pairs, sources, destinations)
+
+    def log(self) -> PacketLog:
+        """Every delivered packet."""
+        rows = self.rows[self._delivered()]
+        rows = rows[np.argsort(rows[:, IDENTITY])]
+        return PacketLog(rows[:, IDENTITY], rows[:, DELIVERED], np.zeros(len(rows), np.int64))
+
+    def deadlocked(self) -> bool:
+        """Nothing waits for anything but time."""
+        return False
