@@ -10,9 +10,10 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import IO, Any, Protocol, TypeVar
 
 import numba
+from numba.core.compiler_lock import global_compiler_lock
 
 try:
     import fcntl
@@ -62,6 +63,60 @@ def first_use(name: str) -> Iterator[None]:
         compiled.touch()
 
 
+_held: list[str] = []
+
+
+@contextmanager
+def _alone(name: str) -> Iterator[None]:
+    """Let one process at a time be in here for ``name``; at once if this process is in here or locks cannot be made.
+
+    So a process never waits for a lock while it holds one, and no two wait for each other.
+    """
+    lock = None if _held else _lock(name)
+    if lock is None:
+        yield
+        return
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _held.append(name)
+        try:
+            yield
+        finally:
+            _held.pop()
+
+
+def _lock(name: str) -> IO[str] | None:
+    """A file to be locked, in the folder of compiled code; None if there cannot be one."""
+    folder = Path(numba.config.CACHE_DIR)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return None if fcntl is None else (folder / f"{name}.lock").open("w")
+    except OSError:
+        return None
+
+
+def _decorator(**options: Any) -> Callable[[Callable], Any]:
+    """Make a decorator: ``numba.njit`` with the disk cache above, no GIL, and C division semantics.
+
+    Of processes that call a function for the first time one compiles it; the others, which would only have compiled the
+    same, wait and load it.
+    """
+
+    def decorate(function: Callable) -> Any:
+        compiled = numba.njit(function, cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)
+        compile_or_load = compiled.compile
+
+        def compile_once(signature: Any) -> Any:
+            what = f"{function.__code__.co_filename}:{function.__qualname__}{signature}"
+            with global_compiler_lock, _alone(hashlib.sha256(what.encode()).hexdigest()[:16]):
+                return compile_or_load(signature)
+
+        compiled.compile = compile_once
+        return compiled
+
+    return decorate
+
+
 if not os.environ.get("NUMBA_CACHE_DIR"):
     numba.config.CACHE_DIR = str(cache_folder())
 
@@ -82,28 +137,23 @@ def interpreted(compiled: Function) -> Function:
     return original
 
 
-njit: Compile = numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+njit: Compile = _decorator()
 """Decorator: ``numba.njit`` with the disk cache above, no GIL, and C division semantics."""
 
-kernel: Compile = numba.njit(
-    cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True, no_cfunc_wrapper=True
-)
+kernel: Compile = _decorator(_nrt=False, forceinline=True)
 """Decorator for compiled code that allocates nothing: without Numba's reference counting.
 
 Taking an array out of a named tuple otherwise costs two atomic operations; measured on the
 virtual cut-through engine, that made it 50 times slower.
 """
 
-routine: Compile = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True)
+routine: Compile = _decorator(_nrt=False)
 """Decorator: a :data:`kernel` that is called rather than copied to where it is used.
 
 For what a run needs rarely or never: every copy of it would be compiled again.
 """
 
-inner: Compile = numba.njit(
-    cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True, no_cfunc_wrapper=True,
-    no_cpython_wrapper=True,
-)  # fmt: skip
+inner: Compile = _decorator(_nrt=False, forceinline=True, no_cpython_wrapper=True)
 """Decorator: a :data:`kernel` that only compiled code calls.
 
 It is spared the code by which Python calls it, which for arguments of dozens of arrays takes a third of the time.
