@@ -1,8 +1,36 @@
-"""``pytest --engine compiled`` (or ``reference``) restricts the tests that run on every engine to one."""
+"""What all tests share: two commands, one or all engines, a folder of its own for every test.
+
+``pytest`` runs what one wants to know after each change. ``pytest -m long`` runs the tests that are marked ``long``,
+and those that draw their cases, with all of their examples; the first command tries a fifth of these. Draws are the
+same every time. ``pytest --engine compiled`` (or ``reference``) restricts the tests of both engines to one.
+"""
 
 import pytest
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 ENGINES = ("compiled", "reference")
+
+settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("repeatable")
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+def pytest_collection_modifyitems(config, items):
+    short = "not long" in config.option.markexpr
+    for item in items:
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            if short:
+                few(item.obj)
+            else:
+                item.add_marker("long")
+
+
+def few(test):
+    """Let a test try a fifth of its examples, but 10 if it has as many; called once for each of its parameters."""
+    full = test._hypothesis_internal_use_settings
+    if not hasattr(test, "few"):
+        test.few = settings(full, max_examples=min(full.max_examples, max(10, full.max_examples // 5)))
+        test._hypothesis_internal_use_settings = test.few
 
 
 def pytest_addoption(parser):
