@@ -40,7 +40,10 @@ def pytest_addoption(parser):
 def pytest_generate_tests(metafunc):
     if "engine_name" in metafunc.fixturenames:
         chosen = metafunc.config.getoption("engine")
-        metafunc.parametrize("engine_name", [chosen] if chosen else ENGINES)
+        slow = metafunc.definition.get_closest_marker("long_on")
+        marks = {slow.args[0]: pytest.mark.long} if slow else {}
+        engines = [chosen] if chosen else ENGINES
+        metafunc.parametrize("engine_name", [pytest.param(name, marks=marks.get(name, ())) for name in engines])
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,10 @@ from tests.sim.test_report import TINY, write_run
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium found (chromium, google-chrome)")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium found (chromium, google-chrome)"),
+]
 
 DARK = "--blink-settings=preferredColorScheme=0"
 

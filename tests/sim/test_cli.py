@@ -19,7 +19,7 @@ from flitlab.sim.cli import main
 from flitlab.sim.cli.topology import parse_spec
 from flitlab.sim.config.build import Builder
 from flitlab.sim.config.draft import Draft
-from tests import ROOT
+from tests import ROOT, long_after
 
 CONFIG = """\
 schema: 1
@@ -316,7 +316,7 @@ def wait_for_points(process, folder, count):
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("how", long_after(2, [signal.SIGINT, signal.SIGKILL, signal.SIGTERM]))
 def test_ended_at_any_moment_it_goes_on_to_the_same_results(slow, how):
     process = simrun(slow, "--out", "run", "--jobs", 1)
     wait_for_points(process, "run", 2)

@@ -29,6 +29,7 @@ def config(tmp_path, monkeypatch):
     return "tiny.yaml"
 
 
+@pytest.mark.long
 def test_a_worker_is_killed_and_the_bytes_are_the_same(config, tmp_path):
     Path("plain.yaml").write_text(CONFIG)
     assert main(["plain.yaml", "--out", "local", "--jobs", "1"]) == 0

@@ -68,6 +68,7 @@ def test_what_is_certified_never_deadlocks(case, seed):
         assert not run.deadlocked()
 
 
+@pytest.mark.long_on("reference")
 @pytest.mark.parametrize("mode", ["vct", "wormhole"])
 def test_policies_without_cycles_save_a_ring(engine_name, mode):
     """Six packets that each hold a channel of a ring and want the next one: a certificate keeps them apart."""
