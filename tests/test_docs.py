@@ -77,6 +77,9 @@ BASE = {
 EVERY_PAGE = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 PAGES = [path for path in EVERY_PAGE if str(path.relative_to(ROOT)) not in ELSEWHERE]
 
+SHORT = {"README.md", "docs/tutorial.md", "docs/configuration.md", "docs/routing.md", "docs/howto/python.md"}
+"""Pages that are run by ``pytest``: the first that a user reads, and one for each language of blocks."""
+
 
 @dataclass(frozen=True)
 class Block:
@@ -140,7 +143,11 @@ def here(tmp_path, monkeypatch, runs):
             del sys.modules[name]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=() if str(page.relative_to(ROOT)) in SHORT else pytest.mark.long) for page in PAGES],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
 def test_blocks_of(page, here):
     namespace, printed = {}, None
     for block in blocks(page):

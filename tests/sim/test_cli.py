@@ -277,10 +277,10 @@ def test_ceilings(config, capsys):
 
 
 def test_any_number_of_processes_gives_the_same_bytes(config):
-    for jobs in (1, 2):
-        process = simrun(config, "--out", f"jobs{jobs}", "--jobs", jobs)
-        _, err = process.communicate(timeout=100)
-        assert process.returncode == 0, err
+    process = simrun(config, "--out", "jobs2", "--jobs", 2)
+    assert main([config, "--out", "jobs1", "--jobs", "1"]) == 0
+    _, err = process.communicate(timeout=100)
+    assert process.returncode == 0, err
     assert results("jobs1") == results("jobs2") and len(results("jobs1")) == 8
     assert Path("jobs1/ceilings.csv").read_bytes() == Path("jobs2/ceilings.csv").read_bytes()
 

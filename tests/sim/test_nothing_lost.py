@@ -17,6 +17,7 @@ from flitlab.sim.experiment import store as store_module
 from flitlab.sim.experiment.pool import DIED, Processes, Task, run_all
 from flitlab.sim.experiment.store import Store
 from flitlab.sim.experiment.task import Outcome
+from tests import long_after
 from tests.sim.test_cli import children, simrun, wait_for_points
 from tests.sim.test_cluster import config as slow_config  # noqa: F401
 from tests.sim.test_shards import CONFIG, tables
@@ -73,6 +74,7 @@ def test_calls_survive_the_death_of_a_process(tmp_path):
     assert found[3].problem == DIED
 
 
+@pytest.mark.long
 def test_a_pool_worker_is_killed(slow_config):  # noqa: F811
     Path("plain.yaml").write_text(CONFIG)
     process = simrun(slow_config, "--out", "run", "--jobs", 2)
@@ -96,7 +98,7 @@ def test_two_runs_in_one_folder(config, capsys):
     assert run(config) == 0
 
 
-@pytest.mark.parametrize("when", [1, 5, 9, 14])
+@pytest.mark.parametrize("when", long_after(2, [1, 9, 5, 14]))
 def test_a_full_disk(config, whole, monkeypatch, capsys, when):
     left = [when]
 
