@@ -10,12 +10,17 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 ENGINES = ("compiled", "reference")
 
+COMPILING = ("test_oracles.py", "test_collective_times.py", "test_application.py", "test_flow.py", "test_datagram.py")
+"""The files to begin with: each makes other kernels ready, so that processes do not wait for one another's."""
+
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(config, items):
+    places = {name: place for place, name in enumerate(COMPILING)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
     short = "not long" in config.option.markexpr
     for item in items:
         if is_hypothesis_test(getattr(item, "obj", None)):
