@@ -77,8 +77,9 @@ BASE = {
 EVERY_PAGE = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 PAGES = [path for path in EVERY_PAGE if str(path.relative_to(ROOT)) not in ELSEWHERE]
 
-SHORT = {"README.md", "docs/tutorial.md", "docs/configuration.md", "docs/routing.md", "docs/howto/python.md"}
-"""Pages that are run by ``pytest``: the first that a user reads, and one for each language of blocks."""
+LONG = {f"docs/{name}.md" for name in ("cluster", "compare", "experiments", "gallery", "report")}
+LONG |= {f"docs/howto/{name}.md" for name in ("figure", "routing", "topology", "traffic")}
+"""Pages whose commands take seconds, which ``pytest -m long`` runs; those that users read first are not among them."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def here(tmp_path, monkeypatch, runs):
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=() if str(page.relative_to(ROOT)) in SHORT else pytest.mark.long) for page in PAGES],
+    [pytest.param(page, marks=pytest.mark.long if str(page.relative_to(ROOT)) in LONG else ()) for page in PAGES],
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_blocks_of(page, here):

@@ -139,6 +139,7 @@ def test_two_vcs_share_a_link_flit_by_flit(script, shared_input):
     assert delivered == ({0: [15 + 3], 1: [16 + 3]} if shared_input else {0: [14 + 3], 1: [15 + 3]})
 
 
+@pytest.mark.long_on("reference")
 def test_injection_channel_is_a_queue(engine_name):
     # one host sends to one: Geo/D/1 with service L (Takagi, Queueing Analysis 3): p s (s - 1) / 2 (1 - p s)
     flits, load = 8, 0.6
@@ -175,6 +176,7 @@ def test_more_iterations_match_more():
     assert accepted[0] + 0.01 < accepted[1] < 1.0
 
 
+@pytest.mark.long_on("reference")
 def test_throughput_stays_below_its_ceilings(engine_name):
     case = wormhole(build("torus", dims=[4, 4]), routing={"kind": "dor", "vc_policy": "dateline"}, buffer_flits=8)
     row = measure(engine_name, case, 0.9, 1, Measure(500, 2000, None)).row
