@@ -19,7 +19,7 @@ from flitlab.sim.experiment.progress import Progress
 from flitlab.sim.experiment.saturation import Placement, limit_of, place_of, placements, seed_rows, table
 from flitlab.sim.experiment.store import Store
 from flitlab.sim.experiment.task import Outcome, measure_of, point_id, solve_point
-from flitlab.sim.measure.columns.registry import added, foreign, missing
+from flitlab.sim.measure.columns.registry import added, foreign
 from flitlab.sim.measure.saturation import limited, saturation
 from flitlab.sim.measure.status import Status
 
@@ -95,7 +95,11 @@ class PointRuns:
         """Whether simulating a point again would give no more than its record holds."""
         if record["engine"] != self.study.engine or not _was_checked(point, record):
             return False
-        return not missing(point.scenario.counted, record["row"], self.study.plugins)
+        return self._added(point).items() <= record.get("added", {}).items()
+
+    def _added(self, point: Point) -> dict[str, str]:
+        """Columns that plugins of the study add to a point, and the code that they come from."""
+        return added(point.scenario.counted, self.study.plugins)
 
     @property
     def count(self) -> int:
@@ -192,10 +196,11 @@ class PointRuns:
             record["message"] = outcome.problem
             self._keep(point, record)  # but not written: a resumed run tries again
             return
-        row = self._own(outcome.result.row)
-        record |= {"row": row, "detail": outcome.result.detail}
-        if ours := sorted(added(self.study.plugins) & row.keys()):
-            record["added"] = ours
+        asked = self._added(point)
+        # the same process may have loaded plugins of another study
+        others = foreign(_sort(point.scenario)) - asked.keys()
+        row = {name: value for name, value in outcome.result.row.items() if name not in others}
+        record |= {"row": row, "detail": outcome.result.detail, **({"added": asked} if asked else {})}
         self.compiled_s += outcome.result.detail.get("compile_s", 0.0)
         self._keep(point, record)
         bounds = self.ceilings.bounds(point.index)
@@ -204,11 +209,6 @@ class PointRuns:
             self._write(record)
         else:
             self._check(point, outcome.result, bounds)
-
-    def _own(self, row: dict[str, Any]) -> dict[str, Any]:
-        """A row without columns of plugins that only another study, in the same process, has loaded."""
-        others = foreign() - added(self.study.plugins)
-        return {name: value for name, value in row.items() if name not in others}
 
     def _keep(self, point: Point, record: dict[str, Any]) -> None:
         self.records[point.id] = record
@@ -238,10 +238,10 @@ class PointRuns:
 
     def rows(self) -> Iterator[tuple[Case, float, int, dict[str, Any]]]:
         """(case, load, seed, record) in this order; where saturation is enough, none past the first saturated load."""
-        asked = added(self.study.plugins)
         for index, case in enumerate(self.cases):
             ended: set[int] = set()
             ceilings, limit = self.ceilings.found(index)[0], self.limit(index)
+            asked = {} if case.scenario is None else added(_sort(case.scenario), self.study.plugins)
             for load in self._loads(index):
                 for seed in case.seeds:
                     record = self.records.get(_id(case, load, seed))
@@ -250,7 +250,7 @@ class PointRuns:
                     more = beside_mcf(case, record, ceilings) | _precise(case, record["row"])
                     more |= limited(record["row"], load, limit)
                     more |= beside_bounds(case, record["row"], ceilings)
-                    others = set(record.get("added", ())) - asked
+                    others = record.get("added", {}).keys() - asked.keys()
                     row = {name: value for name, value in record["row"].items() if name not in others}
                     yield case, load, seed, record | {"row": row | more}
                     if case.placing is None and case.measure.stop_when_saturated and record["row"].get("saturated"):

@@ -92,7 +92,7 @@ def test_all_at_once(mistakes):
         ("experiment: lod_sweep", "experiment = lod_sweep: is not one of the choices; choices: load_sweep"),
         ("ceilings: [mfc]", "ceilings[0].kind = mfc: unknown ceiling; choices: bounds, "),
         ("ceilings: [{kind: mcf, gap: 2}]", "ceilings[0].gap = 2: must be less than 1"),
-        ("outputs: {figures: [hops]}", "outputs.figures[0] = hops: is not one of the choices; choices: latency_load"),
+        ("outputs: {figures: [hops]}", "outputs.figures[0] = hops: is not one of the choices; choices: accepted_load"),
         ("published: [{where: x}]", "published[0].value: is missing"),
         ("published: [{where: x, value: 1, tolerance: small}]", "published[0].tolerance = small: must be a number or"),
         ("switching: {vcs: 1}", "switching.vcs = 1: hop-indexed VCs need one for each channel of the longest route"),

@@ -9,10 +9,12 @@ import importlib
 import inspect
 import pkgutil
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
+
+from flitlab.models.hashing import content_hash
 
 PACKAGE = "flitlab.sim.measure.columns"
 """Where the built-in columns are."""
@@ -109,25 +111,31 @@ def measured(table: Table, counted: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def added(plugins: Sequence[str]) -> set[str]:
-    """Names of the columns that these plugins have registered (full paths of files, or modules)."""
-    return {one.name for one in _foreign() if _is_of(one, plugins)}
+def added(table: Table, plugins: Sequence[str]) -> dict[str, str]:
+    """Columns that plugins (full paths of files, or modules) have registered: name -> hash of the plugin's code."""
+    return {one.name: _code(one) for one in _foreign(table) if _is_of(one, plugins)}
 
 
-def foreign() -> set[str]:
-    """Names of the columns that any plugin has registered in this process."""
-    return {one.name for one in _foreign()}
+def foreign(table: Table) -> set[str]:
+    """Names of the columns of a table that any plugin has registered in this process."""
+    return {one.name for one in _foreign(table)}
 
 
-def missing(table: Table, row: Collection[str], plugins: Sequence[str]) -> set[str]:
-    """Names of columns of these plugins that a row of such a table has not."""
-    wanted = (one for one in _foreign() if one.table == table and _is_of(one, plugins))
-    return {one.name for one in wanted if one.name not in row}
-
-
-def _foreign() -> list[Column]:
-    found = (one for table in _registered.values() for one in table.values())
+def _foreign(table: Table) -> list[Column]:
+    found = _registered[table].values()
     return [one for one in found if one.measure is not None and not _is_ours(one.measure)]
+
+
+def _file(one: Column) -> Path | None:
+    """The file that a measured column's function stands in."""
+    assert one.measure is not None
+    file = getattr(sys.modules.get(one.measure.__module__), "__file__", None)
+    return None if file is None else Path(file)
+
+
+def _code(one: Column) -> str:
+    file = _file(one)
+    return content_hash(None if file is None else file.read_text("utf-8"))
 
 
 def _is_ours(measure: Callable[..., Any]) -> bool:
@@ -136,17 +144,15 @@ def _is_ours(measure: Callable[..., Any]) -> bool:
 
 def _is_of(one: Column, plugins: Sequence[str]) -> bool:
     assert one.measure is not None
-    module = one.measure.__module__
-    file = getattr(sys.modules.get(module), "__file__", None)
+    module, file = one.measure.__module__, _file(one)
     return any(
-        Path(plugin) == Path(file or "") if plugin.endswith(".py") else f"{module}.".startswith(f"{plugin}.")
-        for plugin in plugins
+        Path(plugin) == file if plugin.endswith(".py") else f"{module}.".startswith(f"{plugin}.") for plugin in plugins
     )
 
 
-def _origin(one: Column) -> tuple[str, str]:
-    measure = one.measure
-    return ("", "") if measure is None else (measure.__module__, measure.__qualname__)
+def _origin(one: Column) -> tuple[bool, str]:
+    """What may take the place of a column: the same function of a file that is loaded again."""
+    return (True, "") if one.measure is None else (_is_ours(one.measure), one.measure.__qualname__)
 
 
 def _cell(one: Column, value: Any) -> Any:

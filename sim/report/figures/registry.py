@@ -45,13 +45,20 @@ def figure(name: str, *of: Of, place: int = 100, usual: bool = True) -> Callable
     """Decorator: makes a function the figure of that name. Raises ``ValueError`` for a name that another one holds."""
 
     def enter(draw: Draw) -> Draw:
+        if not draw.__module__.startswith("flitlab."):
+            figures()  # so that no plugin takes a built-in one's name
         holder = _registered.get(name)
-        if holder is not None and holder.draw.__qualname__ != draw.__qualname__:
+        if holder is not None and _origin(holder.draw) != _origin(draw):
             raise ValueError(f"figure {name!r} is registered already, by {holder.draw.__module__}")
         _registered[name] = Kind(name, of, draw, place, usual)
         return draw
 
     return enter
+
+
+def _origin(draw: Callable[..., Any]) -> tuple[bool, str]:
+    """What may take the place of a figure: the same function of a file that is loaded again."""
+    return draw.__module__.startswith("flitlab."), draw.__qualname__
 
 
 def names() -> list[str]:
