@@ -41,28 +41,6 @@ def cache_folder() -> Path:
     return Path(base) / f"numba-{source_hash()}"
 
 
-_used: set[str] = set()
-
-
-@contextmanager
-def first_use(name: str) -> Iterator[None]:
-    """Let one process at a time run, for its first time, the kernels called ``name``.
-
-    The first of all compiles them; the others, which would only have compiled the same, wait and load them.
-    """
-    folder = Path(numba.config.CACHE_DIR)
-    compiled = folder / f"{name}.compiled"
-    if name in _used or compiled.exists() or fcntl is None:
-        yield
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-        _used.add(name)
-        compiled.touch()
-
-
 _held: list[str] = []
 
 

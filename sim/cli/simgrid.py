@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from flitlab.models.jit import first_use
 from flitlab.models.registry import SpecError
 from flitlab.models.switching.flow import Flow
 from flitlab.sim.cli.common import complain, number, print_json, print_table, study_of, why
@@ -65,8 +64,7 @@ def _cases(cases: list[Case], label: str | None) -> list[Case] | None:
 def _row(case: Case, seed: int, python: str, by_latency: bool, folder: Path | None) -> dict[str, Any]:
     scenario: Any = case.program
     theirs = by_simgrid(scenario, seed, python, by_latency, folder)
-    with first_use("flow"):
-        ours = by_flow(scenario, seed)
+    ours = by_flow(scenario, seed)
     busy = theirs.ranks > 0
     apart = abs(ours.ranks[busy] / theirs.ranks[busy] - 1)
     return {

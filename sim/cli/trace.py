@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Callable
 from typing import Any, cast
 
-from flitlab.models.jit import first_use
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.buffered import Buffered
 from flitlab.models.topology.graph import Topology
@@ -37,8 +36,7 @@ def run(options: argparse.Namespace) -> int:
     head = {"name": study.name, "scenario": case.label, "load": load, "seed": seed, "engine": study.engine}
     act = _list if options.packet is None else _trace
     try:
-        with first_use(case.scenario.switching.mode):
-            return act(case, head, options)
+        return act(case, head, options)
     except EngineMismatch as error:
         complain(str(error))
         return MISMATCH

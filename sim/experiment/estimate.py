@@ -29,7 +29,7 @@ from flitlab.models.application.messages import Messages, total_flits
 from flitlab.models.application.program import CALC, SEND
 from flitlab.models.application.workload import Workload
 from flitlab.models.hashing import content_hash
-from flitlab.models.jit import cache_folder, first_use
+from flitlab.models.jit import cache_folder
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
 from flitlab.models.switching.buffered import Buffered
 from flitlab.models.switching.datagram import Datagram
@@ -186,28 +186,27 @@ class Prices:
         """Prices of the discipline of a scenario in an engine; those of plugins are taken for virtual cut-through."""
         model = scenario.switching
         if isinstance(model, Datagram):
-            price: dict[str, Any] = self._price(f"{engine} {model.mode}", model.mode, lambda: _of_datagrams(engine))
+            price: dict[str, Any] = self._price(f"{engine} {model.mode}", lambda: _of_datagrams(engine))
             return price
         if isinstance(model, Flow):
-            price = self._price(f"{engine} {model.mode}", model.mode, lambda: _in_mode_flow(engine))
+            price = self._price(f"{engine} {model.mode}", lambda: _in_mode_flow(engine))
             return price
         mode = model.mode if isinstance(model, Buffered) else Vct.mode
         shared = isinstance(model, Vct | Wormhole) and model.shared_input
         name = f"{engine} {mode}" + (", shared inputs" if shared else "")
-        price = self._price(name, mode, lambda: _of(engine, mode, shared))
+        price = self._price(name, lambda: _of(engine, mode, shared))
         return price
 
     def of_ceiling(self, kind: str) -> float:
         """Seconds of a ceiling of the smaller network."""
-        seconds: float = self._price(f"ceiling {kind}", "fluid", lambda: _of_ceiling(kind))
+        seconds: float = self._price(f"ceiling {kind}", lambda: _of_ceiling(kind))
         return seconds
 
-    def _price(self, name: str, compiled: str, measure: Callable[[], Any]) -> Any:
-        """What is known of a price, or measured. compiled: the kernels that this takes."""
+    def _price(self, name: str, measure: Callable[[], Any]) -> Any:
+        """The price of that name as far as it is known; else it is measured and kept."""
         if name not in self._known:
             self.say(f"calibrating: {name} on this machine, once")
-            with first_use(compiled):
-                self._known[name] = measure()
+            self._known[name] = measure()
             try:
                 self.file.parent.mkdir(parents=True, exist_ok=True)
                 self.file.write_text(json.dumps(self._known, indent=1), "utf-8")

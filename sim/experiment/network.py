@@ -50,15 +50,13 @@ def build(network: Network) -> tuple[Topology, Traffic]:
 def theta_of(network: Network, spec: CeilingSpec) -> Outcome:
     """The ceiling of a network that ``spec`` asks for; the result is a dict with its interval."""
     from flitlab.fluid.ceilings import ceilings
-    from flitlab.models.jit import first_use
 
     try:
         topology, traffic = build(network)
         routes = None
         if routing := network.get("routing"):
             routes = make("routing", **routing).build(topology)
-        with first_use("fluid"):
-            found = ceilings(Instance(topology, traffic, routes), [spec])[0]
+        found = ceilings(Instance(topology, traffic, routes), [spec])[0]
         if found.method == "omitted":
             return Outcome(problem=found.note)
         return Outcome({name: getattr(found, name) for name in ("lower", "upper", "method", "seconds", "note")})
@@ -71,13 +69,11 @@ def theta_of(network: Network, spec: CeilingSpec) -> Outcome:
 def reaches_theta(network: Network, theta: float, tolerance: float) -> Outcome:
     """Whether a network reaches a throughput; the result is a dict. One that cannot be built does not."""
     from flitlab.fluid.reach import reaches
-    from flitlab.models.jit import first_use
 
     spent = CpuTime()
     try:
         topology, traffic = build(network)
-        with first_use("fluid"):
-            found: Mapping[str, Any] = asdict(reaches(topology, traffic, theta, tolerance))
+        found: Mapping[str, Any] = asdict(reaches(topology, traffic, theta, tolerance))
         return Outcome({**found, "seconds": spent.seconds, "note": ""})
     except SpecError as error:
         ends = {"reached": False, "lower": None, "upper": None, "method": "not built"}

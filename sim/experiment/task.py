@@ -143,7 +143,6 @@ def solve_point(
 
     kinds: ceilings asked for; those over the paths drawn belong to a point.
     """
-    from flitlab.models.jit import first_use
     from flitlab.sim.engines.base import EngineMismatch
     from flitlab.sim.measure import measure as door
     from flitlab.sim.measure.ending import UnfinishedError
@@ -151,10 +150,9 @@ def solve_point(
 
     try:
         scenario: Scenario = _scenario(file)
-        with first_use(scenario.switching.mode):
-            found = door.measure(engine, scenario, load, seed, door.how(scenario, measure))
-            found.row.update(_beside(scenario, load, seed, found.row, kinds))
-            return Outcome(found)
+        found = door.measure(engine, scenario, load, seed, door.how(scenario, measure))
+        found.row.update(_beside(scenario, load, seed, found.row, kinds))
+        return Outcome(found)
     except EngineMismatch as error:
         return Outcome(problem=str(error), mismatch=True)
     except (UnfinishedError, StandstillError) as error:
@@ -200,15 +198,13 @@ def solve_ceilings(
     save_to: folder for their certificates.
     """
     from flitlab.fluid import ceilings
-    from flitlab.models.jit import first_use
 
     try:
         given = _scenario(file)
         program = given if isinstance(given, Scenario) else None
         instance = given if program is None else program.instance
-        with first_use("fluid"):
-            keep = save_to is not None
-            found = ceilings.ceilings(instance, specs, list(loads), keep_flow=keep, program=program)
+        keep = save_to is not None
+        found = ceilings.ceilings(instance, specs, list(loads), keep_flow=keep, program=program)
         if save_to is None:
             return Outcome(found)
         from flitlab.sim.experiment.certificates import save
