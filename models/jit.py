@@ -73,14 +73,14 @@ def _lock(name: str) -> IO[str] | None:
         return None
 
 
-def _decorator(**options: Any) -> Callable[[Callable], Any]:
+def _decorator(**options: Any) -> Any:
     """Make a decorator: ``numba.njit`` with the disk cache above, no GIL, and C division semantics.
 
     Of processes that call a function for the first time one compiles it; the others, which would only have compiled the
     same, wait and load it.
     """
 
-    def decorate(function: Callable) -> Any:
+    def decorate(function: Callable[..., Any]) -> Any:
         compiled = numba.njit(function, cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)
         compile_or_load = compiled.compile
 

@@ -95,7 +95,8 @@ class PointRuns:
         """Whether simulating a point again would give no more than its record holds."""
         if record["engine"] != self.study.engine or not _was_checked(point, record):
             return False
-        return self._added(point).items() <= record.get("added", {}).items()
+        known: dict[str, str] = record.get("added", {})
+        return self._added(point).items() <= known.items()
 
     def _added(self, point: Point) -> dict[str, str]:
         """Columns that plugins of the study add to a point, and the code that they come from."""
@@ -198,7 +199,7 @@ class PointRuns:
             return
         asked = self._added(point)
         # the same process may have loaded plugins of another study
-        others = foreign(_sort(point.scenario)) - asked.keys()
+        others = foreign(point.scenario.counted) - asked.keys()
         row = {name: value for name, value in outcome.result.row.items() if name not in others}
         record |= {"row": row, "detail": outcome.result.detail, **({"added": asked} if asked else {})}
         self.compiled_s += outcome.result.detail.get("compile_s", 0.0)
@@ -241,7 +242,7 @@ class PointRuns:
         for index, case in enumerate(self.cases):
             ended: set[int] = set()
             ceilings, limit = self.ceilings.found(index)[0], self.limit(index)
-            asked = {} if case.scenario is None else added(_sort(case.scenario), self.study.plugins)
+            asked = {} if case.scenario is None else added(case.scenario.counted, self.study.plugins)
             for load in self._loads(index):
                 for seed in case.seeds:
                     record = self.records.get(_id(case, load, seed))
