@@ -12,6 +12,7 @@ from flitlab.fluid.ceilings import drawn_ceilings
 from flitlab.fluid.crosscheck import slack
 from flitlab.fluid.hosts import host_certificate
 from flitlab.models.registry import make
+from flitlab.models.switching.datagram import Datagram
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.fixed import fixed_traffic
 from flitlab.models.transport.flows import long_lived
@@ -22,7 +23,7 @@ from flitlab.sim.experiment.flows import beside_mcf
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.html.answer import sentence
 from tests.scenarios import line
-from tests.sim.datagram_cases import run_session
+from tests.sim.datagram_cases import ECMP, run_session
 
 SOURCE = {"kind": "ecmp", "ways": 8, "routed": "source"}
 KINDS = ("mcf_paths", "mmf")
@@ -122,9 +123,8 @@ def test_a_mean_is_no_part_of_the_maximum_concurrent_flow_and_the_least_pair_is(
     # six hosts, three at either end of a link: 9 of 15 pairs cross it, the others have their switch to themselves
     topology = line(2, hosts=3)
     traffic = make("traffic", kind="all_to_all").build(topology)
-    case = SimpleNamespace(
-        scenario=SimpleNamespace(datagram=SimpleNamespace(sizes=None), topology=topology, traffic=traffic)
-    )
+    given = Datagram(make("transport", kind="tcp"), Queues(), make("routing", **ECMP))
+    case = SimpleNamespace(scenario=SimpleNamespace(switching=given, topology=topology, traffic=traffic))
     source, target, demand = (part.tolist() for part in traffic.pairs())
     got = [0.3 if s // 3 == t // 3 else 1 / 9 / 2 for s, t in zip(source, target, strict=True)]
     flows = [

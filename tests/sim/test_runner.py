@@ -174,7 +174,7 @@ def test_a_point_that_was_not_checked_is_run_again(run, fakes):
 
 
 def test_ceilings_that_fail_are_rows_too(run, monkeypatch):
-    def fail(*_):
+    def fail(*_, **__):
         raise ValueError("too hard")
 
     monkeypatch.setattr(flitlab.fluid.ceilings, "ceilings", fail)
