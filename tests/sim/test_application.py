@@ -454,7 +454,8 @@ def test_modes_agree_on_what_nobody_shares():
     """One large message takes as long as its flits in every mode."""
     times = {}
     for mode in ("flow", "vct"):
-        case = case_of(BASE, f"switching.mode={mode}", "application.size_bytes=320000", "switching.buffer_flits=256")
+        buffers = [] if mode == "flow" else ["switching.buffer_flits=256"]
+        case = case_of(BASE, f"switching.mode={mode}", "application.size_bytes=320000", *buffers)
         result = measure("compiled", case.scenario, 1.0, 1, Ending())
         times[mode] = result.row["makespan_ns"]
         bound = makespan_bounds(case.scenario)
