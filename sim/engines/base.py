@@ -1,10 +1,9 @@
-"""What an engine is and what it counts."""
+"""The interface of a simulation under way, and what engines count."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-import numpy as np
-
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.rules.arrivals import LONGEST_RUN
 
 # Places in Snapshot.scalars. All are totals since tick 0, except the two maxima.
@@ -33,9 +32,9 @@ class Flows(NamedTuple):
     pairs: int64 [switches, switches], (source, destination). sources, destinations: int64 [hosts].
     """
 
-    pairs: np.ndarray
-    sources: np.ndarray
-    destinations: np.ndarray
+    pairs: Ints
+    sources: Ints
+    destinations: Ints
 
 
 @dataclass(frozen=True)
@@ -49,12 +48,12 @@ class Snapshot:
     """
 
     tick: int
-    scalars: np.ndarray
-    histogram: np.ndarray
-    hops: np.ndarray
-    deflections: np.ndarray
-    created: np.ndarray
-    channel_flits: np.ndarray
+    scalars: Ints
+    histogram: Ints
+    hops: Ints
+    deflections: Ints
+    created: Ints
+    channel_flits: Ints
     delivered: Flows
     present: Flows
 
@@ -62,9 +61,9 @@ class Snapshot:
 class PacketLog(NamedTuple):
     """Every delivered packet, sorted by id; int64 [packets] each. delivered: tick of the tail; hops: channels."""
 
-    identity: np.ndarray
-    delivered: np.ndarray
-    hops: np.ndarray
+    identity: Ints
+    delivered: Ints
+    hops: Ints
 
 
 def refuse_if_long(until: int) -> None:
@@ -74,15 +73,15 @@ def refuse_if_long(until: int) -> None:
 
 
 class Run(Protocol):
-    """One simulation under way."""
+    """One simulation of packets under way."""
 
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``; raises ``ValueError`` beyond 2**30."""
 
-    def scalars(self) -> np.ndarray:
+    def scalars(self) -> Ints:
         """The scalar counters now, int64 [SCALARS] (cheap; for batches)."""
 
-    def backlog(self) -> np.ndarray:
+    def backlog(self) -> Ints:
         """Flits that each host has created and that are not delivered, int64 [hosts] (cheap; for batches)."""
 
     def snapshot(self) -> Snapshot:
@@ -113,12 +112,12 @@ class Execution:
     """
 
     resolution: int
-    ready: np.ndarray
-    start: np.ndarray
-    finish: np.ndarray
-    queued: np.ndarray
-    delivered: np.ndarray
-    cause: np.ndarray
+    ready: Ints
+    start: Ints
+    finish: Ints
+    queued: Ints
+    delivered: Ints
+    cause: Ints
 
 
 class Standing(NamedTuple):
@@ -140,7 +139,7 @@ class ApplicationRun(Protocol):
 
     @property
     def latest(self) -> int:
-        """How far ticks are counted."""
+        """The tick up to which the engine counts."""
 
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``."""
@@ -149,13 +148,17 @@ class ApplicationRun(Protocol):
         """Whether every operation is done."""
 
     def standing(self) -> Standing:
-        """What there still is to be done."""
+        """What there still is to be done at this tick."""
 
     def execution(self) -> Execution:
         """What became of the operations so far, copied."""
 
-    def carried(self) -> np.ndarray:
+    def carried(self) -> Ints | Floats:
         """Flits granted to every channel between switches so far, [channels] (``flow``: float64)."""
+
+
+class PacketProgramRun(Run, ApplicationRun, Protocol):
+    """A run of a program under way whose packets are counted, too."""
 
 
 class EngineMismatch(Exception):

@@ -1,14 +1,22 @@
 """Both engines side by side: the compiled one's results, checked against the reference packet by packet."""
 
-from typing import Any
-
 import numpy as np
 
-from flitlab.sim.engines.base import EVENTS, EngineMismatch, Execution, PacketLog, Snapshot, Standing
+from flitlab.models.arrays import Floats, Ints
+from flitlab.sim.engines.base import (
+    EVENTS,
+    EngineMismatch,
+    Execution,
+    PacketLog,
+    PacketProgramRun,
+    Run,
+    Snapshot,
+    Standing,
+)
 
 
 def describe(log: PacketLog, place: int) -> str:
-    """One packet of a log, or that the log has ended."""
+    """A text about the packet at a place of a log, or about the end of the log."""
     if place >= len(log.identity):
         return "no such packet delivered"
     return f"packet {log.identity[place]} delivered at {log.delivered[place]} after {log.hops[place]} hops"
@@ -69,17 +77,17 @@ def compare_executions(compiled: Execution, reference: Execution) -> None:
 class BothRun:
     """Two runs with logs, in lock-step (see :class:`flitlab.sim.engines.base.Run`); a snapshot compares all packets."""
 
-    def __init__(self, compiled: Any, reference: Any):
+    def __init__(self, compiled: Run, reference: Run):
         self._compiled, self._reference = compiled, reference
 
     def advance(self, until: int) -> None:
         self._compiled.advance(until)
         self._reference.advance(until)
 
-    def scalars(self) -> np.ndarray:
+    def scalars(self) -> Ints:
         return self._compiled.scalars()
 
-    def backlog(self) -> np.ndarray:
+    def backlog(self) -> Ints:
         return self._compiled.backlog()
 
     def snapshot(self) -> Snapshot:
@@ -99,7 +107,16 @@ class BothRun:
 
 
 class BothApplicationRun(BothRun):
-    """Two runs of a program (see :class:`flitlab.sim.engines.base.ApplicationRun`), whose operations are compared."""
+    """Two runs of a program (see :class:`flitlab.sim.engines.base.ApplicationRun`), whose operations are compared.
+
+    In mode flow, whose runs have no packets, nothing of a :class:`~flitlab.sim.engines.base.Run` may be asked for.
+    """
+
+    _compiled: PacketProgramRun
+    _reference: PacketProgramRun
+
+    def __init__(self, compiled: PacketProgramRun, reference: PacketProgramRun):
+        super().__init__(compiled, reference)
 
     def snapshot(self) -> Snapshot:
         self.execution()
@@ -123,5 +140,5 @@ class BothApplicationRun(BothRun):
         compare_executions(ours, self._reference.execution())
         return ours
 
-    def carried(self) -> np.ndarray:
+    def carried(self) -> Ints | Floats:
         return self._compiled.carried()

@@ -13,7 +13,7 @@ from flitlab.sim.engines.table import Engines, Start, runs
 
 @runs(Vct)
 def vct() -> Engines:
-    """Virtual cut-through."""
+    """The engines of virtual cut-through, and what follows a packet in them."""
     from flitlab.sim.engines.compiled import vct as kernel
     from flitlab.sim.engines.compiled.engine import start
     from flitlab.sim.engines.reference.vct import VctNetwork
@@ -25,7 +25,7 @@ def vct() -> Engines:
 
 @runs(Wormhole)
 def wormhole() -> Engines:
-    """Wormhole switching."""
+    """The engines of wormhole switching, and what follows a packet in them."""
     from flitlab.sim.engines.compiled import wormhole as kernel
     from flitlab.sim.engines.compiled.engine import start
     from flitlab.sim.engines.reference.wormhole import WormholeNetwork
@@ -37,7 +37,7 @@ def wormhole() -> Engines:
 
 @runs(Deflection)
 def deflection() -> Engines:
-    """Hot-potato switching."""
+    """The engines of hot-potato switching, and what follows a packet in them."""
     from flitlab.sim.engines.compiled import deflection as kernel
     from flitlab.sim.engines.compiled.engine import start
     from flitlab.sim.engines.reference.deflection import DeflectionNetwork
@@ -49,7 +49,7 @@ def deflection() -> Engines:
 
 @runs(Flow)
 def flow() -> Engines:
-    """Messages as fluids; there are no packets to be logged, and programs have no load."""
+    """The engines of mode flow, which know no packets to be logged or followed; programs have no load."""
     from flitlab.sim.engines.compiled.flow import FlowRun
     from flitlab.sim.engines.reference.flow import FlowNetwork
 
@@ -65,7 +65,7 @@ def _of_program(run: Any) -> Start:
 
 @runs(Datagram)
 def datagram() -> Engines:
-    """Queues and transports."""
+    """The engines of datagrams, which run sessions: flows, or the connections of a program."""
     from flitlab.sim.engines.compiled.datagram import CompiledDatagrams
     from flitlab.sim.engines.reference.datagram import ReferenceDatagrams
 

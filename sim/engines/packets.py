@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from flitlab.models.arrays import Bools, Ints
 from flitlab.models.histogram import BUCKETS, bucket
 from flitlab.models.rules.arrivals import make_arrivals, next_arrival
 from flitlab.models.rules.packets import destination, length, make_packets
@@ -66,26 +67,26 @@ class PacketRun(ABC):
             yield [int(position) >> self._arrivals.shift, host, int(to), int(flits), identity, NEVER, NEVER]
             sequence += 1
 
-    def _sent(self) -> np.ndarray:
+    def _sent(self) -> Bools:
         return self.rows[:, SENT] < self.now
 
-    def _delivered(self) -> np.ndarray:
+    def _delivered(self) -> Bools:
         return self.rows[:, DELIVERED] < self.now
 
-    def scalars(self) -> np.ndarray:
-        """The scalar counters now, int64 [SCALARS]."""
+    def scalars(self) -> Ints:
+        """The scalar counters at this tick, int64 [SCALARS]."""
         rows, delivered = self.rows, self.rows[self._delivered()]
         late = [(delivered[:, DELIVERED] - delivered[:, since]).sum() for since in (CREATED, SENT)]
         sent, flits = self._sent().sum(), delivered[:, FLITS].sum()
         counts = [len(rows), rows[:, FLITS].sum(), sent, len(delivered), flits, *late]
         return np.array(counts + [0] * (SCALARS - len(counts)), np.int64)
 
-    def backlog(self) -> np.ndarray:
+    def backlog(self) -> Ints:
         """Flits that each host has created and that are not delivered, int64 [hosts]."""
         return self._flows(self.rows[~self._delivered()]).sources
 
     def snapshot(self) -> Snapshot:
-        """All counters now."""
+        """All counters at this tick."""
         rows, delivered, latency = self.rows, self._delivered(), np.zeros(BUCKETS, np.int64)
         for ticks in rows[delivered, DELIVERED] - rows[delivered, CREATED]:
             latency[bucket(ticks)] += 1
@@ -97,7 +98,7 @@ class PacketRun(ABC):
             self._flows(rows[self._sent() & ~delivered]),
         )  # fmt: skip
 
-    def _flows(self, rows: np.ndarray) -> Flows:
+    def _flows(self, rows: Ints) -> Flows:
         place, n, hosts = self.topology.host_switch, self.topology.switches, self.topology.hosts
         pairs = np.zeros((n, n), np.int64)
         np.add.at(pairs, (place[rows[:, SOURCE]], place[rows[:, DESTINATION]]), rows[:, FLITS])
@@ -107,11 +108,11 @@ class PacketRun(ABC):
         return Flows(pairs, sources, destinations)
 
     def log(self) -> PacketLog:
-        """Every delivered packet."""
+        """The log of all delivered packets, sorted by id."""
         rows = self.rows[self._delivered()]
         rows = rows[np.argsort(rows[:, IDENTITY])]
         return PacketLog(rows[:, IDENTITY], rows[:, DELIVERED], np.zeros(len(rows), np.int64))
 
     def deadlocked(self) -> bool:
-        """Nothing waits for anything but time."""
+        """Whether packets wait for each other for ever, which none does that waits for nothing but time."""
         return False

@@ -17,7 +17,7 @@ class Start(Protocol):
     """
 
     def __call__(self, scenario: Any, load: float, seed: int, log: bool = False) -> Any:
-        """Raises ``ValueError`` for a scenario that it cannot run."""
+        """Start a run. Raises ``ValueError`` for a scenario that the discipline cannot run."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Engines:
     watches: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
     def start(self, engine: str) -> Start:
-        """Of the engine ``reference`` or ``compiled``. Raises ``KeyError``."""
+        """What starts a run in the engine ``reference`` or ``compiled``. Raises ``KeyError`` for another."""
         return {"reference": self.reference, "compiled": self.compiled}[engine]
 
 

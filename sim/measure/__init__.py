@@ -1,1 +1,1 @@
-"""From a run to a point of a curve: warm-up, batches, confidence, saturation."""
+"""The way from a run to a point of a curve: warm-up, batches, confidence, saturation."""

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flitlab.models.application.workload import Workload
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import ApplicationRun, Flows
 from flitlab.sim.engines.datagram.base import MessageLost
@@ -25,7 +26,10 @@ MOST_KEPT = 4_000_000
 
 
 class Ending(NamedTuple):
-    """How long a program may take; None: as long as it takes."""
+    """How long a program may take.
+
+    max_ticks: None for as long as it takes.
+    """
 
     max_ticks: int | None = None
 
@@ -45,12 +49,11 @@ def measure_program(run: ApplicationRun, scenario: Scenario[Any, Workload], load
     return Result(row, executed.detail(edges, carried), delivered, none, window)
 
 
-def run_to_end(
-    run: ApplicationRun, scenario: Scenario[Any, Workload], max_ticks: int | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Advance until every operation is done.
+def run_to_end(run: ApplicationRun, scenario: Scenario[Any, Workload], max_ticks: int | None) -> tuple[Ints, Floats]:
+    """Advance a run until every operation is done; what channels carried meanwhile.
 
-    What channels carried from edge to edge of equal intervals: int64 [edges], and flits, float64 [edges, channels].
+    Returns the edges of equal intervals, int64 [edges], in ticks, and the flits carried up to each, float64 [edges,
+    channels].
     Raises :class:`~flitlab.sim.measure.ending.UnfinishedError`.
     """
     bins = max(16, min(MOST_BINS, MOST_KEPT // max(scenario.topology.channels, 1)))

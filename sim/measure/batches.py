@@ -3,21 +3,24 @@
 import numpy as np
 from scipy import stats
 
+from flitlab.models.arrays import Floats, Ints
+
 FEWEST, MOST = 10, 40
 """Groups of batches behind an interval: few are long, hence independent; many make t narrow and the spread known."""
 
 
-def regroup(batches: np.ndarray, groups: int = FEWEST) -> np.ndarray:
+def regroup(batches: Ints, groups: int = FEWEST) -> Ints:
     """Add neighbouring rows of [batches, columns] up into at most ``groups`` rows of equal length.
 
     Rows that do not fill a last group are left out of it, from the start.
     """
     size = -(-len(batches) // groups)
     count = len(batches) // size
-    return batches[len(batches) - count * size :].reshape(count, size, -1).sum(axis=1)
+    groups_of: Ints = batches[len(batches) - count * size :].reshape(count, size, -1).sum(axis=1)
+    return groups_of
 
 
-def ratio_half_width(numerator: np.ndarray, denominator: np.ndarray, confidence: float = 0.95) -> float:
+def ratio_half_width(numerator: Floats, denominator: Floats, confidence: float = 0.95) -> float:
     """Half-width of the interval of sum(numerator) / sum(denominator) over batches; NaN if there is none.
 
     The ratio estimator (Law, Simulation Modeling and Analysis, section 9.5.3): batches need not
@@ -32,7 +35,7 @@ def ratio_half_width(numerator: np.ndarray, denominator: np.ndarray, confidence:
     return float(stats.t.ppf((1 + confidence) / 2, count - 1) * error)
 
 
-def mean_half_width(batches: np.ndarray) -> float:
+def mean_half_width(batches: Ints) -> float:
     """Half-width of the 95 % interval of the ratio of two columns, from neighbouring batches [batches, 2].
 
     Batches are added up by twos until the correlation of neighbours is within its standard error or few are left; what
@@ -57,13 +60,13 @@ def mean_half_width(batches: np.ndarray) -> float:
     return float(half / (1 - min(half / mean, 0.5)) if mean > 0 else half)
 
 
-def neighbours(series: np.ndarray) -> float:
-    """Correlation of neighbours in a series of mean 0; 0 if it does not vary."""
+def neighbours(series: Floats) -> float:
+    """Correlation of neighbours in a series of mean 0, float64 [batches]; 0 if it does not vary."""
     square = (series**2).sum()
     return float((series[1:] * series[:-1]).sum() / square) if square > 0 else 0.0
 
 
-def exceeds_noise(difference: np.ndarray, least: float, confidence: float = 0.999) -> bool:
+def exceeds_noise(difference: Floats, least: float, confidence: float = 0.999) -> bool:
     """Whether the mean over batches is above ``least`` and above zero beyond noise (one-sided t)."""
     count = len(difference)
     mean = difference.mean() if count else 0.0

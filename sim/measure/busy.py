@@ -5,27 +5,28 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from flitlab.models.application.program import RECV, SEND, Program
+from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.sim.engines.base import Execution
 
 
 class Spans(NamedTuple):
     """Spans [start, end) by rank, in any order; int64 each. operation: that each belongs to."""
 
-    rank: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
-    operation: np.ndarray
+    rank: Ints
+    start: Ints
+    end: Ints
+    operation: Ints
 
-    def only(self, some: np.ndarray) -> Self:
-        """Those for which ``some`` holds."""
+    def only(self, some: Bools) -> Self:
+        """The spans for which ``some`` [spans] holds."""
         return type(self)(*(part[some] for part in self))
 
     def joined(self, other: Self) -> Self:
-        """Both."""
+        """The spans of both, these before the others."""
         return type(self)(*(np.concatenate(parts) for parts in zip(self, other, strict=True)))
 
 
-def busy_spans(program: Program, execution: Execution, hold: np.ndarray, part: slice) -> Spans:
+def busy_spans(program: Program, execution: Execution, hold: Ints, part: slice) -> Spans:
     """When operations of a part of the program hold their processors, for ``hold`` [operations] time units each."""
     some = part.start + np.flatnonzero((hold[part] > 0) & (execution.start[part] >= 0))
     start = execution.start[some]
@@ -43,7 +44,7 @@ def communicating_spans(program: Program, execution: Execution, part: slice) -> 
     return Spans(program.rank[some], start, end, some)
 
 
-def union_lengths(spans: Spans, ranks: int) -> np.ndarray:
+def union_lengths(spans: Spans, ranks: int) -> Ints:
     """int64 [ranks]: how long at least one span of each rank lasts."""
     order = np.lexsort((spans.start, spans.rank))
     rank, start, end = (part[order] for part in spans[:3])
@@ -54,7 +55,7 @@ def union_lengths(spans: Spans, ranks: int) -> np.ndarray:
     return np.bincount(rank, fresh, ranks).astype(np.int64)
 
 
-def union_until(spans: Spans, times: np.ndarray) -> np.ndarray:
+def union_until(spans: Spans, times: Floats) -> Floats:
     """float64 [times]: how long at least one span has lasted up to each time."""
     if not len(spans.start):
         return np.zeros(len(times))
@@ -64,4 +65,5 @@ def union_until(spans: Spans, times: np.ndarray) -> np.ndarray:
     begin, close = start[first], end[np.append(first[1:] - 1, len(end) - 1)]
     corners = np.stack([begin, close], axis=1).ravel().astype(float)
     covered = np.stack([np.zeros(len(begin)), close - begin], axis=1).ravel().cumsum()
-    return np.interp(times, corners, covered, left=0.0)
+    lasted: Floats = np.interp(times, corners, covered, left=0.0)
+    return lasted

@@ -1,12 +1,13 @@
 """The chain of operations and messages that the end of a program waited for."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.program import CALC, RECV, SEND, Program
+from flitlab.models.arrays import Integers, Ints
 from flitlab.sim.engines.base import MESSAGE, PROCESSOR, STARTED, Execution
 
 COMPUTE, OVERHEAD, ON_THE_WAY, WAITING = "compute", "overhead", "message", "processor"
@@ -16,7 +17,6 @@ only had the processor for which the next operation waited."""
 
 AS_LISTS = 3_000_000
 """Operations up to which a walk along lists is worth their memory."""
-
 
 RANKS_KEPT = 256
 """Ranks whose dependencies are kept at a time."""
@@ -45,11 +45,18 @@ def critical_path(program: Program, messages: Messages, execution: Execution, so
     return segments[::-1]
 
 
+Explained: TypeAlias = Generator[Segment, None, "Event | None"]
+"""Why an event was no earlier: the segments before it, the last first, and the event that it waited for, if any."""
+
+Event: TypeAlias = tuple[Callable[[int], Explained], int]
+"""What happened to an operation, as the function that explains it, and the operation."""
+
+
 class _Walk:
     """Goes from event to event that the one before waited for."""
 
     def __init__(self, program: Program, messages: Messages, execution: Execution, soonest: int):
-        def quick(array: np.ndarray) -> Any:
+        def quick(array: Integers) -> Any:
             return array.tolist() if program.operations <= AS_LISTS else array
 
         self.program, self.soonest = program, soonest
@@ -58,16 +65,16 @@ class _Walk:
         self.ready, self.start, self.finish = quick(execution.ready), quick(execution.start), quick(execution.finish)
         self.queued, self.delivered = quick(execution.queued), quick(execution.delivered)
         self.cause = quick(execution.cause)
-        self._waited: dict[int, tuple[int, np.ndarray, np.ndarray]] = {}
+        self._waited: dict[int, tuple[int, Ints, Ints]] = {}
 
     def back(self, last: int) -> Iterator[Segment]:
         """Segments, the last first."""
-        event: tuple[Any, int] | None = (self._done, last)
+        event: Event | None = (self._done, last)
         while event is not None:
             explain, operation = event
             event = yield from explain(operation)
 
-    def _done(self, o: int):
+    def _done(self, o: int) -> Explained:
         """Why an operation ended no earlier."""
         if self.kind[o] == SEND and self.amount[o] > self.rendezvous:
             return (yield from self._message(o, self.finish[o]))
@@ -78,7 +85,7 @@ class _Walk:
         yield Segment(COMPUTE if self.kind[o] == CALC else OVERHEAD, o, self.start[o], self.finish[o])
         return self._begun, o
 
-    def _message(self, send: int, arrived: int):
+    def _message(self, send: int, arrived: int) -> Explained:
         """Why the message of a send arrived no earlier."""
         receive = self.partner[send]
         late = self.amount[send] > self.rendezvous and self.ready[receive] > self.queued[send] + self.soonest
@@ -89,7 +96,7 @@ class _Walk:
         yield Segment(OVERHEAD, send, self.start[send], self.queued[send])
         return self._begun, send
 
-    def _begun(self, o: int):
+    def _begun(self, o: int) -> Explained:
         """Why an operation got its processor no earlier."""
         cause = self.cause[o]
         if cause < 0:
@@ -102,13 +109,13 @@ class _Walk:
             return self._begun, by
         return self._released(by, why == STARTED)
 
-    def _released(self, by: int, early: bool):
+    def _released(self, by: int, early: bool) -> Event:
         """What an operation waited for that waited for the start, or the end, of another."""
         if not early:
             return self._done, by
         return (self._ready if self.kind[by] == RECV else self._begun), by
 
-    def _ready(self, o: int):
+    def _ready(self, o: int) -> Explained:
         """Why an operation was ready no earlier: the last of what it waited for."""
         begin, first, waited = self._dependencies(int(self.program.rank[o]))
         best, chosen = -1, None
@@ -120,7 +127,7 @@ class _Walk:
         return None if chosen is None else self._released(*chosen)
         yield  # an explanation without a segment is a generator, too
 
-    def _dependencies(self, rank: int) -> tuple[int, np.ndarray, np.ndarray]:
+    def _dependencies(self, rank: int) -> tuple[int, Ints, Ints]:
         """A rank's first operation; by operation, where what it waits for begins; 2 * operation + early of that."""
         if rank not in self._waited:
             if len(self._waited) >= RANKS_KEPT:
@@ -136,7 +143,7 @@ class _Walk:
 
 
 def shares(segments: Sequence[Segment], total: int) -> dict[str, float]:
-    """The part of the time that each kind of segment makes up."""
+    """The part of a total time, in units, that each kind of segment makes up, by kind."""
     found = dict.fromkeys(KINDS, 0)
     for segment in segments:
         found[segment.kind] += segment.end - segment.start

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.fairness import jain
 from flitlab.models.scenario import Scenario
 from flitlab.models.transport.alone import alone_ticks
@@ -32,7 +33,10 @@ SIZE_CLASSES = {"small": 100_000, "medium": 10_000_000, "large": float("inf")}
 
 
 class Window(NamedTuple):
-    """What counts of a run: from and to, in seconds; it ends with the window."""
+    """The part of a run of flows that counts.
+
+    window: from and to, in seconds; the run ends with it.
+    """
 
     window: tuple[float, float]
 
@@ -47,7 +51,7 @@ class Counted:
     session: Session
     before: Counters
     after: Counters
-    throughput: np.ndarray
+    throughput: Floats
 
 
 def measure_flows(run: DatagramRun, scenario: Scenario | None, load: float, how: Window) -> FlowsResult:
@@ -77,13 +81,14 @@ def measure_flows(run: DatagramRun, scenario: Scenario | None, load: float, how:
 
 
 def _use(session: Session, before: Counters, after: Counters) -> list[float]:
-    """Of the channels between switches, in the window."""
+    """Use of the channels between switches in the window, of a network interface of capacity 1."""
     packets = (after.link - before.link)[: session.topology.channels, ACCEPTED]
     use = _fractions(session, packets, after.tick - before.tick) * session.topology.host_capacity
-    return np.round(use, 4).tolist()
+    rounded: list[float] = np.round(use, 4).tolist()
+    return rounded
 
 
-def _count(session: Session, packets: np.ndarray) -> Flows:
+def _count(session: Session, packets: Ints) -> Flows:
     """Bytes of so many packets [subflows] by their ends."""
     topology = session.topology
     sent = _per_flow(session, packets) * session.queues.packet_bytes
@@ -94,18 +99,18 @@ def _count(session: Session, packets: np.ndarray) -> Flows:
     return Flows(pairs, sources.astype(np.int64), targets.astype(np.int64))
 
 
-def _per_flow(session: Session, amount: np.ndarray) -> np.ndarray:
+def _per_flow(session: Session, amount: Ints) -> Ints:
     """Sums over the subflows of each flow."""
     return np.add.reduceat(amount, session.first[:-1])
 
 
-def _fractions(session: Session, packets: np.ndarray, ticks: int) -> np.ndarray:
+def _fractions(session: Session, packets: Ints, ticks: int) -> Floats:
     """Packets in so many ticks as a fraction of what a network interface sends."""
     rate = session.queues.nic_mbps * session.topology.host_capacity * 1e6 / 8 * session.tick_s  # bytes a tick
     return packets * session.queues.packet_bytes / (rate * ticks)
 
 
-def _summary(session: Session, before: Counters, after: Counters, throughput: np.ndarray) -> dict[str, Any]:
+def _summary(session: Session, before: Counters, after: Counters, throughput: Floats) -> dict[str, Any]:
     moved, links = after.subflow - before.subflow, after.link - before.link
     ticks = after.tick - before.tick
     total, samples = moved.sum(axis=0), moved[:, SAMPLES].sum()
@@ -133,14 +138,14 @@ def _summary(session: Session, before: Counters, after: Counters, throughput: np
     }
 
 
-def _times(session: Session, after: Counters) -> tuple[np.ndarray, np.ndarray]:
+def _times(session: Session, after: Counters) -> tuple[Floats, Floats]:
     """(completion time in ticks, slowdown) of every flow, NaN where it is not complete."""
     start = np.minimum.reduceat(session.start, session.first[:-1])
     done = np.where(after.finished >= 0, after.finished - start, np.nan)
     return done, done / alone_ticks(session)
 
 
-def _completion(session: Session, done: np.ndarray, slowdown: np.ndarray) -> dict[str, Any]:
+def _completion(session: Session, done: Floats, slowdown: Floats) -> dict[str, Any]:
     """Completion times and slowdowns, of all flows and by size class."""
     size = session.flows.packets * session.queues.packet_bytes
     complete = ~np.isnan(done)
@@ -161,8 +166,8 @@ def _completion(session: Session, done: np.ndarray, slowdown: np.ndarray) -> dic
 
 
 def _flow_rows(
-    session: Session, moved: np.ndarray, throughput: np.ndarray, ticks: int,
-    times: tuple[np.ndarray, np.ndarray] | None,
+    session: Session, moved: Ints, throughput: Floats, ticks: int,
+    times: tuple[Floats, Floats] | None,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Rows of flows.csv: a flow, then its subflows if there are several. times: of flows that end."""
     subflow = _fractions(session, moved[:, RECEIVED], ticks)
@@ -187,7 +192,7 @@ def _flow_rows(
     return rows
 
 
-def _counts(session: Session, moved: np.ndarray, throughput: float, start: int) -> dict[str, Any]:
+def _counts(session: Session, moved: Ints, throughput: float, start: int) -> dict[str, Any]:
     samples = int(moved[SAMPLES])
     return {
         "throughput": throughput,

@@ -16,7 +16,7 @@ SHOWN = 5
 
 
 class UnfinishedError(Exception):
-    """A program that does not come to its end; the message says why, and what it waits for."""
+    """A program does not come to its end; the message says why, and what it waits for."""
 
 
 class Watch:
@@ -28,7 +28,7 @@ class Watch:
         self._moved, self._since = -1, 0
 
     def look(self, tick: int) -> None:
-        """The run has been advanced to a tick, and its program is not done."""
+        """Look at the run, which has been advanced to a tick without its program being done."""
         standing = self.run.standing()
         if standing.coming or standing.moved != self._moved:
             self._moved, self._since = standing.moved, tick

@@ -12,6 +12,7 @@ from flitlab.models.application.program import CALC, RECV, SEND, Program
 from flitlab.models.application.scratch import scratch
 from flitlab.models.application.steps import step_kinds
 from flitlab.models.application.workload import Workload
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import Execution, Flows
 from flitlab.sim.measure.busy import busy_spans, communicating_spans, union_lengths, union_until
@@ -24,7 +25,7 @@ LONGEST_PATH = 2000
 """Segments of the critical path that are kept, counted from its end."""
 
 
-def holds(scenario: Scenario[Any, Workload], resolution: int = 1) -> np.ndarray:
+def holds(scenario: Scenario[Any, Workload], resolution: int = 1) -> Ints:
     """int64 [operations]: ticks / resolution for which each holds its processor."""
     program, messages = scenario.work.program, scenario.work.messages
     held = scratch(program.operations, np.int64, messages.overhead * resolution)
@@ -37,11 +38,15 @@ def holds(scenario: Scenario[Any, Workload], resolution: int = 1) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Executed:
-    """A run and what is often asked of it. Times in units; unit_ns: nanoseconds of one. hold: of each operation."""
+    """A run of a program that has come to its end, and what is often asked of it.
+
+    Times are in units; unit_ns: nanoseconds of one. hold: int64 [operations], units for which each holds its processor.
+    path: the segments of the critical path, in order.
+    """
 
     scenario: Scenario[Any, Workload]
     execution: Execution
-    hold: np.ndarray
+    hold: Ints
     unit_ns: float
     path: list[Segment]
 
@@ -56,21 +61,21 @@ class Executed:
 
     @property
     def program(self) -> Program:
-        """Of the scenario."""
+        """The program that was run."""
         return self.scenario.work.program
 
     @property
     def end(self) -> int:
-        """When the last operation was done."""
+        """The time at which the last operation was done, in units."""
         return int(self.execution.finish.max(initial=0))
 
     @property
     def ticks(self) -> int:
-        """The same in whole ticks."""
+        """The tick by which the last operation was done."""
         return -(-self.end // self.execution.resolution)
 
     def row(self) -> dict[str, Any]:
-        """Times, messages and critical path."""
+        """The columns of results.csv for times, messages and the critical path, by name."""
         compute, overhead, wait = self.by_rank()
         ns, program = self.unit_ns, self.program
         row: dict[str, Any] = {"makespan_ns": self.end * ns, **self.extrapolated()}
@@ -84,7 +89,10 @@ class Executed:
         return row | self.messages() | {"ticks": self.ticks}
 
     def extrapolated(self) -> dict[str, Any]:
-        """The time of all iterations: each that was not simulated takes as long as those that were, but the first."""
+        """Columns for the time of all iterations.
+
+        Each that was not simulated takes as long as those that were do on average, but the first.
+        """
         program, ns = self.program, self.unit_ns
         some, every = program.simulated, program.iterations
         iterations = np.array([step.iteration for step in program.steps] or [-1])
@@ -104,8 +112,11 @@ class Executed:
             "iterations_total": every, "iteration_ns": each * ns if each else float("nan"), "extrapolated_from": how,
         }  # fmt: skip
 
-    def by_rank(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """int64 [ranks] each: calculating and overhead, added up over a rank's processors, and neither of them."""
+    def by_rank(self) -> tuple[Ints, Ints, Ints]:
+        """Units of time that ranks spend on calculating, on overhead, and on neither of them: int64 [ranks] each.
+
+        The first two are added up over a rank's processors.
+        """
         program = self.program
         compute, overhead, busy = (np.zeros(program.ranks, np.int64) for _ in range(3))
         for part in program.blocks():
@@ -115,18 +126,22 @@ class Executed:
             busy += union_lengths(busy_spans(program, self.execution, self.hold, part), program.ranks)
         return compute, overhead, self.end - busy
 
-    def sent(self) -> Iterator[np.ndarray]:
-        """The sends whose messages crossed the network, in blocks."""
+    def sent(self) -> Iterator[Ints]:
+        """The sends whose messages crossed the network: blocks of operations, int64 each."""
         program, host = self.program, self.scenario.work.host
         for send in program.sends():
             yield send[host[program.rank[send]] != host[program.peer[send]]]
 
-    def latencies(self, send: np.ndarray) -> np.ndarray:
-        """float64 [sends], ns: from joining the host's queue to the last flit at the receiver's host."""
-        return (self.execution.delivered[send] - self.execution.queued[send]) * self.unit_ns
+    def latencies(self, send: Ints) -> Floats:
+        """Latencies of messages, float64 [sends], in ns: from joining the host's queue to the receiver's last flit."""
+        late = self.execution.delivered[send] - self.execution.queued[send]
+        return np.asarray(late * self.unit_ns, np.float64)
 
     def messages(self) -> dict[str, Any]:
-        """Latencies of messages, from joining the host's queue to the last flit at the receiver's host."""
+        """Columns for messages: how many, their bytes, and their latencies in ns, of all and by size.
+
+        A latency is from joining the host's queue to the last flit at the receiver's host.
+        """
         limit = self.scenario.work.messages.packet_bytes
         count, bytes_ = np.zeros(2, np.int64), 0  # messages that fit into a packet, and longer ones
         for send in self.sent():
@@ -145,8 +160,11 @@ class Executed:
         small, large = _spread(late[:few], "small_"), _spread(late[few:], "large_")
         return row | _spread(late, "") | small | large
 
-    def use(self, edges: np.ndarray, carried: np.ndarray) -> dict[str, float]:
-        """Use of the channels between switches: mean of all over the run, of the busiest, and of all at its peak."""
+    def use(self, edges: Ints, carried: Floats) -> dict[str, float]:
+        """Columns for the use of the channels between switches: mean over all and the run, of the busiest, at the peak.
+
+        edges: int64 [edges], ticks. carried: float64 [edges, channels], flits so far.
+        """
         part = self._use(edges, carried)
         lengths = self._lengths(edges)
         if not part.size or not lengths.sum():
@@ -157,17 +175,19 @@ class Executed:
             "utilisation_peak": float(part.mean(axis=1).max()),
         }  # fmt: skip
 
-    def _lengths(self, edges: np.ndarray) -> np.ndarray:
+    def _lengths(self, edges: Ints) -> Ints:
         """Ticks of the intervals; the last ends with the program."""
-        return np.maximum(np.diff(np.minimum(edges, max(self.ticks, 1))), 0)
+        lengths: Ints = np.maximum(np.diff(np.minimum(edges, max(self.ticks, 1))), 0)
+        return lengths
 
-    def _use(self, edges: np.ndarray, carried: np.ndarray) -> np.ndarray:
+    def _use(self, edges: Ints, carried: Floats) -> Floats:
         """float64 [intervals, channels]: the part of its capacity that a channel used."""
         some = np.maximum(self._lengths(edges), 1)[:, None]
         full = self.scenario.switching.carries(self.scenario.topology)
-        return np.diff(carried, axis=0) / some / full
+        use: Floats = np.diff(carried, axis=0) / some / full
+        return use
 
-    def detail(self, edges: np.ndarray, carried: np.ndarray) -> dict[str, Any]:
+    def detail(self, edges: Ints, carried: Floats) -> dict[str, Any]:
         """Rows of the further tables, by the name of the file."""
         return {
             "ranks": self._rank_rows(), "steps": self._step_rows(), "utilisation": self._use_rows(edges, carried),
@@ -175,9 +195,10 @@ class Executed:
             **({"channel_use": self._mean_use(edges, carried)} if self.scenario.topology.channels else {}),
         }  # fmt: skip
 
-    def _mean_use(self, edges: np.ndarray, carried: np.ndarray) -> list[float]:
+    def _mean_use(self, edges: Ints, carried: Floats) -> list[float]:
         part, lengths = self._use(edges, carried), self._lengths(edges)
-        return np.round((part * lengths[:, None]).sum(axis=0) / max(lengths.sum(), 1), 4).tolist()
+        mean: list[float] = np.round((part * lengths[:, None]).sum(axis=0) / max(lengths.sum(), 1), 4).tolist()
+        return mean
 
     def _rank_rows(self) -> list[dict[str, Any]]:
         program, ns = self.program, self.unit_ns
@@ -225,7 +246,7 @@ class Executed:
                 })  # fmt: skip
         return rows
 
-    def _use_rows(self, edges: np.ndarray, carried: np.ndarray) -> list[dict[str, float]]:
+    def _use_rows(self, edges: Ints, carried: Floats) -> list[dict[str, float]]:
         part, lengths, ns = self._use(edges, carried), self._lengths(edges), self.unit_ns * self.execution.resolution
         return [
             {
@@ -287,7 +308,7 @@ class Executed:
         return rows
 
     def delivered(self) -> Flows:
-        """Flits, or bytes, of all messages by their ends."""
+        """Flits (of datagrams, bytes) of all messages that crossed the network, by their ends."""
         workload, topology = self.scenario.work, self.scenario.topology
         program = workload.program
         unit = self.scenario.switching.weight(workload.messages)
@@ -302,7 +323,7 @@ class Executed:
         return Flows(pairs, *ends)
 
 
-def _spread(values: np.ndarray, name: str) -> dict[str, float]:
+def _spread(values: Floats, name: str) -> dict[str, float]:
     """Mean, percentiles and maximum of latencies in ns, which may be put into another order."""
     if not len(values):
         return {f"{name}latency_ns_{which}": float("nan") for which in ("mean", "p50", "p99", "max")}

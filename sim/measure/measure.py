@@ -21,7 +21,7 @@ _KINDS: dict[str, tuple[type[How], Callable[..., Result]]] = {
 
 
 def how(scenario: Scenario, values: dict[str, Any]) -> How:
-    """How to run a scenario, from plain values."""
+    """How to run and measure a scenario, from the values of the configuration's ``measure``."""
     return _KINDS[scenario.counted][0](**values)
 
 

@@ -1,9 +1,11 @@
 """One point of a curve: packets of a scenario at one load with one seed."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from flitlab.models.arrays import Ints
 from flitlab.models.histogram import edges
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import (
@@ -28,7 +30,7 @@ FIRST_BATCHES = 40
 
 @dataclass(frozen=True)
 class Measure:
-    """How long to run; ticks.
+    """How long to run and to measure packets, in ticks.
 
     warmup: None to find it. ticks: the window measured after it. ci: relative half-width of the
     mean latency wanted; the window grows up to ``max_ticks`` for it. None: exactly ``ticks``.
@@ -81,7 +83,7 @@ def warm_up(run: Run, scenario: Scenario, measure: Measure) -> tuple[int, bool]:
             now += step
             run.advance(now)
             rows.append(run.scalars())
-        change = np.diff(np.array(rows), axis=0)
+        change = _steps(rows)
         packets = np.maximum(change[:, DELIVERED_PACKETS], 1)
         if is_steady(change[:, DELIVERED_FLITS]) and is_steady(change[:, NETWORK_LATENCY] / packets):
             return now, True
@@ -90,12 +92,10 @@ def warm_up(run: Run, scenario: Scenario, measure: Measure) -> tuple[int, bool]:
         look *= 2
 
 
-def measure_batches(
-    run: Run, scenario: Scenario, load: float, start: int, measure: Measure
-) -> tuple[np.ndarray, np.ndarray]:
-    """Advance through the window.
+def measure_batches(run: Run, scenario: Scenario, load: float, start: int, measure: Measure) -> tuple[Ints, Ints]:
+    """Advance through the window, which begins at tick ``start``; what it counted, by batches.
 
-    What each batch added to the scalars, int64 [batches, SCALARS], and the hosts' backlogs in flits at
+    Returns what each batch added to the scalars, int64 [batches, SCALARS], and the hosts' backlogs in flits at
     the batches' bounds, int64 [batches + 1, hosts].
     """
     count = min(FIRST_BATCHES, measure.ticks)
@@ -111,7 +111,7 @@ def measure_batches(
         advance(bound)
     length, now = max(measure.ticks // count, 1), bounds[-1]
     while measure.ci is not None and now + length <= start + measure.max_ticks:
-        batches = np.diff(np.array(rows), axis=0)
+        batches = _steps(rows)
         if is_precise(batches, measure.ci) or lost_in_all(scenario, load, batches):
             break
         for _ in range(len(batches) // 2 or 1):
@@ -119,18 +119,24 @@ def measure_batches(
                 break
             now += length
             advance(now)
-    return np.diff(np.array(rows), axis=0), np.array(backlog)
+    return _steps(rows), np.array(backlog)
 
 
-def is_precise(batches: np.ndarray, wanted: float) -> bool:
-    """Whether the mean latency's relative half-width is at most ``wanted``."""
+def _steps(rows: list[Ints]) -> Ints:
+    """What was added from each row of counters to the next, int64 [rows - 1, columns]."""
+    table: Ints = np.array(rows)
+    return np.diff(table, axis=0)
+
+
+def is_precise(batches: Ints, wanted: float) -> bool:
+    """Whether the relative half-width of the mean latency is at most ``wanted``; batches: int64 [batches, SCALARS]."""
     packets = batches[:, DELIVERED_PACKETS].sum()
     if packets == 0:
         return False
-    return latency_half_width(batches) <= wanted * batches[:, LATENCY].sum() / packets
+    return bool(latency_half_width(batches) <= wanted * batches[:, LATENCY].sum() / packets)
 
 
-def details(before: Snapshot, after: Snapshot) -> dict:
+def details(before: Snapshot, after: Snapshot) -> dict[str, Any]:
     """What the window's packets were like, as [value, packets] pairs, and the use of each channel.
 
     A latency is the lower edge of its bucket. The use is in flits per tick.
@@ -146,7 +152,7 @@ def details(before: Snapshot, after: Snapshot) -> dict:
     }
 
 
-def _pairs(counts: np.ndarray) -> np.ndarray:
+def _pairs(counts: Ints) -> Ints:
     """int64 [entries, 2]: (index, count) where there are any."""
     used = np.flatnonzero(counts)
     return np.column_stack([used, counts[used]])

@@ -1,16 +1,15 @@
-"""What is known of a run."""
+"""What is known of a run that has been measured."""
 
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from flitlab.models.arrays import Floats
 from flitlab.sim.engines.base import Flows
 
 
 @dataclass(frozen=True)
 class Result:
-    """What is known of a run.
+    """What is known of a run that has been measured.
 
     row: the measured columns of results.csv. detail: rows of further tables and what figures need, by name, JSON-able;
     :func:`~flitlab.sim.measure.measure.measure` adds ``compile_s``, CPU seconds of making kernels ready, which are not
@@ -27,6 +26,9 @@ class Result:
 
 @dataclass(frozen=True)
 class FlowsResult(Result):
-    """What is known of a run of flows. throughput: float64 [flows], of the window, as a fraction of the interface."""
+    """What is known of a run of flows.
 
-    throughput: np.ndarray
+    throughput: float64 [flows], of the window, as a fraction of what a network interface sends.
+    """
+
+    throughput: Floats

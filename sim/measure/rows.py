@@ -11,7 +11,7 @@ def number(row: Row, column: str) -> float:
     """The number in a column; NaN where the column is absent, empty or no number."""
     value = row.get(column)
     try:
-        return math.nan if value in (None, "") else float(value)  # type: ignore[arg-type]
+        return math.nan if value in (None, "") else float(value)
     except ValueError:
         return math.nan
 

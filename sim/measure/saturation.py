@@ -28,7 +28,7 @@ BACKGROUND = "background"
 
 @dataclass(frozen=True)
 class Bracket:
-    """Of one seed, in loads, lower <= value <= upper.
+    """The saturation point of one seed and what holds it, in loads: lower <= value <= upper.
 
     lower: 0 if the lowest load is saturated. upper: the limit if none is. value: NaN if none is.
     over: the row at ``upper``, None if there is none.
@@ -42,7 +42,7 @@ class Bracket:
 
 @dataclass(frozen=True)
 class Saturation:
-    """Of one scenario, in loads.
+    """The saturation point of a scenario over its seeds, in loads.
 
     value: mean over seeds, NaN if one of them is never saturated. half: half-width of its 95 % Student interval over
     seeds and the resolution, NaN for a single one. lower, upper: hold the brackets of all seeds. seeds: seed -> its own

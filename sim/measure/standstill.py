@@ -2,15 +2,16 @@
 
 import numpy as np
 
+from flitlab.models.arrays import Ints
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import CREATED_PACKETS, DELIVERED_FLITS, DELIVERED_PACKETS, GRANTS, SENT_PACKETS, Run
 
 
 class StandstillError(Exception):
-    """Nothing moves, or can move, though packets wait, and no certificate was missing: a defect."""
+    """A standstill that is a defect: nothing moves, or can move, though packets wait and no certificate was missing."""
 
 
-def is_deadlocked(run: Run, scenario: Scenario, batches: np.ndarray, ticks: int) -> bool:
+def is_deadlocked(run: Run, scenario: Scenario, batches: Ints, ticks: int) -> bool:
     """Whether some packet can never move again, at the end of a window.
 
     With a certificate it is asked only if nothing has moved for long. batches: what each of the window's equal parts
@@ -30,7 +31,7 @@ def is_deadlocked(run: Run, scenario: Scenario, batches: np.ndarray, ticks: int)
     return False
 
 
-def _quiet(batches: np.ndarray, ticks: int) -> tuple[int, int]:
+def _quiet(batches: Ints, ticks: int) -> tuple[int, int]:
     """Ticks at the end of the window in which nothing moved, and the packets created in them."""
     moves = (batches[:, [SENT_PACKETS, GRANTS, DELIVERED_FLITS]] > 0).sum(axis=1)
     count = len(moves) - 1 - int(np.flatnonzero(moves).max(initial=-1))

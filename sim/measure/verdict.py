@@ -15,6 +15,7 @@ import math
 
 import numpy as np
 
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import CREATED_FLITS, DELIVERED_FLITS
 from flitlab.sim.measure.batches import exceeds_noise, regroup
@@ -31,9 +32,7 @@ STARVED, STARVED_NOISE, STARVED_PACKETS, STARVED_HALF = 0.05, 1.5, 12, 0.25
 steadily: by this part of the whole growth in either half of the window."""
 
 
-def verdict(
-    scenario: Scenario, load: float, batches: np.ndarray, created: np.ndarray, backlog: np.ndarray
-) -> tuple[bool | None, str]:
+def verdict(scenario: Scenario, load: float, batches: Ints, created: Ints, backlog: Ints) -> tuple[bool | None, str]:
     """(whether a point is saturated, None where the window is too short to tell; why, '' if it is not).
 
     batches: what each added to the scalars, int64 [batches, SCALARS]. created: flits, int64 [hosts]. backlog: flits at
@@ -47,7 +46,7 @@ def verdict(
     return (False, "") if lost is False else (None, SHORT)
 
 
-def lost_in_all(scenario: Scenario, load: float, batches: np.ndarray) -> bool | None:
+def lost_in_all(scenario: Scenario, load: float, batches: Ints) -> bool | None:
     """Whether less is delivered than created, in total; None where it is, by no more than the arrivals may vary."""
     groups = regroup(batches)
     lost = (groups[:, CREATED_FLITS] - groups[:, DELIVERED_FLITS]).astype(float)
@@ -64,7 +63,7 @@ def lost_in_all(scenario: Scenario, load: float, batches: np.ndarray) -> bool | 
     return True if share > noise * max(of_host, of_all / math.sqrt(hosts)) else None
 
 
-def starves(scenario: Scenario, load: float, created: np.ndarray, backlog: np.ndarray) -> bool:
+def starves(scenario: Scenario, load: float, created: Ints, backlog: Ints) -> bool:
     """Whether some host's queue grows, which the total over all hosts need not show.
 
     Under a permutation a few flows pass their bottleneck's rate long before the rest do. created: flits,
@@ -77,7 +76,7 @@ def starves(scenario: Scenario, load: float, created: np.ndarray, backlog: np.nd
     return bool((steady & (growth > np.maximum(least, STARVED_PACKETS * scenario.source.mean_flits))).any())
 
 
-def noise_of(scenario: Scenario, load: float, created: np.ndarray) -> np.ndarray:
+def noise_of(scenario: Scenario, load: float, created: Ints | Floats) -> Floats:
     """Flits, float64 [hosts]: standard deviation of what hosts create in a time in which they create so much.
 
     created: flits, [hosts], or of one host that is like the average.

@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from flitlab.models.arrays import Floats, Ints
 
-def mser5(series: np.ndarray) -> int:
+
+def mser5(series: Ints | Floats) -> int:
     """How many leading observations to drop, by the MSER-5 rule (a multiple of 5).
 
     Batches of five are averaged; of all truncations up to half of them the one is taken that minimises
@@ -22,6 +24,6 @@ def mser5(series: np.ndarray) -> int:
     return 5 * int(np.argmin(statistic[: count // 2 + 1]))
 
 
-def is_steady(series: np.ndarray) -> bool:
+def is_steady(series: Ints | Floats) -> bool:
     """Whether the truncation point lies before half of the series, the usual condition for trusting it."""
     return mser5(series) < len(series) // 5 // 2 * 5

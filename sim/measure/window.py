@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import DELIVERED_PACKETS, LATENCY, Snapshot
 
@@ -19,11 +18,11 @@ class Window:
     scenario: Scenario
     before: Snapshot
     after: Snapshot
-    batches: np.ndarray
+    batches: Ints
 
     @property
     def ticks(self) -> int:
-        """Its length."""
+        """The length of the window, in ticks."""
         return self.after.tick - self.before.tick
 
     @property
@@ -32,31 +31,39 @@ class Window:
         return self.scenario.topology.hosts
 
     @cached_property
-    def total(self) -> np.ndarray:
+    def total(self) -> Ints:
         """What the window added to the scalars, int64 [SCALARS]; places are those of ``flitlab.sim.engines.base``."""
-        return self.after.scalars - self.before.scalars
+        total: Ints = self.after.scalars - self.before.scalars
+        return total
 
     @property
     def packets(self) -> int:
-        """Packets delivered in it."""
+        """Packets delivered in the window."""
         return int(self.total[DELIVERED_PACKETS])
 
     @cached_property
-    def histogram(self) -> np.ndarray:
+    def histogram(self) -> Ints:
         """Packets delivered by latency, int64 [buckets] (``flitlab.models.histogram``)."""
-        return self.after.histogram - self.before.histogram
+        counts: Ints = self.after.histogram - self.before.histogram
+        return counts
 
     def mean(self, place: int) -> float:
-        """A sum over packets per packet; NaN without any."""
+        """A sum over packets, divided by the packets delivered; NaN without any.
+
+        place: of the sum in the scalars, as LATENCY or HOPS.
+        """
         return float(self.total[place] / self.packets) if self.packets else float("nan")
 
     def rate(self, place: int) -> float:
-        """A sum of flits in flits/tick/host."""
+        """A sum of flits, in flits/tick/host; place: of the sum in the scalars, as DELIVERED_FLITS."""
         return float(self.total[place] / (self.ticks * self.hosts))
 
     @cached_property
-    def shares(self) -> tuple[np.ndarray, np.ndarray]:
-        """Per sending host: accepted / created flits (where it created any), and accepted / its demand."""
+    def shares(self) -> tuple[Floats, Floats]:
+        """What sending hosts get, float64 [hosts] each.
+
+        Accepted / created flits of hosts that created any, and accepted flits / demand of hosts that have one.
+        """
         rate = self.scenario.traffic.rate
         accepted = (self.after.delivered.sources - self.before.delivered.sources).astype(float)
         created = (self.after.created - self.before.created).astype(float)
@@ -64,7 +71,7 @@ class Window:
         return accepted[some] / created[some], accepted[rate > 0] / rate[rate > 0]
 
 
-def latency_half_width(batches: np.ndarray) -> float:
+def latency_half_width(batches: Ints) -> float:
     """95 % half-width of the mean latency, in ticks. batches: int64 [batches, SCALARS]."""
     from flitlab.sim.measure.batches import mean_half_width  # takes a second, and the table of columns has to be quick
 

@@ -330,7 +330,7 @@ def _let_hosts_send(const, state, switch, tick):
 
 @inner
 def notice(const, state, host, tick):
-    """See that a host's switch looks when the host may send its next packet, or, if that is far away, before."""
+    """Have a host's switch look when the host may send its next packet, or, if that is far away, before."""
     ready = max(state.host[host, H_BORN], state.host[host, H_FREE], tick)
     if ready < LATE:
         state.asked[host] = min(ready, tick + state.awake.mask - const.slot)

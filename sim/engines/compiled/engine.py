@@ -5,6 +5,7 @@ from types import ModuleType
 import numpy as np
 
 from flitlab.models.application.workload import Workload
+from flitlab.models.arrays import Ints
 from flitlab.models.rules.arrivals import make_arrivals
 from flitlab.models.rules.packets import make_packets
 from flitlab.models.scenario import Scenario
@@ -64,13 +65,14 @@ class CompiledRun:
         sent = records.sent(self._state)
         sources.count_created(net.arrivals, net.packets, net.seed, self._tick, sent, self._cursor)
 
-    def backlog(self) -> np.ndarray:
+    def backlog(self) -> Ints:
         self._count_created()
-        return self._cursor[:, sources.FLITS] - self._state.tally.by_source
+        backlog: Ints = self._cursor[:, sources.FLITS] - self._state.tally.by_source
+        return backlog
 
-    def scalars(self) -> np.ndarray:
+    def scalars(self) -> Ints:
         self._count_created()
-        scalars = self._state.tally.scalars.copy()
+        scalars: Ints = self._state.tally.scalars.copy()
         scalars[CREATED_PACKETS] = np.maximum(self._cursor[:, sources.SEQUENCE], 0).sum()
         scalars[CREATED_FLITS] = self._cursor[:, sources.FLITS].sum()
         return scalars
@@ -100,14 +102,14 @@ class CompiledRun:
         return bool(self._kernel.stuck(self._constants, self._state, self._tick))
 
 
-def _total(index: np.ndarray, amount: np.ndarray, size: int) -> np.ndarray:
+def _total(index: Ints, amount: Ints, size: int) -> Ints:
     total = np.zeros(size, np.int64)
     np.add.at(total, index, amount)
     return total
 
 
 class CompiledApplicationRun(CompiledRun):
-    """The same, of a program (see :class:`flitlab.sim.engines.base.ApplicationRun`)."""
+    """A run of a program under way in a kernel (see :class:`flitlab.sim.engines.base.ApplicationRun`)."""
 
     latest = int(records.LATE)
 
@@ -129,7 +131,7 @@ class CompiledApplicationRun(CompiledRun):
         return ranks.is_done(self._ranks)
 
     def standing(self) -> Standing:
-        """What there still is to be done."""
+        """What there still is to be done at this tick."""
         scalars = self.scalars()
         created, sent, delivered = (int(scalars[place]) for place in (CREATED_PACKETS, SENT_PACKETS, DELIVERED_PACKETS))
         moved = sent + delivered + self._kernel.moved(self._state)
@@ -139,13 +141,15 @@ class CompiledApplicationRun(CompiledRun):
         """What became of the operations so far, copied."""
         return ranks.execution_of(self._ranks)
 
-    def carried(self) -> np.ndarray:
+    def carried(self) -> Ints:
         """Flits granted to every channel between switches so far, int64 [channels]."""
-        return self._state.tally.channel_flits.copy()
+        carried: Ints = self._state.tally.channel_flits.copy()
+        return carried
 
     @property
     def _ranks(self) -> ranks.Ranks:
-        return self._state.program.ranks
+        state: ranks.Ranks = self._state.program.ranks
+        return state
 
 
 def start(kernel: ModuleType, scenario: Scenario, load: float, seed: int, log: bool = False) -> CompiledRun:

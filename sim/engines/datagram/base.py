@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-import numpy as np
-
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.transport.session import Session
 from flitlab.sim.engines.base import ApplicationRun
 
@@ -37,18 +36,18 @@ class Counters:
     """
 
     tick: int
-    subflow: np.ndarray
-    link: np.ndarray
-    finished: np.ndarray
-    cwnd: np.ndarray
+    subflow: Ints
+    link: Ints
+    finished: Ints
+    cwnd: Floats
 
 
 class Trace(NamedTuple):
     """Every data packet that reached its receiver, in order: int64 [packets] each."""
 
-    tick: np.ndarray
-    subflow: np.ndarray
-    sequence: np.ndarray
+    tick: Ints
+    subflow: Ints
+    sequence: Ints
 
 
 class DatagramRun(Protocol):
@@ -62,7 +61,7 @@ class DatagramRun(Protocol):
     def counters(self) -> Counters:
         """All counters now, copied."""
 
-    def in_flight(self) -> np.ndarray:
+    def in_flight(self) -> Ints:
         """int64 [subflows]: data packets in queues and on links."""
 
     def trace(self) -> Trace:
@@ -77,7 +76,7 @@ class MessageLost(Exception):
     """A packet of a message was dropped, and nobody sends it again."""
 
 
-def check_lossless(counts: np.ndarray) -> None:
+def check_lossless(counts: Ints) -> None:
     """Raise :class:`MessageLost` if a packet of a program without a transport was dropped; counts: of subflows."""
     if counts[:, DROPPED].any():
         raise MessageLost(

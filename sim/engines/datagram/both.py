@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.transport.session import Session
 from flitlab.sim.engines.base import EngineMismatch, Execution, Standing
 from flitlab.sim.engines.datagram.base import Counters, DatagramApplicationRun, Trace
@@ -31,7 +32,7 @@ class BothDatagrams:
         compare_counters(ours, self._reference.counters())
         return ours
 
-    def in_flight(self) -> np.ndarray:
+    def in_flight(self) -> Ints:
         return self._compiled.in_flight()
 
     def trace(self) -> Trace:
@@ -52,7 +53,7 @@ class BothDatagrams:
         _compare(ours, self._reference.execution(), "in operations")
         return ours
 
-    def carried(self) -> np.ndarray:
+    def carried(self) -> Ints | Floats:
         return self._compiled.carried()
 
 
@@ -67,7 +68,7 @@ def compare_traces(compiled: Trace, reference: Trace) -> None:
         raise EngineMismatch("engines differ; first: " + "; ".join(said))
 
 
-def _packet(name: str, rows: np.ndarray, place: int) -> str:
+def _packet(name: str, rows: Ints, place: int) -> str:
     if place >= len(rows):
         return f"{name}: no such packet received"
     tick, subflow, sequence = rows[place].tolist()

@@ -1,11 +1,12 @@
 """What a message is at flow level: its size, its share of every channel, its latency. The same for both engines."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from flitlab.models.application.messages import flits_of, packets_of
 from flitlab.models.application.workload import Workload
+from flitlab.models.arrays import Floats, Int, Ints
 from flitlab.models.jit import inner, kernel, routine
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.route import at_target, choose_way, middle_of, next_hops, next_port
@@ -37,12 +38,12 @@ class Network(NamedTuple):
     hosts: int
     channels: int
     routes: Tables
-    host_switch: np.ndarray
-    out_start: np.ndarray
-    dst: np.ndarray
-    capacity: np.ndarray
-    link: np.ndarray
-    hop: np.ndarray
+    host_switch: Ints
+    out_start: Ints
+    dst: Ints
+    capacity: Floats
+    link: Ints
+    hop: Floats
     ends: float
     packet_bytes: int
     flit_bytes: int
@@ -58,10 +59,10 @@ class Way(NamedTuple):
     [2, switches], switches: int64 [2, switches], how much is where before and after a hop.
     """
 
-    channel: np.ndarray
-    share: np.ndarray
-    weight: np.ndarray
-    switches: np.ndarray
+    channel: Ints
+    share: Floats
+    weight: Floats
+    switches: Ints
 
 
 class Flowing(NamedTuple):
@@ -71,11 +72,11 @@ class Flowing(NamedTuple):
     j from start[i] to start[i + 1] - 1 (channels as in ``Network.capacity``).
     """
 
-    send: np.ndarray
-    rate: np.ndarray
-    start: np.ndarray
-    channel: np.ndarray
-    share: np.ndarray
+    send: Ints
+    rate: Floats
+    start: Ints
+    channel: Ints
+    share: Floats
 
 
 def make_network(scenario: Scenario[Flow, Workload], seed: int) -> Network:
@@ -101,7 +102,7 @@ def make_network(scenario: Scenario[Flow, Workload], seed: int) -> Network:
         dst=topology.dst,
         capacity=np.concatenate([topology.capacity, host_capacity]),
         link=link,
-        hop=topology.delay + float(model.header + model.switch + model.link),
+        hop=np.asarray(topology.delay + float(model.header + model.switch + model.link), np.float64),
         ends=float(model.injection + model.header + model.switch + model.ejection - 1),
         packet_bytes=messages.packet_bytes,
         flit_bytes=messages.flit_bytes,
@@ -112,7 +113,7 @@ def make_network(scenario: Scenario[Flow, Workload], seed: int) -> Network:
 
 
 def make_way(network: Network, switches: int) -> Way:
-    """No way."""
+    """Make room for ways, with none in it yet; switches: of the topology."""
     room = len(network.capacity)
     return Way(
         channel=np.zeros(room, np.int64),
@@ -123,21 +124,22 @@ def make_way(network: Network, switches: int) -> Way:
 
 
 @inner
-def flits_in(n, size):
-    """Flits of all packets of a message of ``size`` bytes."""
+def flits_in(n: Network, size: int) -> int:
+    """Count the flits of all packets of a message of ``size`` bytes."""
     last = flits_of(size, 1, n.packet_bytes, n.flit_bytes, n.header_flits, n.packet_flits, n.whole)
     return (packets_of(size, n.packet_bytes) - 1) * n.packet_flits + last
 
 
 @kernel
-def steady(rate):
-    """A rate to the nearest 32 bits: what is below depends on the order in which rates were added up (Dekker 1971)."""
+def steady(rate: float) -> float:
+    """Round a rate to the nearest 32 bits: those below depend on the order of the sums in it (Dekker 1971)."""
     high = rate * _ROUND
     return high - (high - rate)
 
 
 @inner
-def _take(w, count, channel, share):
+def _take(w: Way, count: Int, channel: Int, share: float) -> Int:
+    """Add a share of the message to a channel; how many channels the way then has."""
     if w.share[channel] == 0.0:
         w.channel[count] = channel
         count += 1
@@ -146,8 +148,8 @@ def _take(w, count, channel, share):
 
 
 @routine
-def _walk(n, w, count, way, share, source, destination, sequence):
-    """A share of the message takes one path."""
+def _walk(n: Network, w: Way, count: Int, way: Int, share: float, source: Int, destination: Int, sequence: Int) -> Int:
+    """Lead a share of the message along one path; how many channels the way then has."""
     here, target, hop = n.host_switch[source], n.host_switch[destination], 0
     while not at_target(n.routes, way, hop, here, target):
         port = next_port(n.routes, way, n.seed, here, target, source, destination, n.hosts, sequence, hop)
@@ -159,8 +161,8 @@ def _walk(n, w, count, way, share, source, destination, sequence):
 
 
 @routine
-def _spread(n, w, count, origin, target, share):
-    """A share of the message takes all next hops to ``target`` in equal parts at every switch."""
+def _spread(n: Network, w: Way, count: Int, origin: Int, target: Int, share: float) -> Int:
+    """Lead a share of the message over all next hops to ``target``, in equal parts at every switch."""
     now, here_count = 0, 1
     w.switches[0, 0] = origin
     w.weight[0, origin] = share
@@ -189,18 +191,21 @@ def _spread(n, w, count, origin, target, share):
 
 
 @inner
-def _choose(n, source, destination, sequence):
+def _choose(n: Network, source: Int, destination: Int, sequence: Int) -> Any:
+    """Draw the way of a packet of a message between two hosts."""
     origin, target = n.host_switch[source], n.host_switch[destination]
     return choose_way(n.routes, n.seed, source, destination, n.hosts, sequence, origin, target)
 
 
 @routine
-def find_way(n, w, source, destination, send, stage, packets):
-    """The channels and shares of a message, how many channels, and its latency in time units.
+def find_way(n: Network, w: Way, source: Int, destination: Int, send: Int, stage: Int, packets: Int) -> tuple[Int, Int]:
+    """Find the channels and shares of a message, put into ``w``; how many channels, and its latency in time units.
 
+    source, destination: hosts. send, stage: the operation, and what of its message is under way. packets: of it.
     Where packets draw their ways, the shares are those that they have on average, but that of intermediate switches
     there are as many as packets, ``DRAWS`` at most. The latency is that of a flit on the average way, less a tick.
     """
+    count: Int
     r, count = n.routes, np.int64(0)
     origin, target = n.host_switch[source], n.host_switch[destination]
     first = (send * _STAGES + stage) * DRAWS
@@ -230,7 +235,7 @@ def find_way(n, w, source, destination, send, stage, packets):
 
 
 @kernel
-def leave_way(w, count):
-    """Make room for the next way."""
+def leave_way(w: Way, count: Int) -> None:
+    """Empty ``w``, which has a way of so many channels, for the next one."""
     for i in range(count):
         w.share[w.channel[i]] = 0.0

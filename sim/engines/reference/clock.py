@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterable, Sized
-from typing import Any
+from typing import Any, TypeVar
 
 import simpy
 from simpy.events import NORMAL, EventPriority
@@ -11,9 +11,10 @@ from simpy.events import NORMAL, EventPriority
 # Allocation comes in two: hosts decide by what they see before any switch grants anything.
 ARRIVALS, CREDITS, CREATION, SENDING, ALLOCATION = (EventPriority(p) for p in (2, 3, 4, 5, 6))
 
-
 LATEST = 1 << 62
-"""As far as a run may go."""
+"""The tick that no run goes beyond."""
+
+T = TypeVar("T")
 
 
 class Clock(simpy.Environment):
@@ -32,23 +33,27 @@ class Clock(simpy.Environment):
         """The present tick."""
         return self._now  # type: ignore[return-value]  # SimPy allows floats; all our delays are integers
 
-    def schedule(self, event, priority=NORMAL, delay=0):
-        """SimPy's ``schedule``; counts the events."""
+    def schedule(self, event: simpy.Event, priority: EventPriority = NORMAL, delay: float = 0) -> None:
+        """Schedule an event as SimPy does, and count it; with a ``shuffle`` seed its place in its phase is random.
+
+        priority: the phase. delay: ticks from now.
+        """
         self.events += 1
         if self._random and priority >= ARRIVALS:
             priority = EventPriority((priority << 32) | self._random.getrandbits(32))
         super().schedule(event, priority, delay)
 
-    def shuffled(self, items: Iterable) -> list:
-        """The same items, in random order if there is a ``shuffle`` seed."""
-        items = list(items)
-        return self._random.sample(items, len(items)) if self._random else items
+    def shuffled(self, items: Iterable[T]) -> list[T]:
+        """A list of the items, in random order if there is a ``shuffle`` seed, otherwise in theirs."""
+        listed = list(items)
+        return self._random.sample(listed, len(listed)) if self._random else listed
 
 
 class Alarm(simpy.Event):
     """An event that happens in a phase of a tick.
 
-    A process waits for it, or it calls an ``action`` with itself (and so its value) as the argument.
+    A process waits for it, or it calls an ``action`` with itself as the argument, whose ``value`` is the given one.
+    tick: no earlier than the present one. phase: ARRIVALS, CREDITS, CREATION, SENDING or ALLOCATION.
     """
 
     def __init__(
@@ -71,7 +76,7 @@ class Signal(simpy.Event):
     """An event that a process waits for before anybody knows when it will happen."""
 
     def set(self, tick: int, phase: EventPriority, value: Any) -> None:
-        """Let it happen in a phase of a tick, with a value for those who wait."""
+        """Let the event happen in a phase of a tick, with a value for those who wait."""
         self._ok = True
         self._value = value
         self.env.schedule(self, phase, tick - self.env.now)
@@ -93,7 +98,7 @@ class Allocator:
         self._alarms: set[int] = set()
 
     def wake(self, tick: int) -> None:
-        """See to it that :meth:`allocate` is called at a tick; at most one alarm is kept for each."""
+        """Have :meth:`allocate` called at a tick, the present or a later one; at most one alarm is kept for each."""
         if tick not in self._alarms:
             self._alarms.add(tick)
             Alarm(self.clock, tick, self.phase, self._ring, tick)
@@ -104,5 +109,5 @@ class Allocator:
         self.allocate(now)
 
     def allocate(self, now: int) -> None:
-        """Decide; whatever this causes happens at a later tick."""
+        """Decide at tick ``now`` what is granted or sent; whatever this causes happens at a later tick."""
         raise NotImplementedError

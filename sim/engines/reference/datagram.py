@@ -16,6 +16,7 @@ import numba
 import numpy as np
 from simpy.events import EventPriority
 
+from flitlab.models.arrays import Ints
 from flitlab.models.rules.datagram import NEARLY_FULL, drops_early, precedence, service_ticks
 from flitlab.models.transport.connections import Connections
 from flitlab.models.transport.feeders import with_feeders
@@ -103,7 +104,7 @@ class Link:
         self._service: dict[int, int] = {}
 
     def accept(self, packet: Packet) -> None:
-        """A packet comes to the queue, which takes or drops it."""
+        """Take a packet into the queue, or drop it where the queue is full or, near that, by chance."""
         now, leaving, counts = self.clock.now, self.leaving, self.counts
         while leaving and leaving[0][0] <= now:
             self.occupied -= leaving.popleft()[1]
@@ -132,7 +133,7 @@ class Link:
             packet.subflow.counts[base.DROPPED] += 1
 
     def break_down(self) -> None:
-        """Lose what is on the link; it takes nothing any more."""
+        """Break the link: what is on it is lost, and its queue takes nothing from then on."""
         for packet in self.network.under_way():
             if packet.hop < len(packet.path) and packet.path[packet.hop] is self:
                 packet.lost = True
@@ -144,7 +145,7 @@ class Link:
 
     def _is_unlucky(self) -> bool:
         self.decisions += 1
-        return drops_early(self.network.session.seed, self.number, self.decisions)
+        return bool(drops_early(self.network.session.seed, self.number, self.decisions))
 
     def _service_ticks(self, size: int) -> int:
         if size not in self._service:
@@ -163,7 +164,11 @@ class Link:
 
 
 class Flow:
-    """What subflows share. left: packets that have not been sent for the first time; missing: not received."""
+    """A flow: what its subflows share.
+
+    packets: 0 for a flow without end. first, last: its subflows are first .. last - 1. left: packets that have not been
+    sent for the first time; missing: not received. finished: tick at which the receiver had all of them, -1 before.
+    """
 
     def __init__(self, packets: int, first: int, last: int):
         self.left = self.missing = packets or float("inf")
@@ -171,11 +176,11 @@ class Flow:
         self.finished = -1
 
     def take(self, subflow: int, sequence: int) -> None:
-        """The next packet is sent, as so-many-th of a subflow."""
+        """Count a packet that is sent for the first time; sequence: its number in its subflow."""
         self.left -= 1
 
     def get(self, subflow: int, sequence: int, now: int) -> None:
-        """The receiver has got a packet that it did not have."""
+        """Count a packet that the receiver gets at tick ``now`` and did not have; sequence: as in :meth:`take`."""
         self.missing -= 1
         if self.missing == 0:
             self.finished = now
@@ -199,7 +204,7 @@ class Connection(Flow):
         self.ranks = ranks
 
     def add(self, message: Message) -> None:
-        """A message joins the others."""
+        """Put a message behind those that the connection carries already."""
         self.messages.append(message)
         self.left += message.unsent
 
@@ -222,13 +227,13 @@ class Connection(Flow):
 
 
 class Host:
-    """Where a program's messages join the connections to other hosts."""
+    """A host that runs a program; connections: to other hosts, by their number, each with its subflows."""
 
     def __init__(self) -> None:
         self.connections: dict[int, tuple[Connection, list[Subflow]]] = {}
 
     def join(self, message: Message) -> None:
-        """A message is to be sent."""
+        """Put a message into the connection to its destination, and let the subflows send."""
         connection, subflows = self.connections[message.destination]
         connection.add(message)
         for subflow in subflows:
@@ -237,7 +242,12 @@ class Host:
 
 
 class Subflow:
-    """A sender and its receiver. ``expected``: first packet that the receiver lacks; ``ahead``: those it has beyond."""
+    """A sender and its receiver.
+
+    path, back: links of its data and of its acknowledgements. expected: first packet that the receiver lacks. ahead:
+    those that it has beyond. is_pacing: whether a process sends at a constant rate. seq, win: the sender's fields, see
+    :class:`~flitlab.models.transport.newreno.Senders`.
+    """
 
     def __init__(self, network: "ReferenceDatagrams", index: int, flow: Flow):
         self.network = network
@@ -302,7 +312,7 @@ class Subflow:
         return Alarm(self.clock, tick, self.network.turn(tick, self._number, TIMERS))
 
     def go_on(self) -> None:
-        """There is something to be sent."""
+        """Let the sender send what has come to its flow after it had sent everything."""
         network, clock, seq = self.network, self.clock, self.seq
         if network.session.transport.law is None:
             if not self.is_pacing:
@@ -335,7 +345,7 @@ class Subflow:
             seq[NEXT] += 1
 
     def hear(self, answer: Packet) -> None:
-        """An acknowledgement reaches the sender."""
+        """Let the sender take in an acknowledgement, and send what it then may."""
         rules, senders, i, now = self.network.rules, self.network.senders, self.index, self.clock.now
         state = self.seq[STATE]
         if answer.is_syn and state != OPENING:
@@ -355,7 +365,7 @@ class Subflow:
     # the receiver
 
     def receive(self, packet: Packet) -> None:
-        """A packet reaches the receiver, which answers it."""
+        """Let the receiver take in a packet and, where there is a transport, answer it."""
         if packet.is_data:
             self._take(packet.sequence)
         session = self.network.session
@@ -383,7 +393,7 @@ class Subflow:
             self.flow.get(self.index, sequence, self.clock.now)
 
     def _hold(self, sequence: int) -> bool:
-        """Whether the receiver did not have this packet yet."""
+        """Take in a packet; whether the receiver did not have it yet."""
         if sequence < self.expected or sequence in self.ahead:
             return False
         self.ahead.add(sequence)
@@ -397,7 +407,8 @@ def _machine_code(function: Any, *arguments: Any) -> Callable[..., Any]:
     """A compiled function for arguments of these types: to look it up at every call would take longer than the call."""
     signature = tuple(numba.typeof(argument) for argument in arguments)
     function.compile(signature)
-    return function.get_overload(signature)
+    code: Callable[..., Any] = function.get_overload(signature)
+    return code
 
 
 class ReferenceDatagrams:
@@ -461,7 +472,7 @@ class ReferenceDatagrams:
                 self.subflows[index].back = self.route(change.back, place)
 
     def route(self, paths: Any, index: int) -> list[Link]:
-        """The links of a subflow's path."""
+        """The links of path ``index`` of some paths, in order."""
         return [self.links[number] for number in paths.link[paths.start[index] : paths.start[index + 1]].tolist()]
 
     def turn(self, tick: int, number: int, after: int = FIRST) -> EventPriority:
@@ -469,7 +480,7 @@ class ReferenceDatagrams:
         return EventPriority(after + 1 + self._precedence(self.session.seed, tick, number))
 
     def note(self, subflow: int, sequence: int) -> None:
-        """A data packet reached its receiver."""
+        """Put a data packet that reaches its receiver into the trace, if one is kept."""
         if self._trace is not None:
             self._trace.append((self.clock.now, subflow, sequence))
 
@@ -488,7 +499,7 @@ class ReferenceDatagrams:
             self.senders.win[:, CWND].copy(),
         )
 
-    def in_flight(self) -> np.ndarray:
+    def in_flight(self) -> Ints:
         count = np.zeros(len(self.subflows), np.int64)
         for packet in self.under_way():
             count[packet.subflow.index] += packet.is_data
@@ -517,6 +528,6 @@ class ReferenceDatagrams:
         assert self.ranks is not None
         return self.ranks.execution()
 
-    def carried(self) -> np.ndarray:
+    def carried(self) -> Ints:
         links, now = self.links[: self.session.topology.channels], self.clock.now
         return np.array([link.busy - max(0, link.free_at - now) for link in links], np.int64)

@@ -28,7 +28,7 @@ from flitlab.sim.engines.reference.packet import Packet
 
 
 class Host(network.Host):
-    """A host; its switch decides when it sends."""
+    """A host whose switch decides when it sends."""
 
     switch: "Switch"
 
@@ -58,19 +58,19 @@ class Switch(Allocator):
 
     @cached_property
     def bound(self) -> int:
-        """No more packets than this are ever resident."""
+        """The number of packets that the switch never holds more than."""
         net, times = self.network, self.network.times
         return occupancy_bound(
             times.hold_packets, len(self.outputs), len(self.hosts), net.flits, times.header, times.injection
         )
 
     def wake(self, tick: int) -> None:
-        """As for any allocator; slotted: at the next multiple of L."""
+        """Have :meth:`allocate` called at a tick or, slotted, at the next multiple of the packet length L."""
         slot = self.network.slot
         super().wake(-(-tick // slot) * slot)
 
     def arrive(self, packet: Packet) -> None:
-        """A head arrives."""
+        """Take in a packet whose head arrives."""
         self.resident += 1
         if packet.hop == 0:
             self.inbound -= 1
@@ -82,7 +82,7 @@ class Switch(Allocator):
             self.wake(packet.arrived)  # one more resident may force another out
 
     def allocate(self, now: int) -> None:
-        """Grant, deflect, and let hosts send."""
+        """Grant outputs to packets in order of rank, deflect those that are too many, and let hosts send."""
         header = self.network.times.header
         while self._expected and self._expected[0].arrived + header <= now:
             insort(self.waiting, self._expected.popleft())
@@ -125,7 +125,7 @@ class Switch(Allocator):
 
     def _pick(self, ports: int, packet: Packet) -> int:
         word = route_word(self.network.seed, packet.source, packet.sequence, packet.hop)
-        return pick(np.uint64(ports), word)
+        return int(pick(np.uint64(ports), word))
 
     def _carry(self, output: Output, packet: Packet, now: int) -> None:
         self.resident -= 1
@@ -146,7 +146,7 @@ class Switch(Allocator):
 
 
 class DeflectionNetwork(Network[Deflection]):
-    """A run of deflection."""
+    """A run of hot-potato switching. Raises ``ValueError`` for packets of several lengths, or too few outputs."""
 
     def __init__(self, scenario: Scenario[Deflection], load: float, seed: int, log: bool = False, shuffle: int = 0):
         super().__init__(scenario, load, seed, log, shuffle)

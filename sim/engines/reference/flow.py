@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from flitlab.models.application.workload import Workload
+from flitlab.models.arrays import Floats, Int, Ints
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow as FlowSwitching
 from flitlab.sim.engines.base import Execution, Standing
@@ -26,26 +27,30 @@ class Flow:
     """
 
     message: Message
-    channel: np.ndarray
-    share: np.ndarray
-    latency: int
+    channel: Ints
+    share: Floats
+    latency: Int
     left: float
     since: int
     rate: float = 0.0
     ends: int = -1
 
     def left_at(self, now: int) -> float:
-        """What has not left the source."""
+        """What has not left the source at a time, in flits times ``RESOLUTION``."""
         return self.left - self.rate * (now - self.since)
 
     def go(self, rate: float, now: int) -> None:
-        """Go at another rate."""
+        """Go at another rate, in flits a tick, from ``now`` on."""
         self.left, self.since, self.rate = self.left_at(now), now, rate
         self.ends = now + math.ceil(max(0.0, self.left) / rate)
 
 
-def fair_rates(capacity: np.ndarray, flows: Sequence[Flow]) -> np.ndarray:
-    """float64 [flows]: max-min fair. All rise together; whoever crosses a full channel stops."""
+def fair_rates(capacity: Floats, flows: Sequence[Flow]) -> Floats:
+    """Max-min fair rates, float64 [flows], in flits a tick.
+
+    All rates rise together; those of flows over a channel that is full stop there.
+    capacity: float64 [channels], flits a tick.
+    """
     channel = np.concatenate([flow.channel for flow in flows])
     share = np.concatenate([flow.share for flow in flows])
     flow = np.repeat(np.arange(len(flows)), [len(flow.channel) for flow in flows])
@@ -90,12 +95,13 @@ class FlowNetwork:
     def execution(self) -> Execution:
         return self.ranks.execution()
 
-    def carried(self) -> np.ndarray:
+    def carried(self) -> Floats:
         carried = self._carried.copy()
         for flow in self.flows:
             sent = flow.message.flits - max(0.0, flow.left_at(self.clock.now)) / RESOLUTION
             carried[flow.channel] += flow.share * sent
-        return carried[self.network.link]
+        by_channel: Floats = carried[self.network.link]
+        return by_channel
 
     def flowing(self) -> Flowing:
         """The messages that have not left their sources, and how they share the channels."""
@@ -107,7 +113,7 @@ class FlowNetwork:
         return Flowing(send, np.array([flow.rate for flow in flows]), start, channel, share)
 
     def join(self, message: Message) -> None:
-        """A message begins to flow."""
+        """Let a message begin to flow."""
         way, stage = self._way, self.ranks.stage[message.send]
         count, latency = find_way(
             self.network, way, message.source, message.destination, message.send, stage, message.missing

@@ -1,7 +1,8 @@
-"""What a run counts."""
+"""The counters of a run of the reference engine, and its log of packets."""
 
 import numpy as np
 
+from flitlab.models.arrays import Ints
 from flitlab.models.histogram import BUCKETS, bucket
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines import base
@@ -10,7 +11,11 @@ from flitlab.sim.engines.reference.packet import Packet
 
 
 class Ledger:
-    """Counters of a run, kept up to date event by event. ``moved``: grants of packets, or of flits."""
+    """Counters of a run, kept up to date event by event.
+
+    moved: grants of packets so far, or of flits. packets: (id, tick of delivery, hops) of those delivered, None where
+    no log is kept. The others are what :class:`~flitlab.sim.engines.base.Snapshot` has by the same names.
+    """
 
     def __init__(self, scenario: Scenario, log: bool):
         self.counts = [0] * base.SCALARS
@@ -25,38 +30,38 @@ class Ledger:
         self.packets: list[tuple[int, int, int]] | None = [] if log else None
 
     def create(self, packet: Packet) -> None:
-        """A packet entered its source queue."""
+        """Count a packet that enters its source queue."""
         self.join(packet.source, 1, packet.flits)
 
     def join(self, source: int, packets: int, flits: int) -> None:
-        """Packets of so many flits in all entered the source queue of a host."""
+        """Count packets, of so many flits in all, that enter the source queue of a host."""
         self.counts[base.CREATED_PACKETS] += packets
         self.counts[base.CREATED_FLITS] += flits
         self.created[source] += flits
 
     def send(self, packet: Packet) -> None:
-        """A packet left its source queue."""
+        """Count a packet that leaves its source queue."""
         self.counts[base.SENT_PACKETS] += 1
         _add(self.sent, packet)
 
     def grant(self, channel: int | None, flits: int) -> None:
-        """A packet was granted a network channel, or (None) an ejection channel, for so many of its flits."""
+        """Count the grant of a network channel, or (None) of an ejection channel, to so many flits of a packet."""
         self.counts[base.GRANTS] += 1
         self.carry(channel, flits)
 
     def carry(self, channel: int | None, flits: int) -> None:
-        """Flits cross a network channel, or (None) an ejection channel, which is not counted."""
+        """Count flits that cross a network channel, or (None) an ejection channel, which has no counter of its own."""
         self.moved += 1
         if channel is not None:
             self.channel_flits[channel] += flits
 
     def occupy(self, packets: int) -> None:
-        """So many packets are resident in some switch."""
+        """Note that a switch holds so many packets, for the maximum over switches and time."""
         if packets > self.counts[base.OCCUPANCY_MAX]:
             self.counts[base.OCCUPANCY_MAX] = packets
 
     def deliver(self, packet: Packet, now: int) -> None:
-        """The tail of a packet reached its destination host."""
+        """Count a packet whose tail reaches its destination host at tick ``now``."""
         counts, latency = self.counts, now - packet.created
         counts[base.DELIVERED_PACKETS] += 1
         counts[base.DELIVERED_FLITS] += packet.flits
@@ -72,14 +77,14 @@ class Ledger:
         if self.packets is not None:
             self.packets.append((packet.identity, now, packet.hop))
 
-    def scalars(self, events: int) -> np.ndarray:
-        """int64 [SCALARS]."""
+    def scalars(self, events: int) -> Ints:
+        """The scalar counters, int64 [SCALARS], copied; events: the number to be given as EVENTS."""
         scalars = np.array(self.counts, np.int64)
         scalars[base.EVENTS] = events
         return scalars
 
     def snapshot(self, tick: int, events: int) -> Snapshot:
-        """All counters, copied."""
+        """All counters, copied; tick: the present one. events: the number to be given as EVENTS."""
         return Snapshot(
             tick,
             self.scalars(events),
@@ -93,18 +98,20 @@ class Ledger:
         )
 
     def log(self) -> PacketLog:
-        """Every delivered packet by id. Raises ``ValueError`` if no log was asked for."""
+        """Every delivered packet, sorted by id. Raises ``ValueError`` if no log was asked for."""
         if self.packets is None:
             raise ValueError("the run was started without log=True")
         return PacketLog(*np.array(sorted(self.packets), np.int64).reshape(-1, 3).T.copy())
 
 
 def _no_flows(scenario: Scenario) -> Flows:
+    """Counters of flits by their ends, all 0."""
     n, hosts = scenario.topology.switches, scenario.topology.hosts
     return Flows(np.zeros((n, n), np.int64), np.zeros(hosts, np.int64), np.zeros(hosts, np.int64))
 
 
 def _add(flows: Flows, packet: Packet) -> None:
+    """Count the flits of a packet by their ends."""
     flows.pairs[packet.origin, packet.target] += packet.flits
     flows.sources[packet.source] += packet.flits
     flows.destinations[packet.destination] += packet.flits

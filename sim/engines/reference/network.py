@@ -7,9 +7,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from flitlab.models.application.workload import Workload
+from flitlab.models.arrays import Int, Ints
 from flitlab.models.jit import njit
-from flitlab.models.rules.arrivals import make_arrivals, next_arrival
-from flitlab.models.rules.packets import destination, length, make_packets
+from flitlab.models.rules.arrivals import Arrivals, make_arrivals, next_arrival
+from flitlab.models.rules.packets import Packets, destination, length, make_packets
 from flitlab.models.rules.route import ON_ESCAPE, at_target, choose_way, next_port, usable_ports
 from flitlab.models.rules.tables import ADAPTIVE, ESCAPE, ESCAPE_VC, PATHS, UGAL_GLOBAL, UGAL_LOCAL, VIA
 from flitlab.models.rules.ugal import MINIMALLY, better_way
@@ -37,7 +38,9 @@ _BLOCK = 16  # packets drawn at a time: one call of compiled code costs as much 
 
 
 @njit
-def _draw_block(arrivals, packets, seed, host, sequence, counter, position, block):
+def _draw_block(
+    arrivals: Arrivals, packets: Packets, seed: int, host: int, sequence: int, counter: Int, position: Int, block: Ints
+) -> tuple[Int, Int]:
     """The next packets of a host as rows of ``block`` (tick, destination, flits); the chain's new end."""
     for i in range(len(block)):
         counter, position = next_arrival(arrivals, packets, seed, host, counter, position)
@@ -55,7 +58,7 @@ class Host:
     If hosts run a program, ``messages`` is the source queue, and only the next packet is in ``waiting``.
     """
 
-    def __init__(self, network: "Network", index: int):
+    def __init__(self, network: "Network[Any]", index: int):
         self.network = network
         self.index = index
         self.waiting: deque[Packet] = deque()
@@ -64,7 +67,7 @@ class Host:
         self.free_at = 0
 
     def notice(self, now: int) -> None:
-        """A packet waits: wake whoever decides when it is sent."""
+        """Wake whoever decides when the packet is sent that waits since tick ``now``."""
         raise NotImplementedError
 
     def create(self) -> Generator[Alarm, Any, None]:
@@ -79,7 +82,7 @@ class Host:
             self.notice(tick)
 
     def join(self, message: Message) -> None:
-        """A message joins the source queue."""
+        """Put a message of a program into the source queue."""
         network = self.network
         network.ledger.join(self.index, message.unsent, message.flits)
         self.messages.append(message)
@@ -98,7 +101,7 @@ class Host:
         network.clock.process(network.life(packet))
 
     def leave(self, now: int) -> Packet:
-        """The oldest packet leaves the source queue; the message that it is of goes to the end."""
+        """Take the oldest packet out of the source queue; the message that it is of goes to the end."""
         packet = self.waiting.popleft()
         packet.sent = now
         self.network.settle(packet, now)
@@ -113,7 +116,7 @@ class Host:
         return packet
 
     def send(self, now: int, place: Any) -> None:
-        """Start the oldest packet: its head is at ``place`` after the injection delay."""
+        """Start the oldest packet: its head is at ``place``, an input VC or a switch, after the injection delay."""
         packet = self.leave(now)
         self.free_at = now + packet.flits
         self.network.tail_left(packet, self.free_at)
@@ -131,11 +134,14 @@ class Output:
         self.delay = delay
         self.channel = channel
         self.place = place
-        self.vcs: list = []
+        self.vcs: list[Any] = []
         self.free_at = 0
 
-    def carry(self, network: "Network", packet: Packet, now: int, place: Any) -> None:
-        """Granted: the packet holds the output for all its flits and is on its way to ``place``."""
+    def carry(self, network: "Network[Any]", packet: Packet, now: int, place: Any) -> None:
+        """Send a packet that is granted: it holds the output for all its flits and is on its way to ``place``.
+
+        place: an input VC or a switch; it means nothing at an ejection channel.
+        """
         self.free_at = now + packet.flits
         network.ledger.grant(self.channel, packet.flits)
         if self.channel is None:
@@ -146,9 +152,10 @@ class Output:
 
 
 class Network(Generic[D]):
-    """A run: hosts, switches and channels of a scenario. A discipline adds its switches.
+    """A run of the reference engine: hosts, switches and channels of a scenario. A discipline adds its switches.
 
-    program: what the hosts do if they run one.
+    program: what the hosts do if they run one. times: the discipline with its delays, in ticks. shuffle: a seed for the
+    order of everything that the model leaves open; 0 for none. latest: the tick that it does not go beyond.
     """
 
     program: Ranks
@@ -182,7 +189,9 @@ class Network(Generic[D]):
     def draw_packets(self, host: int) -> Iterator[Sequence[int]]:
         """The endless sequence of packets of a host: (tick of creation, destination, flits)."""
         block = np.empty((_BLOCK, 3), np.int64)
-        sequence, counter, position = 0, 0, -self._arrivals.base
+        sequence = 0
+        counter: Int = 0
+        position: Int = -self._arrivals.base
         while True:
             counter, position = _draw_block(
                 self._arrivals, self._packets, self.seed, host, sequence, counter, position, block
@@ -191,7 +200,10 @@ class Network(Generic[D]):
             sequence += _BLOCK
 
     def packet(self, source: int, sequence: int, destination: int, flits: int) -> Packet:
-        """A packet created now."""
+        """A packet created now, with the way that it draws.
+
+        source, destination: hosts. sequence: how many packets the source created before.
+        """
         place = self._place
         packet = Packet(
             sequence * len(place) + source, sequence, source, destination,
@@ -204,7 +216,7 @@ class Network(Generic[D]):
         return packet
 
     def settle(self, packet: Packet, now: int) -> None:
-        """A host starts a packet: under ugal it is decided now whether it goes over an intermediate switch."""
+        """Decide under ugal whether a packet that its host starts now goes over an intermediate switch."""
         if self.routes.rule in (UGAL_LOCAL, UGAL_GLOBAL):
             minimally, via = (self._queued(packet, way, now) for way in (int(MINIMALLY), packet.way))
             packet.way = better_way(self.routes, packet.way, packet.origin, packet.target, minimally, via)
@@ -227,17 +239,20 @@ class Network(Generic[D]):
     def queue(self, channel: int, now: int) -> int:
         """Flits in the buffers whose front packet waits for a network channel, and of credit in use on it.
 
-        Asked by hosts, so before anything is granted in this tick.
+        Hosts ask for it, so before anything is granted in tick ``now``.
         """
         raise NotImplementedError
 
     def tail_left(self, packet: Packet, tick: int) -> None:
-        """The tail of a packet has left its host by a tick."""
+        """Note that the tail of a packet leaves its host by a tick, which may end the send that it is of."""
         if packet.message is not None and packet.message.unsent == 0:
             self.program.left(packet.message, tick)
 
     def choices(self, packet: Packet, here: int) -> list[tuple[int, int, int]]:
-        """What a packet may take at a switch: (port, first VC, one past the last); nothing if it leaves there."""
+        """The ports and VCs that a packet may take at switch ``here``: (port, first VC, one past the last).
+
+        Empty if it leaves the network there.
+        """
         r, way, hop = self.routes, packet.way, packet.hop
         if at_target(r, way, hop, here, packet.target):
             return []
@@ -254,17 +269,18 @@ class Network(Generic[D]):
         return [(port, *self._vcs(packet, here, port)) for port in ports]
 
     def enter(self, packet: Packet, vc: int) -> None:
-        """A packet has been granted a VC of a channel between switches."""
+        """Note that a packet is granted a VC of a channel between switches; one on the escape network stays there."""
         if self.policy == ESCAPE and vc == ESCAPE_VC:
             packet.way = int(ON_ESCAPE)
 
     def _vcs(self, packet: Packet, here: int, port: int) -> tuple[int, int]:
         """First VC that a packet may take at a port, and one past the last."""
         channel = self._out_start[here] + port
-        return allowed_vcs(
+        first, end = allowed_vcs(
             self.routes, packet.way, self.policy, self.times.vcs, packet.hop, self._rings, packet.origin, packet.target,
             channel, here, port,
         )  # fmt: skip
+        return first, end
 
     def life(self, packet: Packet) -> Generator[Signal, Any, None]:
         """The process that a packet is: from place to place as it is sent and granted, to its destination."""
@@ -283,13 +299,14 @@ class Network(Generic[D]):
         if until > self.clock.now:
             self.clock.run(int(until))
 
-    def scalars(self) -> np.ndarray:
+    def scalars(self) -> Ints:
         """The scalar counters now, int64 [SCALARS]."""
         return self.ledger.scalars(self.clock.events)
 
-    def backlog(self) -> np.ndarray:
+    def backlog(self) -> Ints:
         """Flits created and not delivered, int64 [hosts]."""
-        return self.ledger.created - self.ledger.delivered.sources
+        backlog: Ints = self.ledger.created - self.ledger.delivered.sources
+        return backlog
 
     def snapshot(self) -> Snapshot:
         """All counters now."""
@@ -310,7 +327,7 @@ class Network(Generic[D]):
         """What became of the operations of the program; only if the scenario has a workload."""
         return self.program.execution()
 
-    def carried(self) -> np.ndarray:
+    def carried(self) -> Ints:
         """Flits granted to every channel between switches so far, int64 [channels]."""
         return np.array(self.ledger.channel_flits, np.int64)
 

@@ -1,6 +1,7 @@
-"""Packets."""
+"""A packet of the disciplines that send flits, as the reference engine moves it from place to place."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from flitlab.models.rules.order import outranks
 from flitlab.sim.engines.reference.clock import Signal
@@ -35,9 +36,9 @@ class Packet:
     deflections: int = 0
     way: int = 0
     arrived: int = -1
-    outlets: list = field(default_factory=list)
+    outlets: list[Any] = field(default_factory=list)
     message: Message | None = None
 
     def __lt__(self, other: "Packet") -> bool:
-        """Whether it goes before another packet in hot-potato."""
-        return outranks(self.hop, self.created, self.identity, other.hop, other.created, other.identity)
+        """Whether this packet goes before another one in hot-potato."""
+        return bool(outranks(self.hop, self.created, self.identity, other.hop, other.created, other.identity))

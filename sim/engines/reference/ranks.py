@@ -39,15 +39,15 @@ class Message:
 
 
 class MessageHost(Protocol):
-    """What sends messages."""
+    """Any object that sends messages: a host, or all hosts in one (``flow``)."""
 
     def join(self, message: Message) -> None:
-        """A message joins its queue."""
+        """Put a message into the queue of its source host."""
 
 
 @dataclass(slots=True)
 class Processor:
-    """``free_at``: tick from which it is free; ``holder``: the operation that has, or had, it last."""
+    """A processor of a rank; free_at: tick from which it is free. holder: the operation that has, or had, it last."""
 
     free_at: int = 0
     holder: int = -1
@@ -95,23 +95,23 @@ class Ranks:
                 self._expect(READY, operation, 0)
 
     def receive(self, message: Message) -> None:
-        """A packet of a message has been delivered."""
+        """Note that a packet of a message has been delivered; with the last one the message has arrived."""
         message.missing -= 1
         if message.missing == 0:
             self._expect(ARRIVED, message.send, self.clock.now)
 
     def left(self, message: Message, tick: int) -> None:
-        """The last flit of a message has left its host by a tick: an eager send is done then."""
+        """Note that the last flit of a message leaves its host by a tick: an eager send is done then."""
         send = message.send
         if self.stage[send] == DATA and self._is_eager(send) and not self.messages.buffered:
             self._expect(DONE, send, tick)
 
     def has_events(self) -> bool:
-        """Whether something will happen to an operation by itself."""
+        """Whether something will happen to an operation without a message that arrives."""
         return bool(self._events)
 
     def execution(self) -> Execution:
-        """What became of the operations so far."""
+        """What became of the operations so far, copied."""
         times = (self.ready, self.begun, self.finished, self.queued, self.delivered, self.cause)
         return Execution(self.resolution, *(np.array(each, np.int64) for each in times))
 
@@ -185,7 +185,7 @@ class Ranks:
         self._release(operation, FINISHED, now)
 
     def _is_eager(self, send: int) -> bool:
-        return self.amount[send] <= self.messages.rendezvous
+        return bool(self.amount[send] <= self.messages.rendezvous)
 
     def _release(self, operation: int, what: int, now: int) -> None:
         """Meet the dependencies on an operation that ask for its end (FINISHED), or for its start (STARTED)."""

@@ -7,7 +7,7 @@ for as many ticks as it has flits, and its VC's credits return when its tail has
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from math import inf
 from operator import attrgetter
@@ -57,7 +57,7 @@ class InputVC:
         self.left = 0
 
     def arrive(self, packet: Packet) -> None:
-        """A head arrives."""
+        """Take in a packet whose head arrives."""
         packet.outlets = self.switch.outlets(packet)
         self.queue.append(packet)
         if len(self.queue) == 1:
@@ -69,7 +69,7 @@ class InputVC:
         return sum(packet.flits for packet in self.queue if packet.arrived + header <= now)
 
     def leave(self, now: int) -> None:
-        """The front packet is granted: its credits return once its tail has left."""
+        """Take out the front packet, which is granted: its credits return once its tail has left."""
         flits = self.queue.popleft().flits
         self.left = self.reader.free_at = now + flits
         self.returning += flits
@@ -79,7 +79,7 @@ class InputVC:
             self.switch.expect(self)
 
     def restore(self, alarm: Any) -> None:
-        """Credits are back."""
+        """Take back the credits, in flits, that an alarm brings as its value."""
         flits = alarm.value
         self.credits += flits
         self.returning -= flits
@@ -95,9 +95,12 @@ class Sink:
 
 _SINK = [Sink()]
 
+Room = InputVC | Sink
+Appeal = Callable[[Any], int]  # of an input VC, or a sink
 
-def preferred(vcs: list, flits: int, appeal: Callable):
-    """The VC that appeals most (ties: the lowest) if a whole packet fits, else None."""
+
+def preferred(vcs: Sequence[Room], flits: int, appeal: Appeal) -> Room | None:
+    """The VC that appeals most (ties: the lowest) if a packet of so many flits fits into it, else None."""
     best = vcs[0] if len(vcs) == 1 else max(vcs, key=appeal)
     return best if best.credits >= flits else None
 
@@ -117,7 +120,7 @@ class Host(network.Host, Allocator):
         self.wake(max(now, self.free_at))
 
     def allocate(self, now: int) -> None:
-        """Send a packet if possible."""
+        """Send the oldest packet if the channel is free and there is room for it."""
         if not self.waiting or self.free_at > now:
             return
         flits = self.waiting[0].flits
@@ -146,7 +149,7 @@ class Switch(Allocator):
         self.waiting: list[InputVC] = []
         self._expected: list[tuple[int, int, InputVC]] = []  # heap: age key, tick of eligibility
 
-    def outlets(self, packet: Packet) -> list[tuple[Output, list]]:
+    def outlets(self, packet: Packet) -> list[tuple[Output, Sequence[Room]]]:
         """The outputs that a packet may take here, each with the VCs that it may take there."""
         choices = self.network.choices(packet, self.index)
         if not choices:
@@ -154,13 +157,13 @@ class Switch(Allocator):
         return [(self.outputs[port], self.outputs[port].vcs[first:end]) for port, first, end in choices]
 
     def expect(self, vc: InputVC) -> None:
-        """A packet came to the front of an input VC; it waits from the tick on at which it is eligible."""
+        """Expect the packet at the front of an input VC, which waits from the tick on at which it is eligible."""
         eligible = max(vc.queue[0].arrived + self.network.times.header, vc.left)
         heappush(self._expected, (age_key(eligible, vc.index), eligible, vc))
         self.wake(eligible)
 
     def allocate(self, now: int) -> None:
-        """Visit the eligible packets, oldest first."""
+        """Visit the packets that are eligible at tick ``now``, oldest first, and grant what can be granted."""
         # those that become eligible now are younger than all that wait: appending keeps the order
         while self._expected and self._expected[0][1] <= now:
             self.waiting.append(heappop(self._expected)[2])
@@ -172,7 +175,7 @@ class Switch(Allocator):
             self.wake(vc.reader.free_at)
             return False
         packet = vc.queue[0]
-        appeal = self.network.appeal_to(packet) if self.network.policy == ESCAPE else _credits
+        appeal: Appeal = self.network.appeal_to(packet) if self.network.policy == ESCAPE else _credits
         best = None
         for output, vcs in packet.outlets:
             if output.free_at > now:
@@ -217,15 +220,16 @@ class VctNetwork(Network[Vct]):
         self._outputs = [(output, switch) for switch in switches for output in switch.outputs]
         self.start(hosts)
 
-    def appeal_to(self, packet: Packet) -> Callable[[InputVC], int]:
-        """How much a packet prefers an input VC to others."""
+    def appeal_to(self, packet: Packet) -> Appeal:
+        """A function that says how much a packet prefers an input VC: the greater the better."""
         vcs, policy = self.times.vcs, self.policy
-        return lambda vc: appeal(policy, vc.index % vcs, vc.credits, packet.flits)
+        return lambda vc: int(appeal(policy, vc.index % vcs, vc.credits, packet.flits))
 
     def queue(self, channel: int, now: int) -> int:
         output, switch = self._outputs[channel]
         waiting = sum(vc.read(now) for vc in switch.input_vcs if vc.queue and vc.queue[0].outlets[0][0] is output)
-        return waiting + sum(vc.size - vc.credits for vc in output.vcs)
+        on_the_way: int = sum(vc.size - vc.credits for vc in output.vcs)
+        return waiting + on_the_way
 
     def _input_port(self, switch: Switch, port: int, sender: Allocator) -> list[InputVC]:
         """The VCs of an input port."""

@@ -17,7 +17,7 @@ it is granted, for the next tick.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from flitlab.models.rules.ports import make_ports
@@ -35,7 +35,7 @@ ENDLESS = 1 << 30
 
 
 class Flit(NamedTuple):
-    """One of a packet's flits."""
+    """A flit of a packet; number: its place in it, 0 for the head."""
 
     packet: Packet
     number: int
@@ -56,7 +56,7 @@ class Turn:
         self.last = -1
 
     def first(self, places: Iterable[int]) -> int:
-        """Whose turn it is of those at some places."""
+        """The place whose turn it is, of those at some places (at least one)."""
         return min(places, key=lambda place: (place <= self.last, place))
 
 
@@ -94,7 +94,7 @@ class OutputVC:
             to.feeder = self
 
     def send(self, flit: Flit, now: int) -> None:
-        """A flit leaves for the buffer, or the host, at the other end."""
+        """Send a flit to the buffer, or the host, at the other end."""
         arrival, packet = now + self.channel.delay, flit.packet
         if self.to is None:
             if flit.is_tail:
@@ -141,11 +141,11 @@ class InputVC:
         self.turn = Turn()
 
     def arrive(self, packet: Packet) -> None:
-        """A head arrives."""
+        """Take in the head of a packet."""
         self._put(Flit(packet, 0))
 
     def follow(self, alarm: Any) -> None:
-        """A flit arrives that is not a head."""
+        """Take in a flit that is not a head, which an alarm brings as its value."""
         self._put(alarm.value)
 
     def _put(self, flit: Flit) -> None:
@@ -162,17 +162,17 @@ class InputVC:
         self.outlets = self.switch.outlets(self.flits[0].packet)
 
     def asks_for_vc(self, now: int) -> bool:
-        """Whether a packet at the front has no VC yet."""
+        """Whether there is a packet at the front that has no VC yet and may ask for one at tick ``now``."""
         return self.outlet is None and bool(self.flits) and self.since <= now
 
     def asks_for_output(self, now: int) -> bool:
-        """Whether the front flit can be sent now."""
+        """Whether the front flit can be sent at tick ``now``: its packet has a VC, and that has a credit."""
         if self.outlet is None or not self.flits or self.outlet.credits == 0:
             return False
         return not self.flits[0].is_head or now >= self.since + self.switch.network.times.header
 
     def leave(self, now: int) -> None:
-        """The front flit is granted."""
+        """Send the front flit, which is granted at tick ``now``; a tail gives its VC back."""
         net, outlet = self.switch.network, self.outlet
         assert outlet is not None
         flit = self.flits.popleft()
@@ -192,7 +192,7 @@ class InputVC:
                 self._present(now + 1)
 
     def restore(self, _: Any) -> None:
-        """A credit is back where flits for this buffer are sent."""
+        """Give a credit back to where flits for this buffer are sent."""
         self.feeder.credits += 1
         self.feeder.sender.wake(self.switch.clock.now)
 
@@ -218,7 +218,7 @@ class Host(network.Host, Allocator):
         self.wake(now)
 
     def allocate(self, now: int) -> None:
-        """Send a flit if possible."""
+        """Send the next flit if an injection VC has a credit."""
         if self.flit is None:
             if not self.waiting:
                 return
@@ -232,7 +232,7 @@ class Host(network.Host, Allocator):
             self.wake(now + 1)
 
     def start(self, now: int) -> None:
-        """The head of the oldest packet is sent."""
+        """Send the head of the oldest packet."""
         self._send(Flit(self.leave(now), 0), now)
 
     def _send(self, flit: Flit, now: int) -> None:
@@ -390,7 +390,7 @@ class WormholeNetwork(Network[Wormhole]):
         switch.input_vcs += vcs
         return vcs
 
-    def _output_vcs(self, sender: Allocator, channel: Channel, ends: list) -> None:
+    def _output_vcs(self, sender: Allocator, channel: Channel, ends: Sequence[InputVC | None]) -> None:
         """The VCs of a channel, one for each buffer at its end."""
         for i, end in enumerate(ends):
             room = ENDLESS if end is None else self.times.buffer_flits

@@ -12,7 +12,8 @@ def watch(engine: str, scenario: Scenario[Any], load: float, seed: int, identity
 
     Raises ``ValueError`` for a discipline whose packets are not followed so, ``KeyError`` for another engine.
     """
-    return watcher(engine, scenario.switching)(scenario, load, seed, identity)
+    seen: Watch = watcher(engine, scenario.switching)(scenario, load, seed, identity)
+    return seen
 
 
 def trace(

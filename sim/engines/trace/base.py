@@ -76,11 +76,11 @@ class Life:
 
     @property
     def hops(self) -> int:
-        """Channels between switches."""
+        """Channels between switches that the packet has taken."""
         return max(0, len(self.visits) - 1)
 
     def events(self, header: int) -> list[Event]:
-        """All that happened, by tick. header: the header delay, which is no waiting."""
+        """All that happened to the packet, by tick. header: the header delay in ticks, which is no waiting."""
         found = [Event(self.created, "created", host=self.source)]
         if self.sent is not None:
             waited = self.sent - self.created
@@ -151,7 +151,7 @@ class Waiting(NamedTuple):
 
 
 def waiting(life: Life, scenario: Scenario[Buffered]) -> Waiting:
-    """Of a delivered packet; with :func:`zero_load` this adds up to its latency."""
+    """The ticks that a delivered packet waited, by what for; with :func:`zero_load` they add up to its latency."""
     events = life.events(scenario.switching.header)
     names = ("sent", "eligible", "granted", "deflected")
     source, behind, granted, deflected = (sum(e.waited for e in events if e.event == name) for name in names)
@@ -181,7 +181,7 @@ class Sight(NamedTuple):
 
 
 class Watch(Protocol):
-    """A run with an eye on one packet."""
+    """A simulation under way that shows one packet after every tick."""
 
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``."""
@@ -194,7 +194,7 @@ class Watch(Protocol):
 
 
 class Recorder:
-    """Puts looks at a packet together into its life."""
+    """Puts what is seen of a packet after every tick together into its life."""
 
     def __init__(self, scenario: Scenario[Buffered], life: Life):
         self.life = life
@@ -203,7 +203,7 @@ class Recorder:
         self._deflections = 0
 
     def add(self, sight: Sight, now: int) -> None:
-        """What a look after tick ``now`` tells."""
+        """Take in what is seen of the packet after tick ``now``."""
         life = self.life
         if not life.visits:
             life.sent = now

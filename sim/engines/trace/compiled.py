@@ -81,11 +81,12 @@ class CompiledWatch(CompiledRun):
         return bool((tally.log[first : self._logged, 0] == self.identity).any())
 
     def field(self, name: int) -> np.uint32:
-        """A field of the packet's record."""
-        return self._state.pool.packet[self.record, name]
+        """The value of a field of the packet's record (of :mod:`flitlab.sim.engines.compiled.records`)."""
+        value: np.uint32 = self._state.pool.packet[self.record, name]
+        return value
 
     def listed(self, first: int) -> Iterator[int]:
-        """The packets of a list, which are chained by their records."""
+        """The records of a list of packets, each of which names the next; first: NOBODY for an empty list."""
         while first != NOBODY:
             yield int(first)
             first = self._state.pool.packet[first, NEXT]
@@ -99,24 +100,24 @@ class CompiledWatch(CompiledRun):
         )  # fmt: skip
 
     def first_place(self) -> int:
-        """Where a packet goes that has just been sent."""
+        """The place that the packet goes to when its host has just sent it."""
         return self.next_place()
 
     def next_place(self) -> int:
-        """Where a packet goes that has just been granted a channel."""
+        """The place that the packet goes to when it has just been granted a channel."""
         raise NotImplementedError
 
     def arrival(self, now: int) -> int:
-        """Tick at which its head is there."""
+        """The tick at which the packet's head is at the place that it goes to, asked after tick ``now``."""
         raise NotImplementedError
 
     def sight(self, sight: Sight, now: int, here: bool) -> Sight:
-        """``sight`` completed; ejecting is set if the packet is delivered. here: its head has arrived."""
+        """Complete a sight, in which ``ejecting`` is set if the packet is delivered; here: its head has arrived."""
         raise NotImplementedError
 
 
 class VctWatch(CompiledWatch):
-    """Virtual cut-through."""
+    """An eye on a packet of virtual cut-through; its places are input VCs."""
 
     kernel = vct_kernel
 
@@ -135,18 +136,18 @@ class VctWatch(CompiledWatch):
         return sight._replace(ejecting=self.record not in self.listed(front))
 
     def _eligible(self) -> int:
-        """From the keys by which it waits for outputs, all the same."""
+        """The tick from which the front packet may be granted: it is in the keys by which it waits, alike in all."""
         s, ports = self._state, self._constants.net.ports
         here = s.vc[self.place, vct.SWITCH]
         for output in range(ports.out_base[here], ports.out_base[here + 1]):
             for key in s.rows[output, : s.waiting[output]].tolist():
                 if key & 0xFFFFFFFF == self.place:
-                    return key >> 32
+                    return int(key >> 32)
         raise AssertionError("a packet at the front of its VC waits for nothing")
 
 
 class WormholeWatch(CompiledWatch):
-    """Wormhole.
+    """An eye on a packet of wormhole switching; its places are input VCs.
 
     left: (input VC, the VC that it was given there) of the switches that the head has left. since: tick from which it
     has been at the front where it is.
@@ -172,7 +173,7 @@ class WormholeWatch(CompiledWatch):
 
     def arrival(self, now: int) -> int:
         if self.hop == 0:
-            return now + self._constants.injection
+            return now + int(self._constants.injection)
         output = self._vc(self.left[-1][0], "output")
         return now + int(self._state.queue["delay"][self._state.output["queue"][output]])
 
@@ -213,7 +214,7 @@ class WormholeWatch(CompiledWatch):
 
 
 class DeflectionWatch(CompiledWatch):
-    """Hot-potato."""
+    """An eye on a packet of hot-potato switching; its places are switches."""
 
     kernel = deflection
 

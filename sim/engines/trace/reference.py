@@ -38,8 +38,8 @@ class WatchingLedger(Ledger):
 
 
 def watched(
-    network: type[Network], scenario: Scenario[Buffered], load: float, seed: int, identity: int | None = None
-) -> tuple[Network, WatchingLedger]:
+    network: type[Network[Any]], scenario: Scenario[Buffered], load: float, seed: int, identity: int | None = None
+) -> tuple[Network[Any], WatchingLedger]:
     """A run at tick 0, and the ledger that remembers one of its packets, or all."""
     run, ledger = network(scenario, load, seed), WatchingLedger(scenario, identity)
     run.ledger = ledger
@@ -53,11 +53,11 @@ class ReferenceWatch:
     watched already, with its ledger.
     """
 
-    network: ClassVar[type[Network]]
+    network: ClassVar[type[Network[Any]]]
 
     def __init__(
         self, scenario: Scenario[Buffered], load: float, seed: int, identity: int,
-        under_way: tuple[Network, WatchingLedger] | None = None,
+        under_way: tuple[Network[Any], WatchingLedger] | None = None,
     ):  # fmt: skip
         self.run, self.ledger = under_way or watched(self.network, scenario, load, seed, identity)
         self.identity = identity
@@ -85,12 +85,12 @@ class ReferenceWatch:
         ))  # fmt: skip
 
     def sight(self, packet: Packet, moving: bool, sight: Sight) -> Sight:
-        """``sight`` completed. moving: whether the head is on its way."""
+        """Complete a sight with what the discipline knows; moving: whether the packet's head is on its way."""
         raise NotImplementedError
 
 
 class VctWatch(ReferenceWatch):
-    """Virtual cut-through."""
+    """An eye on a packet of virtual cut-through; its places are input VCs."""
 
     network = VctNetwork
 
@@ -101,7 +101,7 @@ class VctWatch(ReferenceWatch):
 
 
 class WormholeWatch(ReferenceWatch):
-    """Wormhole."""
+    """An eye on a packet of wormhole switching; its places are input VCs."""
 
     network = WormholeNetwork
 
@@ -124,7 +124,7 @@ class WormholeWatch(ReferenceWatch):
 
 
 class DeflectionWatch(ReferenceWatch):
-    """Hot-potato."""
+    """An eye on a packet of hot-potato switching; its places are switches."""
 
     network = DeflectionNetwork
 

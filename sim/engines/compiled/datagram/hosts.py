@@ -207,7 +207,7 @@ def deliver(const, state, link, packet, now):
 
 @inner
 def set_timer(state, tick, subflow):
-    """See that a subflow is looked at in a tick, by putting it into the heap of timers."""
+    """Have a subflow looked at in a tick, by putting it into the heap of timers."""
     place = state.timers[len(state.timers) - 1]
     state.timers[len(state.timers) - 1] += 1
     key = min(tick, LATEST) << 24 | subflow

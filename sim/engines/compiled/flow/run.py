@@ -1,4 +1,4 @@
-"""From one instant at which something happens to the next."""
+"""A run at flow level, which goes from one instant at which something happens to the next."""
 
 import numpy as np
 

@@ -60,7 +60,7 @@ def _send(const, state, host, tick):
 
 @inner
 def notice(const, state, host, tick):
-    """See that a host that has a packet to send is looked at in this tick."""
+    """Have a host that has a packet to send looked at in this tick."""
     wake(state.senders, host, tick)
 
 
