@@ -109,9 +109,9 @@ class Compile(Protocol):
         ...
 
 
-def interpreted(compiled: Function) -> Function:
+def interpreted(compiled: Callable[..., Any]) -> Callable[..., Any]:
     """The Python function that a compiled one was made of, which takes whole arrays where that takes numbers."""
-    original: Function = compiled.py_func  # type: ignore[attr-defined]  # Numba's, of which mypy sees nothing
+    original: Callable[..., Any] = compiled.py_func  # type: ignore[attr-defined]  # Numba's, of which mypy sees nothing
     return original
 
 

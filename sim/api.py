@@ -279,7 +279,8 @@ def _column() -> Axes:
 
 def _flow(value: Any) -> str:
     """A value as YAML on one line."""
-    return yaml.safe_dump([_plain(value)], default_flow_style=True, width=sys.maxsize, allow_unicode=True).strip()[1:-1]
+    text: str = yaml.safe_dump([_plain(value)], default_flow_style=True, width=sys.maxsize, allow_unicode=True)
+    return text.strip()[1:-1]
 
 
 def _plain(value: Any) -> Any:

@@ -1,13 +1,13 @@
 """Which send and which receive belong together, and whether arrays are a program at all."""
 
-from collections import namedtuple
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from flitlab.models.application.program import CALC, RECV, SEND, Program
 from flitlab.models.application.scratch import scratch
+from flitlab.models.arrays import Int, Integers, Ints, Ints32
 from flitlab.models.jit import routine
 from flitlab.models.registry import SpecError
 
@@ -22,8 +22,22 @@ DTYPES = {
 }  # fmt: skip
 """The arrays of a program and their types."""
 
-# The arrays of a program, for compiled code. (NamedTuple would ask for all their names again.)
-_Arrays: Any = namedtuple("_Arrays", tuple(DTYPES))  # type: ignore[misc]  # mypy wants the names written out
+
+class _Arrays(NamedTuple):
+    """The arrays of a program for compiled code; names and types are those of :data:`DTYPES`."""
+
+    start: Ints
+    kind: Integers
+    amount: Ints
+    peer: Ints32
+    tag: Ints32
+    cpu: Integers
+    step: Ints32
+    partner: Ints
+    need: Ints32
+    after: Ints
+    successor: Ints
+
 
 _OUT = ("calculates", "sends", "receives")
 
@@ -34,13 +48,13 @@ class ProgramError(SpecError):
     operations: numbers of those that the message is about, so that the reader of a file can tell their lines.
     """
 
-    def __init__(self, message: str, operations: Sequence[int] = ()):
+    def __init__(self, message: str, operations: Sequence[Int] = ()):
         super().__init__(message)
         self.operations = tuple(int(operation) for operation in operations)
 
 
 @routine
-def _bad_peer(kind, peer, ranks):
+def _bad_peer(kind: Integers, peer: Integers, ranks: int) -> int:
     """The first send or receive whose other end does not exist, or -1."""
     for o in range(len(kind)):
         if kind[o] != CALC and not 0 <= peer[o] < ranks:
@@ -49,7 +63,7 @@ def _bad_peer(kind, peer, ranks):
 
 
 @routine
-def _count(kind, peer, first):
+def _count(kind: Integers, peer: Integers, first: Ints) -> None:
     """first: int64 [ranks + 1], zeros; first[b + 1] becomes the number of sends to ranks up to b."""
     for o in range(len(kind)):
         if kind[o] == SEND:
@@ -59,7 +73,7 @@ def _count(kind, peer, first):
 
 
 @routine
-def _gather(kind, peer, room, sends):
+def _gather(kind: Integers, peer: Integers, room: Ints, sends: Ints) -> None:
     """Put the sends to rank b, in order, into ``sends`` from room[b] on; room[b] becomes where they end."""
     for o in range(len(kind)):
         if kind[o] == SEND:
@@ -67,7 +81,7 @@ def _gather(kind, peer, room, sends):
             room[peer[o]] += 1
 
 
-def match(start: np.ndarray, kind: np.ndarray, peer: np.ndarray, tag: np.ndarray) -> np.ndarray:
+def match(start: Ints, kind: Integers, peer: Ints32, tag: Ints32) -> Ints:
     """int64 [operations]: the receive of a send and the send of a receive, -1 of a calculation.
 
     The k-th send of rank a to rank b with a tag, by operation number, belongs to the k-th receive of rank b from
@@ -100,17 +114,18 @@ def match(start: np.ndarray, kind: np.ndarray, peer: np.ndarray, tag: np.ndarray
     return partner
 
 
-def describe(start: np.ndarray, operation: int) -> str:
+def describe(start: Ints, operation: Int) -> str:
     """What messages call an operation: by its number among those of its rank, from 0."""
-    rank = int(_rank(start, operation))
+    rank = int(np.searchsorted(start, operation, side="right")) - 1
     return f"operation {operation - start[rank]} of rank {rank}"
 
 
-def _rank(start: np.ndarray, operations) -> np.ndarray:
+def _rank(start: Ints, operations: Ints) -> Ints:
+    """The rank of each operation."""
     return np.searchsorted(start, operations, side="right") - 1
 
 
-def _blocks(load: np.ndarray) -> Iterator[tuple[int, int]]:
+def _blocks(load: Ints) -> Iterator[tuple[int, int]]:
     """Ranges of ranks, each of one rank or of at most BLOCK by ``load``, the loads of ranks added up, [ranks + 1]."""
     low = 0
     while low < len(load) - 1:
@@ -120,7 +135,7 @@ def _blocks(load: np.ndarray) -> Iterator[tuple[int, int]]:
         low = high
 
 
-def _unmatched(start, sent, received, send, receive) -> ProgramError:
+def _unmatched(start: Ints, sent: Ints, received: Ints, send: Ints, receive: Ints) -> ProgramError:
     """Of the first (destination, source, tag) that has not as many sends as receives; columns are sorted."""
     keys, group = np.unique(np.concatenate([sent, received], axis=1), axis=1, return_inverse=True)
     group = group.ravel()
@@ -137,7 +152,7 @@ def _unmatched(start, sent, received, send, receive) -> ProgramError:
 
 
 @routine
-def _fault(p, steps, seen):
+def _fault(p: _Arrays, steps: int, seen: Ints32) -> tuple[int, Int]:
     """The first thing wrong with a program of the right shapes: (number in _FAULTS, operation), or (-1, -1).
 
     p: :class:`_Arrays`. steps: how many there are. seen: int32 [operations], zeros: how many operations each waits for
@@ -184,7 +199,7 @@ _FAULTS = (
 
 
 @routine
-def _differ(one, other):
+def _differ(one: Ints, other: Ints) -> bool:
     """Whether two arrays of the same length do."""
     count = 0
     for o in range(len(one)):
@@ -193,7 +208,7 @@ def _differ(one, other):
 
 
 @routine
-def _unequal(kind, amount, partner):
+def _unequal(kind: Integers, amount: Ints, partner: Ints) -> int:
     """The first send whose receive has another size, or -1."""
     for o in range(len(kind)):
         if kind[o] == SEND and amount[o] != amount[partner[o]]:
@@ -215,7 +230,7 @@ def check(program: Program) -> None:
     ends = [program.start[0], program.start[-1] - program.operations, program.after[0]]
     if any(ends) or program.after[-1] != len(program.successor):
         raise ProgramError("start and after must lead from 0 to the number of operations and of dependencies")
-    arrays = _Arrays(*(getattr(program, name) for name in DTYPES))
+    arrays = _Arrays(**{name: getattr(program, name) for name in DTYPES})
     seen = scratch(program.operations, np.int32)
     fault, operation = _fault(arrays, len(program.steps), seen)
     if fault >= 0:
@@ -225,7 +240,7 @@ def check(program: Program) -> None:
     check_sizes(program.start, program.kind, program.amount, program.partner)
 
 
-def check_sizes(start: np.ndarray, kind: np.ndarray, amount: np.ndarray, partner: np.ndarray) -> None:
+def check_sizes(start: Ints, kind: Integers, amount: Ints, partner: Ints) -> None:
     """Raise :class:`ProgramError` if a receive is not of the size of its message. Arguments as in a program."""
     send = _unequal(kind, amount, partner)
     if send >= 0:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flitlab.models.arrays import Bools, Int, Integers, Ints
 from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.layers import assign_layers, ends_of
@@ -60,7 +61,7 @@ class Certified:
 
 
 @njit
-def _add(table, known, a, b):
+def _add(table: Ints, known: int, a: Int, b: Int) -> int:
     """Insert the edge a -> b into an open-addressing hash set; the number of edges known."""
     size = len(table)
     key = (a << 32) | b
@@ -74,7 +75,17 @@ def _add(table, known, a, b):
 
 
 @njit
-def _table_dependencies(r, graph, degree, ends, vcs, policy, rings, per_source, table):
+def _table_dependencies(
+    r: Tables,
+    graph: tuple[Integers, Integers, Integers],
+    degree: int,
+    ends: Ints,
+    vcs: int,
+    policy: int,
+    rings: Rings,
+    per_source: bool,
+    table: Ints,
+) -> int:
     """Fill ``table`` with the edges (from << 32 | to), -1 elsewhere; returns how many, -1 when it is full.
 
     graph: (out_start, dst, src). degree: the largest. ends: where packets start and end. With ``per_source`` False the
@@ -101,8 +112,11 @@ def _table_dependencies(r, graph, degree, ends, vcs, policy, rings, per_source, 
 
 
 @njit
-def _path_dependencies(r, out_start, dst, width, layered, table):
-    """The same for whole paths; ``width`` is the number of layers if ``layered``, else 1."""
+def _path_dependencies(r: Tables, out_start: Integers, dst: Integers, width: int, layered: bool, table: Ints) -> int:
+    """Fill ``table`` with the dependencies of whole paths, as :func:`_table_dependencies` does; returns how many.
+
+    width: the number of layers if ``layered``, else 1.
+    """
     known = 0
     edges = np.empty((r.switches, 2), np.int64)
     for pair in range(len(r.pair_start) - 1):
@@ -116,7 +130,9 @@ def _path_dependencies(r, out_start, dst, width, layered, table):
 
 
 @njit
-def _leg_ends(r, out_start, dst, degree, ends, first, last):
+def _leg_ends(
+    r: Tables, out_start: Integers, dst: Integers, degree: int, ends: Ints, first: Bools, last: Bools
+) -> None:
     """Mark the first and the last channels (bool [channels]) of the routes between ``ends``."""
     seen, stack = np.zeros(r.switches, np.bool_), np.empty(r.switches, np.int64)
     edges = np.empty((degree * len(dst), 2), np.int64)
@@ -130,7 +146,7 @@ def _leg_ends(r, out_start, dst, degree, ends, first, last):
             last[edges[j, 1]] |= dst[edges[j, 1]] == t
 
 
-def _junctions(topology: Topology, one_leg: Tables) -> np.ndarray:
+def _junctions(topology: Topology, one_leg: Tables) -> Ints:
     """Dependencies int64 [k, 2] from the last channel before an intermediate switch to the first one after it."""
     first, last = np.zeros(topology.channels, bool), np.zeros(topology.channels, bool)
     degree = int(topology.out_degree.max(initial=0))
@@ -155,7 +171,7 @@ def width_of(routes: Routes, vcs: int, policy: int) -> int:
     return vcs if policy in (DATELINE_ENTRY, DATELINE_CROSSING) else 1
 
 
-def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int) -> np.ndarray:
+def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int) -> Ints:
     """Edges int64 [k, 2] of the channel dependency graph; vertex = channel * width + class.
 
     The width is that of :func:`width_of`, a class a VC or a layer. HOP is not built: its VC grows with every hop, so
@@ -197,7 +213,7 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int) -> n
     return edges
 
 
-def find_cycle(vertices: int, edges: np.ndarray) -> list[int] | None:
+def find_cycle(vertices: int, edges: Ints) -> list[int] | None:
     """Vertices of one directed cycle in order, or None. edges: int64 [k, 2]."""
     order = np.argsort(edges[:, 0], kind="stable")
     head = edges[order, 1]
@@ -207,7 +223,7 @@ def find_cycle(vertices: int, edges: np.ndarray) -> list[int] | None:
 
 
 @njit
-def _cycle(start, head):
+def _cycle(start: Ints, head: Ints) -> Ints:
     """Depth-first search with an explicit stack; the cycle that the first back edge closes, or empty."""
     vertices = len(start) - 1
     state = np.zeros(vertices, np.int8)  # 0 new, 1 on the stack, 2 done

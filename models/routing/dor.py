@@ -1,9 +1,10 @@
-"""Dimension-order routing."""
+"""Dimension-order routing on grids and on graphs whose lines are complete."""
 
 from typing import Literal
 
 import numpy as np
 
+from flitlab.models.arrays import Masks
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import SELECT, Routes, RoutingSpec
 from flitlab.models.rules.tables import MAX_PORTS
@@ -29,7 +30,7 @@ def line_grid(topology: Topology) -> Grid | None:
     return grid if whole else None
 
 
-def dimension_order_ports(topology: Topology, grid: Grid) -> tuple[np.ndarray, int]:
+def dimension_order_ports(topology: Topology, grid: Grid) -> tuple[Masks, int]:
     """Masks uint64 [t, v] and the longest route.
 
     A mask holds the channels that go furthest, the shorter way, in the first dimension in which v and t differ: a step

@@ -5,6 +5,7 @@ from typing import Literal
 import numpy as np
 from scipy.sparse import csr_array
 
+from flitlab.models.arrays import Bools, Ints32, Masks
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import SELECT, Routes, RoutingSpec
 from flitlab.models.rules.tables import MAX_PORTS
@@ -13,7 +14,7 @@ from flitlab.models.topology.graph import Topology
 _FAR = 9
 
 
-def router_groups(topology: Topology) -> np.ndarray:
+def router_groups(topology: Topology) -> Ints32:
     """int32 [switches]: the group of every router.
 
     Raises ``SpecError`` unless the topology is a dragonfly in which the routers of a group are all linked.
@@ -28,7 +29,7 @@ def router_groups(topology: Topology) -> np.ndarray:
     raise SpecError(f"needs the complete groups of a dragonfly, and {what} (minimal, ecmp and ksp serve it)", "kind")
 
 
-def dragonfly_ports(topology: Topology) -> tuple[np.ndarray, int]:
+def dragonfly_ports(topology: Topology) -> tuple[Masks, int]:
     """Masks uint64 [t, v] of the shortest routes over one global channel, or none within a group, and the longest.
 
     Raises ``SpecError`` as :func:`router_groups`, if two groups are not linked, or above 64 channels a router.
@@ -38,7 +39,7 @@ def dragonfly_ports(topology: Topology) -> tuple[np.ndarray, int]:
         raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch", key="kind")
     local = group[topology.src] == group[topology.dst]
 
-    def joined(which: np.ndarray) -> csr_array:
+    def joined(which: Bools) -> csr_array:
         return csr_array((np.ones(int(which.sum()), np.int8), (topology.src[which], topology.dst[which])), (n, n))
 
     across, inside = joined(~local), joined(local)

@@ -5,6 +5,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
+from flitlab.models.arrays import Masks
 from flitlab.models.jit import njit
 from flitlab.models.registry import register
 from flitlab.models.routing.ksp import SourceRouted
@@ -17,7 +18,7 @@ from flitlab.models.topology.graph import Topology
 
 
 @njit
-def keep_ways(ports, ways, seed):
+def keep_ways(ports: Masks, ways: int, seed: int) -> None:
     """Leave at most ``ways`` channels in every set of ``ports`` [t, v]; which of them is drawn from the seed."""
     one = np.uint64(1)
     for t in range(len(ports)):

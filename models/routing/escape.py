@@ -2,13 +2,14 @@
 
 import numpy as np
 
+from flitlab.models.arrays import Bytes, Masks
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.dor import dimension_order_ports, line_grid
 from flitlab.models.routing.updown import updown_ports
 from flitlab.models.topology.graph import Topology
 
 
-def escape_ports(topology: Topology) -> tuple[np.ndarray, str, int]:
+def escape_ports(topology: Topology) -> tuple[Bytes, str, int]:
     """The port uint8 [t, v] of a routing with one path per pair and no cycle of dependencies, its name, its longest.
 
     Dimension order on meshes, hypercubes and HyperX, up*/down* elsewhere. Raises ``SpecError`` on a uni-directional
@@ -27,7 +28,8 @@ def escape_ports(topology: Topology) -> tuple[np.ndarray, str, int]:
     return _lowest(ports), f"updown from {roots}", longest
 
 
-def _lowest(ports: np.ndarray) -> np.ndarray:
+def _lowest(ports: Masks) -> Bytes:
     """uint8: the position of the lowest set bit; 0 for empty sets."""
     lowest = ports & (~ports + np.uint64(1))
-    return np.log2(np.maximum(lowest, np.uint64(1)).astype(float)).astype(np.uint8)
+    place: Bytes = np.log2(np.maximum(lowest, np.uint64(1)).astype(float)).astype(np.uint8)
+    return place

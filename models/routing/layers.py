@@ -8,14 +8,17 @@ Nagel, DFSSSP, IPDPS 2011, doi:10.1109/IPDPS.2011.65 (spreading units over layer
 is kept as in Pearce and Kelly, J. Experimental Algorithmics 11, 2006, doi:10.1145/1187436.1210590.
 """
 
+from typing import TypeAlias
+
 import numpy as np
 
+from flitlab.models.arrays import Bools, Bytes, Int, Ints, Masks
 from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.walk import hop_dependencies, path_dependencies
 from flitlab.models.routing.ways import Routes
 from flitlab.models.rules.bits import lowest
-from flitlab.models.rules.tables import MAX_PORTS, PATHS
+from flitlab.models.rules.tables import MAX_PORTS, PATHS, Tables
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 
@@ -23,9 +26,14 @@ MOST_LAYERS = 255
 
 _ONE = np.uint64(1)
 
+_Graph: TypeAlias = tuple[Ints, Ints, Ints, Ints, Ints]
+"""Arrays of a topology that the search needs: (out_start, dst, in_start, in_channels, src)."""
+
 
 @njit
-def _search(graph, follows, rank, start, limit, backwards, mark, found):
+def _search(
+    graph: _Graph, follows: Masks, rank: Ints, start: Int, limit: Int, backwards: bool, mark: Bools, found: Ints
+) -> int:
     """Channels that depend on ``start`` (or, backwards, that it depends on) up to rank ``limit``; how many.
 
     mark: bool [channels], set for those found; found: int64 [channels], becomes the channels.
@@ -57,7 +65,7 @@ def _search(graph, follows, rank, start, limit, backwards, mark, found):
 
 
 @njit
-def _sort(values, count):
+def _sort(values: Ints, count: int) -> None:
     """Sort the first ``count`` values (Shell's method: numba's own takes seconds to compile)."""
     gap = 1
     while gap < count // 9:
@@ -73,7 +81,9 @@ def _sort(values, count):
 
 
 @njit
-def _order_after(graph, follows, rank, a, b, mark, ahead, behind, moved):
+def _order_after(
+    graph: _Graph, follows: Masks, rank: Ints, a: Int, b: Int, mark: Bools, ahead: Ints, behind: Ints, moved: Ints
+) -> bool:
     """Make rank[a] < rank[b] without breaking the order of other dependencies; False if b comes before a for good.
 
     follows: uint64 [channels], ports of the channels that each channel waits for. rank: int64 [channels].
@@ -114,8 +124,8 @@ def _order_after(graph, follows, rank, a, b, mark, ahead, behind, moved):
 
 
 @njit
-def _one_more(follows, rank):
-    """The same arrays with one layer more, which is empty."""
+def _one_more(follows: Masks, rank: Ints) -> tuple[Masks, Ints]:
+    """Copies of ``follows`` and ``rank``, [layers, channels], with one layer more, which is empty."""
     layers, channels = follows.shape
     more_follows, more_rank = np.zeros((layers + 1, channels), np.uint64), np.empty((layers + 1, channels), np.int64)
     for c in range(channels):
@@ -127,7 +137,7 @@ def _one_more(follows, rank):
 
 
 @njit
-def _first_fit(units, is_path, starts, r, graph, layer, most):
+def _first_fit(units: Ints, is_path: bool, starts: Ints, r: Tables, graph: _Graph, layer: Bytes, most: int) -> int:
     """Fill ``layer`` with the first layer that each of ``units`` fits into; how many layers, -1 if over ``most``.
 
     starts: int64, the source of every path (of pairs nothing: unit s * switches + t).
@@ -174,7 +184,7 @@ def _first_fit(units, is_path, starts, r, graph, layer, most):
 
 def assign_layers(
     topology: Topology, routes: Routes, order: str = "short_first", most: int | None = None
-) -> tuple[np.ndarray, int]:
+) -> tuple[Bytes, int]:
     """The layer uint8 of every path (or pair of switches that hold hosts), and how many layers there are.
 
     order: in which paths are put into layers, as in ``vc_policy``. most: layers that there may be, and then are. Raises
@@ -202,7 +212,7 @@ def assign_layers(
     return _spread(layer, units, count, most or count), max(count, most or count)
 
 
-def unit_pairs(topology: Topology, routes: Routes) -> tuple[np.ndarray, np.ndarray]:
+def unit_pairs(topology: Topology, routes: Routes) -> tuple[Ints, Ints]:
     """Units, int64, and the pair s * switches + t of each."""
     n = topology.switches
     if routes.paths:
@@ -213,19 +223,19 @@ def unit_pairs(topology: Topology, routes: Routes) -> tuple[np.ndarray, np.ndarr
     return pairs, pairs
 
 
-def ends_of(topology: Topology) -> np.ndarray:
+def ends_of(topology: Topology) -> Ints:
     """int64: the switches at which packets start and end: those with hosts, or all if there are no hosts at all."""
     return np.flatnonzero(topology.host_count) if topology.hosts else np.arange(topology.switches)
 
 
-def _ordering(length: np.ndarray, order: str) -> np.ndarray:
+def _ordering(length: Ints, order: str) -> Ints:
     """Indices of the units in the order in which they are put into layers."""
     if order == "random":
         return np.random.Generator(np.random.Philox(0)).permutation(len(length))
     return np.argsort(-length if order == "long_first" else length, kind="stable")
 
 
-def _spread(layer: np.ndarray, units: np.ndarray, count: int, wanted: int) -> np.ndarray:
+def _spread(layer: Bytes, units: Ints, count: int, wanted: int) -> Bytes:
     """Split the fullest layer in two until there are ``wanted``: any part of a layer without cycles has none."""
     for new in range(count, wanted):
         sizes = np.bincount(layer[units], minlength=new)

@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 
+from flitlab.models.arrays import Int, Integers, Masks
 from flitlab.models.jit import njit
 from flitlab.models.paths.search import search_to
 from flitlab.models.registry import SpecError, register
@@ -15,7 +16,9 @@ from flitlab.models.topology.graph import Topology
 
 
 @njit
-def _minimal_ports(switches, out_start, dst, in_start, in_tail):
+def _minimal_ports(
+    switches: int, out_start: Integers, dst: Integers, in_start: Integers, in_tail: Integers
+) -> tuple[Masks, Int]:
     """uint64 [t, v] masks of the shortest-path channels, and the diameter (-1: some pair has no path)."""
     ports = np.zeros((switches, switches), np.uint64)
     distance = np.empty(switches, np.int64)
@@ -34,7 +37,7 @@ def _minimal_ports(switches, out_start, dst, in_start, in_tail):
     return ports, diameter
 
 
-def minimal_ports(topology: Topology) -> tuple[np.ndarray, int]:
+def minimal_ports(topology: Topology) -> tuple[Masks, int]:
     """Masks uint64 [t, v] of the channels of v on a shortest path to t, and the diameter in channels.
 
     8 bytes a pair of switches: 128 MiB at 4,096. Raises ``SpecError`` above 64 channels a switch or

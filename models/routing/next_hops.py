@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flitlab.models.arrays import Bytes, Int, Integers, Ints, Masks
 from flitlab.models.faults import Found, at_first, counted
 from flitlab.models.jit import njit
 from flitlab.models.routing.layers import ends_of
@@ -47,7 +48,7 @@ def port_faults(topology: Topology, routes: Routes) -> Found:
 
 
 @njit
-def _beyond(ports, degree):
+def _beyond(ports: Masks, degree: Integers) -> tuple[int, int, int]:
     """(sets that hold a port that their switch does not have, the target and the switch of the first)."""
     count, target, switch = 0, -1, -1
     for t in range(len(ports)):
@@ -67,12 +68,12 @@ class Survey(NamedTuple):
     size: int64 [sorts], of that.
     """
 
-    far_from: np.ndarray
-    far_to: np.ndarray
-    faults: np.ndarray
-    target: np.ndarray
-    way: np.ndarray
-    size: np.ndarray
+    far_from: Ints
+    far_to: Ints
+    faults: Ints
+    target: Ints
+    way: Ints
+    size: Ints
 
     def longest(self, via: bool) -> int:
         """Channels of the longest route, which goes over any switch if ``via``."""
@@ -100,12 +101,12 @@ class _Walk(NamedTuple):
     way so far. order: switches that are done, those farther on first. most, least: channels to the target.
     """
 
-    state: np.ndarray
-    left: np.ndarray
-    stack: np.ndarray
-    order: np.ndarray
-    most: np.ndarray
-    least: np.ndarray
+    state: Integers
+    left: Masks
+    stack: Ints
+    order: Ints
+    most: Ints
+    least: Ints
 
 
 def _new_walk(n: int) -> _Walk:
@@ -114,7 +115,7 @@ def _new_walk(n: int) -> _Walk:
 
 
 @njit
-def _enter(row, w, top, v):
+def _enter(row: Masks, w: _Walk, top: int, v: Int) -> None:
     """The way goes on to switch v."""
     w.stack[top] = v
     w.state[v] = _OPEN
@@ -123,7 +124,7 @@ def _enter(row, w, top, v):
 
 
 @njit
-def _follow(row, out_start, dst, t, starts, w):
+def _follow(row: Masks, out_start: Integers, dst: Integers, t: Int, starts: Ints, w: _Walk) -> tuple[int, int]:
     """Follow next hops ``row`` [switches] to t from some switches.
 
     Returns (-1, how many switches are done), or (fault, length of w.stack).
@@ -161,7 +162,7 @@ def _follow(row, out_start, dst, t, starts, w):
 
 
 @njit
-def _note(found, sort, t, stack, size):
+def _note(found: Survey, sort: int, t: Int, stack: Ints, size: int) -> None:
     """Count a fault, and keep the first of its sort."""
     if found.faults[sort] == 0:
         found.target[sort] = t
@@ -171,7 +172,7 @@ def _note(found, sort, t, stack, size):
 
 
 @njit
-def _add_escape(row, out_start, dst, t, w, done, e):
+def _add_escape(row: Masks, out_start: Integers, dst: Integers, t: Int, w: _Walk, done: int, e: _Walk) -> None:
     """Lengthen w.most by escape channels, which may be taken anywhere and are followed to the end (e.most)."""
     for v in w.order[:done]:
         most, ports = e.most[v], row[v]
@@ -184,7 +185,7 @@ def _add_escape(row, out_start, dst, t, w, done, e):
 
 
 @njit
-def _check_legs(leg, ends, t, w, done, found):
+def _check_legs(leg: Bytes, ends: Ints, t: Int, w: _Walk, done: int, found: Survey) -> None:
     """Whether all ways of a leg are as long as it is said to be."""
     for v in w.order[:done]:
         if w.least[v] != w.most[v]:
@@ -197,7 +198,18 @@ def _check_legs(leg, ends, t, w, done, found):
 
 
 @njit
-def _survey(ports, escape, leg, starts, ends, out_start, dst, w, e, found):
+def _survey(
+    ports: Masks,
+    escape: Bytes,
+    leg: Bytes,
+    starts: Ints,
+    ends: Ints,
+    out_start: Integers,
+    dst: Integers,
+    w: _Walk,
+    e: _Walk,
+    found: Survey,
+) -> None:
     """Fill ``found``. escape, leg: empty where there are none; starts: where packets may be; w, e: scratch."""
     chain = np.empty(len(ports), np.uint64)
     for t in ends:

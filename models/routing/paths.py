@@ -1,9 +1,11 @@
 """Tables of whole paths, for the routings that draw one at the source."""
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
+from flitlab.models.arrays import Bytes, Integers, Ints
 from flitlab.models.jit import njit
 from flitlab.models.paths.ksp import k_shortest_to
 from flitlab.models.paths.pathset import PathSet, starts
@@ -22,7 +24,7 @@ LISTED = 10**7
 
 
 @njit
-def _put_lengths(pairs, pair_start, counts, lengths, into):
+def _put_lengths(pairs: Ints, pair_start: Ints, counts: Integers, lengths: Integers, into: Integers) -> None:
     """Write the lengths of paths, pair after pair, to where the pairs begin in the table."""
     done = 0
     for i in range(len(pairs)):
@@ -32,8 +34,8 @@ def _put_lengths(pairs, pair_start, counts, lengths, into):
 
 
 @njit
-def _put_ports(pairs, pair_start, path_start, counts, ports, into):
-    """The same for the ports: those of a pair are in one piece."""
+def _put_ports(pairs: Ints, pair_start: Ints, path_start: Ints, counts: Integers, ports: Bytes, into: Bytes) -> None:
+    """Write the ports of paths, pair after pair, to where the paths begin in the table; a pair's are in one piece."""
     done = 0
     for i in range(len(pairs)):
         first = pair_start[pairs[i]]
@@ -42,7 +44,7 @@ def _put_ports(pairs, pair_start, path_start, counts, ports, into):
             done += 1
 
 
-def path_table(topology: Topology, groups: Iterable[tuple[np.ndarray, PathSet]]) -> PathTable:
+def path_table(topology: Topology, groups: Iterable[tuple[Ints, PathSet]]) -> PathTable:
     """The table of path sets, each with the numbers source * switches + target, int64, of its pairs.
 
     It takes 8 bytes for each pair of switches and for each path, and one for each of their hops. Raises ``SpecError``
@@ -73,7 +75,7 @@ def path_table(topology: Topology, groups: Iterable[tuple[np.ndarray, PathSet]])
     return PathTable(pair_start, path_start, port)
 
 
-def shortest_sets(topology: Topology, k: int, extra: int | None, seed: int) -> Iterator[tuple[np.ndarray, PathSet]]:
+def shortest_sets(topology: Topology, k: int, extra: int | None, seed: int) -> Iterator[tuple[Ints, PathSet]]:
     """The k shortest paths between switches with hosts (:func:`~flitlab.models.paths.ksp.k_shortest_to`) by target."""
     ends = ends_of(topology)
     for target in ends.tolist():
@@ -81,7 +83,7 @@ def shortest_sets(topology: Topology, k: int, extra: int | None, seed: int) -> I
         yield sources * topology.switches + target, k_shortest_to(topology, target, sources, k, extra=extra, seed=seed)
 
 
-def sets_within(topology: Topology, hops: int) -> Iterator[tuple[np.ndarray, PathSet]]:
+def sets_within(topology: Topology, hops: int) -> Iterator[tuple[Ints, PathSet]]:
     """All loopless paths of at most so many hops between switches with hosts, by source."""
     ends = ends_of(topology)
     for source in ends.tolist():
@@ -90,7 +92,7 @@ def sets_within(topology: Topology, hops: int) -> Iterator[tuple[np.ndarray, Pat
         yield source * topology.switches + targets, _chosen(paths, targets)
 
 
-def first_sets(topology: Topology, k: int) -> Iterator[tuple[np.ndarray, PathSet]]:
+def first_sets(topology: Topology, k: int) -> Iterator[tuple[Ints, PathSet]]:
     """The k shortest paths between switches with hosts, of equally long ones the first by switch numbers, by source.
 
     All paths of as many hops as it takes are listed. Raises ``SpecError`` if those are too many.
@@ -111,7 +113,7 @@ def first_sets(topology: Topology, k: int) -> Iterator[tuple[np.ndarray, PathSet
         yield source * topology.switches + targets, _chosen(paths_within_from(topology, source, hops), targets, k)
 
 
-def _chosen(paths: PathSet, pairs: np.ndarray, most: int = MAX_PATHS) -> PathSet:
+def _chosen(paths: PathSet, pairs: Ints, most: int = MAX_PATHS) -> PathSet:
     """Some of the pairs of a set, and no more than so many paths of each, the first ones."""
     if len(pairs) == paths.pairs and paths.counts.max(initial=0) <= most:
         return paths
@@ -128,10 +130,10 @@ def longest(table: PathTable) -> int:
     return int(np.diff(table.path_start).max(initial=0))
 
 
-def paths_per_pair(topology: Topology, table: PathTable) -> np.ndarray:
+def paths_per_pair(topology: Topology, table: PathTable) -> Ints:
     """int64 [ends, ends]: paths between the switches of :func:`ends_of`; many where both are the same."""
     ends = ends_of(topology)
-    counts = np.diff(table.pair_start).reshape(topology.switches, -1)[np.ix_(ends, ends)]
+    counts: Ints = np.diff(table.pair_start).reshape(topology.switches, -1)[np.ix_(ends, ends)]
     np.fill_diagonal(counts, MAX_PATHS)
     return counts
 
@@ -142,7 +144,7 @@ def missing_pair(topology: Topology, table: PathTable) -> tuple[int, int] | None
     return (int(ends[lacking[0, 0]]), int(ends[lacking[0, 1]])) if len(lacking) else None
 
 
-def path_notes(topology: Topology, table: PathTable) -> dict:
+def path_notes(topology: Topology, table: PathTable) -> dict[str, Any]:
     """Number of paths, how many a pair has (least, mean), and their mean and longest length in channels."""
     ends = ends_of(topology)
     pairs = len(ends) * (len(ends) - 1)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from flitlab.models.arrays import Bytes, Integers, Ints
 from flitlab.models.faults import Found, counted, plain, rebuilt, refuse, refuse_other
 from flitlab.models.jit import njit
 from flitlab.models.routing.form import form_faults
@@ -111,7 +112,9 @@ _PATH_FAULTS = ("uses a port that a switch does not have", "visits a switch twic
 
 
 @njit
-def _survey_paths(pair_start, path_start, port, out_start, dst, seen):
+def _survey_paths(
+    pair_start: Ints, path_start: Ints, port: Bytes, out_start: Integers, dst: Integers, seen: Ints
+) -> tuple[Ints, Ints]:
     """Faulty paths: int64 [3], by sort; and of each sort the pair and the number of the first, int64 [3, 2].
 
     seen: int64 [switches], -1, scratch.

@@ -1,10 +1,11 @@
-"""Up*/down* routing."""
+"""Up*/down* routing along the levels of a tree of switches."""
 
 from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
+from flitlab.models.arrays import Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.layers import ends_of
@@ -16,7 +17,7 @@ _FAR = 1 << 30
 
 
 @njit
-def _updown_ports(order, rank, targets, out_start, dst):
+def _updown_ports(order: Ints, rank: Ints, targets: Ints, out_start: Integers, dst: Integers) -> tuple[Masks, int, Int]:
     """(masks uint64 [t, v], longest route, first target that some switch has no route to or -1).
 
     order: switches from the top down; rank: their places in it. A channel to a higher rank leads down.
@@ -58,7 +59,7 @@ def _updown_ports(order, rank, targets, out_start, dst):
     return ports, longest, -1
 
 
-def levels(topology: Topology, roots: list[int]) -> np.ndarray:
+def levels(topology: Topology, roots: list[int]) -> Ints:
     """int64 [switches]: hops from the nearest root."""
     level = np.full(topology.switches, -1, np.int64)
     frontier = np.array(sorted(set(roots)), np.int64)
@@ -89,7 +90,7 @@ def top_tier(topology: Topology) -> list[int]:
     return list(range(first, first + count))
 
 
-def updown_ports(topology: Topology, roots: list[int] | None = None) -> tuple[np.ndarray, int, list[int]]:
+def updown_ports(topology: Topology, roots: list[int] | None = None) -> tuple[Masks, int, list[int]]:
     """Masks uint64 [t, v] as in :class:`~flitlab.models.routing.routes.Routes`, the longest route and the roots.
 
     Raises ``SpecError`` if some channel has no reverse, if the topology falls apart, if a switch has over 64

@@ -4,6 +4,7 @@ from typing import Literal
 
 import numpy as np
 
+from flitlab.models.arrays import Bytes, Masks
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.dor import dimension_order_ports, line_grid
 from flitlab.models.routing.dragonfly import dragonfly_ports, router_groups
@@ -17,7 +18,7 @@ from flitlab.models.topology.graph import Topology
 MAX_SWITCHES = 1 << 24
 
 
-def route_hops(topology: Topology, ports: np.ndarray) -> np.ndarray:
+def route_hops(topology: Topology, ports: Masks) -> Bytes:
     """uint8 [s, t]: channels of the routes from s to t by the next hops ``ports`` [t, v]; 0 where there are none."""
     n = topology.switches
     hops = np.zeros((n, n), np.uint8)
@@ -53,7 +54,7 @@ class ViaSpec(RoutingSpec):
             group=router_groups(topology) if self.legs == "dragonfly" else None,
         )  # fmt: skip
 
-    def _leg_ports(self, topology: Topology) -> tuple[np.ndarray, int]:
+    def _leg_ports(self, topology: Topology) -> tuple[Masks, int]:
         if self.legs == "updown":
             return updown_ports(topology)[:2]
         if self.legs == "minimal":
@@ -93,7 +94,7 @@ class Valiant(ViaSpec):
         return self.over_all(topology, PER[self.per])
 
 
-def mean_hops(topology: Topology, leg: np.ndarray) -> float:
+def mean_hops(topology: Topology, leg: Bytes) -> float:
     """Mean channels of a route, between hosts drawn with equal probability that may be the same."""
     ends = ends_of(topology)
     weight = topology.host_count[ends] if topology.hosts else np.ones(len(ends))

@@ -2,13 +2,15 @@
 
 import numpy as np
 
+from flitlab.models.arrays import Bools, Int, Integers, Ints
 from flitlab.models.jit import njit
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.route import next_hops
+from flitlab.models.rules.tables import Tables
 
 
 @njit
-def path_dependencies(r, out_start, dst, p, switch, edges):
+def path_dependencies(r: Tables, out_start: Integers, dst: Integers, p: Int, switch: Int, edges: Ints) -> int:
     """Dependencies of path p, which starts at ``switch``, as rows (channel, next channel) of ``edges``; how many."""
     last, count = -1, 0
     for i in range(r.path_start[p], r.path_start[p + 1]):
@@ -21,8 +23,12 @@ def path_dependencies(r, out_start, dst, p, switch, edges):
 
 
 @njit
-def hop_dependencies(r, out_start, dst, starts, t, seen, stack, edges):
-    """The same of all routes by next hops from the switches ``starts`` to t.
+def hop_dependencies(
+    r: Tables, out_start: Integers, dst: Integers, starts: Ints, t: Int, seen: Bools, stack: Ints, edges: Ints
+) -> int:
+    """Dependencies of all routes by next hops from the switches ``starts`` to t, as rows of ``edges``; how many.
+
+    A row is (channel, next channel).
 
     r: :class:`~flitlab.models.rules.tables.Tables`. edges: int64 [channels * largest degree, 2] is enough. Scratch:
     seen: bool [switches], all False before and after; stack: int64 [switches].

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from flitlab.models.arrays import Bytes, Ints, Ints32, Masks
 from flitlab.models.hashing import content_hash
 from flitlab.models.rules.tables import (
     ADAPTIVE,
@@ -38,9 +39,9 @@ class PathTable(NamedTuple):
     switch (the source is the 0th) by the port[path_start[p] + h]-th channel of it.
     """
 
-    pair_start: np.ndarray
-    path_start: np.ndarray
-    port: np.ndarray
+    pair_start: Ints
+    path_start: Ints
+    port: Bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,21 +64,21 @@ class Routes:
     """
 
     kind: str
-    ports: np.ndarray
+    ports: Masks
     select: int
     hops_max: int
     deflection: bool = False
     vc_policy: int | None = None
-    notes: dict = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
     form: int = TABLE
     paths: PathTable | None = None
-    leg: np.ndarray | None = None
+    leg: Bytes | None = None
     digits: tuple[int, int] | None = None
-    layer: np.ndarray | None = None
+    layer: Bytes | None = None
     layers: int = 0
-    escape: np.ndarray | None = None
+    escape: Bytes | None = None
     threshold: int = 0
-    group: np.ndarray | None = None
+    group: Ints32 | None = None
 
     @cached_property
     def content_hash(self) -> str:

@@ -7,6 +7,7 @@ move only by what is accepted, and only in the first iteration of a tick, withou
 
 import numpy as np
 
+from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel
 from flitlab.models.rules.bits import lowest
 
@@ -14,13 +15,13 @@ _ALL_BUT_FIRST = np.uint64(0xFFFFFFFFFFFFFFFE)
 
 
 @kernel
-def above(mask, last):
+def above(mask: Int, last: Int) -> np.uint64:
     """The members of a 64-bit set that are greater than ``last`` (0 .. 63)."""
     return np.uint64(mask) & (_ALL_BUT_FIRST << np.uint64(last))
 
 
 @kernel
-def first_after(mask, last):
+def first_after(mask: Int, last: Int) -> int:
     """The member of a non-empty 64-bit set that comes first when counting from ``last`` + 1, going round."""
     later = above(mask, last)
     return lowest(later if later else np.uint64(mask))

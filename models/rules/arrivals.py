@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flitlab.models.arrays import Floats, Int, Ints
 from flitlab.models.jit import kernel
 from flitlab.models.rules.draw import ARRIVAL, ARRIVAL_TAIL, THINNING, draw, paired, philox
-from flitlab.models.rules.packets import length
+from flitlab.models.rules.packets import Packets, length
 
 BERNOULLI, POISSON, ONOFF = 0, 1, 2
 KINDS = {"bernoulli": BERNOULLI, "poisson": POISSON, "onoff": ONOFF}
@@ -43,12 +44,12 @@ class Arrivals(NamedTuple):
     kind: int
     shift: int
     base: int
-    coarse: np.ndarray
-    coarse_guide: np.ndarray
-    fine: np.ndarray
-    fine_guide: np.ndarray
+    coarse: Ints
+    coarse_guide: Ints
+    fine: Ints
+    fine_guide: Ints
     stop: int
-    keep: np.ndarray
+    keep: Ints
     end: int
 
 
@@ -56,7 +57,7 @@ def _threshold(probability: Fraction) -> int:
     return min(int(probability * _ONE), _FULL)
 
 
-def _geometric(ratio: Fraction) -> np.ndarray:
+def _geometric(ratio: Fraction) -> Ints:
     """Thresholds of P(gap >= k) = ratio**k, k = 1 .. until e**-4 or the longest table."""
     scale = 1 << 192  # far finer than 63 bits, so the product of all factors is exact where it matters
     factor = int(ratio * scale)
@@ -67,7 +68,7 @@ def _geometric(ratio: Fraction) -> np.ndarray:
     return np.array(table, np.int64)
 
 
-def _truncated(ratio: Fraction, size: int) -> np.ndarray:
+def _truncated(ratio: Fraction, size: int) -> Ints:
     """Thresholds of a geometric variable cut at ``size``: P(k or more | less than size), k = 1 .. size - 1."""
     scale = 1 << 192
     factor, survive, powers = int(ratio * scale), scale, []
@@ -78,13 +79,13 @@ def _truncated(ratio: Fraction, size: int) -> np.ndarray:
     return np.array([_threshold(Fraction(p - last, scale - last)) for p in powers[:-1]], np.int64)
 
 
-def _guide(table: np.ndarray) -> np.ndarray:
+def _guide(table: Ints) -> Ints:
     """int64 [257]: entry b is the count for word = b << 55, so the answer lies between two entries."""
     words = np.array([min(b << _GUIDE_SHIFT, _FULL) for b in range(257)], np.int64)
     return np.searchsorted(-table, -words, side="left").astype(np.int64)
 
 
-def too_much(kind: str, load: float, mean_flits: float, rate: np.ndarray) -> str:
+def too_much(kind: str, load: float, mean_flits: float, rate: Floats) -> str:
     """Why hosts cannot offer a load with packets of ``mean_flits``, '' if they can; see :func:`make_arrivals`."""
     asked = Fraction(load) * Fraction(float(rate.max(initial=0.0)))
     if kind == "onoff" and asked > 1 + _ROUNDING:
@@ -95,7 +96,7 @@ def too_much(kind: str, load: float, mean_flits: float, rate: np.ndarray) -> str
 
 
 def make_arrivals(
-    kind: str, load: float, mean_flits: float, rate: np.ndarray, burst: float, ticks: int = LONGEST_RUN
+    kind: str, load: float, mean_flits: float, rate: Floats, burst: float, ticks: int = LONGEST_RUN
 ) -> Arrivals:
     """Tables for an offered load.
 
@@ -129,7 +130,7 @@ def make_arrivals(
 
 
 @kernel
-def survivors(table, guide, word):
+def survivors(table: Ints, guide: Ints, word: Int) -> int:
     """How many entries of the descending ``table`` exceed ``word``."""
     bucket = word >> _GUIDE_SHIFT
     high, low = guide[bucket], guide[bucket + 1]
@@ -143,7 +144,7 @@ def survivors(table, guide, word):
 
 
 @kernel
-def _geometric_gap(a, seed, host, counter, word, room):
+def _geometric_gap(a: Arrivals, seed: Int, host: Int, counter: Int, word: Int, room: Int) -> int:
     """A gap in ticks; no more is added to one of ``room`` positions."""
     if len(a.coarse) == 0:
         return np.int64(0)
@@ -158,7 +159,7 @@ def _geometric_gap(a, seed, host, counter, word, room):
 
 
 @kernel
-def next_arrival(a, p, seed, host, counter, position):
+def next_arrival(a: Arrivals, p: Packets, seed: Int, host: Int, counter: int, position: Int) -> tuple[int, int]:
     """The host's next packet after ``position`` (sub-ticks; start with -a.base): (its candidate's counter, position).
 
     p: :class:`~flitlab.models.rules.packets.Packets`, which say how long candidates are. ``counter`` is that of the

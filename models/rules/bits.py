@@ -1,43 +1,46 @@
 """Sets of output ports as 64-bit masks."""
 
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel
 
 
 @intrinsic
-def _population(typingctx, word):
-    def codegen(context, builder, signature, args):
+def _population(typingctx: Any, word: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.ctpop(args[0])
 
     return types.int64(types.uint64), codegen
 
 
 @intrinsic
-def _trailing_zeros(typingctx, word):
-    def codegen(context, builder, signature, args):
+def _trailing_zeros(typingctx: Any, word: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
 
     return types.int64(types.uint64), codegen
 
 
 @kernel
-def popcount(mask):
+def popcount(mask: Int) -> int:
     """Number of set bits of a 64-bit mask."""
     return _population(np.uint64(mask))
 
 
 @kernel
-def lowest(mask):
+def lowest(mask: Int) -> int:
     """Index of the lowest set bit; 64 for an empty mask."""
     return _trailing_zeros(np.uint64(mask))
 
 
 @kernel
-def select(mask, index):
+def select(mask: Int, index: int) -> int:
     """Position of the set bit with ``index`` set bits below it (index < popcount)."""
     rest = np.uint64(mask)
     for _ in range(index):

@@ -3,6 +3,7 @@
 import numpy as np
 from numba import uint64
 
+from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel
 from flitlab.models.rules.draw import draw
 
@@ -26,13 +27,13 @@ _ONE_IN_TEN = np.int64((1 << 63) // 10)
 
 
 @kernel
-def service_ticks(ratio, size):
+def service_ticks(ratio: Int, size: Int) -> int:
     """Ticks that a channel takes to send ``size`` bytes."""
     return (size * ratio + 65535) >> 16
 
 
 @kernel
-def precedence(seed, tick, number):
+def precedence(seed: Int, tick: Int, number: Int) -> int:
     """What decides who of those that do something in a tick comes first: the least, which ends in its number (32 bits).
 
     The 31 bits above are drawn anew for every tick, so that of two who always come together to a queue each is first
@@ -47,6 +48,6 @@ def precedence(seed, tick, number):
 
 
 @kernel
-def drops_early(seed, link, decision):
+def drops_early(seed: Int, link: Int, decision: Int) -> bool:
     """Whether a nearly full queue drops the packet of its so-many-th decision."""
     return draw(seed, EARLY_DROP, link, decision) < _ONE_IN_TEN

@@ -8,6 +8,7 @@ The generator is Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numb
 import numpy as np
 from numba import uint64
 
+from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel
 
 # One stream for each purpose: draws of different streams never share a block. (int64, not
@@ -31,7 +32,7 @@ _32 = uint64(32)
 
 
 @kernel
-def philox(seed, stream, entity, counter):
+def philox(seed: Int, stream: Int, entity: Int, counter: Int) -> tuple[int, int, int, int]:
     """Four independent 32-bit words as int64: the Philox4x32-10 block of these coordinates.
 
     seed, counter: 64 bits each. stream, entity: the low 32 bits each.
@@ -52,20 +53,20 @@ def philox(seed, stream, entity, counter):
 
 
 @kernel
-def draw(seed, stream, entity, counter):
+def draw(seed: Int, stream: Int, entity: Int, counter: Int) -> int:
     """A uniform integer in [0, 2**63)."""
     x0, x1, _, _ = philox(seed, stream, entity, counter)
     return ((x1 << 32) | x0) & 0x7FFFFFFFFFFFFFFF
 
 
 @kernel
-def below(word, n):
+def below(word: Int, n: Int) -> int:
     """Map a uniform 63-bit ``word`` to 0 .. n - 1 (bias below n / 2**31)."""
     return ((word >> 31) * n) >> 32
 
 
 @kernel
-def paired(major, minor, bits):
+def paired(major: Int, minor: Int, bits: Int) -> int:
     """A counter for :func:`draw` of two numbers below 2**32: no other two of them have the same.
 
     It is major * 2**bits + minor for all ``minor`` below 2**bits.

@@ -1,10 +1,11 @@
 """Who goes first: age arbitration of virtual cut-through, and the ranking of hot-potato."""
 
+from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel
 
 
 @kernel
-def age_key(eligible, input_vc):
+def age_key(eligible: Int, input_vc: Int) -> int:
     """Sort key of a waiting head: oldest eligibility first, ties by input port, then VC.
 
     eligible: tick. input_vc: index of the VC in the numbering of ``flitlab.models.rules.ports``.
@@ -13,7 +14,7 @@ def age_key(eligible, input_vc):
 
 
 @kernel
-def outranks(hops, born, identity, other_hops, other_born, other_identity):
+def outranks(hops: Int, born: Int, identity: Int, other_hops: Int, other_born: Int, other_identity: Int) -> bool:
     """Whether a packet goes before another in hot-potato: more hops, then older, then the lower id."""
     if hops != other_hops:
         return hops > other_hops

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flitlab.models.arrays import Int, Ints
 from flitlab.models.jit import kernel
 from flitlab.models.rules.draw import DESTINATION, LENGTH, below, draw
 from flitlab.models.traffic.demand import FIXED, UNIFORM, UNIFORM_SELF, Traffic, word_thresholds
@@ -18,12 +19,12 @@ class Packets(NamedTuple):
 
     hosts: int
     law: int
-    fixed: np.ndarray
-    start: np.ndarray
-    column: np.ndarray
-    cumulative: np.ndarray
-    flits: np.ndarray
-    share: np.ndarray
+    fixed: Ints
+    start: Ints
+    column: Ints
+    cumulative: Ints
+    flits: Ints
+    share: Ints
 
 
 def make_packets(traffic: Traffic, flits: tuple[int, ...], shares: tuple[float, ...]) -> Packets:
@@ -41,7 +42,7 @@ def make_packets(traffic: Traffic, flits: tuple[int, ...], shares: tuple[float, 
 
 
 @kernel
-def destination(p, seed, host, sequence):
+def destination(p: Packets, seed: Int, host: Int, sequence: Int) -> int:
     """Destination host of a packet."""
     if p.law == FIXED:
         return p.fixed[host]
@@ -62,7 +63,7 @@ def destination(p, seed, host, sequence):
 
 
 @kernel
-def length(p, seed, host, counter):
+def length(p: Packets, seed: Int, host: Int, counter: Int) -> int:
     """Length in flits of the packet that a candidate arrival becomes (see :mod:`flitlab.models.rules.arrivals`)."""
     if len(p.flits) == 1:
         return p.flits[0]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flitlab.models.arrays import Integers
 from flitlab.models.topology.graph import Topology
 
 
@@ -22,15 +23,15 @@ class Ports(NamedTuple):
     the input of each host.
     """
 
-    out_base: np.ndarray
-    in_base: np.ndarray
-    network_outs: np.ndarray
-    out_input: np.ndarray
-    out_channel: np.ndarray
-    in_output: np.ndarray
-    in_switch: np.ndarray
-    eject: np.ndarray
-    inject: np.ndarray
+    out_base: Integers
+    in_base: Integers
+    network_outs: Integers
+    out_input: Integers
+    out_channel: Integers
+    in_output: Integers
+    in_switch: Integers
+    eject: Integers
+    inject: Integers
 
 
 def make_ports(topology: Topology) -> Ports:

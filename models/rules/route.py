@@ -2,20 +2,21 @@
 
 import numpy as np
 
+from flitlab.models.arrays import Int, Integers
 from flitlab.models.jit import kernel, routine
 from flitlab.models.rules.bits import lowest, popcount, select
 from flitlab.models.rules.draw import FLOW_HASH, ROUTE, below, draw, paired
-from flitlab.models.rules.tables import DIGITS, HASH, PATHS, TABLE, VIA
+from flitlab.models.rules.tables import DIGITS, HASH, PATHS, TABLE, VIA, Tables
 
 
 @kernel
-def route_word(seed, host, sequence, hop):
+def route_word(seed: Int, host: Int, sequence: Int, hop: Int) -> int:
     """The 63-bit draw that belongs to a packet's hop-th decision (0 is at its first switch)."""
     return draw(seed, ROUTE, host, paired(np.int64(sequence), np.int64(hop), np.int64(20)))
 
 
 @kernel
-def pick(ports, word):
+def pick(ports: np.uint64, word: Int) -> int:
     """One port of a non-empty set, uniformly."""
     count = popcount(ports)
     if count == 1:
@@ -24,7 +25,17 @@ def pick(ports, word):
 
 
 @kernel
-def fixed_port(ports, rule, seed, switch, source, destination, hosts, sequence, hop):
+def fixed_port(
+    ports: np.uint64,
+    rule: int,
+    seed: Int,
+    switch: Int,
+    source: Int,
+    destination: Int,
+    hosts: Int,
+    sequence: Int,
+    hop: Int,
+) -> int:
     """The port of a RANDOM or HASH choice: the same whenever it is asked for.
 
     HASH depends on flow (source, destination) and switch, so equal flows part at no switch and
@@ -50,7 +61,7 @@ _ALONE = np.uint64(1)
 
 
 @routine
-def _way_word(seed, flow, host, sequence, by_flow):
+def _way_word(seed: Int, flow: Int, host: Int, sequence: Int, by_flow: bool) -> int:
     """The 63-bit draw that belongs to a packet, or to all packets of its flow."""
     if by_flow:
         return draw(seed, FLOW_HASH, _NO_SWITCH, flow)
@@ -58,7 +69,9 @@ def _way_word(seed, flow, host, sequence, by_flow):
 
 
 @kernel
-def choose_way(r, seed, source, destination, hosts, sequence, origin, target):
+def choose_way(
+    r: Tables, seed: Int, source: Int, destination: Int, hosts: Int, sequence: Int, origin: Int, target: Int
+) -> int:
     """The way of a packet; r: :class:`~flitlab.models.rules.tables.Tables`. origin, target: its switches.
 
     RANDOM draws for every packet, HASH for every pair (source, destination) of hosts, uniformly among the paths, or
@@ -77,19 +90,19 @@ def choose_way(r, seed, source, destination, hosts, sequence, origin, target):
 
 
 @kernel
-def middle_of(way):
+def middle_of(way: Int) -> int:
     """The intermediate switch of a way (VIA)."""
     return way & _VIA_MASK
 
 
 @kernel
-def at_target(r, way, hop, here, target):
+def at_target(r: Tables, way: Int, hop: Int, here: Int, target: Int) -> bool:
     """Whether a packet leaves the network here: not on its way to an intermediate switch."""
     return here == target and (r.form != VIA or hop >= way >> LEG_AT)
 
 
 @kernel
-def _steps(degree, shift, switches, start, target):
+def _steps(degree: Int, shift: Int, switches: Int, start: Int, target: Int) -> int:
     """How many steps from ``start`` first lead to ``target`` where v leads to degree v + shift + 0 .. degree - 1.
 
     After r steps the switches that can be reached are degree**r in a row.
@@ -103,7 +116,9 @@ def _steps(degree, shift, switches, start, target):
 
 
 @routine
-def _computed_ports(degree, shift, switches, out_start, dst, here, target):
+def _computed_ports(
+    degree: int, shift: int, switches: int, out_start: Integers, dst: Integers, here: Int, target: Int
+) -> np.uint64:
     """The set of channels on a shortest path, from the numbers of the switches alone (DIGITS)."""
     rest = _steps(degree, shift, switches, here, target) - 1
     ports = np.uint64(0)
@@ -118,7 +133,7 @@ def _computed_ports(degree, shift, switches, out_start, dst, here, target):
 
 
 @kernel
-def next_hops(r, way, hop, here, target):
+def next_hops(r: Tables, way: Int, hop: Int, here: Int, target: Int) -> np.uint64:
     """The set of ports that the routes allow a packet that is not at its target (not for PATHS)."""
     if r.form == TABLE:
         return r.ports[target, here]
@@ -128,7 +143,18 @@ def next_hops(r, way, hop, here, target):
 
 
 @kernel
-def next_port(r, way, seed, here, target, source, destination, hosts, sequence, hop):
+def next_port(
+    r: Tables,
+    way: Int,
+    seed: Int,
+    here: Int,
+    target: Int,
+    source: Int,
+    destination: Int,
+    hosts: Int,
+    sequence: Int,
+    hop: Int,
+) -> int:
     """The port of a packet that is not at its target, where that is not adaptive."""
     if r.form == PATHS:
         return np.int64(r.path_port[r.path_start[way] + hop])
@@ -137,7 +163,7 @@ def next_port(r, way, seed, here, target, source, destination, hosts, sequence, 
 
 
 @kernel
-def usable_ports(r, way, hop, here, target):
+def usable_ports(r: Tables, way: Int, hop: Int, here: Int, target: Int) -> np.uint64:
     """The set of ports of an adaptive packet: those that its routes allow and its escape channel."""
     if len(r.escape) == 0:
         return next_hops(r, way, hop, here, target)

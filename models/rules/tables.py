@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-import numpy as np
+from flitlab.models.arrays import Bytes, Ints, Ints32, Masks
 
 # How one of the allowed ways is chosen (``select`` or ``per`` in a config).
 RANDOM, HASH, ADAPTIVE, UGAL_LOCAL, UGAL_GLOBAL = 0, 1, 2, 3, 4
@@ -44,19 +44,19 @@ class Tables(NamedTuple):
     form: int
     rule: int
     switches: int
-    ports: np.ndarray
-    pair_start: np.ndarray
-    path_start: np.ndarray
-    path_port: np.ndarray
-    leg: np.ndarray
-    host_switch: np.ndarray
+    ports: Masks
+    pair_start: Ints
+    path_start: Ints
+    path_port: Bytes
+    leg: Bytes
+    host_switch: Ints
     degree: int
     shift: int
-    out_start: np.ndarray
-    dst: np.ndarray
-    layer: np.ndarray
+    out_start: Ints
+    dst: Ints
+    layer: Bytes
     layers: int
-    escape: np.ndarray
+    escape: Bytes
     threshold: int
     classes: int
-    group: np.ndarray
+    group: Ints32

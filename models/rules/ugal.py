@@ -2,16 +2,17 @@
 
 import numpy as np
 
+from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel
 from flitlab.models.rules.route import middle_of
-from flitlab.models.rules.tables import UGAL_LOCAL
+from flitlab.models.rules.tables import UGAL_LOCAL, Tables
 
 MINIMALLY = np.int64(0)
 """The way of a packet that goes over no intermediate switch."""
 
 
 @kernel
-def better_way(r, via, origin, target, minimal_flits, via_flits):
+def better_way(r: Tables, via: Int, origin: Int, target: Int, minimal_flits: Int, via_flits: Int) -> int:
     """MINIMALLY or ``via``, whichever is expected to wait less; r.threshold favours MINIMALLY.
 
     minimal_flits, via_flits: flits queued for the first channel of either, which stands for all channels of the way

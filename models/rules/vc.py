@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flitlab.models.arrays import Bytes, Int, Ints, Masks
 from flitlab.models.jit import kernel, routine
 from flitlab.models.rules.route import LEG_AT, ON_ESCAPE, middle_of
 from flitlab.models.rules.tables import (
@@ -17,6 +18,7 @@ from flitlab.models.rules.tables import (
     LEGS,
     PATHS,
     VIA,
+    Tables,
 )
 from flitlab.models.topology.graph import Topology
 
@@ -28,10 +30,10 @@ class Rings(NamedTuple):
     extent: int64 [dimensions].
     """
 
-    dimension: np.ndarray
-    step: np.ndarray
-    coordinate: np.ndarray
-    extent: np.ndarray
+    dimension: Ints
+    step: Ints
+    coordinate: Ints
+    extent: Ints
 
 
 def make_rings(topology: Topology) -> Rings:
@@ -50,7 +52,7 @@ def make_rings(topology: Topology) -> Rings:
 
 
 @kernel
-def dateline_class(rings, crossing, origin, target, channel, tail):
+def dateline_class(rings: Rings, crossing: bool, origin: Int, target: Int, channel: Int, tail: Int) -> int:
     """0 or 1: the half of the VCs for a dimension-ordered packet on ``channel``, which leaves switch ``tail``.
 
     ``crossing`` False: 1 for packets that wrap in this dimension, chosen on entering it. True: 1
@@ -70,7 +72,7 @@ def dateline_class(rings, crossing, origin, target, channel, tail):
 
 
 @kernel
-def share(vcs, parts, part):
+def share(vcs: Int, parts: Int, part: Int) -> tuple[int, int]:
     """First VC and one past the last of one of ``parts`` ranges that are equal, but for the first ones having the rest.
 
     With fewer VCs than parts the last ones share the last VC.
@@ -82,7 +84,7 @@ def share(vcs, parts, part):
 
 
 @routine
-def _layer_vcs(r, way, vcs, hop, origin, target):
+def _layer_vcs(r: Tables, way: Int, vcs: Int, hop: Int, origin: Int, target: Int) -> tuple[int, int]:
     """The VCs of the layer of a packet's path or pair of switches; over an intermediate switch each leg has its own."""
     if r.form == PATHS:
         return share(vcs, r.layers, np.int64(r.layer[way]))
@@ -97,7 +99,7 @@ def _layer_vcs(r, way, vcs, hop, origin, target):
 
 
 @routine
-def _group_vcs(r, way, vcs, hop, origin, tail):
+def _group_vcs(r: Tables, way: Int, vcs: Int, hop: Int, origin: Int, tail: Int) -> tuple[int, int]:
     """The VCs of before, or after, a packet has left the group that it came from; each of two legs has its own."""
     first_leg = way >> LEG_AT if r.form == VIA else np.int64(0)
     second = first_leg > 0 and hop >= first_leg
@@ -107,7 +109,7 @@ def _group_vcs(r, way, vcs, hop, origin, tail):
 
 
 @routine
-def _escape_vcs(ports, escape, way, vcs, target, tail, port):
+def _escape_vcs(ports: Masks, escape: Bytes, way: Int, vcs: Int, target: Int, tail: Int, port: Int) -> tuple[int, int]:
     """The escape VC on the escape channel, the others on channels that the routes allow."""
     if way == ON_ESCAPE:
         return ESCAPE_VC, ESCAPE_VC + 1
@@ -116,7 +118,19 @@ def _escape_vcs(ports, escape, way, vcs, target, tail, port):
 
 
 @kernel
-def allowed_vcs(r, way, policy, vcs, hop, rings, origin, target, channel, tail, port):
+def allowed_vcs(
+    r: Tables,
+    way: Int,
+    policy: int,
+    vcs: Int,
+    hop: Int,
+    rings: Rings,
+    origin: Int,
+    target: Int,
+    channel: Int,
+    tail: Int,
+    port: Int,
+) -> tuple[int, int]:
     """First VC and one past the last that a packet may take on a channel between switches.
 
     r: :class:`~flitlab.models.rules.tables.Tables`. hop: channels between switches that it has taken before. origin,
@@ -144,7 +158,7 @@ _BEFORE_ESCAPE = np.int64(1) << np.int64(32)
 
 
 @kernel
-def appeal(policy, vc, credits, flits):
+def appeal(policy: int, vc: Int, credits: Int, flits: Int) -> int:
     """How much an adaptive packet of ``flits`` prefers a VC with that many credits to others; 0: it cannot have it.
 
     The more credits the better, and under ESCAPE the escape VC comes last. The other VCs are then given only with room

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, Self, get_args
 
-import numpy as np
 from pydantic import ConfigDict
 
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.workload import Workload
+from flitlab.models.arrays import Floats
 from flitlab.models.instance import Instance
 from flitlab.models.registry import Parameters, SpecError
 from flitlab.models.routing.certificate import Certified, certify
@@ -25,7 +25,7 @@ PACKETS, FLOWS, PROGRAMS = get_args(Counted)
 hosts run one, a program."""
 
 Certify = Callable[[Topology, Routes, int, bool], Certified]
-"""See :func:`flitlab.models.routing.certificate.certify`."""
+"""Type of a function that certifies routes, as :func:`flitlab.models.routing.certificate.certify` does."""
 
 
 @dataclass(frozen=True)
@@ -56,18 +56,21 @@ class Discipline(ABC):
 
     @property
     def endless(self) -> bool:
-        """Whether flows never end; of disciplines that count them."""
+        """Whether flows never end; False for disciplines that count no flows."""
         return False
 
     def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple[Self, str]:
-        """This discipline with the VC policy in force, and why it cannot deadlock; '' where the question is idle.
+        """The discipline under the VC policy of its routes, and why it cannot deadlock, '' where nothing can wait.
 
         Raises ``SpecError`` where it may deadlock, and was not allowed to.
         """
         return self, ""
 
     def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
-        """What results depend on, plain, and hashes of what it is made of besides. source: of the packets."""
+        """What results depend on: plain values of the discipline, and hashes of what it is made of besides.
+
+        source: how hosts create packets, for disciplines whose form depends on their lengths.
+        """
         return {"mode": self.mode, **asdict(self)}, []
 
     def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
@@ -91,12 +94,12 @@ class Discipline(ABC):
         ends = self.zero_load_latency(topology, 0, 1)
         return float(self.zero_load_latency(topology, 1, 1) - ends), float(ends)
 
-    def sending(self, topology: Topology, length: np.ndarray) -> np.ndarray:
-        """float64: ticks that a host's channel is busy with so many flits before the last of them is under way."""
+    def sending(self, topology: Topology, length: Floats) -> Floats:
+        """Ticks, float64, that a host's channel is busy with so many flits before the last of them is under way."""
         return length / topology.host_capacity - 1
 
     def pace(self, topology: Topology) -> float:
-        """The capacity of a channel that moves one flit a tick; of datagrams, one byte."""
+        """The capacity of a channel that moves one flit a tick, or, where ticks are those of bytes, one byte."""
         return 1.0
 
     def weight(self, messages: Messages) -> int:
@@ -107,7 +110,7 @@ class Discipline(ABC):
         """Ticks that a message without content, a request to send, takes at least."""
         return int(self.crossing(topology)[1])
 
-    def carries(self, topology: Topology) -> np.ndarray | float:
+    def carries(self, topology: Topology) -> Floats | float:
         """What a channel between switches carries in a tick, at most, float64 [channels], or all the same."""
         return topology.capacity
 
@@ -128,7 +131,10 @@ class Discipline(ABC):
         return self.zero_load_latency(topology, 1, flits) + int(topology.delay.max(initial=0))
 
     def room(self, topology: Topology, flits: int) -> tuple[str, int]:
-        """The key that says how much switches hold, and the packets, of so many flits, that all of them may."""
+        """The key that says how much switches hold, and the packets of so many flits that all of them hold at most.
+
+        Zero packets say that what a switch holds is not bounded by a key.
+        """
         return "mode", 0
 
     def doubts(self, topology: Topology, routes: Routes, flits: int) -> Iterator[SpecError]:
@@ -139,7 +145,7 @@ class Discipline(ABC):
         yield from ()
 
     def check(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> None:
-        """Raises ``SpecError``, whose key is a whole place of the configuration, where no run can begin."""
+        """Raise ``SpecError``, whose key is a whole place of the configuration, where no run can begin."""
         return None
 
 
@@ -186,7 +192,7 @@ class SwitchingSpec(Parameters, ABC):
         return None
 
     def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
-        """All that this discipline cannot do, each with a whole place of the configuration as its key.
+        """What a discipline with these keys cannot do, each with a whole place of the configuration as its key.
 
         routes, flits: None where they are not known because of other mistakes.
         """

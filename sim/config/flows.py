@@ -30,7 +30,7 @@ def is_endless(draft: Draft) -> bool:
 
 def transport_of(draft: Draft) -> TransportSpec | None:
     """What sends packets, by default TCP; None once what is wrong with it is refused."""
-    found: Any = draft.spec("transport") if draft.given("transport") else make("transport", kind="tcp")
+    found: TransportSpec | None = draft.spec("transport") if draft.given("transport") else make("transport", kind="tcp")
     return found
 
 

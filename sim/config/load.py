@@ -30,7 +30,7 @@ MOST_NODES = 200_000
 _UNTAGGED = {f"tag:yaml.org,2002:{name}" for name in ("str", "seq", "map")}
 """What the parser calls a value that has no tag."""
 
-_SCALARS: list[tuple[re.Pattern, Callable[[str], Any]]] = [
+_SCALARS: list[tuple[re.Pattern[str], Callable[[str], Any]]] = [
     (re.compile(r"(|~|null|Null|NULL)"), lambda text: None),
     (re.compile(r"(true|True|TRUE)"), lambda text: True),
     (re.compile(r"(false|False|FALSE)"), lambda text: False),
@@ -60,7 +60,7 @@ class Node:
 
     @property
     def where(self) -> str:
-        """``file:line``."""
+        """The place of a value as ``file:line``, or the file alone where no line is known."""
         return self.file if self.line is None else f"{self.file}:{self.line}"
 
     @property
@@ -74,7 +74,7 @@ class Node:
         return isinstance(self.value, list)
 
     def with_value(self, value: Any) -> "Node":
-        """Another value in the same place."""
+        """A node with another value at the place, file and line, of this one."""
         return Node(value, self.file, self.line)
 
     def plain(self) -> Any:
@@ -105,11 +105,12 @@ class Node:
         return node
 
     def _child(self, part: str | int) -> "Node | None":
+        child: Node | None = None
         if self.is_map:
-            return self.value.get(part)
-        if self.is_list and isinstance(part, int) and 0 <= part < len(self.value):
-            return self.value[part]
-        return None
+            child = self.value.get(part)
+        elif self.is_list and isinstance(part, int) and 0 <= part < len(self.value):
+            child = self.value[part]
+        return child
 
 
 def wrap(value: Any, file: str, line: int | None = None) -> Node:

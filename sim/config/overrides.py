@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Any
 
 from flitlab.models.registry import UnknownKindError, kind_key, spec_class
@@ -45,10 +46,10 @@ def _outliving(base: Node, kind: Any, name: str) -> Collection[str]:
     """The keys of a mapping that belong to any kind, of ``switching:`` those that the other discipline has, too."""
     if name != "switching":
         return OF_ANY_KIND.get(name, ())
-    try:
-        return spec_class(name, kind).model_fields
-    except (UnknownKindError, TypeError):
-        return base.value
+    keys: Collection[str] = base.value
+    with suppress(UnknownKindError, TypeError):
+        keys = spec_class(name, kind).model_fields
+    return keys
 
 
 def is_sweep(node: Node) -> bool:

@@ -117,11 +117,11 @@ class PartsBuilder:
             del self._cache[key]
             channels -= topology.channels
 
-    def _part(self, name: str, spec: Spec | None, on: tuple, draft: Page) -> Any:
+    def _part(self, name: str, spec: Spec | None, on: tuple[Any, ...], draft: Page) -> Any:
         """The component on a topology (on nothing, if it is one), or None once it is refused."""
         return None if spec is None else _found(self._made(name, spec, on), name, draft)
 
-    def _made(self, name: str, spec: Any, on: tuple) -> Any:
+    def _made(self, name: str, spec: Any, on: tuple[Any, ...]) -> Any:
         """What a component is built to, or the exception it raises."""
         key = (name, *(part.content_hash for part in on), _key(spec))
         return self.once(key, lambda: spec.build(*on))

@@ -17,7 +17,7 @@ def whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def unlike(values: list) -> list:
+def unlike(values: list[Any]) -> list[Any]:
     """Refuses a list that says the same thing twice."""
     for i, value in enumerate(values):
         if value in values[:i]:

@@ -240,7 +240,7 @@ def _cost(box: Bbox, frame: Bbox, taken: Sequence[Bbox], obstacles: np.ndarray) 
     outside = not (frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1)
     inside = (obstacles > (box.x0, box.y0)) & (obstacles < (box.x1, box.y1))
     covered = sum(box.overlaps(other) for other in taken)
-    return 10_000.0 * outside + 300.0 * covered + 2.0 * inside.all(axis=1).sum()
+    return 10_000.0 * outside + 300.0 * covered + 2.0 * int(inside.all(axis=1).sum())
 
 
 def key(label: str, **style: Any) -> Line2D:

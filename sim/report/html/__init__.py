@@ -97,7 +97,7 @@ def _cpu_time(manifest: dict[str, Any]) -> str:
     """What the points took, and beside it what their kernels did; '' where that is not known."""
     if not manifest.get("cpu_s"):
         return ""
-    compiled = manifest.get("compile_s", 0.0)
+    compiled = float(manifest.get("compile_s", 0.0))
     return f"{manifest['cpu_s']:,.1f} s of CPU time" + f" and {compiled:,.0f} s for kernels" * (compiled >= 1)
 
 

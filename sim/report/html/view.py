@@ -64,7 +64,8 @@ def _map(topology: Topology) -> dict[str, Any]:
     scale = 1000 / max(float(np.ptp(everything, axis=0).max()), 1e-9)
 
     def placed(xy: np.ndarray) -> list[list[int]]:
-        return np.rint((xy * [1, -1] - low) * scale).astype(int).tolist()
+        rounded: list[list[int]] = np.rint((xy * [1, -1] - low) * scale).astype(int).tolist()
+        return rounded
 
     return {
         "xy": placed(places.xy), "hosts": placed(spots), "home": topology.host_switch.tolist(),

@@ -14,6 +14,7 @@ from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch
 
+from flitlab.models.arrays import Floats, Integers
 from flitlab.models.topology.distances import distance_counts, distances, mean_hops
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.report.figures.style import in_style, save_as
@@ -34,7 +35,7 @@ KEEP_RIGHT = 0.5
 SWITCH, HOST, LINK = "#0b4f80", "#8c8c8c", "#707070"
 
 
-def draw_topology(topology: Topology, path, style: Style = "auto") -> Path:
+def draw_topology(topology: Topology, path: str | Path, style: Style = "auto") -> Path:
     """Draws a topology into a PNG or SVG file, by its suffix; the same bytes every time.
 
     Switches are numbered discs, hosts small grey dots, bi-directional links lines and uni-directional channels
@@ -233,9 +234,10 @@ def _matrix(figure: Figure, ax: Axes, topology: Topology) -> None:
     bar.ax.tick_params(which="both", length=0)
 
 
-def _block_means(table: np.ndarray, block: int) -> np.ndarray:
+def _block_means(table: Integers, block: int) -> Floats:
     """Means over square blocks; those at the lower and right edge may be smaller."""
     starts = np.arange(0, len(table), block)
     sums = np.add.reduceat(np.add.reduceat(table, starts, axis=0, dtype=np.int64), starts, axis=1)
     sizes = np.diff(np.append(starts, len(table)))
-    return sums / np.outer(sizes, sizes)
+    means: Floats = sums / np.outer(sizes, sizes)
+    return means
