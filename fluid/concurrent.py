@@ -82,7 +82,7 @@ def joined(*notes: str) -> str:
 
 
 def gap_note(lower: float, upper: float, method: Method, gap: float) -> str:
-    """That an interval is wider than was asked for, '' if it is not."""
+    """A note that says how much wider than asked for an interval is; '' if it is not."""
     found, asked = upper / lower - 1 if lower > 0 else math.inf, 1e-6 if method == "exact" else gap
     return f"gap {found:.2g} where {asked:g} was asked" if found > asked * (1 + 1e-9) else ""
 

@@ -28,9 +28,9 @@ class Instance:
         return content_hash(self.topology.content_hash, self.traffic.content_hash, routes)
 
     def at(self, load: float) -> tuple[Self, float]:
-        """The instance whose demand grows as a whole, and the load of it that stands for ``load``.
+        """An instance whose demand grows as a whole, and the load of it that stands for ``load`` of this one.
 
-        That is this instance and ``load``, unless the traffic has a background (:meth:`Traffic.at`).
+        They are this instance and ``load``, unless the traffic has a background (:meth:`Traffic.at`).
         """
         traffic, offered = self.traffic.at(load)
         return (self if traffic is self.traffic else replace(self, traffic=traffic)), offered

@@ -24,7 +24,7 @@ W = TypeVar("W", bound=Source | Workload, default=Source | Workload, covariant=T
 
 @dataclass(frozen=True, eq=False)
 class Scenario(Generic[D, W]):
-    """Everything but the load, the seed and how it is measured.
+    """What is simulated: everything that a run depends on but its load, its seed and how it is measured.
 
     instance: with routes. work: how hosts create packets, or a program that they run; the traffic of the instance is
     then its messages as a matrix. Raises ``ValueError`` for an instance without routes.
@@ -40,40 +40,43 @@ class Scenario(Generic[D, W]):
 
     @property
     def topology(self) -> Topology:
-        """Of the instance."""
+        """The topology of the instance."""
         return self.instance.topology
 
     @property
     def traffic(self) -> Traffic:
-        """Of the instance."""
+        """The traffic of the instance: who sends how much to whom."""
         return self.instance.traffic
 
     @property
     def routes(self) -> Routes:
-        """Of the instance."""
+        """The routes of the instance, which a scenario always has."""
         assert self.instance.routes is not None
         return self.instance.routes
 
     @cached_property
     def source(self) -> Source:
-        """The packets; those of a program have one greatest length, and nobody draws them."""
+        """How hosts create packets; of a program it says only their greatest length in flits, as nobody draws them."""
         return Source(flits=(self.work.messages.packet_flits,)) if isinstance(self.work, Workload) else self.work
 
     @property
     def counted(self) -> Counted:
-        """What a run is measured by: ``packets``, ``flows`` or ``program``."""
+        """What a run is measured by: ``packets``, ``flows`` or ``programs``."""
         kind = PROGRAMS if isinstance(self.work, Workload) else self.switching.counts
         assert kind is not None  # a discipline that counts nothing runs programs
         return kind
 
     def at(self, load: float) -> "tuple[Scenario[D, W], float]":
-        """What an engine is to be given for a load; see :meth:`~flitlab.models.instance.Instance.at`."""
+        """The scenario and the load that an engine is to be given for a load of this one.
+
+        They are the same, unless the traffic has a background; see :meth:`~flitlab.models.instance.Instance.at`.
+        """
         instance, offered = self.instance.at(load)
         return (self if instance is self.instance else replace(self, instance=instance)), offered
 
     @property
     def zero_load_latency(self) -> int:
-        """Ticks of the longest route."""
+        """Ticks that the longest packet takes over the longest route with nobody in its way."""
         return self.switching.zero_load_latency(self.topology, self.routes.hops_max, max(self.source.flits))
 
     @cached_property

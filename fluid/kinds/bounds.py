@@ -32,7 +32,7 @@ class Bounds(CeilingSpec):
     growth = 1.3
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """The least bound, then each of them."""
+        """The row of the least bound, then one of each bound."""
         from flitlab.fluid.bounds import all_bounds
         from flitlab.fluid.problem import Problem
 

@@ -1,4 +1,4 @@
-"""Sparse cuts."""
+"""The sparsest cuts that heuristics find."""
 
 import math
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ class Cuts(CeilingSpec):
     limit = True
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """The sparsest cut, then that of each heuristic."""
+        """The row of the sparsest cut, then one of each heuristic's."""
         from flitlab.fluid.cuts import all_cuts, best
         from flitlab.fluid.problem import Problem
 

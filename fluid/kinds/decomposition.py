@@ -1,4 +1,4 @@
-"""The factors of the throughput."""
+"""The factors that make up the throughput of the maximum concurrent flow."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -29,7 +29,7 @@ class Decomposition(Solved):
     of_one_flow = True
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """The throughput of the concurrent flow found, and its factors."""
+        """The row of the throughput of the concurrent flow that was found, then one of each factor."""
         from flitlab.fluid.decomposition import NO_LOAD, decomposition
         from flitlab.fluid.problem import Problem
 

@@ -17,7 +17,7 @@ class Hm(Sharing):
     label = "HM"
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """The mean rate, then total, least rate, theta and Jain index."""
+        """The row of the mean rate of a flow, then those of total, least rate, theta and Jain index."""
         from flitlab.fluid.sharing.hoefler import hoefler
         from flitlab.fluid.sharing.rows import model_rows
 

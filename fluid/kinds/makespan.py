@@ -21,7 +21,7 @@ class Makespan(CeilingSpec):
     of_program = True
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """The largest bound, then each of them, then those of its kinds of steps."""
+        """The row of the largest bound in ns, then one of each bound, then one of each kind of steps of the program."""
         from flitlab.fluid.makespan import makespan_bounds
         from flitlab.fluid.problem import FluidError
 

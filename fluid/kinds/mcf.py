@@ -33,7 +33,7 @@ class Mcf(Solved):
     per_flow: bool = False
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """The interval of theta, then the rates of flows."""
+        """The row of theta, an interval, then those of the rates of flows if they are asked for."""
         from flitlab.fluid.sharing.rows import with_rates
 
         yield from with_rates(instance, context.flow("mcf", self.method, self.gap), self.per_flow)

@@ -38,9 +38,12 @@ class McfPaths(Solved):
     per_flow: bool = False
 
     def absent(self, instance: Instance) -> str:
-        """Also, where paths over every intermediate switch are too many."""
+        """Why there is no such ceiling of an instance, '' if there is.
+
+        Over every intermediate switch there may be more paths than a linear program has room for.
+        """
+        from flitlab.fluid.graph import Demand
         from flitlab.fluid.mcf.choose import PATHS_MOST
-        from flitlab.fluid.problem import Demand
 
         reason = super().absent(instance)
         if reason or instance.routes is None or instance.routes.form != VIA:
@@ -51,14 +54,14 @@ class McfPaths(Solved):
         return f"{pairs} pairs of switches, each over every other one, are too many (at most {PATHS_MOST})"
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """The interval of theta, then the rates of flows."""
+        """The row of theta, an interval, then those of the rates of flows if they are asked for."""
         from flitlab.fluid.sharing.rows import with_rates
 
         yield from with_rates(instance, context.flow("mcf_paths", self.method, self.gap), self.per_flow)
 
     @classmethod
     def drawn(cls, session: "Session", traffic: "Traffic") -> dict[str, float]:
-        """The largest theta such that every pair gets theta times its demand."""
+        """The largest theta such that every pair gets theta times its demand over the paths that a run drew."""
         from flitlab.fluid.sharing.drawn import drawn_theta
 
         return {"mcf_paths_drawn": drawn_theta(session, traffic)}

@@ -26,7 +26,7 @@ class Mmf(Sharing):
     routes = "used"
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """The mean rate, then total, least rate, theta and Jain index."""
+        """The row of the mean rate of a flow, then those of total, least rate, theta and Jain index."""
         from flitlab.fluid.sharing.maxmin import max_min
         from flitlab.fluid.sharing.rows import model_rows
 
@@ -34,7 +34,10 @@ class Mmf(Sharing):
 
     @classmethod
     def drawn(cls, session: "Session", traffic: "Traffic") -> dict[str, float]:
-        """If every flow counts the same: mean per host and least rate, over that of the interface, and Jain's index."""
+        """Rates over the paths that a run drew, where every flow counts the same, by column of results.csv.
+
+        They are the mean per host and the least, both relative to the interface, and Jain's index.
+        """
         from flitlab.fluid.sharing.drawn import drawn_rates
 
         return drawn_rates(session)

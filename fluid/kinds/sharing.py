@@ -15,7 +15,7 @@ class Sharing(CeilingSpec):
     routes: ClassVar[Literal["unused", "used", "needed"]] = "needed"
 
     def absent(self, instance: Instance) -> str:
-        """Also, where there is a path over every intermediate switch."""
+        """Why there is no such ceiling of an instance, '' if there is: routes over every switch are too many paths."""
         routes, reason = instance.routes, super().absent(instance)
         if not reason and routes is not None and routes.form == VIA:
             return f"{routes.kind} routing has too many paths, over every intermediate switch"

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from flitlab.models.transport.session import Session
 
 THETA = "throughput θ"
+"""Unit in figures of ceilings that are a load: the factor of the demand that can be carried."""
 
 Quantities = Mapping[str, tuple[str, str]]
-"""Quantity -> what it is called, and its unit."""
+"""Type of a table of what a ceiling says besides: quantity -> what it is called, and its unit."""
 
 COMMON: dict[str, Any] = {"method": "auto", "gap": 0.01, "per_flow": False}
 """Keys that stored configurations and the names of stored results have for every kind.
@@ -27,9 +28,9 @@ A kind that does not know one of them takes it at this value alone, which says n
 
 
 class CeilingSpec(Spec):
-    """One entry of ``ceilings:`` in a configuration.
+    """The keys of a ceiling, one entry of ``ceilings:`` in a configuration, and what its kind says of itself.
 
-    A kind adds its keys, says what follows of itself, and defines :meth:`rows`.
+    A kind adds its keys, gives the class variables below, and defines :meth:`rows`.
 
     rank: its place among the kinds: in tables, and where one of several that are known has to be chosen. usual: whether
     a configuration that lists no ceilings gets it.
@@ -65,7 +66,7 @@ class CeilingSpec(Spec):
     growth: ClassVar[float | None] = None
 
     def rows(self, instance: Instance, context: Context) -> Iterable[Ceiling]:
-        """The ceiling of an instance, and what it says besides: ``<kind>``, then any ``<kind>:<quantity>``.
+        """The rows of ceilings.csv for an instance: ``<kind>``, the ceiling, then any ``<kind>:<quantity>``.
 
         Raises :class:`~flitlab.fluid.problem.FluidError` where it is not defined.
         """
@@ -82,7 +83,10 @@ class CeilingSpec(Spec):
 
     @classmethod
     def drawn(cls, session: "Session", traffic: "Traffic") -> dict[str, float]:
-        """The same over the very paths that were drawn for a datagram run, by column of results.csv, if it is known."""
+        """Values of this ceiling over the paths that were drawn for a datagram run, by column of results.csv.
+
+        They are none where the kind knows no such value. session: the run. traffic: its demand.
+        """
         return {}
 
     def plain(self) -> dict[str, Any]:
@@ -122,7 +126,7 @@ def kinds() -> dict[str, type[CeilingSpec]]:
 
 
 def kind_of(ceiling: str) -> type[CeilingSpec]:
-    """The kind that a row of ceilings.csv is of, by its name; what no kind here is called has all the defaults."""
+    """The kind that a row of ceilings.csv is of, by its name: :class:`CeilingSpec` itself for one that no kind has."""
     try:
         return cast(type[CeilingSpec], spec_class("ceiling", ceiling.partition(":")[0]))
     except UnknownKindError:

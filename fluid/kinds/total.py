@@ -10,6 +10,7 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import register
 
 UNIT = "flits/tick/host"
+"""Unit of the largest total: flits that a host has accepted in a tick, on average."""
 
 
 @register("ceiling", "total")
@@ -31,7 +32,7 @@ class Total(Solved):
     growth = 1.3
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """One for each load; below a theta that some flow reaches it is the offer."""
+        """A row for each load: the largest total, which is the offer up to a theta that some flow reaches."""
         for load in context.loads:
             yield self._at(instance, load, context.reached(self.method, self.gap))
 

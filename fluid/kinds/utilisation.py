@@ -22,7 +22,7 @@ class Utilisation(Solved):
     of_one_flow = True
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """The mean over all network channels, then over each class of them."""
+        """The row of the mean use of all network channels, then one of each class of them."""
         from flitlab.fluid.decomposition import NO_LOAD, utilisation
 
         mcf = context.flow("mcf", self.method, self.gap)

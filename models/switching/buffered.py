@@ -17,7 +17,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 
 Room = Annotated[int, BeforeValidator(whole), Field(ge=1, le=100_000)]
-"""Of a buffer; an engine's memory grows with it."""
+"""Type of a key that says how much a buffer holds, 1 to 100,000: an engine's memory grows with it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,16 +41,19 @@ class Buffered(Timed):
     may_deadlock: bool = False
 
     def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple[Self, str]:
-        """With the policy that is certified for so many VCs. Raises ``SpecError``."""
+        """The discipline under the VC policy that ``certify`` finds for its ``vcs``, and the note that it gives.
+
+        Raises ``SpecError`` where packets may deadlock, unless ``allow_deadlock``.
+        """
         found = certify(topology, routes, self.vcs, self.allow_deadlock)
         return replace(self, vc_policy=found.policy, may_deadlock=not found.acyclic), found.note
 
     def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
-        """The common form."""
+        """The fields in the form that the disciplines of flitlab share, and no further hashes."""
         return common_form(self.mode, asdict(self)), []
 
     def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
-        """The keys that give it."""
+        """The mapping ``switching:`` that gives this discipline, with delays in ticks; flit_ns: None if unknown."""
         buffers = {
             "mode": self.mode, "vcs": self.vcs, "buffer_flits": self.buffer_flits, "allocator": self.allocator,
             "input_speedup": 1 if self.shared_input else "vcs", "allow_deadlock": self.allow_deadlock,
@@ -58,11 +61,11 @@ class Buffered(Timed):
         return buffers | self._plain_more() | self._plain_times(flit_ns)
 
     def _plain_more(self) -> dict[str, Any]:
-        """Keys of one discipline alone."""
+        """Keys of ``switching:`` that only this discipline has, with their values."""
         return {}
 
     def doubts(self, topology: Topology, routes: Routes, flits: int) -> Iterator[SpecError]:
-        """Layers on a dragonfly."""
+        """A warning where the VC policy ``layered`` is in force on a dragonfly, which then delivers little."""
         if routes.group is not None and routes.vc_policy == LAYERED:
             problem = (
                 "past saturation a dragonfly delivers less than half as much with layered as with groups or hop "
@@ -71,11 +74,14 @@ class Buffered(Timed):
             yield SpecError(problem, key="routing.vc_policy")
 
     def longest_step(self, topology: Topology, flits: int) -> int:
-        """All delays; and all VCs of a channel may take turns on it."""
+        """Ticks that one step of a packet of so many flits takes at most, if it can go on.
+
+        They are all delays, and its flits one in turn with those of all other VCs of the channel.
+        """
         return self._all_delays(topology) + (self.vcs + 1) * flits
 
     def room(self, topology: Topology, flits: int) -> tuple[str, int]:
-        """A slot for each flit."""
+        """The key that says how much switches hold, and the flits that all buffers of the network hold together."""
         return "switching.buffer_flits", (topology.channels + topology.hosts) * self.vcs * self.buffer_flits
 
 
@@ -97,7 +103,10 @@ class BufferedSpec(TimedSpec):
     iterations: Annotated[int, BeforeValidator(whole), Field(ge=1, le=64)] = 1
 
     def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
-        """What buffers and their allocator cannot do; see :meth:`SwitchingSpec.refusals`."""
+        """What is wrong with the keys of buffers, on a topology whose channels have to move one flit a tick each.
+
+        Arguments as in :meth:`SwitchingSpec.refusals`.
+        """
         yield from super().refusals(topology, routes, flits)
         yield from unit_capacities(topology)
         if routes is None or flits is None:
@@ -109,7 +118,10 @@ class BufferedSpec(TimedSpec):
         yield from self._buffer_refusals(routes, max(flits))
 
     def _buffer_refusals(self, routes: Routes, longest: int) -> Iterator[SpecError]:
-        """Of a discipline that is in force."""
+        """What is wrong with the buffers and the allocator, where the routing does not select hot-potato switching.
+
+        longest: flits of the longest packet.
+        """
         has = getattr(self.discipline, "allocator", None)
         if self.allocator not in (None, has):
             yield SpecError(f"is not for mode {self.mode}; choices: {has}", key="switching.allocator")
@@ -118,11 +130,11 @@ class BufferedSpec(TimedSpec):
             yield too_small(longest, why)
 
     def room_of(self, longest: int) -> int:
-        """Flits of the buffer of a VC."""
+        """Flits that the buffer of one VC holds: ``buffer_flits``, by default two packets of the ``longest`` length."""
         return self.buffer_flits or 2 * longest
 
     def buffers(self, setting: Setting) -> dict[str, Any]:
-        """Fields of :class:`Buffered`."""
+        """Arguments of :class:`Buffered` that follow from the keys and the lengths of packets, by name."""
         return {
             "vcs": self.vcs, "buffer_flits": self.room_of(max(setting.flits)),
             "shared_input": self.input_speedup == 1, "allow_deadlock": self.allow_deadlock, **self.ticks(),
@@ -130,12 +142,12 @@ class BufferedSpec(TimedSpec):
 
 
 def too_small(longest: int, why: str = "") -> SpecError:
-    """The refusal of a buffer that has to hold a whole packet."""
+    """The refusal of buffers that hold no whole packet of ``longest`` flits. why: what is added to the message."""
     return SpecError(f"must hold a whole packet, {longest} flits{why}", key="switching.buffer_flits")
 
 
 def unit_capacities(topology: Topology) -> Iterator[SpecError]:
-    """Refusals of capacities where every channel moves one flit a tick."""
+    """Refusals of the capacities of a topology, all of which must be 1 where every channel moves one flit a tick."""
     if topology.host_capacity != 1:
         problem = "must be 1 in a simulation (.inf is for experiment: ceilings)"
         yield SpecError(problem, key="topology.host_capacity")

@@ -13,9 +13,15 @@ These five share a form, so that the results that there are of them are found ag
 """
 
 FLOW_ABSENT = {"vcs": 4, "shared_input": True}
-"""The same of flow, where it is not as above; its ``buffer_flits`` are two packets."""
+"""Field -> what stands for it in the hash of flow, where that is not as in :data:`ABSENT`.
+
+Its ``buffer_flits`` are two packets of the greatest length.
+"""
 
 
 def common_form(mode: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """What is hashed of one of the five. fields: its own, by name; others are left out."""
+    """What is hashed of a discipline of flitlab: its mode, and for every field of :data:`ABSENT` a value.
+
+    fields: values of the discipline by name; names that ABSENT does not have are left out.
+    """
     return {"mode": mode, **{name: fields.get(name, absent) for name, absent in ABSENT.items()}}

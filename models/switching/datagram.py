@@ -5,11 +5,11 @@ from fractions import Fraction
 from math import ceil
 from typing import Annotated, Any, ClassVar, Literal
 
-import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.workload import Workload
+from flitlab.models.arrays import Floats
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make, register, whole
@@ -45,10 +45,11 @@ PLACES = {
 
 @dataclass(frozen=True)
 class Datagram(Discipline):
-    """Queues, transport and flows; a tick is that of a byte on the fastest channel.
+    """Packets of a transport in queues that drop what they have no room for.
 
-    sizes: None for endless flows. poisson: finite ones come in Poisson processes at the load; else every pair of the
-    pattern has one from the beginning. seconds: how long flows come. routing: finds the routes after ``failures``.
+    A tick is the time of a byte on the fastest channel. sizes: None for endless flows. poisson: finite ones come in
+    Poisson processes at the load; else every pair of the pattern has one from the beginning. seconds: how long flows
+    come. routing: finds the routes after ``failures``.
     """
 
     mode: ClassVar[str] = "datagram"
@@ -74,11 +75,11 @@ class Datagram(Discipline):
         return content_hash(*parts, self.path_draw, sizes, self.poisson, self.seconds, failures)
 
     def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
-        """The common form, of which nothing is its own."""
+        """The common form with no field of its own, and the hash of all that it does have."""
         return common_form(self.mode, {}), [self.content_hash]
 
     def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
-        """The keys of ``switching:`` that give it."""
+        """The keys of ``switching:`` that give this discipline; ``flit_ns`` means nothing here."""
         keys = ("packet_bytes", "nic_mbps", "link_us", "random_drop", "feeder_packets", "queue_bytes")
         plain = {"mode": self.mode, **{key: getattr(self.queues, key) for key in keys}}
         return plain if self.failures is None else plain | {"link_failures": asdict(self.failures)}
@@ -93,7 +94,10 @@ class Datagram(Discipline):
         return (hops + 2) * (self._link_ticks(topology) + flits)
 
     def crossing(self, topology: Topology) -> tuple[float, float]:
-        """Of a full packet, without the time that its sender's channel takes."""
+        """Ticks of a full packet over a channel between switches, and over both channels to hosts.
+
+        The time for which the channel of the host that sends it is busy is not counted.
+        """
         link, packet = self._link_ticks(topology), self.queues.packet_bytes
         return float(link + packet), float(2 * link + packet)
 
@@ -101,42 +105,49 @@ class Datagram(Discipline):
         tick_ns = tick_of(topology, self.queues) * 10**9
         return int(max(1, -(-Fraction(repr(float(self.queues.link_us))) * 1000 // tick_ns)))
 
-    def sending(self, topology: Topology, length: np.ndarray) -> np.ndarray:
-        """Of so many bytes, all of them."""
+    def sending(self, topology: Topology, length: Floats) -> Floats:
+        """Ticks, float64, that a host's channel is busy with so many bytes, until the last of them has left."""
         return length * (self.pace(topology) / topology.host_capacity)
 
     def pace(self, topology: Topology) -> float:
-        """The fastest channel, of those to hosts, too."""
+        """The capacity of the fastest channel, host channels included: it moves a byte a tick."""
         return max(float(topology.capacity.max(initial=0.0)), topology.host_capacity)
 
     def weight(self, messages: Messages) -> int:
-        """Bytes of a packet."""
+        """What a flit of a program's messages counts for: all bytes of a packet, which is one flit here."""
         return messages.packet_bytes
 
     def soonest(self, topology: Topology) -> int:
-        """Fewer than any message takes."""
+        """Ticks that a message takes at least, whatever it holds: 3 is fewer than any does."""
         return 3
 
-    def carries(self, topology: Topology) -> np.ndarray | float:
-        """All of a tick: what datagrams say that a channel carried is the time for which it was sending."""
+    def carries(self, topology: Topology) -> Floats | float:
+        """What a channel carries in a tick at most: 1, as datagrams count the ticks for which a channel was sending."""
         return 1.0
 
     def silence(self, ticks: int) -> str:
-        """As long as retransmissions may take."""
+        """What no packet has done for :data:`SILENCE_S`, as messages about a run that is stuck say it."""
         return f"has reached its receiver for {SILENCE_S:g} s"
 
     def patience(self, topology: Topology, flits: int) -> int:
-        """As long as retransmissions may take."""
+        """Ticks for which nothing may arrive before a run counts as stuck: :data:`SILENCE_S` of retransmissions."""
         return int(SILENCE_S * 1e9 / (tick_of(topology, self.queues) * 10**9))
 
     def messages(self, topology: Topology, rendezvous: int, overhead_ns: float, buffered: bool = False) -> Messages:
-        """Messages of a program as packets of this discipline, all of them full, in its ticks."""
+        """How messages of a program become packets of this discipline, all of them full, with overheads in its ticks.
+
+        rendezvous: bytes above which a message waits for its receiver. overhead_ns: nanoseconds for which a send, or a
+        receive, holds its processor. buffered: as in :class:`~flitlab.models.application.messages.Messages`.
+        """
         size, tick_ns = self.queues.packet_bytes, tick_of(topology, self.queues) * 10**9
         overhead = ceil(Fraction(repr(float(overhead_ns))) / tick_ns)
         return Messages(size, size, 0, 1, True, rendezvous, overhead, tick_ns, buffered)
 
     def session(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> Session:
-        """The run at a load with a seed. Raises ``SpecError``."""
+        """Flows, paths and links of a run at a load with a seed, for either engine.
+
+        The instance must have routes. Raises ``SpecError`` whose key is a name of :data:`PLACES`.
+        """
         topology, transport, program = instance.topology, self.transport.build(), None
         assert instance.routes is not None
         if not isinstance(work, Workload):
@@ -154,7 +165,7 @@ class Datagram(Discipline):
         return session if self.failures is None else with_failures(session, self.failures, self.routing)
 
     def check(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> None:
-        """Raises ``SpecError`` where there is no session."""
+        """Raise ``SpecError``, whose key is a place of the configuration, where there is no session for a run."""
         try:
             self.session(instance, work, load, seed)
         except SpecError as error:
@@ -182,7 +193,7 @@ class Datagram(Discipline):
 
 
 class LinkFailuresKeys(BaseModel):
-    """``link_failures:`` see :class:`flitlab.models.transport.failures.LinkFailures`."""
+    """The keys of ``switching.link_failures``; see :class:`flitlab.models.transport.failures.LinkFailures`."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -215,12 +226,12 @@ class DatagramSpec(SwitchingSpec):
 
     @property
     def queues(self) -> Queues:
-        """Links and their queues."""
+        """Links and their queues as the keys describe them; ``queue_packets`` becomes bytes."""
         room = self.queue_packets * self.packet_bytes if self.queue_bytes is None else self.queue_bytes
         return Queues(self.packet_bytes, self.nic_mbps, self.link_us, room, self.random_drop, self.feeder_packets)
 
     def build(self, setting: Setting) -> Datagram:
-        """With the transport and the flows of its setting."""
+        """The discipline with these queues and with the transport, TCP by default, and the flows of its setting."""
         failing, transport, sizes = self.link_failures, setting.transport, setting.sizes
         failures = None if failing is None else LinkFailures(**failing.model_dump())
         if transport is None:

@@ -29,7 +29,7 @@ class Deflection(Buffered):
 
     @classmethod
     def of(cls, spec: BufferedSpec, setting: Setting, iterations: int = 1) -> "Deflection":
-        """What a routing that deflects makes of the keys of any discipline with buffers."""
+        """The hot-potato discipline that a deflecting routing makes of the keys of any discipline with buffers."""
         hold = spec.hold_packets or spec.vcs * setting.degree
         return cls(hold_packets=hold, slotted=spec.slotted, iterations=iterations, **spec.buffers(setting))
 
@@ -37,7 +37,7 @@ class Deflection(Buffered):
         return {"hold_packets": self.hold_packets, "slotted": self.slotted}
 
     def doubts(self, topology: Topology, routes: Routes, flits: int) -> Iterator[SpecError]:
-        """Fewer packets than are in their header delay at a time."""
+        """A warning where a switch holds fewer packets than may be in their header delay at a time."""
         arriving = 2 * int(topology.out_degree.max(initial=1)) * -(-self.header // flits)
         if self.hold_packets < arriving:
             problem = (
@@ -47,7 +47,7 @@ class Deflection(Buffered):
             yield SpecError(problem, key="switching.hold_packets")
 
     def room(self, topology: Topology, flits: int) -> tuple[str, int]:
-        """As many as are held."""
+        """The key that says how many packets a switch holds, and the packets that all switches hold together."""
         return "switching.hold_packets", topology.switches * self.hold_packets
 
 
@@ -67,5 +67,5 @@ class DeflectionSpec(BufferedSpec):
         yield SpecError("needs routing.kind: deflection", key="switching.mode")
 
     def build(self, setting: Setting) -> Deflection:
-        """Of routes that deflect."""
+        """The hot-potato discipline, for a setting whose routes deflect."""
         return Deflection.of(self, setting, self.iterations)

@@ -28,16 +28,16 @@ class Flow(Timed):
     half_duplex: bool = False
 
     def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple["Flow", str]:
-        """Nothing is held, so nothing has to be certified."""
+        """The discipline as it is, and why it cannot deadlock: fluids hold nothing that others could wait for."""
         return self, "mode flow holds nothing that a message could wait for"
 
     def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
-        """The common form."""
+        """The fields in the form that the disciplines of flitlab share, and no further hashes."""
         absent = {**FLOW_ABSENT, "buffer_flits": 2 * max(source.flits)}
         return common_form(self.mode, absent | asdict(self)), []
 
     def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
-        """The keys that give it."""
+        """The mapping ``switching:`` that gives this discipline, with delays in ticks; flit_ns: None if unknown."""
         duplex = {"duplex": "half" if self.half_duplex else "full"}
         return {"mode": self.mode, "flit_ns": flit_ns} | duplex | self._plain_times(flit_ns)
 
@@ -55,7 +55,7 @@ class FlowSpec(TimedSpec):
     duplex: Literal["full", "half"] = "full"
 
     def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
-        """Infinite hosts, and ways that are not fixed beforehand."""
+        """Refusals of hosts of infinite capacity, of routes that decide on the way, and of delays that are no ticks."""
         yield from super().refusals(topology, routes, flits)
         if not np.isfinite(topology.host_capacity):
             yield SpecError("must be finite in a simulation", key="topology.host_capacity")
@@ -64,5 +64,5 @@ class FlowSpec(TimedSpec):
             yield SpecError(problem, key="routing")
 
     def build(self, setting: Setting) -> Flow:
-        """Whatever the routing."""
+        """The flow discipline with these delays, whatever the routing."""
         return Flow(half_duplex=self.duplex == "half", **self.ticks())

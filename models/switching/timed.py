@@ -23,7 +23,10 @@ DELAYS = {"header": 0, "switch": 1, "link": 1, "injection": 1, "ejection": 1, "c
 """Delay -> its ticks where none are given."""
 
 Delay = Annotated[int, BeforeValidator(whole), Field(ge=1, le=LONGEST_DELAY)]
+"""Type of a key with a delay in ticks, 1 to :data:`LONGEST_DELAY`."""
+
 DelayNs = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+"""Type of a key with a time in nanoseconds, more than 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,19 +50,22 @@ class Timed(Discipline):
         return {name: getattr(self, name) for name in DELAYS}
 
     def zero_load_latency(self, topology: Topology, hops: int, flits: int) -> int:
-        """Ticks of the closed form (INTERFACE.md, Time)."""
+        """Ticks from the creation of a packet to its tail at its host, with nobody in its way: the sum of all delays.
+
+        hops: channels between switches. flits: length; the tail follows its head by ``flits`` - 1 ticks.
+        """
         through = (hops + 1) * (self.header + self.switch) + hops * self.link
         return self.injection + through + self.ejection + flits - 1
 
     def longest_step(self, topology: Topology, flits: int) -> int:
-        """All delays, and twice a packet."""
+        """Ticks that one step of a packet of so many flits takes at most: all delays, and twice its own length."""
         return self._all_delays(topology) + 2 * flits
 
     def _all_delays(self, topology: Topology) -> int:
         return sum(self.delays.values()) + int(topology.delay.max(initial=0))
 
     def looks_ahead(self, topology: Topology, flits: int) -> int:
-        """From a grant to the arrival of the tail."""
+        """The most ticks from the grant of a packet of so many flits to the arrival of its tail at the next switch."""
         return flits + self.header + self.switch + self.link + int(topology.delay.max(initial=0))
 
     def _plain_times(self, flit_ns: float | None) -> dict[str, Any]:
@@ -68,7 +74,7 @@ class Timed(Discipline):
 
 
 class TimedSpec(SwitchingSpec):
-    """Every delay as ``*_ticks``, or as ``*_ns`` together with ``flit_ns``.
+    """Keys of the disciplines that have delays: each as ``*_ticks``, or as ``*_ns`` together with ``flit_ns``.
 
     Defaults: header 0, all others 1 tick.
     """
@@ -93,7 +99,7 @@ class TimedSpec(SwitchingSpec):
         return self.flit_ns
 
     def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
-        """Delays that are given twice, or that no ticks follow from."""
+        """Refusals of delays that are given twice, in ticks and in nanoseconds, or that no ticks follow from."""
         for name in DELAYS:
             ns = getattr(self, f"{name}_ns")
             if ns is not None and (problem := self._problem(name, ns)):
@@ -107,7 +113,7 @@ class TimedSpec(SwitchingSpec):
         return f"must be at most {LONGEST_DELAY} ticks of flit_ns" if ns > LONGEST_DELAY * self.flit_ns else ""
 
     def ticks(self) -> dict[str, int]:
-        """Delay -> ticks, in the order of :data:`DELAYS`."""
+        """Ticks of each delay by its name, in the order of :data:`DELAYS`, as the keys give them or by default."""
         return {name: self._ticks(name, default) for name, default in DELAYS.items()}
 
     def _ticks(self, name: str, default: int) -> int:

@@ -20,7 +20,7 @@ class Vct(Buffered):
     allocator: ClassVar[str] = "age"
 
     def room(self, topology: Topology, flits: int) -> tuple[str, int]:
-        """A slot for each packet."""
+        """The key that says how much switches hold, and the packets of so many flits that all buffers hold together."""
         return "switching.buffer_flits", super().room(topology, flits)[1] // flits
 
 
@@ -45,7 +45,7 @@ class VctSpec(BufferedSpec):
             yield from super()._buffer_refusals(routes, longest)
 
     def build(self, setting: Setting) -> Vct | Deflection:
-        """Hot-potato switching where the routing deflects."""
+        """The discipline virtual cut-through; hot-potato switching where the routing deflects."""
         if setting.routes.deflection:
             return Deflection.of(self, setting, self.iterations)
         return Vct(**self.buffers(setting))

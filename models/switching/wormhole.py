@@ -11,7 +11,7 @@ from flitlab.models.switching.discipline import Setting
 
 @dataclass(frozen=True, kw_only=True)
 class Wormhole(Buffered):
-    """Wormhole switching. iterations: of iSLIP in a tick."""
+    """Wormhole switching with an allocator by rotating priority, iSLIP. iterations: of iSLIP in a tick."""
 
     mode: ClassVar[str] = "wormhole"
     allocator: ClassVar[str] = "islip"
@@ -34,7 +34,7 @@ class WormholeSpec(BufferedSpec):
     mode: Literal["wormhole"]
 
     def build(self, setting: Setting) -> Wormhole | Deflection:
-        """Hot-potato switching where the routing deflects."""
+        """The discipline wormhole switching; hot-potato switching where the routing deflects."""
         if setting.routes.deflection:
             return Deflection.of(self, setting, self.iterations)
         return Wormhole(iterations=self.iterations, **self.buffers(setting))

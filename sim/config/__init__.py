@@ -1,1 +1,1 @@
-"""From a YAML file to scenarios: ``load`` reads, ``expand`` multiplies, a ``Draft`` of each is checked and built."""
+"""Scenarios made of a YAML file: ``load`` reads, ``expand`` multiplies, a ``Draft`` of each is checked and built."""

@@ -1,4 +1,4 @@
-"""From the errors of pydantic and of components to mistakes with file and line."""
+"""Mistakes with file and line, made of the errors of pydantic and of components."""
 
 import json
 import re

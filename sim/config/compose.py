@@ -1,4 +1,4 @@
-"""From text to the nodes of PyYAML, by libyaml where PyYAML was built with it: that takes a fifth of the time.
+"""Parsing a text into the nodes of PyYAML, by libyaml where PyYAML was built with it: a fifth of the time.
 
 Which of the two parses must not show. What they read differently in places (tabs, explicit keys, tags, byte order
 marks) is therefore left to PyYAML's own parser, and so are the messages for what cannot be parsed.

@@ -21,8 +21,9 @@ PATHS = ("path", "constants")
 
 
 class Draft(Page):
-    """The page of a scenario with what it says: the one thing that checks and builders look at.
+    """The configuration of one scenario with what it says: the one thing that checks and builders look at.
 
+    It is read when it is made, and what is wrong with its sections and with ``switching:`` is among its mistakes then.
     config: as far as it could be read; a section with a mistake has its defaults. wrong: the sections that have one.
     switching: the keys of the discipline; None where they have a mistake. experiment: what is asked of the scenario.
     base: folder that paths are relative to.
@@ -43,11 +44,14 @@ class Draft(Page):
         self.config = config.searching() if searched else config
 
     def given(self, key: str) -> bool:
-        """Whether a key at the top has a value, right or wrong."""
+        """Whether a key at the top of the configuration has a value, right or wrong."""
         return key in self.wrong or self.config.gives(key)
 
     def states(self, place: str) -> bool:
-        """Whether a key that is no component's own has a value: ``transport``, ``traffic.sizes``."""
+        """Whether the key at a place has a value, right or wrong at the top: ``transport``, ``traffic.sizes``.
+
+        place: a key at the top, or of a section, that belongs to no component of a kind.
+        """
         section, _, key = place.partition(".")
         if not key:
             return self.given(section)
@@ -58,28 +62,33 @@ class Draft(Page):
     def discipline(self) -> type[Discipline] | None:
         """The discipline that is asked for, also where its keys are wrong; None where nobody knows it."""
         try:
-            found: Any = spec_class("switching", self.config.switching.get("mode", USUAL["switching"]))
+            found = spec_class("switching", self.config.switching.get("mode", USUAL["switching"]))
         except (UnknownKindError, TypeError):
             return None
+        assert issubclass(found, SwitchingSpec)
         return found.discipline
 
     def spec(self, category: str) -> Any:
-        """The component under the key of its category, or None once what is wrong with it is refused."""
+        """The keys of the component that stands under its category, such as ``topology``, checked.
+
+        None once what is wrong with them is refused.
+        """
         more = SECTIONS[category]
         return spec_of(category, self, (category,), self.mapping(category), keys_of(more) if more else ())
 
     def mapping(self, *place: str | int) -> Any:
-        """What is written at a place, with the names of files in it made absolute."""
+        """What is written at a place, as plain values with absolute names of files; None where nothing is."""
         return _absolute(self.at(*place), self.base)
 
     @cached_property
     def source(self) -> SourceConfig | None:
         """The keys of ``traffic:`` that say how packets arrive, not whereto; None where there is no such mapping."""
-        return self._own(SourceConfig, "traffic")
+        own: SourceConfig | None = self._own(SourceConfig, "traffic")
+        return own
 
     @cached_property
     def path_draw(self) -> str:
-        """How paths are drawn from those of the routing."""
+        """The value of ``routing.path_draw``, given or by default: how flows draw paths from those of the routing."""
         own: PathConfig = self._own(PathConfig, "routing") or PathConfig()
         return own.path_draw
 
@@ -92,7 +101,7 @@ class Draft(Page):
 
 
 def carried_out(experiment: str) -> str:
-    """The experiment itself: ``saturation`` is a load sweep that places its loads."""
+    """The name of the experiment that is carried out: for ``saturation`` a load sweep, which places its loads."""
     return "load_sweep" if experiment == "saturation" else experiment
 
 

@@ -8,11 +8,11 @@ from flitlab.sim.config.load import Node, Place
 from flitlab.sim.config.overrides import parse_path
 
 Key = str | Place
-"""A place, or its text: ``switching.vcs``."""
+"""Type of what names a key of a configuration: its place, or the text of that, ``switching.vcs``."""
 
 
 class Page:
-    """What is written where, and the mistakes found in it so far.
+    """A configuration as it is written, and the mistakes found in it so far.
 
     Whoever finds a mistake names its key; only the page knows the line. mistakes, warnings: pages of the same file
     may share them.
@@ -24,11 +24,15 @@ class Page:
         self.warnings: list[Mistake] = [] if warnings is None else warnings
 
     def refuse(self, key: Key, problem: str, choices: Iterable[Any] = (), suggestion: str | None = None) -> None:
-        """Adds a mistake at a key, which need not be there: then the closest key above it lends its line."""
+        """Add a mistake at a key, with the value that it has.
+
+        A key that is not there has no value, and the line of the closest key above it. choices: what would be right.
+        suggestion: what is likely to be meant.
+        """
         self.mistakes.append(self._mistake(key, problem, choices, suggestion))
 
     def warn(self, key: Key, problem: str) -> None:
-        """Adds what is allowed at a key but unlikely to be meant."""
+        """Add a warning of what is allowed at a key but unlikely to be meant."""
         self.warnings.append(self._mistake(key, f"warning: {problem}", (), None))
 
     def _mistake(self, key: Key, problem: str, choices: Iterable[Any], suggestion: str | None) -> Mistake:

@@ -93,7 +93,7 @@ class MeasureConfig(Section):
     window: list[Annotated[float, Field(ge=0, allow_inf_nan=False)]] | None = None
 
     def measured(self, finite: bool) -> tuple[float, float]:
-        """Of mode datagram: where the window begins and ends, in seconds; finite: whether flows end."""
+        """Seconds at which the window of mode datagram begins and ends. finite: whether flows end."""
         if self.window is not None:
             return self.window[0], self.window[1]
         return (0.0 if finite else self.seconds / 2), self.seconds
@@ -140,7 +140,7 @@ class Config(Section):
         return key in self.model_fields_set and getattr(self, key) is not None
 
     def searching(self) -> Self:
-        """The same with a search for the saturation point besides the loads, unless these are placed already."""
+        """The configuration with a search for a saturation point besides its loads, unless they are placed already."""
         if isinstance(self.loads, PlacedLoads):
             return self
         placed = PlacedLoads.model_construct(at=self.load_list, saturation=SaturationConfig(), adaptive=None)

@@ -64,7 +64,7 @@ class Case:
 
     @property
     def topology(self) -> Topology:
-        """Of the instance; where there is none, built again at need."""
+        """The topology of the instance; where there is none, it is built again at need."""
         return self.again() if self.instance is None else self.instance.topology
 
     @property

@@ -34,7 +34,10 @@ class Configuration:
 
     @classmethod
     def read(cls, folder: Path, manifest: dict[str, Any]) -> "Configuration":
-        """Of a run folder. Raises ``OSError`` or ``ValueError`` if its resolved configuration cannot be read."""
+        """The configuration of the run in a folder.
+
+        Raises ``OSError`` or ``ValueError`` if what was resolved of it cannot be read.
+        """
         document = read_resolved((folder / "config.resolved.yaml").read_bytes())
         scenarios = [_independent(one) for one in scenarios_of(document, IGNORED)]
         found = values_of(scenarios)

@@ -39,8 +39,8 @@ _BLOCK = 16  # packets drawn at a time: one call of compiled code costs as much 
 
 @njit
 def _draw_block(
-    arrivals: Arrivals, packets: Packets, seed: int, host: int, sequence: int, counter: Int, position: Int, block: Ints
-) -> tuple[Int, Int]:
+    arrivals: Arrivals, packets: Packets, seed: int, host: int, sequence: int, counter: int, position: int, block: Ints
+) -> tuple[int, int]:
     """The next packets of a host as rows of ``block`` (tick, destination, flits); the chain's new end."""
     for i in range(len(block)):
         counter, position = next_arrival(arrivals, packets, seed, host, counter, position)

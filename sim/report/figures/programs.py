@@ -44,26 +44,26 @@ class ByProgram:
 
     @cached_property
     def programs(self) -> list[str]:
-        """In order of appearance."""
+        """The programs of the run, in order of appearance."""
         return list(dict.fromkeys(program for program, _ in self.place_of.values()))
 
     @cached_property
     def series(self) -> list[str]:
-        """What is compared, in order of appearance."""
+        """What is compared for every program, in order of appearance."""
         return list(dict.fromkeys(rest for _, rest in self.place_of.values()))
 
     def rows(self, rows: Sequence[Row], program: str, series: str) -> list[Row]:
-        """Those of a scenario."""
+        """The rows, of those given, that belong to a program and a series, in their order."""
         return [row for row in rows if self.place_of.get(row.get("scenario") or "") == (program, series)]
 
     def mean(self, column: str, program: str, series: str) -> float:
-        """Over replicates; NaN where there is none."""
+        """The mean of a column over the replicates of a program and a series; NaN where it has no number."""
         values = [number(row, column) for row in self.rows(self.run.rows, program, series)]
         known = [value for value in values if math.isfinite(value)]
         return fmean(known) if known else math.nan
 
     def colour(self, series: str) -> str:
-        """Of a series."""
+        """The colour of a series, the same in all panels."""
         return OKABE_ITO[self.series.index(series) % len(OKABE_ITO)]
 
 

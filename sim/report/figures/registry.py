@@ -24,7 +24,11 @@ Draw = TypeVar("Draw", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of figure. of: the runs that have it. place: among other figures. usual: whether nobody has to ask."""
+    """A kind of figure: what runs it is for and the function that draws it.
+
+    of: the runs that have it. draw: as the module says. place: the lower, the earlier it is shown. usual: whether it is
+    drawn where ``outputs.figures`` names none.
+    """
 
     name: str
     of: tuple[Of, ...]
@@ -34,7 +38,7 @@ class Kind:
 
     @property
     def caption(self) -> str:
-        """What it shows, in words."""
+        """The caption of the figure in words: the docstring of what draws it."""
         return (self.draw.__doc__ or "").strip()
 
 
@@ -42,7 +46,10 @@ _registered: dict[str, Kind] = {}
 
 
 def figure(name: str, *of: Of, place: int = 100, usual: bool = True) -> Callable[[Draw], Draw]:
-    """Decorator: makes a function the figure of that name. Raises ``ValueError`` for a name that another one holds."""
+    """Decorator that registers a function as the figure of a name.
+
+    of, place, usual: as in :class:`Kind`. Raises ``ValueError`` for a name that another function holds.
+    """
 
     def enter(draw: Draw) -> Draw:
         if not draw.__module__.startswith("flitlab."):
@@ -62,7 +69,7 @@ def _origin(draw: Callable[..., Any]) -> tuple[bool, str]:
 
 
 def names() -> list[str]:
-    """Every figure that ``outputs.figures`` may name, without importing what draws it."""
+    """Names of all figures that ``outputs.figures`` may name, sorted; what draws them is not imported."""
     files = pkgutil.iter_modules(importlib.import_module(PACKAGE).__path__)
     return sorted({*_registered, *(file.name for file in files)})
 

@@ -61,13 +61,13 @@ class Ceiling:
 
     @property
     def row(self) -> dict[str, Any]:
-        """Its name, load and ends as a row of ceilings.csv has them: None where there is none."""
+        """Name, load and ends of the ceiling as a row of ceilings.csv has them: None where there is none."""
         load = None if math.isnan(self.load) else self.load
         lower, upper = None if self.given == "upper" else self.lower, None if self.given == "lower" else self.upper
         return {"ceiling": self.name, "load": load, "lower": lower, "upper": upper}
 
     def scaled(self, factor: float, beside: float = 0.0) -> "Ceiling":
-        """The same ceiling in another unit, with what is there ``beside`` it."""
+        """The ceiling in another unit: its ends times ``factor``, plus ``beside``, what is carried besides."""
         return replace(self, lower=self.lower * factor + beside, upper=self.upper * factor + beside)
 
 

@@ -102,7 +102,7 @@ class Run:
         return [key for key in given or [] if key in self.columns]
 
     def where(self, columns: Mapping[str, Sequence[str]]) -> "Run":
-        """The same run with those rows of metrics.csv only that have one of the given texts in each column."""
+        """The run with only those rows of metrics.csv that have one of the given texts in each column."""
         kept = [row for row in self.metrics if all(row.get(key) in texts for key, texts in columns.items())]
         return replace(self, metrics=kept)
 

@@ -204,7 +204,7 @@ def _totals(run: Run) -> list[Chart]:
 
 
 def numbers(values: Iterable[float]) -> list[float | None]:
-    """As JSON can hold them, with a few digits."""
+    """Numbers with a few digits, None where one is not finite, as JSON can hold them."""
     return [_short(value) if math.isfinite(value) else None for value in map(float, values)]
 
 

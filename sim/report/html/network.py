@@ -77,7 +77,7 @@ class Inside:
 
 
 def inside(run: Run, folder: Path) -> list[Inside]:
-    """Of every scenario whose topology the folder holds and of whose channels something is known."""
+    """What is known of the network of each scenario whose topology the folder holds, if anything is of its channels."""
     found: dict[str, Inside] = {}
     topologies: dict[str, Topology] = {}
     for scenario in run.manifest.get("scenarios", ()):
@@ -120,7 +120,10 @@ def _add_optimum(one: Inside, row: Mapping[str, Any]) -> None:
 
 
 def data(run: Run, found: Iterable[Inside]) -> dict[str, Any]:
-    """For the script; {} if nothing is known. left_out: what the page has no room for, in words."""
+    """What the page's script draws, as JSON has it; {} if nothing is known.
+
+    Its ``left_out`` says in words what the page has no room for.
+    """
     kept, left_out = _within_limits(list(found))
     if not kept:
         return {}
@@ -202,7 +205,7 @@ def _map(topology: Topology) -> dict[str, Any]:
 
 
 def busiest(found: Iterable[Inside]) -> str:
-    """For readers without a script: the channels used most, at the highest load that was not saturated."""
+    """A table of the channels used most, at the highest load that was not saturated, for readers without a script."""
     parts = []
     for one in list(found)[:4]:
         stable = [load for load, state in one.states.items() if not state.saturated] or list(one.states)

@@ -8,6 +8,7 @@ import networkx as nx
 import numpy as np
 from scipy.spatial import cKDTree
 
+from flitlab.models.arrays import Floats
 from flitlab.models.topology.graph import Topology
 
 Style = Literal["auto", "circular", "spring", "layered", "grid", "matrix"]
@@ -37,18 +38,19 @@ class Places:
 
     @property
     def radius(self) -> float:
-        """Of a switch: as large as looks well and leaves room between the nearest two."""
+        """The radius of a switch: as large as looks well and leaves room between the nearest two."""
         nearest = 1.0
         if len(self.xy) > 1:
             nearest = float(cKDTree(self.xy).query(self.xy, k=2)[0][:, 1].min())
         span = float(np.ptp(self.xy, axis=0).max()) + 1
         return max(0.004 * span, min(0.34, 0.36 * nearest, 9 / (72 * WIDTH) * span))
 
-    def spots(self, v: int, count: int) -> np.ndarray:
+    def spots(self, v: int, count: int) -> Floats:
         """float64 [count, 2]: where hosts of a switch stand, in a fan on its outer side."""
         turn = np.linspace(-1, 1, count) * min(self.fan, 0.3 * (count - 1))
         direction = np.arctan2(*self.outward[v][::-1]) + turn
-        return self.xy[v] + 1.9 * self.radius * np.column_stack([np.cos(direction), np.sin(direction)])
+        spots: Floats = self.xy[v] + 1.9 * self.radius * np.column_stack([np.cos(direction), np.sin(direction)])
+        return spots
 
 
 def _circular(topology: Topology) -> Places:

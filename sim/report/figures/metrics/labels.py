@@ -7,7 +7,7 @@ from flitlab.sim.report.figures.metrics.specification import Plot
 
 
 def y_title(plot: Plot) -> str:
-    """Of the axis of y: the quantity, or the unit if all share it."""
+    """The label of the axis of y: the quantity, or of several the unit that all share; '' if they share none."""
     own = [quantity for quantity in plot.y if not quantity.bound] or list(plot.y)
     if len(own) == 1:
         return own[0].title

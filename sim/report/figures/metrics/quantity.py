@@ -163,7 +163,7 @@ class Quantity:
 
     @property
     def unit(self) -> str:
-        """Its unit; '' where there is none, or where those of a ratio cancel."""
+        """The unit of the quantity; '' where there is none, or where those of a ratio cancel."""
         above, *below = (spoken(column)[1] for column in self.columns)
         if not below or not below[0]:
             return above

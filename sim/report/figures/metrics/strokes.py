@@ -64,7 +64,7 @@ class Strokes:
 
     @cached_property
     def look(self) -> Look:
-        """Of the majors."""
+        """Colours and markers of what tells curves apart by them (:meth:`major`), in order of appearance."""
         return Look(Names(list(dict.fromkeys(self.major(*curve) for curve in self.curves))))
 
     @cached_property
