@@ -137,10 +137,11 @@ def _path_form_faults(topology: Topology, table: Any, degree: int) -> Found:
 
 def _layer_faults(routes: Routes, n: int) -> Found:
     units = n * n if routes.paths is None else len(routes.paths.path_start) - 1
-    form = list(array_faults("layer", routes.layer, np.uint8, units))
-    if form:
+    layer = routes.layer
+    form = list(array_faults("layer", layer, np.uint8, units))
+    if form or layer is None:  # None is a fault of the form
         yield "layer", f"{form[0][1]}: one for each {'pair' if routes.paths is None else 'path'}"
     elif not 1 <= routes.layers <= MOST_LAYERS:
         yield "layers", f"layers is {routes.layers}: it must be 1 to {MOST_LAYERS}"
-    elif int(routes.layer.max(initial=0)) >= routes.layers:  # type: ignore[union-attr]
-        yield "layer", f"layer {routes.layer.max()} occurs, but layers is {routes.layers}"  # type: ignore[union-attr]
+    elif int(layer.max(initial=0)) >= routes.layers:
+        yield "layer", f"layer {layer.max()} occurs, but layers is {routes.layers}"

@@ -89,7 +89,7 @@ def survey_of(topology: Topology, routes: Routes) -> Survey:
     leg = none if routes.form != VIA or routes.leg is None else routes.leg
     starts = np.arange(n) if routes.deflection else ends
     _survey(
-        routes.ports, escape, leg, starts, ends, topology.out_start, topology.dst, _new_walk(n), _new_walk(n), found
+        routes.ports, escape, leg, starts, ends, (topology.out_start, topology.dst), _new_walk(n), _new_walk(n), found
     )
     return found
 
@@ -204,14 +204,17 @@ def _survey(
     leg: Bytes,
     starts: Ints,
     ends: Ints,
-    out_start: Integers,
-    dst: Integers,
+    graph: tuple[Ints, Ints],
     w: _Walk,
     e: _Walk,
     found: Survey,
 ) -> None:
-    """Fill ``found``. escape, leg: empty where there are none; starts: where packets may be; w, e: scratch."""
-    chain = np.empty(len(ports), np.uint64)
+    """Fill ``found`` with what following all next hops comes to.
+
+    escape, leg: empty where there are none. starts: where packets may be; ends: where they may go. graph: (out_start,
+    dst). w, e: scratch, for next hops and for escape channels.
+    """
+    (out_start, dst), chain = graph, np.empty(len(ports), np.uint64)
     for t in ends:
         row = ports[t]
         fault, size = _follow(row, out_start, dst, t, starts, w)

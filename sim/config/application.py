@@ -8,6 +8,7 @@ from scipy import sparse
 
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.program import CALC, Program
+from flitlab.models.arrays import Ints
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.table import table_traffic
 from flitlab.models.traffic.traffic import TABLE, Traffic
@@ -97,7 +98,7 @@ def refuse_program(draft: Draft, program: Program, topology: Topology, messages:
         draft.refuse("application", problem)
 
 
-def traffic_of(program: Program, host: np.ndarray, topology: Topology) -> Traffic:
+def traffic_of(program: Program, host: Ints, topology: Topology) -> Traffic:
     """The bytes of all messages as a demand between hosts, scaled to the hose; nothing, if no host sends to another."""
     shape = (topology.hosts, topology.hosts)
     demand = sparse.csr_array(shape)

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -13,6 +13,8 @@ from flitlab.sim.config.keys import SECTIONS, keys_of, literals_at, models_at, m
 from flitlab.sim.config.load import Place
 from flitlab.sim.config.overrides import USUAL, parse_path
 from flitlab.sim.config.page import Page
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def refuse_unknown(page: Page, path: Place, choices: Sequence[str]) -> None:
@@ -39,7 +41,7 @@ def not_for(mode: str, modes: Sequence[str]) -> str:
     return f"is not for mode {mode}, but for {several}"
 
 
-def validated(model: type[BaseModel], page: Page, place: Place, given: Any, keys: Sequence[str] = ()) -> Any:
+def validated(model: type[Model], page: Page, place: Place, given: Any, keys: Sequence[str] = ()) -> Model | None:
     """What is given at a place as a model, or None once what is wrong with it is refused.
 
     Values are checked as JSON: strictly, but lists may stand for tuples and text for paths.
@@ -100,7 +102,7 @@ def _inner(loc: Place, page: Page, place: Place) -> Place:
 
 
 def spec_of(category: str, page: Page, place: Place, given: Any, without: Sequence[str] = ()) -> Any:
-    """The component of the category that is given at a place, or None once what is wrong with it is refused.
+    """The spec of the component of a category that is given at a place, or None once what is wrong with it is refused.
 
     without: keys of the mapping that are not the component's.
     """

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from flitlab.models.registry import UnknownKindError, spec_class
 from flitlab.models.switching.discipline import Discipline, SwitchingSpec
-from flitlab.sim.config.check import spec_of, validated
+from flitlab.sim.config.check import Model, spec_of, validated
 from flitlab.sim.config.errors import Mistake
 from flitlab.sim.config.keys import SECTIONS, keys_of
 from flitlab.sim.config.load import Node
@@ -83,16 +83,14 @@ class Draft(Page):
     @cached_property
     def source(self) -> SourceConfig | None:
         """The keys of ``traffic:`` that say how packets arrive, not whereto; None where there is no such mapping."""
-        own: SourceConfig | None = self._own(SourceConfig, "traffic")
-        return own
+        return self._own(SourceConfig, "traffic")
 
     @cached_property
     def path_draw(self) -> str:
         """The value of ``routing.path_draw``, given or by default: how flows draw paths from those of the routing."""
-        own: PathConfig = self._own(PathConfig, "routing") or PathConfig()
-        return own.path_draw
+        return (self._own(PathConfig, "routing") or PathConfig()).path_draw
 
-    def _own(self, model: type[BaseModel], section: str) -> Any:
+    def _own(self, model: type[Model], section: str) -> Model | None:
         """The keys of a mapping that are not its component's; None where there is no such mapping."""
         given = self.mapping(section)
         if not isinstance(given, dict):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from flitlab.fluid.kinds.spec import CeilingSpec
+from flitlab.models.arrays import Floats
 from flitlab.models.hashing import content_hash
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.experiment.pool import Task
@@ -61,7 +62,7 @@ class Optimum(NamedTuple):
     lower: float
     upper: float
     certificate: Any
-    load: np.ndarray
+    load: Floats
 
 
 @dataclass(frozen=True)

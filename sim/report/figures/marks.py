@@ -20,6 +20,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, LogLocator, 
 from matplotlib.transforms import Bbox, ScaledTranslation
 
 from flitlab.fluid.kinds.spec import kind_of
+from flitlab.models.arrays import Floats
 from flitlab.sim.report.folder.ceilings import Mark, Total
 from flitlab.sim.report.folder.curves import Curve, curves
 from flitlab.sim.report.folder.frames import Key, Row
@@ -149,7 +150,7 @@ def knee_scale(ax: Axes, rows: Iterable[Row], y: Key, headroom: float = 4.0) -> 
     )  # fmt: skip
 
 
-def _ticks(locator: Locator, start: float, end: float) -> np.ndarray:
+def _ticks(locator: Locator, start: float, end: float) -> Floats:
     ticks = np.asarray(locator.tick_values(start, end))
     return ticks[ticks >= start]
 
@@ -226,7 +227,7 @@ def settle(ax: Axes, renderer: RendererAgg) -> None:
         taken.append(name.get_window_extent(renderer))
 
 
-def _along(line: Line2D, step: float = 2.0) -> np.ndarray:
+def _along(line: Line2D, step: float = 2.0) -> Floats:
     """Points along a line, a few pixels apart."""
     points = line.get_transform().transform(np.asarray(line.get_xydata()))
     pieces = []
@@ -236,7 +237,7 @@ def _along(line: Line2D, step: float = 2.0) -> np.ndarray:
     return np.concatenate([*pieces, points[-1:]])
 
 
-def _cost(box: Bbox, frame: Bbox, taken: Sequence[Bbox], obstacles: np.ndarray) -> float:
+def _cost(box: Bbox, frame: Bbox, taken: Sequence[Bbox], obstacles: Floats) -> float:
     outside = not (frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1)
     inside = (obstacles > (box.x0, box.y0)) & (obstacles < (box.x1, box.y1))
     covered = sum(box.overlaps(other) for other in taken)

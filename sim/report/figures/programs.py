@@ -38,9 +38,9 @@ class ByProgram:
             program, rest = rest[:1], rest[1:]
         found = {}
         for row in self.run.rows:
-            parts = (combined(names, [row.get(name) or "" for name in names]) for names in (program, rest))
-            found[row.get("scenario") or ""] = tuple(parts)
-        return found  # type: ignore[return-value]
+            parts = [combined(names, [row.get(name) or "" for name in names]) for names in (program, rest)]
+            found[row.get("scenario") or ""] = (parts[0], parts[1])
+        return found
 
     @cached_property
     def programs(self) -> list[str]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from flitlab.fluid.ceiling import THETA_UNITS
 from flitlab.fluid.kinds.spec import kind_of
+from flitlab.models.arrays import Floats
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.folder.frames import Row
 
@@ -87,8 +88,8 @@ class Total:
     """Largest total accepted traffic over offered traffic (flits/tick/host), for some scenarios."""
 
     scenarios: tuple[str, ...]
-    offered: np.ndarray
-    accepted: np.ndarray
+    offered: Floats
+    accepted: Floats
 
 
 def _same(mark: Mark, ceiling: Ceiling) -> bool:

@@ -7,6 +7,7 @@ from statistics import fmean
 
 import numpy as np
 
+from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.sim.measure.interval import mean_and_half
 from flitlab.sim.report.folder.frames import Key, Row, load, saturated
 
@@ -20,12 +21,12 @@ class Curve:
     """
 
     scenario: str
-    load: np.ndarray
-    x: np.ndarray
-    y: np.ndarray
-    half: np.ndarray
-    saturated: np.ndarray
-    replicates: np.ndarray
+    load: Floats
+    x: Floats
+    y: Floats
+    half: Floats
+    saturated: Bools
+    replicates: Ints
 
 
 def curves(rows: Iterable[Row], x: Key, y: Key, half: Key | None = None) -> list[Curve]:

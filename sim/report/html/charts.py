@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from flitlab.models.arrays import Floats
 from flitlab.sim.measure.columns.registry import RATE, RESULTS, TICKS, columns
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures.kinds.slowdown import SLOWDOWNS
@@ -173,7 +174,7 @@ def _line(curve: Curve, name: str, look: int, dash: int) -> Chart:
     }  # fmt: skip
 
 
-def _plain_line(run: Run, scenario: str, x: np.ndarray, y: np.ndarray) -> Chart:
+def _plain_line(run: Run, scenario: str, x: Floats, y: Floats) -> Chart:
     i = run.scenarios.index(scenario)
     name = Names(run.scenarios)[scenario]
     return {"key": i, "name": name, "look": i, "dash": i, "x": numbers(x), "y": numbers(y), "half": [], "hollow": []}

@@ -12,6 +12,7 @@ import numpy as np
 
 from flitlab.fluid.binding import binding
 from flitlab.fluid.certificate import Certificate
+from flitlab.models.arrays import Floats
 from flitlab.models.topology.formats import FormatError, read
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.experiment.store import cell
@@ -43,7 +44,7 @@ SHOWN = 10
 class State:
     """A scenario at one load, sums over replicates. use: float64 [channels], flits per tick."""
 
-    use: np.ndarray
+    use: Floats
     hops: Counter[int] = field(default_factory=Counter)
     deflections: Counter[int] = field(default_factory=Counter)
     replicates: int = 0
@@ -71,8 +72,8 @@ class Inside:
     label: str
     topology: Topology
     states: dict[float, State] = field(default_factory=dict)
-    optimum: np.ndarray | None = None
-    price: np.ndarray | None = None
+    optimum: Floats | None = None
+    price: Floats | None = None
     gap: float | None = None
 
 
@@ -184,7 +185,7 @@ def _shares(counts: Counter[int]) -> list[list[float]]:
     return [[value, float(f"{counts[value] / total:.4g}")] for value in range(min(counts), max(counts) + 1)]
 
 
-def _packed(use: np.ndarray) -> str:
+def _packed(use: Floats) -> str:
     """One byte a channel, in base64. A little more than 1, of packets that the window's end cuts, is 1."""
     return base64.b64encode(np.clip(np.rint(use * LEVELS), 0, LEVELS).astype(np.uint8).tobytes()).decode("ascii")
 

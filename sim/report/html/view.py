@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from flitlab.models.arrays import Floats
 from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.trace.base import Life
@@ -63,7 +64,7 @@ def _map(topology: Topology) -> dict[str, Any]:
     low = (everything * [1, -1]).min(axis=0)
     scale = 1000 / max(float(np.ptp(everything, axis=0).max()), 1e-9)
 
-    def placed(xy: np.ndarray) -> list[list[int]]:
+    def placed(xy: Floats) -> list[list[int]]:
         rounded: list[list[int]] = np.rint((xy * [1, -1] - low) * scale).astype(int).tolist()
         return rounded
 

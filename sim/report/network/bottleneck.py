@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from flitlab.fluid.binding import Binding, binding
 from flitlab.fluid.decomposition import link_classes
+from flitlab.models.arrays import Floats
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.experiment.ceilings import Optimum, stored_optimum
@@ -128,7 +129,7 @@ def caption(case: Case, optimum: Optimum, binds: Binding, others: int) -> str:
     return f"{name}: {of}\n{what}"
 
 
-def _network(figure: Figure, ax: Axes, topology: Topology, use: np.ndarray, price: np.ndarray) -> None:
+def _network(figure: Figure, ax: Axes, topology: Topology, use: Floats, price: Floats) -> None:
     """The channels in place, with their key. price: 0 where a channel is not known to bind."""
     shades = Normalize(0.0, 1.0)
     style = suitable(topology)
@@ -151,7 +152,7 @@ def _network(figure: Figure, ax: Axes, topology: Topology, use: np.ndarray, pric
     bar.ax.tick_params(which="both", length=0)
 
 
-def _matrix(ax: Axes, topology: Topology, use: np.ndarray, price: np.ndarray) -> None:
+def _matrix(ax: Axes, topology: Topology, use: Floats, price: Floats) -> None:
     """A point per channel, at its two switches; those that bind on top, the larger the higher their price."""
     binds = price > 0
     size = 1.0 if topology.channels > 5000 else 2.0
@@ -167,7 +168,7 @@ def _matrix(ax: Axes, topology: Topology, use: np.ndarray, price: np.ndarray) ->
     ax.set_ylabel("from switch")
 
 
-def _distributions(ax: Axes, topology: Topology, use: np.ndarray) -> None:
+def _distributions(ax: Axes, topology: Topology, use: Floats) -> None:
     """Share of channels whose load / capacity is at most x, by class."""
     classes = link_classes(topology) or {"": np.ones(topology.channels, bool)}
     for i, (name, members) in enumerate(classes.items()):

@@ -30,8 +30,8 @@ class Places:
     text and height of tiers.
     """
 
-    xy: np.ndarray
-    outward: np.ndarray
+    xy: Floats
+    outward: Floats
     fan: float = 0.9
     inward: bool = False
     names: list[tuple[str, float]] = field(default_factory=list)
@@ -97,7 +97,7 @@ def _grid(topology: Topology) -> Places:
     return Places(xy, np.broadcast_to([0.8, -0.6], xy.shape), fan=0.4)
 
 
-def _steps(topology: Topology) -> np.ndarray | None:
+def _steps(topology: Topology) -> Floats | None:
     """float64 [dimensions, 2]: the step along each dimension; None without a grid that fits on paper."""
     if topology.grid is None or len(topology.grid.dims) > 4:
         return None

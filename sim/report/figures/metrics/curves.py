@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
 
+from flitlab.models.arrays import Floats
 from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.marks import NEUTRAL
 from flitlab.sim.report.figures.metrics.labels import put_label, y_title
@@ -50,7 +51,7 @@ def draw_over_x(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
     return (strokes.handles(**style) if len(drawn) > 1 else []) + keys
 
 
-def _scales(ax: Axes, plot: Plot, x: np.ndarray, drawn: Sequence[Series]) -> None:
+def _scales(ax: Axes, plot: Plot, x: Floats, drawn: Sequence[Series]) -> None:
     """Logarithmic axes where asked for, or where x grows by a factor; from 0 unless that wastes half the axis."""
     log = plot.log if plot.log is not None else "x" * _geometric(x)
     y = np.concatenate([entry.curve.y for entry in drawn])
@@ -78,7 +79,7 @@ def _plain_numbers(ax: Axes) -> None:
             axis.set_minor_formatter(NullFormatter())
 
 
-def _geometric(x: np.ndarray) -> bool:
+def _geometric(x: Floats) -> bool:
     """Whether values grow by a factor rather than by a step.
 
     >>> _geometric(np.array([16, 32, 64])), _geometric(np.array([16, 32, 48])), _geometric(np.array([1, 2]))

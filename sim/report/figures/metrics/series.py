@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from flitlab.models.arrays import Floats
 from flitlab.sim.measure.interval import mean_and_half
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures.metrics.quantity import Quantity
@@ -89,7 +90,7 @@ def _curve(run: Run, replicates: list[list[Row]], x: Quantity, y: Quantity) -> C
     return _plain(np.array([fmean(map(x, rows)) for rows in replicates]), means, halves, list(map(len, replicates)))
 
 
-def _means(run: Run, replicates: list[list[Row]], y: Quantity) -> np.ndarray:
+def _means(run: Run, replicates: list[list[Row]], y: Quantity) -> Floats:
     """Means and half-widths; a mean over other things than random draws has no interval."""
     fixed = [key for key in run.swept if not is_draw(key)]
     found = []
@@ -99,6 +100,6 @@ def _means(run: Run, replicates: list[list[Row]], y: Quantity) -> np.ndarray:
     return np.array(found).T
 
 
-def _plain(x: np.ndarray, y: np.ndarray, half: np.ndarray, counts: list[int]) -> Curve:
+def _plain(x: Floats, y: Floats, half: Floats, counts: list[int]) -> Curve:
     """A curve that belongs to no single scenario, and of which no point is past saturation."""
     return Curve("", x, x, y, half, np.zeros(len(x), bool), np.array(counts))
