@@ -90,7 +90,8 @@ class BufferedSpec(TimedSpec):
     may select in place of each of them.
 
     Defaults: 4 VCs, buffers of two packets of the greatest length, the allocator of the mode (vct ``age``, wormhole
-    ``islip``). iterations: of iSLIP in a tick. hold_packets, slotted: of deflection, whatever the mode says.
+    ``islip``). iterations: how often iSLIP matches in a tick. hold_packets, slotted: keys of hot-potato switching,
+    which mean something only where the routing deflects.
     """
 
     vcs: Annotated[int, Field(ge=1, le=64)] = 4

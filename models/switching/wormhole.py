@@ -11,7 +11,7 @@ from flitlab.models.switching.discipline import Setting
 
 @dataclass(frozen=True, kw_only=True)
 class Wormhole(Buffered):
-    """Wormhole switching with an allocator by rotating priority, iSLIP. iterations: of iSLIP in a tick."""
+    """Wormhole switching with an allocator by rotating priority, iSLIP. iterations: how often it matches in a tick."""
 
     mode: ClassVar[str] = "wormhole"
     allocator: ClassVar[str] = "islip"
