@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from flitlab.models.application.workload import Workload
-from flitlab.models.arrays import Int, Ints
+from flitlab.models.arrays import Ints
 from flitlab.models.jit import njit
 from flitlab.models.rules.arrivals import Arrivals, make_arrivals, next_arrival
 from flitlab.models.rules.packets import Packets, destination, length, make_packets
@@ -189,9 +189,7 @@ class Network(Generic[D]):
     def draw_packets(self, host: int) -> Iterator[Sequence[int]]:
         """The endless sequence of packets of a host: (tick of creation, destination, flits)."""
         block = np.empty((_BLOCK, 3), np.int64)
-        sequence = 0
-        counter: Int = 0
-        position: Int = -self._arrivals.base
+        sequence, counter, position = 0, 0, -self._arrivals.base
         while True:
             counter, position = _draw_block(
                 self._arrivals, self._packets, self.seed, host, sequence, counter, position, block
