@@ -19,7 +19,7 @@ def agree(case, load, seed, ticks=400):
     for tick in (ticks // 3, ticks):  # the first stop falls into the middle of things
         run.advance(tick)
         run.snapshot()
-        assert case.may_deadlock or not run.deadlocked()
+        assert case.switching.may_deadlock or not run.deadlocked()
 
 
 @given(vct_scenarios(), LOADS, st.integers(0, 2**40))
