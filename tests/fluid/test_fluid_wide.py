@@ -9,15 +9,15 @@ from flitlab.fluid.ceilings import asked, ceilings
 from flitlab.fluid.problem import FluidError
 from flitlab.fluid.saved import Saved
 from flitlab.fluid.verify import verify
+from flitlab.models.instance import Instance
 from flitlab.models.registry import make
-from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
 from tests.fluid.fluid_cases import INF, scenario, table
 from tests.fluid.rational import exact
 from tests.scenarios import asked_as_far_as_known
 
 
-def wide(seed: int, switches: int, decades: float = 6, rarest: float = 2) -> Scenario:
+def wide(seed: int, switches: int, decades: float = 6, rarest: float = 2) -> Instance:
     """A strongly connected random digraph with capacities of 10**-decades to 10**decades, and its minimal routes."""
     rng = np.random.default_rng(seed)
     more = rng.integers(0, switches, (2 * switches, 2))
@@ -31,7 +31,7 @@ def wide(seed: int, switches: int, decades: float = 6, rarest: float = 2) -> Sce
     return scenario(topology, traffic, make("routing", kind="minimal").build(topology))
 
 
-def rows(case: Scenario, kind: str, method: str, loads=()):
+def rows(case: Instance, kind: str, method: str, loads=()):
     found = ceilings(case, [asked_as_far_as_known(kind, method=method)], loads, keep_flow=True)
     for row in found:
         claim = Saved.of(case, row)
@@ -87,7 +87,7 @@ KINDS = ["mcf", "mcf_paths", "split", "total", "bounds", "cuts", "mmf", "hm", "j
 def test_the_unit_of_capacity_does_not_matter(factor):
     case = wide(1, 6, decades=1)
     topology = replace(case.topology, capacity=case.topology.capacity * factor)
-    other = Scenario(topology, case.routes, replace(case.traffic, topology=topology), case.switching, case.source)
+    other = Instance(topology, replace(case.traffic, topology=topology), case.routes)
     specs = [asked_as_far_as_known(kind, method="exact") for kind in KINDS]
     load = 2 * ceilings(case, specs[:1])[0].upper
     for one, two in zip(ceilings(case, specs, [load]), ceilings(other, specs, [load * factor]), strict=True):
@@ -97,10 +97,10 @@ def test_the_unit_of_capacity_does_not_matter(factor):
             assert getattr(two, end) == pytest.approx(getattr(one, end) * scale, rel=2e-6, nan_ok=True)
 
 
-def changed(case: Scenario, capacity: float) -> Scenario:
+def changed(case: Instance, capacity: float) -> Instance:
     """The same with another capacity of the first channel."""
     topology = replace(case.topology, capacity=np.append(capacity, case.topology.capacity[1:]))
-    return Scenario(topology, case.routes, replace(case.traffic, topology=topology), case.switching, case.source)
+    return Instance(topology, replace(case.traffic, topology=topology), case.routes)
 
 
 @pytest.mark.parametrize("kind", ["mcf", "mcf_paths", "split", "total", "bounds", "cuts", "decomposition"])

@@ -72,7 +72,7 @@ def mistakes(text: str, *sets: str) -> list[str]:
         ("routing={kind: minimal, select: adaptive}", "routing: minimal routing decides on the way"),
         ("messages={packet_flits: 2, header_flits: 2}", "messages: header_flits must be fewer than packet_flits"),
         ("outputs.relative_to=nothing", "outputs.relative_to = nothing: names no scenario; choices: "),
-        ("ceilings=[makespann]", "ceilings[0] = makespann: is not one of the choices"),
+        ("ceilings=[makespann]", "ceilings[0] = makespann: unknown ceiling"),
     ],
 )
 def test_refused(change, expected):

@@ -342,7 +342,8 @@ def test_a_program_may_send_nothing():
     topology = line(2)
     nothing = Traffic("nothing", topology, TABLE, np.zeros(2), start=np.zeros(3, np.int64))
     rows = [[(CALC, 7, -1, 0, 0, []), (CALC, 5, -1, 0, 0, [(0, True)]), (CALC, 0, -1, 0, 1, [(1, False)])]]
-    got = executed(replace(with_program(network(topology, "vct"), program(rows), messages()), traffic=nothing))
+    case = with_program(network(topology, "vct"), program(rows), messages())
+    got = executed(replace(case, instance=replace(case.instance, traffic=nothing)))
     assert got.start.tolist() == [0, 7, 12]
     assert got.cause.tolist() == [-1, 0 * 4 + PROCESSOR, 1 * 4 + FINISHED]
 

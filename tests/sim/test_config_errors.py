@@ -90,7 +90,7 @@ def test_all_at_once(mistakes):
         ("name: a/b", "name = a/b: must be the name of a folder"),
         ("experiment: applications", "experiment = applications: is not one of the choices; choices: load_sweep"),
         ("experiment: lod_sweep", "experiment = lod_sweep: is not one of the choices; choices: load_sweep"),
-        ("ceilings: [mfc]", "ceilings[0].kind = mfc: unknown ceiling; choices: bounds, "),
+        ("ceilings: [mfc]", "ceilings[0] = mfc: unknown ceiling; choices: bounds, "),
         ("ceilings: [{kind: mcf, gap: 2}]", "ceilings[0].gap = 2: must be less than 1"),
         ("outputs: {figures: [hops]}", "outputs.figures[0] = hops: is not one of the choices; choices: accepted_load"),
         ("published: [{where: x}]", "published[0].value: is missing"),

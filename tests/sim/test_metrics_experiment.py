@@ -99,8 +99,8 @@ def test_topologies_are_forgotten_and_built_again(config, tmp_path, monkeypatch)
 @pytest.mark.parametrize(
     ("metrics", "problem"),
     [
-        ("[odd_one, odd_one]", "c.yaml:3: metrics[1]: odd_one is listed twice: give one a label"),
-        ("[odd_on]", "c.yaml:3: metrics[0].kind = odd_on: unknown metric; choices: "),
+        ("[odd_one, odd_one]", "c.yaml:3: metrics[1] = odd_one: odd_one is listed twice: give one a label"),
+        ("[odd_on]", "c.yaml:3: metrics[0] = odd_on: unknown metric; choices: "),
         ("[{kind: odd_one, factor: x}]", "c.yaml:3: metrics[0].factor = x: must be a valid integer"),
         ("[{kind: odd_one, foo: 1}]", "c.yaml:3: metrics[0].foo = 1: unknown key; choices: "),
         ("odd_one", "c.yaml:3: metrics = odd_one: must be a list"),

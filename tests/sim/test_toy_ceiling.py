@@ -13,7 +13,7 @@ from flitlab.models import registry
 from flitlab.sim.cli import main
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
-from flitlab.sim.report import figures
+from flitlab.sim.report.figures.draw import figure_of
 from flitlab.sim.report.folder.run import Run
 from tests import ROOT
 
@@ -53,7 +53,7 @@ def rows_of(folder):
 
 
 def lines(run):
-    (ax,) = figures.figure_of(run, "accepted_load").axes
+    (ax,) = figure_of(run, "accepted_load").axes
     places = sorted(line.get_xdata()[0] for line in ax.lines if line.get_gid() == "ceiling")
     return places, {text.get_text() for text in ax.texts if text.get_gid() == "theta"}
 
@@ -125,7 +125,7 @@ def test_the_reference_describes_it(toy, monkeypatch):
         ("{kind: one_hop, usabel: 1}", "ceilings[0].usabel = 1: unknown key; choices: kind, usable; did you mean"),
         ("{kind: one_hop, gap: 0.1}", "gap goes with mcf, mcf_paths, total, decomposition, utilisation, not with one_"),
         ("{kind: mcf, usable: 1}", "usable goes with one_hop, not with mcf"),
-        ("one_hpo", "ceilings[0].kind = one_hpo: unknown ceiling"),
+        ("one_hpo", "ceilings[0] = one_hpo: unknown ceiling"),
     ],
 )
 def test_its_keys_are_its_own(toy, entry, message):

@@ -40,7 +40,8 @@ def wormhole(topology, target=None, **keys):
     case = scenario(topology, mode="wormhole", **keys)
     if target is None:
         return case
-    return replace(case, traffic=fixed_traffic("fixed", topology, np.array(target)))
+    traffic = fixed_traffic("fixed", topology, np.array(target))
+    return replace(case, instance=replace(case.instance, traffic=traffic))
 
 
 def play(name, case, ticks=1000, load=0.5, seed=1):
