@@ -1,13 +1,18 @@
 """The engines of flitlab's own disciplines."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from flitlab.models.application.workload import Workload
+from flitlab.models.scenario import Scenario
 from flitlab.models.switching.datagram import Datagram
 from flitlab.models.switching.deflection import Deflection
 from flitlab.models.switching.flow import Flow
 from flitlab.models.switching.vct import Vct
 from flitlab.models.switching.wormhole import Wormhole
+from flitlab.sim.engines.base import ApplicationRun
+from flitlab.sim.engines.datagram.base import DatagramRun
 from flitlab.sim.engines.table import Engines, Start, runs
 
 
@@ -56,8 +61,12 @@ def flow() -> Engines:
     return Engines(_of_program(FlowNetwork), _of_program(FlowRun))
 
 
-def _of_program(run: Any) -> Start:
-    def start(scenario: Any, load: float, seed: int, log: bool = False, **more: Any) -> Any:
+def _of_program(run: Callable[..., ApplicationRun]) -> Start:
+    """The start of runs that take neither a load nor a log."""
+
+    def start(
+        scenario: Scenario[Flow, Workload], load: float, seed: int, log: bool = False, **more: Any
+    ) -> ApplicationRun:
         return run(scenario, seed, **more)
 
     return start
@@ -72,8 +81,10 @@ def datagram() -> Engines:
     return Engines(_of_session(ReferenceDatagrams), _of_session(CompiledDatagrams))
 
 
-def _of_session(run: Any) -> Start:
-    def start(scenario: Any, load: float, seed: int, log: bool = False, **more: Any) -> Any:
+def _of_session(run: Callable[..., DatagramRun]) -> Start:
+    """The start of runs that take a session."""
+
+    def start(scenario: Scenario[Datagram], load: float, seed: int, log: bool = False, **more: Any) -> DatagramRun:
         return run(scenario.switching.session(scenario.instance, scenario.work, load, seed), log, **more)
 
     return start

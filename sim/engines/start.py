@@ -1,4 +1,4 @@
-"""The one door to the engines."""
+"""The one door to the engines: every run, and every look at a packet, starts here."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +28,7 @@ def start(engine: str, scenario: Scenario, load: float = 1.0, seed: int = 1, log
 
 
 def watcher(engine: str, discipline: Discipline) -> Callable[..., Any]:
-    """What makes a run that looks at one packet (see :class:`~flitlab.sim.engines.table.Engines`).
+    """The class, or function, of runs with an eye on one packet (see :class:`~flitlab.sim.engines.table.Engines`).
 
     Raises ``ValueError`` for a discipline whose packets are not followed so, ``KeyError`` for another engine.
     """

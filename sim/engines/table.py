@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from flitlab.models.near import near
+from flitlab.models.scenario import Scenario
 from flitlab.models.switching.discipline import Discipline
 
 
@@ -16,7 +17,7 @@ class Start(Protocol):
     :class:`~flitlab.sim.engines.datagram.base.DatagramRun`.
     """
 
-    def __call__(self, scenario: Any, load: float, seed: int, log: bool = False) -> Any:
+    def __call__(self, scenario: Scenario[Any, Any], load: float, seed: int, log: bool = False) -> Any:
         """Start a run. Raises ``ValueError`` for a scenario that the discipline cannot run."""
 
 

@@ -45,7 +45,7 @@ def communicating_spans(program: Program, execution: Execution, part: slice) -> 
 
 
 def union_lengths(spans: Spans, ranks: int) -> Ints:
-    """int64 [ranks]: how long at least one span of each rank lasts."""
+    """How long at least one span of each rank lasts, int64 [ranks]."""
     order = np.lexsort((spans.start, spans.rank))
     rank, start, end = (part[order] for part in spans[:3])
     apart = int(end.max(initial=0)) + 1
@@ -56,7 +56,7 @@ def union_lengths(spans: Spans, ranks: int) -> Ints:
 
 
 def union_until(spans: Spans, times: Floats) -> Floats:
-    """float64 [times]: how long at least one span has lasted up to each time."""
+    """How long at least one span has lasted up to each time, float64 [times]."""
     if not len(spans.start):
         return np.zeros(len(times))
     order = np.argsort(spans.start, kind="stable")

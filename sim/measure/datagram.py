@@ -89,7 +89,7 @@ def _use(session: Session, before: Counters, after: Counters) -> list[float]:
 
 
 def _count(session: Session, packets: Ints) -> Flows:
-    """Bytes of so many packets [subflows] by their ends."""
+    """Bytes of so many packets, int64 [subflows], by their ends."""
     topology = session.topology
     sent = _per_flow(session, packets) * session.queues.packet_bytes
     source, target = session.flows.source, session.flows.destination
@@ -100,12 +100,12 @@ def _count(session: Session, packets: Ints) -> Flows:
 
 
 def _per_flow(session: Session, amount: Ints) -> Ints:
-    """Sums over the subflows of each flow."""
+    """Sums over the subflows of each flow, int64 [flows]; amount: int64 [subflows]."""
     return np.add.reduceat(amount, session.first[:-1])
 
 
 def _fractions(session: Session, packets: Ints, ticks: int) -> Floats:
-    """Packets in so many ticks as a fraction of what a network interface sends."""
+    """Packets in so many ticks as a fraction of what a network interface sends in them; the same shape."""
     rate = session.queues.nic_mbps * session.topology.host_capacity * 1e6 / 8 * session.tick_s  # bytes a tick
     return packets * session.queues.packet_bytes / (rate * ticks)
 

@@ -26,7 +26,7 @@ LONGEST_PATH = 2000
 
 
 def holds(scenario: Scenario[Any, Workload], resolution: int = 1) -> Ints:
-    """int64 [operations]: ticks / resolution for which each holds its processor."""
+    """The time for which operations hold their processors, int64 [operations], in ticks / resolution."""
     program, messages = scenario.work.program, scenario.work.messages
     held = scratch(program.operations, np.int64, messages.overhead * resolution)
     unit = messages.tick_ns / resolution
@@ -176,12 +176,12 @@ class Executed:
         }  # fmt: skip
 
     def _lengths(self, edges: Ints) -> Ints:
-        """Ticks of the intervals; the last ends with the program."""
+        """Ticks of the intervals, int64 [intervals]; the last ends with the program."""
         lengths: Ints = np.maximum(np.diff(np.minimum(edges, max(self.ticks, 1))), 0)
         return lengths
 
     def _use(self, edges: Ints, carried: Floats) -> Floats:
-        """float64 [intervals, channels]: the part of its capacity that a channel used."""
+        """The part of its capacity that each channel used, float64 [intervals, channels]."""
         some = np.maximum(self._lengths(edges), 1)[:, None]
         full = self.scenario.switching.carries(self.scenario.topology)
         use: Floats = np.diff(carried, axis=0) / some / full

@@ -153,6 +153,6 @@ def details(before: Snapshot, after: Snapshot) -> dict[str, Any]:
 
 
 def _pairs(counts: Ints) -> Ints:
-    """int64 [entries, 2]: (index, count) where there are any."""
+    """The counts that are not 0, as rows (index, count), int64 [entries, 2]."""
     used = np.flatnonzero(counts)
     return np.column_stack([used, counts[used]])

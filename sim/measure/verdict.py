@@ -77,7 +77,7 @@ def starves(scenario: Scenario, load: float, created: Ints, backlog: Ints) -> bo
 
 
 def noise_of(scenario: Scenario, load: float, created: Ints | Floats) -> Floats:
-    """Flits, float64 [hosts]: standard deviation of what hosts create in a time in which they create so much.
+    """Standard deviation of the flits that hosts create in a time in which they create so many, float64 [hosts].
 
     created: flits, [hosts], or of one host that is like the average.
     """

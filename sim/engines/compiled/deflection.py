@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flitlab.models.arrays import Ints
 from flitlab.models.jit import inner, kernel
 from flitlab.models.rules.arrivals import Arrivals
 from flitlab.models.rules.bits import lowest, popcount
@@ -69,12 +70,12 @@ class DeflectionConstants(NamedTuple):
     link: int
     injection: int
     ejection: int
-    bound: np.ndarray  # int64 [switches]: most packets that can be resident
+    bound: Ints  # int64 [switches]: most packets that can be resident
     routes: np.ndarray  # uint64 [switches, switches]: at [t, v] the ports of v on shortest paths to t, a bit each
-    out_start: np.ndarray  # int64 [switches + 1]: first channel of each switch
-    dst: np.ndarray  # int64 [channels]: switch at the end of each
-    delay: np.ndarray  # int64 [channels]: ticks of each beyond ``link``
-    host_start: np.ndarray  # int64 [switches + 1]: first host of each switch
+    out_start: Ints  # int64 [switches + 1]: first channel of each switch
+    dst: Ints  # int64 [channels]: switch at the end of each
+    delay: Ints  # int64 [channels]: ticks of each beyond ``link``
+    host_start: Ints  # int64 [switches + 1]: first host of each switch
 
 
 class DeflectionState(NamedTuple):
@@ -84,11 +85,11 @@ class DeflectionState(NamedTuple):
     place: np.ndarray  # uint32 [switches, SWITCH_RECORD]
     ranked: np.ndarray  # uint32 [switches, bound]: eligible packets, first in rank first
     busy: np.ndarray  # uint32 [outputs]: held until this tick
-    host: np.ndarray  # int64 [hosts, HOST_RECORD]
-    asked: np.ndarray  # int64 [hosts]: the tick at which the host's switch is woken for it
+    host: Ints  # int64 [hosts, HOST_RECORD]
+    asked: Ints  # int64 [hosts]: the tick at which the host's switch is woken for it
     arriving: np.ndarray  # uint32 [ticks]: first of the packets whose head arrives then
     leaving: np.ndarray  # uint32 [ticks]: first of the packets whose tail is delivered then
-    members: np.ndarray  # int64 [switches]: scratch, who is looked at
+    members: Ints  # int64 [switches]: scratch, who is looked at
     awake: Wheel
     program: Program | None
     tally: Tally

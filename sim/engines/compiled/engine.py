@@ -25,7 +25,7 @@ from flitlab.sim.engines.compiled import messages, ranks, records, sources
 
 
 class CompiledRun:
-    """One simulation under way in a kernel (see :class:`flitlab.sim.engines.base.Run`).
+    """A simulation of packets under way in a compiled kernel (see :class:`flitlab.sim.engines.base.Run`).
 
     kernel: of a discipline, a module with ``build``, ``advance``, ``stuck`` and ``moved``.
     """
@@ -103,6 +103,7 @@ class CompiledRun:
 
 
 def _total(index: Ints, amount: Ints, size: int) -> Ints:
+    """Sum of the amounts that go to every index, int64 [size], in whole numbers."""
     total = np.zeros(size, np.int64)
     np.add.at(total, index, amount)
     return total

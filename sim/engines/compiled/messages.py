@@ -12,6 +12,7 @@ from flitlab.models.application.messages import Messages, flits_of, packets_of
 from flitlab.models.application.program import SEND
 from flitlab.models.application.scratch import scratch
 from flitlab.models.application.workload import Workload
+from flitlab.models.arrays import Ints
 from flitlab.models.jit import inner, kernel
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import CREATED_PACKETS, DELIVERED_PACKETS
@@ -42,13 +43,13 @@ class Program(NamedTuple):
 
     ranks: Ranks
     lengths: Lengths
-    host: np.ndarray
-    queue: np.ndarray
-    following: np.ndarray
-    joined: np.ndarray
-    unsent: np.ndarray
-    missing: np.ndarray
-    active: np.ndarray
+    host: Ints
+    queue: Ints
+    following: Ints
+    joined: Ints
+    unsent: Ints
+    missing: Ints
+    active: Ints
 
 
 def make_program(scenario: Scenario) -> Program | None:

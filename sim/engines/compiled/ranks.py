@@ -12,6 +12,7 @@ from flitlab.models.application.messages import CTS, DATA, DELIVERED, RTS, UNSEN
 from flitlab.models.application.program import CALC, RECV, SEND
 from flitlab.models.application.scratch import scratch
 from flitlab.models.application.workload import Workload
+from flitlab.models.arrays import Bools, Ints, Ints32
 from flitlab.models.jit import inner, kernel
 from flitlab.sim.engines.base import FINISHED, MESSAGE, PROCESSOR, STARTED, Execution
 
@@ -38,12 +39,12 @@ class Ranks(NamedTuple):
     """
 
     kind: np.ndarray
-    amount: np.ndarray
-    partner: np.ndarray
+    amount: Ints
+    partner: Ints
     cpu: np.ndarray
-    after: np.ndarray
-    successor: np.ndarray
-    rank: np.ndarray
+    after: Ints
+    successor: Ints
+    rank: Ints32
     cpus: int
     rendezvous: int
     buffered: bool
@@ -51,21 +52,21 @@ class Ranks(NamedTuple):
     resolution: int
     numerator: int
     denominator: int
-    left: np.ndarray
+    left: Ints32
     stage: np.ndarray
-    asked: np.ndarray
-    ready: np.ndarray
-    start: np.ndarray
-    finish: np.ndarray
-    queued: np.ndarray
-    delivered: np.ndarray
-    cause: np.ndarray
-    free: np.ndarray
-    holder: np.ndarray
-    when: np.ndarray
-    what: np.ndarray
-    outbox: np.ndarray
-    totals: np.ndarray
+    asked: Bools
+    ready: Ints
+    start: Ints
+    finish: Ints
+    queued: Ints
+    delivered: Ints
+    cause: Ints
+    free: Ints
+    holder: Ints
+    when: Ints
+    what: Ints
+    outbox: Ints
+    totals: Ints
 
 
 def make_ranks(workload: Workload, resolution: int = 1) -> Ranks:
@@ -138,7 +139,7 @@ def execution_of(ranks: Ranks) -> Execution:
     )
 
 
-def _copy(array: np.ndarray) -> np.ndarray:
+def _copy(array: Ints) -> Ints:
     """Copy an array into scratch memory."""
     copy = scratch(len(array), array.dtype)
     copy[:] = array

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from flitlab.models.arrays import Ints
 from flitlab.models.histogram import BUCKETS, bucket
 from flitlab.models.jit import inner
 from flitlab.models.rules.arrivals import LONGEST_RUN, Arrivals, next_arrival
@@ -110,15 +111,15 @@ class Tally(NamedTuple):
     the delivered packets are used: the packet's number, the tick of its tail, its hops.
     """
 
-    scalars: np.ndarray
-    histogram: np.ndarray
-    hops: np.ndarray
-    deflections: np.ndarray
-    channel_flits: np.ndarray
-    pairs: np.ndarray
-    by_source: np.ndarray
-    by_destination: np.ndarray
-    log: np.ndarray
+    scalars: Ints
+    histogram: Ints
+    hops: Ints
+    deflections: Ints
+    channel_flits: Ints
+    pairs: Ints
+    by_source: Ints
+    by_destination: Ints
+    log: Ints
 
 
 def make_tally(topology: Topology) -> Tally:
@@ -291,16 +292,16 @@ def log_is_full(const, state):
     return len(state.tally.log) > 0 and state.tally.scalars[DELIVERED_PACKETS] + const.net.hosts > len(state.tally.log)
 
 
-def sent(state: Any) -> np.ndarray:
+def sent(state: Any) -> Ints:
     """Return the first unsent packet of every host, int64 [hosts, 4].
 
     Its columns are those of :func:`flitlab.sim.engines.compiled.sources.count_created`.
     """
-    first: np.ndarray = state.host[:, [H_COUNTER, H_POSITION, H_SEQUENCE, H_SENT_FLITS]]
+    first: Ints = state.host[:, [H_COUNTER, H_POSITION, H_SEQUENCE, H_SENT_FLITS]]
     return first
 
 
-def in_network(state: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def in_network(state: Any) -> tuple[Ints, Ints, Ints]:
     """List (source host, destination host, flits) of every packet sent and not delivered; int64 [packets] each."""
     used = np.ones(len(state.pool.packet), bool)
     used[state.pool.free[: state.pool.free[-1]]] = False

@@ -6,6 +6,7 @@ it are drawn again when they are counted.
 
 import numpy as np
 
+from flitlab.models.arrays import Ints
 from flitlab.models.jit import njit
 from flitlab.models.rules.arrivals import next_arrival
 from flitlab.models.rules.packets import length
@@ -33,7 +34,7 @@ def count_created(arrivals, packets, seed, now, sent, cursor):
             cursor[h, POSITION] = position
 
 
-def start_cursor(hosts: int) -> np.ndarray:
+def start_cursor(hosts: int) -> Ints:
     """Make cursors before the first packet: int64 [hosts, 4]."""
     cursor = np.zeros((hosts, 4), np.int64)
     cursor[:, SEQUENCE] = -1

@@ -29,7 +29,7 @@ LINK_COUNTS = 5
 
 @dataclass(frozen=True)
 class Counters:
-    """Everything up to, not including, ``tick``.
+    """The counters of a run for everything up to, not including, ``tick``.
 
     subflow: int64 [subflows, SUBFLOW_COUNTS]. link: int64 [links + feeders, LINK_COUNTS]. finished: int64 [flows],
     the tick at which the receiver had all of it, -1 before. cwnd: float64 [subflows], bytes.
@@ -51,7 +51,7 @@ class Trace(NamedTuple):
 
 
 class DatagramRun(Protocol):
-    """One simulation under way. given: what it is of."""
+    """One simulation of datagrams under way; given: the session that is simulated."""
 
     given: Session
 
@@ -62,18 +62,21 @@ class DatagramRun(Protocol):
         """All counters now, copied."""
 
     def in_flight(self) -> Ints:
-        """int64 [subflows]: data packets in queues and on links."""
+        """Data packets of each subflow in queues and on links, int64 [subflows]."""
 
     def trace(self) -> Trace:
         """The packets received so far; only if the run was started with ``trace=True``."""
 
 
 class DatagramApplicationRun(DatagramRun, ApplicationRun, Protocol):
-    """A program under way. ``carried``: ticks for which each channel has been sending, int64."""
+    """One simulation of a program over datagrams under way.
+
+    carried: ticks for which each channel has been sending, int64 [channels].
+    """
 
 
 class MessageLost(Exception):
-    """A packet of a message was dropped, and nobody sends it again."""
+    """A packet of a message was dropped, and nobody sends it again, so that the program would never end."""
 
 
 def check_lossless(counts: Ints) -> None:

@@ -12,7 +12,10 @@ from flitlab.sim.engines.datagram.base import Counters, DatagramApplicationRun, 
 
 
 class BothDatagrams:
-    """Two runs in lock-step; every look at the counters compares all packets."""
+    """Two runs of datagrams in lock-step; every look at the counters compares all packets.
+
+    See :class:`flitlab.sim.engines.datagram.base.DatagramApplicationRun`.
+    """
 
     def __init__(self, compiled: DatagramApplicationRun, reference: DatagramApplicationRun):
         self._compiled = compiled
@@ -81,7 +84,7 @@ def compare_counters(compiled: Counters, reference: Counters) -> None:
 
 
 def _compare(compiled: Any, reference: Any, where: str) -> None:
-    """Two dataclasses of numbers and arrays."""
+    """Raise at the first difference of two dataclasses of numbers and arrays; where: said in the message."""
     for field in fields(compiled):
         a, b = (np.asarray(getattr(side, field.name)) for side in (compiled, reference))
         if not np.array_equal(a, b):

@@ -25,7 +25,7 @@ _STAGES = 4
 
 
 class Network(NamedTuple):
-    """What does not change during a run.
+    """The constants of a run of mode flow: the network, its routes and how messages are cut.
 
     capacity: float64 [channels + 2 * hosts], flits a tick, of the channels between switches, from the hosts, and to
     them. link: int64 [channels], the channel whose capacity each uses: its own, or, half duplex, that of the first of
@@ -53,7 +53,7 @@ class Network(NamedTuple):
 
 
 class Way(NamedTuple):
-    """The channels that a message takes, in the order in which they were met, and scratch.
+    """The channels that a message takes, in the order in which they were met, and scratch memory.
 
     channel: int64 [all channels]. share: float64 [all channels], by channel, 0 of all others. weight: float64
     [2, switches], switches: int64 [2, switches], how much is where before and after a hop.

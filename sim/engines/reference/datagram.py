@@ -40,6 +40,7 @@ from flitlab.models.transport.newreno import (
     resume,
     time_out,
 )
+from flitlab.models.transport.paths import Paths
 from flitlab.models.transport.session import SYN_BYTES, Change, Session, first_samples
 from flitlab.sim.engines.base import Execution, Standing
 from flitlab.sim.engines.datagram import base
@@ -412,9 +413,9 @@ def _machine_code(function: Any, *arguments: Any) -> Callable[..., Any]:
 
 
 class ReferenceDatagrams:
-    """One simulation under way (see :class:`flitlab.sim.engines.datagram.base.DatagramRun`).
+    """A simulation of datagrams under way in SimPy (see :class:`flitlab.sim.engines.datagram.base.DatagramRun`).
 
-    ``shuffle``: a seed for the order of everything that the model leaves open. once: nobody sends a packet again, so
+    shuffle: a seed for the order of everything that the model leaves open. once: nobody sends a packet again, so
     that every one that arrives is new.
     """
 
@@ -471,7 +472,7 @@ class ReferenceDatagrams:
             if change.back is not None:
                 self.subflows[index].back = self.route(change.back, place)
 
-    def route(self, paths: Any, index: int) -> list[Link]:
+    def route(self, paths: Paths, index: int) -> list[Link]:
         """The links of path ``index`` of some paths, in order."""
         return [self.links[number] for number in paths.link[paths.start[index] : paths.start[index + 1]].tolist()]
 

@@ -124,6 +124,7 @@ class Switch(Allocator):
             self._carry(self.outputs[port], packet, now)
 
     def _pick(self, ports: int, packet: Packet) -> int:
+        """Draw one of a set of ports, a bit each; the draw belongs to the packet's decision at this switch."""
         word = route_word(self.network.seed, packet.source, packet.sequence, packet.hop)
         return int(pick(np.uint64(ports), word))
 

@@ -66,7 +66,10 @@ def fair_rates(capacity: Floats, flows: Sequence[Flow]) -> Floats:
 
 
 class FlowNetwork:
-    """A run under way (see :class:`flitlab.sim.engines.base.ApplicationRun`); all hosts of its program in one."""
+    """A run of mode flow under way in SimPy (see :class:`flitlab.sim.engines.base.ApplicationRun`).
+
+    It stands for all hosts of the program, too. shuffle: a seed for the order of everything that the model leaves open.
+    """
 
     latest = LATEST // RESOLUTION
 
@@ -125,7 +128,7 @@ class FlowNetwork:
         self._change()
 
     def _change(self) -> None:
-        """See to it that the rates are found anew when all that comes and goes now has done so."""
+        """Have the rates found anew when all that comes and goes now has done so."""
         if not self._changed:
             self._changed = True
             Alarm(self.clock, self.clock.now, ALLOCATION, self._share)

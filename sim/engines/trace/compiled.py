@@ -30,7 +30,9 @@ from flitlab.sim.engines.trace.base import Sight
 
 
 class CompiledWatch(CompiledRun):
-    """A :class:`~flitlab.sim.engines.trace.base.Watch`; a discipline says where a packet is, and has its kernel.
+    """A run of the compiled engine with an eye on one packet (see :class:`~flitlab.sim.engines.trace.base.Watch`).
+
+    A discipline says where a packet is, and has its kernel.
 
     record: of the packet, -1 before it is sent. hop, place: as when it was last looked at. due: tick at which its
     head arrives there.
@@ -209,7 +211,7 @@ class WormholeWatch(CompiledWatch):
         return flit >> int(wormhole.PACKET_AT) == self.record and bool(flit & int(wormhole.HEAD))
 
     def _holds_head(self) -> bool:
-        """Whether it is among the flits that have arrived."""
+        """Whether the packet's head is among the flits that have arrived where it is."""
         return any(map(self._is_head, range(self._vc(self.place, "front"), self._vc(self.place, "landed"))))
 
 

@@ -47,7 +47,9 @@ def watched(
 
 
 class ReferenceWatch:
-    """A :class:`~flitlab.sim.engines.trace.base.Watch`; a discipline says what of its places to look at.
+    """A run of the reference engine with an eye on one packet (see :class:`~flitlab.sim.engines.trace.base.Watch`).
+
+    A discipline says what of its places to look at.
 
     trail: the places (input VCs, or switches) that the packet's head has been sent to. under_way: a run that is
     watched already, with its ledger.

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from flitlab.models.arrays import Ints
 from flitlab.models.jit import inner, njit, routine
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.datagram import precedence
@@ -172,7 +173,7 @@ def advance(const, state, tick, until):
 
 
 class CompiledDatagrams:
-    """One simulation under way (see :class:`flitlab.sim.engines.datagram.base.DatagramRun`)."""
+    """A simulation of datagrams under way, compiled (see :class:`flitlab.sim.engines.datagram.base.DatagramRun`)."""
 
     latest = LATEST
 
@@ -186,9 +187,10 @@ class CompiledDatagrams:
         self._tick = 0
 
     def advance(self, until: int) -> None:
-        """Simulate the ticks from ``tick`` to ``until`` - 1.
+        """Simulate ticks up to, not including, ``until``; links break and subflows move as the session says.
 
-        Returns the tick reached, which is earlier if something has to grow first (see ``state.wants``).
+        Raises ``OverflowError`` beyond the last tick that timers are made for, and
+        :class:`~flitlab.sim.engines.datagram.base.MessageLost` if a packet of a program without a transport is dropped.
         """
         while self._changes and self._changes[0].tick < until:
             change = self._changes.pop(0)
@@ -224,7 +226,7 @@ class CompiledDatagrams:
             state.senders.win[:, CWND].copy(),
         )  # fmt: skip
 
-    def in_flight(self) -> np.ndarray:
+    def in_flight(self) -> Ints:
         state = self._state
         used = np.ones(len(state.packet), bool)
         used[state.free[: state.free[-1]]] = False
@@ -248,8 +250,8 @@ class CompiledDatagrams:
     def execution(self) -> Execution:
         return execution_of(self._talk.ranks)
 
-    def carried(self) -> np.ndarray:
+    def carried(self) -> Ints:
         channels = slice(0, self._channels)
         ahead = np.maximum(0, self._state.link[channels, FREE_AT] - self._tick)
-        carried: np.ndarray = self._talk.busy[channels] - ahead
+        carried: Ints = self._talk.busy[channels] - ahead
         return carried

@@ -74,7 +74,7 @@ def _send(const, state, subflow, sequence, now):
 
 @inner
 def _make_room(state, sent):
-    """See to it that a receiver can hold ``sent`` packets: all sent beyond what it is known to have."""
+    """Make sure that a receiver can hold ``sent`` packets: all sent beyond what it is known to have."""
     if sent > 64 * state.held.shape[1]:
         state.wants[WINDOW] = max(state.wants[WINDOW], sent)
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.application.messages import packets_of
+from flitlab.models.arrays import Ints
 from flitlab.models.jit import inner
 from flitlab.models.transport.newreno import HIGH
 from flitlab.models.transport.session import Session
@@ -33,16 +34,16 @@ class Talk(NamedTuple):
 
     ranks: Ranks
     packet_bytes: int
-    forth: np.ndarray
-    back: np.ndarray
-    end: np.ndarray
-    bound: np.ndarray
-    behind: np.ndarray
-    joined: np.ndarray
-    taking: np.ndarray
-    coming: np.ndarray
-    last: np.ndarray
-    busy: np.ndarray
+    forth: Ints
+    back: Ints
+    end: Ints
+    bound: Ints
+    behind: Ints
+    joined: Ints
+    taking: Ints
+    coming: Ints
+    last: Ints
+    busy: Ints
 
 
 def make_talk(session: Session) -> Talk | None:

@@ -1,9 +1,10 @@
-"""What the datagram kernels work on."""
+"""The constants and the state that the datagram kernels work on."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from flitlab.models.arrays import Ints, Ints32
 from flitlab.models.jit import njit
 from flitlab.models.rules.datagram import NEARLY_FULL
 from flitlab.models.transport.law import INSTANT, PURE_DELAY
@@ -70,11 +71,11 @@ class DatagramConstants(NamedTuple):
     mask: int  # slots of the wheel, less 1
     reserve: int  # packets that may be made in one tick
     rules: Rules
-    fixed: np.ndarray  # int64 [links, 4]; a broken link has no room
-    first: np.ndarray  # int64 [flows + 1]
-    flow: np.ndarray  # int32 [subflows]
-    packets: np.ndarray  # int64 [flows]
-    gap: np.ndarray  # int64 [subflows]
+    fixed: Ints  # int64 [links, 4]; a broken link has no room
+    first: Ints  # int64 [flows + 1]
+    flow: Ints32  # int32 [subflows]
+    packets: Ints  # int64 [flows]
+    gap: Ints  # int64 [subflows]
 
 
 class DatagramState(NamedTuple):
@@ -82,26 +83,26 @@ class DatagramState(NamedTuple):
 
     packet: np.ndarray  # uint32 [packets, RECORD]
     free: np.ndarray  # uint32 [packets + 1]: a stack of unused records; its height is in the last entry
-    link: np.ndarray  # int64 [links, LINK]
+    link: Ints  # int64 [links, LINK]
     slot: np.ndarray  # uint32 [ticks]: first of the links whose first packet arrives then
     bits: np.ndarray  # uint64 [ticks / 64]: slots that are not empty
-    members: np.ndarray  # int64: scratch, the links or the timers of one tick
-    scratch: np.ndarray  # int64: to put them in order
-    path: np.ndarray  # int32: links of all paths, forwards and then backwards
-    path_start: np.ndarray  # int64 [subflows]
-    back_start: np.ndarray  # int64 [subflows]
+    members: Ints  # int64: scratch, the links or the timers of one tick
+    scratch: Ints  # int64: to put them in order
+    path: Ints32  # int32: links of all paths, forwards and then backwards
+    path_start: Ints  # int64 [subflows]
+    back_start: Ints  # int64 [subflows]
     senders: Senders
-    left: np.ndarray  # int64 [flows]: packets that have not been sent for the first time
-    missing: np.ndarray  # int64 [flows]: packets that the receiver lacks
-    receiver: np.ndarray  # int64 [subflows, 2]
+    left: Ints  # int64 [flows]: packets that have not been sent for the first time
+    missing: Ints  # int64 [flows]: packets that the receiver lacks
+    receiver: Ints  # int64 [subflows, 2]
     held: np.ndarray  # uint64 [subflows, words]: a bit for each packet that it has beyond the first it lacks; room
     # for all that have been sent beyond (:func:`larger_windows`)
-    timers: np.ndarray  # int64 [subflows + 1]: a heap of tick << 24 | subflow
-    subflow_counts: np.ndarray
-    link_counts: np.ndarray
-    finished: np.ndarray
-    trace: np.ndarray  # int64 [entries, 3]
-    wants: np.ndarray  # int64: what has to grow before the next tick
+    timers: Ints  # int64 [subflows + 1]: a heap of tick << 24 | subflow
+    subflow_counts: Ints
+    link_counts: Ints
+    finished: Ints
+    trace: Ints  # int64 [entries, 3]
+    wants: Ints  # int64: what has to grow before the next tick
     talk: Any  # a program and its messages (:class:`~flitlab.sim.engines.compiled.datagram.messages.Talk`), or None
 
 
@@ -113,6 +114,18 @@ def build(session: Session, traced: bool, talk: Any = None) -> tuple[DatagramCon
 
     traced: whether every arrival is recorded. talk: of a session with a program.
     """
+    constants = _constants(session, talk is None)
+    senders, first = make_senders(session.subflows), np.minimum(session.start, LATEST)
+    timers = np.append(np.sort(first << 24 | np.arange(session.subflows)), session.subflows)  # sorted is a heap
+    if talk is not None:
+        timers[-1] = 0
+        if session.transport.law:
+            _connect(constants.rules, senders, first_samples(session))
+    return constants, _state(session, traced, talk, constants, senders, timers)
+
+
+def _constants(session: Session, alone: bool) -> DatagramConstants:
+    """Make the constants of a run of a session; alone: there is no program."""
     queues, transport = session.queues, session.transport
     links, subflows, hosts = len(session.delay), session.subflows, session.topology.hosts
     feeders = session.topology.channels + 2 * hosts
@@ -128,13 +141,10 @@ def build(session: Session, traced: bool, talk: Any = None) -> tuple[DatagramCon
     longest = np.append(services(session, largest), np.zeros(pipes, np.int64))
     horizon = int((fixed[:, DELAY] + longest).max()) + 2
     ticks = max(64, 1 << (horizon - 1).bit_length())
-    back = session.back or Paths(session.paths.start, np.zeros(0, np.int32))
     reserve = hosts * (queues.queue_bytes // queues.packet_bytes + 4) + subflows * (queues.feeder_packets + 1)
-    pool = 2 * reserve
     endless = session.flows.packets == 0
     packets = np.where(endless, ENDLESS, session.flows.packets)
-    rules = session.rules or _no_rules(session)
-    constants = DatagramConstants(
+    return DatagramConstants(
         seed=session.seed,
         links=links,
         eject=feeders - hosts,
@@ -145,33 +155,35 @@ def build(session: Session, traced: bool, talk: Any = None) -> tuple[DatagramCon
         early=queues.queue_bytes - NEARLY_FULL * queues.packet_bytes if queues.random_drop else ENDLESS,
         mark=transport.mark_packets * queues.packet_bytes,
         paced=transport.law is None,
-        once=transport.law is None and talk is None,
+        once=transport.law is None and alone,
         mask=ticks - 1,
         reserve=reserve,
-        rules=rules,
+        rules=session.rules or _no_rules(session),
         fixed=fixed,
         first=session.first,
         flow=np.repeat(np.arange(len(packets)), np.diff(session.first)).astype(np.int32),
         packets=packets,
         gap=session.gap,
     )
-    link = np.zeros((links + pipes, LINK), np.int64)
+
+
+def _state(
+    session: Session, traced: bool, talk: Any, constants: DatagramConstants, senders: Senders, timers: Ints
+) -> DatagramState:
+    """Make the state of a run at tick 0, with its senders and the heap of their timers."""
+    queues, subflows, packets = len(constants.fixed), session.subflows, constants.packets
+    pool, ticks = 2 * constants.reserve, constants.mask + 1
+    back = session.back or Paths(session.paths.start, np.zeros(0, np.int32))
+    link = np.zeros((queues, LINK), np.int64)
     link[:, [HEAD, SERVING, TAIL, AFTER]] = NOBODY
-    first = np.minimum(session.start, LATEST)
-    timers = np.append(np.sort(first << 24 | np.arange(subflows)), subflows)  # sorted is a heap
-    senders = make_senders(subflows)
-    if talk is not None:
-        timers[-1] = 0
-        if transport.law:
-            _connect(rules, senders, first_samples(session))
-    state = DatagramState(
+    return DatagramState(
         packet=np.zeros((pool, RECORD), np.uint32),
         free=np.append(np.arange(pool)[::-1], pool).astype(np.uint32),
         link=link,
         slot=np.full(ticks, NOBODY, np.uint32),
         bits=np.zeros(ticks // 64, np.uint64),
-        members=np.zeros(max(links + pipes, subflows), np.int64),
-        scratch=np.zeros(2 * max(links + pipes, subflows) + 1, np.int64),
+        members=np.zeros(max(queues, subflows), np.int64),
+        scratch=np.zeros(2 * max(queues, subflows) + 1, np.int64),
         path=np.concatenate([session.paths.link, back.link]),
         path_start=session.paths.start[:-1].copy(),
         back_start=back.start[:-1] + len(session.paths.link),
@@ -182,13 +194,12 @@ def build(session: Session, traced: bool, talk: Any = None) -> tuple[DatagramCon
         held=np.zeros((subflows, 1), np.uint64),
         timers=timers,
         subflow_counts=np.zeros((subflows, SUBFLOW_COUNTS), np.int64),
-        link_counts=np.zeros((links + pipes, LINK_COUNTS), np.int64),
+        link_counts=np.zeros((queues, LINK_COUNTS), np.int64),
         finished=np.full(len(packets), -1, np.int64),
-        trace=np.zeros(((1 << 12) + 2 * hosts if traced else 0, 3), np.int64),
+        trace=np.zeros(((1 << 12) + 2 * session.topology.hosts if traced else 0, 3), np.int64),
         wants=np.zeros(8, np.int64),
         talk=talk,
     )
-    return constants, state
 
 
 @njit
@@ -243,7 +254,7 @@ def longer_trace(state: DatagramState) -> DatagramState:
     return state._replace(trace=np.concatenate([state.trace, np.zeros_like(state.trace)]))
 
 
-def along(state: DatagramState, moved: np.ndarray, paths: Paths, back: Paths | None) -> DatagramState:
+def along(state: DatagramState, moved: Ints, paths: Paths, back: Paths | None) -> DatagramState:
     """Let some subflows, and their acknowledgements, go by new paths; packets under way keep theirs."""
     at = len(state.path)
     state.path_start[moved] = at + paths.start[:-1]

@@ -4,6 +4,7 @@ import numpy as np
 
 from flitlab.models.application.messages import packets_of
 from flitlab.models.application.workload import Workload
+from flitlab.models.arrays import Floats
 from flitlab.models.jit import inner, kernel, routine
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow as FlowSwitching
@@ -220,7 +221,7 @@ def _add_under_way(state, now, carried):
 
 
 class FlowRun:
-    """A run under way (see :class:`flitlab.sim.engines.base.ApplicationRun`)."""
+    """A run of mode flow under way, compiled (see :class:`flitlab.sim.engines.base.ApplicationRun`)."""
 
     latest = NEVER // RESOLUTION
 
@@ -249,10 +250,10 @@ class FlowRun:
     def execution(self) -> Execution:
         return execution_of(self._ranks)
 
-    def carried(self) -> np.ndarray:
+    def carried(self) -> Floats:
         by_link = self._state.carried.copy()
         _add_under_way(self._state, self._now, by_link)
-        carried: np.ndarray = by_link[self._network.link]
+        carried: Floats = by_link[self._network.link]
         return carried
 
     def flowing(self) -> Flowing:

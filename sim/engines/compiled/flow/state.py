@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flitlab.models.arrays import Floats, Ints, Ints32
 from flitlab.models.jit import inner
 from flitlab.sim.engines.flow.model import Network
 
@@ -58,20 +59,20 @@ class FlowState(NamedTuple):
     channels. queue: of them, by KEY. carried: float64 [channels], flits of the messages that have left their source.
     """
 
-    message: np.ndarray
-    amounts: np.ndarray
-    heap: np.ndarray
-    touched: np.ndarray
-    entries: np.ndarray
-    members: np.ndarray
-    parts: np.ndarray
-    entry_blocks: np.ndarray
-    member_blocks: np.ndarray
-    channel: np.ndarray
-    level: np.ndarray
-    queue: np.ndarray
-    carried: np.ndarray
-    totals: np.ndarray
+    message: Ints
+    amounts: Floats
+    heap: Ints
+    touched: Ints
+    entries: Ints32
+    members: Ints32
+    parts: Floats
+    entry_blocks: Ints
+    member_blocks: Ints
+    channel: Ints32
+    level: Floats
+    queue: Ints
+    carried: Floats
+    totals: Ints
 
 
 def make_state(network: Network) -> FlowState:

@@ -4,25 +4,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flitlab.models.arrays import Ints
 from flitlab.models.rules.arrivals import Arrivals
 from flitlab.models.rules.packets import Packets
-from flitlab.models.rules.ports import make_ports
+from flitlab.models.rules.ports import Ports, make_ports
 from flitlab.models.rules.tables import Tables
 from flitlab.models.rules.vc import Rings, make_rings
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
+from flitlab.sim.engines.compiled import records
 from flitlab.sim.engines.compiled.messages import Program, make_program
-from flitlab.sim.engines.compiled.records import (
-    HOST_RECORD,
-    NOBODY,
-    Net,
-    Pool,
-    Tally,
-    first_packets,
-    make_net,
-    make_pool,
-    make_tally,
-)
+from flitlab.sim.engines.compiled.records import NOBODY, Net, Pool, Tally
 from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, wake
 
 # Fields of an input VC record, uint32.
@@ -49,8 +41,8 @@ class VctConstants(NamedTuple):
     credit: int
     ring: int  # capacity of an input VC's ring of returning room, a power of two
     routes: Tables
-    out_start: np.ndarray  # int64 [switches + 1]: first channel of each switch
-    delay: np.ndarray  # int64 [channels]: ticks of each beyond ``link``
+    out_start: Ints  # int64 [switches + 1]: first channel of each switch
+    delay: Ints  # int64 [channels]: ticks of each beyond ``link``
     rings: Rings
 
 
@@ -62,13 +54,13 @@ class VctState(NamedTuple):
     busy: np.ndarray  # uint32 [outputs]: held until this tick
     input_busy: np.ndarray  # uint32 [inputs]
     waiting: np.ndarray  # uint32 [outputs]: heads in the row
-    rows: np.ndarray  # int64 [outputs, row]: age keys
-    wants: np.ndarray  # int64 [outputs, row]: what each of them wants
-    host: np.ndarray  # int64 [hosts, HOST_RECORD]
+    rows: Ints  # int64 [outputs, row]: age keys
+    wants: Ints  # int64 [outputs, row]: what each of them wants
+    host: Ints  # int64 [hosts, HOST_RECORD]
     arriving: np.ndarray  # uint32 [ticks]: first of the packets that are ready to be routed then
     leaving: np.ndarray  # uint32 [ticks]: first of the packets whose tail is delivered then
-    members: np.ndarray  # int64 [outputs or hosts]: scratch, who is looked at
-    cursor: np.ndarray  # int64 [outputs of a switch]: scratch, places in their rows
+    members: Ints  # int64 [outputs or hosts]: scratch, who is looked at
+    cursor: Ints  # int64 [outputs of a switch]: scratch, places in their rows
     outputs: Wheel
     senders: Wheel
     program: Program | None
@@ -85,14 +77,13 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
     outputs, inputs, hosts = len(ports.out_input), len(ports.in_switch), topology.hosts
     shortest, longest = int(packets.flits.min()), int(packets.flits.max())
     slots = model.buffer_flits // shortest
-    input_vcs = inputs * model.vcs
     horizon = longest + model.credit + model.switch + model.header + int(topology.delay.max(initial=0))
     horizon += max(model.link, model.ejection, model.injection) + 2
     ticks = 1 << int(horizon - 1).bit_length()
     row = int(np.diff(ports.in_base).max(initial=1)) * model.vcs
     ring = 1 << (slots - 1).bit_length()
     constants = VctConstants(
-        net=make_net(topology, ports, arrivals, packets, seed),
+        net=records.make_net(topology, ports, arrivals, packets, seed),
         vcs=model.vcs,
         policy=model.vc_policy,
         rule=scenario.routes.select,
@@ -112,22 +103,15 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
     )
     # Credits bound what is in buffers and on its way to them, the ejection channel's rate what is leaving.
     leaving = hosts * ((longest + model.switch + model.ejection) // shortest + 2)
-    records = input_vcs * slots + leaving
-    vc = np.zeros((input_vcs, -(-(RING + 2 * ring) // 16) * 16), np.uint32)  # whole cache lines
-    vc[:, FRONT] = vc[:, BACK] = NOBODY
-    vc[:, ROOM] = model.buffer_flits
-    vc[:, SWITCH] = np.repeat(ports.in_switch, model.vcs)
-    upstream = np.where(ports.in_output >= 0, ports.in_output, outputs - 1 - ports.in_output)
-    vc[:, UPSTREAM] = np.repeat(upstream, model.vcs)
     state = VctState(
-        pool=make_pool(records),
-        vc=vc,
+        pool=records.make_pool(inputs * model.vcs * slots + leaving),
+        vc=_vc_records(ports, model, ring),
         busy=np.zeros(outputs, np.uint32),
         input_busy=np.zeros(inputs, np.uint32),
         waiting=np.zeros(outputs, np.uint32),
         rows=np.zeros((outputs, -(-row // 8) * 8), np.int64),
         wants=np.zeros((outputs, -(-row // 8) * 8), np.int64),
-        host=np.zeros((hosts, HOST_RECORD), np.int64),
+        host=np.zeros((hosts, records.HOST_RECORD), np.int64),
         arriving=np.full(ticks, NOBODY, np.uint32),
         leaving=np.full(ticks, NOBODY, np.uint32),
         members=np.zeros(max(outputs, hosts), np.int64),
@@ -135,9 +119,20 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         outputs=make_wheel(outputs, ticks),
         senders=make_wheel(hosts, ticks),
         program=make_program(scenario),
-        tally=make_tally(topology),
+        tally=records.make_tally(topology),
     )
-    first_packets(constants, state)
+    records.first_packets(constants, state)
     for host in range(hosts):
         wake(state.senders, host, 0)
     return constants, state
+
+
+def _vc_records(ports: Ports, model: Vct, ring: int) -> np.ndarray:
+    """Make the records of all input VCs, empty; ring: pairs that each has for room on its way back."""
+    vc = np.zeros((len(ports.in_switch) * model.vcs, -(-(RING + 2 * ring) // 16) * 16), np.uint32)  # whole cache lines
+    vc[:, FRONT] = vc[:, BACK] = NOBODY
+    vc[:, ROOM] = model.buffer_flits
+    vc[:, SWITCH] = np.repeat(ports.in_switch, model.vcs)
+    upstream = np.where(ports.in_output >= 0, ports.in_output, len(ports.out_input) - 1 - ports.in_output)
+    vc[:, UPSTREAM] = np.repeat(upstream, model.vcs)
+    return vc

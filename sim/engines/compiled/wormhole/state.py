@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flitlab.models.arrays import Ints
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.arrivals import Arrivals
 from flitlab.models.rules.packets import Packets
@@ -144,9 +145,9 @@ class WormholeState(NamedTuple):
     queue: np.ndarray  # records of all queues
     entries: np.ndarray  # uint64 [queues << const.places]: flit << 32 | VC
     due: np.ndarray  # uint64 [queues << const.ticks]: by tick, one past the last entry that comes out then
-    host: np.ndarray  # int64 [hosts, HOST_RECORD]
+    host: Ints  # int64 [hosts, HOST_RECORD]
     sending: np.ndarray  # records of what the hosts are sending
-    members: np.ndarray  # int64 [hosts]: scratch, who is looked at
+    members: Ints  # int64 [hosts]: scratch, who is looked at
     senders: Wheel
     program: Program | None
     tally: Tally
@@ -159,16 +160,28 @@ def build(
 
     arrivals, packets: what hosts send. seed: of all draws.
     """
+    ports = make_ports(scenario.topology)
+    queues = _delays(scenario.topology, scenario.switching, ports)
+    constants = _constants(scenario, arrivals, packets, seed, ports, queues)
+    state = _state(scenario, constants, ports, queues)
+    first_packets(constants, state)
+    for host in range(scenario.topology.hosts):
+        wake(state.senders, host, 0)
+    return constants, state
+
+
+def _constants(
+    scenario: Scenario[Wormhole], arrivals: Arrivals, packets: Packets, seed: int, ports: Ports,
+    queues: tuple[Ints, Ints],
+) -> WormholeConstants:  # fmt: skip
+    """Make the constants of a run; queues: see :func:`_delays`."""
     topology, model = scenario.topology, scenario.switching
-    ports, hosts = make_ports(topology), topology.hosts
     inputs, outputs = len(ports.in_switch) * model.vcs, len(ports.out_input)
-    delays, queue_of = _delays(topology, model, ports)
+    delays, queue_of = queues
     places, ticks = _bits(_longest_queue(model, inputs, delays, queue_of)), _bits(int(delays.max()) + 1)
-    ring = 1 << _bits(model.buffer_flits)
     switch = np.repeat(np.arange(topology.switches), np.diff(ports.out_base))
     line = switch if scenario.routes.select == ADAPTIVE else np.arange(outputs)
-    width = model.vcs if model.shared_input else 1
-    constants = WormholeConstants(
+    return WormholeConstants(
         net=make_net(topology, ports, arrivals, packets, seed),
         vcs=model.vcs,
         policy=model.vc_policy,
@@ -178,7 +191,7 @@ def build(
         header=model.header,
         injection=model.injection,
         inputs=U(inputs),
-        ring=U(ring - 1),
+        ring=U((1 << _bits(model.buffer_flits)) - 1),
         places=U(places),
         ticks=U(ticks),
         lines=U(outputs),
@@ -189,20 +202,28 @@ def build(
         rings=make_rings(topology),
     )
 
+
+def _state(
+    scenario: Scenario[Wormhole], constants: WormholeConstants, ports: Ports, queues: tuple[Ints, Ints]
+) -> WormholeState:
+    """Make the state of a run in which nobody has sent anything; queues: see :func:`_delays`."""
+    model, hosts = scenario.switching, scenario.topology.hosts
+    inputs, outputs = int(constants.inputs), len(ports.out_input)
+    delays, queue_of = queues
+    width = model.vcs if model.shared_input else 1
     # A packet in the network has its tail in a buffer or on its way to one or to a host, or is being sent.
-    tails = (model.buffer_flits - 1) // int(packets.flits.min()) + 1
+    tails = (model.buffer_flits - 1) // int(constants.net.packets.flits.min()) + 1
     records = inputs * tails + hosts * (int(delays[int(EJECTED)]) + 2)
-    output = _output_records(ports, model.vcs, hosts, queue_of)
     queue = np.zeros(len(delays), _QUEUE)
     queue["delay"] = delays
     sending = np.zeros(hosts, _SENDING)
     sending["packet"], sending["vc"] = NOBODY, (ports.inject + 1) * model.vcs - 1
-    state = WormholeState(
+    return WormholeState(
         pool=make_pool(records, order="F"),
         vc=_vc_records(inputs, hosts, width, model),
-        output=output,
+        output=_output_records(ports, model.vcs, hosts, queue_of),
         entry=_entry_records(ports, width, model.vcs),
-        flits=np.zeros(inputs * ring, np.uint32),
+        flits=np.zeros(inputs * (int(constants.ring) + 1), np.uint32),
         choices=np.full(inputs, 2**model.vcs - 1, np.uint64),
         vc_turn=np.full((inputs + hosts * model.vcs, 2), NOBODY, np.uint32).view(_TURN).ravel(),
         offer=np.zeros(inputs + hosts * model.vcs, np.uint64),
@@ -217,19 +238,15 @@ def build(
         contender=np.zeros(inputs + 1, np.uint32),
         given=np.zeros(inputs + 1, np.uint32),
         queue=queue,
-        entries=np.zeros(len(delays) << places, np.uint64),
-        due=np.zeros(len(delays) << ticks, np.uint64),
+        entries=np.zeros(len(delays) << int(constants.places), np.uint64),
+        due=np.zeros(len(delays) << int(constants.ticks), np.uint64),
         host=np.zeros((hosts, HOST_RECORD), np.int64),
         sending=sending,
         members=np.zeros(hosts, np.int64),
         senders=make_wheel(hosts, 256),
         program=make_program(scenario),
-        tally=make_tally(topology),
+        tally=make_tally(scenario.topology),
     )
-    first_packets(constants, state)
-    for host in range(hosts):
-        wake(state.senders, host, 0)
-    return constants, state
 
 
 def _bits(size: int) -> int:
@@ -237,7 +254,7 @@ def _bits(size: int) -> int:
     return int(size - 1).bit_length()
 
 
-def _delays(topology: Topology, model: Wormhole, ports: Ports) -> tuple[np.ndarray, np.ndarray]:
+def _delays(topology: Topology, model: Wormhole, ports: Ports) -> tuple[Ints, Ints]:
     """Find the delays of the queues, int64 [queues], and the queue of each output's flits, int64 [outputs]."""
     extra, kind = np.unique(topology.delay, return_inverse=True)
     fixed = [model.credit, model.header, model.switch + model.ejection, model.injection]
@@ -247,7 +264,7 @@ def _delays(topology: Topology, model: Wormhole, ports: Ports) -> tuple[np.ndarr
     return np.append(fixed, model.switch + model.link + extra).astype(np.int64), queue_of
 
 
-def _longest_queue(model: Wormhole, inputs: int, delays: np.ndarray, queue_of: np.ndarray) -> int:
+def _longest_queue(model: Wormhole, inputs: int, delays: Ints, queue_of: Ints) -> int:
     """Bound the entries of a queue: what a tick can add times its delay, and no more than there is room for."""
     senders = np.bincount(queue_of, minlength=len(delays))
     senders[int(INJECTED)] = senders[int(EJECTED)]
@@ -269,7 +286,7 @@ def _only_ports(routes: Routes) -> np.ndarray:
     return ports.ravel()
 
 
-def _feeders(ports: Ports, vcs: int, line: np.ndarray) -> np.ndarray:
+def _feeders(ports: Ports, vcs: int, line: Ints) -> np.ndarray:
     """Find who sends to each input VC, uint32 [input VCs]: see ``WormholeConstants.feeder``."""
     feeder = np.where(ports.in_output < 0, len(line) - 1 - ports.in_output, line[ports.in_output])
     return np.repeat(feeder, vcs).astype(np.uint32)
@@ -285,7 +302,7 @@ def _vc_records(inputs: int, hosts: int, width: int, model: Wormhole) -> np.ndar
     return vc
 
 
-def _output_records(ports: Ports, vcs: int, hosts: int, queue_of: np.ndarray) -> np.ndarray:
+def _output_records(ports: Ports, vcs: int, hosts: int, queue_of: Ints) -> np.ndarray:
     """Make the records of all outputs, whose VCs are all free."""
     output = np.zeros(len(ports.out_input), _OUTPUT)
     first = ports.out_input * vcs
