@@ -25,8 +25,8 @@ def merge(base: Node, over: Node, name: str = "") -> Node:
     """``over`` laid on ``base``: mappings key by key, anything else replaced.
 
     A mapping whose ``kind`` changes is replaced but for :data:`OF_ANY_KIND`, ``switching:`` whose ``mode`` does but for
-    the keys of both disciplines; so is one that is, or becomes,
-    a ``{sweep: ...}``, and so are loads of another form. name: the key that holds ``base``.
+    the keys of both disciplines; so is one that is, or becomes, a ``{sweep: ...}``, and so are loads of another form.
+    name: the key that holds ``base``.
     """
     if not (base.is_map and over.is_map) or is_sweep(base) or is_sweep(over):
         return over
@@ -102,14 +102,20 @@ def _place(text: str) -> Place:
 
 
 def apply_set(root: Node, text: str, mistakes: list[Mistake]) -> Node:
-    """``root`` with one ``--set key.path=value`` applied; what is wrong with it is added to ``mistakes``."""
+    """``root`` with one ``--set key.path=value`` applied; what is wrong with it is added to ``mistakes``.
+
+    Another ``switching.mode`` is laid over ``switching:`` as a case is, so the keys that it does not have go.
+    """
     key, equals, value = text.partition("=")
     if not equals or not parse_path(key):
         mistakes.append(Mistake("--set", text, "", "must have the form key.path=value"))
         return root
     try:
-        node = load_text(value, "--set", mistakes, lines=False)
-        return put(root, _place(key.strip()), node)
+        node, path = load_text(value, "--set", mistakes, lines=False), _place(key.strip())
+        section = root.get(*path[:-1])
+        if path[-2:] == ("switching", "mode") and section is not None and section.is_map:
+            return put(root, path[:-1], merge(section, section.with_value({"mode": node}), "switching"))
+        return put(root, path, node)
     except ConfigError as error:
         mistakes += [Mistake("--set", key, value, mistake.problem) for mistake in error.mistakes]
     except ValueError as error:

@@ -207,3 +207,13 @@ def test_a_discipline_of_a_plugin(plugin):
     assert mistakes(plugin, "switching={mode: toys}")[0].endswith(
         "is not one of the choices; choices: datagram, deflection, flow, toy, vct, wormhole; did you mean 'toy'?"
     )
+
+
+def test_set_that_changes_the_mode_keeps_what_both_disciplines_have():
+    text = GOOD + "switching: {vcs: 4, buffer_flits: 8, link_ticks: 2}\n"
+    (case,) = read("c.yaml", ["switching.mode=wormhole"], text=text).cases
+    assert {key: case.resolved["switching"][key] for key in ("mode", "vcs", "link_ticks")} == {
+        "mode": "wormhole", "vcs": 4, "link_ticks": 2,
+    }  # fmt: skip
+    refused = mistakes(text, "switching.mode=flow")
+    assert refused == ["--set: switching.mode = flow: is for experiment: application"]
