@@ -73,7 +73,6 @@ def delivered(case: Scenario, engine_name: str = "compiled") -> np.ndarray:
     run.advance(END)
     assert run.done()
     execution = run.execution()
-    assert case.workload is not None
     return execution.delivered[case.work.program.kind == SEND] / execution.resolution
 
 
@@ -92,7 +91,7 @@ def test_a_message_alone_takes_what_it_takes_in_vct(engine_name, there, size):
     case = flows(topology, what)
     assert delivered(case, engine_name) == [latency(there) + flits - 1]
     packets = scenario(topology, buffer_flits=100)
-    packets = replace(packets, source=case.source, workload=case.workload)
+    packets = replace(packets, work=case.work)
     assert delivered(packets, engine_name) == [latency(there) + flits - 1]
 
 
@@ -353,7 +352,7 @@ def test_large_messages_take_what_they_take_in_vct(topology, what, part, routing
     case = flows(topology, what, routing=routing)
     routing = {**routing, "vc_policy": "any"}
     packets = scenario(topology, routing=routing, vcs=8, buffer_flits=400, allow_deadlock=True)
-    packets = replace(packets, workload=case.workload, source=case.source)
+    packets = replace(packets, work=case.work)
     assert delivered(case).max() == pytest.approx(delivered(packets).max(), rel=part)
 
 
@@ -361,7 +360,7 @@ def test_small_messages_share_where_packets_take_turns():
     """Of 4 messages of a packet of 4 flits, flows end together; packets come one after another, the last with them."""
     topology = line(2, hosts=4)
     case = flows(topology, posted(8, [(0, 4 + k, 32) for k in range(4)]))
-    packets = replace(scenario(topology), workload=case.workload, source=case.source)
+    packets = replace(scenario(topology), work=case.work)
     assert delivered(case).tolist() == [latency(1) + 16 - 1] * 4
     assert delivered(packets).tolist() == [latency(1) + 4 * (k + 1) - 1 for k in range(4)]
 
