@@ -29,6 +29,7 @@ from flitlab.models.application.messages import Messages, total_flits
 from flitlab.models.application.program import CALC, SEND
 from flitlab.models.application.workload import Workload
 from flitlab.models.hashing import content_hash
+from flitlab.models.instance import Instance
 from flitlab.models.jit import cache_folder
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
 from flitlab.models.switching.buffered import Buffered
@@ -122,7 +123,7 @@ class Cost:
 def load_of(case: Case, load: float) -> Load:
     """The traffic of a case at a load. More than the channels can carry is not carried."""
     scenario = _scenario(case)
-    hops, full = _hops(scenario), _full(scenario)
+    hops, full = _hops(scenario.instance), _full(scenario.instance)
     carried = min(float(scenario.traffic.sent(load).sum()), FULLEST * full)
     packets = carried if isinstance(scenario.switching, Wormhole) else carried / scenario.source.mean_flits
     return Load(packets * (hops + 1), carried / full)
@@ -130,16 +131,17 @@ def load_of(case: Case, load: float) -> Load:
 
 def full_load(case: Case) -> float:
     """The load at which all channels between switches would be full; infinite where there are none."""
-    scenario = _scenario(case)
-    left = _full(scenario) - float(scenario.traffic.sent(0).sum())
-    return max(left, 0.0) / max(float(scenario.traffic.rate.sum()), 1e-9)
+    assert case.instance is not None
+    traffic = case.instance.traffic
+    left = _full(case.instance) - float(traffic.sent(0).sum())
+    return max(left, 0.0) / max(float(traffic.rate.sum()), 1e-9)
 
 
-def _full(scenario: Scenario) -> float:
+def _full(instance: Instance) -> float:
     """Flits per tick of all hosts at which all channels between switches would be full."""
-    if scenario.topology.channels == 0:
+    if instance.topology.channels == 0:
         return math.inf
-    return scenario.topology.channels / _hops(scenario)
+    return instance.topology.channels / _hops(instance)
 
 
 def _scenario(case: Case) -> Scenario:
@@ -147,10 +149,10 @@ def _scenario(case: Case) -> Scenario:
     return case.scenario
 
 
-def _hops(scenario: Scenario) -> float:
+def _hops(instance: Instance) -> float:
     """Mean channels between switches on the way of a packet."""
-    detour = 1.0 if scenario.routes is None else DETOUR.get(scenario.routes.kind, 1.0)
-    return max(mean_hops(scenario.topology), 1e-3) * detour
+    detour = 1.0 if instance.routes is None else DETOUR.get(instance.routes.kind, 1.0)
+    return max(mean_hops(instance.topology), 1e-3) * detour
 
 
 def mean_hops(topology: Topology) -> float:
@@ -381,7 +383,7 @@ def _program(case: Case, load: float, price: dict[str, Any]) -> float:
         return seconds
     flits = total_flits(program.amount[send], messages)
     packets = float(np.ceil(flits / messages.packet_flits).sum())
-    hops = packets * (_hops(scenario) + 1)
+    hops = packets * (_hops(scenario.instance) + 1)
     if isinstance(scenario.switching, Datagram):
         seconds = price["point"] + price["hop"] * hops
         return seconds
@@ -389,7 +391,7 @@ def _program(case: Case, load: float, price: dict[str, Any]) -> float:
     worked = np.bincount(program.rank[calc], program.amount[calc], program.ranks) / float(messages.tick_ns)
     ticks, switches = float((sent + worked).max(initial=0.0)), scenario.topology.switches
     each = float(np.interp(PLACED, PRICED, price["hop"])) * (switches / price["switches"]) ** price["growth"]
-    moved = float(flits.sum()) * (_hops(scenario) + 1) if isinstance(scenario.switching, Wormhole) else hops
+    moved = float(flits.sum()) * (_hops(scenario.instance) + 1) if isinstance(scenario.switching, Wormhole) else hops
     seconds = price["point"] + price["pairs"] * switches**2 + ticks * price["idle"] * switches + each * moved
     return seconds
 

@@ -241,3 +241,12 @@ def test_ceilings_on_the_command_line_are_kept_and_drawn(config, tmp_path, capsy
     monkeypatch.setattr(flitlab.fluid.ceilings, "ceilings", None)  # nobody is asked again
     assert main(["ceilings", path, "--json", "--out", out]) == 0
     assert json.loads(capsys.readouterr().out) == first
+
+
+def test_check_prices_a_total_where_nothing_is_simulated(tmp_path, capsys):
+    """A case of this experiment has an instance and no scenario."""
+    text = "topology: {kind: torus, dims: [3, 3]}\ntraffic: {kind: uniform}\nexperiment: ceilings\n"
+    (tmp_path / "total.yaml").write_text(text + "loads: [0.5, 1.0]\nceilings: [total]\n")
+    assert main(["check", str(tmp_path / "total.yaml"), "--json"]) == 0
+    (scenario,) = json.loads(capsys.readouterr().out)["scenarios"]
+    assert scenario["estimate"]["ceilings_cpu_s"]["total"] >= 0
