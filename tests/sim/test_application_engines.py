@@ -162,8 +162,8 @@ SAFE = st.one_of(
 def test_programs_end_as_they_were_written(case, seed):
     run = start("compiled", case, 1.0, seed)
     assert finish(run)
-    check_execution(case.workload, run.execution())
-    check_conservation(case.workload, run)
+    check_execution(case.work, run.execution())
+    check_conservation(case.work, run)
 
 
 @given(applications(SAFE), st.integers(1, 2**20))

@@ -204,9 +204,9 @@ def test_a_discipline_of_a_plugin(plugin):
     assert mistakes(plugin, "transport={kind: tcp}") == [
         "--set: transport: is not for mode vct, but for modes datagram and toy"
     ]
-    assert mistakes(plugin, "switching={mode: toys}")[0].endswith(
-        "is not one of the choices; choices: datagram, deflection, flow, toy, vct, wormhole; did you mean 'toy'?"
-    )
+    (unknown,) = mistakes(plugin, "switching={mode: toys}")
+    assert "is not one of the choices; choices: datagram, deflection, flow, " in unknown
+    assert unknown.endswith("toy, vct, wormhole; did you mean 'toy'?")
 
 
 def test_set_that_changes_the_mode_keeps_what_both_disciplines_have():
