@@ -1,11 +1,10 @@
 """The maximum concurrent flow over the paths of a routing."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
-from flitlab.fluid.ceiling import PER_FLOW, Ceiling
-from flitlab.fluid.context import Context
-from flitlab.fluid.kinds.spec import Quantities, Solved
+from flitlab.fluid.ceiling import PER_FLOW
+from flitlab.fluid.kinds.concurrent import Concurrent
+from flitlab.fluid.kinds.spec import Quantities
 from flitlab.models.instance import Instance
 from flitlab.models.registry import register
 from flitlab.models.rules.tables import VIA
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @register("ceiling", "mcf_paths")
-class McfPaths(Solved):
+class McfPaths(Concurrent):
     """Maximum concurrent flow over the paths of the routing, each demand being split over them as is best.
 
     method: ``exact`` goes to a gap of 1e-6 (refused, with the size, where that would not fit into memory),
@@ -26,16 +25,10 @@ class McfPaths(Solved):
     """
 
     rank = 1
-    usual = True
     label = "maximum concurrent flow over the routes"
     quantities: ClassVar[Quantities] = {"mean": ("MCF over the routes", PER_FLOW)}
     share = "Of the load that the best use of its routes could carry"
-    limit = True
     routes = "needed"
-    beside_background = True
-    growth = 1.3
-
-    per_flow: bool = False
 
     def absent(self, instance: Instance) -> str:
         """Why there is no such ceiling of an instance, '' if there is.
@@ -52,12 +45,6 @@ class McfPaths(Solved):
         if pairs <= PATHS_MOST:
             return ""
         return f"{pairs} pairs of switches, each over every other one, are too many (at most {PATHS_MOST})"
-
-    def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """The row of theta, an interval, then those of the rates of flows if they are asked for."""
-        from flitlab.fluid.sharing.rows import with_rates
-
-        yield from with_rates(instance, context.flow("mcf_paths", self.method, self.gap), self.per_flow)
 
     @classmethod
     def drawn(cls, session: "Session", traffic: "Traffic") -> dict[str, float]:

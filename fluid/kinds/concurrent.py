@@ -1,0 +1,27 @@
+"""What the maximum concurrent flows by any routing and over given paths have in common."""
+
+from collections.abc import Iterator
+from typing import Literal, cast
+
+from flitlab.fluid.ceiling import Ceiling
+from flitlab.fluid.context import Context
+from flitlab.fluid.kinds.spec import Solved
+from flitlab.models.instance import Instance
+
+
+class Concurrent(Solved):
+    """A maximum concurrent flow. per_flow: also the rates that flows get, as throughput models have them."""
+
+    usual = True
+    limit = True
+    beside_background = True
+    growth = 1.3
+
+    per_flow: bool = False
+
+    def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
+        """The row of theta, an interval, then those of the rates of flows if they are asked for."""
+        from flitlab.fluid.sharing.rows import with_rates
+
+        kind = cast(Literal["mcf", "mcf_paths"], self.kind)
+        yield from with_rates(instance, context.flow(kind, self.method, self.gap), self.per_flow)
