@@ -1,5 +1,6 @@
 """The entry point: certified ceilings of an instance."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -9,9 +10,11 @@ from flitlab.fluid.kinds.spec import CeilingSpec, asked, kind_of
 from flitlab.fluid.problem import FluidError
 from flitlab.models.application.workload import Workload
 from flitlab.models.cputime import CpuTime
+from flitlab.models.faults import refuse_other
 from flitlab.models.instance import Instance
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.discipline import Discipline
+from flitlab.models.topology.sound import unchanged
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.models.transport.session import Session
 
@@ -45,18 +48,32 @@ def _timed(rows: Iterator[Ceiling]) -> Iterator[Ceiling]:
 
 
 def _rows(spec: CeilingSpec, instance: Instance, context: Context) -> Iterator[Ceiling]:
-    """The rows of a kind, or why it is omitted. Raises ``ValueError`` for rows that go by another name than it."""
+    """The rows of a kind, or why it is omitted.
+
+    Raises ``ValueError`` for what is no row of the kind, and for a kind of a user's own that changes the topology.
+    """
     if reason := spec.absent(instance) or _grows_in_part(spec, instance):
         yield Ceiling.omitted(spec.kind, theta_unit(instance.topology), reason)
         return
     names = set()
-    for row in spec.rows(instance, context):
-        if row.ceiling.partition(":")[0] != spec.kind:
-            raise ValueError(f"a row of ceiling {spec.kind} is called {row.ceiling!r}")
-        names.add(row.ceiling)
-        yield row
+    with unchanged(instance.topology, spec.rows):
+        for row in spec.rows(instance, context):
+            _check(spec, row)
+            names.add(row.ceiling)
+            yield row
     if spec.kind not in names and not (spec.by_load and not context.loads):
         raise ValueError(f"ceiling {spec.kind} has no row of that name")
+
+
+def _check(spec: CeilingSpec, row: Ceiling) -> None:
+    """Raise ``ValueError`` for what is no row of a kind: of another type or name, or with ends that enclose nothing."""
+    refuse_other(row, Ceiling, "rows")
+    if row.ceiling.partition(":")[0] != spec.kind:
+        raise ValueError(f"a row of ceiling {spec.kind} is called {row.ceiling!r}")
+    if row.lower > row.upper:
+        raise ValueError(f"{row.ceiling}: its lower end {row.lower:g} is above its upper end {row.upper:g}")
+    if math.isnan(row.lower) and math.isnan(row.upper) and row.method != "omitted":
+        raise ValueError(f"{row.ceiling} has neither a lower nor an upper end; Ceiling.omitted says why there is none")
 
 
 def _grows_in_part(spec: CeilingSpec, instance: Instance) -> str:

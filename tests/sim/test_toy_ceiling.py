@@ -139,3 +139,21 @@ def test_rows_of_another_name_are_refused(toy, capsys):
     Path(toy).write_text(CONFIG.replace(str(TOY), "odd.py").replace("mcf, ", ""))
     assert main(["ceilings", toy, "--jobs", "1"]) == 1
     assert "a row of ceiling one_hop is called 'two_hops'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("3", "rows() must return a Ceiling, not int"),
+        ('Ceiling.value("one_hop", 2.0, 1.0, "load", "x")', "one_hop: its lower end 2 is above its upper end 1"),
+        ('Ceiling.value("one_hop", math.nan, math.nan, "load", "x")', "one_hop has neither a lower nor an upper end"),
+        ('instance.topology.capacity.put(0, 9) or Ceiling.value("one_hop", 1, 1, "load", "x")', "changes the topology"),
+    ],
+)
+def test_what_is_no_row_is_refused(toy, capsys, row, problem):
+    text = TOY.read_text()
+    place = text.index("        yield Ceiling.value(")
+    Path("odd.py").write_text(text[:place] + f"        yield {row}\n")
+    Path(toy).write_text(CONFIG.replace(str(TOY), "odd.py").replace("mcf, ", ""))
+    assert main(["ceilings", toy, "--jobs", "1"]) == 1
+    assert problem in capsys.readouterr().err
