@@ -5,7 +5,8 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from flitlab.sim.config.section import Section, whole
+from flitlab.models.registry import whole
+from flitlab.sim.config.section import Section
 
 Draws = Annotated[int, BeforeValidator(whole), Field(ge=1, le=10_000)]
 

@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
+from flitlab.models.registry import whole
 from flitlab.models.transport.sizes import SizesSpec
 from flitlab.sim.config.loads import AnyLoads, PlacedLoads
 from flitlab.sim.config.questions import AdaptiveConfig, RelativeConfig, SaturationConfig, SearchConfig
 from flitlab.sim.config.reporting import OutputsConfig, PublishedConfig, Which
-from flitlab.sim.config.section import BY_SHAPE, Count, Name, Section, unlike, whole
+from flitlab.sim.config.section import BY_SHAPE, Count, Name, Section, unlike
 
 
 class MessagesConfig(Section):

@@ -5,16 +5,13 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field
 from pydantic_core import PydanticCustomError
 
+from flitlab.models.registry import whole
+
 
 class Section(BaseModel):
     """A mapping in a configuration: unknown keys and wrong types are refused, nothing is converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-def whole(value: Any) -> Any:
-    """1e4 is a fine way to write a whole number."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def unlike(values: list[Any]) -> list[Any]:
