@@ -10,8 +10,8 @@ from pydantic import BeforeValidator, Field
 from flitlab.models.registry import SpecError, whole
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import ANY, ESCAPE, LAYERED, Routes
-from flitlab.models.switching.common import common_form
 from flitlab.models.switching.discipline import Certify, Setting
+from flitlab.models.switching.hash_form import common_form
 from flitlab.models.switching.timed import Timed, TimedSpec
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source

@@ -14,8 +14,8 @@ from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make, register, whole
 from flitlab.models.routing.routes import RoutingSpec
-from flitlab.models.switching.common import common_form
 from flitlab.models.switching.discipline import FLOWS, Counted, Discipline, Setting, SwitchingSpec
+from flitlab.models.switching.hash_form import common_form
 from flitlab.models.topology.failures import Amount
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
@@ -134,11 +134,7 @@ class Datagram(Discipline):
         return int(SILENCE_S * 1e9 / (tick_of(topology, self.queues) * 10**9))
 
     def messages(self, topology: Topology, rendezvous: int, overhead_ns: float, buffered: bool = False) -> Messages:
-        """How messages of a program become packets of this discipline, all of them full, with overheads in its ticks.
-
-        rendezvous: bytes above which a message waits for its receiver. overhead_ns: nanoseconds for which a send, or a
-        receive, holds its processor. buffered: as in :class:`~flitlab.models.application.messages.Messages`.
-        """
+        """Full packets of ``queues.packet_bytes``, with overheads in ticks; arguments as in ``Discipline.messages``."""
         size, tick_ns = self.queues.packet_bytes, tick_of(topology, self.queues) * 10**9
         overhead = ceil(Fraction(repr(float(overhead_ns))) / tick_ns)
         return Messages(size, size, 0, 1, True, rendezvous, overhead, tick_ns, buffered)

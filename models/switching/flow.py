@@ -9,8 +9,8 @@ import numpy as np
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import Routes
-from flitlab.models.switching.common import FLOW_ABSENT, common_form
 from flitlab.models.switching.discipline import Certify, Counted, Setting
+from flitlab.models.switching.hash_form import FLOW_ABSENT, common_form
 from flitlab.models.switching.timed import Timed, TimedSpec
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source

@@ -7,13 +7,13 @@ from typing import Any
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.program import Program
 from flitlab.models.application.workload import Workload
+from flitlab.models.faults import refuse_other
 from flitlab.models.instance import Instance
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.certificate import Certified, certify
 from flitlab.models.routing.routes import Routes
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.datagram import Datagram
 from flitlab.models.switching.discipline import Discipline, Setting, SwitchingSpec
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
@@ -34,6 +34,8 @@ from flitlab.sim.config.flows import counts_flows, plain_flows, refuse_times, tr
 from flitlab.sim.config.parts import Parts, PartsBuilder, metrics_of
 from flitlab.sim.config.schema import SourceConfig
 from flitlab.sim.config.size import length_refused, simulation_refused
+from flitlab.sim.engines import disciplines as disciplines  # which have their engines by that
+from flitlab.sim.engines.table import check_runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +166,8 @@ class Builder:
         """
         try:
             discipline = spec.build(setting)
+            refuse_other(discipline, Discipline)
+            check_runs(discipline)
         except Exception as error:  # a discipline may be a stranger's: whatever it raises is reported
             if not refused:
                 refuse_built(error, "switching", draft)
@@ -196,7 +200,6 @@ class _Ranks:
         given = draft.config.messages
         messages = self.messages
         if messages is None:
-            assert isinstance(discipline, Datagram)
             messages = discipline.messages(topology, rendezvous_of(given), given.overhead_ns, given.buffered)
         return Workload(self.program, self.host, messages)
 

@@ -57,13 +57,18 @@ def runs(discipline: type[Discipline]) -> Callable[[Callable[[], Engines]], Call
     return enter
 
 
-def engines_of(discipline: Discipline) -> Engines:
-    """What runs a discipline. Raises ``ValueError`` where nothing does."""
+def check_runs(discipline: Discipline) -> None:
+    """Raise ``ValueError`` where nothing runs a discipline; what does is not loaded for that."""
     mode = discipline.mode
     if mode not in _loaders:
         meant = near(mode, list(_loaders))
         raise ValueError(f"no engine runs mode {mode!r}" + (f"; did you mean {meant!r}?" if meant else ""))
-    return _loaders[mode]()
+
+
+def engines_of(discipline: Discipline) -> Engines:
+    """What runs a discipline. Raises ``ValueError`` where nothing does."""
+    check_runs(discipline)
+    return _loaders[discipline.mode]()
 
 
 def every() -> dict[str, Engines]:

@@ -2,15 +2,19 @@
 
 import csv
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
+from flitlab.models import registry
 from flitlab.models.instance import Instance
 from flitlab.models.registry import make
 from flitlab.models.scenario import Scenario
 from flitlab.models.traffic.source import Source
 from flitlab.sim.cli.__main__ import main
+from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.study import read
 from flitlab.sim.engines.base import EngineMismatch
 from flitlab.sim.engines.start import start
 from flitlab.sim.measure.measure import measure
@@ -118,3 +122,43 @@ def test_wrong_keys_of_it_are_refused(config, capsys):
 def test_what_it_cannot_do_is_said(config, capsys):
     assert main(["trace", config, "--packet", "3"]) == 2
     assert "packets are followed in vct, wormhole, deflection only" in capsys.readouterr().err
+
+
+NOBODY = '''
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+from flitlab.models.registry import register
+from flitlab.models.switching.discipline import Discipline, SwitchingSpec
+
+@dataclass(frozen=True)
+class Nobody(Discipline):
+    mode: ClassVar[str] = "nobody"
+    def zero_load_latency(self, topology, hops, flits):
+        return 1
+
+@register("switching", "nobody")
+class NobodySpec(SwitchingSpec):
+    """A discipline that no engine runs."""
+    discipline: ClassVar = Nobody
+    mode: Literal["nobody"]
+    def build(self, setting):
+        return BUILT
+'''
+
+
+@pytest.mark.parametrize(
+    ("built", "problem"),
+    [
+        ("Nobody()", "switching: no engine runs mode 'nobody'"),
+        ("None", "build() must return a Discipline, not NoneType"),
+    ],
+)
+def test_a_discipline_that_cannot_run_is_refused_before_anything_does(built, problem, tmp_path, monkeypatch):
+    monkeypatch.setitem(registry._registered, "switching", dict(registry._registered["switching"]))
+    monkeypatch.delitem(sys.modules, "flitlab_plugin_nobody", raising=False)
+    (tmp_path / "nobody.py").write_text(NOBODY.replace("BUILT", built))
+    text = "topology: {kind: torus, dims: [3, 3]}\nrouting: {kind: dor}\ntraffic: {kind: uniform}\nloads: [0.1]\n"
+    text += "switching: {mode: nobody}\nplugins: [nobody.py]\n"
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path / "c.yaml", text=text)
+    assert problem in str(caught.value)
