@@ -20,6 +20,9 @@ try:
 except ImportError:  # not a Unix: processes compile side by side
     fcntl = None  # type: ignore[assignment]
 
+LEVEL = "" if numba.config.OPT == 3 else f"-O{int(numba.config.OPT)}"
+"""What names of files end in that depend on how well code is optimised: '' where nobody asks for another level."""
+
 _ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -34,11 +37,14 @@ def source_hash() -> str:
 
 
 def cache_folder() -> Path:
-    """Where compiled code is kept: ``$FLITLAB_CACHE`` or ``~/.cache/flitlab``, one folder a source state."""
+    """Where compiled code is kept: in ``$FLITLAB_CACHE`` or ``~/.cache/flitlab``, a folder a source state.
+
+    Code that is compiled with another optimisation than Numba's usual one (``NUMBA_OPT``) has folders of its own.
+    """
     base = os.environ.get("FLITLAB_CACHE") or os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "flitlab"
     )
-    return Path(base) / f"numba-{source_hash()}"
+    return Path(base) / f"numba-{source_hash()}{LEVEL}"
 
 
 _held: list[str] = []

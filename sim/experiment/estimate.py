@@ -30,7 +30,7 @@ from flitlab.models.application.program import CALC, SEND
 from flitlab.models.application.workload import Workload
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
-from flitlab.models.jit import cache_folder
+from flitlab.models.jit import LEVEL, cache_folder
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
 from flitlab.models.switching.buffered import Buffered
 from flitlab.models.switching.datagram import Datagram
@@ -181,7 +181,7 @@ class Prices:
         self.say = say
         # the prices of another version of this file may mean something else
         here = (platform.node(), platform.machine(), _processor(), SEMANTICS_VERSION, Path(__file__).read_text("utf-8"))
-        self.file = cache_folder().parent / f"prices-{content_hash(*here)[:16]}.json"
+        self.file = cache_folder().parent / f"prices-{content_hash(*here)[:16]}{LEVEL}.json"
         self._known = _read(self.file)
 
     def of(self, engine: str, scenario: Scenario) -> dict[str, Any]:
