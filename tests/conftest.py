@@ -2,8 +2,11 @@
 
 ``pytest`` runs what one wants to know after each change. ``pytest -m long`` runs the tests that are marked ``long``,
 and those that draw their cases, with all of their examples; the first command tries a fifth of these. Draws are the
-same every time. ``pytest --engine compiled`` (or ``reference``) restricts the tests of both engines to one.
+same every time. The first command has kernels compiled with less optimisation, which takes half of the time; the second
+has those of users. ``pytest --engine compiled`` (or ``reference``) restricts the tests of both engines to one.
 """
+
+import os
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
@@ -13,22 +16,13 @@ ENGINES = ("compiled", "reference")
 COMPILING = ("test_oracles.py", "test_collective_times.py", "test_application.py", "test_flow.py", "test_datagram.py")
 """The files to begin with: each makes other kernels ready, so that processes do not wait for one another's."""
 
-LONG = {
-    "test_application_engines.py": ("wormhole", "deflection", "as_they_were_written", "order_of_creation"),
-    "test_application.py": ("compiled-wormhole", "compiled-deflection"),
-    "test_hostile.py": ("",),
-    "test_architecture.py": ("at_the_places",),
-    "test_cli.py": ("any_number_of_processes", "goes_on_to_the_same_results[9]"),
-    "test_nothing_lost.py": ("calls_survive", "small_disk"),
-    "test_fluid_scale.py": ("prices_are_those_of_scipy",),
-    "test_goal.py": ("written_programs_come_back",),
-    "test_adversarial.py": ("check_says_which_shift",),
-    "test_routing_engines.py": ("never_deadlocks", "keep_long_packets_moving"),
-}
-"""File -> words in the names of its tests that take 5 CPU seconds or more, or alone need a kernel; '' is in all."""
-
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
+
+
+def pytest_configure(config):
+    if "not long" in config.option.markexpr:
+        os.environ.setdefault("NUMBA_OPT", "1")  # before Numba is imported, here and in processes of tests
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
@@ -37,8 +31,6 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
     short = "not long" in config.option.markexpr
     for item in items:
-        if any(word in item.name for word in LONG.get(item.path.name, ())):
-            item.add_marker("long")
         if is_hypothesis_test(getattr(item, "obj", None)):
             if short:
                 few(item.obj)

@@ -89,6 +89,7 @@ def test_files_that_the_page_names_are_there():
     assert not lost
 
 
+@pytest.mark.long
 def test_toys_at_the_places_that_the_page_names(house):
     (house / "toys.yaml").write_text(CONFIG)
     everything = simrun(house, "list")

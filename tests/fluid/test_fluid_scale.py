@@ -129,6 +129,7 @@ def lengths_and_demands(draw):
     return graph, Demand.of(matrix), 10.0 ** rng.uniform(-2, 1, len(ends))
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(lengths_and_demands())
 def test_prices_are_those_of_scipy_and_paths_have_them(case):

@@ -52,6 +52,7 @@ def same(one: Program, other: Program) -> bool:
     return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(programs(most_operations=20), st.sampled_from([1, 2, 1 << 16]))
 def test_written_programs_come_back(made, block):

@@ -16,6 +16,7 @@ from flitlab.models.rules.route import at_target, choose_way, next_hops, next_po
 from flitlab.models.rules.tables import ANY, GROUPS, HASH, LEGS, PATHS, RANDOM, VIA
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
+from tests import long_after
 from tests.scenarios import build, line, topologies
 
 
@@ -199,7 +200,7 @@ DRAGONFLIES = [
 
 
 @pytest.mark.parametrize("arrangement", ["consecutive", "palmtree", "circulant"])
-@pytest.mark.parametrize("shape", DRAGONFLIES, ids=lambda p: "-".join(map(str, p.values())))
+@pytest.mark.parametrize("shape", long_after(4, DRAGONFLIES), ids=lambda p: "-".join(map(str, p.values())))
 def test_a_dragonfly_is_crossed_locally_globally_locally(shape, arrangement):
     """Every route is a shortest of those that networkx finds where stages allow a channel of each kind in turn."""
     topology = build("dragonfly", **shape, arrangement=arrangement)

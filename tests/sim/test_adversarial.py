@@ -179,6 +179,7 @@ def test_minimal_routing_saturates_where_it_says_and_valiant_far_above():
     assert accepted["valiant"] > 0.38
 
 
+@pytest.mark.long
 def test_check_says_which_shift_it_is(tmp_path, capsys):
     path = tmp_path / "worst.yaml"
     path.write_text(

@@ -25,6 +25,7 @@ from flitlab.sim.measure.busy import Spans, union_lengths, union_until
 from flitlab.sim.measure.critical_path import critical_path, shares
 from flitlab.sim.measure.ending import UnfinishedError
 from flitlab.sim.measure.measure import measure
+from tests import long_after
 
 BASE = """\
 experiment: application
@@ -316,7 +317,7 @@ def test_a_program_without_an_end():
     assert why(stuck, datagram) == f"no packet has reached its receiver for 300 s, though some wait {where}"
 
 
-@pytest.mark.parametrize("mode", ["flow", "vct", "wormhole", "deflection"])
+@pytest.mark.parametrize("mode", long_after(2, ["flow", "vct", "wormhole", "deflection"]))
 def test_messages_within_a_switch_may_take_long(mode, engine_name):
     """Nothing passes a channel between switches while two hosts of one talk; a calculation is no standstill either."""
     size = 100_000 if engine_name == "compiled" else 40_000

@@ -122,6 +122,7 @@ TRANSPORTS = [
 ]
 
 
+@pytest.mark.long
 @given(programs(), st.sampled_from(TRANSPORTS), st.data())
 @settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_engines_agree_on_every_packet_and_operation(work, control, data):

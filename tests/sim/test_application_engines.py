@@ -28,6 +28,7 @@ from flitlab.sim.engines.base import (
 )
 from flitlab.sim.engines.compare import compare_executions, compare_logs
 from flitlab.sim.engines.start import start
+from tests import long_after
 from tests.programs import messages, program
 from tests.scenarios import (
     TIMES,
@@ -42,7 +43,7 @@ from tests.scenarios import (
 )
 
 SLOW = settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-MODES = ["vct", "wormhole", "deflection"]
+MODES = long_after(1, ["vct", "wormhole", "deflection"])
 
 
 def random_program(rng: np.random.Generator, ranks: int, operations: int, packet_bytes: int, cpus: int) -> Program:
@@ -129,12 +130,14 @@ def test_vct(case, seed):
     check_agreement(case, seed)
 
 
+@pytest.mark.long
 @given(applications(wormhole_scenarios()), st.integers(0, 2**40))
 @SLOW
 def test_wormhole(case, seed):
     check_agreement(case, seed)
 
 
+@pytest.mark.long
 @given(applications(deflection_scenarios()), st.integers(0, 2**40))
 @SLOW
 def test_deflection(case, seed):
@@ -157,6 +160,7 @@ SAFE = st.one_of(
 )
 
 
+@pytest.mark.long
 @given(applications(SAFE), st.integers(0, 2**40))
 @settings(SLOW, max_examples=200)
 def test_programs_end_as_they_were_written(case, seed):
@@ -166,6 +170,7 @@ def test_programs_end_as_they_were_written(case, seed):
     check_conservation(case.work, run)
 
 
+@pytest.mark.long
 @given(applications(SAFE), st.integers(1, 2**20))
 @settings(SLOW, max_examples=40)
 def test_order_of_creation_is_immaterial(case, shuffle):

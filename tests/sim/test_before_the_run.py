@@ -174,7 +174,7 @@ def test_quick_of_what_simulates_nothing(folder, capsys):
 # ---- configurations to begin with
 
 
-@pytest.mark.parametrize("kind", STARTERS)
+@pytest.mark.parametrize("kind", [pytest.param(STARTERS[0], marks=pytest.mark.long), *STARTERS[1:]])
 def test_every_starter_is_right_and_runs(folder, capsys, kind):
     assert main(["new", kind]) == 0
     text = Path(f"{kind}.yaml").read_text()

@@ -276,6 +276,7 @@ def test_ceilings(config, capsys):
     assert not Path("runs").exists()
 
 
+@pytest.mark.long
 def test_any_number_of_processes_gives_the_same_bytes(config):
     process = simrun(config, "--out", "jobs2", "--jobs", 2)
     assert main([config, "--out", "jobs1", "--jobs", "1"]) == 0
@@ -316,7 +317,7 @@ def wait_for_points(process, folder, count):
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("how", long_after(2, [signal.SIGINT, signal.SIGKILL, signal.SIGTERM]))
+@pytest.mark.parametrize("how", long_after(1, [signal.SIGINT, signal.SIGKILL, signal.SIGTERM]))
 def test_ended_at_any_moment_it_goes_on_to_the_same_results(slow, how):
     process = simrun(slow, "--out", "run", "--jobs", 1)
     wait_for_points(process, "run", 2)

@@ -7,6 +7,7 @@ import pytest
 from flitlab.models.registry import _registered, names, spec_class
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
+from flitlab.sim.engines import table
 
 GOOD = """\
 topology: {kind: imase, n: 16, degree: 3, hosts_per_switch: 2}
@@ -152,6 +153,7 @@ from typing import ClassVar, Literal
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.switching.discipline import Discipline, SwitchingSpec
+from flitlab.sim.engines.table import runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,6 +182,11 @@ class ToySpec(SwitchingSpec):
 
     def build(self, setting):
         return Toy(slots=self.slots)
+
+
+@runs(Toy)
+def _engines():
+    """A toy is read here, and not run."""
 '''
 
 
@@ -189,6 +196,7 @@ def plugin(tmp_path):
     (tmp_path / "toy.py").write_text(PLUGIN)
     yield GOOD + "plugins: [toy.py]\n"
     _registered["switching"].pop("toy", None)
+    table._loaders.pop("toy", None)
 
 
 def test_a_discipline_of_a_plugin(plugin):

@@ -11,6 +11,8 @@ from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
 from tests.sim.hostile import ALL, HEAD, run_alone, write
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(autouse=True)
 def _forget():

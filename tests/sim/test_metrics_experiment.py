@@ -50,6 +50,7 @@ def table(folder):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.long
 def test_rows_are_the_same_in_any_number_of_processes(config, tmp_path):
     study = read(config())
     alone, together = (run(study, tmp_path / str(jobs), jobs) for jobs in (1, 2))

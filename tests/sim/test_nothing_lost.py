@@ -62,6 +62,7 @@ def works(path):
     return Outcome("done")
 
 
+@pytest.mark.long
 def test_calls_survive_the_death_of_a_process(tmp_path):
     found = {}
 
@@ -135,6 +136,7 @@ def disk(tmp_path):
         subprocess.run(["umount", str(place)], check=True)
 
 
+@pytest.mark.long
 def test_a_small_disk_that_is_full_and_then_is_not(config, whole, disk, capsys):
     place = disk("size=44k")
     assert run(config, place / "run") == 1

@@ -85,6 +85,7 @@ def test_a_draw_that_fails_leaves_the_ratio_out_and_is_tried_again(study, tmp_pa
     assert run(study(), tmp_path / "out", 1).exit_code == 0
 
 
+@pytest.mark.long
 def test_any_number_of_processes_gives_the_same_bytes(study, tmp_path):
     for jobs in (1, 2):
         run(study(), tmp_path / str(jobs), jobs)

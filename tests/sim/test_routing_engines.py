@@ -58,6 +58,7 @@ def arrivals(case, load, seed):
     return found
 
 
+@pytest.mark.long
 @given(st.one_of(vct_scenarios(), wormhole_scenarios()), st.integers(0, 2**30))
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 def test_what_is_certified_never_deadlocks(case, seed):
@@ -107,6 +108,7 @@ def test_imase_and_minimal_give_the_same_packets(engine_name):
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flits", [(5,), (1, 7)])
 @pytest.mark.parametrize("mode", ["vct", "wormhole"])
 def test_escape_channels_keep_long_packets_moving(mode, flits):

@@ -262,6 +262,7 @@ def test_sweeps_have_a_saturation_table_too(study, networks, tmp_path):
     assert float(deflection["latency_half"]) == pytest.approx(20, rel=0.05)
 
 
+@pytest.mark.long
 def test_any_number_of_processes_finds_the_same(study, tmp_path):
     for jobs in (1, 2):
         sets = ["engine=reference", "loads.saturation.tolerance=0.3", "measure.ticks=200"]

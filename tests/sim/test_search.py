@@ -96,6 +96,7 @@ def _without_seconds(given):
     return [{k: v for k, v in row.items() if k != "seconds"} for row in csv.DictReader(text.splitlines())]
 
 
+@pytest.mark.long
 def test_any_number_of_processes_tries_the_same(study, tmp_path):
     for jobs in (1, 2):
         run(study(), tmp_path / str(jobs), jobs)

@@ -12,7 +12,7 @@ from flitlab import Experiment
 from flitlab.sim.cli import main
 from flitlab.sim.measure.columns import registry as columns
 from flitlab.sim.report.figures import registry as figures
-from tests import ROOT
+from tests import ROOT, long_after
 
 TOYS = ROOT / "tests" / "toys" / "column"
 FILES = ["heard.py", "heard_load.py"]
@@ -61,7 +61,7 @@ def run(*more, jobs="1"):
     return main(["toy.yaml", "--out", "run", "--jobs", jobs, *more])
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", long_after(1, ["1", "2"]))
 def test_a_column_with_a_figure_is_two_files(here, capsys, jobs):
     assert run(jobs=jobs) == 0
     assert "hosts_heard" in header()
