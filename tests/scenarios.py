@@ -142,7 +142,8 @@ def routings(draw, topology: Topology) -> dict:
         choose = draw(st.sampled_from(["on_entry", "at_crossing"]))
         return {"kind": kind, "vc_policy": {"kind": "dateline", "choose": choose}}
     routing: dict = {"kind": kind}
-    policies = [None, "any", "hop", {"kind": "layered", "order": draw(st.sampled_from(["random", "long_first"]))}]
+    layered = {"kind": "layered", "order": draw(st.sampled_from(["random", "long_first"]))}
+    policies = [None, "any", "hop", "rising", "rising", layered]
     if kind in ("minimal", "imase"):
         routing["select"] = draw(st.sampled_from(["random", "hash", "adaptive"]))
         if kind == "minimal" and routing["select"] == "adaptive" and not topology.directed:

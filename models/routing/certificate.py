@@ -28,17 +28,22 @@ from flitlab.models.rules.tables import (
     LAYERED,
     LEGS,
     PATHS,
+    RISING,
     TABLE,
     VIA,
     Tables,
 )
-from flitlab.models.rules.vc import Rings, allowed_vcs, make_rings
+from flitlab.models.rules.vc import NOT_HELD, Rings, allowed_vcs, make_rings
 from flitlab.models.topology.graph import Topology
 
 POLICY_NAMES = {
     ANY: "any", HOP: "hop", DATELINE_ENTRY: "dateline on_entry", DATELINE_CROSSING: "dateline at_crossing",
     LAYERED: "layered", LEGS: "legs", ESCAPE: "escape", GROUPS: "groups",
+    RISING: "rising",
 }  # fmt: skip
+
+_GROWING = {HOP: "the class of VCs grows with every hop", RISING: "the VC grows with every hop"}
+"""Why no cycle of dependencies needs to be looked for, where there are as many VCs as a route has channels."""
 
 MOST_COUNTED = 64
 """Switches up to which a message counts the layers that would do."""
@@ -101,8 +106,8 @@ def _table_dependencies(
             for j in range(hop_dependencies(r, out_start, dst, starts, t, seen, stack, edges)):
                 c, e = edges[j, 0], edges[j, 1]
                 v, w = src[c], src[e]
-                low, high = allowed_vcs(r, unused, policy, vcs, unused, rings, s, t, c, v, c - out_start[v])
-                low2, high2 = allowed_vcs(r, unused, policy, vcs, unused, rings, s, t, e, w, e - out_start[w])
+                low, high = allowed_vcs(r, unused, policy, vcs, unused, rings, s, t, c, v, c - out_start[v], NOT_HELD)
+                low2, high2 = allowed_vcs(r, unused, policy, vcs, unused, rings, s, t, e, w, e - out_start[w], NOT_HELD)
                 for a in range(low, high):
                     for b in range(low2, high2):
                         known = _add(table, known, c * vcs + a, e * vcs + b)
@@ -174,9 +179,9 @@ def width_of(routes: Routes, vcs: int, policy: int) -> int:
 def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int) -> Ints:
     """Edges int64 [k, 2] of the channel dependency graph; vertex = channel * width + class.
 
-    The width is that of :func:`width_of`, a class a VC or a layer. HOP is not built: its VC grows with every hop, so
-    its graph has no cycle by construction. LEGS, GROUPS: the graph of one leg; from its VCs to those of the second
-    there is no way back. ESCAPE: the graph of the escape channels, which a packet does not leave once it has
+    The width is that of :func:`width_of`, a class a VC or a layer. HOP and RISING are not built: the VC grows with
+    every hop, so there is no cycle by construction. LEGS, GROUPS: the graph of one leg; from its VCs to those of the
+    second there is no way back. ESCAPE: the graph of the escape channels, which a packet does not leave once it has
     taken one; so there are no indirect dependencies between them (Duato 1993).
     """
     width = width_of(routes, vcs, policy)
@@ -278,7 +283,7 @@ def _has_datelines(topology: Topology, routes: Routes) -> bool:
 def _least_vcs(routes: Routes, policy: int) -> int:
     """How many VCs a policy needs at the least."""
     legs = 2 if routes.form == VIA else 1
-    each = {ANY: 1, HOP: routes.hops_max, LAYERED: legs * routes.layers, GROUPS: 2 * legs}
+    each = {ANY: 1, HOP: routes.hops_max, RISING: routes.hops_max, LAYERED: legs * routes.layers, GROUPS: 2 * legs}
     return each.get(policy, 2)
 
 
@@ -329,6 +334,8 @@ def _few_vcs(topology: Topology, routes: Routes, vcs: int, policy: int) -> str |
         return None
     if policy == HOP:
         wrong = f"hop-indexed VCs need one for each channel of the longest route, which has {least}"
+    elif policy == RISING:
+        wrong = f"rising needs a VC for each channel of the longest route, which has {least}, and there are {vcs}"
     elif policy == LAYERED:
         legs = f", {routes.layers} for each leg" if routes.form == VIA else ""
         wrong = f"the routes need {least} layers{legs}, and each a VC"
@@ -358,14 +365,14 @@ def certify(topology: Topology, routes: Routes, vcs: int, allow_deadlock: bool =
         )
     few = _few_vcs(topology, routes, vcs, policy)
     if few is not None:
-        if policy not in (HOP, LAYERED):
+        if policy not in (HOP, RISING, LAYERED):
             raise SpecError(few, key="vcs")
         if not allow_deadlock:
             raise SpecError(f"{few} (or switching.allow_deadlock: true)", key="vcs")
         return Certified(policy, f"{few}; some share a VC: may deadlock", acyclic=False)
-    if policy == HOP:
-        return Certified(HOP, f"hop: the class of VCs grows with every hop; longest route {routes.hops_max}, VCs {vcs}")
     name = POLICY_NAMES[policy]
+    if policy in _GROWING:
+        return Certified(policy, f"{name}: {_GROWING[policy]}; longest route {routes.hops_max}, VCs {vcs}")
     cycle = _check(topology, routes, vcs, policy)
     if cycle is None:
         if policy == LAYERED:

@@ -24,6 +24,7 @@ from flitlab.models.rules.tables import (
     MAX_PORTS,
     PATHS,
     RANDOM,
+    RISING,
     TABLE,
     UGAL_GLOBAL,
     UGAL_LOCAL,
@@ -34,8 +35,8 @@ from flitlab.models.topology.sound import unchanged
 
 __all__ = [
     "ADAPTIVE", "ANY", "DATELINE_CROSSING", "DATELINE_ENTRY", "DIGITS", "ESCAPE", "GROUPS", "HASH", "HOP", "LAYERED",
-    "LEGS", "MAX_PORTS", "NO_PORTS", "PATHS", "PER", "RANDOM", "SELECT", "TABLE", "UGAL_GLOBAL",
-    "UGAL_LOCAL", "VIA", "PathTable", "Routes", "RoutingSpec",
+    "LEGS", "MAX_PORTS", "NO_PORTS", "PATHS", "PER", "RANDOM", "RISING", "SELECT", "TABLE",
+    "UGAL_GLOBAL", "UGAL_LOCAL", "VIA", "PathTable", "Routes", "RoutingSpec",
 ]  # fmt: skip
 
 

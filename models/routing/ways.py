@@ -8,14 +8,17 @@ import numpy as np
 
 from flitlab.models.arrays import Bytes, Ints, Ints32, Masks
 from flitlab.models.hashing import content_hash
+from flitlab.models.routing.walk import channels_left
 from flitlab.models.rules.tables import (
     ADAPTIVE,
+    ANY,
     DIGITS,
     ESCAPE,
     GROUPS,
     HASH,
     LAYERED,
     RANDOM,
+    RISING,
     TABLE,
     UGAL_GLOBAL,
     UGAL_LOCAL,
@@ -96,16 +99,19 @@ class Routes:
         """Whether the traffic split is fixed beforehand, so that path-restricted ceilings mean something."""
         return not self.deflection and self.select in (RANDOM, HASH)
 
-    def tables(self, topology: Topology) -> Tables:
-        """The routes for compiled code."""
+    def tables(self, topology: Topology, policy: int = ANY) -> Tables:
+        """The routes for compiled code, with what the VC policy in force reads of them besides."""
         paths = self.paths or PathTable(_NONE, _NONE, _NO_BYTES)
         degree, shift = self.digits or (0, 0)
         computed, by_leg = self.form == DIGITS, self.form == VIA
+        rising = self.form == TABLE and policy == RISING
         none = np.zeros((0, 0), np.uint8)
+        rest = channels_left(self.ports, topology.out_start, topology.dst, self.hops_max) if rising else none
         return Tables(
             self.form, self.select, topology.switches, self.ports, *paths, none if self.leg is None else self.leg,
             topology.host_switch.astype(np.int64) if by_leg else _NONE, degree, shift,
-            topology.out_start if computed else _NONE, topology.dst if computed else _NONE,
+            topology.out_start if computed else _NONE, topology.dst if computed or rising else _NONE,
             _NO_BYTES if self.layer is None else self.layer, self.layers, none if self.escape is None else self.escape,
             self.threshold, max(self.hops_max, 1), np.zeros(0, np.int32) if self.group is None else self.group,
+            rest,
         )  # fmt: skip

@@ -102,10 +102,10 @@ def at_target(r: Tables, way: Int, hop: Int, here: Int, target: Int) -> bool:
 
 
 @kernel
-def _steps(degree: Int, shift: Int, switches: Int, start: Int, target: Int) -> int:
-    """How many steps from ``start`` first lead to ``target`` where v leads to degree v + shift + 0 .. degree - 1.
+def channels_from(degree: Int, shift: Int, switches: Int, start: Int, target: Int) -> int:
+    """How many channels from ``start`` lead to ``target`` where v leads to degree v + shift + 0 .. degree - 1 (DIGITS).
 
-    After r steps the switches that can be reached are degree**r in a row.
+    After r of them the switches that can be reached are degree**r in a row.
     """
     first, size, steps = start, np.int64(1), np.int64(0)
     while (target - first) % switches >= size:
@@ -120,7 +120,7 @@ def _computed_ports(
     degree: int, shift: int, switches: int, out_start: Integers, dst: Integers, here: Int, target: Int
 ) -> np.uint64:
     """The set of channels on a shortest path, from the numbers of the switches alone (DIGITS)."""
-    rest = _steps(degree, shift, switches, here, target) - 1
+    rest = channels_from(degree, shift, switches, here, target) - 1
     ports = np.uint64(0)
     for c in range(out_start[here], out_start[here + 1]):
         first, size = np.int64(dst[c]), np.int64(1)

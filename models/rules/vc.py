@@ -6,10 +6,11 @@ import numpy as np
 
 from flitlab.models.arrays import Bytes, Int, Ints, Masks
 from flitlab.models.jit import kernel, routine
-from flitlab.models.rules.route import LEG_AT, ON_ESCAPE, middle_of
+from flitlab.models.rules.route import LEG_AT, ON_ESCAPE, channels_from, middle_of
 from flitlab.models.rules.tables import (
     ANY,
     DATELINE_CROSSING,
+    DIGITS,
     ESCAPE,
     ESCAPE_VC,
     GROUPS,
@@ -17,6 +18,8 @@ from flitlab.models.rules.tables import (
     LAYERED,
     LEGS,
     PATHS,
+    RISING,
+    TABLE,
     VIA,
     Tables,
 )
@@ -117,6 +120,24 @@ def _escape_vcs(ports: Masks, escape: Bytes, way: Int, vcs: Int, target: Int, ta
     return ESCAPE_VC + (port != escape[target, tail]), vcs if adaptive else ESCAPE_VC + 1
 
 
+NOT_HELD = np.int64(-1)
+"""In place of the VC that a packet holds, where that is of an injection channel."""
+
+
+@routine
+def _left(r: Tables, way: Int, hop: Int, origin: Int, target: Int, channel: Int) -> int:
+    """Channels that a packet may have to take after its ``hop``-th one, ``channel``, at most."""
+    if r.form == TABLE:
+        return np.int64(r.rest[target, r.dst[channel]])
+    if r.form == PATHS:
+        return r.path_start[way + 1] - r.path_start[way] - hop - 1
+    if r.form == DIGITS:
+        return channels_from(r.degree, r.shift, r.switches, np.int64(r.dst[channel]), target)
+    first = way >> LEG_AT
+    start = middle_of(way) if first > 0 else origin
+    return first + np.int64(r.leg[start, target]) - hop - 1
+
+
 @kernel
 def allowed_vcs(
     r: Tables,
@@ -130,11 +151,16 @@ def allowed_vcs(
     channel: Int,
     tail: Int,
     port: Int,
+    held: Int,
 ) -> tuple[int, int]:
     """First VC and one past the last that a packet may take on a channel between switches.
 
     r: :class:`~flitlab.models.rules.tables.Tables`. hop: channels between switches that it has taken before. origin,
-    target: its switches. port: that of ``channel`` at its tail.
+    target: its switches. port: that of ``channel`` at its tail. held: the VC that it holds, of the channel by which it
+    has come to the tail, or NOT_HELD.
+
+    RISING: VCs greater than that which it holds, and as many are left above them as it may yet take channels. With
+    fewer VCs than the longest route has channels there may be none such, and it has the next, or the last.
     """
     if policy == ANY:
         return np.int64(0), vcs
@@ -149,6 +175,9 @@ def allowed_vcs(
         return _layer_vcs(r, way, vcs, hop, origin, target)
     if policy == LEGS:
         return share(vcs, np.int64(2), np.int64(hop >= way >> LEG_AT))
+    if policy == RISING:
+        first = min(held + 1, vcs - 1)
+        return first, max(vcs - _left(r, way, hop, origin, target, channel), first + 1)
     if policy == GROUPS:
         return _group_vcs(r, way, vcs, hop, origin, tail)
     return _escape_vcs(r.ports, r.escape, way, vcs, target, tail, port)

@@ -12,23 +12,26 @@ from hypothesis import strategies as st
 from flitlab.models.registry import SpecError, make
 from flitlab.models.routing.certificate import certify, dependencies, width_of
 from flitlab.models.routing.layers import ends_of
+from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.route import LEG_AT
 from flitlab.models.rules.tables import (
     ANY,
     DATELINE_ENTRY,
+    DIGITS,
     ESCAPE,
     GROUPS,
     HOP,
     LAYERED,
     LEGS,
     PATHS,
+    RISING,
     UGAL_GLOBAL,
     UGAL_LOCAL,
     VIA,
 )
 from flitlab.models.rules.ugal import MINIMALLY
-from flitlab.models.rules.vc import allowed_vcs, make_rings, share
+from flitlab.models.rules.vc import NOT_HELD, allowed_vcs, make_rings, share
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.base import DELIVERED_FLITS
 from flitlab.sim.engines.start import start
@@ -75,7 +78,8 @@ def every_route(topology: Topology, routes: Routes):
                     for channels in walks(topology, routes.ports, s, t):
                         yield (s, t), MINIMALLY, channels
             elif s != t:
-                for channels in walks(topology, routes.ports, s, t):
+                computed = routes.form == DIGITS
+                for channels in walks(topology, minimal_ports(topology)[0] if computed else routes.ports, s, t):
                     yield (s, t), None, channels
 
 
@@ -147,17 +151,19 @@ def test_each_leg_of_valiant_has_its_vcs_where_that_is_enough():
 
 def held_and_wanted(topology: Topology, routes: Routes, policy: int, vcs: int) -> set[tuple[int, int]]:
     """From every (channel, VC) that a packet may hold to every one that it may then ask for, route by route."""
-    tables, rings, edges = routes.tables(topology), make_rings(topology), set()
+    tables, rings, edges = routes.tables(topology, policy), make_rings(topology), set()
     for (s, t), way, channels in every_route(topology, routes):
-        held: list[int] = []
+        held, before = {NOT_HELD}, -1
         for hop, c in enumerate(channels):
-            tail = int(topology.src[c])
+            tail, wanted = int(topology.src[c]), set()
             port = c - int(topology.out_start[tail])
-            first, end = allowed_vcs(tables, way or 0, policy, vcs, hop, rings, s, t, c, tail, port)
-            assert 0 <= first < end <= vcs
-            wanted = [c * vcs + vc for vc in range(first, end)]
-            edges |= set(product(held, wanted))
-            held = wanted
+            for vc in held:
+                first, end = allowed_vcs(tables, way or 0, policy, vcs, hop, rings, s, t, c, tail, port, vc)
+                assert 0 <= first < end <= vcs
+                wanted |= set(range(first, end))
+                if hop:
+                    edges |= set(product([before * vcs + vc], range(c * vcs + first, c * vcs + end)))
+            held, before = wanted, c
     return edges
 
 
@@ -173,6 +179,45 @@ def test_what_is_certified_has_no_cycle_in_what_packets_may_hold_and_ask_for(dat
     certified = certify(topology, routes, vcs, allow_deadlock=True)
     if certified.acyclic and certified.policy != ESCAPE:  # under which a packet asks for more than it waits for
         assert acyclic(held_and_wanted(topology, routes, certified.policy, vcs))
+
+
+RISING_CASES = [
+    ("torus", {"dims": [4, 4]}, {"kind": "minimal"}), ("torus", {"dims": [4, 4]}, {"kind": "dor"}),
+    ("imase", {"n": 12, "degree": 2}, {"kind": "imase"}), ("imase", {"n": 8, "degree": 2}, {"kind": "valiant"}),
+    ("imase", {"n": 8, "degree": 2}, {"kind": "ugal"}), ("rrg", {"n": 8, "degree": 3}, {"kind": "updown"}),
+    ("rrg", {"n": 10, "degree": 3}, {"kind": "llskr", "k": 3, "spread": 9}),
+    ("random_digraph", {"n": 16, "degree": 3}, {"kind": "minimal"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "parameters", "routing"), RISING_CASES)
+def test_rising_vcs_lead_to_no_cycle_and_leave_room_for_what_is_to_come(kind, parameters, routing):
+    topology = build(kind, **parameters)
+    routes = routes_of(topology, **routing, vc_policy="rising")
+    longest = routes.hops_max
+    for vcs in (longest, longest + 1, 2 * longest + 1):
+        assert certify(topology, routes, vcs).policy == RISING
+        edges = held_and_wanted(topology, routes, RISING, vcs)
+        assert edges
+        assert all(a % vcs < b % vcs for a, b in edges)
+        assert acyclic(edges)
+    used = {vc % vcs for edge in edges for vc in edge}
+    assert used == set(range(vcs))  # also by routes that are shorter than the longest
+    with pytest.raises(SpecError, match=f"route, which has {longest}, and there are {longest - 1}") as refused:
+        certify(topology, routes, longest - 1)
+    assert refused.value.key == "vcs"
+    assert not certify(topology, routes, longest - 1, allow_deadlock=True).acyclic
+
+
+@given(topologies(), st.sampled_from(["minimal", "ecmp", "updown"]))
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_channels_left_are_those_of_the_longest_way(topology, kind):
+    if kind == "updown" and topology.directed:
+        kind = "minimal"
+    routes = routes_of(topology, kind)
+    rest = routes.tables(topology, RISING).rest
+    for s, t in product(ends_of(topology).tolist(), repeat=2):
+        assert rest[t, s] == max(map(len, walks(topology, routes.ports, s, t)))
 
 
 def test_valiant_has_the_layers_of_minimal_for_each_leg():

@@ -174,8 +174,8 @@ class Network(Generic[D]):
         self._place = scenario.topology.host_switch.tolist()
         self._out_start = scenario.topology.out_start.tolist()
         self._dst = scenario.topology.dst.tolist()
-        self.routes = scenario.routes.tables(scenario.topology)
         self.policy = scenario.switching.vc_policy
+        self.routes = scenario.routes.tables(scenario.topology, self.policy)
         self._rings = make_rings(scenario.topology)
 
     def start(self, hosts: Sequence[Host]) -> None:
@@ -268,6 +268,7 @@ class Network(Generic[D]):
 
     def enter(self, packet: Packet, vc: int) -> None:
         """Note that a packet is granted a VC of a channel between switches; one on the escape network stays there."""
+        packet.vc = vc
         if self.policy == ESCAPE and vc == ESCAPE_VC:
             packet.way = int(ON_ESCAPE)
 
@@ -276,7 +277,7 @@ class Network(Generic[D]):
         channel = self._out_start[here] + port
         first, end = allowed_vcs(
             self.routes, packet.way, self.policy, self.times.vcs, packet.hop, self._rings, packet.origin, packet.target,
-            channel, here, port,
+            channel, here, port, packet.vc,
         )  # fmt: skip
         return first, end
 

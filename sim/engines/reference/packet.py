@@ -19,6 +19,7 @@ class Packet:
     way: what its routes follow from (``flitlab.models.rules.route``).
     moved: happens when its head arrives at the next place (its value; None and the tail: the destination).
     outlets: in virtual cut-through, the outputs it may take here, each with the VCs it may take there.
+    vc: that it holds on the channel between switches by which it has come, -1 if it has come from its host.
     message: that it is a part of, if hosts run a program.
     """
 
@@ -37,6 +38,7 @@ class Packet:
     way: int = 0
     arrived: int = -1
     outlets: list[Any] = field(default_factory=list)
+    vc: int = -1
     message: Message | None = None
 
     def __lt__(self, other: "Packet") -> bool:

@@ -7,7 +7,7 @@ from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.order import age_key
 from flitlab.models.rules.route import usable_ports
 from flitlab.models.rules.tables import ADAPTIVE
-from flitlab.models.rules.vc import allowed_vcs, appeal
+from flitlab.models.rules.vc import NOT_HELD, allowed_vcs, appeal
 from flitlab.sim.engines.compiled.records import (
     DESTINATION,
     FLITS,
@@ -68,11 +68,13 @@ def vcs_of(const, state, packet, output):
     channel = const.net.ports.out_channel[output]
     source = const.net.host_switch[state.pool.packet[packet, SOURCE]]
     target = const.net.host_switch[state.pool.packet[packet, DESTINATION]]
-    here = np.int64(state.vc[state.pool.packet[packet, INPUT_VC], SWITCH])
+    input_vc = np.int64(state.pool.packet[packet, INPUT_VC])
+    here = np.int64(state.vc[input_vc, SWITCH])
     way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
     port = output - const.net.ports.out_base[here]
+    held = input_vc % const.vcs if hop > 0 else NOT_HELD
     low, high = allowed_vcs(
-        const.routes, way, const.policy, const.vcs, hop, const.rings, source, target, channel, here, port
+        const.routes, way, const.policy, const.vcs, hop, const.rings, source, target, channel, here, port, held
     )
     base = const.net.ports.out_input[output] * const.vcs
     return base + low, base + high

@@ -96,7 +96,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         ejection=model.ejection,
         credit=model.credit,
         ring=ring,
-        routes=scenario.routes.tables(topology),
+        routes=scenario.routes.tables(topology, model.vc_policy),
         out_start=topology.out_start,
         delay=topology.delay,
         rings=make_rings(topology),

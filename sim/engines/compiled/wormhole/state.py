@@ -195,7 +195,7 @@ def _constants(
         places=U(places),
         ticks=U(ticks),
         lines=U(outputs),
-        routes=scenario.routes.tables(topology),
+        routes=scenario.routes.tables(topology, model.vc_policy),
         only_port=_only_ports(scenario.routes),
         switch=np.repeat(ports.in_switch, model.vcs).astype(np.uint32),
         feeder=_feeders(ports, model.vcs, line),
