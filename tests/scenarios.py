@@ -225,6 +225,18 @@ def deflection_scenarios(draw) -> Scenario:
         raise AssertionError(f"strategy drew an impossible scenario: {error}") from error
 
 
+@st.composite
+def ideal_scenarios(draw) -> Scenario:
+    """Ideal switches: every routing and timing."""
+    return ideal(draw(vct_scenarios()))
+
+
+def ideal(case: Scenario) -> Scenario:
+    """The scenario with ideal switches of the same delays."""
+    delays = {name: ticks for name, ticks in case.switching.delays.items() if name != "credit"}
+    return replace(case, switching=discipline("ideal", **delays))
+
+
 def asked_as_far_as_known(kind: str, **keys) -> CeilingSpec:
     """A ceiling with those of the keys that its kind has."""
     return asked(kind, **{key: value for key, value in keys.items() if key in kind_of(kind).model_fields})

@@ -12,7 +12,7 @@ from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import ANY, ESCAPE, LAYERED, Routes
 from flitlab.models.switching.discipline import Certify, Setting
 from flitlab.models.switching.hash_form import common_form
-from flitlab.models.switching.timed import Timed, TimedSpec
+from flitlab.models.switching.timed import Credited, CreditedSpec
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 
@@ -21,7 +21,7 @@ Room = Annotated[int, BeforeValidator(whole), Field(ge=1, le=100_000)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Buffered(Timed):
+class Buffered(Credited):
     """A discipline whose packets wait in buffers.
 
     vcs: virtual channels of every network and injection channel. buffer_flits: input buffer of each VC.
@@ -85,7 +85,7 @@ class Buffered(Timed):
         return "switching.buffer_flits", (topology.channels + topology.hosts) * self.vcs * self.buffer_flits
 
 
-class BufferedSpec(TimedSpec):
+class BufferedSpec(CreditedSpec):
     """Keys of the disciplines whose packets wait in buffers, and of hot-potato switching, which a sweep over routings
     may select in place of each of them.
 

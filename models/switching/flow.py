@@ -11,13 +11,13 @@ from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.discipline import Certify, Counted, Setting
 from flitlab.models.switching.hash_form import FLOW_ABSENT, common_form
-from flitlab.models.switching.timed import Timed, TimedSpec
+from flitlab.models.switching.timed import Credited, CreditedSpec
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 
 
 @dataclass(frozen=True, kw_only=True)
-class Flow(Timed):
+class Flow(Credited):
     """Messages as fluids with the latencies of packets. half_duplex: the channels of a link share its capacity."""
 
     mode: ClassVar[str] = "flow"
@@ -43,7 +43,7 @@ class Flow(Timed):
 
 
 @register("switching", "flow")
-class FlowSpec(TimedSpec):
+class FlowSpec(CreditedSpec):
     """Messages of a program as fluids that share channels max-min fairly; for programs too long for packets.
 
     duplex: ``half`` lets the two channels of a link share its capacity.

@@ -20,7 +20,7 @@ LONGEST_DELAY = 1_000_000
 """Ticks of the longest delay: an engine's memory grows with it."""
 
 DELAYS = {"header": 0, "switch": 1, "link": 1, "injection": 1, "ejection": 1, "credit": 1}
-"""Delay -> its ticks where none are given."""
+"""Delay -> its ticks where none are given; disciplines that give no room back have no ``credit``."""
 
 Delay = Annotated[int, BeforeValidator(whole), Field(ge=1, le=LONGEST_DELAY)]
 """Type of a key with a delay in ticks, 1 to :data:`LONGEST_DELAY`."""
@@ -34,7 +34,7 @@ class Timed(Discipline):
     """A discipline with delays, in ticks.
 
     header: from a head's arrival until it may be granted. switch, link: from a grant to the next switch; injection,
-    ejection: of the channels to hosts. credit: until the sender of a flit knows that its place is free.
+    ejection: of the channels to hosts.
     """
 
     header: int = 0
@@ -42,12 +42,16 @@ class Timed(Discipline):
     link: int = 1
     injection: int = 1
     ejection: int = 1
-    credit: int = 1
+
+    @property
+    def vcs(self) -> int:
+        """Virtual channels of every network and injection channel; 1 where a channel is not divided."""
+        return 1
 
     @property
     def delays(self) -> dict[str, int]:
         """Ticks of each delay by its name."""
-        return {name: getattr(self, name) for name in DELAYS}
+        return {name: getattr(self, name) for name in DELAYS if hasattr(self, name)}
 
     def zero_load_latency(self, topology: Topology, hops: int, flits: int) -> int:
         """Ticks from the creation of a packet to its tail at its host, with nobody in its way: the sum of all delays.
@@ -73,6 +77,13 @@ class Timed(Discipline):
         return ticks if flit_ns is None else {"flit_ns": flit_ns} | ticks
 
 
+@dataclass(frozen=True, kw_only=True)
+class Credited(Timed):
+    """A discipline with delays whose switches give room back: credit, ticks until the sender of a flit knows of it."""
+
+    credit: int = 1
+
+
 class TimedSpec(SwitchingSpec):
     """Keys of the disciplines that have delays: each as ``*_ticks``, or as ``*_ns`` together with ``flit_ns``.
 
@@ -90,8 +101,6 @@ class TimedSpec(SwitchingSpec):
     injection_ns: DelayNs | None = None
     ejection_ticks: Delay | None = None
     ejection_ns: DelayNs | None = None
-    credit_ticks: Delay | None = None
-    credit_ns: DelayNs | None = None
 
     @property
     def tick_ns(self) -> float | None:
@@ -100,7 +109,7 @@ class TimedSpec(SwitchingSpec):
 
     def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
         """Refusals of delays that are given twice, in ticks and in nanoseconds, or that no ticks follow from."""
-        for name in DELAYS:
+        for name in self._named():
             ns = getattr(self, f"{name}_ns")
             if ns is not None and (problem := self._problem(name, ns)):
                 yield SpecError(problem, key=f"switching.{name}_ns")
@@ -114,13 +123,24 @@ class TimedSpec(SwitchingSpec):
 
     def ticks(self) -> dict[str, int]:
         """Ticks of each delay by its name, in the order of :data:`DELAYS`, as the keys give them or by default."""
-        return {name: self._ticks(name, default) for name, default in DELAYS.items()}
+        return {name: self._ticks(name, DELAYS[name]) for name in self._named()}
+
+    def _named(self) -> list[str]:
+        """The delays that these keys give, in the order of :data:`DELAYS`."""
+        return [name for name in DELAYS if f"{name}_ticks" in type(self).model_fields]
 
     def _ticks(self, name: str, default: int) -> int:
         ticks, ns = getattr(self, f"{name}_ticks"), getattr(self, f"{name}_ns")
         if ns is not None and self.flit_ns is not None:
             return ticks_of(ns, self.flit_ns)
         return default if ticks is None else ticks
+
+
+class CreditedSpec(TimedSpec):
+    """Keys of the disciplines whose switches give room back, by credits."""
+
+    credit_ticks: Delay | None = None
+    credit_ns: DelayNs | None = None
 
 
 def ticks_of(ns: float, flit_ns: float) -> int:

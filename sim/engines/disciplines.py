@@ -9,6 +9,7 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.datagram import Datagram
 from flitlab.models.switching.deflection import Deflection
 from flitlab.models.switching.flow import Flow
+from flitlab.models.switching.ideal import Ideal
 from flitlab.models.switching.vct import Vct
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.base import ApplicationRun
@@ -50,6 +51,16 @@ def deflection() -> Engines:
 
     watches = {"compiled": compiled.DeflectionWatch, "reference": reference.DeflectionWatch}
     return Engines(DeflectionNetwork, partial(start, kernel), watches)
+
+
+@runs(Ideal)
+def ideal() -> Engines:
+    """The engines of ideal switches, whose packets wait in one place a switch and are not followed."""
+    from flitlab.sim.engines.compiled import ideal as kernel
+    from flitlab.sim.engines.compiled.engine import start
+    from flitlab.sim.engines.reference.ideal import IdealNetwork
+
+    return Engines(IdealNetwork, partial(start, kernel))
 
 
 @runs(Flow)

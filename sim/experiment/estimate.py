@@ -32,10 +32,10 @@ from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.jit import LEVEL, cache_folder
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
-from flitlab.models.switching.buffered import Buffered
 from flitlab.models.switching.datagram import Datagram
 from flitlab.models.switching.discipline import FLOWS
 from flitlab.models.switching.flow import Flow
+from flitlab.models.switching.timed import Timed
 from flitlab.models.switching.vct import Vct
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.models.topology.distances import sampled_distances
@@ -193,7 +193,7 @@ class Prices:
         if isinstance(model, Flow):
             price = self._price(f"{engine} {model.mode}", lambda: _in_mode_flow(engine))
             return price
-        mode = model.mode if isinstance(model, Buffered) else Vct.mode
+        mode = model.mode if isinstance(model, Timed) else Vct.mode
         shared = isinstance(model, Vct | Wormhole) and model.shared_input
         name = f"{engine} {mode}" + (", shared inputs" if shared else "")
         price = self._price(name, lambda: _of(engine, mode, shared))
@@ -242,6 +242,8 @@ def _network(switches: int, mode: str, shared_input: bool = True, subflows: int 
         text = re.sub(r"loads: .*\n|, vcs: .*(?=})|, packet_flits: 16", "", text).replace("uniform", "permutation")
     else:
         text = re.sub(r"transport: .*\n", "", text)
+    if mode == "ideal":
+        text = re.sub(r" vcs: .*, header", " header", text)
     return read("calibration", text=text).cases[0]
 
 

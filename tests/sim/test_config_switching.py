@@ -52,7 +52,8 @@ def modes(text, *sets):
         ),
         (
             "{mode: datagram, header_ns: 4}",
-            "switching.header_ns = 4: is not for mode datagram, but for modes deflection, flow, vct and wormhole",
+            "switching.header_ns = 4: is not for mode datagram, but for modes deflection, flow, ideal, vct and "
+            "wormhole",
         ),
     ],
 )

@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 from flitlab.sim.engines.base import DELIVERED_PACKETS, PacketLog, Snapshot
 from flitlab.sim.engines.compare import compare_logs, compare_snapshots
 from flitlab.sim.engines.start import start
-from tests.scenarios import build, deflection_scenarios, line, reference, scenario, vct_scenarios, wormhole_scenarios
+from tests.scenarios import (
+    build,
+    deflection_scenarios,
+    ideal_scenarios,
+    line,
+    reference,
+    scenario,
+    vct_scenarios,
+    wormhole_scenarios,
+)
 
 LOADS = st.sampled_from([0.05, 0.3, 0.7, 1.0])
 SLOW = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -40,7 +49,15 @@ def test_deflection(case, load, seed):
     agree(case, load, seed)
 
 
-@given(st.one_of(vct_scenarios(), wormhole_scenarios(), deflection_scenarios()), st.integers(1, 2**20))
+@given(ideal_scenarios(), LOADS, st.integers(0, 2**40))
+@SLOW
+def test_ideal(case, load, seed):
+    agree(case, load, seed)
+
+
+@given(
+    st.one_of(vct_scenarios(), wormhole_scenarios(), deflection_scenarios(), ideal_scenarios()), st.integers(1, 2**20)
+)
 @settings(SLOW, max_examples=15)
 def test_order_of_creation_is_immaterial(case, shuffle):
     logs = []

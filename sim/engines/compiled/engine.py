@@ -43,13 +43,8 @@ class CompiledRun:
         self._cursor = sources.start_cursor(topology.hosts)
         self._tick = 0
         if log:
-            self._grow_log(1 << 12)
-
-    def _grow_log(self, entries: int) -> None:
-        log = np.zeros((entries + 2 * self._topology.hosts, 3), np.int64)
-        tally = self._state.tally
-        log[: len(tally.log)] = tally.log
-        self._state = self._state._replace(tally=tally._replace(log=log))
+            entries = np.zeros(((1 << 12) + 2 * topology.hosts, 3), np.int64)
+            self._state = self._state._replace(tally=self._state.tally._replace(log=entries))
 
     def advance(self, until: int) -> None:
         refuse_if_long(until)
@@ -58,7 +53,7 @@ class CompiledRun:
             if self._tick < 0:
                 raise AssertionError("a switch holds more packets than the proven bound: a bug in flitlab")
             if self._tick < until:
-                self._grow_log(2 * len(self._state.tally.log))
+                self._state = records.with_room(self._state, self._topology.hosts)
 
     def _count_created(self) -> None:
         net = self._constants.net

@@ -292,6 +292,32 @@ def log_is_full(const, state):
     return len(state.tally.log) > 0 and state.tally.scalars[DELIVERED_PACKETS] + const.net.hosts > len(state.tally.log)
 
 
+@inner
+def pool_is_empty(const, state):
+    """Tell whether there may be too few unused records for the packets that hosts start in one more tick."""
+    return state.pool.free[len(state.pool.free) - 1] < const.net.hosts
+
+
+def with_room(state: Any, hosts: int) -> Any:
+    """Return the state with twice the log, or twice the records, where these are too few for one more tick."""
+    log, pool, tally = state.tally.log, state.pool, state.tally
+    if len(log) and tally.scalars[DELIVERED_PACKETS] + hosts > len(log):
+        state = state._replace(tally=tally._replace(log=np.concatenate([log, np.zeros_like(log)])))
+    if pool.free[-1] < hosts:
+        state = state._replace(pool=_doubled(pool))
+    return state
+
+
+def _doubled(pool: Pool) -> Pool:
+    """Return a pool with the same packets, and as many unused records more as there are in all."""
+    records, unused = len(pool.packet), pool.free[: pool.free[-1]]
+    more = np.arange(2 * records - 1, records - 1, -1)
+    free = np.zeros(2 * records + 1, np.uint32)
+    free[: len(unused) + records] = np.concatenate([more, unused])
+    free[-1] = len(unused) + records
+    return Pool(packet=np.concatenate([pool.packet, np.zeros_like(pool.packet)]), free=free)
+
+
 def sent(state: Any) -> Ints:
     """Return the first unsent packet of every host, int64 [hosts, 4].
 

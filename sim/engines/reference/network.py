@@ -16,7 +16,7 @@ from flitlab.models.rules.tables import ADAPTIVE, ESCAPE, ESCAPE_VC, PATHS, UGAL
 from flitlab.models.rules.ugal import MINIMALLY, better_way
 from flitlab.models.rules.vc import allowed_vcs, make_rings
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.buffered import Buffered
+from flitlab.models.switching.timed import Timed
 from flitlab.sim.engines.base import (
     CREATED_PACKETS,
     DELIVERED_PACKETS,
@@ -32,7 +32,7 @@ from flitlab.sim.engines.reference.ledger import Ledger
 from flitlab.sim.engines.reference.packet import Packet
 from flitlab.sim.engines.reference.ranks import Message, Ranks
 
-D = TypeVar("D", bound=Buffered)
+D = TypeVar("D", bound=Timed)
 
 _BLOCK = 16  # packets drawn at a time: one call of compiled code costs as much as drawing several
 
@@ -251,20 +251,22 @@ class Network(Generic[D]):
 
         Empty if it leaves the network there.
         """
+        return [(port, *self._vcs(packet, here, port)) for port in self.allowed_ports(packet, here)]
+
+    def allowed_ports(self, packet: Packet, here: int) -> list[int]:
+        """The ports that a packet may take at switch ``here``, ascending; none if it leaves the network there."""
         r, way, hop = self.routes, packet.way, packet.hop
         if at_target(r, way, hop, here, packet.target):
             return []
         if r.rule == ADAPTIVE:
             allowed = int(usable_ports(r, way, hop, here, packet.target))
-            ports = [port for port in range(allowed.bit_length()) if allowed >> port & 1]
-        else:
-            ports = [
-                next_port(
-                    r, way, self.seed, here, packet.target, packet.source, packet.destination, len(self._place),
-                    packet.sequence, hop,
-                )
-            ]  # fmt: skip
-        return [(port, *self._vcs(packet, here, port)) for port in ports]
+            return [port for port in range(allowed.bit_length()) if allowed >> port & 1]
+        return [
+            next_port(
+                r, way, self.seed, here, packet.target, packet.source, packet.destination, len(self._place),
+                packet.sequence, hop,
+            )
+        ]  # fmt: skip
 
     def enter(self, packet: Packet, vc: int) -> None:
         """Note that a packet is granted a VC of a channel between switches; one on the escape network stays there."""

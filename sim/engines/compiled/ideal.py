@@ -1,0 +1,284 @@
+"""The ideal switch, compiled.
+
+As nothing holds a packet back but those before it, an output knows when a packet will start as soon as that joins its
+queue. So a packet goes on at once to the line of those that will come to the other end of the channel, each with the
+tick of that, and a hop is one event: the first packet of a line coming. Packets are records that are used again, and
+there are more of them when none is left.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from flitlab.models.arrays import Ints
+from flitlab.models.jit import inner, kernel
+from flitlab.models.rules.arrivals import Arrivals
+from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.packets import Packets
+from flitlab.models.rules.ports import make_ports
+from flitlab.models.rules.route import at_target, next_port, usable_ports
+from flitlab.models.rules.tables import ADAPTIVE, Tables
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.ideal import Ideal
+from flitlab.sim.engines.base import EVENTS, GRANTS
+from flitlab.sim.engines.compiled.messages import Program, leave, make_program, next_tick
+from flitlab.sim.engines.compiled.records import (
+    DESTINATION,
+    FLITS,
+    H_BORN,
+    H_FREE,
+    HOP,
+    HOST_RECORD,
+    LATE,
+    NEXT,
+    NOBODY,
+    SEND,
+    SEQUENCE,
+    SOURCE,
+    WAY,
+    Net,
+    Pool,
+    Tally,
+    create,
+    deliver,
+    first_packets,
+    log_is_full,
+    make_net,
+    make_pool,
+    make_tally,
+    pool_is_empty,
+    run_program,
+)
+from flitlab.sim.engines.compiled.ugal import set_way
+from flitlab.sim.engines.compiled.wheel import Wheel, drain, make_wheel, wake
+
+DUE = 13
+"""Field of a packet record: the tick in which it is at the end of its line."""
+
+FRONT, BACK = range(2)
+"""Fields of a line, uint32: its first packet and its last; NOBODY is the first of an empty one."""
+
+
+class IdealConstants(NamedTuple):
+    """The constants of a run of ideal switches; times are in ticks."""
+
+    net: Net
+    rule: int  # how one of several ways is chosen: RANDOM ...
+    inputs: int
+    header: int
+    crossing: Ints  # int64 [outputs]: from the start of a packet to the end of its line, less its flits where it ejects
+    injection: int  # from a host until the header has been read
+    routes: Tables
+    in_channel: Ints  # int64 [inputs]: the channel that ends there, or -1 if a host sends
+
+
+class IdealState(NamedTuple):
+    """The state of a run of ideal switches: all that changes."""
+
+    pool: Pool
+    line: np.ndarray  # uint32 [inputs + hosts, 2]: of packets that come to an input, or to a host from its switch
+    free: Ints  # int64 [outputs]: tick in which all of the queue is sent
+    host: Ints  # int64 [hosts, HOST_RECORD]
+    coming: Ints  # int64 [inputs + hosts]: scratch, lines whose first packet is due
+    members: Ints  # int64 [hosts]: scratch, who is looked at
+    lines: Wheel
+    senders: Wheel
+    program: Program | None
+    tally: Tally
+
+
+def build(
+    scenario: Scenario[Ideal], arrivals: Arrivals, packets: Packets, seed: int
+) -> tuple[IdealConstants, IdealState]:
+    """Make the constants and the state of a run at tick 0.
+
+    arrivals, packets: what hosts send. seed: of all draws.
+    """
+    topology, model = scenario.topology, scenario.switching
+    ports = make_ports(topology)
+    inputs, hosts = len(ports.in_switch), topology.hosts
+    ejects = ports.out_channel < 0
+    extra = np.zeros(len(ejects), np.int64)
+    extra[~ejects] = topology.delay[ports.out_channel[~ejects]]
+    crossing = model.switch + np.where(ejects, model.ejection - 1, model.link + extra + model.header)
+    longest = int(packets.flits.max())
+    horizon = longest + max(int(crossing.max(initial=0)), model.injection + model.header) + 2
+    ticks = 1 << int(horizon - 1).bit_length()
+    fed = ports.in_output >= 0
+    constants = IdealConstants(
+        net=make_net(topology, ports, arrivals, packets, seed),
+        rule=scenario.routes.select,
+        inputs=inputs,
+        header=model.header,
+        crossing=crossing,
+        injection=model.injection + model.header,
+        routes=model.tables(topology, scenario.routes),
+        in_channel=np.where(fed, ports.out_channel[np.where(fed, ports.in_output, 0)], -1),
+    )
+    state = IdealState(
+        pool=make_pool(4 * (inputs + hosts)),
+        line=np.full((inputs + hosts, 2), NOBODY, np.uint32),
+        free=np.zeros(len(ejects), np.int64),
+        host=np.zeros((hosts, HOST_RECORD), np.int64),
+        coming=np.zeros(inputs + hosts, np.int64),
+        members=np.zeros(hosts, np.int64),
+        lines=make_wheel(inputs + hosts, ticks),
+        senders=make_wheel(hosts, ticks),
+        program=make_program(scenario),
+        tally=make_tally(topology),
+    )
+    first_packets(constants, state)
+    for host in range(hosts):
+        wake(state.senders, host, 0)
+    return constants, state
+
+
+@inner
+def _queue(state, packet, line, due):
+    """Put a packet at the end of a line, at whose end it will be in tick ``due``."""
+    state.pool.packet[packet, DUE] = due
+    state.pool.packet[packet, NEXT] = NOBODY
+    if state.line[line, FRONT] == NOBODY:
+        state.line[line, FRONT] = packet
+        wake(state.lines, line, due)
+    else:
+        state.pool.packet[state.line[line, BACK], NEXT] = packet
+    state.line[line, BACK] = packet
+
+
+@inner
+def _take(state, line):
+    """Take the first packet out of a line, and return it."""
+    packet = np.int64(state.line[line, FRONT])
+    behind = np.int64(state.pool.packet[packet, NEXT])
+    state.line[line, FRONT] = behind
+    if behind != NOBODY:
+        wake(state.lines, line, np.int64(state.pool.packet[behind, DUE]))
+    return packet
+
+
+@inner
+def _unsent(state, output, tick):
+    """Count the flits that an output has still to send when nothing of ``tick`` has been sent."""
+    return max(state.free[output] - tick, np.int64(0))
+
+
+@inner
+def ahead(const, state, here, port, tick):
+    """Measure what is ahead on a channel: (flits that wait for it, the switch at its end).
+
+    here, port: the channel, by its switch and its port there.
+    """
+    output = const.net.ports.out_base[here] + port
+    entry = np.int64(const.net.ports.out_input[output])
+    return _unsent(state, output, tick), np.int64(const.net.ports.in_switch[entry])
+
+
+@inner
+def _shortest(const, state, ports, here, tick):
+    """Find the output that has the fewest flits to send, the lowest of several.
+
+    ports: uint64, a bit each, of switch ``here``.
+    """
+    best, fewest = np.int64(0), NOBODY
+    while ports:
+        output = np.int64(const.net.ports.out_base[here]) + lowest(ports)
+        ports &= ports - np.uint64(1)
+        flits = _unsent(state, output, tick)
+        if flits < fewest:
+            best, fewest = output, flits
+    return best
+
+
+@inner
+def _output(const, state, packet, here, tick):
+    """Choose the output of a packet at switch ``here``."""
+    destination = np.int64(state.pool.packet[packet, DESTINATION])
+    target = np.int64(const.net.host_switch[destination])
+    way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
+    if at_target(const.routes, way, hop, here, target):
+        return np.int64(const.net.ports.eject[destination])
+    if const.rule == ADAPTIVE:
+        return _shortest(const, state, usable_ports(const.routes, way, hop, here, target), here, tick)
+    source, sequence = np.int64(state.pool.packet[packet, SOURCE]), np.int64(state.pool.packet[packet, SEQUENCE])
+    port = next_port(
+        const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
+    )
+    return np.int64(const.net.ports.out_base[here]) + port
+
+
+@inner
+def _switch(const, state, entry, tick):
+    """Let the first packet that comes to an input, and whose header has been read, join the queue of its output."""
+    packet = _take(state, entry)
+    flits = np.int64(state.pool.packet[packet, FLITS])
+    if const.in_channel[entry] >= 0:
+        state.tally.channel_flits[const.in_channel[entry]] += flits
+    state.tally.scalars[GRANTS] += 1
+    output = _output(const, state, packet, np.int64(const.net.ports.in_switch[entry]), tick)
+    start = max(state.free[output], tick)
+    state.free[output] = start + flits
+    end = np.int64(const.net.ports.out_input[output])
+    if end == NOBODY:
+        host = np.int64(state.pool.packet[packet, DESTINATION])
+        _queue(state, packet, const.inputs + host, start + flits + const.crossing[output])
+    else:
+        state.pool.packet[packet, HOP] += 1
+        _queue(state, packet, end, start + const.crossing[output])
+
+
+@inner
+def _send(const, state, host, tick):
+    """Start a host's oldest packet if that is possible, and wake the host when it may be."""
+    record = state.host[host]
+    ready = max(record[H_BORN], record[H_FREE])
+    if ready <= tick:
+        packet = create(const, state, host, tick)
+        leave(state.program, state.pool.packet[packet, SEND], record[H_FREE])
+        set_way(const, state, packet, ahead, tick)
+        _queue(state, packet, np.int64(const.net.ports.inject[host]), tick + const.injection)
+        ready = max(record[H_BORN], record[H_FREE])
+    if ready < LATE:
+        wake(state.senders, host, min(ready, tick + state.senders.mask))
+
+
+@inner
+def _notice(const, state, host, tick):
+    """Have a host that has a packet to send looked at in this tick."""
+    wake(state.senders, host, tick)
+
+
+@kernel
+def advance(const, state, now, until):
+    """Simulate the ticks from ``now`` to ``until`` - 1.
+
+    Returns the tick reached, which is less than ``until`` if the log is full, or the records of packets are used up.
+    """
+    tick = now
+    while tick < until:
+        if log_is_full(const, state) or pool_is_empty(const, state):
+            return tick
+        coming = drain(state.lines, tick, state.coming)
+        last = coming
+        while last > 0 and state.coming[last - 1] >= const.inputs:
+            last -= 1
+            deliver(const, state, _take(state, state.coming[last]), tick)
+        run_program(state.program, const, state, tick, _notice)
+        sending = drain(state.senders, tick, state.members)
+        for i in range(sending):
+            _send(const, state, state.members[i], tick)
+        for i in range(last):
+            _switch(const, state, state.coming[i], tick)
+        state.tally.scalars[EVENTS] += coming + sending
+        tick = next_tick(state.program, state, tick, until, 0)
+    return tick
+
+
+def moved(state: IdealState) -> int:
+    """Return how many packets have joined the queue of an output so far."""
+    return int(state.tally.scalars[GRANTS])
+
+
+def stuck(const: IdealConstants, state: IdealState, now: int) -> bool:
+    """Return False: no packet waits for room, so nothing can be stuck."""
+    return False

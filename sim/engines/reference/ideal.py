@@ -1,0 +1,145 @@
+"""The ideal switch: a queue without limit for every output, and nothing else that a packet waits for.
+
+A packet joins the queue of its output as soon as its header has been read; those that do so in the same tick join in
+the order of their input ports (``flitlab.models.rules.ports``). An output sends its queue first come first served, each
+packet for as many ticks as it has flits. Under adaptive routing a packet takes the output for which the fewest flits
+have still to be sent (ties: the lowest port). A channel counts a packet when its header has been read at the far end.
+"""
+
+from collections import deque
+from heapq import heappop, heappush
+
+from flitlab.models.rules.ports import make_ports
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.ideal import Ideal
+from flitlab.sim.engines.reference import network
+from flitlab.sim.engines.reference.clock import ARRIVALS, SENDING, Allocator
+from flitlab.sim.engines.reference.network import Network
+from flitlab.sim.engines.reference.packet import Packet
+
+
+class Input:
+    """An input port of a switch; port: its number among all. channel: that ends here, None if it is a host's."""
+
+    def __init__(self, switch: "Switch", port: int, channel: int | None = None):
+        self.switch = switch
+        self.port = port
+        self.channel = channel
+
+    def arrive(self, packet: Packet) -> None:
+        """Take in a packet whose head arrives."""
+        self.switch.expect(packet, self)
+
+
+class Output:
+    """An output of a switch and its queue. end: the input that it leads to, None for a host's ejection channel.
+
+    delay: ticks from the start of a packet to its head at the end. free_at: tick from which it is free.
+    """
+
+    def __init__(self, delay: int, end: Input | None = None):
+        self.delay = delay
+        self.end = end
+        self.queue: deque[Packet] = deque()
+        self.free_at = 0
+
+    def unsent(self, now: int) -> int:
+        """Flits that are still to be sent when nothing of tick ``now`` has been."""
+        return max(self.free_at - now, 0) + sum(packet.flits for packet in self.queue)
+
+    def serve(self, now: int) -> None:
+        """Start the first packet of the queue if there is one and nothing else is being sent."""
+        if not self.queue or self.free_at > now:
+            return
+        packet = self.queue.popleft()
+        self.free_at = now + packet.flits
+        if self.end is None:
+            packet.moved.set(now + packet.flits - 1 + self.delay, ARRIVALS, None)
+        else:
+            packet.hop += 1
+            packet.moved.set(now + self.delay, ARRIVALS, self.end)
+
+
+class Host(network.Host, Allocator):
+    """Sends its oldest packet whenever its channel is free."""
+
+    phase = SENDING
+    waiting: deque[Packet]
+    entry: Input
+
+    def __init__(self, net: "IdealNetwork", index: int):
+        network.Host.__init__(self, net, index)
+        Allocator.__init__(self, net.clock)
+
+    def notice(self, now: int) -> None:
+        self.wake(max(now, self.free_at))
+
+    def allocate(self, now: int) -> None:
+        """Send the oldest packet if the channel is free."""
+        if self.waiting and self.free_at <= now:
+            self.send(now, self.entry)
+            if self.waiting:
+                self.wake(self.free_at)
+
+
+class Switch(Allocator):
+    """The outputs of a switch. outputs: network channels in channel order. ejection: by host."""
+
+    def __init__(self, net: "IdealNetwork", index: int):
+        super().__init__(net.clock)
+        self.network = net
+        self.index = index
+        self.outputs: list[Output] = []
+        self.ejection: dict[int, Output] = {}
+        self._expected: list[tuple[int, int, Packet, Input]] = []  # heap, by the tick in which the header has been read
+
+    def expect(self, packet: Packet, entry: Input) -> None:
+        """Read the header of a packet that has come in at an input."""
+        ready = packet.arrived + self.network.times.header
+        heappush(self._expected, (ready, entry.port, packet, entry))
+        self.wake(ready)
+
+    def allocate(self, now: int) -> None:
+        """Queue the packets whose header has been read, and start what can be sent."""
+        while self._expected and self._expected[0][0] <= now:
+            self._join(*heappop(self._expected)[2:], now)
+        for output in [*self.outputs, *self.ejection.values()]:
+            output.serve(now)
+            if output.queue:
+                self.wake(output.free_at)
+
+    def _join(self, packet: Packet, entry: Input, now: int) -> None:
+        """Put a packet that has come in at an input into the queue of its output."""
+        ledger, ports = self.network.ledger, self.network.allowed_ports(packet, self.index)
+        ledger.carry(entry.channel, packet.flits)
+        ledger.grant(None, packet.flits)
+        if ports:
+            output = min((self.outputs[port] for port in ports), key=lambda output: output.unsent(now))
+        else:
+            output = self.ejection[packet.destination]
+        output.queue.append(packet)
+
+
+class IdealNetwork(Network[Ideal]):
+    """A run of ideal switches."""
+
+    def __init__(self, scenario: Scenario[Ideal], load: float, seed: int, log: bool = False, shuffle: int = 0):
+        super().__init__(scenario, load, seed, log, shuffle)
+        topology, times = scenario.topology, scenario.switching
+        self.routes = times.tables(topology, scenario.routes)
+        switches = [Switch(self, v) for v in range(topology.switches)]
+        hosts = [Host(self, h) for h in range(topology.hosts)]
+        numbering = make_ports(topology)
+        ends = zip(topology.src.tolist(), topology.dst.tolist(), topology.delay.tolist(), strict=True)
+        for channel, (tail, head, extra) in enumerate(ends):
+            number = numbering.out_base[tail] + len(switches[tail].outputs)
+            end = Input(switches[head], int(numbering.out_input[number]), channel)
+            switches[tail].outputs.append(Output(times.switch + times.link + extra, end))
+        for host, place in zip(hosts, topology.host_switch.tolist(), strict=True):
+            host.entry = Input(switches[place], int(numbering.inject[host.index]))
+            switches[place].ejection[host.index] = Output(times.switch + times.ejection)
+        self._outputs = [output for switch in switches for output in switch.outputs]
+        self.start(hosts)
+
+    def queue(self, channel: int, now: int) -> int:
+        return self._outputs[channel].unsent(now)
