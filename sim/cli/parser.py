@@ -136,6 +136,13 @@ def _ceilings(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _budget(parser: argparse.ArgumentParser) -> None:
+    _configuration(parser)
+    parser.add_argument("--out", metavar="DIR", type=Path, help="folder for the results (default: runs/NAME-budget)")
+    _jobs(parser)
+    _json(parser)
+
+
 def _trace(parser: argparse.ArgumentParser) -> None:
     _configuration(parser)
     parser.add_argument(
@@ -274,6 +281,7 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "show": ("describe a topology, routing, traffic, metric or ceiling and its parameters", _show),
     "topology": ("measure, and export, the topology of a configuration", _topology),
     "ceilings": ("compute the ceilings of a configuration, nothing else", _ceilings),
+    "budget": ("measure where the throughput goes: from what any routing could reach to what is carried", _budget),
     "trace": ("follow one packet of a configuration, tick by tick", _trace),
     "goal": ("describe a program (GOAL text, NAME.program or a configuration), and write it in another form", _goal),
     "simgrid": ("run a program in mode flow and in SimGrid, if it is installed, and compare the times", _simgrid),

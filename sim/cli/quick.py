@@ -47,7 +47,7 @@ def moment(study: Study) -> Study:
     nothing = OutputsConfig(figures=[], html=False)
     cases = [_short(case) for case in study.cases]
     experiment = study.experiment if study.simulates or study.experiment == "metrics" else "ceilings"
-    return replace(study, experiment=experiment, cases=cases, published=[], outputs=nothing)
+    return replace(study, experiment=experiment, cases=cases, published=[], outputs=nothing, budgets=[])
 
 
 def _short(case: Case) -> Case:

@@ -12,6 +12,7 @@ from typing import Any
 from flitlab.fluid.kinds.spec import kind_of
 from flitlab.models.hashing import content_hash
 from flitlab.models.jit import source_hash
+from flitlab.sim.cli.budgets import print_budgets
 from flitlab.sim.cli.common import complain, number, print_json, print_table, study_of
 from flitlab.sim.cli.tables import print_answers, print_ceilings, print_metrics, print_programs, print_saturation
 from flitlab.sim.config.study import Study
@@ -26,6 +27,8 @@ from flitlab.sim.measure.columns.registry import columns
 from flitlab.sim.measure.interval import MEANING, mean_and_half
 from flitlab.sim.measure.saturation import SHORT
 from flitlab.sim.measure.status import Status
+from flitlab.sim.report.folder.budget import TABLES as BUDGET_TABLES
+from flitlab.sim.report.folder.budget import ladders_of_files
 
 Row = Mapping[str, Any]
 
@@ -79,7 +82,7 @@ def finish(report: Report, as_json: bool) -> int:
 
 TABLES = (
     "results.csv", "ceilings.csv", "metrics.csv", "flows.csv", "steps.csv", "utilisation.csv", "timeline.csv",
-    "config.yaml", "config.resolved.yaml",
+    *(f"{name}.csv" for name in BUDGET_TABLES), "config.yaml", "config.resolved.yaml",
 )  # fmt: skip
 """What figures and page follow from."""
 
@@ -87,7 +90,7 @@ TABLES = (
 def draw(report: Report) -> None:
     """Draws the figures and the page asked for, unless they are there and drawn of the same tables by the same code."""
     outputs = report.study.outputs
-    if not report.results and not report.metrics:
+    if not (report.results or report.metrics or report.study.budgets):
         return
     drawn = _drawn(report.folder)
     texts = [path.read_text("utf-8") for name in TABLES if (path := report.folder / name).exists()]
@@ -171,6 +174,8 @@ def _print(report: Report) -> None:
         print_ceilings(ceilings)
     if saturation := report.tables.get("saturation.csv"):
         print_saturation(saturation)
+    if report.study.budgets:
+        print_budgets(ladders_of_files(report.tables))
     if report.published:
         print_published(report.published)
     if saturation or any("latency_mean" in row for row in report.results):

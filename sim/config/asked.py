@@ -4,6 +4,7 @@ from typing import Any
 
 from flitlab.fluid.kinds.spec import CeilingSpec, asked, kinds
 from flitlab.models.near import near
+from flitlab.sim.config.budget import CERTIFIED, has_budget
 from flitlab.sim.config.check import spec_of
 from flitlab.sim.config.draft import Draft
 from flitlab.sim.config.errors import key_path, show
@@ -23,7 +24,7 @@ ABSENT = object()
 def refuse_missing(draft: Draft) -> None:
     """Refuses a scenario without the keys that its experiment cannot do without."""
     for key in NEEDS.get(draft.experiment, ()):
-        if not draft.given(key) and not (key == "loads" and is_endless(draft)):
+        if not draft.given(key) and not (key == "loads" and (is_endless(draft) or has_budget(draft))):
             draft.refuse(key, f"is missing: experiment {draft.experiment} needs it")
 
 
@@ -38,7 +39,10 @@ def ceilings_of(draft: Draft) -> list[CeilingSpec]:
             draft.refuse("relative.by", "is over the ways of a routing, and there is none")
         return listed if any(spec.kind == by for spec in listed) else [asked(by), *listed]
     if config.ceilings is None:
-        return [asked("makespan")] if experiment == "application" else _usual(config)
+        listed = [asked("makespan")] if experiment == "application" else _usual(config)
+    if has_budget(draft):
+        known = {spec.kind for spec in listed}
+        listed = [*listed, *(asked(kind) for kind in CERTIFIED if kind not in known)]
     return listed
 
 

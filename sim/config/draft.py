@@ -16,6 +16,10 @@ from flitlab.sim.config.overrides import USUAL, parse_path
 from flitlab.sim.config.page import Page
 from flitlab.sim.config.schema import Config, PathConfig, SourceConfig
 
+BUDGET = "budget"
+"""The experiment that ``simrun budget`` makes of a configuration: budgets and no loads. It is the name of their figure.
+"""
+
 PATHS = ("path", "constants")
 """Keys of components whose texts are names of files."""
 
@@ -39,9 +43,12 @@ class Draft(Page):
         self.switching: SwitchingSpec | None = spec_of("switching", self, ("switching",), given)
         if self.switching is None:
             self.wrong |= {"switching"}
-        searched = experiment == "saturation" and "loads" not in self.wrong
         self.experiment = carried_out(experiment)
-        self.config = config.searching() if searched else config
+        self.config = config
+        if experiment == "saturation" and "loads" not in self.wrong:
+            self.config = config.searching()
+        elif experiment == BUDGET:
+            self.config = config.budgeting(BUDGET)
 
     def given(self, key: str) -> bool:
         """Whether a key at the top of the configuration has a value, right or wrong."""
@@ -99,8 +106,8 @@ class Draft(Page):
 
 
 def carried_out(experiment: str) -> str:
-    """The name of the experiment that is carried out: for ``saturation`` a load sweep, which places its loads."""
-    return "load_sweep" if experiment == "saturation" else experiment
+    """The name of the experiment that is carried out: for those that place their loads, a load sweep."""
+    return "load_sweep" if experiment in ("saturation", BUDGET) else experiment
 
 
 def _config(page: Page) -> tuple[Config, frozenset[str]]:

@@ -1,12 +1,12 @@
 """The keys of the experiments that ask for more than a ceiling of a scenario."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from flitlab.models.registry import whole
-from flitlab.sim.config.section import Section
+from flitlab.sim.config.section import Section, unlike
 
 Draws = Annotated[int, BeforeValidator(whole), Field(ge=1, le=10_000)]
 
@@ -28,6 +28,23 @@ class AdaptiveConfig(Section):
     """
 
     points: Annotated[int, BeforeValidator(whole), Field(ge=4, le=1000)] = 10
+
+
+Change = Literal["vcs", "buffers", "vcs_and_buffers", "speedup", "oldest", "packets", "rising"]
+CHANGES: tuple[Change, ...] = get_args(Change)
+"""What a budget changes one at a time, to see what the stable load would gain by it."""
+
+
+class BudgetConfig(Section):
+    """``budget:`` how loss budgets are made, which the figure ``budget`` asks for; see
+    ``flitlab.sim.experiment.budget``.
+
+    tolerance: width of the bracket of a stable load at which the search ends, as a part of the least ceiling of the
+    routing. sensitivities: what is changed one at a time; [] for none.
+    """
+
+    tolerance: Annotated[float, Field(ge=1e-3, le=0.5)] = 0.01
+    sensitivities: Annotated[list[Change], AfterValidator(unlike)] = list(CHANGES)
 
 
 class RelativeConfig(Section):

@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from flitlab.models.registry import whole
 from flitlab.models.transport.sizes import SizesSpec
 from flitlab.sim.config.loads import AnyLoads, PlacedLoads
-from flitlab.sim.config.questions import AdaptiveConfig, RelativeConfig, SaturationConfig, SearchConfig
+from flitlab.sim.config.questions import AdaptiveConfig, BudgetConfig, RelativeConfig, SaturationConfig, SearchConfig
 from flitlab.sim.config.reporting import OutputsConfig, PublishedConfig, Which
 from flitlab.sim.config.section import BY_SHAPE, Count, Name, Section, unlike
 
@@ -130,6 +130,7 @@ class Config(Section):
     experiment: Literal[
         "load_sweep", "saturation", "metrics", "ceilings", "relative", "search", "application"
     ] = "load_sweep"  # fmt: skip
+    budget: BudgetConfig = BudgetConfig()
     relative: RelativeConfig = RelativeConfig()
     search: SearchConfig | None = None
     metrics: list[Which] = []
@@ -146,6 +147,11 @@ class Config(Section):
             return self
         placed = PlacedLoads.model_construct(at=self.load_list, saturation=SaturationConfig(), adaptive=None)
         return self.model_copy(update={"loads": placed})
+
+    def budgeting(self, figure: str) -> Self:
+        """The configuration without loads and with one figure, which asks for budgets."""
+        outputs = self.outputs.model_copy(update={"figures": [figure]})
+        return self.model_copy(update={"loads": None, "outputs": outputs})
 
     @property
     def load_list(self) -> list[float]:

@@ -15,9 +15,11 @@ from flitlab.models.switching.discipline import Discipline
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.application import LOAD, refuse_misplaced
 from flitlab.sim.config.asked import ceilings_of, question, refuse_missing, varied
+from flitlab.sim.config.budget import Variant as Changed
+from flitlab.sim.config.budget import has_budget, variants
 from flitlab.sim.config.build import Builder, Built
 from flitlab.sim.config.check import crash
-from flitlab.sim.config.draft import Draft, carried_out
+from flitlab.sim.config.draft import BUDGET, Draft, carried_out
 from flitlab.sim.config.errors import ConfigError, Mistake
 from flitlab.sim.config.expand import Variant, expand
 from flitlab.sim.config.flows import ENDLESS_LOAD, counts_flows
@@ -25,7 +27,7 @@ from flitlab.sim.config.load import Node, Place, load_file, read_text
 from flitlab.sim.config.overrides import apply_quick, apply_set, put
 from flitlab.sim.config.page import Page
 from flitlab.sim.config.plugins import load_plugins, path_of
-from flitlab.sim.config.questions import AdaptiveConfig, RelativeConfig, SaturationConfig, SearchConfig
+from flitlab.sim.config.questions import AdaptiveConfig, BudgetConfig, RelativeConfig, SaturationConfig, SearchConfig
 from flitlab.sim.config.reporting import OutputsConfig, PublishedConfig
 from flitlab.sim.config.schema import Config, MeasureConfig
 from flitlab.sim.config.size import points_refused
@@ -51,7 +53,7 @@ class Case:
     instance: Instance | None
     scenario: Scenario | None
     loads: list[float]
-    placing: SaturationConfig | AdaptiveConfig | None
+    placing: SaturationConfig | AdaptiveConfig | BudgetConfig | None
     seeds: list[int]
     measure: MeasureConfig
     ceilings: list[CeilingSpec]
@@ -103,6 +105,25 @@ class Case:
 
 
 @dataclass(frozen=True, eq=False)
+class Rung:
+    """A scenario that a budget measures. case: None where it is left out. set: the changes that make it. note: why it
+    is left out, or how it is made."""
+
+    case: Case | None
+    set: tuple[str, ...]
+    note: str
+
+
+@dataclass(frozen=True, eq=False)
+class Budget:
+    """What a budget measures of a case: rungs by name, and changes, one at a time, by theirs."""
+
+    case: Case
+    rungs: dict[str, Rung]
+    changes: dict[str, Rung]
+
+
+@dataclass(frozen=True, eq=False)
 class Study:
     """All scenarios of a configuration file, and what is asked of them.
 
@@ -121,6 +142,14 @@ class Study:
     given: str
     changes: list[str]
     plugins: list[str]
+    budgets: list[Budget]
+    budget: BudgetConfig
+
+    @property
+    def every(self) -> list[Case]:
+        """All that is computed: the cases, then what is measured for their budgets."""
+        rungs = (rung for budget in self.budgets for part in (budget.rungs, budget.changes) for rung in part.values())
+        return [*self.cases, *(rung.case for rung in rungs if rung.case is not None)]
 
     @property
     def simulates(self) -> bool:
@@ -141,6 +170,8 @@ class Study:
             "engine": self.engine,
         }
         head["outputs"] = self.outputs.model_dump(mode="json")
+        if self.budgets:
+            head["budget"] = self.budget.model_dump(mode="json")
         if self.plugins:
             head["plugins"] = self.plugins
         if self.published:
@@ -176,12 +207,16 @@ def read(
     page, base = Page(root, mistakes), Path(file).resolve().parent
     load_plugins(page, base)
     own = page.at("experiment") or "load_sweep"
-    if own == "application" and experiment == "load_sweep":
+    if own == "application" and experiment in ("load_sweep", BUDGET):
         page.refuse("experiment", "this command needs a load sweep")
         raise ConfigError(mistakes)
     experiment = own if own == "application" and experiment == "ceilings" else experiment or own
     name = str(page.at("name"))
-    cases, config = _cases(root, page, name, str(experiment), base)
+    cases, budgets, config = _cases(root, page, name, str(experiment), base)
+    if experiment == BUDGET:
+        name += f"-{BUDGET}"
+        if not (mistakes or budgets):
+            page.refuse("switching.mode", "has no budget: only of what packets do can it be told where it is lost")
     if not mistakes:
         _refuse_lost(page, config.published, cases)
         _refuse_unrelated(page, config.outputs.relative_to, cases)
@@ -201,6 +236,8 @@ def read(
         given=read_text(file) if text is None else text,
         changes=[f"--set {change}" for change in sets] + ["--quick"] * quick,
         plugins=[path_of(name, base) for name in config.plugins],
+        budgets=budgets,
+        budget=config.budget,
     )
 
 
@@ -245,9 +282,10 @@ def _named(root: Node, name: str) -> Node:
     return root if given is not None and given.value is not None else put(root, ("name",), Node(name, root.file))
 
 
-def _cases(root: Node, page: Page, name: str, experiment: str, base: Path) -> tuple[list[Case], Config]:
-    """The scenarios of a study, and the configuration of the last of them."""
+def _cases(root: Node, page: Page, name: str, experiment: str, base: Path) -> tuple[list[Case], list[Budget], Config]:
+    """The scenarios of a study, the budgets of those that have one, and the configuration of the last of them."""
     cases: list[Case] = []
+    budgets: list[Budget] = []
     config, points, builder = Config(), 0, Builder()
     # also the keys that no scenario sees are checked, on any scenario
     for variant in expand(root, name, page.mistakes):
@@ -262,10 +300,31 @@ def _cases(root: Node, page: Page, name: str, experiment: str, base: Path) -> tu
             continue
         built = replace(built, resolved=built.resolved | question(draft, ceilings))
         cases.append(_case(variant, draft, built, ceilings, vary))
+        if built.scenario is not None and has_budget(draft):
+            budgets.append(_budget(builder, draft, variant, cases[-1], built))
         points += len(config.load_list) * len(config.seeds)
         if points_refused(page, points):
             break
-    return cases, config
+    return cases, budgets, config
+
+
+def _budget(builder: Builder, draft: Draft, variant: Variant, case: Case, built: Built) -> Budget:
+    """The budget of a case: everything that it measures has its own stable load, found in the same way."""
+    found = variants(builder, draft, variant.node, built)
+    ceilings = [spec for spec in case.ceilings if not spec.by_load]
+
+    def rung(name: str, one: Changed) -> Rung:
+        if one.built is None or one.built.scenario is None:
+            return Rung(None, one.set, one.note)
+        of = replace(
+            case, label=f"{case.label}: {name}", instance=one.built.instance, scenario=one.built.scenario, loads=[],
+            placing=draft.config.budget, measure=found.measure, ceilings=ceilings, certificate=one.built.certificate,
+            resolved=one.built.resolved,
+        )  # fmt: skip
+        return Rung(of, one.set, one.note)
+
+    rungs, changes = ({name: rung(name, one) for name, one in part.items()} for part in (found.rungs, found.changes))
+    return Budget(case, rungs, changes)
 
 
 def _built(builder: Builder, draft: Draft) -> Built | None:

@@ -85,7 +85,7 @@ class CeilingRuns:
         self.study = study
         self.store = store
         self.save_to = save_to
-        self.jobs = _jobs(study.cases)
+        self.jobs = _jobs(study.every)
         self.ready: Callable[[int], None] = lambda index: None
         for job in self.jobs:
             if save_to is None:
@@ -158,9 +158,11 @@ class CeilingRuns:
 
     def rows(self) -> list[dict[str, Any]]:
         """Rows of ceilings.csv: of every case, in the order in which it asks for them."""
-        return [row for index, case in enumerate(self.study.cases) for row in self._rows_of(index, case)]
+        return [row for index in range(len(self.study.cases)) for row in self.rows_of(index)]
 
-    def _rows_of(self, index: int, case: Case) -> list[dict[str, Any]]:
+    def rows_of(self, index: int) -> list[dict[str, Any]]:
+        """Rows as those of ceilings.csv of one case, or of what is measured for a budget."""
+        case = self.study.every[index]
         order = [spec.kind for spec in case.ceilings]
         found = [row for job in self._of_case[index] for row in job.rows or ()]
         # ``bounds`` has a row for each single bound, ``bounds:<name>``
@@ -173,7 +175,7 @@ class CeilingRuns:
 
     def found(self, index: int) -> tuple[dict[str, Any], str]:
         """The ceilings of a case as columns, and which of them failed."""
-        columns = ceiling_columns(self._rows_of(index, self.study.cases[index]))
+        columns = ceiling_columns(self.rows_of(index))
         failed = [f"{_kinds(job)}: {job.problem}" for job in self._of_case[index] if job.problem]
         return columns, "; ".join(failed)
 

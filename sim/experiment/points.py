@@ -68,7 +68,7 @@ class PointRuns:
         self.study = study
         self.store = store
         self.ceilings = ceilings
-        self.cases = study.cases if study.simulates else []
+        self.cases = study.every if study.simulates else []
         self.points = _points(self.cases)
         self.records: dict[str, dict[str, Any]] = {}
         self.compiled_s = 0.0
@@ -239,23 +239,28 @@ class PointRuns:
 
     def rows(self) -> Iterator[tuple[Case, float, int, dict[str, Any]]]:
         """(case, load, seed, record) in this order; where saturation is enough, none past the first saturated load."""
-        for index, case in enumerate(self.cases):
-            ended: set[int] = set()
-            ceilings, limit = self.ceilings.found(index)[0], self.limit(index)
-            asked = {} if case.scenario is None else added(case.scenario.counted, self.study.plugins)
-            for load in self._loads(index):
-                for seed in case.seeds:
-                    record = self.records.get(_id(case, load, seed))
-                    if record is None or seed in ended:
-                        continue
-                    more = beside_mcf(case, record, ceilings) | _precise(case, record["row"])
-                    more |= limited(record["row"], load, limit)
-                    more |= beside_bounds(case, record["row"], ceilings)
-                    others = record.get("added", {}).keys() - asked.keys()
-                    row = {name: value for name, value in record["row"].items() if name not in others}
-                    yield case, load, seed, record | {"row": row | more}
-                    if case.placing is None and case.measure.stop_when_saturated and record["row"].get("saturated"):
-                        ended.add(seed)
+        for index in range(len(self.study.cases) if self.cases else 0):
+            yield from self.rows_of(index)
+
+    def rows_of(self, index: int) -> Iterator[tuple[Case, float, int, dict[str, Any]]]:
+        """As :meth:`rows`, of one case, or of what is measured for a budget."""
+        case = self.cases[index]
+        ended: set[int] = set()
+        ceilings, limit = self.ceilings.found(index)[0], self.limit(index)
+        asked = {} if case.scenario is None else added(case.scenario.counted, self.study.plugins)
+        for load in self._loads(index):
+            for seed in case.seeds:
+                record = self.records.get(_id(case, load, seed))
+                if record is None or seed in ended:
+                    continue
+                more = beside_mcf(case, record, ceilings) | _precise(case, record["row"])
+                more |= limited(record["row"], load, limit)
+                more |= beside_bounds(case, record["row"], ceilings)
+                others = record.get("added", {}).keys() - asked.keys()
+                row = {name: value for name, value in record["row"].items() if name not in others}
+                yield case, load, seed, record | {"row": row | more}
+                if case.placing is None and case.measure.stop_when_saturated and record["row"].get("saturated"):
+                    ended.add(seed)
 
     def _loads(self, index: int) -> list[float]:
         """All loads of a case that have a point, ascending."""
@@ -268,7 +273,7 @@ class PointRuns:
         for case, load, seed, record in self.rows():
             rows[case.label].append({"load": load, "seed": seed, **record["row"]})
         tables: dict[str, list[dict[str, Any]]] = {}
-        for index, case in enumerate(self.cases):
+        for index, case in enumerate(self.study.cases if self.cases else ()):
             found = saturation(rows[case.label], self.limit(index))
             if found is not None:
                 row = table(case, found, rows[case.label], self.ceilings.found(index)[0])
@@ -278,7 +283,7 @@ class PointRuns:
 
     def program_tables(self) -> dict[str, list[dict[str, Any]]]:
         """Further tables of the experiment ``application``, by file name."""
-        found = {case.label: self.ceilings.found(index)[0] for index, case in enumerate(self.cases)}
+        found = {case.label: self.ceilings.found(index)[0] for index, case in enumerate(self.study.cases)}
         return tables_of_programs(self.rows(), found)
 
     def flows(self) -> list[dict[str, Any]]:
@@ -292,7 +297,7 @@ class PointRuns:
     @property
     def cpu(self) -> dict[str, float]:
         """CPU seconds of all points, and of making kernels ready for them, which are no part of these."""
-        records = [record for *_, record in self.rows()]
+        records = [record for index in range(len(self.cases)) for *_, record in self.rows_of(index)]
         return {
             "cpu_s": sum(record["row"].get("cpu_s", 0.0) for record in records),
             "compile_s": sum(record.get("detail", {}).get("compile_s", 0.0) for record in records),
@@ -303,7 +308,8 @@ class PointRuns:
         """One line per point that is not ok."""
         return [
             f"{case.label}, load {load}, seed {seed}: {record['status']}: {record['message']}"
-            for case, load, seed, record in self.rows() if record["status"] != Status.OK
+            for index in range(len(self.cases))
+            for case, load, seed, record in self.rows_of(index) if record["status"] != Status.OK
         ]  # fmt: skip
 
 

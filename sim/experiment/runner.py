@@ -20,6 +20,7 @@ from flitlab.sim.config.values import changes, read_resolved
 from flitlab.sim.exit import CHECK_FAILED, FAILED, INTERRUPTED, OK, RunStatus
 from flitlab.sim.experiment import ceilings
 from flitlab.sim.experiment.application import relate
+from flitlab.sim.experiment.budget import BudgetRuns
 from flitlab.sim.experiment.ceilings import CeilingRuns
 from flitlab.sim.experiment.cluster import ClusterError
 from flitlab.sim.experiment.folders import MANIFEST, ManifestError, content, digest_of, read_manifest
@@ -348,6 +349,7 @@ def _simulate(study: Study, store: Store, work: Work) -> Report:
     elif any(point.scenario.switching.counts == FLOWS for point in points.points.values()):
         report.tables["flows.csv"] = points.flows()
     report.tables |= points.saturation_tables()
+    report.tables |= BudgetRuns(study.budgets, points, bounds).tables()
     report.cpu, report.compiled_s = points.cpu, points.compiled_s
     report.problems = [*bounds.problems, *points.problems, *([stopped] if stopped else [])]
     report.exit_code = _exit_code(report, stopped)

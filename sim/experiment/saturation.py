@@ -5,9 +5,10 @@ Every load asked for becomes an ordinary point, so a search that is repeated fin
 counts as saturated is said in ``flitlab.sim.measure.saturation``.
 
 *Saturation* of each seed by itself: the bracket [highest load not saturated, lowest load saturated] is halved until it
-is narrower than the tolerance; then one more point at half of it says what latency is there. *Adaptive*, all seeds
-together: the bracket is narrowed to a tenth; then, load by load, the longest piece of the curve is halved, of the
-polygon through (load / upper end, least latency / latency). Both coordinates stay below 1, wherever latency goes.
+is narrower than the tolerance; then one more point at half of it says what latency is there. *Budget*: the same without
+that point, and the tolerance is a part of the limit, so that different switches are asked the same loads. *Adaptive*,
+all seeds together: the bracket is narrowed to a tenth; then, load by load, the longest piece of the curve is halved, of
+the polygon through (load / upper end, least latency / latency). Both coordinates stay below 1, wherever latency goes.
 """
 
 import math
@@ -21,7 +22,7 @@ import numpy as np
 
 from flitlab.fluid.kinds.spec import kinds
 from flitlab.models.instance import Instance
-from flitlab.sim.config.questions import AdaptiveConfig
+from flitlab.sim.config.questions import AdaptiveConfig, BudgetConfig
 from flitlab.sim.config.study import Case
 from flitlab.sim.measure.rows import Row, number
 from flitlab.sim.measure.saturation import Saturation, bracket, is_over
@@ -60,9 +61,9 @@ def rounded(load: float) -> float:
     return float(f"{load:.5g}")
 
 
-def bisect(lower: float, upper: float, tolerance: float, limit: float) -> Steps:
-    """Halves a bracket until it is narrower than ``tolerance`` x its upper end; returns (lower, upper)."""
-    while upper - lower > tolerance * upper and upper > FLOOR:
+def bisect(lower: float, upper: float, tolerance: float, limit: float, width: float = 0.0) -> Steps:
+    """Halves a bracket until it is narrower than ``tolerance`` x its upper end, or ``width``: (lower, upper)."""
+    while upper - lower > max(tolerance * upper, width) and upper > FLOOR:
         load = rounded((lower + upper) / 2)
         rows = yield load
         if any(is_over(row, limit) for row in rows):
@@ -87,6 +88,15 @@ def search(answers: Mapping[float, Sequence[Row]], limit: float, highest: float,
         yield upper  # nothing below is saturated: what is carried here is the answer
     found = bracket(({**row, "load": load} for load, rows in answers.items() for row in rows), limit)
     yield rounded(HALF * (found.lower if math.isnan(found.value) else found.value))
+
+
+def stable(answers: Mapping[float, Sequence[Row]], limit: float, highest: float, tolerance: float) -> Steps:
+    """The loads that the stable load takes: those of :func:`search` without its last two.
+
+    tolerance: width of the bracket at the end, as a part of the greatest load that it may hold.
+    """
+    lower, upper = _known(answers, limit, highest)
+    yield from bisect(lower, upper, 0.0, limit, tolerance * min(limit, highest))
 
 
 def curve(answers: Mapping[float, Sequence[Row]], limit: float, highest: float, points: int) -> Steps:
@@ -141,7 +151,8 @@ class Placement:
     """The loads of a case that are found one after another, for one seed or for several together.
 
     place: of all its points (see ``Task``). loads: all that it asked for, in this order. question: the load whose
-    points are wanted; None before it has begun, and after it has ended.
+    points are wanted; None before it has begun, and after it has ended. found: whether it has ended with all that it
+    asked for, no point of which failed.
     """
 
     case: Case
@@ -151,6 +162,7 @@ class Placement:
     loads: list[float] = field(default_factory=list)
     question: float | None = None
     ended: bool = False
+    found: bool = False
     _steps: Steps | None = None
     _answers: dict[float, Sequence[Row]] = field(default_factory=dict)
 
@@ -198,6 +210,8 @@ class Placement:
         assert placing is not None
         if isinstance(placing, AdaptiveConfig):
             return curve(self._answers, limit, highest_load(self.case), placing.points)
+        if isinstance(placing, BudgetConfig):
+            return stable(self._answers, limit, highest_load(self.case), placing.tolerance)
         return search(self._answers, limit, highest_load(self.case), placing.tolerance)
 
     def _take(self, rows: Any) -> None:
@@ -208,6 +222,7 @@ class Placement:
             self.loads.append(self.question)
         except StopIteration:
             self._end()
+            self.found = True
 
     def _end(self) -> None:
         self.question, self.ended = None, True

@@ -85,7 +85,7 @@ def captions(run: Run) -> dict[str, str]:
 
 def _kinds(run: Run) -> dict[str, Kind]:
     """The registered figures of runs of its sort: of programs, or of points."""
-    sorts = {"programs"} if run.of_programs else {"packets", "flows"}
+    sorts = {"programs"} if run.of_programs else {"packets", "flows", "budgets"}
     return {name: kind for name, kind in figures().items() if sorts & set(kind.of)}
 
 
@@ -97,7 +97,11 @@ def _makers(run: Run, flit_ns: float | None, size: str) -> tuple[dict[str, Calla
         return {plot.name: partial(figure, run, plot, SIZES[size]) for plot in found}, mistakes
     if run.of_programs:
         return {name: partial(in_style(kind.draw), run, SIZES[size]) for name, kind in _kinds(run).items()}, []
-    return {name: partial(figure_of, run, name, flit_ns, size) for name in _kinds(run)}, []
+    return {
+        name: partial(in_style(kind.draw), run, SIZES[size]) if "budgets" in kind.of
+        else partial(figure_of, run, name, flit_ns, size)
+        for name, kind in _kinds(run).items()
+    }, []  # fmt: skip
 
 
 @in_style

@@ -2,7 +2,7 @@
 
 A figure of points is a function ``draw(ax, run, units, look)``. It draws a run
 (:class:`~flitlab.sim.report.folder.run.Run`) on axes, with the marks of :mod:`~flitlab.sim.report.figures.marks`, and
-returns what the key says beside the names of scenarios, if anything. A figure of programs is a function
+returns what the key says beside the names of scenarios, if anything. A figure of programs, or of budgets, is a function
 ``make(run, size)`` that returns the whole figure, or None if there is nothing to show. A figure of networks is a
 function ``draw(study, folder, formats)`` that writes its files and returns them. Its docstring is its caption.
 """
@@ -16,8 +16,8 @@ from typing import Any, Literal, TypeVar
 PACKAGE = "flitlab.sim.report.figures.kinds"
 """Where the built-in figures are, in files of their names."""
 
-Of = Literal["packets", "flows", "programs", "network"]
-"""What a figure shows: results of one of three sorts, or the networks of the scenarios."""
+Of = Literal["packets", "flows", "programs", "network", "budgets"]
+"""What a figure shows: results of one of three sorts, the networks of the scenarios, or their loss budgets."""
 
 Draw = TypeVar("Draw", bound=Callable[..., Any])
 

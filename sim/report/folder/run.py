@@ -16,6 +16,7 @@ from flitlab.sim.experiment.folders import altered, read_manifest, refuse_pipes
 from flitlab.sim.experiment.saturation import limit_of
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.folder import stored
+from flitlab.sim.report.folder.budget import TABLES as BUDGET_TABLES
 from flitlab.sim.report.folder.ceilings import Ceiling, Mark, Total, join, join_total
 from flitlab.sim.report.folder.frames import Row, failed, read_csv
 from flitlab.sim.report.folder.units import Units
@@ -28,12 +29,17 @@ def _of_programs(manifest: Mapping[str, Any]) -> bool:
     return manifest.get("experiment") == "application"
 
 
+def _tables_of(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """The further tables that a run may have."""
+    return PROGRAM_TABLES if _of_programs(manifest) else BUDGET_TABLES
+
+
 @dataclass(frozen=True)
 class Run:
     """A run folder: usable rows, failed ones, ceilings, manifest, usable rows of metrics.csv, published values.
 
-    tables: further tables of the experiment ``application``, by name. saturation: rows of saturation.csv. altered:
-    names of files that are not as the run wrote them.
+    tables: further tables of the experiment ``application``, or of budgets, by name. saturation: rows of
+    saturation.csv. altered: names of files that are not as the run wrote them.
     """
 
     rows: list[Row]
@@ -68,7 +74,7 @@ class Run:
             metrics=[row for row in metrics if not failed(row)],
             published=read_csv(folder / "published.csv"),
             saturation=read_csv(folder / "saturation.csv"),
-            tables={name: read_csv(folder / f"{name}.csv") for name in PROGRAM_TABLES if _of_programs(manifest)},
+            tables={name: read_csv(folder / f"{name}.csv") for name in _tables_of(manifest)},
             altered=altered(folder, manifest),
         )
 

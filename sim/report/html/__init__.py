@@ -8,10 +8,11 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from flitlab.sim.config.draft import BUDGET
 from flitlab.sim.exit import RunStatus
 from flitlab.sim.report.figures.draw import captions, draw
 from flitlab.sim.report.folder.run import Run
-from flitlab.sim.report.html import answer, charts, network, tables
+from flitlab.sim.report.html import answer, budget, charts, network, tables
 from flitlab.sim.report.html.shell import write_page
 from flitlab.sim.report.network import bottleneck
 
@@ -45,6 +46,7 @@ def write(folder: Path) -> Path:
         "unit": units.time_name,
     }  # fmt: skip
     sections = [
+        ("budget", "Where the throughput goes", budget.section(run, _waterfall(folder))),
         ("figures", "Figures", _figures(folder, drawn, _captions(run))),
         ("published", "Published values", tables.published(run.published)),
         ("programs", "Programs", tables.programs(run)),
@@ -108,11 +110,18 @@ def _said(status: str) -> str:
 def _figures(folder: Path, drawn: Sequence[charts.Chart], captions: dict[str, str]) -> str:
     """Interactive charts with the static figures that stand for them, then the other static ones."""
     static = _pictures(folder)
+    static.pop(BUDGET, None)  # it has a section of its own
     parts = [_chart(chart, static.pop(chart["name"], None)) for chart in drawn]
     order = {name: i for i, name in enumerate(captions)}
     rest = sorted(static, key=lambda name: (order.get(name, len(order)), name))
     parts += [_figure(static[name], captions.get(name, name)) for name in rest]
     return f'<div class="figures">\n{"".join(parts)}</div>\n' if parts else ""
+
+
+def _waterfall(folder: Path) -> str:
+    """The figure of the loss budgets, if there is one."""
+    file = _pictures(folder).get(BUDGET)
+    return _image(file, "Where the throughput goes") if file else ""
 
 
 def _captions(run: Run) -> dict[str, str]:

@@ -10,6 +10,8 @@ from flitlab.fluid.kinds.spec import kind_of
 from flitlab.sim.experiment.saturation import ceiling_of
 from flitlab.sim.measure.rows import number
 from flitlab.sim.measure.saturation import Saturation, saturation
+from flitlab.sim.report.folder.budget import ladders
+from flitlab.sim.report.folder.budget import sentence as sentence_of
 from flitlab.sim.report.folder.names import Names
 from flitlab.sim.report.folder.run import Run
 
@@ -83,10 +85,19 @@ def percent(share: float, digits: int = 0) -> str:
 
 def sentence(run: Run, found: Sequence[Standing]) -> str:
     """What the run found, as a person would say it; '' if there is nothing to say."""
-    of_points = [_of_programs(run), _of_sweep(run, found), _of_flows(run)]
+    of_points = [_of_budgets(run), _of_programs(run), _of_sweep(run, found), _of_flows(run)]
     parts = [*of_points, _of_relative(run), _of_search(run), _of_ceilings(run, found)]
     first = next(filter(None, parts), "")
     return " ".join(filter(None, (first, _of_published(run))))
+
+
+def _of_budgets(run: Run) -> str:
+    """The largest loss of each scenario, and what would recover it."""
+    found = {ladder.scenario: sentence_of(ladder) for ladder in ladders(run.tables)}
+    names, told = Names(run.scenarios), {scenario: said for scenario, said in found.items() if said}
+    if len(told) > FEW:
+        return ""
+    return " ".join(f"{names[scenario]}: {said}" if len(told) > 1 else said for scenario, said in told.items())
 
 
 def _of_sweep(run: Run, found: Sequence[Standing]) -> str:

@@ -1,0 +1,63 @@
+"""How a loss budget is printed."""
+
+from collections.abc import Mapping, Sequence
+
+from flitlab.sim.cli.common import Column, number, print_table
+from flitlab.sim.measure.rows import Row
+from flitlab.sim.report.folder.budget import CHANGES, RUNGS, Ladder, may_be_none, sentence, warning
+
+
+def said(ladder: Ladder) -> str:
+    """What a budget says, in a sentence or two."""
+    return " ".join(filter(None, (sentence(ladder), warning(ladder))))
+
+
+def print_budgets(found: Sequence[Ladder]) -> None:
+    """Every budget as a table from the highest rung down, what changes would gain, and what it says."""
+    for ladder in found:
+        parts = {row["to"]: row for row in ladder.parts}
+        print_table(f"{ladder.scenario}: where the throughput goes", _columns(parts), ladder.rungs)
+        if ladder.changes:
+            print_table("  one change at a time (gains do not add up)", CHANGED, ladder.changes)
+        if ladder.channels:
+            print(f"  {_binding(ladder.channels)}")
+        print(f"  {said(ladder)}")
+
+
+def _columns(parts: Mapping[str, Row]) -> list[Column]:
+    def of_part(text: Column) -> Column:
+        return text[0], lambda row: text[1](parts[row["rung"]]) if row["rung"] in parts else ""
+
+    return [
+        ("rung", lambda row: row["rung"]), ("", lambda row: RUNGS[row["rung"]]),
+        ("load", lambda row: number(row["value"])), ("% of mcf", lambda row: _digit(row["percent"])),
+        of_part(("lost", lambda row: _digit(row["percent"]))), of_part(("between", _ends)),
+        of_part(("to", lambda row: row["part"])), ("note", lambda row: row["note"]),
+    ]  # fmt: skip
+
+
+def _digit(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _ends(row: Row) -> str:
+    return f"{row['percent_low']:.1f} .. {row['percent_high']:.1f}" + (" (may be none)" if may_be_none(row) else "")
+
+
+CHANGED: list[Column] = [
+    ("change", lambda row: CHANGES[row["change"]]), ("load", lambda row: number(row.get("switch"))),
+    ("then", lambda row: number(row.get("changed"))), ("% of mcf", lambda row: _gain(row.get("percent"))),
+    ("between", lambda row: _ends(row) if "percent" in row else ""), ("--set", lambda row: row["set"]),
+    ("note", lambda row: row["note"]),
+]  # fmt: skip
+
+
+def _gain(value: float | None) -> str:
+    return "-" if value is None else f"{value:+.1f}"
+
+
+def _binding(channels: Sequence[Row]) -> str:
+    """The channels that bind, the dearest first."""
+    count = channels[-1]["of"]
+    named = [f"{row['from']}{'->' if row['to'] != '' else ''}{row['to']} {row['price']:.1%}" for row in channels]
+    return f"{count} channels bind every routing; the dearest, with their price: {', '.join(named)}"

@@ -1,0 +1,218 @@
+"""Loss budgets: where the throughput goes between what any routing could reach and what a switch carries.
+
+A budget is a ladder of loads that a scenario could carry if something did not cost anything. Its upper rungs are
+ceilings, certified or exact: ``mcf`` (any routing), ``mcf_paths`` (the ways of this one), ``split`` (as it spreads
+traffic over them). The lower ones are stable loads, each found by bisection for each seed: ``ideal`` (output queues
+without limit), ``endless`` (this switch with buffers that never fill), ``roomy`` (its own buffers, every VC of an input
+read at once), ``switch`` (as configured). A *part* is the difference of two neighbours, so that parts add up.
+
+Draws depend on nothing but the seed, so two switches see the same packets: the part between them is taken seed by seed,
+mean and 95 % Student interval of the differences, and at either end half of the bracket of each of the two loads is
+added. Between certified rungs the ends of their intervals are subtracted. *Sensitivities* are taken like parts, between
+the switch and what it is with one thing changed; they do not add up.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from flitlab.fluid.binding import binding
+from flitlab.models.hashing import content_hash
+from flitlab.sim.config.budget import CERTIFIED, MEASURED
+from flitlab.sim.config.study import Budget, Case, Rung
+from flitlab.sim.experiment.ceilings import CeilingRuns
+from flitlab.sim.experiment.points import PointRuns
+from flitlab.sim.measure.interval import mean_and_half
+from flitlab.sim.measure.saturation import saturation
+
+LOSSES = {
+    "mcf_paths": "paths", "split": "weights", "ideal": "window", "endless": "blocking", "roomy": "room",
+    "switch": "crossbar",
+}  # fmt: skip
+"""Rung -> what is lost from the one above it. Where rungs are left out, a part is what they lose together."""
+
+OMITTED, MEASURED_KIND, EXACT, CERTIFIED_KIND = "omitted", "measured", "exact", "certified"
+"""How a rung is known (``kind``)."""
+
+MOST_CHANNELS = 10
+"""Channels that are listed of those that bind, the dearest first."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """A rung that is known, in loads.
+
+    value: middle of the interval [lower, upper]. seeds: seed -> middle of its bracket; {} where nothing is drawn.
+    step: half of the widest bracket. scenario: what was simulated; two that are equal differ by nothing.
+    """
+
+    rung: str
+    kind: str
+    lower: float
+    upper: float
+    note: str = ""
+    seeds: Mapping[int, float] = field(default_factory=dict)
+    step: float = 0.0
+    scenario: str = ""
+
+    @property
+    def value(self) -> float:
+        """Middle of the interval: the sum of parts is a difference of two of these."""
+        return (self.lower + self.upper) / 2
+
+
+@dataclass(frozen=True)
+class Part:
+    """The difference of two levels, in loads: value in [low, high]."""
+
+    above: Level
+    below: Level
+    value: float
+    low: float
+    high: float
+
+    @property
+    def name(self) -> str:
+        """What is lost there: of the lower rung, and of all that are left out between the two."""
+        order = list(LOSSES)
+        first = order.index(self.above.rung) + 1 if self.above.rung in LOSSES else 0
+        return "+".join(LOSSES[rung] for rung in order[first : order.index(self.below.rung) + 1])
+
+
+def part(above: Level, below: Level) -> Part:
+    """The difference of two levels, seed by seed where both were simulated.
+
+    >>> one = Level("roomy", "measured", 0.4, 0.6, seeds={1: 0.49, 2: 0.51}, step=0.01, scenario="a")
+    >>> two = Level("switch", "measured", 0.3, 0.5, seeds={1: 0.39, 2: 0.41}, step=0.01, scenario="b")
+    >>> found = part(one, two)
+    >>> round(found.value, 3), round(found.low, 3), round(found.high, 3), part(one, one).high
+    (0.1, 0.08, 0.12, 0.0)
+    """
+    value = above.value - below.value
+    if above.scenario and above.scenario == below.scenario:
+        return Part(above, below, 0.0, 0.0, 0.0)
+    if above.seeds and below.seeds:
+        pairs = [above.seeds[seed] - below.seeds[seed] for seed in above.seeds]
+        half = mean_and_half(pairs, 0.0, above.step + below.step)[1]
+    else:
+        half = (above.upper - above.lower + below.upper - below.lower) / 2
+    return Part(above, below, value, value - half, value + half)
+
+
+@dataclass(frozen=True)
+class BudgetRuns:
+    """The tables of all budgets, of what points and ceilings have come to so far."""
+
+    budgets: Sequence[Budget]
+    points: PointRuns
+    ceilings: CeilingRuns
+
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """budget.csv, budget_parts.csv, budget_sensitivities.csv and budget_channels.csv."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for budget in self.budgets:
+            for name, rows in self._of(budget):
+                found.setdefault(name, []).extend(
+                    {"scenario": budget.case.label, **budget.case.keys, **row} for row in rows
+                )
+        return found
+
+    def _of(self, budget: Budget) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+        levels, missing = self._levels(budget)
+        whole = next((level.value for level in levels if level.rung == "mcf"), math.nan)
+        ladder = [_rung_row(level, whole) for level in levels] + missing
+        order = [*CERTIFIED, *MEASURED]
+        yield "budget.csv", sorted(ladder, key=lambda row: order.index(row["rung"]))
+        yield "budget_parts.csv", [_part_row(part(*pair), whole) for pair in pairwise(levels)]
+        switch = next((level for level in levels if level.rung == "switch"), None)
+        changes = ((name, rung) for name, rung in budget.changes.items())
+        yield "budget_sensitivities.csv", [self._sensitivity(name, rung, switch, whole) for name, rung in changes]
+        yield "budget_channels.csv", list(self._channels(budget.case))
+
+    def _levels(self, budget: Budget) -> tuple[list[Level], list[dict[str, Any]]]:
+        """The rungs that are known from the highest on, and rows of those that are not."""
+        certified = dict(self._certified(budget.case))
+        found: dict[str, Level | str] = {kind: certified.get(kind, "was not computed") for kind in CERTIFIED}
+        found |= {name: self._measured(name, rung) for name, rung in budget.rungs.items()}
+        known = [level for level in found.values() if isinstance(level, Level)]
+        return known, [_omitted(name, why) for name, why in found.items() if isinstance(why, str)]
+
+    def _certified(self, case: Case) -> Iterator[tuple[str, Level | str]]:
+        """Ceiling -> its level, or why there is none; of one that is asked for twice, the first counts."""
+        for row in reversed(self.ceilings.rows_of(self._index(case))):
+            name, ends = row["ceiling"], [row[end] for end in ("lower", "upper") if row[end] is not None]
+            if name not in CERTIFIED:
+                continue
+            exact = name == "split" or row["lower"] == row["upper"]
+            level = Level(name, EXACT if exact else CERTIFIED_KIND, ends[0], ends[-1], row["method"]) if ends else None
+            yield name, level or row["note"] or "is not known"
+
+    def _measured(self, name: str, rung: Rung) -> Level | str:
+        """The stable load of a scenario over its seeds, or why there is none."""
+        case = rung.case
+        if case is None or case.scenario is None:
+            return rung.note
+        index = self._index(case)
+        rows = [{"load": load, "seed": seed, **record["row"]} for _, load, seed, record in self.points.rows_of(index)]
+        found = saturation(rows, self.points.limit(index))
+        placements = [one for one in self.points.placements if one.index == index]
+        if found is None or math.isinf(found.upper) or not all(one.found for one in placements):
+            return "its points are not all there"
+        seeds = {seed: (one.lower + one.upper) / 2 for seed, one in found.seeds.items()}
+        mean, half = mean_and_half(list(seeds.values()), 0.0, found.resolution)
+        same = content_hash(case.scenario.content_hash, case.measure.model_dump(mode="json"))
+        return Level(name, MEASURED_KIND, mean - half, mean + half, rung.note, seeds, found.resolution, same)
+
+    def _sensitivity(self, name: str, rung: Rung, switch: Level | None, whole: float) -> dict[str, Any]:
+        """A row of budget_sensitivities.csv: the pair of loads, and what is gained from the first to the second."""
+        row = {"change": name, "set": " ".join(rung.set), "switch": switch.value if switch else None}
+        changed = self._measured(name, rung)
+        if isinstance(changed, str) or switch is None:
+            return row | {"note": changed if isinstance(changed, str) else "the switch itself is not known"}
+        gain = part(changed, switch)
+        return row | {"changed": changed.value, **_numbers(gain, whole), "note": changed.note}
+
+    def _channels(self, case: Case) -> Iterator[dict[str, Any]]:
+        """Rows of budget_channels.csv: channels that every flow near the optimum fills, with their price."""
+        optimum = self.ceilings.optimum(self._index(case))
+        if optimum is None:
+            return
+        topology, lengths = case.topology, optimum.certificate
+        price = topology.capacity * lengths.network
+        hosts = topology.host_capacity * float(lengths.injection.sum() + lengths.ejection.sum())
+        whole, bound = price.sum() + (hosts or 0.0), binding(topology, lengths, optimum.lower, optimum.upper)
+        if bound.hosts:
+            yield {"from": "hosts", "to": "", "price": hosts / whole, "of": 1}
+        full = np.flatnonzero(bound.network)
+        for channel in full[np.argsort(-price[full], kind="stable")][:MOST_CHANNELS]:
+            ends = {"from": int(topology.src[channel]), "to": int(topology.dst[channel])}
+            yield ends | {"price": float(price[channel] / whole), "of": len(full)}
+
+    def _index(self, case: Case) -> int:
+        return next(i for i, one in enumerate(self.points.cases) if one is case)
+
+
+def _rung_row(level: Level, whole: float) -> dict[str, Any]:
+    return {
+        "rung": level.rung, "lower": level.lower, "upper": level.upper, "kind": level.kind, "value": level.value,
+        "percent": 100 * level.value / whole, "note": level.note,
+    }  # fmt: skip
+
+
+def _omitted(rung: str, why: str) -> dict[str, Any]:
+    empty = dict.fromkeys(("lower", "upper"))
+    return {"rung": rung, **empty, "kind": OMITTED, "value": None, "percent": None, "note": why}
+
+
+def _part_row(one: Part, whole: float) -> dict[str, Any]:
+    return {"part": one.name, "from": one.above.rung, "to": one.below.rung, **_numbers(one, whole)}
+
+
+def _numbers(one: Part, whole: float) -> dict[str, float]:
+    in_percent = {"percent": one.value, "percent_low": one.low, "percent_high": one.high}
+    loads = {"value": one.value, "low": one.low, "high": one.high}
+    return loads | {name: 100 * value / whole for name, value in in_percent.items()}

@@ -1,0 +1,167 @@
+"""The figure ``budget``."""
+
+import math
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from flitlab.sim.measure.rows import Row, number
+from flitlab.sim.report.figures.marks import HALO, NEUTRAL, OKABE_ITO
+from flitlab.sim.report.figures.programs import finish
+from flitlab.sim.report.figures.registry import figure
+from flitlab.sim.report.folder.budget import OF_ROUTING, RUNGS, Ladder, is_no_loss, ladders, may_be_none
+from flitlab.sim.report.folder.names import Names
+from flitlab.sim.report.folder.run import Run
+
+HEIGHT, KEY = 1.75, 0.55
+"""Inches of a panel, and of the axis and the room below all."""
+
+MOST_ACROSS = 3
+"""Panels in a row of a figure across two columns."""
+
+WIDE = 0.8
+"""Part of the distance between two rungs that the bar of one takes."""
+
+SEEN = 0.2
+"""Percent of the narrowest interval that is drawn."""
+
+ROOM = 42.0
+"""Percent that a bar must reach for a text to stand inside it."""
+
+LOOKS: dict[str, dict[str, Any]] = {
+    "routing": {"color": OKABE_ITO[0], "hatch": ""},
+    "switch": {"color": OKABE_ITO[1], "hatch": "/////"},
+    "window": {"color": "#777777", "hatch": "....."},
+    "gain": {"color": OKABE_ITO[2], "hatch": "xxxxx"},
+}
+"""Who takes a part -> its colour and hatch: told apart in grey, too."""
+
+SAID = {"routing": "lost by the routing", "switch": "lost by the switch", "window": "window, no loss", "gain": "gain"}
+
+REACHED, ENDS = "#dedede", "#ababab"
+"""Bars of what is reached at rungs, and at the first and the last of them."""
+
+
+@figure("budget", "budgets", place=0, usual=False)
+def budget(run: Run, size: tuple[float, float]) -> Figure | None:
+    """Where the throughput goes: what each step from any routing down to this switch costs, with 95 % intervals."""
+    found = [ladder for ladder in ladders(run.tables) if ladder.known]
+    if not found:
+        return None
+    across = min(MOST_ACROSS, len(found)) if size[0] > 5 else 1
+    down = math.ceil(len(found) / across)
+    figure = Figure(layout="constrained", figsize=(size[0], HEIGHT * down + KEY))
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(down, across, sharey=True, squeeze=False)
+    names = Names([ladder.scenario for ladder in found])
+    looks: set[str] = set()
+    reach = max(number(row, "percent_high") for ladder in found for row in _reaches(ladder))
+    for i, ax in enumerate(grid.flat):
+        if i >= len(found):
+            ax.set_axis_off()
+            continue
+        looks |= _panel(ax, found[i], max(reach, 100.0))
+        if len(found) > 1:
+            ax.set_title(names[found[i].scenario], fontsize=8, loc="left", pad=14)
+        if i + across >= len(found):
+            ax.set_xlabel("% of what any routing could carry (mcf)")
+    _key(figure, looks)
+    return figure
+
+
+def _reaches(ladder: Ladder) -> list[dict[str, float]]:
+    return [{"percent_high": number(row, "percent")} for row in ladder.rungs if row["kind"] != "omitted"]
+
+
+def _panel(ax: Axes, ladder: Ladder, reach: float) -> set[str]:
+    """Draws one budget; whose parts are in it."""
+    parts = {row["to"]: row for row in ladder.parts}
+    looks: set[str] = set()
+    above = math.nan
+    for place, rung in enumerate(RUNGS):
+        row = ladder.rung(rung)
+        if row is None:
+            ax.text(1, place, "left out", va="center", fontsize=6, style="italic", color="#777777", gid="left out")
+            continue
+        level = number(row, "percent")
+        ends = rung in ("mcf", "switch")
+        ax.barh(place, level, WIDE, color=ENDS if ends else REACHED, linewidth=0, gid="reached", zorder=2)
+        if rung in parts:
+            looks.add(_part(ax, place, above, level, parts[rung]))
+        _level(ax, place, level, ends)
+        above = level
+    ax.set_yticks(range(len(RUNGS)), list(RUNGS.values()))
+    ax.set_ylim(len(RUNGS) - 0.45, -0.55)
+    ax.set_xlim(0, 1.04 * reach)
+    ax.grid(visible=False, axis="y")
+    ax.tick_params(axis="y", length=0)
+    _loads(ax, ladder)
+    return looks
+
+
+def _part(ax: Axes, place: int, above: float, level: float, row: Row) -> str:
+    """The bar between two rungs, hollow where there may be no difference; whose it is."""
+    value, whose = number(row, "percent"), _whose(row)
+    look = LOOKS[whose]
+    face = "white" if may_be_none(row) else look["color"]
+    edge = look["color"] if face == "white" else "white"
+    style: dict[str, Any] = {"facecolor": face, "edgecolor": edge, "hatch": look["hatch"], "linewidth": 0.6}
+    ax.barh(place, above - level, WIDE, left=level, **style, gid="part", zorder=2.2)
+    low, high = above - number(row, "percent_high"), above - number(row, "percent_low")
+    if high - low >= SEEN:
+        ax.plot(
+            [low, high], [place] * 2, color="black", linewidth=0.9, marker="|", markersize=4, gid="interval", zorder=2.6
+        )
+    name = row["part"].replace("+", " + ")
+    text = f"{name} {-value:+.1f}".replace("-", "−") if abs(value) >= 0.05 else f"{name} 0"
+    inside = min(level, above, low) >= ROOM
+    x, ha, offset = (min(level, above, low), "right", -3) if inside else (max(level, above, high), "left", 3)
+    if not inside and x > ROOM:
+        x, ha, offset = (level + above) / 2, "center", 0
+    ax.annotate(
+        text, (x, place), xytext=(offset, 0), textcoords="offset points", ha=ha, va="center", fontsize=6.5,
+        path_effects=HALO, gid="part name", zorder=3,
+    )  # fmt: skip
+    return whose
+
+
+def _whose(row: Row) -> str:
+    if number(row, "percent") < 0:
+        return "gain"
+    if is_no_loss(row["part"]):
+        return "window"
+    return "routing" if all(part in OF_ROUTING for part in row["part"].split("+")) else "switch"
+
+
+def _level(ax: Axes, place: int, level: float, end: bool) -> None:
+    """The number of a rung, at the foot of its bar."""
+    ax.annotate(
+        f"{level:.1f}", (0, place), xytext=(3, 0), textcoords="offset points", va="center", fontsize=6.5,
+        fontweight="bold" if end else "normal", gid="level", zorder=3,
+    )  # fmt: skip
+
+
+def _loads(ax: Axes, ladder: Ladder) -> None:
+    """The same axis in loads, on top."""
+    top = ladder.rung("mcf")
+    whole = math.nan if top is None else (number(top, "lower") + number(top, "upper")) / 200
+    if not whole > 0:
+        return
+    loads = ax.secondary_xaxis("top", functions=(lambda x: np.asarray(x) * whole, lambda x: np.asarray(x) / whole))
+    loads.xaxis.set_major_locator(MaxNLocator(4))
+    loads.tick_params(labelsize=6, pad=1, length=2)
+    loads.set_xlabel("load", fontsize=6.5, labelpad=1)
+
+
+def _key(figure: Figure, looks: set[str]) -> None:
+    handles = [
+        Patch(facecolor=LOOKS[name]["color"], edgecolor="white", hatch=LOOKS[name]["hatch"], linewidth=0, label=text)
+        for name, text in SAID.items() if name in looks
+    ]  # fmt: skip
+    handles.append(Patch(facecolor="white", edgecolor=NEUTRAL, linewidth=0.6, label="hollow: may be none"))
+    finish(figure, handles)
