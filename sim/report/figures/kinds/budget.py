@@ -30,18 +30,25 @@ WIDE = 0.8
 SEEN = 0.2
 """Percent of the narrowest interval that is drawn."""
 
-ROOM = 42.0
-"""Percent that a bar must reach for a text to stand inside it."""
+FOOT, PER_LETTER = 14.0, 2.4
+"""Percent of the axis of a figure in one column that the number of a rung takes, and a letter beside it."""
 
 LOOKS: dict[str, dict[str, Any]] = {
     "routing": {"color": OKABE_ITO[0], "hatch": ""},
     "switch": {"color": OKABE_ITO[1], "hatch": "/////"},
     "window": {"color": "#777777", "hatch": "....."},
+    "both": {"color": OKABE_ITO[3], "hatch": "\\\\\\\\"},
     "gain": {"color": OKABE_ITO[2], "hatch": "xxxxx"},
 }
 """Who takes a part -> its colour and hatch: told apart in grey, too."""
 
-SAID = {"routing": "lost by the routing", "switch": "lost by the switch", "window": "window, no loss", "gain": "gain"}
+SAID = {
+    "routing": "lost by the routing",
+    "switch": "lost by the switch",
+    "both": "lost by both",
+    "window": "window, no loss",
+    "gain": "gain",
+}
 
 REACHED, ENDS = "#dedede", "#ababab"
 """Bars of what is reached at rungs, and at the first and the last of them."""
@@ -65,11 +72,11 @@ def budget(run: Run, size: tuple[float, float]) -> Figure | None:
         if i >= len(found):
             ax.set_axis_off()
             continue
-        looks |= _panel(ax, found[i], max(reach, 100.0))
+        looks |= _panel(ax, found[i], max(reach, 100.0), across)
         if len(found) > 1:
-            ax.set_title(names[found[i].scenario], fontsize=8, loc="left", pad=14)
+            ax.set_title(names[found[i].scenario], fontsize=8, loc="left", pad=2)
         if i + across >= len(found):
-            ax.set_xlabel("% of what any routing could carry (mcf)")
+            ax.set_xlabel("% of mcf" if across > 1 else "% of what any routing could carry (mcf)")
     _key(figure, looks)
     return figure
 
@@ -78,8 +85,8 @@ def _reaches(ladder: Ladder) -> list[dict[str, float]]:
     return [{"percent_high": number(row, "percent")} for row in ladder.rungs if row["kind"] != "omitted"]
 
 
-def _panel(ax: Axes, ladder: Ladder, reach: float) -> set[str]:
-    """Draws one budget; whose parts are in it."""
+def _panel(ax: Axes, ladder: Ladder, reach: float, across: int) -> set[str]:
+    """Draws one budget; whose parts are in it. across: panels beside each other."""
     parts = {row["to"]: row for row in ladder.parts}
     looks: set[str] = set()
     above = math.nan
@@ -92,7 +99,7 @@ def _panel(ax: Axes, ladder: Ladder, reach: float) -> set[str]:
         ends = rung in ("mcf", "switch")
         ax.barh(place, level, WIDE, color=ENDS if ends else REACHED, linewidth=0, gid="reached", zorder=2)
         if rung in parts:
-            looks.add(_part(ax, place, above, level, parts[rung]))
+            looks.add(_part(ax, place, above, level, parts[rung], across))
         _level(ax, place, level, ends)
         above = level
     ax.set_yticks(range(len(RUNGS)), list(RUNGS.values()))
@@ -104,9 +111,9 @@ def _panel(ax: Axes, ladder: Ladder, reach: float) -> set[str]:
     return looks
 
 
-def _part(ax: Axes, place: int, above: float, level: float, row: Row) -> str:
+def _part(ax: Axes, place: int, above: float, level: float, row: Row, across: int) -> str:
     """The bar between two rungs, hollow where there may be no difference; whose it is."""
-    value, whose = number(row, "percent"), _whose(row)
+    whose = _whose(row)
     look = LOOKS[whose]
     face = "white" if may_be_none(row) else look["color"]
     edge = look["color"] if face == "white" else "white"
@@ -114,20 +121,33 @@ def _part(ax: Axes, place: int, above: float, level: float, row: Row) -> str:
     ax.barh(place, above - level, WIDE, left=level, **style, gid="part", zorder=2.2)
     low, high = above - number(row, "percent_high"), above - number(row, "percent_low")
     if high - low >= SEEN:
-        ax.plot(
-            [low, high], [place] * 2, color="black", linewidth=0.9, marker="|", markersize=4, gid="interval", zorder=2.6
-        )
-    name = row["part"].replace("+", " + ")
-    text = f"{name} {-value:+.1f}".replace("-", "−") if abs(value) >= 0.05 else f"{name} 0"
-    inside = min(level, above, low) >= ROOM
-    x, ha, offset = (min(level, above, low), "right", -3) if inside else (max(level, above, high), "left", 3)
-    if not inside and x > ROOM:
-        x, ha, offset = (level + above) / 2, "center", 0
-    ax.annotate(
+        style = {"color": "black", "linewidth": 0.9, "marker": "|", "markersize": 4}
+        ax.plot([low, high], [place] * 2, **style, gid="interval", zorder=2.6)
+    _name(ax, place, (min(level, above, low), max(level, above, high)), _text(row, across))
+    return whose
+
+
+def _text(row: Row, across: int) -> str:
+    """The number of a part, and its name where there is room for it."""
+    value, names = number(row, "percent"), row["part"].split("+")
+    text = f"{-value:+.1f}".replace("-", "−") if abs(value) >= 0.05 else "0"
+    return text if across > 1 or len(names) > 2 else f"{' + '.join(names)} {text}"
+
+
+def _name(ax: Axes, place: int, ends: tuple[float, float], text: str) -> None:
+    """Writes beside a part what it is: left of it on what is reached, else right of it, else over it."""
+    needed, (low, high) = PER_LETTER * len(text), ends
+    if low >= FOOT + needed:
+        x, ha, offset = low, "right", -3
+    elif high <= 100 - needed:
+        x, ha, offset = high, "left", 3
+    else:
+        x, ha, offset = (low + high) / 2, "center", 0
+    found = ax.annotate(
         text, (x, place), xytext=(offset, 0), textcoords="offset points", ha=ha, va="center", fontsize=6.5,
         path_effects=HALO, gid="part name", zorder=3,
     )  # fmt: skip
-    return whose
+    found.set_in_layout(False)
 
 
 def _whose(row: Row) -> str:
@@ -135,7 +155,8 @@ def _whose(row: Row) -> str:
         return "gain"
     if is_no_loss(row["part"]):
         return "window"
-    return "routing" if all(part in OF_ROUTING for part in row["part"].split("+")) else "switch"
+    of_routing = {part in OF_ROUTING for part in row["part"].split("+")}
+    return "both" if len(of_routing) > 1 else "routing" if True in of_routing else "switch"
 
 
 def _level(ax: Axes, place: int, level: float, end: bool) -> None:
