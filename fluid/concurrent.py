@@ -99,4 +99,5 @@ def fixed_split(instance: Instance) -> Ceiling:
     note = _binding_hosts(instance, at_hosts) if at_hosts <= network else ""
     note = note if traffic.background is None else joined(note, BESIDE)
     theta = min(network, at_hosts)
-    return Ceiling("split", None, theta, theta, theta_unit(instance.topology), "equal split", 0.0, note)
+    method = "split by weight" if routes.weighed else "equal split"
+    return Ceiling("split", None, theta, theta, theta_unit(instance.topology), method, 0.0, note)

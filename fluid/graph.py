@@ -120,11 +120,13 @@ class Dags(NamedTuple):
     order: int32 [nodes, nodes], row t: nodes so that each comes after all its next hops toward t, -1 padded.
     via: int64 [switches], unless empty the switches over any one of which a way leads: by next hops toward it, and
     from it by those toward the destination. Sources and destinations of the demand are among them.
+    hops: the most channels of a way where every channel is allowed; 0: any number.
     """
 
     ports: npt.NDArray[np.uint64]
     order: Ints32
     via: Ints
+    hops: int = 0
 
 
 UNRESTRICTED = Dags(np.zeros((0, 0), np.uint64), np.zeros((0, 0), np.int32), np.zeros(0, np.int64))

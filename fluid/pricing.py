@@ -44,6 +44,10 @@ def price(
 
         def block(low: int, high: int) -> tuple[Floats, Ints, Ints32]:
             return _over(graph, demand, dags.via, legs, limit, low, high)
+    elif dags.hops > 0:
+
+        def block(low: int, high: int) -> tuple[Floats, Ints, Ints32]:
+            return _within(graph, demand, dags.hops, length, limit, low, high)
     else:
         out = star(graph.out_start, np.arange(len(length)), graph.dst, length)
         into = star(graph.in_start, graph.in_channel, graph.src, length)
@@ -114,6 +118,46 @@ def _direct(
                 start[j + 1] = size
         if not single:
             forget(behind, reached)
+    return distance, start, channel[:size].copy()
+
+
+@njit
+def _within(
+    graph: Graph, demand: Demand, hops: int, length: Floats, limit: Floats, low: int, high: int
+) -> tuple[Floats, Ints, Ints32]:
+    """As :func:`_direct`, over at most so many channels: Bellman and Ford's rounds, one for each channel."""
+    nodes, first = len(graph.in_start) - 1, demand.start[low]
+    keep = len(limit) > 0
+    distance = np.empty(demand.start[high] - first)
+    start = np.zeros(len(distance) + 1 if keep else 1, np.int64)
+    channel = np.empty(hops * len(distance) if keep else 0, np.int32)
+    near, toward = np.empty((hops + 1, nodes)), np.empty((hops + 1, nodes), np.int32)
+    size = 0
+    for i in range(low, high):
+        near[0] = np.inf
+        near[0, demand.target[i]] = 0.0
+        for h in range(1, hops + 1):
+            for v in range(nodes):
+                best, by = near[h - 1, v], np.int32(-1)
+                for a in range(graph.out_start[v], graph.out_start[v + 1]):
+                    if length[a] + near[h - 1, graph.dst[a]] < best:
+                        best, by = length[a] + near[h - 1, graph.dst[a]], np.int32(a)
+                near[h, v], toward[h, v] = best, by
+        for k in range(demand.start[i], demand.start[i + 1]):
+            v, j = demand.source[k], k - first
+            distance[j] = near[hops, v]
+            if not keep:
+                continue
+            if distance[j] < limit[k]:
+                for h in range(hops, 0, -1):
+                    a = toward[h, v]
+                    if a >= 0:
+                        channel[size] = a
+                        size += 1
+                        v = graph.dst[a]
+            else:
+                distance[j] = limit[k]
+            start[j + 1] = size
     return distance, start, channel[:size].copy()
 
 

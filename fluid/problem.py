@@ -63,7 +63,7 @@ class Orbit:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Route ``demand`` over ``graph``, within ``dags`` or, if they are given, over ``paths`` (of equal flow).
+    """Route ``demand`` over ``graph``, within ``dags`` or, if they are given, over ``paths`` (of flow by their shares).
 
     orbit: what translations make of the whole problem, if they leave it as it is and every channel is allowed.
     """
@@ -114,6 +114,11 @@ class Problem:
     @property
     def restricted(self) -> bool:
         return len(self.dags.ports) > 0
+
+    @property
+    def by_path(self) -> bool:
+        """Whether a solution has to say how much goes along every path: given ones, or ways of so many channels."""
+        return self.paths is not None or self.dags.hops > 0
 
     @property
     def over_others(self) -> bool:

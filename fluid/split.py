@@ -1,4 +1,4 @@
-"""Throughput of a routing's fixed traffic split: equal shares over the next hops at every switch, or over its paths."""
+"""Throughput of a routing's fixed split of traffic: equal over the next hops of a switch, by share over its paths."""
 
 from dataclasses import replace
 
@@ -46,13 +46,13 @@ def split_load(graph: Graph, demand: Demand, dags: Dags) -> Floats:
 
 
 def split_theta(problem: Problem, topology: Topology, traffic: Traffic) -> float:
-    """Theta of the network channels under an equal split over next hops or paths; inf if nothing crosses them."""
+    """Theta of the network channels under the split of next hops or paths; inf if nothing crosses them."""
     use = split_use(problem, topology, traffic)
     return float(1 / use.max()) if use.any() else np.inf
 
 
 def split_use(problem: Problem, topology: Topology, traffic: Traffic) -> Floats:
-    """float64 [channels]: the load of every network channel over its capacity at load 1 under an equal split.
+    """float64 [channels]: the load of every network channel over its capacity at load 1 under the split.
 
     Over an intermediate switch, that of a random host, every demand becomes one for each leg.
     """
@@ -65,7 +65,7 @@ def split_use(problem: Problem, topology: Topology, traffic: Traffic) -> Floats:
 
 
 def growing_split(topology: Topology, traffic: Traffic, routes: Routes) -> float:
-    """The largest load of traffic with a background at which no network channel is overfull under an equal split.
+    """The largest load of traffic with a background at which no network channel is overfull under the split.
 
     0 where the background alone overfills one, inf if nothing that grows crosses the network. Raises
     :class:`~flitlab.fluid.problem.FluidError` as :meth:`~flitlab.fluid.problem.Problem.of`.

@@ -23,6 +23,9 @@ Ints32: TypeAlias = npt.NDArray[np.int32]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 """Array of bytes: a text as compiled code reads it."""
 
+Words: TypeAlias = npt.NDArray[np.uint32]
+"""Array of unsigned 32-bit integers: thresholds of draws."""
+
 Masks: TypeAlias = npt.NDArray[np.uint64]
 """Array of unsigned 64-bit integers, each a set of the numbers 0 to 63: output ports, one bit each."""
 

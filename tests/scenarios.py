@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from flitlab.fluid.kinds.spec import CeilingSpec, asked, kind_of
+from flitlab.fluid.weights import routes_for
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make, spec_class
 from flitlab.models.scenario import Scenario
@@ -32,12 +33,12 @@ def scenario(
 ) -> Scenario:
     """A scenario from plain values; switching keys override 4 VCs, room for two packets, TIMES."""
     source = source or Source(flits=(4,))
-    routes = make("routing", **(routing or {"kind": "minimal"})).build(topology)
+    demand = make("traffic", **(traffic or {"kind": "uniform"})).build(topology)
+    routes = routes_for(make("routing", **(routing or {"kind": "minimal"})), topology, demand)
     mode = "deflection" if routes.deflection else mode
     keys = {"vcs": 4, "buffer_flits": 2 * max(source.flits), **TIMES, **switching}
     if mode == "deflection":
         keys.setdefault("hold_packets", 4 * int(topology.out_degree.max()))
-    demand = make("traffic", **(traffic or {"kind": "uniform"})).build(topology)
     given = discipline(mode, allow_deadlock=allow_deadlock, **keys)
     return Scenario(Instance(topology, demand, routes), given.certified(topology, routes)[0], source)
 

@@ -98,7 +98,7 @@ class _Methods:
     def in_turn(self, method: Method) -> tuple[Attempts, Attempts]:
         """In the order in which they are tried; and those for when none of these comes to a bound."""
         problem, memory = self.problem, columns.memory(self.problem)
-        by_path = problem.paths is not None
+        by_path = problem.by_path
         listed = by_path or problem.demand.size <= PATHS_MOST
         first_order: Attempts = {}
         if not by_path and problem.demand.size > DENSE * problem.graph.nodes:
@@ -124,7 +124,7 @@ class _Methods:
         if problem.paths is not None:
             if len(problem.paths.flow) <= FEW_PATHS:
                 found["path LP"] = self.path_lp
-        elif not problem.over_others and arcs.columns(problem) <= arcs.SIMPLEX_COLUMNS:
+        elif not (problem.over_others or problem.by_path) and arcs.columns(problem) <= arcs.SIMPLEX_COLUMNS:
             found["arc LP"] = self.arc_lp
         return found
 

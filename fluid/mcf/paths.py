@@ -96,14 +96,18 @@ def _channels(
 
 
 def paths_of(table: PathTable, switches: int, graph: Graph, demand: Demand) -> Paths:
-    """The paths that a routing has for each commodity, each with an equal share of the demand."""
+    """The paths that a routing has for each commodity, each with the share of the demand that it gets when drawn."""
     first = np.zeros(demand.size + 1, np.int64)
     ends = (table, switches, graph.out_start, graph.dst, demand.source, demand.destination, first)
     count, size = _channels(*ends, np.zeros(0, np.int64), np.zeros(0, np.int32))
     start, channel = np.zeros(count + 1, np.int64), np.zeros(size, np.int32)
     _channels(*ends, start, channel)
     number = np.diff(first)
-    return Paths(first, start, channel, np.repeat(demand.amount / np.maximum(number, 1), number))
+    if not len(table.threshold):
+        return Paths(first, start, channel, np.repeat(demand.amount / np.maximum(number, 1), number))
+    own = table.pair_start[demand.source * switches + demand.destination]
+    share = table.shares[np.repeat(own - first[:-1], number) + np.arange(count)]
+    return Paths(first, start, channel, np.repeat(demand.amount, number) * share)
 
 
 @kernel

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from flitlab.models.faults import Found, array_faults, is_whole, notes_faults
+from flitlab.models.faults import Found, array_faults, at_first, is_whole, notes_faults
 from flitlab.models.routing.layers import MOST_LAYERS
 from flitlab.models.routing.paths import MAX_PATHS
-from flitlab.models.routing.ways import PathTable, Routes
+from flitlab.models.routing.ways import LAST_WORD, PathTable, Routes
 from flitlab.models.rules.tables import (
     ADAPTIVE,
     ANY,
@@ -125,6 +125,7 @@ def _path_form_faults(topology: Topology, table: Any, degree: int) -> Found:
         *array_faults("pair_start", table.pair_start, np.int64, topology.switches**2 + 1),
         *array_faults("path_start", table.path_start, np.int64, max(paths, 0) + 1),
         *array_faults("port", table.port, np.uint8, ports),
+        *array_faults("threshold", table.threshold, np.uint32, max(paths, 0) if np.size(table.threshold) else 0),
     ]
     yield from form
     if form:
@@ -134,6 +135,22 @@ def _path_form_faults(topology: Topology, table: Any, degree: int) -> Found:
     ):  # fmt: skip
         if array[0] != 0 or array[-1] != total or (array[1:] < array[:-1]).any():
             yield name, f"{name} must rise from 0 to the number of {what}, {total}"
+            return
+    if len(table.threshold):
+        yield from _threshold_faults(table, topology.switches)
+
+
+def _threshold_faults(table: PathTable, n: int) -> Found:
+    """Shares of paths that are none: every path must have one, and those of a pair must be one whole."""
+    pair = np.repeat(np.arange(n * n), np.diff(table.pair_start))
+    wrong = table.shares <= 0
+    last = table.pair_start[1:][np.diff(table.pair_start) > 0] - 1
+    wrong[last] |= table.threshold[last] != LAST_WORD
+    yield from at_first(
+        "threshold", np.flatnonzero(wrong),
+        lambda p: f"the threshold {table.threshold[p]} of a path from switch {pair[p] // n} to switch {pair[p] % n}: "
+        f"thresholds of a pair must rise from above 0 to {LAST_WORD}",
+    )  # fmt: skip
 
 
 def _layer_faults(routes: Routes, n: int) -> Found:

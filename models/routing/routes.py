@@ -61,10 +61,13 @@ class RoutingSpec(Spec):
         """The routes on a topology, looked at and under the VC policy asked for. Raises ``SpecError``."""
         return self.looked_at(self.routes, topology)
 
-    def looked_at(self, give: Callable[[Topology], Routes], topology: Topology) -> Routes:
-        """What a method of the routing gives: every packet arrives (see :mod:`flitlab.models.routing.sound`)."""
+    def looked_at(self, give: Callable[..., Routes], topology: Topology, *more: Any) -> Routes:
+        """What a method of the routing gives: every packet arrives (see :mod:`flitlab.models.routing.sound`).
+
+        more: what the method takes besides the topology.
+        """
         with unchanged(topology, give):
-            given = give(topology)
+            given = give(topology, *more)
         sound = sound_routes(topology, given, copy=is_foreign(self), by=give.__name__)
         return with_vc_policy(topology, sound, self.vc_policy)
 

@@ -101,7 +101,7 @@ def _path_faults(topology: Topology, table: PathTable) -> Found:
     if len(lacking):
         s, t = ends_of(topology)[lacking[0]].tolist()
         yield "no path", counted(f"there is no path from switch {s} to switch {t}", len(lacking))
-    faults, first = _survey_paths(*table, topology.out_start, topology.dst, np.full(topology.switches, -1))
+    faults, first = _survey_paths(*table[:3], topology.out_start, topology.dst, np.full(topology.switches, -1))
     for sort, text in enumerate(_PATH_FAULTS):
         if faults[sort]:
             name, leads = _path(topology, table, *first[sort].tolist())

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Bytes, Ints, Ints32, Masks
+from flitlab.models.arrays import Bytes, Floats, Ints, Ints32, Masks, Words
 from flitlab.models.hashing import content_hash
 from flitlab.models.routing.walk import channels_left
 from flitlab.models.rules.tables import (
@@ -33,18 +33,39 @@ PER = {"packet": RANDOM, "flow": HASH}
 NO_PORTS = np.zeros((0, 0), np.uint64)
 _NONE = np.zeros(0, np.int64)
 _NO_BYTES = np.zeros(0, np.uint8)
+EQUAL_SHARES = np.zeros(0, np.uint32)
+"""Thresholds of a table whose paths are drawn alike."""
+LAST_WORD = (1 << 32) - 1
+"""The threshold of the last path of a pair, which takes every draw that is left."""
 
 
 class PathTable(NamedTuple):
     """The paths between switches: of the pair (s, t), those numbered pair_start[s * switches + t] and on.
 
     pair_start: int64 [switches**2 + 1]. path_start: int64 [paths + 1]. port: uint8: path p leaves its h-th
-    switch (the source is the 0th) by the port[path_start[p] + h]-th channel of it.
+    switch (the source is the 0th) by the port[path_start[p] + h]-th channel of it. threshold: uint32 [paths], rising
+    within a pair to LAST_WORD: the first path whose threshold exceeds a draw of 32 bits is taken, the last takes what
+    is left. Empty: the paths of a pair are drawn alike.
     """
 
     pair_start: Ints
     path_start: Ints
     port: Bytes
+    threshold: Words = EQUAL_SHARES
+
+    @property
+    def shares(self) -> Floats:
+        """float64 [paths]: the probability with which each is drawn among those of its pair."""
+        counts = np.diff(self.pair_start)
+        if not len(self.threshold):
+            return np.repeat(1.0 / np.maximum(counts, 1), counts)
+        last = self.pair_start[1:][counts > 0] - 1
+        ends = self.threshold.astype(np.float64)
+        ends[last] = LAST_WORD + 1.0
+        begins = np.concatenate([np.zeros(1), ends[:-1]])
+        begins[self.pair_start[:-1][counts > 0]] = 0.0
+        found: Floats = (ends - begins) / (LAST_WORD + 1.0)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +109,9 @@ class Routes:
         """Hash of everything that results depend on."""
         parts: list[Any] = [self.kind, self.ports, self.select, self.deflection, self.vc_policy, self.hops_max]
         if self.form != TABLE or self.vc_policy in (LAYERED, ESCAPE, GROUPS):
-            parts += [self.form, *(self.paths or ()), self.digits, self.layers]
+            parts += [self.form, *(self.paths or ())[:3], self.digits, self.layers]
+            if self.paths is not None and len(self.paths.threshold):
+                parts.append(self.paths.threshold)
             parts += [array for array in (self.layer, self.escape, self.group) if array is not None]
         if self.select in (UGAL_LOCAL, UGAL_GLOBAL):
             parts.append(self.threshold)
@@ -98,6 +121,11 @@ class Routes:
     def oblivious(self) -> bool:
         """Whether the traffic split is fixed beforehand, so that path-restricted ceilings mean something."""
         return not self.deflection and self.select in (RANDOM, HASH)
+
+    @property
+    def weighed(self) -> bool:
+        """Whether its paths are drawn by weights of their own."""
+        return self.paths is not None and len(self.paths.threshold) > 0
 
     def tables(self, topology: Topology, policy: int = ANY) -> Tables:
         """The routes for compiled code, with what the VC policy in force reads of them besides."""

@@ -58,6 +58,7 @@ _NO_SWITCH = np.int64(0xFFFFFFFF)  # draws of the way are none of those made at 
 _NO_HOP = np.int64((1 << 20) - 1)
 _VIA_MASK = np.int64((1 << 24) - 1)
 _ALONE = np.uint64(1)
+_WORDS = 2.0**32
 
 
 @routine
@@ -69,13 +70,34 @@ def _way_word(seed: Int, flow: Int, host: Int, sequence: Int, by_flow: bool) -> 
 
 
 @kernel
+def _path_of(r: Tables, word: Int, pair: Int) -> int:
+    """One of the paths of a pair of switches by a 63-bit draw: each with the probability :func:`path_share`."""
+    first, end = r.pair_start[pair], r.pair_start[pair + 1]
+    if len(r.path_threshold) == 0:
+        return first + below(word, end - first)
+    path, drawn = first, word >> 31
+    while path + 1 < end and np.int64(r.path_threshold[path]) <= drawn:
+        path += 1
+    return path
+
+
+@kernel
+def path_share(r: Tables, path: Int, first: Int, end: Int) -> float:
+    """The probability with which a path is drawn of those numbered first .. end - 1, which are all of its pair."""
+    if len(r.path_threshold) == 0:
+        return 1.0 / (end - first)
+    begin = 0.0 if path == first else float(r.path_threshold[path - 1])
+    return ((_WORDS if path + 1 == end else float(r.path_threshold[path])) - begin) / _WORDS
+
+
+@kernel
 def choose_way(
     r: Tables, seed: Int, source: Int, destination: Int, hosts: Int, sequence: Int, origin: Int, target: Int
 ) -> int:
     """The way of a packet; r: :class:`~flitlab.models.rules.tables.Tables`. origin, target: its switches.
 
-    RANDOM draws for every packet, HASH for every pair (source, destination) of hosts, uniformly among the paths, or
-    among the hosts whose switch is the intermediate one.
+    RANDOM draws for every packet, HASH for every pair (source, destination) of hosts: among the paths, uniformly or
+    by their thresholds, or uniformly among the hosts whose switch is the intermediate one.
     """
     if r.form != PATHS and r.form != VIA:
         return np.int64(0)
@@ -83,8 +105,7 @@ def choose_way(
     word = _way_word(seed, flow, source, sequence, r.rule == HASH)
     if r.form == PATHS:
         pair = origin * r.switches + target
-        first = r.pair_start[pair]
-        return first + below(word, r.pair_start[pair + 1] - first)
+        return _path_of(r, word, pair)
     middle = r.host_switch[below(word, hosts)]
     return middle | np.int64(r.leg[origin, middle]) << LEG_AT
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from flitlab.models.arrays import Bytes, Ints, Ints32, Masks
+from flitlab.models.arrays import Bytes, Ints, Ints32, Masks, Words
 
 # How one of the allowed ways is chosen (``select`` or ``per`` in a config).
 RANDOM, HASH, ADAPTIVE, UGAL_LOCAL, UGAL_GLOBAL = 0, 1, 2, 3, 4
@@ -33,7 +33,9 @@ class Tables(NamedTuple):
     number. ports: uint64 [switches, switches]; bit p of ports[t, v] allows a packet for switch t to leave switch v by
     channel out_start[v] + p. pair_start: int64 [switches**2 + 1], path_start: int64 [paths + 1], path_port: uint8
     [ports]: the paths of the pair (s, t) are those from pair_start[s * switches + t] on, and path p leaves its h-th
-    switch by port path_port[path_start[p] + h] (PATHS). leg: uint8 [switches, switches], hops from s to t (VIA).
+    switch by port path_port[path_start[p] + h] (PATHS). path_threshold: uint32 [paths], rising within a pair: the first
+    path is taken whose threshold exceeds a draw of 32 bits, or else the last; empty: all are drawn alike. leg: uint8
+    [switches, switches], hops from s to t (VIA).
     host_switch: int64 [hosts]. degree, shift, out_start, dst: of a graph whose switch v reaches degree v + shift ...
     (DIGITS; dst also of TABLE under RISING). layer: uint8, of each path, or of each pair s * switches + t if there are
     no paths; layers: how many there are (LAYERED). escape: uint8 [switches, switches], port at v of the escape channel
@@ -50,6 +52,7 @@ class Tables(NamedTuple):
     pair_start: Ints
     path_start: Ints
     path_port: Bytes
+    path_threshold: Words
     leg: Bytes
     host_switch: Ints
     degree: int

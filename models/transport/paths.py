@@ -10,7 +10,7 @@ from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.datagram import SUBFLOW_PATH
 from flitlab.models.rules.draw import below, draw
-from flitlab.models.rules.route import at_target, choose_way, next_port
+from flitlab.models.rules.route import at_target, choose_way, next_port, path_share
 from flitlab.models.rules.tables import PATHS, Tables
 from flitlab.models.topology.graph import Topology
 
@@ -30,9 +30,22 @@ class Paths(NamedTuple):
 
 
 @njit
-def _draw_distinct(pair_start: Ints, pair: Ints, group_start: Ints, seed: int, way: Ints) -> None:
-    """``way`` [subflows]: the paths of each group, all of its pair before any is taken again."""
-    longest = 0
+def _by_share(r: Tables, order: Ints, taken: int, count: int, first: int, word: int) -> int:
+    """Which of order[taken:count], paths of the pair whose first is ``first``, by a 63-bit draw."""
+    left = 0.0
+    for j in range(taken, count):
+        left += path_share(r, order[j], first, first + count)
+    at, chosen = word / 2.0**63 * left, taken
+    while chosen + 1 < count and at >= path_share(r, order[chosen], first, first + count):
+        at -= path_share(r, order[chosen], first, first + count)
+        chosen += 1
+    return chosen
+
+
+@njit
+def _draw_distinct(r: Tables, pair: Ints, group_start: Ints, seed: int, way: Ints) -> None:
+    """``way`` [subflows]: the paths of each group, all of its pair before any is taken again, by their shares."""
+    pair_start, weighed, longest = r.pair_start, len(r.path_threshold) > 0, 0
     for g in range(len(pair)):
         longest = max(longest, pair_start[pair[g] + 1] - pair_start[pair[g]])
     order = np.empty(longest, np.int64)
@@ -46,7 +59,11 @@ def _draw_distinct(pair_start: Ints, pair: Ints, group_start: Ints, seed: int, w
             if taken == 0:
                 for j in range(count):
                     order[j] = first + j
-            chosen = taken + below(draw(seed, SUBFLOW_PATH, g, i - group_start[g]), count - taken)
+            word = draw(seed, SUBFLOW_PATH, g, i - group_start[g])
+            if weighed:
+                chosen = _by_share(r, order, taken, count, first, word)
+            else:
+                chosen = taken + below(word, count - taken)
             order[taken], order[chosen] = order[chosen], order[taken]
             way[i] = order[taken]
 
@@ -105,7 +122,7 @@ def draw_paths(
     way = np.zeros(subflows, np.int64)
     distinct = path_draw == DISTINCT and routes.form == PATHS
     if distinct:
-        _draw_distinct(r.pair_start, place[source] * topology.switches + place[destination], group_start, seed, way)
+        _draw_distinct(r, place[source] * topology.switches + place[destination], group_start, seed, way)
     number = np.arange(subflows) if number is None else number
     start = np.zeros(subflows + 1, np.int64)
     link = np.zeros(0, np.int32)

@@ -10,6 +10,7 @@ from flitlab.models.application.program import Program
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.metrics.summary import ALWAYS
 from flitlab.models.registry import Spec, make
+from flitlab.models.routing.planned import PlannedSpec
 from flitlab.models.routing.routes import Routes
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.spec import TopologySpec
@@ -63,10 +64,10 @@ class PartsBuilder:
             return Parts(topology, again, None, None, None, plain)
         routing, pattern = _with_source_routes(draft, draft.spec("routing")), draft.spec("traffic")
         routes = traffic = None
-        if topology is not None and not (routing and routing_refused(draft, topology)):
-            routes = self._part("routing", routing, (topology,), draft)
         if topology is not None:
             traffic = self._part("traffic", pattern, (topology,), draft)
+        if topology is not None and not (routing and routing_refused(draft, topology)):
+            routes = self._routes(routing, topology, traffic, draft)
         plain |= {"routing": _plain(routing), "traffic": _plain(pattern)}
         if draft.source is not None:
             plain["traffic"] |= draft.source.model_dump(mode="json", exclude_none=True)
@@ -120,6 +121,21 @@ class PartsBuilder:
     def _part(self, name: str, spec: Spec | None, on: tuple[Any, ...], draft: Page) -> Any:
         """The component on a topology (on nothing, if it is one), or None once it is refused."""
         return None if spec is None else _found(self._made(name, spec, on), name, draft)
+
+    def _routes(self, spec: Any, topology: Topology, traffic: Traffic | None, draft: Draft) -> Any:
+        """The routes, or None once they are refused, or where they would be made for traffic that is."""
+        if not isinstance(spec, PlannedSpec):
+            return self._part("routing", spec, (topology,), draft)
+        if spec.for_ is None and traffic is None and draft.mapping("traffic"):
+            return None
+        from flitlab.fluid.weights import planned_routes
+
+        of = ("demand", topology.content_hash, traffic and traffic.content_hash, _key(spec))
+        demand = self.once(of, lambda: spec.demand(topology, traffic))
+        if isinstance(demand, BaseException):
+            return _found(demand, "routing", draft)
+        key = ("routing", topology.content_hash, demand.content_hash, _key(spec))
+        return _found(self.once(key, lambda: planned_routes(spec, topology, demand)), "routing", draft)
 
     def _made(self, name: str, spec: Any, on: tuple[Any, ...]) -> Any:
         """What a component is built to, or the exception it raises."""

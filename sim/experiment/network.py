@@ -50,12 +50,13 @@ def build(network: Network) -> tuple[Topology, Traffic]:
 def theta_of(network: Network, spec: CeilingSpec) -> Outcome:
     """The ceiling of a network that ``spec`` asks for; the result is a dict with its interval."""
     from flitlab.fluid.ceilings import ceilings
+    from flitlab.fluid.weights import routes_for
 
     try:
         topology, traffic = build(network)
         routes = None
         if routing := network.get("routing"):
-            routes = make("routing", **routing).build(topology)
+            routes = routes_for(make("routing", **routing), topology, traffic)
         found = ceilings(Instance(topology, traffic, routes), [spec])[0]
         if found.method == "omitted":
             return Outcome(problem=found.note)

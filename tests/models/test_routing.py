@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flitlab.fluid.weights import routes_for
 from flitlab.models.registry import SpecError, make
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import Routes
@@ -355,7 +356,7 @@ def test_examples_in_docstrings():
 
 def serves(spec, topology) -> bool:
     try:
-        spec.build(topology)
+        routes_for(spec, topology, make("traffic", kind="uniform").build(topology))
     except SpecError:
         return False
     return True

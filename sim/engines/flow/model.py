@@ -9,7 +9,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Int, Ints
 from flitlab.models.jit import inner, kernel, routine
 from flitlab.models.rules.bits import lowest, popcount
-from flitlab.models.rules.route import at_target, choose_way, middle_of, next_hops, next_port
+from flitlab.models.rules.route import at_target, choose_way, middle_of, next_hops, next_port, path_share
 from flitlab.models.rules.tables import HASH, PATHS, RANDOM, VIA, Tables
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow
@@ -217,7 +217,7 @@ def find_way(n: Network, w: Way, source: Int, destination: Int, send: Int, stage
         begin, end = r.pair_start[pair], r.pair_start[pair + 1]
         if origin != target:
             for way in range(begin, end):
-                count = _walk(n, w, count, way, 1.0 / (end - begin), source, destination, 0)
+                count = _walk(n, w, count, way, path_share(r, way, begin, end), source, destination, 0)
     elif r.form == VIA:
         draws = min(packets, DRAWS)
         for k in range(draws):

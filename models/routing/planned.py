@@ -1,0 +1,97 @@
+"""Routings that are made for a demand: what they ask of a solver, and what they make of its answer.
+
+Models know no solver. A routing says which paths its demand may take (:class:`Plan`); whoever has a solver says how
+much goes along each (:class:`Weighed`), and the routing makes its routes of that.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from pydantic import ConfigDict, Field
+
+from flitlab.models.arrays import Floats, Ints, Words
+from flitlab.models.paths.pathset import PathSet
+from flitlab.models.registry import SpecError, nested
+from flitlab.models.routing.routes import Routes, RoutingSpec
+from flitlab.models.routing.ways import LAST_WORD
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import Traffic
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Which paths a demand may take, and how they are to be weighed.
+
+    source, target: int64 [pairs], the different switches with demand, sorted by target and source. hops: the most
+    channels of a path. listed: all the paths of every pair; None where they are too many to list. keep: how many of
+    a pair may be used. entries: weights are multiples of 1 / entries; None: any. gap: relative, of the solution.
+    """
+
+    demand: Traffic
+    source: Ints
+    target: Ints
+    hops: int
+    listed: PathSet | None
+    keep: int
+    entries: int | None
+    gap: float
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """The paths of every pair of a plan that are used. weight: float64 [paths], of a pair 1 together; notes: of how."""
+
+    paths: PathSet
+    weight: Floats
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+Weigh = Callable[[Topology, Plan], Weighed]
+"""What solves a plan."""
+
+
+class PlannedSpec(RoutingSpec):
+    """A routing made for a demand: that of ``for``, a traffic pattern, or else the scenario's own.
+
+    A routing of this sort defines :meth:`planned` in place of ``routes``.
+    """
+
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+
+    for_: dict[str, Any] | None = Field(default=None, alias="for")
+
+    def demand(self, topology: Topology, traffic: Traffic | None) -> Traffic:
+        """The demand that the routing is made for; traffic: that of the scenario, None where there is none.
+
+        Where a part of it does not grow, the demand is that at load 1. Raises ``SpecError`` where there is none.
+        """
+        if self.for_ is not None:
+            found: Traffic = nested("traffic", self.for_, "for", lambda spec: spec.build(topology))
+            return found.at(1.0)[0]
+        if traffic is None:
+            raise SpecError(f"is missing: the traffic that {self.kind} is made for, as nothing else names one", "for")
+        return traffic.at(1.0)[0]
+
+    def planned(self, topology: Topology, demand: Traffic, weigh: Weigh) -> Routes:
+        """The routes for a demand. Raises ``SpecError`` where the routing cannot serve it."""
+        raise NotImplementedError
+
+    def routes(self, topology: Topology) -> Routes:
+        """Raises ``SpecError``: without a demand and a solver there are no such routes."""
+        raise SpecError(f"{self.kind} is made for a demand before anything runs; on a topology alone it is not defined")
+
+
+def thresholds(pair_start: Ints, weight: Floats) -> Words:
+    """uint32 [paths]: what draws of 32 bits are compared with, for weights [paths] of which each pair's add up to 1.
+
+    pair_start: int64 [pairs + 1]. The probability of a path is its weight, rounded to 2**-32.
+    """
+    words = np.maximum(np.rint(weight * (LAST_WORD + 1.0)).astype(np.int64), 1)
+    total = np.concatenate([np.zeros(1, np.int64), np.cumsum(words)])
+    counts = np.diff(pair_start)
+    found = total[1:] - np.repeat(total[pair_start[:-1]], counts)
+    found[pair_start[1:][counts > 0] - 1] = LAST_WORD
+    below: Words = found.astype(np.uint32)
+    return below

@@ -1,0 +1,230 @@
+"""Routings made from a maximum concurrent flow: what they promise, what is loaded, and what runs."""
+
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from flitlab.fluid.ceilings import ceilings
+from flitlab.fluid.kinds.spec import asked
+from flitlab.fluid.mcf.choose import solve
+from flitlab.fluid.problem import Problem
+from flitlab.fluid.weights import routes_for
+from flitlab.models.instance import Instance
+from flitlab.models.paths.bounded import paths_bounded, some_shortest
+from flitlab.models.registry import FaultyError, SpecError, make
+from flitlab.models.routing.planned import thresholds
+from flitlab.models.routing.sound import sound_routes
+from flitlab.models.routing.ways import LAST_WORD
+from flitlab.models.rules.route import choose_way, path_share
+from flitlab.models.traffic.traffic import Traffic
+from flitlab.sim.api import Experiment
+from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.engines.start import start
+from tests.scenarios import build, scenario
+
+GRAPH = build("random_digraph", n=16, degree=3, hosts=2, seed=1)
+
+
+def demand_of(topology, kind="uniform", **keys) -> Traffic:
+    return make("traffic", kind=kind, **keys).build(topology)
+
+
+def optimal(topology, demand=None, **keys):
+    return routes_for(make("routing", kind="optimal", **keys), topology, demand or demand_of(topology))
+
+
+def loads_of(topology, demand, routes) -> np.ndarray:
+    """The load of every channel at load 1, path by path."""
+    table, load, n = routes.paths, np.zeros(topology.channels), topology.switches
+    for pair, amount in enumerate(demand.switch_demand.ravel()):
+        for p in range(table.pair_start[pair], table.pair_start[pair + 1]):
+            begin = 0 if p == table.pair_start[pair] else int(table.threshold[p - 1])
+            end = 2**32 if p + 1 == table.pair_start[pair + 1] else int(table.threshold[p])
+            v = pair // n
+            for port in table.port[table.path_start[p] : table.path_start[p + 1]].tolist():
+                load[topology.out_start[v] + port] += amount * (end - begin) / 2**32
+                v = topology.dst[topology.out_start[v] + port]
+    return load
+
+
+@pytest.mark.parametrize("keys", [{}, {"paths": 2}, {"entries": 16}, {"entries": 5, "paths": 3}], ids=str)
+def test_the_notes_tell_what_the_tables_carry(keys):
+    demand = demand_of(GRAPH, "longest_matching")
+    routes = optimal(GRAPH, demand, **keys)
+    carried = 1 / (loads_of(GRAPH, demand, routes) / GRAPH.capacity).max()
+    split = ceilings(Instance(GRAPH, demand, routes), [asked("split")])[0]
+    assert routes.notes["theta"] == pytest.approx(carried, rel=1e-9)
+    assert split.lower == pytest.approx(carried, rel=1e-9) and split.method == "split by weight"
+    assert routes.notes["theta"] <= routes.notes["theta_upper"]
+    assert routes.notes["split_longest_matching"] == routes.notes["theta"] != routes.notes["split_uniform"]
+    if "entries" in keys:
+        entries = routes.paths.shares * keys["entries"]
+        own = np.repeat(demand.switch_demand.ravel() > 0, np.diff(routes.paths.pair_start))
+        assert np.abs(entries - np.rint(entries))[own].max() < 1e-8
+
+
+@pytest.mark.parametrize(
+    ("topology", "traffic", "hops", "least", "most"),
+    [
+        (build("rrg", n=64, degree=6, seed=1), {"kind": "longest_matching"}, 4, 0.978, 0.998),
+        (build("rrg", n=64, degree=6, seed=1), {"kind": "longest_matching"}, 5, 0.997, 1),
+        (build("dragonfly", a=4, p=2, h=2, hosts=2), {"kind": "shift", "by": 8}, 3, 0.92, 0.94),
+        (build("dragonfly", a=4, p=2, h=2, hosts=2), {"kind": "shift", "by": 8}, None, 0.997, 1),
+        (build("slim_fly", q=5), {"kind": "longest_matching"}, 2, 0.19, 0.21),
+    ],
+    ids=lambda value: getattr(value, "kind", str(value)),
+)  # fmt: skip
+def test_the_longest_path_allowed_decides_what_of_the_optimum_is_reached(topology, traffic, hops, least, most):
+    unlimited = replace(topology, host_capacity=np.inf)
+    demand = demand_of(unlimited, **traffic)
+    best = solve(Problem.of(unlimited, demand), 1e-4)
+    routes = optimal(unlimited, demand, hops=hops)
+    assert least * best.lower <= routes.notes["theta"] <= most * best.upper
+    assert routes.hops_max <= routes.notes["hops_allowed"]
+
+
+def test_a_slim_fly_has_nothing_to_gain_under_uniform_traffic():
+    topology = build("slim_fly", q=5)
+    demand = demand_of(topology)
+    minimal = Instance(topology, demand, make("routing", kind="minimal").build(topology))
+    assert optimal(topology).notes["theta"] == pytest.approx(ceilings(minimal, [asked("split")])[0].lower, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["random_digraph", "torus"])
+def test_wide_path_sets_come_from_the_solver_and_carry_as_much(kind):
+    topology = GRAPH if kind == "random_digraph" else build("torus", dims=[4, 4])
+    demand = demand_of(topology, "shift", by=5)
+    listed, priced = (optimal(topology, demand, hops=5, candidates=most) for most in (10**4, 1))
+    assert priced.notes["theta"] == pytest.approx(listed.notes["theta"], rel=3e-3)
+    assert priced.hops_max <= 5
+
+
+@pytest.mark.parametrize("hops", [3, 4])
+def test_bounded_paths_are_those_of_networkx(hops):
+    topology = build("hyperx", dims=[2, 3], multiplicity=2)
+    pairs = np.array([(s, t) for s in range(6) for t in range(6) if s != t])
+    found = paths_bounded(topology, pairs[:, 0], pairs[:, 1], hops, 10**6, 10**6)
+    graph = topology.to_networkx()
+    for i, (s, t) in enumerate(pairs.tolist()):
+        every = {tuple(key for _, _, key in path) for path in nx.all_simple_edge_paths(graph, s, t, hops)}
+        own = [tuple(path.tolist()) for path in found.of(i)]
+        assert set(own) == every and len(own) == len(every)
+        assert [len(path) for path in own] == sorted(map(len, own))
+    assert paths_bounded(topology, pairs[:, 0], pairs[:, 1], hops, 5, 10**6) is None
+    assert paths_bounded(topology, pairs[:, 0], pairs[:, 1], hops, 10**6, 50) is None
+    some = some_shortest(topology, pairs[:, 0], pairs[:, 1], 3, 0)
+    for i, (s, t) in enumerate(pairs.tolist()):
+        own, least = [tuple(path.tolist()) for path in some.of(i)], nx.shortest_path_length(graph, s, t)
+        shortest = {tuple(key for _, _, key in path) for path in nx.all_simple_edge_paths(graph, s, t, least)}
+        assert 0 < len(own) == len(set(own)) <= 3 and set(own) <= shortest
+
+
+def test_packets_draw_paths_by_weight_and_equal_shares_as_ever():
+    demand = demand_of(GRAPH, "longest_matching")
+    routes = optimal(GRAPH, demand)
+    r, table = routes.tables(GRAPH), routes.paths
+    pair = int(np.argmax(np.diff(table.pair_start)))
+    first, end = table.pair_start[pair : pair + 2].tolist()
+    origin, target = divmod(pair, GRAPH.switches)
+    ways = [choose_way(r, 1, 0, 1, GRAPH.hosts, sequence, origin, target) for sequence in range(20_000)]
+    drawn = np.bincount(np.array(ways) - first, minlength=end - first) / len(ways)
+    assert end - first > 1 and np.abs(drawn - table.shares[first:end]).max() < 0.015
+    assert [path_share(r, p, first, end) for p in range(first, end)] == table.shares[first:end].tolist()
+    same = r._replace(path_threshold=thresholds(table.pair_start, np.full(len(table.shares), 1 / (end - first))))
+    alike = r._replace(path_threshold=r.path_threshold[:0])
+    for sequence in range(200):
+        drawn_by = [choose_way(one, 1, 0, 1, GRAPH.hosts, sequence, origin, target) for one in (same, alike)]
+        assert drawn_by[0] == drawn_by[1]
+
+
+def test_thresholds_leave_nothing_over():
+    rng = np.random.default_rng(1)
+    counts = rng.integers(0, 12, 300)
+    pair_start = np.concatenate([[0], np.cumsum(counts)])
+    weight = rng.random(counts.sum()) + 1e-3
+    weight /= np.repeat(np.add.reduceat(np.append(weight, 0), pair_start[:-1])[counts > 0], counts[counts > 0])
+    routes = optimal(GRAPH)
+    table = routes.paths._replace(pair_start=pair_start, threshold=thresholds(pair_start, weight))
+    assert (table.threshold[pair_start[1:][counts > 0] - 1] == LAST_WORD).all()
+    assert np.abs(table.shares - weight).max() < 12 * 2.0**-32
+    whole = np.add.reduceat(np.append(table.shares, 0), pair_start[:-1])[counts > 0]
+    assert (whole == 1).all()
+
+
+def test_tables_with_shares_that_are_none_are_refused():
+    routes = optimal(GRAPH, demand_of(GRAPH, "longest_matching"))
+    table = routes.paths
+    pair = int(np.argmax(np.diff(table.pair_start)))
+    for place, value in ((table.pair_start[pair], 0), (table.pair_start[pair + 1] - 1, 5)):
+        threshold = table.threshold.copy()
+        threshold[place] = value
+        with pytest.raises(FaultyError, match=f"threshold {value} of a path from switch {pair // 16} to"):
+            sound_routes(GRAPH, replace(routes, paths=table._replace(threshold=threshold)))
+    with pytest.raises(FaultyError, match="threshold must be uint32"):
+        sound_routes(GRAPH, replace(routes, paths=table._replace(threshold=table.shares)))
+
+
+def test_weights_are_a_part_of_the_content():
+    routes = optimal(GRAPH)
+    other = replace(routes, paths=routes.paths._replace(threshold=routes.paths.threshold[:0]))
+    assert other.content_hash != routes.content_hash == optimal(GRAPH).content_hash
+
+
+@pytest.mark.parametrize("mode", ["vct", "wormhole"])
+@pytest.mark.parametrize("per", ["packet", "flow"])
+def test_engines_agree_on_weighted_paths(mode, per):
+    routing = {"kind": "optimal", "per": per, "for": {"kind": "longest_matching"}}
+    run = start("both", scenario(GRAPH, routing=routing, mode=mode, vcs=6), 0.3, 1)
+    run.advance(600)
+    assert run.snapshot().hops.sum() > 50
+
+
+def test_every_pair_has_a_way_where_hosts_differ_and_demand_is_a_file(tmp_path):
+    file = tmp_path / "demand.csv"
+    file.write_text("src,dst,demand\n0,7,2\n3,9,1\n9,3,1\n5,1,0.5\n")
+    hosts = [2, 0, 1, 0, 1, 3, 1, 0, 1, 1, 1, 1]
+    topology = make("topology", kind="rrg", n=12, degree=3, seed=1, hosts=hosts).build()
+    demand = demand_of(topology, "matrix", path=str(file))
+    routes = optimal(topology, demand, paths=4)
+    best = solve(Problem.of(topology, demand), 1e-5)
+    assert routes.notes["theta"] >= min(0.95 * best.lower, 1)
+    filled = np.diff(routes.paths.pair_start).reshape(12, 12)[np.ix_(np.nonzero(hosts)[0], np.nonzero(hosts)[0])]
+    assert (filled + np.eye(9) > 0).all() and filled.max() <= 4
+
+
+STUDY = {
+    "schema": 1, "experiment": "ceilings", "ceilings": ["mcf", "mcf_paths", "split"],
+    "topology": {"kind": "torus", "dims": [4, 4]}, "traffic": {"kind": "uniform"},
+}  # fmt: skip
+
+
+def test_one_study_makes_a_routing_for_each_demand():
+    sweep = {"sweep": [{"kind": "uniform"}, {"kind": "shift", "by": 5}]}
+    routing = {"sweep": [{"kind": "optimal"}, {"kind": "optimal", "for": {"kind": "uniform"}}]}
+    cases = Experiment.load(STUDY | {"traffic": sweep, "routing": routing}).study.cases
+    hashes = [case.routes.content_hash for case in cases]
+    assert len(cases) == 4 and len(set(hashes)) >= 2
+    for_uniform = [case.routes for case in cases if "for" in case.resolved["routing"]]
+    assert for_uniform[0].content_hash == for_uniform[1].content_hash
+
+
+@pytest.mark.parametrize(
+    ("routing", "text"),
+    [
+        ({"hops": 3}, r"routing.hops = 3: switch \d+ is 4 channels from switch \d+, and paths have at most 3"),
+        ({"for": {"kind": "unifrom"}}, r"routing.for.kind = unifrom: .*did you mean 'uniform'"),
+        ({"for": {"by": 3}}, "routing.for.kind: is missing"),
+        ({"entries": 0}, "routing.entries = 0"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_cannot_be_is_refused(routing, text):
+    with pytest.raises(ConfigError, match=text):
+        Experiment.load(STUDY | {"routing": {"kind": "optimal"} | routing})
+
+
+def test_without_a_demand_there_is_no_such_routing():
+    with pytest.raises(SpecError, match="made for a demand"):
+        make("routing", kind="optimal").build(GRAPH)
