@@ -6,7 +6,7 @@ from flitlab.fluid.kinds.spec import CeilingSpec, asked, kinds
 from flitlab.models.near import near
 from flitlab.sim.config.budget import CERTIFIED, has_budget
 from flitlab.sim.config.check import spec_of
-from flitlab.sim.config.draft import Draft
+from flitlab.sim.config.draft import BUDGET, Draft
 from flitlab.sim.config.errors import key_path, show
 from flitlab.sim.config.flows import is_endless
 from flitlab.sim.config.load import Place
@@ -24,7 +24,9 @@ ABSENT = object()
 def refuse_missing(draft: Draft) -> None:
     """Refuses a scenario without the keys that its experiment cannot do without."""
     for key in NEEDS.get(draft.experiment, ()):
-        if not draft.given(key) and not (key == "loads" and (is_endless(draft) or has_budget(draft))):
+        if not draft.given(key) and not (
+            key == "loads" and (is_endless(draft) or BUDGET in draft.config.outputs.figures)
+        ):
             draft.refuse(key, f"is missing: experiment {draft.experiment} needs it")
 
 

@@ -215,8 +215,6 @@ def read(
     cases, budgets, config = _cases(root, page, name, str(experiment), base)
     if experiment == BUDGET:
         name += f"-{BUDGET}"
-        if not (mistakes or budgets):
-            page.refuse("switching.mode", "has no budget: only of what packets do can it be told where it is lost")
     if not mistakes:
         _refuse_lost(page, config.published, cases)
         _refuse_unrelated(page, config.outputs.relative_to, cases)
@@ -302,6 +300,8 @@ def _cases(root: Node, page: Page, name: str, experiment: str, base: Path) -> tu
         cases.append(_case(variant, draft, built, ceilings, vary))
         if built.scenario is not None and has_budget(draft):
             budgets.append(_budget(builder, draft, variant, cases[-1], built))
+        elif experiment == BUDGET or (draft.experiment == "load_sweep" and not cases[-1].simulated):
+            draft.refuse("switching.mode", "has no budget: only of packets is it told where they are lost")
         points += len(config.load_list) * len(config.seeds)
         if points_refused(page, points):
             break

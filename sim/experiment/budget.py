@@ -14,7 +14,7 @@ the switch and what it is with one thing changed; they do not add up.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -103,6 +103,22 @@ def part(above: Level, below: Level) -> Part:
     return Part(above, below, value, value - half, value + half)
 
 
+def nested(levels: Mapping[str, Level | str]) -> dict[str, Level | str]:
+    """Certified levels, each narrowed by the others: a rung carries what those below it carry, and no more than above.
+
+    >>> above, below = Level("mcf", "certified", 0.4, 0.6), Level("mcf_paths", "certified", 0.5, 0.7)
+    >>> [(level.lower, level.upper) for level in nested({"mcf": above, "mcf_paths": below}).values()]
+    [(0.5, 0.6), (0.5, 0.6)]
+    """
+    found, upper = dict(levels), math.inf
+    for name, level in levels.items():
+        if isinstance(level, Level):
+            upper = min(upper, level.upper)
+            below = [one.lower for one in list(levels.values())[list(levels).index(name) :] if isinstance(one, Level)]
+            found[name] = replace(level, lower=min(max(below), upper), upper=upper)
+    return found
+
+
 @dataclass(frozen=True)
 class BudgetRuns:
     """The tables of all budgets, of what points and ceilings have come to so far."""
@@ -137,6 +153,7 @@ class BudgetRuns:
         """The rungs that are known from the highest on, and rows of those that are not."""
         certified = dict(self._certified(budget.case))
         found: dict[str, Level | str] = {kind: certified.get(kind, "was not computed") for kind in CERTIFIED}
+        found = nested(found)
         found |= {name: self._measured(name, rung) for name, rung in budget.rungs.items()}
         known = [level for level in found.values() if isinstance(level, Level)]
         return known, [_omitted(name, why) for name, why in found.items() if isinstance(why, str)]

@@ -1,0 +1,261 @@
+"""Loss budgets: their arithmetic, what is left out and why, and what a run makes of them."""
+
+import csv
+import json
+import math
+
+import pytest
+
+from flitlab.sim.cli import main
+from flitlab.sim.config.draft import BUDGET
+from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.study import read
+from flitlab.sim.experiment.budget import Level, Part, part
+from flitlab.sim.report.folder.budget import Ladder, ladders, may_be_none, sentence, warning
+
+CONFIG = """\
+name: b
+topology: {kind: imase, n: 8, degree: 3, hosts_per_switch: 2}
+routing: {kind: minimal}
+switching: {vcs: 2, header_ticks: 2}
+traffic: {kind: uniform, packet_flits: 4}
+loads: [0.1]
+seeds: [1, 2]
+measure: {warmup: 100, ticks: 400, ci: null}
+ceilings: [bounds]
+budget: {tolerance: 0.1, sensitivities: [speedup]}
+outputs: {html: false, figures: [budget], formats: [svg]}
+"""
+
+
+def level(rung, *values, step=0.005, scenario=None):
+    """A measured rung: what each seed carries."""
+    mean = sum(values) / len(values)
+    seeds = dict(enumerate(values, 1))
+    return Level(rung, "measured", mean - 0.02, mean + 0.02, seeds=seeds, step=step, scenario=scenario or rung)
+
+
+def exact(rung, value):
+    return Level(rung, "exact", value, value)
+
+
+# ---- arithmetic
+
+
+def test_a_part_is_taken_seed_by_seed():
+    """What two switches have in common, the luck of a seed, is not in their difference."""
+    found = part(level("roomy", 0.40, 0.44, 0.48), level("switch", 0.38, 0.41, 0.46))
+    assert found.value == pytest.approx(0.07 / 3)
+    error = math.sqrt(((0.02 - 0.07 / 3) ** 2 * 2 + (0.03 - 0.07 / 3) ** 2) / 2) / math.sqrt(3)
+    assert found.high - found.value == pytest.approx(4.302653 * error + 0.01, rel=1e-6)  # a step of either end
+    assert found.value - found.low == pytest.approx(found.high - found.value)
+
+
+def test_parts_between_certified_rungs_go_by_their_ends():
+    found = part(Level("mcf", "certified", 0.50, 0.51), Level("mcf_paths", "certified", 0.49, 0.505))
+    assert (found.low, found.high) == pytest.approx((0.50 - 0.505, 0.51 - 0.49))
+
+
+def test_one_seed_is_known_within_the_bisection():
+    found = part(exact("split", 0.4), Level("ideal", "measured", 0.375, 0.385, seeds={1: 0.38}, step=0.005))
+    assert (found.low, found.value, found.high) == pytest.approx((0.015, 0.02, 0.025))
+
+
+def test_equal_switches_differ_by_nothing_at_all():
+    one, two = level("roomy", 0.4, 0.5, scenario="same"), level("switch", 0.4, 0.5, scenario="same")
+    assert (part(one, two).low, part(one, two).value, part(one, two).high) == (0, 0, 0)
+
+
+def test_a_gain_stays_negative():
+    found = part(level("endless", 0.40, 0.41), level("roomy", 0.45, 0.46))
+    assert found.value == pytest.approx(-0.05) and found.high < 0
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "name"),
+    [("mcf", "mcf_paths", "paths"), ("split", "ideal", "window"), ("split", "endless", "window+blocking"),
+     ("roomy", "switch", "crossbar"), ("mcf", "switch", "paths+weights+window+blocking+room+crossbar")],
+)  # fmt: skip
+def test_a_part_bears_the_names_of_all_that_lies_between(above, below, name):
+    assert Part(exact(above, 1), exact(below, 1), 0, 0, 0).name == name
+
+
+# ---- what it says
+
+
+def table(percents, **more):
+    """A ladder of these parts: name -> (percent, half-width)."""
+    switch = {"scenario": "a", "rung": "switch", "kind": "measured", "percent": 70, "note": ""}
+    parts = [
+        {"part": name, "from": "", "to": "", "value": value, "low": value - half, "high": value + half,
+         "percent": value, "percent_low": value - half, "percent_high": value + half}
+        for name, (value, half) in percents.items()
+    ]  # fmt: skip
+    return Ladder("a", [switch], parts, more.get("changes", []), [])
+
+
+def gain(name, percent, half=0.5):
+    return {"change": name, "value": percent, "percent": percent, "low": percent - half, "high": percent + half}
+
+
+def test_the_sentence_names_the_largest_loss_and_what_gains_most():
+    ladder = table(
+        {"weights": (5, 0), "window": (12, 1), "room": (9, 1), "crossbar": (1, 2)},
+        changes=[gain("vcs", 6), gain("buffers", 8), gain("speedup", 20, 30)],
+    )
+    told = sentence(ladder)
+    assert "waiting for room in buffers: 9.0\xa0% (8.0 to 10.0)" in told
+    assert "four times the buffers gains most, 8.0\xa0%" in told  # not what may be no gain
+    assert "measure longer" in warning(ladder) and not warning(table({"window": (1.9, 1)}))
+
+
+def test_no_switch_recovers_what_the_routing_loses():
+    assert "other weights on the same paths" in sentence(table({"weights": (29, 0), "room": (9, 1)}))
+    assert "no loss is larger" in sentence(table({"room": (1, 2)}))
+    assert may_be_none(gain("vcs", 0.2)) and not may_be_none(gain("vcs", 1))
+
+
+# ---- what a configuration comes to
+
+
+def test_without_figure_there_is_no_budget(study):
+    assert study(sets=["outputs.figures=[]"]).budgets == []
+
+
+def test_a_budget_alone_needs_no_loads(study, tmp_path):
+    asked = study(sets=["loads=null"])
+    assert [list(one.rungs) for one in asked.budgets] == [["ideal", "endless", "roomy", "switch"]]
+    assert [spec.kind for spec in asked.cases[0].ceilings] == ["bounds", "mcf", "mcf_paths", "split"]
+    alone = read(tmp_path / "c.yaml", experiment=BUDGET)
+    assert (alone.name, alone.cases[0].loads, alone.outputs.figures) == ("b-budget", [], ["budget"])
+
+
+def test_buffers_without_limit_hold_what_a_channel_carries_in_a_run(study):
+    [budget] = study().budgets
+    endless, roomy = (budget.rungs[name].case.scenario.switching for name in ("endless", "roomy"))
+    assert endless.buffer_flits == 100 + 400 + 4 and roomy.buffer_flits == 8
+    assert not endless.shared_input and not roomy.shared_input
+    assert "all of what a channel can carry" in budget.rungs["endless"].note
+
+
+def test_buffers_that_would_take_too_much_memory_are_left_out(study):
+    [budget] = study(sets=["measure.ticks=100000000", "switching.vcs=64"]).budgets
+    assert budget.rungs["endless"].case is None and "too much memory" in budget.rungs["endless"].note
+
+
+def test_packets_that_are_deflected_have_no_switch_to_compare_with(study):
+    [budget] = study(sets=["routing.kind=deflection"]).budgets
+    assert [name for name, rung in budget.rungs.items() if rung.case is not None] == ["switch"]
+    assert "follow no routes" in budget.rungs["ideal"].note
+
+
+def test_a_change_that_cannot_be_made_says_why(study):
+    [budget] = study(
+        sets=["switching.vcs=64", "switching.input_speedup=vcs", "budget.sensitivities=[vcs, speedup]"]
+    ).budgets
+    assert "128" in budget.changes["vcs"].note and "so already" in budget.changes["speedup"].note
+    assert all(rung.case is None for rung in budget.changes.values())
+
+
+def test_a_change_can_be_run_by_itself(study):
+    """What is printed as --set gives the very scenario that was measured."""
+    [budget] = study(sets=["budget.sensitivities=[vcs, buffers, packets, vcs_and_buffers]"]).budgets
+    for rung in budget.changes.values():
+        again = study(sets=list(rung.set)).cases[0]
+        assert again.scenario.content_hash == rung.case.scenario.content_hash
+
+
+@pytest.mark.parametrize(
+    "change", ["budget.tolerance=0", "budget.sensitivities=[cpu]", "budget.sensitivities=[vcs, vcs]"]
+)
+def test_wrong_keys_are_refused(study, change):
+    with pytest.raises(ConfigError, match=change.partition("=")[0].replace(".", r"\.")):
+        study(sets=[change])
+
+
+def test_only_packets_have_budgets(tmp_path, study):
+    study()
+    with pytest.raises(ConfigError, match="has no budget"):
+        read(tmp_path / "c.yaml", ["switching={mode: datagram}", "traffic={kind: uniform}"], experiment=BUDGET)
+
+
+# ---- a run
+
+
+def rows(folder, name):
+    with (folder / f"{name}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A folder with the budget of the configuration, and what was printed as JSON."""
+    import contextlib
+    import io
+
+    folder = tmp_path_factory.mktemp("budget")
+    (folder / "c.yaml").write_text(CONFIG.replace("html: false", "html: true"))
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert main(["budget", str(folder / "c.yaml"), "--out", str(folder / "run"), "--jobs", "1", "--json"]) == 0
+    return folder / "run", json.loads(out.getvalue())
+
+
+def test_parts_add_up(done):
+    folder, document = done
+    values = {row["rung"]: float(row["value"]) for row in rows(folder, "budget") if row["kind"] != "omitted"}
+    parts = rows(folder, "budget_parts")
+    assert sum(float(row["value"]) for row in parts) == pytest.approx(values["mcf"] - values["switch"], abs=1e-15)
+    assert all(float(row["low"]) <= float(row["value"]) <= float(row["high"]) for row in parts)
+    assert [row["to"] for row in parts] == list(values)[1:]
+    for row in document["parts"]:
+        assert row.keys() >= {"scenario", "part", "low", "high"}
+    for row in document["rungs"]:
+        assert row.keys() >= {"scenario", "rung", "lower", "upper", "kind"} and row["lower"] <= row["upper"]
+
+
+def test_rungs_are_bracketed_to_the_tolerance(done):
+    """The stable load of each seed is known to a tenth of the least ceiling, and no rung exceeds it."""
+    folder, _ = done
+    limit = min(float(row["upper"]) for row in rows(folder, "budget") if row["kind"] in ("certified", "exact"))
+    measured = [row for row in rows(folder, "budget") if row["kind"] == "measured"]
+    assert len(measured) == 4
+    assert all(0 < float(row["value"]) <= limit * (1 + 1e-9) for row in measured)
+
+
+def test_the_speedup_that_is_tried_is_the_crossbar_that_is_lost(done):
+    folder, _ = done
+    [change], crossbar = rows(folder, "budget_sensitivities"), rows(folder, "budget_parts")[-1]
+    assert (change["value"], change["low"], change["high"]) == (crossbar["value"], crossbar["low"], crossbar["high"])
+    assert change["set"] == "switching.input_speedup=vcs"
+
+
+def test_the_same_command_simulates_nothing_again(done, monkeypatch, capsys):
+    folder, _ = done
+    before = {file.name: file.read_bytes() for file in folder.glob("budget*.csv")}
+    monkeypatch.setattr("flitlab.sim.experiment.points.solve_point", None)
+    config = folder.parent / "c.yaml"
+    assert main(["budget", str(config), "--out", str(folder), "--jobs", "1"]) == 0
+    assert {file.name: file.read_bytes() for file in folder.glob("budget*.csv")} == before
+    printed = capsys.readouterr().out
+    assert "one change at a time (gains do not add up)" in printed and "It carries" in printed
+
+
+def test_the_report_begins_with_it(done):
+    folder, document = done
+    page = (folder / "report.html").read_text()
+    assert page.index('id="budget"') < page.index('id="configuration"')
+    said = sentence(ladders({"budget": rows(folder, "budget"), "budget_parts": rows(folder, "budget_parts"),
+                             "budget_sensitivities": rows(folder, "budget_sensitivities")})[0])  # fmt: skip
+    assert said and said in page and document["sentences"][0]["sentence"].startswith(said)
+    assert page.count("data:image/svg+xml") == 1  # the waterfall, once
+
+
+def test_a_budget_beside_a_sweep_leaves_its_table_alone(study, tmp_path):
+    from flitlab.sim.experiment.runner import run
+
+    asked = study(sets=["budget.sensitivities=[]", "seeds=[1]", "budget.tolerance=0.3"])
+    report = run(asked, tmp_path / "run", 1)
+    assert [row["load"] for row in report.results] == [0.1]
+    assert {row["ceiling"].partition(":")[0] for row in report.ceilings} == {"bounds", "mcf", "mcf_paths", "split"}
+    assert len(report.tables["budget.csv"]) == 7 and report.problems == []
