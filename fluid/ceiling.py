@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # they bring compilers along, which a configuration alone doe
 
     from flitlab.fluid.certificate import Certificate
     from flitlab.fluid.mcf.paths import Paths
+    from flitlab.fluid.worst import Worst
 
 
 Method = Literal["auto", "exact", "approx"]
@@ -38,7 +39,8 @@ class Ceiling:
     certificate: the lengths behind ``upper``, if lengths are.
     channel_load: float64 [channels], flits per tick of the flow that reaches ``lower``; None if there is none.
     flow: that flow between switches, of any scale: float64 [destinations with demand, channels], or paths for every
-    commodity of :class:`~flitlab.fluid.problem.Demand`; None where it was not kept.
+    commodity of :class:`~flitlab.fluid.problem.Demand`; of ``worst_case`` the demand and prices that prove both ends.
+    None where it was not kept.
     """
 
     ceiling: str
@@ -51,7 +53,7 @@ class Ceiling:
     note: str = ""
     certificate: "Certificate | None" = None
     channel_load: "np.ndarray | None" = None
-    flow: "np.ndarray | Paths | None" = None
+    flow: "np.ndarray | Paths | Worst | None" = None
 
     @classmethod
     def omitted(cls, kind: str, unit: str, reason: str) -> "Ceiling":

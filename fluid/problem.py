@@ -89,13 +89,7 @@ class Problem:
         if routes is not None and routes.paths is not None:
             paths = paths_of(routes.paths, topology.switches, graph, demand)
         elif routes is not None:
-            ports = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports
-            order = dag_order(graph, ports)
-            cyclic = np.flatnonzero(order[:, 0] < 0)
-            if len(cyclic):
-                raise FluidError(f"the next hops toward switch {cyclic[0]} form a cycle or a dead end")
-            via = np.flatnonzero(topology.host_count) if routes.form == VIA else UNRESTRICTED.via
-            dags = Dags(ports, order, via)
+            dags = dags_of(topology, routes)
         orbit = Orbit.of(topology, traffic) if routes is None else None
         problem = cls(graph, demand, dags, paths, orbit)
         problem._check_reachable()
@@ -135,6 +129,17 @@ class Problem:
         return shortest_ways(self.graph, self.demand, z, self.ways)
 
 
+def dags_of(topology: Topology, routes: Routes) -> Dags:
+    """The next hops of routes that are no paths. Raises :class:`FluidError` for a cycle or a dead end."""
+    ports = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports
+    order = dag_order(Graph.of(topology), ports)
+    cyclic = np.flatnonzero(order[:, 0] < 0)
+    if len(cyclic):
+        raise FluidError(f"the next hops toward switch {cyclic[0]} form a cycle or a dead end")
+    via = np.flatnonzero(topology.host_count) if routes.form == VIA else UNRESTRICTED.via
+    return Dags(ports, order, via)
+
+
 def shortest_ways(graph: Graph, demand: Demand, z: Floats, ways: "Dags | Paths") -> Floats:
     """float64 [commodities]: distance under lengths z, within the next hops or over the paths that are allowed."""
     return cheapest(ways, z) if isinstance(ways, Paths) else price(graph, demand, ways, z)[0]
@@ -154,21 +159,31 @@ def check_numbers(topology: Topology, traffic: Traffic) -> None:
     """
     if traffic.background is not None:
         raise FluidError("a demand with a fixed background does not grow as a whole")
-    rate, capacity = traffic.rate, topology.capacity
+    rate = traffic.rate
     if not (np.isfinite(rate).all() and (rate >= 0).all() and (traffic.weight >= 0).all()):
         source, target, amount = traffic.pairs()
         i, j, value = next(p for p in zip(source, target, amount, strict=True) if not 0 <= p[2] < np.inf)
         raise FluidError(f"the demand of host {i} for host {j} is {value}: it must be finite and not negative")
     if not rate.sum() > 0:
         raise FluidError("the demand matrix is zero: nothing to bound")
+    check_capacities(topology)
+    entries = traffic.weight if traffic.law == TABLE else rate
+    _check_range("hosts have demands", entries[entries > 0])
+
+
+def check_capacities(topology: Topology) -> None:
+    """Raise :class:`FluidError` for capacities of network channels that are no amounts, or too far apart."""
+    capacity = topology.capacity
     wrong = np.flatnonzero(~((capacity > 0) & np.isfinite(capacity)))
     if len(wrong):
         u, v, value = topology.src[wrong[0]], topology.dst[wrong[0]], capacity[wrong[0]]
         raise FluidError(f"the channel from switch {u} to switch {v} has capacity {value}: it must be positive, finite")
-    entries = traffic.weight if traffic.law == TABLE else rate
-    for what, value in (("channels have capacities", capacity), ("hosts have demands", entries[entries > 0])):
-        if len(value) and value.max() > RANGE * value.min():
-            raise FluidError(
-                f"{what} from {value.min():g} to {value.max():g}, more than a factor of {RANGE:g} apart: "
-                "ceilings are certified within that"
-            )
+    _check_range("channels have capacities", capacity)
+
+
+def _check_range(what: str, value: Floats) -> None:
+    if len(value) and value.max() > RANGE * value.min():
+        raise FluidError(
+            f"{what} from {value.min():g} to {value.max():g}, more than a factor of {RANGE:g} apart: "
+            "ceilings are certified within that"
+        )

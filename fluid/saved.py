@@ -1,7 +1,8 @@
 """Certificates on disk: what proves a ceiling, in a form that needs no solver to be read."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -9,6 +10,10 @@ from flitlab.fluid.ceiling import Ceiling
 from flitlab.models.arrays import Bools, Floats
 from flitlab.models.instance import Instance
 from flitlab.models.topology.graph import Topology
+
+if TYPE_CHECKING:  # a certificate is read without what made it
+    from flitlab.fluid.mcf.paths import Paths
+    from flitlab.fluid.worst import Worst
 
 
 class BadCertificate(ValueError):
@@ -24,7 +29,9 @@ class Saved:
     network, injection, ejection: float64, lengths of the channels, all empty if nothing is claimed from them.
     Of path flows: source, target: int [commodities], switches; first, start, channel, flow as in
     :class:`~flitlab.fluid.mcf.paths.Paths`, no path being empty. Of a flow by destination: node, int [destinations],
-    switches; start: int [destinations + 1]; channel, flow: of each destination. The others are empty.
+    switches; start: int [destinations + 1]; channel, flow: of each destination. Of a worst demand: source, target: int
+    [pairs], switches; amount: float64 [pairs]; channel: int [k], those with a price: float64 [k * switches], of their
+    sources. The others are empty.
     Raises :class:`BadCertificate` unless all of it is so.
     """
 
@@ -45,11 +52,17 @@ class Saved:
     start: np.ndarray
     channel: np.ndarray
     flow: np.ndarray
+    amount: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    price: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         for part in fields(self):
             _check_type(self, part.name)
-        if len(self.flow) or len(self.start):
+        if self.ceiling == WORST:
+            self._check_demand()
+        elif len(self.amount) or len(self.price):
+            self._refuse("a worst demand, of which the ceiling is none")
+        elif len(self.flow) or len(self.start):
             self._check_flow()
         elif any(len(getattr(self, name)) for name in ("node", "source", "target", "first", "channel")):
             self._refuse("paths or destinations without a flow")
@@ -60,13 +73,16 @@ class Saved:
         none, real = np.zeros(0, np.int64), np.zeros(0)
         z, flow = row.certificate, dict.fromkeys(("node", "source", "target", "first", "start", "channel"), none)
         source, target, _ = instance.traffic.switch_pairs()
+        if row.ceiling == WORST:
+            return cls._of_demand(instance, row, cast("Worst", row.flow))
         if isinstance(row.flow, np.ndarray):
             rows, channel = np.nonzero(row.flow)
             node = np.unique(target)
             start = np.searchsorted(rows, np.arange(len(node) + 1))
             flow |= {"node": node, "start": start, "channel": channel, "flow": row.flow[rows, channel]}
         elif row.flow is not None:
-            flow |= {"source": source, "target": target, **row.flow._asdict()}
+            paths = cast("Paths", row.flow)
+            flow |= {"source": source, "target": target, **paths._asdict()}
         routes = instance.routes if row.ceiling == "mcf_paths" else None
         reached = row.flow is not None or len(source) == 0
         return cls(
@@ -76,6 +92,20 @@ class Saved:
             upper=np.nan if z is None else float(row.upper), network=real if z is None else z.network,
             injection=real if z is None else z.injection, ejection=real if z is None else z.ejection,
             **{"flow": real, **flow},
+        )  # fmt: skip
+
+    @classmethod
+    def _of_demand(cls, instance: Instance, row: Ceiling, worst: "Worst") -> "Saved":
+        """The worst demand of the routes, which proves the upper end, and the prices that prove the lower one."""
+        assert instance.routes is not None
+        none, real = np.zeros(0, np.int64), np.zeros(0)
+        return cls(
+            topology=instance.topology.content_hash, traffic=instance.traffic.content_hash,
+            routes=instance.routes.content_hash, ceiling=row.ceiling, load=np.nan,
+            lower=np.nan if worst.price is None else float(row.lower), upper=float(row.upper), network=real,
+            injection=real, ejection=real, node=none, source=worst.source, target=worst.target, first=none, start=none,
+            channel=worst.priced, flow=real, amount=worst.amount,
+            price=real if worst.price is None else worst.price.ravel(),
         )  # fmt: skip
 
     @property
@@ -92,7 +122,7 @@ class Saved:
         """Raises :class:`BadCertificate` if the file is no certificate."""
         try:
             with np.load(path, allow_pickle=False) as file:
-                parts = {name: file[name] for name in cls.__dataclass_fields__}
+                parts = {name: file[name] for name in cls.__dataclass_fields__ if name in file or name not in LATER}
             scalars = {name: part.item() for name, part in parts.items() if part.ndim == 0}
         except Exception as error:  # an archive can be damaged in many ways, each with an error of its own
             raise BadCertificate(f"{path.name} is no certificate: {error}") from None
@@ -110,13 +140,28 @@ class Saved:
         if not whole:
             self._refuse(f"the parts of a flow {'over paths' if by_path else 'by destination'} do not fit each other")
 
+    def _check_demand(self) -> None:
+        """Raises unless the arrays of a worst demand fit each other."""
+        others = ("network", "injection", "ejection", "node", "first", "start", "flow")
+        whole = len(self.source) == len(self.target) == len(self.amount) and not any(
+            len(getattr(self, name)) for name in others
+        )
+        if not whole or (len(self.price) % len(self.channel) if len(self.channel) else len(self.price)):
+            self._refuse("the parts of a worst demand do not fit each other")
+
     def _refuse(self, why: str) -> None:
         raise BadCertificate(f"{self.ceiling}: {why}")
 
 
 TEXTS = ("topology", "traffic", "routes", "ceiling")
 NUMBERS = ("load", "lower", "upper")
-REALS = ("network", "injection", "ejection", "flow")
+REALS = ("network", "injection", "ejection", "flow", "amount", "price")
+
+WORST = "worst_case"
+"""The ceiling that a demand and prices prove."""
+
+LATER = ("amount", "price")
+"""Parts that files of other ceilings may lack."""
 
 
 def _check_type(saved: Saved, name: str) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from flitlab.fluid.saved import BadCertificate, Saved, between
+from flitlab.fluid.saved import WORST, BadCertificate, Saved, between
+from flitlab.fluid.verify_worst import of_every_demand
 from flitlab.models.arrays import Bools, Floats, Ints, sums
 from flitlab.models.instance import Instance
 from flitlab.models.routing.minimal import minimal_ports
@@ -28,6 +29,13 @@ BELOW = ("mcf", "mcf_paths", "total")
 
 BY_LENGTHS = ("bounds", "cuts")
 """Ceilings of which lengths prove the upper end, each of several by a name of its own behind a colon."""
+
+
+OF_ROUTES = ("mcf_paths", WORST)
+"""Ceilings for which the routes count."""
+
+OVER = {"mcf_paths": "over the routes", WORST: "by the split of the routes, under every demand"}
+"""What the claims of ceilings are about."""
 
 
 @dataclass(frozen=True)
@@ -61,18 +69,18 @@ def statement(saved: Saved) -> str:
     what, unit = ("accepted", " flits/tick/host") if saved.ceiling == "total" else ("theta", "")
     ends = [f"{saved.lower:.9g}{unit} <= " if saved.lower == saved.lower else "", what]
     ends += [f" <= {saved.upper:.9g}{unit}" if saved.upper == saved.upper else ""]
-    over = "over the routes" if saved.ceiling == "mcf_paths" else "by any routing"
+    over = OVER.get(saved.ceiling, "by any routing")
     return f"{''.join(ends)}, {over}{f', at load {saved.load:.9g}' if saved.load == saved.load else ''}"
 
 
 def verify(instance: Instance, saved: Saved) -> Verified:
-    """What a certificate proves of a scenario; the routes count for ``mcf_paths`` only.
+    """What a certificate proves of a scenario; the routes count for some ceilings only.
 
     Raises :class:`BadCertificate` if it belongs to another instance, claims nothing or what no certificate can prove,
     or its lengths or flow are none.
     """
     _check_claim(saved)
-    routes = instance.routes if saved.ceiling == "mcf_paths" else None
+    routes = instance.routes if saved.ceiling in OF_ROUTES else None
     own = {
         "topology": instance.topology.content_hash, "traffic": instance.traffic.content_hash,
         "routes": "" if routes is None else routes.content_hash,
@@ -82,6 +90,8 @@ def verify(instance: Instance, saved: Saved) -> Verified:
             other = "other routes" if name == "routes" else f"another {name}"
             raise BadCertificate(f"{saved.ceiling}: the certificate is of {other}")
     _check_numbers(instance.topology, saved)
+    if saved.ceiling == WORST:
+        return Verified(*of_every_demand(instance, saved))
     upper = _upper(instance, saved, routes) if len(saved.network) else np.nan
     demand = _demand(instance)
     if saved.ceiling == "total":
@@ -94,7 +104,7 @@ def verify(instance: Instance, saved: Saved) -> Verified:
 
 def provable(ceiling: str) -> bool:
     """Whether a saved certificate can prove a ceiling of this name."""
-    return ceiling in BELOW or ceiling.partition(":")[0] in BY_LENGTHS
+    return ceiling in (*BELOW, WORST) or ceiling.partition(":")[0] in BY_LENGTHS
 
 
 def _check_claim(saved: Saved) -> None:

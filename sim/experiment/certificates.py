@@ -105,9 +105,12 @@ def sha256(file: Path) -> str:
 
 
 def save(folder: Path, instance: Instance, rows: Sequence[Ceiling]) -> None:
-    """Writes a file for each ceiling of which an end can be proven, numbered as the rows are, in place of any there."""
+    """Writes a file for each ceiling of which an end can be proven, numbered as the rows are, in place of any there.
+
+    The demand that proves one stands beside it, as ``traffic: {kind: matrix, level: switch}`` reads it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("*.npz"):
+    for old in (*folder.glob("*.npz"), *folder.glob("*.csv")):
         old.unlink()
     for number, row in enumerate(rows, 1):
         if provable(row.ceiling) and (row.certificate is not None or row.flow is not None):
@@ -115,6 +118,14 @@ def save(folder: Path, instance: Instance, rows: Sequence[Ceiling]) -> None:
             name = f"{number:03d}-{row.ceiling.replace(':', '-')}{at}.npz"
             if (saved := Saved.of(instance, row)).claims:
                 saved.write(folder / name)
+            if len(saved.amount):
+                _write_demand((folder / name).with_suffix(".csv"), saved)
+
+
+def _write_demand(file: Path, saved: Saved) -> None:
+    pairs = zip(saved.source.tolist(), saved.target.tolist(), saved.amount.tolist(), strict=True)
+    lines = ["src,dst,demand", *(f"{source},{target},{amount!r}" for source, target, amount in pairs)]
+    file.write_text("\n".join(lines) + "\n", "utf-8")
 
 
 def write_index(study: Study, folder: Path, users: dict[str, list[int]]) -> tuple[int, str]:

@@ -1,0 +1,53 @@
+"""The worst demand of a fixed routing."""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from flitlab.fluid.ceiling import Ceiling, theta_unit
+from flitlab.fluid.context import Context
+from flitlab.fluid.kinds.spec import CeilingSpec, Quantities
+from flitlab.models.instance import Instance
+from flitlab.models.registry import register
+
+
+@register("ceiling", "worst_case")
+class WorstCase(CeilingSpec):
+    """The load that the routing's fixed split carries under every demand, whatever the traffic of the scenario.
+
+    Demands are all those in which no host sends or receives more than one unit (the hose model). The worst one, with
+    which it is exact, is kept with the certificate and written as a demand matrix by ``simrun ceilings --save``.
+
+    Example: ``ceilings: [worst_case]``
+
+    Source: Towles and Dally, SPAA 2002, doi:10.1145/564870.564894; Applegate and Cohen, SIGCOMM 2003,
+    doi:10.1145/863955.863991.
+    """
+
+    rank = 12
+    label = "fixed split of the routing under its worst demand"
+    quantities: ClassVar[Quantities] = {
+        "channel": ("channel that the worst demand fills", ""),
+    }
+    minor = ("",)
+    line = False
+    routes = "needed"
+    beside_background = True
+    growth = 1.5
+
+    def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
+        """The row of theta, and one of the channel that is full first."""
+        from flitlab.fluid.worst import worst_case
+
+        topology, routes = instance.topology, instance.routes
+        assert routes is not None  # the kind is omitted without
+        worst = worst_case(topology, routes)
+        at_hosts, unit = topology.host_capacity, theta_unit(topology)
+        lower, upper = min(worst.lower, worst.upper, at_hosts), min(worst.upper, at_hosts)
+        full = "no demand crosses the network"
+        if worst.channel >= 0:
+            ends = f"the channel from switch {topology.src[worst.channel]} to switch {topology.dst[worst.channel]}"
+            full = f"{ends} is full first, under a demand of {len(worst.source)} pairs of switches"
+        note = "host channels bind" if at_hosts <= worst.upper else full
+        yield Ceiling(self.kind, None, lower, upper, unit, "transportation", 0.0, note, flow=worst)
+        if worst.channel >= 0:
+            yield Ceiling.value(f"{self.kind}:channel", worst.channel, worst.channel, "1", "transportation", full)

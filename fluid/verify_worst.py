@@ -1,0 +1,146 @@
+"""What a saved worst demand and its prices prove, with nothing but numpy and scipy's sparse matrices.
+
+Nothing here is shared with the solver: the split of the routes is computed afresh, destination by destination.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import sparse
+
+from flitlab.fluid.saved import BadCertificate, Saved
+from flitlab.models.arrays import Floats, Masks
+from flitlab.models.instance import Instance
+from flitlab.models.routing.minimal import minimal_ports
+from flitlab.models.routing.routes import PathTable, Routes
+from flitlab.models.rules.tables import DIGITS, VIA
+from flitlab.models.topology.graph import Topology
+
+
+def of_every_demand(instance: Instance, saved: Saved) -> tuple[float, float]:
+    """The theta that prices prove to be reached under every demand, and that which the saved demand allows.
+
+    On a channel with prices u no demand puts more than the sum of hosts * u over sources and of hosts * v over targets,
+    v(t) being the most by which the part of s that goes to t over the channel exceeds u(s). Without prices it puts no
+    more than if each source sent all to its costliest target, or each target received all from its costliest source.
+    Raises :class:`~flitlab.fluid.saved.BadCertificate` if the demand or the prices are none.
+    """
+    topology, routes, hosts = instance.topology, instance.routes, instance.topology.host_count
+    if routes is None or not routes.oblivious:
+        raise BadCertificate(f"{saved.ceiling}: the scenario has no routes that fix the split of traffic")
+    demand, price = _demand(topology, saved), _price(topology, saved)
+    load, by_target, most_of_source = (np.zeros(topology.channels) for _ in range(3))
+    from_source = np.zeros((topology.switches, topology.channels))
+    with_price = price.T @ hosts
+    for t, part in _parts(topology, routes):
+        load += demand[:, t] @ part
+        part[hosts == 0] = 0.0
+        by_target += hosts[t] * part.max(axis=0)
+        with_price += hosts[t] * np.maximum(part[:, saved.channel] - price, 0.0).max(axis=0)
+        np.maximum(from_source, part, out=from_source)
+    most_of_source = hosts @ from_source
+    most = np.minimum(by_target, most_of_source)
+    most[saved.channel] = np.minimum(most[saved.channel], with_price)
+    if routes.form == VIA:
+        most = _over_others(topology, routes) @ hosts
+    return _theta(topology, most), _theta(topology, load)
+
+
+def _theta(topology: Topology, load: Floats) -> float:
+    """The theta at which the first network channel or the channel of a host is full."""
+    fullest = float((load / topology.capacity).max(initial=0.0))
+    return min(1 / fullest if fullest > 0 else np.inf, topology.host_capacity)
+
+
+def _demand(topology: Topology, saved: Saved) -> Floats:
+    """float64 [switches, switches]: the saved demand."""
+    if not (np.isfinite(saved.amount).all() and (saved.amount >= 0).all()):
+        raise BadCertificate(f"{saved.ceiling}: demands must be finite and not negative")
+    demand = np.zeros((topology.switches, topology.switches))
+    np.add.at(demand, (saved.source, saved.target), saved.amount)
+    if (np.maximum(demand.sum(axis=0), demand.sum(axis=1)) > topology.host_count).any():
+        raise BadCertificate(f"{saved.ceiling}: a switch sends or receives more than a unit for each of its hosts")
+    return demand
+
+
+def _price(topology: Topology, saved: Saved) -> Floats:
+    """float64 [switches, priced channels]: the saved prices."""
+    if len(saved.price) != len(saved.channel) * topology.switches or len(set(saved.channel)) < len(saved.channel):
+        raise BadCertificate(f"{saved.ceiling}: there must be a price for every switch on every channel that has any")
+    if not (np.isfinite(saved.price).all() and (saved.price >= 0).all()):
+        raise BadCertificate(f"{saved.ceiling}: prices must be finite and not negative")
+    return saved.price.reshape(len(saved.channel), topology.switches).T
+
+
+def _parts(topology: Topology, routes: Routes) -> Iterator[tuple[int, Floats]]:
+    """Every switch t with hosts, with float64 [switches, channels]: what part of the traffic from s to t crosses a."""
+    targets = np.flatnonzero(topology.host_count).tolist()
+    if routes.paths is not None:
+        for t in targets:
+            yield t, _by_paths(topology, routes.paths, t)
+        return
+    ports = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports
+    if routes.form != VIA:
+        for t in targets:
+            yield t, _by_next_hops(topology, ports, t)
+        return
+    sent, received = _legs(topology, ports)
+    for t in targets:
+        yield t, sent + received[t]
+
+
+def _legs(topology: Topology, ports: Masks) -> tuple[Floats, Floats]:
+    """float64 [switches, channels] each: the part of what s sends to the hosts' switches, and of what t gets from them.
+
+    Every host is as likely to be the one at whose switch traffic changes legs.
+    """
+    sent = np.zeros((topology.switches, topology.channels))
+    received = np.zeros_like(sent)
+    middle = topology.host_count / topology.hosts
+    for t in range(topology.switches):
+        part = _by_next_hops(topology, ports, t)
+        sent += middle[t] * part
+        received[t] = middle @ part
+    return sent, received
+
+
+def _over_others(topology: Topology, routes: Routes) -> Floats:
+    """float64 [channels, switches]: what each host of a switch adds to a channel by all it sends and receives."""
+    sent, received = _legs(topology, routes.ports)
+    both: Floats = (sent + received).T
+    return both
+
+
+def _by_next_hops(topology: Topology, ports: Masks, t: int) -> Floats:
+    """float64 [switches, channels]: the part of the traffic from s to t that crosses each channel."""
+    n, tail = topology.switches, topology.src
+    port = (np.arange(topology.channels) - topology.out_start[tail]).astype(np.uint64)
+    allowed = (ports[t, tail] >> port & np.uint64(1)).astype(bool)
+    ways = np.bincount(tail[allowed], minlength=n)
+    share = allowed / np.maximum(ways, 1)[tail]
+    step = sparse.csr_array((share, (tail, topology.dst)), (n, n))
+    visits, moving = np.eye(n), np.eye(n)
+    for _ in range(n):  # rows are where a packet is after so many hops, columns where it came from
+        moving = step.T @ moving
+        if not moving.any():
+            break
+        visits += moving
+    else:
+        raise BadCertificate(f"the next hops toward switch {t} form a cycle")
+    part: Floats = visits[tail].T * share
+    return part
+
+
+def _by_paths(topology: Topology, table: PathTable, t: int) -> Floats:
+    """float64 [switches, channels]: as :func:`_by_next_hops`, each pair's traffic being split over its paths."""
+    n = topology.switches
+    part = np.zeros((n, topology.channels))
+    for s in np.flatnonzero(topology.host_count).tolist():
+        first, last = table.pair_start[s * n + t], table.pair_start[s * n + t + 1]
+        for p in range(first, last):
+            at = s
+            for port in table.port[table.path_start[p] : table.path_start[p + 1]].tolist():
+                channel = topology.out_start[at] + port
+                part[s, channel] += 1 / (last - first)
+                at = topology.dst[channel]
+    return part

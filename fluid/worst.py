@@ -1,0 +1,284 @@
+"""The demand that loads a fixed split of traffic most, among all in which no host sends or receives more than one unit.
+
+On a channel the load of a demand is a sum over pairs of what they send times their share on it, so the worst demand is
+that of a transportation problem; the worst of the network is that of its worst channel. Sources: Towles and Dally, SPAA
+2002, doi:10.1145/564870.564894; Applegate and Cohen, SIGCOMM 2003, doi:10.1145/863955.863991.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from flitlab.fluid.graph import Dags, Demand, Graph
+from flitlab.fluid.mcf.paths import paths_of
+from flitlab.fluid.problem import TooLargeError, check_capacities, dags_of
+from flitlab.fluid.translations import Translations, translations
+from flitlab.fluid.transport import most_valuable
+from flitlab.models.arrays import Floats, Int, Ints, sums
+from flitlab.models.jit import kernel, njit
+from flitlab.models.routing.routes import Routes
+from flitlab.models.rules.tables import VIA
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import summed_pairs
+
+PRICES_MOST = 20_000_000
+"""Prices that are kept as a proof; with more of them there is none."""
+
+VISITS_MOST = 1e11
+"""Channels times pairs of switches that are looked at; half an hour on one core where no translations help."""
+
+
+@dataclass(frozen=True, eq=False)
+class Worst:
+    """The worst demand of a split, and what proves that none is worse.
+
+    channel: the one that is full first, -1 if no demand crosses the network. source, target: int64 [pairs], switches;
+    amount: float64 [pairs], what all hosts of one send to the other if every host sends one unit at most. lower, upper:
+    the theta that is reached under every demand, and that which this one allows; equal but for rounding.
+    priced: int64 [k], channels; price: float64 [k, switches] of their sources, with which no demand loads them more
+    (see :func:`~flitlab.fluid.transport.most_valuable`); None if there are too many. Of the other channels it is enough
+    that no source sends more over them than to its costliest target, or that no target receives more than from its
+    costliest source.
+    """
+
+    channel: int
+    source: Ints
+    target: Ints
+    amount: Floats
+    lower: float
+    upper: float
+    priced: Ints
+    price: Floats | None
+
+
+class Share(NamedTuple):
+    """What part of the traffic from s to t crosses a channel, of all pairs that use it.
+
+    source, target: int64 [pairs], switches. part: float64 [pairs].
+    """
+
+    source: Ints
+    target: Ints
+    part: Floats
+
+
+@njit
+def _visits(graph: Graph, dags: Dags, v: Int) -> tuple[Ints, Ints, Floats]:
+    """The pairs of nodes (s, t) whose traffic comes by node v on its way, and what part of it, shares being equal."""
+    nodes = len(dags.ports)
+    part = np.zeros(nodes)
+    source, target, parts = [np.int64(0) for _ in range(0)], [np.int64(0) for _ in range(0)], [0.0 for _ in range(0)]
+    for t in range(nodes):
+        if t == v:
+            continue
+        part[:] = 0.0
+        below = True
+        for i in range(nodes):
+            s = np.int64(dags.order[t, i])
+            if s < 0:
+                break
+            if s == v:
+                part[s], below = 1.0, False
+            elif not below:
+                part[s] = _mean_over_next(graph, dags, part, s, t)
+            if part[s] > 0.0:
+                source.append(s)
+                target.append(np.int64(t))
+                parts.append(part[s])
+    return np.array(source), np.array(target), np.array(parts)
+
+
+@kernel
+def _mean_over_next(graph: Graph, dags: Dags, part: Floats, s: Int, t: Int) -> float:
+    """The mean of ``part`` over the next hops from s toward t."""
+    ports, a, ways, total = dags.ports[t, s], graph.out_start[s], 0, 0.0
+    while ports != 0:
+        if ports & np.uint64(1):
+            total += part[graph.dst[a]]
+            ways += 1
+        ports >>= np.uint64(1)
+        a += 1
+    return total / ways
+
+
+class Shares:
+    """The parts of traffic that a routing's fixed split sends over channels; over others, those of one leg.
+
+    They are told for the channels out of one switch at a time: for all there would be no room.
+    """
+
+    def __init__(self, topology: Topology, routes: Routes):
+        self.topology = topology
+        self.graph = Graph.of(topology)
+        n, hosted = topology.switches, topology.host_count > 0
+        self._dags: Dags | None = None
+        if routes.paths is None:
+            self._dags = dags_of(topology, routes)
+            return
+        pairs = Demand.of(np.outer(hosted, hosted).astype(float))
+        paths = paths_of(routes.paths, n, self.graph, pairs)
+        order = np.argsort(paths.channel, kind="stable")
+        self._first = np.searchsorted(paths.channel[order], np.arange(topology.channels + 1))
+        path = np.repeat(np.arange(len(paths.flow)), paths.lengths)[order]
+        pair = paths.commodity[path]
+        self._crossing = Share(pairs.source[pair], pairs.destination[pair], paths.flow[path])
+
+    def out_of(self, v: int) -> Iterator[tuple[int, Share]]:
+        """The channels out of switch v, each with its share; a pair may be listed once for each of its paths."""
+        channels = range(self.graph.out_start[v], self.graph.out_start[v + 1])
+        if self._dags is None:
+            for a in channels:
+                own, every = slice(self._first[a], self._first[a + 1]), self._crossing
+                yield a, Share(every.source[own], every.target[own], every.part[own])
+            return
+        visits = Share(*_visits(self.graph, self._dags, v))
+        ports = self._dags.ports[visits.target, v]
+        part = visits.part / np.bitwise_count(ports)
+        for port, a in enumerate(channels):
+            leaving = (ports >> np.uint64(port) & np.uint64(1)).astype(bool)
+            yield a, Share(visits.source[leaving], visits.target[leaving], part[leaving])
+
+
+def worst_case(topology: Topology, routes: Routes) -> Worst:
+    """The worst demand of the fixed split of routes, which must be oblivious.
+
+    Where translations take the routes to themselves, the channels out of one switch stand for all. Of the others only
+    those are solved that may be worse than the worst one known. Over others every demand of which all hosts send and
+    receive all they can loads a channel alike: with what all switches send over it and what all receive. Raises
+    :class:`~flitlab.fluid.problem.FluidError` for capacities that are no amounts, next hops that form a cycle, and
+    networks that are too large.
+    """
+    check_capacities(topology)
+    shares = Shares(topology, routes)
+    if routes.form == VIA:
+        return _over_others(topology, shares)
+    group = _symmetry(topology, routes)
+    search = _Search(topology, shares)
+    if group is None and topology.channels * topology.switches**2 > VISITS_MOST:
+        raise TooLargeError(
+            f"{topology.channels} channels and {topology.switches} switches without symmetries that help are too many: "
+            f"channels times pairs may be {VISITS_MOST:g}"
+        )
+    tails = [0] if group else list(range(topology.switches))
+    bound = {v: search.bounds(v) for v in tails}
+    for v in sorted(tails, key=lambda v: -bound[v].max(initial=0.0)):
+        search.solve(v, bound[v])
+    return search.found(group)
+
+
+def _over_others(topology: Topology, shares: Shares) -> Worst:
+    hosts, n = topology.host_count / 1, topology.switches
+    middle, most, channel = hosts / topology.hosts, 0.0, -1
+    for v in range(n):
+        for a, share in shares.out_of(v):
+            by_legs = hosts[share.source] * middle[share.target] + middle[share.source] * hosts[share.target]
+            if (load := float(share.part @ by_legs) / topology.capacity[a]) > most:
+                most, channel = load, a
+    place = topology.host_switch.astype(np.int64)
+    source, target, amount = summed_pairs(n, place, np.roll(place, topology.hosts // 2), np.ones(topology.hosts))
+    theta = 1 / most if most > 0 else np.inf
+    return Worst(channel, source, target, amount, theta, theta, np.zeros(0, np.int64), np.zeros((0, n)))
+
+
+class _Search:
+    """The worst channel so far, its demand, and the prices of all that were solved."""
+
+    def __init__(self, topology: Topology, shares: Shares):
+        self.topology = topology
+        self.shares = shares
+        self.hosts = topology.host_count.astype(np.int64)
+        self.unit = max(int(np.gcd.reduce(self.hosts)), 1)
+        self.most, self.proven, self.channel = 0.0, 0.0, -1
+        self.demand = Share(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+        self.prices: dict[int, Floats] = {}
+
+    def bounds(self, v: int) -> Floats:
+        """float64 [channels out of v]: what no demand exceeds, over the capacity, by rows or by columns."""
+        return np.array([self._bound(a, _matrix(share, self.hosts)) for a, share in self.shares.out_of(v)])
+
+    def _bound(self, a: int, matrix: "_Matrix") -> float:
+        source, target, value = matrix
+        by_row, by_column = (value.max(axis=axis, initial=0.0) for axis in (1, 0))
+        return float(min(self.hosts[source] @ by_row, self.hosts[target] @ by_column) / self.topology.capacity[a])
+
+    def solve(self, v: int, bound: Floats) -> None:
+        """Solve for the channels out of v that may be worse than the worst one known."""
+        self.proven = max(self.proven, bound[bound <= self.most].max(initial=0.0))
+        if not (bound > self.most).any():
+            return
+        for (a, share), most in zip(self.shares.out_of(v), bound, strict=True):
+            if most > self.most:
+                self._solve(a, _matrix(share, self.hosts))
+            else:
+                self.proven = max(self.proven, most)
+
+    def _solve(self, a: int, matrix: "_Matrix") -> None:
+        source, target, value = matrix
+        supply, room = self.hosts[source], self.hosts[target]
+        sent, price = most_valuable(value, supply // self.unit, room // self.unit)
+        load = self.unit * float((value * sent).sum()) / self.topology.capacity[a]
+        left = np.maximum(value - price[:, None], 0.0).max(axis=0)
+        self.proven = max(self.proven, load, float(supply @ price + room @ left) / self.topology.capacity[a])
+        self.prices[a] = np.zeros(self.topology.switches)
+        self.prices[a][source] = price
+        if load > self.most:
+            self.most, self.channel = load, a
+            s, t = np.nonzero(sent)
+            apart = source[s] != target[t]
+            s, t = s[apart], t[apart]
+            self.demand = Share(source[s], target[t], self.unit * sent[s, t].astype(float))
+
+    def found(self, group: Translations | None) -> Worst:
+        """What was found."""
+        lower, upper = (1 / most if most > 0 else np.inf for most in (self.proven, self.most))
+        return Worst(self.channel, *self.demand, lower, upper, *self._kept(group))
+
+    def _kept(self, group: Translations | None) -> tuple[Ints, Floats | None]:
+        """The channels that have prices, and these; translations take them to all channels."""
+        n = self.topology.switches
+        solved = np.array(sorted(self.prices), np.int64)
+        many = len(solved) * (n if group else 1)
+        if many * n > PRICES_MOST:
+            return np.zeros(0, np.int64), None
+        price = np.array([self.prices[a] for a in solved.tolist()]).reshape(-1, n)
+        if group is None:
+            return solved, price
+        row = np.full(group.generators, -1)
+        row[group.generator[solved]] = np.arange(len(solved))
+        alike = np.flatnonzero(row[group.generator] >= 0)
+        from_tail = [group.step(np.full(n, tail), np.arange(n)) for tail in self.topology.src[alike]]
+        return alike, price[row[group.generator[alike], None], np.reshape(from_tail, (-1, n))]
+
+
+_Matrix = tuple[Ints, Ints, Floats]
+"""Type of the share of a channel as a matrix: its sources and targets, which have hosts, and the part from s to t."""
+
+
+def _matrix(share: Share, hosts: Ints) -> _Matrix:
+    hosted = (hosts[share.source] > 0) & (hosts[share.target] > 0)
+    source, s = np.unique(share.source[hosted], return_inverse=True)
+    target, t = np.unique(share.target[hosted], return_inverse=True)
+    value = sums(s * len(target) + t, share.part[hosted], len(source) * len(target))
+    return source, target, value.reshape(len(source), len(target))
+
+
+def _symmetry(topology: Topology, routes: Routes) -> Translations | None:
+    """Translations that take hosts, channels and the next hops of routes to themselves; None if there are none."""
+    if routes.paths is not None or len(set(topology.host_count.tolist())) > 1:
+        return None
+    ports = dags_of(topology, routes).ports
+    port = (np.arange(topology.channels) - topology.out_start[topology.src]).astype(np.uint64)
+    for group in translations(topology):
+        first = np.zeros((topology.switches, group.generators), bool)
+        first[topology.src, group.generator] = ports[0, topology.src] >> port & np.uint64(1)
+        if all(
+            np.array_equal(
+                ports[t, topology.src] >> port & np.uint64(1),
+                first[group.step(np.full(topology.channels, t), topology.src), group.generator],
+            )
+            for t in range(topology.switches)
+        ):
+            return group
+    return None
