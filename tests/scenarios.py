@@ -177,6 +177,7 @@ def vct_scenarios(draw) -> Scenario:
         "vcs": draw(st.sampled_from([2, 3, 4, 5, 8, 11])),
         "buffer_flits": draw(st.integers(longest, 3 * longest)),
         "shared_input": draw(st.booleans()),
+        "oldest_first": draw(st.booleans()),
         "header": draw(st.integers(0, 6)),
         **{name: draw(st.integers(1, 5)) for name in ("switch", "link", "injection", "ejection", "credit")},
     }

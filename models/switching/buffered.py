@@ -27,11 +27,12 @@ class Buffered(Credited):
     vcs: virtual channels of every network and injection channel. buffer_flits: input buffer of each VC.
     shared_input: an input port sends one packet at a time (wormhole: one flit a tick); False: each of its VCs can be
     read at once. allow_deadlock: whether to run without a certificate. vc_policy: the VC policy in force
-    (``flitlab.models.routing.routes.ANY`` ...). may_deadlock: it has no certificate.
+    (``flitlab.models.routing.routes.ANY`` ...). may_deadlock: it has no certificate. allocators: choices of
+    ``allocator``, the default first.
     """
 
     programs: ClassVar[bool] = True
-    allocator: ClassVar[str]
+    allocators: ClassVar[tuple[str, ...]]
 
     vcs: int = 1
     buffer_flits: int = 0
@@ -39,6 +40,11 @@ class Buffered(Credited):
     allow_deadlock: bool = False
     vc_policy: int = ANY
     may_deadlock: bool = False
+
+    @property
+    def allocator(self) -> str:
+        """Who goes first where several packets or flits ask for an output, by the name in a configuration."""
+        return self.allocators[0]
 
     def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple[Self, str]:
         """The discipline under the VC policy that ``certify`` finds for its ``vcs``, and the note that it gives.
@@ -89,14 +95,15 @@ class BufferedSpec(CreditedSpec):
     """Keys of the disciplines whose packets wait in buffers, and of hot-potato switching, which a sweep over routings
     may select in place of each of them.
 
-    Defaults: 4 VCs, buffers of two packets of the greatest length, the allocator of the mode (vct ``age``, wormhole
-    ``islip``). iterations: how often iSLIP matches in a tick. hold_packets, slotted: keys of hot-potato switching,
-    which mean something only where the routing deflects.
+    Defaults: 4 VCs, buffers of two packets of the greatest length, the allocator of the mode (wormhole ``islip``; vct
+    ``age``, the packet first that has waited longest at the switch, or ``oldest``, that created first). iterations: how
+    often iSLIP matches in a tick. hold_packets, slotted: keys of hot-potato switching, which mean something only where
+    the routing deflects.
     """
 
     vcs: Annotated[int, Field(ge=1, le=64)] = 4
     buffer_flits: Room | None = None
-    allocator: Literal["age", "islip"] | None = None
+    allocator: Literal["age", "oldest", "islip"] | None = None
     input_speedup: Literal[1, "vcs"] = 1
     allow_deadlock: bool = False
     hold_packets: Room | None = None
@@ -123,9 +130,9 @@ class BufferedSpec(CreditedSpec):
 
         longest: flits of the longest packet.
         """
-        has = getattr(self.discipline, "allocator", None)
-        if self.allocator not in (None, has):
-            yield SpecError(f"is not for mode {self.mode}; choices: {has}", key="switching.allocator")
+        choices: tuple[str, ...] = getattr(self.discipline, "allocators", ())
+        if self.allocator is not None and self.allocator not in choices:
+            yield SpecError(f"is not for mode {self.mode}; choices: {', '.join(choices)}", key="switching.allocator")
         if routes.vc_policy == ESCAPE and self.room_of(longest) < longest:
             why = "; vc_policy escape gives adaptive VCs to packets that fit whole"
             yield too_small(longest, why)

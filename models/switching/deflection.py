@@ -21,7 +21,7 @@ class Deflection(Buffered):
     """
 
     mode: ClassVar[str] = "deflection"
-    allocator: ClassVar[str] = "age"
+    allocators: ClassVar[tuple[str, ...]] = ("age",)
 
     hold_packets: int
     slotted: bool = False

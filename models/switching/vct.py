@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import Routes
@@ -10,14 +10,30 @@ from flitlab.models.switching.buffered import Buffered, BufferedSpec, too_small
 from flitlab.models.switching.deflection import Deflection
 from flitlab.models.switching.discipline import Setting
 from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.source import Source
 
 
 @dataclass(frozen=True, kw_only=True)
 class Vct(Buffered):
-    """Virtual cut-through with an allocator that serves the packet that has waited longest."""
+    """Virtual cut-through with an allocator that serves the packet that has waited longest.
+
+    oldest_first: it serves the packet that was created first instead, of several the one that has waited longest.
+    """
 
     mode: ClassVar[str] = "vct"
-    allocator: ClassVar[str] = "age"
+    allocators: ClassVar[tuple[str, ...]] = ("age", "oldest")
+
+    oldest_first: bool = False
+
+    @property
+    def allocator(self) -> str:
+        """``age`` or ``oldest``."""
+        return self.allocators[self.oldest_first]
+
+    def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
+        """The fields in the form that the disciplines of flitlab share, with the allocator if it is ``oldest``."""
+        form, more = super().hashed(source)
+        return form | ({"oldest_first": True} if self.oldest_first else {}), more
 
     def room(self, topology: Topology, flits: int) -> tuple[str, int]:
         """The key that says how much switches hold, and the packets of so many flits that all buffers hold together."""
@@ -27,6 +43,9 @@ class Vct(Buffered):
 @register("switching", "vct")
 class VctSpec(BufferedSpec):
     """Virtual cut-through: a packet goes on when the next buffer has room for all of it, and its flits follow in turn.
+
+    ``allocator: age`` serves the packet first that has waited longest at the front of its buffer, ``oldest`` that which
+    was created first.
 
     Kermani and Kleinrock 1979, doi:10.1016/0376-5075(79)90032-1.
     """
@@ -48,4 +67,4 @@ class VctSpec(BufferedSpec):
         """The discipline virtual cut-through; hot-potato switching where the routing deflects."""
         if setting.routes.deflection:
             return Deflection.of(self, setting, self.iterations)
-        return Vct(**self.buffers(setting))
+        return Vct(oldest_first=self.allocator == "oldest", **self.buffers(setting))

@@ -14,7 +14,7 @@ class Wormhole(Buffered):
     """Wormhole switching with an allocator by rotating priority, iSLIP. iterations: how often it matches in a tick."""
 
     mode: ClassVar[str] = "wormhole"
-    allocator: ClassVar[str] = "islip"
+    allocators: ClassVar[tuple[str, ...]] = ("islip",)
 
     iterations: int = 1
 

@@ -84,6 +84,19 @@ def test_a_key_beside_switching_of_another_discipline(change, problem):
     assert mistakes(GOOD, change) == [f"--set: {problem}"]
 
 
+def test_the_allocator_is_one_of_the_mode():
+    given = {"vct": ("age", "oldest"), "wormhole": ("islip",)}
+    for mode, choices in given.items():
+        for allocator in ("age", "oldest", "islip"):
+            change = f"switching={{mode: {mode}, allocator: {allocator}}}"
+            if allocator in choices:
+                (case,) = read("c.yaml", [change], text=GOOD).cases
+                assert case.resolved["switching"]["allocator"] == allocator
+            else:
+                problem = f"is not for mode {mode}; choices: {', '.join(choices)}"
+                assert mistakes(GOOD, change) == [f"--set: switching.allocator = {allocator}: {problem}"]
+
+
 def test_foreign_keys_join_the_other_mistakes():
     found = mistakes(GOOD + "seeds: x\n", "switching={mode: vct, queue_packets: 3, vcs: 0}", "topology.nn=3")
     assert len(found) == 4

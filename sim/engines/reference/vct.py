@@ -1,7 +1,8 @@
 """Virtual cut-through: credits in flits, and a grant needs room for the whole packet.
 
 Per tick and switch, the packets at the front of their input VC that are eligible are visited once,
-oldest eligibility first (ties: lowest input port, then VC). One is granted if its input and an
+oldest eligibility first (ties: lowest input port, then VC), or, with the allocator ``oldest``,
+the packet created first (ties: as before). One is granted if its input and an
 output it may take are free and a VC there has room for all of it; it then holds input and output
 for as many ticks as it has flits, and its VC's credits return when its tail has left.
 """
@@ -43,7 +44,7 @@ class InputVC:
     index: in the numbering of ``flitlab.models.rules.ports``. sender: the switch or host that sends into it.
     queue: packets whose head has arrived and that are not granted yet; its first is at the front.
     credits: flits of room that the sender knows of; returning: flits of credits on their way to it.
-    left: tick at which the last packet granted has left.
+    left: tick at which the last packet granted has left. age: of the front packet, its age key.
     """
 
     def __init__(self, switch: "Switch", index: int, sender: Allocator, reader: Reader, flits: int):
@@ -55,6 +56,7 @@ class InputVC:
         self.returning = 0
         self.queue: deque[Packet] = deque()
         self.left = 0
+        self.age = 0
 
     def arrive(self, packet: Packet) -> None:
         """Take in a packet whose head arrives."""
@@ -159,14 +161,17 @@ class Switch(Allocator):
     def expect(self, vc: InputVC) -> None:
         """Expect the packet at the front of an input VC, which waits from the tick on at which it is eligible."""
         eligible = max(vc.queue[0].arrived + self.network.times.header, vc.left)
-        heappush(self._expected, (age_key(eligible, vc.index), eligible, vc))
+        vc.age = age_key(eligible, vc.index)
+        heappush(self._expected, (vc.age, eligible, vc))
         self.wake(eligible)
 
     def allocate(self, now: int) -> None:
         """Visit the packets that are eligible at tick ``now``, oldest first, and grant what can be granted."""
-        # those that become eligible now are younger than all that wait: appending keeps the order
+        # those that become eligible now have waited less than all that wait: appending keeps the order of age
         while self._expected and self._expected[0][1] <= now:
             self.waiting.append(heappop(self._expected)[2])
+        if self.network.times.oldest_first:
+            self.waiting.sort(key=lambda vc: (vc.queue[0].created, vc.age))
         self.waiting = [vc for vc in self.waiting if not self._grant(vc, now)]
 
     def _grant(self, vc: InputVC, now: int) -> bool:

@@ -134,18 +134,8 @@ class VctWatch(CompiledWatch):
             return sight
         front = self._state.vc[self.place, vct.FRONT]
         if front == self.record:
-            return sight._replace(eligible=self._eligible())
+            return sight._replace(eligible=int(self._state.vc[self.place, vct.ELIGIBLE]))
         return sight._replace(ejecting=self.record not in self.listed(front))
-
-    def _eligible(self) -> int:
-        """The tick from which the front packet may be granted: it is in the keys by which it waits, alike in all."""
-        s, ports = self._state, self._constants.net.ports
-        here = s.vc[self.place, vct.SWITCH]
-        for output in range(ports.out_base[here], ports.out_base[here + 1]):
-            for key in s.rows[output, : s.waiting[output]].tolist():
-                if key & 0xFFFFFFFF == self.place:
-                    return int(key >> 32)
-        raise AssertionError("a packet at the front of its VC waits for nothing")
 
 
 class WormholeWatch(CompiledWatch):

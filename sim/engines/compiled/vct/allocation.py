@@ -8,7 +8,7 @@ from flitlab.models.rules.tables import ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import GRANTS
 from flitlab.sim.engines.compiled.records import FLITS, H_BORN, HOP, INPUT_VC, LATE, NEXT, NOBODY, WAY
 from flitlab.sim.engines.compiled.ugal import by_congestion
-from flitlab.sim.engines.compiled.vct.rows import dequeue, present, room_for
+from flitlab.sim.engines.compiled.vct.rows import dequeue, eligible_from, present, room_for
 from flitlab.sim.engines.compiled.vct.state import (
     FIRST_RETURN,
     FRONT,
@@ -78,7 +78,7 @@ def grant(const, state, packet, vc, output, next_vc, tick):
 
 @inner
 def serve(const, state, output, tick):
-    """Grant an output, if it is free, to the oldest waiting head that has room downstream.
+    """Grant an output, if it is free, to the first waiting head in its row that has room downstream.
 
     Each head waits for one output only. If nobody can be granted, the output is woken when that may change.
     """
@@ -90,9 +90,12 @@ def serve(const, state, output, tick):
     ejects = const.net.ports.out_input[output] == NOBODY
     for i in range(np.int64(state.waiting[output])):
         key = state.rows[output, i]
-        if key >> 32 > tick:
-            wake(state.outputs, output, key >> 32)
-            return
+        eligible = eligible_from(const, state, key)
+        if eligible > tick:
+            wake(state.outputs, output, eligible)
+            if const.oldest_first:
+                continue
+            return  # the others in the row are eligible later still
         next_vc = NOBODY
         if not ejects:
             next_vc, when = room_for(const, state, state.wants[output, i], tick)

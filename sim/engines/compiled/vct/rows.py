@@ -1,4 +1,8 @@
-"""The heads that wait for an output, sorted by age, and the room that they wait for."""
+"""The heads that wait for an output, in the order in which they are served, and the room that they wait for.
+
+A head's key in a row is its :func:`~flitlab.models.rules.order.age_key`, or, where the packet created first goes first,
+one with the tick of its creation in place of that from which on it may be granted.
+"""
 
 import numpy as np
 
@@ -9,6 +13,7 @@ from flitlab.models.rules.route import usable_ports
 from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs, appeal
 from flitlab.sim.engines.compiled.records import (
+    BORN,
     DESTINATION,
     FLITS,
     HOP,
@@ -20,7 +25,7 @@ from flitlab.sim.engines.compiled.records import (
     WAY,
     ZERO,
 )
-from flitlab.sim.engines.compiled.vct.state import FIRST_RETURN, RETURNS, RING, ROOM, SWITCH, WANTED
+from flitlab.sim.engines.compiled.vct.state import ELIGIBLE, FIRST_RETURN, RETURNS, RING, ROOM, SWITCH, WANTED
 from flitlab.sim.engines.compiled.wheel import wake
 
 # What a head in an output's row wants, packed: its first VC downstream, how many VCs, its flits.
@@ -107,14 +112,29 @@ def room_for(const, state, want, tick):
 
 
 @inner
+def eligible_from(const, state, key):
+    """Return the tick from which on the head with a key may be granted."""
+    return np.int64(state.vc[key & _LOW_MASK, ELIGIBLE]) if const.oldest_first else key >> 32
+
+
+@inner
+def precedes(const, state, key, other):
+    """Tell whether the head with a key goes before that with another one."""
+    if const.oldest_first and key >> 32 == other >> 32:
+        vc, other_vc = key & _LOW_MASK, other & _LOW_MASK
+        return age_key(eligible_from(const, state, key), vc) < age_key(eligible_from(const, state, other), other_vc)
+    return key < other
+
+
+@inner
 def enqueue(const, state, packet, output, eligible, key):
     """Insert a head into an output's row, which is sorted, and see that the output is looked at.
 
-    eligible: tick from which on the packet may be granted. key: its :func:`~flitlab.models.rules.order.age_key`.
+    eligible: tick from which on the packet may be granted. key: of the head.
     """
     i = np.int64(state.waiting[output])
     state.waiting[output] = i + 1
-    while i > 0 and state.rows[output, i - 1] > key:
+    while i > 0 and precedes(const, state, key, state.rows[output, i - 1]):
         state.rows[output, i] = state.rows[output, i - 1]
         state.wants[output, i] = state.wants[output, i - 1]
         i -= 1
@@ -144,7 +164,7 @@ def dequeue(state, output, i):
 
 @inner
 def withdraw(const, state, output, key):
-    """Remove the head with an age key from an output's row."""
+    """Remove the head with a key from an output's row."""
     for i in range(np.int64(state.waiting[output])):
         if state.rows[output, i] == key:
             dequeue(state, output, i)
@@ -152,10 +172,10 @@ def withdraw(const, state, output, key):
 
 
 @inner
-def first_not_before(state, output, key):
-    """Count the heads of an output's row that are older than ``key``."""
+def first_not_before(const, state, output, key):
+    """Count the heads of an output's row that go before ``key``."""
     i = 0
-    while i < state.waiting[output] and state.rows[output, i] < key:
+    while i < state.waiting[output] and precedes(const, state, state.rows[output, i], key):
         i += 1
     return i
 
@@ -166,7 +186,8 @@ def present(const, state, vc, packet, eligible):
 
     eligible: tick from which on it may be granted.
     """
-    key = age_key(eligible, vc)
+    state.vc[vc, ELIGIBLE] = eligible
+    key = age_key(np.int64(state.pool.packet[packet, BORN]) if const.oldest_first else eligible, vc)
     if const.rule == ADAPTIVE and state.pool.packet[packet, OUTPUT] == NOBODY:
         here = np.int64(state.vc[vc, SWITCH])
         base = const.net.ports.out_base[here]

@@ -18,9 +18,10 @@ from flitlab.sim.engines.compiled.records import NOBODY, Net, Pool, Tally
 from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, wake
 
 # Fields of an input VC record, uint32.
-FRONT, BACK, LEFT, ROOM, RETURNS, FIRST_RETURN, SWITCH, UPSTREAM, WANTED, QUEUED, RING = range(11)
+FRONT, BACK, LEFT, ROOM, RETURNS, FIRST_RETURN, SWITCH, UPSTREAM, WANTED, QUEUED, ELIGIBLE, RING = range(12)
 # UPSTREAM: the output that feeds it, or the number of outputs + the host. WANTED: heads that wait there for
 # room in it. QUEUED: flits of the packets in it that are routed and not granted, where congestion decides on ways.
+# ELIGIBLE: the tick from which on its front packet may be granted.
 # From RING on: pairs (tick, flits) of room on its way back upstream, a ring of them.
 
 
@@ -32,6 +33,7 @@ class VctConstants(NamedTuple):
     policy: int  # which VCs a packet may take: ANY ... (flitlab.models.routing.routes)
     rule: int  # how one of several ways is chosen: RANDOM ...
     shared_input: bool  # whether an input sends one packet at a time
+    oldest_first: bool  # whether the packet created first goes first, not the one that has waited longest
     buffer_flits: int  # room of an input VC
     header: int
     switch: int
@@ -54,7 +56,7 @@ class VctState(NamedTuple):
     busy: np.ndarray  # uint32 [outputs]: held until this tick
     input_busy: np.ndarray  # uint32 [inputs]
     waiting: np.ndarray  # uint32 [outputs]: heads in the row
-    rows: Ints  # int64 [outputs, row]: age keys
+    rows: Ints  # int64 [outputs, row]: keys of the heads that wait, who goes first first (see ``rows``)
     wants: Ints  # int64 [outputs, row]: what each of them wants
     host: Ints  # int64 [hosts, HOST_RECORD]
     arriving: np.ndarray  # uint32 [ticks]: first of the packets that are ready to be routed then
@@ -88,6 +90,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         policy=model.vc_policy,
         rule=scenario.routes.select,
         shared_input=model.shared_input,
+        oldest_first=model.oldest_first,
         buffer_flits=model.buffer_flits,
         header=model.header,
         switch=model.switch,

@@ -9,14 +9,34 @@ from flitlab.models.jit import inner
 from flitlab.models.rules.bits import lowest
 from flitlab.sim.engines.compiled.records import LATE, NOBODY, OUTPUT
 from flitlab.sim.engines.compiled.vct.allocation import grant
-from flitlab.sim.engines.compiled.vct.rows import dequeue, first_not_before, ports_of, room_for, withdraw
+from flitlab.sim.engines.compiled.vct.rows import (
+    dequeue,
+    eligible_from,
+    first_not_before,
+    ports_of,
+    precedes,
+    room_for,
+    withdraw,
+)
 from flitlab.sim.engines.compiled.vct.state import FRONT, SWITCH
 from flitlab.sim.engines.compiled.wheel import wake
 
 
 @inner
+def _first_eligible(const, state, output, place, tick):
+    """Find the first place from ``place`` on in an output's row whose head is eligible; it is woken for the others."""
+    while place < state.waiting[output]:
+        eligible = eligible_from(const, state, state.rows[output, place])
+        if eligible <= tick:
+            break
+        wake(state.outputs, output, eligible)
+        place += 1
+    return place
+
+
+@inner
 def _serve_switch(const, state, awake, count, tick):
-    """Serve ``count`` outputs, all of one switch, visiting heads by age across them.
+    """Serve ``count`` outputs, all of one switch, visiting heads across them in the order in which they are served.
 
     awake: int64, the outputs, ascending.
     """
@@ -30,8 +50,11 @@ def _serve_switch(const, state, awake, count, tick):
     while True:
         oldest = np.int64(LATE) << 32
         for k in range(count):
+            if const.oldest_first:
+                cursor[k] = _first_eligible(const, state, awake[k], cursor[k], tick)
             if cursor[k] < state.waiting[awake[k]]:
-                oldest = min(oldest, state.rows[awake[k], cursor[k]])
+                key = state.rows[awake[k], cursor[k]]
+                oldest = key if precedes(const, state, key, oldest) else oldest
         if oldest >> 32 > tick:
             break
         vc = oldest & 0xFFFFFFFF
@@ -65,7 +88,7 @@ def _serve_switch(const, state, awake, count, tick):
                 ports &= ports - np.uint64(1)
             for k in range(count):  # rows from which it went have moved up by one
                 if cursor[k] < LATE and cursor[k] > 0:
-                    cursor[k] = first_not_before(state, awake[k], oldest)
+                    cursor[k] = first_not_before(const, state, awake[k], oldest)
         else:
             dequeue(state, granted, cursor[best] - 1)
         cursor[best] = LATE
