@@ -28,6 +28,7 @@ from flitlab.models.rules.tables import (
     LAYERED,
     LEGS,
     PATHS,
+    RESERVE,
     RISING,
     TABLE,
     VIA,
@@ -39,10 +40,13 @@ from flitlab.models.topology.graph import Topology
 POLICY_NAMES = {
     ANY: "any", HOP: "hop", DATELINE_ENTRY: "dateline on_entry", DATELINE_CROSSING: "dateline at_crossing",
     LAYERED: "layered", LEGS: "legs", ESCAPE: "escape", GROUPS: "groups",
-    RISING: "rising",
+    RISING: "rising", RESERVE: "reserve",
 }  # fmt: skip
 
-_GROWING = {HOP: "the class of VCs grows with every hop", RISING: "the VC grows with every hop"}
+_GROWING = {
+    HOP: "the class of VCs grows with every hop", RISING: "the VC grows with every hop",
+    RESERVE: "the VC kept for each hop, which every head may take, grows with every hop",
+}  # fmt: skip
 """Why no cycle of dependencies needs to be looked for, where there are as many VCs as a route has channels."""
 
 MOST_COUNTED = 64
@@ -179,9 +183,9 @@ def width_of(routes: Routes, vcs: int, policy: int) -> int:
 def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int) -> Ints:
     """Edges int64 [k, 2] of the channel dependency graph; vertex = channel * width + class.
 
-    The width is that of :func:`width_of`, a class a VC or a layer. HOP and RISING are not built: the VC grows with
-    every hop, so there is no cycle by construction. LEGS, GROUPS: the graph of one leg; from its VCs to those of the
-    second there is no way back. ESCAPE: the graph of the escape channels, which a packet does not leave once it has
+    The width is that of :func:`width_of`, a class a VC or a layer. HOP, RISING and RESERVE are not built: the VC grows
+    with every hop, so there is no cycle by construction. LEGS, GROUPS: the graph of one leg; from its VCs to those of
+    the second there is no way back. ESCAPE: the graph of the escape channels, which a packet does not leave once it has
     taken one; so there are no indirect dependencies between them (Duato 1993).
     """
     width = width_of(routes, vcs, policy)
@@ -282,8 +286,10 @@ def _has_datelines(topology: Topology, routes: Routes) -> bool:
 
 def _least_vcs(routes: Routes, policy: int) -> int:
     """How many VCs a policy needs at the least."""
-    legs = 2 if routes.form == VIA else 1
-    each = {ANY: 1, HOP: routes.hops_max, RISING: routes.hops_max, LAYERED: legs * routes.layers, GROUPS: 2 * legs}
+    legs, longest = 2 if routes.form == VIA else 1, routes.hops_max
+    each = {
+        ANY: 1, HOP: longest, RISING: longest, RESERVE: longest + 1, LAYERED: legs * routes.layers, GROUPS: 2 * legs,
+    }  # fmt: skip
     return each.get(policy, 2)
 
 
@@ -336,6 +342,8 @@ def _few_vcs(topology: Topology, routes: Routes, vcs: int, policy: int) -> str |
         wrong = f"hop-indexed VCs need one for each channel of the longest route, which has {least}"
     elif policy == RISING:
         wrong = f"rising needs a VC for each channel of the longest route, which has {least}, and there are {vcs}"
+    elif policy == RESERVE:
+        wrong = f"reserve needs more VCs than the longest route has channels, {routes.hops_max}, and there are {vcs}"
     elif policy == LAYERED:
         legs = f", {routes.layers} for each leg" if routes.form == VIA else ""
         wrong = f"the routes need {least} layers{legs}, and each a VC"

@@ -21,7 +21,7 @@ from flitlab.models.rules.tables import (
     MAX_PORTS,
     PATHS,
     RANDOM,
-    RISING,
+    RESERVE,
     TABLE,
     UGAL_GLOBAL,
     UGAL_LOCAL,
@@ -82,7 +82,7 @@ def _number_faults(routes: Routes) -> Found:
             f"form is {routes.form!r}: it must be TABLE, PATHS, VIA or DIGITS of flitlab.models.routing.routes",
         )
     policy = routes.vc_policy
-    if policy is not None and not (is_whole(policy) and ANY <= policy <= RISING):
+    if policy is not None and not (is_whole(policy) and ANY <= policy <= RESERVE):
         yield "vc_policy", f"vc_policy is {policy!r}: it must be None, or ANY, HOP ... of flitlab.models.routing.routes"
     if not isinstance(routes.deflection, bool | np.bool_):
         yield "deflection", f"deflection must be True or False, and is {routes.deflection!r}"

@@ -17,13 +17,15 @@ from flitlab.models.rules.tables import (
     HOP,
     LAYERED,
     LEGS,
+    RESERVE,
     RISING,
     VIA,
 )
 from flitlab.models.topology.graph import Topology
 
 _POLICIES = {
-    "any": ANY, "hop": HOP, "rising": RISING, "layered": LAYERED, "legs": LEGS, "escape": ESCAPE, "groups": GROUPS,
+    "any": ANY, "hop": HOP, "rising": RISING, "reserve": RESERVE, "layered": LAYERED, "legs": LEGS, "escape": ESCAPE,
+    "groups": GROUPS,
 }  # fmt: skip
 
 
@@ -32,22 +34,23 @@ class VcPolicySpec(Spec):
 
     ``any``: any VC. ``hop``: there are as many classes of VCs as the longest route has channels, and the h-th channel
     of a packet uses those of class h. ``rising``: any VC above that which the packet holds, as long as there is one
-    left above it for every channel that it may still have to take. ``dateline``: under dor on a torus, half of the VCs
-    on either side of the wrap-around, chosen ``on_entry`` of a ring or ``at_crossing``. ``legs``: under valiant and
-    ugal, half of the VCs before and half after the intermediate switch. ``groups``: under the routing dragonfly and by
-    its legs, half of the VCs up to the global channel and half after it; each of two legs has its own halves.
-    ``layered``: every path has its layer and every layer its VCs; the paths are taken in ``order`` (by length, or
-    drawn) and each put into the first layer that it closes no cycle in; with ``layers`` the fullest are split until
-    there are so many. ``escape``: under minimal with ``select: adaptive``, VC 0 follows dor (mesh, hypercube) or updown
-    and a packet on it stays on it. Classes, halves and layers have equal numbers of VCs, and the first of them those
-    that are left over.
+    left above it for every channel that it may still have to take. ``reserve``: under ``vct``, any VC beyond as many as
+    the longest route has channels, or, if none has room, VC h on the h-th channel from 0 on. ``dateline``: under dor on
+    a torus, half of the VCs on either side of the wrap-around, chosen ``on_entry`` of a ring or ``at_crossing``.
+    ``legs``: under valiant and ugal, half of the VCs before and half after the intermediate switch. ``groups``: under
+    the routing dragonfly and by its legs, half of the VCs up to the global channel and half after it; each of two legs
+    has its own halves. ``layered``: every path has its layer and every layer its VCs; the paths are taken in ``order``
+    (by length, or drawn) and each put into the first layer that it closes no cycle in; with ``layers`` the fullest are
+    split until there are so many. ``escape``: under minimal with ``select: adaptive``, VC 0 follows dor (mesh,
+    hypercube) or updown and a packet on it stays on it. Classes, halves and layers have equal numbers of VCs, and the
+    first of them those that are left over.
 
     Sources: Kim, Dally, Scott, Abts, ISCA 2008, doi:10.1109/ISCA.2008.19 (groups); Skeie, Lysne, Theiss, LASH, IPDPS
     2002, doi:10.1109/IPDPS.2002.1016580; Domke, Hoefler, Nagel, DFSSSP, IPDPS 2011, doi:10.1109/IPDPS.2011.65; Duato
     1993, doi:10.1109/71.250114.
     """
 
-    kind: Literal["any", "hop", "rising", "dateline", "layered", "legs", "escape", "groups"]
+    kind: Literal["any", "hop", "rising", "reserve", "dateline", "layered", "legs", "escape", "groups"]
     choose: Literal["on_entry", "at_crossing"] = "on_entry"
     order: Literal["short_first", "long_first", "random"] = "short_first"
     layers: int | None = Field(default=None, ge=1, le=255)

@@ -24,6 +24,7 @@ from flitlab.models.rules.tables import (
     MAX_PORTS,
     PATHS,
     RANDOM,
+    RESERVE,
     RISING,
     TABLE,
     UGAL_GLOBAL,
@@ -35,7 +36,7 @@ from flitlab.models.topology.sound import unchanged
 
 __all__ = [
     "ADAPTIVE", "ANY", "DATELINE_CROSSING", "DATELINE_ENTRY", "DIGITS", "ESCAPE", "GROUPS", "HASH", "HOP", "LAYERED",
-    "LEGS", "MAX_PORTS", "NO_PORTS", "PATHS", "PER", "RANDOM", "RISING", "SELECT", "TABLE",
+    "LEGS", "MAX_PORTS", "NO_PORTS", "PATHS", "PER", "RANDOM", "RESERVE", "RISING", "SELECT", "TABLE",
     "UGAL_GLOBAL", "UGAL_LOCAL", "VIA", "PathTable", "Routes", "RoutingSpec",
 ]  # fmt: skip
 

@@ -14,7 +14,7 @@ VIA = 2  # next hops to an intermediate switch that is drawn at the source, and 
 DIGITS = 3  # next hops as in a table, computed from the numbers of the switches
 
 # Which virtual channels a packet may take on a channel (``vc_policy`` in a config).
-ANY, HOP, DATELINE_ENTRY, DATELINE_CROSSING, LAYERED, LEGS, ESCAPE, GROUPS, RISING = 0, 1, 2, 3, 4, 5, 6, 7, 8
+ANY, HOP, DATELINE_ENTRY, DATELINE_CROSSING, LAYERED, LEGS, ESCAPE, GROUPS, RISING, RESERVE = range(10)
 
 ESCAPE_VC = 0
 """The VC of the escape channels; the others are adaptive."""
@@ -39,10 +39,10 @@ class Tables(NamedTuple):
     host_switch: int64 [hosts]. degree, shift, out_start, dst: of a graph whose switch v reaches degree v + shift ...
     (DIGITS; dst also of TABLE under RISING). layer: uint8, of each path, or of each pair s * switches + t if there are
     no paths; layers: how many there are (LAYERED). escape: uint8 [switches, switches], port at v of the escape channel
-    towards t at [t, v] (ESCAPE). threshold: of UGAL_LOCAL (flits times hops) and UGAL_GLOBAL (flits). classes: of HOP,
-    one for each channel of the longest route. group: int32 [switches], of a dragonfly (GROUPS). rest: uint8 [switches,
-    switches], channels of the longest allowed way from switch v to t at [t, v], 255 also if there are more (RISING,
-    TABLE).
+    towards t at [t, v] (ESCAPE). threshold: of UGAL_LOCAL (flits times hops) and UGAL_GLOBAL (flits). classes: of HOP
+    and RESERVE, one for each channel of the longest route. group: int32 [switches], of a dragonfly (GROUPS). rest:
+    uint8 [switches, switches], channels of the longest allowed way from switch v to t at [t, v], 255 also if there are
+    more (RISING, TABLE).
     """
 
     form: int

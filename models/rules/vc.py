@@ -18,6 +18,7 @@ from flitlab.models.rules.tables import (
     LAYERED,
     LEGS,
     PATHS,
+    RESERVE,
     RISING,
     TABLE,
     VIA,
@@ -159,8 +160,10 @@ def allowed_vcs(
     target: its switches. port: that of ``channel`` at its tail. held: the VC that it holds, of the channel by which it
     has come to the tail, or NOT_HELD.
 
-    RISING: VCs greater than that which it holds, and as many are left above them as it may yet take channels. With
-    fewer VCs than the longest route has channels there may be none such, and it has the next, or the last.
+    RESERVE: the VC of the hop and those that are of none; between them are some that it may not take (see
+    :func:`is_kept`). RISING: VCs greater than that which it holds, and as many are left above them as it may yet take
+    channels. With fewer VCs than the longest route has channels there may be none such, and it has the next, or the
+    last.
     """
     if policy == ANY:
         return np.int64(0), vcs
@@ -178,22 +181,38 @@ def allowed_vcs(
     if policy == RISING:
         first = min(held + 1, vcs - 1)
         return first, max(vcs - _left(r, way, hop, origin, target, channel), first + 1)
+    if policy == RESERVE:
+        return min(hop, r.classes - 1), vcs
     if policy == GROUPS:
         return _group_vcs(r, way, vcs, hop, origin, tail)
     return _escape_vcs(r.ports, r.escape, way, vcs, target, tail, port)
 
 
-_BEFORE_ESCAPE = np.int64(1) << np.int64(32)
+@kernel
+def last_resorts(r: Tables, policy: int) -> int:
+    """How many VCs, the first ones, are taken only if none of the others has room."""
+    if policy == RESERVE:
+        return np.int64(r.classes)
+    return np.int64(ESCAPE_VC + 1 if policy == ESCAPE else 0)
 
 
 @kernel
-def appeal(policy: int, vc: Int, credits: Int, flits: Int) -> int:
-    """How much an adaptive packet of ``flits`` prefers a VC with that many credits to others; 0: it cannot have it.
+def is_kept(resorts: Int, first: Int, vc: Int) -> bool:
+    """Whether a VC that comes after the ``first`` one of a packet is a last resort of others, which it may not take."""
+    return first < vc and vc < resorts
 
-    The more credits the better, and under ESCAPE the escape VC comes last. The other VCs are then given only with room
-    for the whole packet: it leaves the buffer that it is in without waiting for anyone farther on, so that every head
-    comes to the front of its buffer, where it may take the escape channel.
+
+_BEFORE_RESORTS = np.int64(1) << np.int64(32)
+
+
+@kernel
+def appeal(resorts: Int, vc: Int, credits: Int, flits: Int) -> int:
+    """How much a packet of ``flits`` prefers a VC with that many credits to others; 0: it cannot have it.
+
+    The more credits the better, and the VCs below ``resorts`` come last. If there are such the others are given only
+    with room for the whole packet: it leaves the buffer that it is in without waiting for anyone farther on, so that
+    every head comes to the front of its buffer, where it may take the last resort.
     """
-    if policy != ESCAPE or vc == ESCAPE_VC:
+    if vc < resorts or resorts == 0:
         return credits
-    return credits + _BEFORE_ESCAPE if credits >= flits else np.int64(0)
+    return credits + _BEFORE_RESORTS if credits >= flits else np.int64(0)

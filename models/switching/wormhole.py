@@ -1,12 +1,15 @@
 """Wormhole switching: flits go on one by one, as far as there is room for them."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
-from flitlab.models.registry import register
+from flitlab.models.registry import SpecError, register
+from flitlab.models.routing.certificate import certify
+from flitlab.models.routing.routes import RESERVE, Routes
 from flitlab.models.switching.buffered import Buffered, BufferedSpec
 from flitlab.models.switching.deflection import Deflection
-from flitlab.models.switching.discipline import Setting
+from flitlab.models.switching.discipline import Certify, Setting
+from flitlab.models.topology.graph import Topology
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +20,13 @@ class Wormhole(Buffered):
     allocators: ClassVar[tuple[str, ...]] = ("islip",)
 
     iterations: int = 1
+
+    def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple[Self, str]:
+        """As of all disciplines with buffers, but for ``reserve``, whose VCs are given to whole packets."""
+        if routes.vc_policy == RESERVE:
+            problem = "reserve is for mode vct, where a buffer takes whole packets (rising and hop serve wormhole)"
+            raise SpecError(problem, key="vc_policy")
+        return super().certified(topology, routes, certify)
 
     def _plain_more(self) -> dict[str, Any]:
         return {"iterations": self.iterations}

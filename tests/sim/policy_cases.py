@@ -56,7 +56,10 @@ def case_of_number(number: int) -> tuple[Scenario, float]:
         keys["oldest_first"] = rng.random() < 0.5
     else:
         keys["iterations"] = rng.randint(1, 3)
-    policy = "rising" if mode == "wormhole" or rng.random() < 0.8 else "hop"
+    policies = ["rising", "rising", "hop"]
+    if mode == "vct" and keys["vcs"] > longest:
+        policies += ["reserve", "reserve"]
+    policy = rng.choice(policies)
     case = scenario(
         topology,
         routing={**routing, "vc_policy": policy},

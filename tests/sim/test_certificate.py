@@ -25,13 +25,14 @@ from flitlab.models.rules.tables import (
     LAYERED,
     LEGS,
     PATHS,
+    RESERVE,
     RISING,
     UGAL_GLOBAL,
     UGAL_LOCAL,
     VIA,
 )
 from flitlab.models.rules.ugal import MINIMALLY
-from flitlab.models.rules.vc import NOT_HELD, allowed_vcs, make_rings, share
+from flitlab.models.rules.vc import NOT_HELD, allowed_vcs, appeal, is_kept, last_resorts, make_rings, share
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.base import DELIVERED_FLITS
 from flitlab.sim.engines.start import start
@@ -177,7 +178,10 @@ def test_what_is_certified_has_no_cycle_in_what_packets_may_hold_and_ask_for(dat
         routing = {"kind": routing["kind"], "legs": "dragonfly"}
     routes = routes_of(topology, **routing)
     certified = certify(topology, routes, vcs, allow_deadlock=True)
-    if certified.acyclic and certified.policy != ESCAPE:  # under which a packet asks for more than it waits for
+    if certified.acyclic and certified.policy not in (
+        ESCAPE,
+        RESERVE,
+    ):  # under these it asks for more than it waits for
         assert acyclic(held_and_wanted(topology, routes, certified.policy, vcs))
 
 
@@ -207,6 +211,35 @@ def test_rising_vcs_lead_to_no_cycle_and_leave_room_for_what_is_to_come(kind, pa
         certify(topology, routes, longest - 1)
     assert refused.value.key == "vcs"
     assert not certify(topology, routes, longest - 1, allow_deadlock=True).acyclic
+
+
+def test_reserve_needs_a_vc_to_spare_and_whole_packets():
+    topology = build("imase", n=12, degree=2)
+    routes = routes_of(topology, "minimal", vc_policy="reserve")
+    longest = routes.hops_max
+    certified = certify(topology, routes, longest + 1)
+    assert certified.policy == RESERVE and certified.acyclic
+    with pytest.raises(SpecError, match=f"more VCs than the longest route has channels, {longest}, and there are"):
+        certify(topology, routes, longest, allow_deadlock=True)
+    with pytest.raises(SpecError, match="reserve is for mode vct") as refused:
+        scenario(topology, routing={"kind": "minimal", "vc_policy": "reserve"}, mode="wormhole", vcs=longest + 1)
+    assert refused.value.key == "vc_policy"
+
+
+def test_under_reserve_a_vc_of_a_hop_holds_packets_of_that_hop_only():
+    """What a head waits for at the last, VC h, leads to heads of hop h + 1 alone, and no other hop may take it."""
+    topology = build("imase", n=8, degree=2)
+    routes = routes_of(topology, "ecmp", vc_policy="reserve")
+    longest = routes.hops_max
+    vcs = longest + 2
+    tables, rings = routes.tables(topology, RESERVE), make_rings(topology)
+    resorts = last_resorts(tables, RESERVE)
+    assert resorts == longest
+    for hop in range(longest):
+        first, end = allowed_vcs(tables, 0, RESERVE, vcs, hop, rings, 0, 1, 0, 0, 0, NOT_HELD)
+        allowed = {vc for vc in range(first, end) if not is_kept(resorts, first, vc)}
+        assert allowed == {hop, longest, longest + 1}
+        assert appeal(resorts, longest, 4, 4) > appeal(resorts, hop, 99, 4)
 
 
 @given(topologies(), st.sampled_from(["minimal", "ecmp", "updown"]))

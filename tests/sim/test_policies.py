@@ -5,7 +5,7 @@ import pytest
 
 from flitlab.models.traffic.source import Source
 from flitlab.sim.engines.start import start
-from tests.scenarios import build, line, reference, scenario
+from tests.scenarios import build, line, one_way_ring, reference, scenario
 from tests.sim.policy_cases import case_of_number, check
 
 
@@ -54,6 +54,16 @@ def test_oldest_first_is_fair_to_those_far_away(engine_name, shared_input):
         shares.append(delivered[0] / delivered[3])
     assert shares[0] < 0.5
     assert shares[1] == pytest.approx(1, abs=0.15)
+
+
+def test_reserve_moves_on_where_any_vc_stands_still(engine_name):
+    for policy in ("any", "reserve"):
+        case = scenario(
+            one_way_ring(5, hosts=2), routing={"kind": "minimal", "vc_policy": policy}, vcs=5, allow_deadlock=True
+        )
+        run = start(engine_name, case, 1.0, 3)
+        run.advance(3000)
+        assert run.deadlocked() == (policy == "any")
 
 
 def test_rising_uses_vcs_that_hop_leaves_idle():

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flitlab.models.routing.certificate import certify
-from flitlab.models.rules.tables import ANY, ESCAPE, ESCAPE_VC
+from flitlab.models.rules.tables import ESCAPE_VC
 from flitlab.models.rules.vc import appeal
 from flitlab.models.traffic.source import Source
 from flitlab.sim.engines.base import DELIVERED_PACKETS
@@ -135,9 +135,9 @@ def test_escape_channels_keep_long_packets_moving(mode, flits):
 
 def test_the_escape_vc_is_the_last_choice():
     for flits in (1, 4):
-        escape = [appeal(ESCAPE, ESCAPE_VC, credits, flits) for credits in range(9)]
-        other = [appeal(ESCAPE, ESCAPE_VC + 1, credits, flits) for credits in range(9)]
+        escape = [appeal(1, ESCAPE_VC, credits, flits) for credits in range(9)]
+        other = [appeal(1, ESCAPE_VC + 1, credits, flits) for credits in range(9)]
         assert escape == list(range(9))  # flit by flit
         assert [worth > 0 for worth in other] == [credits >= flits for credits in range(9)]  # whole packets
         assert other == sorted(other) and min(other[flits:]) > max(escape)
-        assert [appeal(ANY, 1, credits, flits) for credits in range(9)] == list(range(9))
+        assert [appeal(0, 1, credits, flits) for credits in range(9)] == list(range(9))

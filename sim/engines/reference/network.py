@@ -14,7 +14,7 @@ from flitlab.models.rules.packets import Packets, destination, length, make_pack
 from flitlab.models.rules.route import ON_ESCAPE, at_target, choose_way, next_port, usable_ports
 from flitlab.models.rules.tables import ADAPTIVE, ESCAPE, ESCAPE_VC, PATHS, UGAL_GLOBAL, UGAL_LOCAL, VIA
 from flitlab.models.rules.ugal import MINIMALLY, better_way
-from flitlab.models.rules.vc import allowed_vcs, make_rings
+from flitlab.models.rules.vc import allowed_vcs, last_resorts, make_rings
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.timed import Timed
 from flitlab.sim.engines.base import (
@@ -176,6 +176,7 @@ class Network(Generic[D]):
         self._dst = scenario.topology.dst.tolist()
         self.policy = scenario.switching.vc_policy
         self.routes = scenario.routes.tables(scenario.topology, self.policy)
+        self.resorts = last_resorts(self.routes, self.policy)
         self._rings = make_rings(scenario.topology)
 
     def start(self, hosts: Sequence[Host]) -> None:

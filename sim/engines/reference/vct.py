@@ -16,8 +16,7 @@ from typing import Any
 
 from flitlab.models.rules.order import age_key
 from flitlab.models.rules.ports import make_ports
-from flitlab.models.rules.tables import ESCAPE
-from flitlab.models.rules.vc import appeal
+from flitlab.models.rules.vc import appeal, is_kept
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.reference import network
@@ -156,7 +155,14 @@ class Switch(Allocator):
         choices = self.network.choices(packet, self.index)
         if not choices:
             return [(self.ejection[packet.destination], _SINK)]
-        return [(self.outputs[port], self.outputs[port].vcs[first:end]) for port, first, end in choices]
+        resorts = self.network.resorts
+        return [
+            (
+                self.outputs[port],
+                [self.outputs[port].vcs[vc] for vc in range(first, end) if not is_kept(resorts, first, vc)],
+            )
+            for port, first, end in choices
+        ]
 
     def expect(self, vc: InputVC) -> None:
         """Expect the packet at the front of an input VC, which waits from the tick on at which it is eligible."""
@@ -180,7 +186,7 @@ class Switch(Allocator):
             self.wake(vc.reader.free_at)
             return False
         packet = vc.queue[0]
-        appeal: Appeal = self.network.appeal_to(packet) if self.network.policy == ESCAPE else _credits
+        appeal: Appeal = self.network.appeal_to(packet) if self.network.resorts else _credits
         best = None
         for output, vcs in packet.outlets:
             if output.free_at > now:
@@ -227,8 +233,8 @@ class VctNetwork(Network[Vct]):
 
     def appeal_to(self, packet: Packet) -> Appeal:
         """A function that says how much a packet prefers an input VC: the greater the better."""
-        vcs, policy = self.times.vcs, self.policy
-        return lambda vc: int(appeal(policy, vc.index % vcs, vc.credits, packet.flits))
+        vcs, resorts = self.times.vcs, self.resorts
+        return lambda vc: int(appeal(resorts, vc.index % vcs, vc.credits, packet.flits))
 
     def queue(self, channel: int, now: int) -> int:
         output, switch = self._outputs[channel]

@@ -275,8 +275,8 @@ def islip(wanted: dict[A, list[B]], iterations: int) -> dict[A, B]:
 
 def preferred(outlets: list[OutputVC], packet: Packet, net: "WormholeNetwork") -> OutputVC | None:
     """The free VC that an adaptive packet prefers (ties: the lowest), None if it can have none."""
-    policy, vcs = net.policy, net.times.vcs
-    worth = {o: appeal(policy, o.place % vcs, o.credits, packet.flits) for o in outlets if o.holder is None}
+    resorts, vcs = net.resorts, net.times.vcs
+    worth = {o: appeal(resorts, o.place % vcs, o.credits, packet.flits) for o in outlets if o.holder is None}
     best = min(worth, key=lambda o: (-worth[o], o.place), default=None)
     return best if best and worth[best] else None
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from flitlab.models.jit import inner
 from flitlab.models.rules.route import at_target, next_port
-from flitlab.models.rules.tables import ADAPTIVE, ANY
+from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.sim.engines.base import EVENTS
 from flitlab.sim.engines.compiled.messages import leave
 from flitlab.sim.engines.compiled.records import (
@@ -23,6 +23,7 @@ from flitlab.sim.engines.compiled.records import (
     SEQUENCE,
     SOURCE,
     WAY,
+    ZERO,
     create,
 )
 from flitlab.sim.engines.compiled.ugal import by_congestion, set_way
@@ -83,7 +84,7 @@ def _send(const, state, host, tick):
         return
     flits = host_record[H_FLITS]
     first = const.net.ports.inject[host] * const.vcs
-    vc, when = preferred(const, state, np.int64(ANY), first, first + const.vcs, flits, tick)
+    vc, when = preferred(const, state, ZERO, first, first + const.vcs, flits, tick)
     if vc == NOBODY:
         if when < LATE:
             wake(state.senders, host, when)

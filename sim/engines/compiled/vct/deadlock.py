@@ -6,6 +6,7 @@ from flitlab.models.jit import njit
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.route import at_target
 from flitlab.models.rules.tables import ADAPTIVE
+from flitlab.models.rules.vc import is_kept
 from flitlab.sim.engines.compiled.records import DESTINATION, FLITS, HOP, NOBODY, OUTPUT, WAY
 from flitlab.sim.engines.compiled.vct.rows import ports_of, reclaim, vcs_of
 from flitlab.sim.engines.compiled.vct.state import FRONT, RETURNS, ROOM, SWITCH
@@ -65,5 +66,6 @@ def _opens(const, state, packet, output, live):
     low, high = vcs_of(const, state, packet, output)
     opens = False
     for other in range(low, high):
-        opens |= live[other] or state.vc[other, ROOM] >= state.pool.packet[packet, FLITS]
+        has_room = live[other] or state.vc[other, ROOM] >= state.pool.packet[packet, FLITS]
+        opens |= has_room and not is_kept(const.resorts, low % const.vcs, other % const.vcs)
     return opens

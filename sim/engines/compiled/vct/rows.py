@@ -11,7 +11,7 @@ from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.order import age_key
 from flitlab.models.rules.route import usable_ports
 from flitlab.models.rules.tables import ADAPTIVE
-from flitlab.models.rules.vc import NOT_HELD, allowed_vcs, appeal
+from flitlab.models.rules.vc import NOT_HELD, allowed_vcs, appeal, is_kept
 from flitlab.sim.engines.compiled.records import (
     BORN,
     DESTINATION,
@@ -47,17 +47,19 @@ def reclaim(const, state, vc, tick):
 
 
 @inner
-def preferred(const, state, policy, low, high, flits, tick):
+def preferred(const, state, resorts, low, high, flits, tick):
     """Find the VC that a packet prefers among those from ``low`` to ``high`` - 1, all of one input.
 
-    policy: a VC policy, which decides on the appeal of a VC. flits: length of the packet. Returns (the VC, its appeal),
+    resorts: how many of the first VCs are taken last. flits: length of the packet. Returns (the VC, its appeal),
     or, if none has room, (NOBODY, the tick of the next return of room, LATE if none is known).
     """
     best, most, soonest = NOBODY, ZERO, LATE
     for vc in range(low, high):
+        if resorts > 0 and is_kept(resorts, low % const.vcs, vc % const.vcs):
+            continue
         room = np.int64(reclaim(const, state, vc, tick))
         if room >= flits:
-            worth = appeal(policy, vc % const.vcs, room, flits)
+            worth = appeal(resorts, vc % const.vcs, room, flits)
             if worth > most:
                 best, most = vc, worth
         elif state.vc[vc, RETURNS] > 0:
@@ -108,7 +110,7 @@ def room_for(const, state, want, tick):
     """Find the VC that the owner of a packed want prefers; what is returned is what :func:`preferred` returns."""
     low, flits = want & _LOW_MASK, want >> _FLITS_AT
     high = low + ((want >> _COUNT_AT) & _COUNT_MASK)
-    return preferred(const, state, const.policy, low, high, flits, tick)
+    return preferred(const, state, const.resorts, low, high, flits, tick)
 
 
 @inner

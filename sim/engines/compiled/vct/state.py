@@ -9,7 +9,7 @@ from flitlab.models.rules.arrivals import Arrivals
 from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.ports import Ports, make_ports
 from flitlab.models.rules.tables import Tables
-from flitlab.models.rules.vc import Rings, make_rings
+from flitlab.models.rules.vc import Rings, last_resorts, make_rings
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.compiled import records
@@ -31,6 +31,7 @@ class VctConstants(NamedTuple):
     net: Net
     vcs: int  # of an input
     policy: int  # which VCs a packet may take: ANY ... (flitlab.models.routing.routes)
+    resorts: int  # of the VCs, the first ones that are taken only if no other has room
     rule: int  # how one of several ways is chosen: RANDOM ...
     shared_input: bool  # whether an input sends one packet at a time
     oldest_first: bool  # whether the packet created first goes first, not the one that has waited longest
@@ -84,10 +85,12 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
     ticks = 1 << int(horizon - 1).bit_length()
     row = int(np.diff(ports.in_base).max(initial=1)) * model.vcs
     ring = 1 << (slots - 1).bit_length()
+    tables = scenario.routes.tables(topology, model.vc_policy)
     constants = VctConstants(
         net=records.make_net(topology, ports, arrivals, packets, seed),
         vcs=model.vcs,
         policy=model.vc_policy,
+        resorts=last_resorts(tables, model.vc_policy),
         rule=scenario.routes.select,
         shared_input=model.shared_input,
         oldest_first=model.oldest_first,
@@ -99,7 +102,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         ejection=model.ejection,
         credit=model.credit,
         ring=ring,
-        routes=scenario.routes.tables(topology, model.vc_policy),
+        routes=tables,
         out_start=topology.out_start,
         delay=topology.delay,
         rings=make_rings(topology),

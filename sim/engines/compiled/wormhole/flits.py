@@ -132,7 +132,7 @@ def restore_all(const, state, tick, ready):
         vc_record = state.vc[vc]
         credit = U(vc_record.credits)
         vc_record.credits = credit + ONE
-        if credit == U(0) or const.policy == ESCAPE:  # under ESCAPE, packets wait for more credits than one
+        if credit == U(0) or const.resorts > 0:  # then packets wait for more credits than one
             ready = _wake_sender(const, state, vc, tick, ready)
     state.tally.scalars[EVENTS] += np.int64(end - first)
     return ready

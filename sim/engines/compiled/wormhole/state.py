@@ -14,7 +14,7 @@ from flitlab.models.rules.arrivals import Arrivals
 from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.ports import Ports, make_ports
 from flitlab.models.rules.tables import ADAPTIVE, TABLE, Tables
-from flitlab.models.rules.vc import Rings, make_rings
+from flitlab.models.rules.vc import Rings, last_resorts, make_rings
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.models.topology.graph import Topology
@@ -104,6 +104,7 @@ class WormholeConstants(NamedTuple):
     net: Net
     vcs: int  # of an input
     policy: int  # which VCs a packet may take: ANY ... (flitlab.models.routing.routes)
+    resorts: int  # of the VCs, the first ones that are taken only if no other has room
     rule: int  # how one of several ways is chosen: RANDOM ...
     iterations: int  # of both allocations, in a tick
     buffer_flits: int  # room of an input VC
@@ -181,10 +182,12 @@ def _constants(
     places, ticks = _bits(_longest_queue(model, inputs, delays, queue_of)), _bits(int(delays.max()) + 1)
     switch = np.repeat(np.arange(topology.switches), np.diff(ports.out_base))
     line = switch if scenario.routes.select == ADAPTIVE else np.arange(outputs)
+    tables = scenario.routes.tables(topology, model.vc_policy)
     return WormholeConstants(
         net=make_net(topology, ports, arrivals, packets, seed),
         vcs=model.vcs,
         policy=model.vc_policy,
+        resorts=last_resorts(tables, model.vc_policy),
         rule=scenario.routes.select,
         iterations=model.iterations,
         buffer_flits=model.buffer_flits,
@@ -195,7 +198,7 @@ def _constants(
         places=U(places),
         ticks=U(ticks),
         lines=U(outputs),
-        routes=scenario.routes.tables(topology, model.vc_policy),
+        routes=tables,
         only_port=_only_ports(scenario.routes),
         switch=np.repeat(ports.in_switch, model.vcs).astype(np.uint32),
         feeder=_feeders(ports, model.vcs, line),

@@ -212,7 +212,7 @@ def _preferred(const, state, vc):
         while free:
             k = U(lowest(free))
             free &= free - ONE
-            worth = appeal(const.policy, np.int64(k), credits(state, U(state.output[output].first) + k), flits)
+            worth = appeal(const.resorts, np.int64(k), credits(state, U(state.output[output].first) + k), flits)
             if worth > most:
                 output_record, best, most = output, k, worth
     return output_record, best
