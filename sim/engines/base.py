@@ -37,6 +37,16 @@ class Flows(NamedTuple):
     destinations: Ints
 
 
+class Owed(NamedTuple):
+    """Flits of packets that are created and not delivered, by the channels of their routes; int64 [channels] each.
+
+    crossing: of those whose route has the channel. ahead: of those among them that have not been granted it yet.
+    """
+
+    crossing: Ints
+    ahead: Ints
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """Counters at the start of tick ``tick``: everything that happened in ticks [0, tick).
@@ -44,7 +54,8 @@ class Snapshot:
     scalars: int64 [SCALARS]. histogram: int64, packets by latency bucket (``flitlab.models.histogram``).
     hops, deflections: int64 [LONG], delivered packets by how many they had; the last counts all that had more, too.
     created: int64 [hosts], flits by source. channel_flits: int64 [channels], flits granted.
-    delivered, present: flits delivered so far, and flits in the network (sent, not delivered).
+    delivered, present: flits delivered so far, and flits in the network (sent, not delivered). owed: None where routes
+    are not fixed when packets are created, and where not :func:`few_owed`.
     """
 
     tick: int
@@ -56,6 +67,18 @@ class Snapshot:
     channel_flits: Ints
     delivered: Flows
     present: Flows
+    owed: Owed | None = None
+
+
+MOST_OWED, OWED_PART = 10_000, 8
+"""What is owed to channels is counted up to so many packets, or up to this part of those created: 2 % of the time of a
+run, where it would otherwise be a third past saturation."""
+
+
+def few_owed(scalars: Ints) -> bool:
+    """Whether so few packets are created and not delivered that what they owe to channels is counted."""
+    created, delivered = int(scalars[CREATED_PACKETS]), int(scalars[DELIVERED_PACKETS])
+    return created - delivered <= max(MOST_OWED, created // OWED_PART)
 
 
 class PacketLog(NamedTuple):

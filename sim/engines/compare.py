@@ -54,6 +54,9 @@ def compare_snapshots(compiled: Snapshot, reference: Snapshot) -> None:
     for name in ("delivered", "present"):
         for part in ("pairs", "sources", "destinations"):
             pairs[f"{name}.{part}"] = tuple(getattr(getattr(s, name), part) for s in (compiled, reference))
+    if compiled.owed is not None and reference.owed is not None:
+        for part in ("crossing", "ahead"):
+            pairs[f"owed.{part}"] = tuple(getattr(s.owed, part) for s in (compiled, reference))
     for name, (a, b) in pairs.items():
         if not np.array_equal(a, b):
             where = np.argwhere(a != b)[0].tolist()

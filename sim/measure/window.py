@@ -7,6 +7,9 @@ from flitlab.models.arrays import Floats, Ints
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import DELIVERED_PACKETS, LATENCY, Snapshot
 
+LEAST_PACKETS = 100
+"""Packets of a channel from which on it is said what of them arrives."""
+
 
 @dataclass(frozen=True)
 class Window:
@@ -69,6 +72,24 @@ class Window:
         created = (self.after.created - self.before.created).astype(float)
         some = created > 0
         return accepted[some] / created[some], accepted[rate > 0] / rate[rate > 0]
+
+    @cached_property
+    def channel_shares(self) -> Floats | None:
+        """What of the traffic on a channel arrives, float64 [channels with :data:`LEAST_PACKETS` packets].
+
+        Delivered over created flits of the window, of the packets whose route has the channel, each counted with all of
+        its flits. None where it is not known what is owed. What was created for a channel has crossed it, or has it
+        still ahead.
+        """
+        before, after = self.before.owed, self.after.owed
+        if before is None or after is None:
+            return None
+        crossed = self.after.channel_flits - self.before.channel_flits
+        created = (crossed + after.ahead - before.ahead).astype(float)
+        delivered = created - (after.crossing - before.crossing)
+        some = created >= LEAST_PACKETS * self.scenario.source.mean_flits
+        shares: Floats = delivered[some] / created[some]
+        return shares
 
 
 def latency_half_width(batches: Ints) -> float:

@@ -16,12 +16,15 @@ from flitlab.sim.engines.base import (
     SENT_PACKETS,
     Execution,
     Flows,
+    Owed,
     PacketLog,
     Snapshot,
     Standing,
+    few_owed,
     refuse_if_long,
 )
 from flitlab.sim.engines.compiled import messages, ranks, records, sources
+from flitlab.sim.engines.compiled.owed import owed
 
 
 class CompiledRun:
@@ -39,6 +42,7 @@ class CompiledRun:
         arrivals = make_arrivals(source.arrivals, load, source.mean_flits, scenario.traffic.rate, source.burst)
         packets = make_packets(scenario.traffic, flits, shares)
         self._topology = topology
+        self._fixed = scenario.routes.oblivious and not isinstance(scenario.work, Workload)
         self._constants, self._state = self._kernel.build(scenario, arrivals, packets, seed)
         self._cursor = sources.start_cursor(topology.hosts)
         self._tick = 0
@@ -86,7 +90,12 @@ class CompiledRun:
         return Snapshot(
             self._tick, scalars, tally.histogram.copy(), tally.hops.copy(), tally.deflections.copy(),
             self._cursor[:, sources.FLITS].copy(), tally.channel_flits.copy(), delivered, present,
+            self._owed() if few_owed(scalars) else None,
         )  # fmt: skip
+
+    def _owed(self) -> Owed | None:
+        """What is owed to each channel; None where routes are not fixed when packets are created."""
+        return owed(self._constants, self._state, self._topology, self._tick) if self._fixed else None
 
     def log(self) -> PacketLog:
         used = self._state.tally.log[: self._state.tally.scalars[DELIVERED_PACKETS]]

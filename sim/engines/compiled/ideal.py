@@ -214,6 +214,7 @@ def _switch(const, state, entry, tick):
     flits = np.int64(state.pool.packet[packet, FLITS])
     if const.in_channel[entry] >= 0:
         state.tally.channel_flits[const.in_channel[entry]] += flits
+        state.pool.packet[packet, HOP] += 1
     state.tally.scalars[GRANTS] += 1
     output = _output(const, state, packet, np.int64(const.net.ports.in_switch[entry]), tick)
     start = max(state.free[output], tick)
@@ -223,7 +224,6 @@ def _switch(const, state, entry, tick):
         host = np.int64(state.pool.packet[packet, DESTINATION])
         _queue(state, packet, const.inputs + host, start + flits + const.crossing[output])
     else:
-        state.pool.packet[packet, HOP] += 1
         _queue(state, packet, end, start + const.crossing[output])
 
 

@@ -327,9 +327,15 @@ def sent(state: Any) -> Ints:
     return first
 
 
-def in_network(state: Any) -> tuple[Ints, Ints, Ints]:
-    """List (source host, destination host, flits) of every packet sent and not delivered; int64 [packets] each."""
+def packets_in_network(state: Any) -> Ints:
+    """List the records of every packet sent and not delivered, int64 [packets, RECORD]."""
     used = np.ones(len(state.pool.packet), bool)
     used[state.pool.free[: state.pool.free[-1]]] = False
-    record = state.pool.packet[used].astype(np.int64)
+    listed: Ints = state.pool.packet[used].astype(np.int64)
+    return listed
+
+
+def in_network(state: Any) -> tuple[Ints, Ints, Ints]:
+    """List (source host, destination host, flits) of every packet sent and not delivered; int64 [packets] each."""
+    record = packets_in_network(state)
     return record[:, SOURCE], record[:, DESTINATION], record[:, FLITS]

@@ -56,7 +56,6 @@ class Output:
         if self.end is None:
             packet.moved.set(now + packet.flits - 1 + self.delay, ARRIVALS, None)
         else:
-            packet.hop += 1
             packet.moved.set(now + self.delay, ARRIVALS, self.end)
 
 
@@ -110,9 +109,12 @@ class Switch(Allocator):
 
     def _join(self, packet: Packet, entry: Input, now: int) -> None:
         """Put a packet that has come in at an input into the queue of its output."""
-        ledger, ports = self.network.ledger, self.network.allowed_ports(packet, self.index)
-        ledger.carry(entry.channel, packet.flits)
+        ledger = self.network.ledger
+        if entry.channel is not None:
+            packet.hop += 1
+            ledger.carry(entry.channel, packet.flits)
         ledger.grant(None, packet.flits)
+        ports = self.network.allowed_ports(packet, self.index)
         if ports:
             output = min((self.outputs[port] for port in ports), key=lambda output: output.unsent(now))
         else:

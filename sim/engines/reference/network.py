@@ -2,6 +2,8 @@
 
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -22,9 +24,11 @@ from flitlab.sim.engines.base import (
     DELIVERED_PACKETS,
     SENT_PACKETS,
     Execution,
+    Owed,
     PacketLog,
     Snapshot,
     Standing,
+    few_owed,
     refuse_if_long,
 )
 from flitlab.sim.engines.reference.clock import ARRIVALS, CREATION, LATEST, Alarm, Clock, Signal
@@ -177,6 +181,7 @@ class Network(Generic[D]):
         self.policy = scenario.switching.vc_policy
         self.routes = scenario.routes.tables(scenario.topology, self.policy)
         self.resorts = last_resorts(self.routes, self.policy)
+        self._undelivered: set[Packet] = set()
         self._rings = make_rings(scenario.topology)
 
     def start(self, hosts: Sequence[Host]) -> None:
@@ -212,6 +217,7 @@ class Network(Generic[D]):
             packet.way = choose_way(
                 self.routes, self.seed, source, destination, len(place), sequence, packet.origin, packet.target
             )
+        self._undelivered.add(packet)
         return packet
 
     def settle(self, packet: Packet, now: int) -> None:
@@ -222,18 +228,22 @@ class Network(Generic[D]):
 
     def _queued(self, packet: Packet, way: int, now: int) -> int:
         """Flits queued for the first channel of a packet's route by a way, or (UGAL_GLOBAL) for all of them."""
-        here, hop, flits = packet.origin, 0, 0
+        channels = self._route(packet, way)
+        if self.routes.rule == UGAL_LOCAL:
+            channels = islice(channels, 1)
+        return sum(self.queue(channel, now) for channel in channels)
+
+    def _route(self, packet: Packet, way: int) -> Iterator[int]:
+        """The channels between switches that a packet takes by a way, where that is not adaptive."""
+        here, hop = packet.origin, 0
         while not at_target(self.routes, way, hop, here, packet.target):
             port = next_port(
                 self.routes, way, self.seed, here, packet.target, packet.source, packet.destination, len(self._place),
                 packet.sequence, hop,
             )  # fmt: skip
             channel = self._out_start[here] + port
-            flits += self.queue(channel, now)
-            if self.routes.rule == UGAL_LOCAL:
-                break
+            yield channel
             here, hop = self._dst[channel], hop + 1
-        return flits
 
     def queue(self, channel: int, now: int) -> int:
         """Flits in the buffers whose front packet waits for a network channel, and of credit in use on it.
@@ -291,6 +301,7 @@ class Network(Generic[D]):
             packet.arrived = self.clock.now
             place.arrive(packet)
         self.ledger.deliver(packet, self.clock.now)
+        self._undelivered.remove(packet)
         if packet.message is not None:
             self.program.receive(packet.message)
 
@@ -312,7 +323,19 @@ class Network(Generic[D]):
 
     def snapshot(self) -> Snapshot:
         """All counters now."""
-        return self.ledger.snapshot(self.clock.now, self.clock.events)
+        counted = self.ledger.snapshot(self.clock.now, self.clock.events)
+        return replace(counted, owed=self._owed()) if few_owed(counted.scalars) else counted
+
+    def _owed(self) -> Owed | None:
+        """What is owed to each channel; None where routes are not fixed when packets are created."""
+        if not self.scenario.routes.oblivious or isinstance(self.scenario.work, Workload):
+            return None
+        owed = Owed(*np.zeros((2, self.scenario.topology.channels), np.int64))
+        for packet in self._undelivered:
+            for place, channel in enumerate(self._route(packet, packet.way)):
+                owed.crossing[channel] += packet.flits
+                owed.ahead[channel] += packet.flits * (place >= packet.hop)
+        return owed
 
     def done(self) -> bool:
         """Whether every operation of the program is done; only if the scenario has a workload."""

@@ -18,7 +18,13 @@ declare(
 )
 
 declare(
-    Column("saturation", "saturation", "The saturation point.", LOADS, "saturation"),
+    Column(
+        "saturation",
+        "saturation",
+        "The saturation point; of a search over fixed routes the highest load that every channel carries.",
+        LOADS,
+        "saturation",
+    ),
     Column("saturation", "ci95", "Half-width of its 95 % interval over seeds.", LOADS),
     Column("saturation", "lower", "Lower end of what holds the brackets of all seeds.", LOADS),
     Column("saturation", "upper", "Upper end of the same.", LOADS),

@@ -48,6 +48,18 @@ def jain(window: Window) -> float:
     return jains_index(window.shares[1])
 
 
+@column("packets", "least_channel_share", "", "delivered / created, worst channel", lead=True, report="")
+def least_channel_share(window: Window) -> float | None:
+    """Least delivered / created of the packets over any channel between switches, among those with at least 100.
+
+    Each counts with all of its flits, on every channel of the route that it has drawn. Empty where routes are not fixed
+    when packets are created (adaptive ones, `ugal`, hot-potato), and far past saturation, where over an eighth of all
+    packets (and over 10,000) is under way.
+    """
+    shares = window.channel_shares
+    return float(shares.min()) if shares is not None and len(shares) else None
+
+
 @column("packets", "latency_mean", TICKS, "mean packet latency", lead=True, summary="latency (ticks)")
 def latency_mean(window: Window) -> float:
     """Mean time from the creation of a packet to its tail at the destination, source queue included."""
@@ -113,7 +125,7 @@ SATURATED = (
     "short to tell."
 )
 BY = (
-    "Why it is saturated: `limit`, `loss`, `starving`; or `short window`. See "
+    "Why it is saturated: `limit`, `loss`, `starving`, in a search `channel`; or `short window`. See "
     "[When a load is saturated](experiments.md#when-a-load-is-saturated)."
 )
 FROM = (
