@@ -86,7 +86,7 @@ def _describe(case: Case, cost: Cost) -> dict[str, Any]:
         },
         "traffic": _traffic(case), "routing": _routing(case), "ticks": case.ticks, "zero_load": _zero_load(case.ticks),
         "certificate": case.certificate, "loads": case.loads, "seeds": case.seeds,
-        "placing": case.resolved["loads"] if case.placing is not None else None,
+        "window": _window(case), "placing": case.resolved["loads"] if case.placing is not None else None,
         "ceilings": [ceiling.kind for ceiling in case.ceilings], "config": case.resolved,
         **({} if case.workload is None else {"application": _application(case.workload)}),
     }  # fmt: skip
@@ -127,6 +127,15 @@ def _routing(case: Case) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
+def _window(case: Case) -> str | None:
+    """What a search for saturation measures at each load, where it is known beforehand."""
+    measure = case.measure
+    if case.placing is None or case.scenario is None or isinstance(measure.warmup, str) or measure.ci is not None:
+        return None
+    times = (measure.warmup + measure.ticks) / case.scenario.source.mean_flits
+    return f"{measure.warmup:,} ticks of warm-up, then {measure.ticks:,}: {times:,.0f} times the length of a packet"
+
+
 def _zero_load(ticks: dict[str, int]) -> str | None:
     """The latency of a packet alone, of L flits over H channels between switches, as a formula."""
     if not ticks:
@@ -162,6 +171,8 @@ def _print(scenario: dict[str, Any]) -> None:
         _print_application(scenario)
     elif scenario["points"]:
         _print_points(scenario)
+    if scenario["window"]:
+        print(f"  window       {scenario['window']}")
     if scenario["ceilings"]:
         costs = scenario["estimate"]["ceilings_cpu_s"]
         print(f"  ceilings     {', '.join(kind + _about(costs.get(kind)) for kind in scenario['ceilings'])}")

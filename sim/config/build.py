@@ -34,6 +34,7 @@ from flitlab.sim.config.flows import counts_flows, plain_flows, refuse_times, tr
 from flitlab.sim.config.parts import Parts, PartsBuilder, metrics_of
 from flitlab.sim.config.schema import SourceConfig
 from flitlab.sim.config.size import length_refused, simulation_refused
+from flitlab.sim.config.window import measure_of_search
 from flitlab.sim.engines import disciplines as disciplines  # which have their engines by that
 from flitlab.sim.engines.table import check_runs
 
@@ -137,10 +138,12 @@ class Builder:
             return None
         for doubt in discipline.doubts(topology, routes, source.flits[0]):
             draft.warn(doubt.key or "switching", str(doubt))
+        scenario = Scenario(instance, discipline, work)
+        draft.config = draft.config.model_copy(update={"measure": measure_of_search(draft.config, scenario)})
         plain = {**_resolved(draft, parts), "switching": discipline.plain(spec.tick_ns)}
         if transport is not None:
             plain |= plain_flows(draft, parts.plain["routing"], transport)
-        return Built(parts.again, [], instance, Scenario(instance, discipline, work), certificate, plain)
+        return Built(parts.again, [], instance, scenario, certificate, plain)
 
     def _discipline(
         self, draft: Draft, parts: Parts, spec: SwitchingSpec, transport: TransportSpec | None, before: int

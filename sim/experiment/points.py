@@ -16,11 +16,11 @@ from flitlab.sim.experiment.ceilings import Bound, CeilingRuns
 from flitlab.sim.experiment.flows import beside_mcf
 from flitlab.sim.experiment.pool import Task
 from flitlab.sim.experiment.progress import Progress
-from flitlab.sim.experiment.saturation import Placement, limit_of, place_of, placements, seed_rows, table
+from flitlab.sim.experiment.saturation import Placement, is_search, limit_of, place_of, placements, seed_rows, table
 from flitlab.sim.experiment.store import Store
 from flitlab.sim.experiment.task import Outcome, measure_of, point_id, solve_point
 from flitlab.sim.measure.columns.registry import added, foreign
-from flitlab.sim.measure.saturation import limited, saturation
+from flitlab.sim.measure.saturation import limited, overloaded, saturation
 from flitlab.sim.measure.status import Status
 
 ROUNDING = -1e-9
@@ -255,6 +255,7 @@ class PointRuns:
                     continue
                 more = beside_mcf(case, record, ceilings) | _precise(case, record["row"])
                 more |= limited(record["row"], load, limit)
+                more |= overloaded(record["row"] | more) if is_search(case) else {}
                 more |= beside_bounds(case, record["row"], ceilings)
                 others = record.get("added", {}).keys() - asked.keys()
                 row = {name: value for name, value in record["row"].items() if name not in others}

@@ -22,10 +22,10 @@ import numpy as np
 
 from flitlab.fluid.kinds.spec import kinds
 from flitlab.models.instance import Instance
-from flitlab.sim.config.questions import AdaptiveConfig, BudgetConfig
+from flitlab.sim.config.questions import AdaptiveConfig, BudgetConfig, SaturationConfig
 from flitlab.sim.config.study import Case
 from flitlab.sim.measure.rows import Row, number
-from flitlab.sim.measure.saturation import Saturation, bracket, is_over
+from flitlab.sim.measure.saturation import Saturation, bracket, is_over, overloaded
 
 Steps = Generator[float, Sequence[Row], Any]
 """Yields loads, and is sent the rows of every seed at each."""
@@ -233,7 +233,15 @@ class Placement:
         known = [record["row"] for record in records if record is not None]
         if len(known) < len(records):
             return None
-        return [{"load": load, **row} for row in known] if all(known) else []
+        return [{"load": load, **row, **self._more(row)} for row in known] if all(known) else []
+
+    def _more(self, row: Row) -> dict[str, Any]:
+        return overloaded(row) if is_search(self.case) else {}
+
+
+def is_search(case: Case) -> bool:
+    """Whether saturation points of a case are searched for, so that its loads have to be carried by every channel."""
+    return isinstance(case.placing, SaturationConfig | BudgetConfig)
 
 
 def placements(cases: Sequence[Case]) -> list[Placement]:

@@ -8,6 +8,10 @@ and that load; within this bracket it is taken to be the most that is carried up
 the flag comes a little late, at losses that exceed noise and 1 %; what is carried there is no more than the network can
 carry, so the value does not depend on how late. A load at which the window was too short to tell is taken to be carried
 as far as it was.
+
+A search asks for more where routes are fixed when packets are created: that every channel delivers what it is given
+(:func:`overloaded`), which totals and hosts hardly show of one among many. The saturation point is then the highest
+load below that.
 """
 
 import math
@@ -19,8 +23,11 @@ from typing import Any
 from flitlab.sim.measure.interval import mean_and_half
 from flitlab.sim.measure.rows import Row, flag, number
 
-LIMIT, LOSS, STARVING, SHORT = "limit", "loss", "starving", "short window"
+LIMIT, LOSS, STARVING, CHANNEL, SHORT = "limit", "loss", "starving", "channel", "short window"
 """Why a point is saturated, and why nothing is said of it (``saturated_by``)."""
+
+CARRIED = 0.97
+"""The least part of its traffic that every channel delivers at a load that is carried."""
 
 BACKGROUND = "background"
 """Column: what of the offered traffic does not grow with the load, in flits/tick/host."""
@@ -90,7 +97,10 @@ def bracket(rows: Iterable[Row], limit: float = math.inf) -> Bracket:
     first = math.inf if over is None else float(over["load"])
     lower = max((carried(row) for row in ordered if float(row["load"]) < first), default=0.0)
     upper = min(first, limit)
-    value = math.nan if over is None else min(max(carried(over), lower), upper)
+    if over is not None and over.get("saturated_by") == CHANNEL:
+        value = lower = max((float(row["load"]) for row in ordered if float(row["load"]) < first), default=0.0)
+    else:
+        value = math.nan if over is None else min(max(carried(over), lower), upper)
     return Bracket(lower, upper, value, over)
 
 
@@ -109,6 +119,13 @@ def limited(row: Row, load: float, limit: float) -> dict[str, Any]:
     limit = min(limit, _certain(row))
     over = {"saturated": True, "saturated_by": LIMIT} if load >= limit else {}
     return {"saturated_from": limit, **over}
+
+
+def overloaded(row: Row) -> dict[str, Any]:
+    """What a search adds to the columns of a point that would not count as saturated but for one of its channels."""
+    unseen = row.get("saturated") not in (None, "") and not flag(row, "saturated")
+    over = unseen and number(row, "least_channel_share") < CARRIED
+    return {"saturated": True, "saturated_by": CHANNEL} if over else {}
 
 
 def _certain(row: Row) -> float:
