@@ -175,6 +175,12 @@ def _simgrid(parser: argparse.ArgumentParser) -> None:
     _json(parser)
 
 
+def _export_routing(parser: argparse.ArgumentParser) -> None:
+    _configuration(parser)
+    parser.add_argument("--scenario", metavar="LABEL", help="as `simrun check` shows it (default: the only one)")
+    parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="folder for the tables")
+
+
 def _plot(parser: argparse.ArgumentParser) -> None:
     _folder(parser)
     parser.add_argument("--figures", metavar="NAME", nargs="+", help="default: those of the configuration")
@@ -285,6 +291,7 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "trace": ("follow one packet of a configuration, tick by tick", _trace),
     "goal": ("describe a program (GOAL text, NAME.program or a configuration), and write it in another form", _goal),
     "simgrid": ("run a program in mode flow and in SimGrid, if it is installed, and compare the times", _simgrid),
+    "export-routing": ("write the tables of a routing: paths, weights, VCs and next hops", _export_routing),
     "plot": ("draw the figures of a run folder again", _plot),
     "report": ("write the page of a run folder again, finished or not", _folder),
     "view": ("animate a short run: packets and queues on the graph, tick by tick", _view),
@@ -295,7 +302,7 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
 }
 """Command -> what it does and its options, in the order of ``--help``."""
 
-MODULES = {"list": "listing"}
+MODULES = {"list": "listing", "export-routing": "export_routing"}
 """Command -> its module in ``flitlab.sim.cli``, where that is not named alike."""
 
 

@@ -1,0 +1,104 @@
+"""Next hops with weights that load channels exactly as the weighted paths do that they are made of.
+
+A packet may still take ``budget`` channels, and each that it takes lowers that by one. Its slack is what the budget
+exceeds the distance by, so it reaches its target without a loop in time, whatever is drawn at every switch. The source
+draws the slack. Where paths of one slack meet on the way to one target, their next hops are weighed by the flow that
+takes them: then the flow through every switch, target and slack is that of the paths, and so is every channel's load.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from flitlab.models.arrays import Floats, Ints, sums
+from flitlab.models.routing.ways import PathTable
+from flitlab.models.topology.distances import distances
+from flitlab.models.topology.graph import Topology
+
+
+class SlackTable(NamedTuple):
+    """Weighted next hops, sorted by target, switch, slack and channel; and what slack sources draw.
+
+    target, switch, slack, channel: int64 [entries]. weight: float64 [entries], 1 together for a target, switch and
+    slack. first_source, first_target, first_slack: int64 [draws], first_weight: float64 [draws], 1 for each pair.
+    """
+
+    target: Ints
+    switch: Ints
+    slack: Ints
+    channel: Ints
+    weight: Floats
+    first_source: Ints
+    first_target: Ints
+    first_slack: Ints
+    first_weight: Floats
+
+
+def slack_table(topology: Topology, table: PathTable, demand: Floats) -> SlackTable:
+    """The next hops that a table of paths becomes. demand: float64 [switches, switches], at least 0.
+
+    Under this demand the loads are equal. Next hops that only pairs without demand take are weighed as if each of
+    these had one and the same.
+    """
+    n, steps = topology.switches, distances(topology)
+    length = np.diff(table.path_start)
+    pair = np.repeat(np.arange(n * n), np.diff(table.pair_start))
+    share = table.shares
+    source, target = np.divmod(pair, n)
+    first = length - steps[source, target]
+    at, entries = source.copy(), []
+    for hop in range(int(length.max(initial=0))):
+        path = np.flatnonzero(length > hop)
+        channel = topology.out_start[at[path]] + table.port[table.path_start[path] + hop]
+        slack = length[path] - hop - steps[at[path], target[path]]
+        entries.append(np.column_stack([target[path], at[path], slack, channel, path]))
+        at[path] = topology.dst[channel]
+    every = np.concatenate([np.zeros((0, 5), np.int64), *entries])
+    path = every[:, 4]
+    keys, flow, alike = _summed(every[:, :4], (share * demand.ravel()[pair])[path], share[path])
+    weight = _weights(keys[:, :3], flow, alike)
+    drawn, own, _ = _summed(np.column_stack([source, target, first]), share, share)
+    target, switch, slack, channel = np.ascontiguousarray(keys.T)
+    of, to, drawn_slack = np.ascontiguousarray(drawn.T)
+    return SlackTable(target, switch, slack, channel, weight, of, to, drawn_slack, own)
+
+
+def _summed(keys: Ints, flow: Floats, alike: Floats) -> tuple[Ints, Floats, Floats]:
+    """Equal rows of keys [entries, k] as one, in ascending order, with the sums of both numbers."""
+    size = keys.max(axis=0, initial=0) + 1
+    _, first, of = np.unique(np.ravel_multi_index(tuple(keys.T), tuple(size)), return_index=True, return_inverse=True)
+    return keys[first], sums(of, flow, len(first)), sums(of, alike, len(first))
+
+
+def _weights(state: Ints, flow: Floats, alike: Floats) -> Floats:
+    """float64 [entries]: the part that each has of its state (rows, equal ones next to each other)."""
+    new = np.ones(len(state), bool)
+    new[1:] = (state[1:] != state[:-1]).any(axis=1)
+    of = np.cumsum(new) - 1
+    total = sums(of, flow, int(new.sum()))
+    part: Floats = np.where(total[of] > 0, flow, alike)
+    found: Floats = part / sums(of, part, len(total))[of]
+    return found
+
+
+def slack_load(topology: Topology, table: SlackTable, demand: Floats) -> Floats:
+    """float64 [channels]: the load of weighted next hops under a demand float64 [switches, switches]."""
+    n, steps = topology.switches, distances(topology)
+    load = np.zeros(topology.channels)
+    levels = int(table.slack.max(initial=0)) + 1
+    carried = np.zeros((n, n, levels))
+    np.add.at(
+        carried, (table.first_target, table.first_source, table.first_slack),
+        table.first_weight * demand[table.first_source, table.first_target],
+    )  # fmt: skip
+    budget = table.slack + steps[table.switch, table.target]
+    for left in range(int(budget.max(initial=0)), 0, -1):
+        now = np.flatnonzero(budget == left)
+        target, channel = table.target[now], table.channel[now]
+        flow = carried[target, table.switch[now], table.slack[now]] * table.weight[now]
+        load += sums(channel, flow, topology.channels)
+        there = topology.dst[channel]
+        slack = left - 1 - steps[there, target].astype(np.int64)
+        moving = there != target
+        np.add.at(carried, (target[moving], there[moving], slack[moving]), flow[moving])
+    return load

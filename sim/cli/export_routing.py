@@ -1,0 +1,174 @@
+"""``simrun export-routing FILE --out DIR``."""
+
+import argparse
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flitlab.models.routing.certificate import POLICY_NAMES
+from flitlab.models.routing.minimal import minimal_ports
+from flitlab.models.routing.routes import Routes
+from flitlab.models.routing.slack import SlackTable, slack_table
+from flitlab.models.rules.tables import ANY, DIGITS, VIA
+from flitlab.models.rules.vc import allowed_vcs, make_rings
+from flitlab.models.topology.graph import Topology
+from flitlab.sim.cli.common import complain, json_text, study_of, why
+from flitlab.sim.config.study import Case
+from flitlab.sim.exit import BAD, OK
+from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
+from flitlab.sim.experiment.store import replace_file
+
+DESCRIPTION = "routing.json"
+"""The file that shows that a folder is of this command: what is exported, its certificate and its promises."""
+
+Row = Sequence[Any]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Writes the tables of one scenario's routing: paths.csv, slacks.csv and next_hops.csv, as far as it has them."""
+    study = study_of(options)
+    case = None if study is None else _case(study.cases, options.scenario)
+    if case is None:
+        return BAD
+    assert case.instance is not None and case.routes is not None
+    files = {**_tables(case, case.topology, case.routes), DESCRIPTION: json_text(_described(case, case.routes)) + "\n"}
+    try:
+        refuse_foreign(options.out, DESCRIPTION)
+        options.out.mkdir(parents=True, exist_ok=True)
+        _write(options.out, files)
+    except (ForeignFolder, OSError) as error:
+        complain(f"simrun export-routing: --out {options.out}: {why(error)}")
+        return BAD
+    print(f"{case.label}: {', '.join(files)} in {options.out}")
+    return OK
+
+
+def _case(cases: list[Case], label: str | None) -> Case | None:
+    """The scenario that is meant, if its routing can be written down; else None after a complaint."""
+    chosen = [case for case in cases if label in (None, case.label)]
+    if len(chosen) != 1:
+        labels = "; ".join(case.label for case in cases)
+        problem = f"--scenario {label}: no such scenario" if label else "several scenarios: say --scenario LABEL"
+        complain(f"{problem}; choices: {labels}")
+        return None
+    routes = chosen[0].routes
+    if routes is None:
+        complain(f"{chosen[0].label}: has no routing")
+    elif not routes.oblivious:
+        how = "sends packets to any free channel" if routes.deflection else "decides by what waits in the network"
+        complain(f"{chosen[0].label}: routing {routes.kind} {how}: there are no weights to write")
+    else:
+        return chosen[0]
+    return None
+
+
+def _tables(case: Case, topology: Topology, routes: Routes) -> dict[str, str]:
+    """File name -> content."""
+    if routes.paths is None:
+        rows = _plain_next_hops(topology, routes)
+        return {"next_hops.csv": _text(("target", "switch", "slack", "next", "weight", "port"), rows)}
+    assert case.instance is not None
+    demand = case.instance.traffic.at(1.0)[0].switch_demand
+    slack = slack_table(topology, routes.paths, demand)
+    return {
+        "paths.csv": _text(("source", "target", "weight", "path", "ports", "vcs"), _paths(case, topology, routes)),
+        "slacks.csv": _text(("source", "target", "slack", "weight"), _slacks(slack)),
+        "next_hops.csv": _text(("target", "switch", "slack", "next", "weight", "port"), _next_hops(topology, slack)),
+    }
+
+
+def _paths(case: Case, topology: Topology, routes: Routes) -> Iterable[Row]:
+    """Every path, with its weight in its pair, the switches and ports, and the VCs of each channel."""
+    table = routes.paths
+    assert table is not None
+    n, share = topology.switches, table.shares.tolist()
+    vcs = _VirtualChannels(case, topology, routes)
+    pair = np.repeat(np.arange(n * n), np.diff(table.pair_start)).tolist()
+    start, port = table.path_start.tolist(), table.port.tolist()
+    out_start, dst = topology.out_start.tolist(), topology.dst.tolist()
+    for p, of in enumerate(pair):
+        ports = port[start[p] : start[p + 1]]
+        way, channels = [of // n], []
+        for one in ports:
+            channels.append(out_start[way[-1]] + one)
+            way.append(dst[channels[-1]])
+        yield (of // n, of % n, share[p], _joined(way), _joined(ports), vcs.of(p, way, channels))
+
+
+class _VirtualChannels:
+    """What VCs a packet may take on the channels of a path, by the policy of the scenario."""
+
+    def __init__(self, case: Case, topology: Topology, routes: Routes):
+        switching: Any = None if case.scenario is None else case.scenario.switching
+        self.vcs: int | None = getattr(switching, "vcs", None)
+        self.policy = ANY if switching is None else switching.vc_policy
+        self.tables, self.rings, self.topology = routes.tables(topology), make_rings(topology), topology
+
+    def of(self, path: int, way: list[int], channels: list[int]) -> str:
+        """``0..1 2..3``, a range for each channel; '' where nothing is simulated that has VCs."""
+        if self.vcs is None:
+            return ""
+        found = []
+        for hop, channel in enumerate(channels):
+            port = channel - int(self.topology.out_start[way[hop]])
+            low, high = allowed_vcs(
+                self.tables, path, self.policy, self.vcs, hop, self.rings, way[0], way[-1], channel, way[hop], port
+            )
+            found.append(f"{low}..{high - 1}" if high - low > 1 else str(low))
+        return " ".join(found)
+
+
+def _slacks(slack: SlackTable) -> Iterable[Row]:
+    columns = (slack.first_source, slack.first_target, slack.first_slack, slack.first_weight)
+    return zip(*(column.tolist() for column in columns), strict=True)
+
+
+def _next_hops(topology: Topology, slack: SlackTable) -> Iterable[Row]:
+    there, port = topology.dst[slack.channel], slack.channel - topology.out_start[slack.switch]
+    columns = (slack.target, slack.switch, slack.slack, there, slack.weight, port)
+    return zip(*(column.tolist() for column in columns), strict=True)
+
+
+def _plain_next_hops(topology: Topology, routes: Routes) -> Iterable[Row]:
+    """Next hops of equal weight; of no slack, as what a packet did before does not matter. Of VIA, those of a leg."""
+    ports = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports
+    for target, switch in np.argwhere(ports > 0).tolist():
+        mask = int(ports[target, switch])
+        own = [port for port in range(mask.bit_length()) if mask >> port & 1]
+        for port in own:
+            there = int(topology.dst[topology.out_start[switch] + port])
+            yield (target, switch, "", there, 1 / len(own), port)
+
+
+def _described(case: Case, routes: Routes) -> dict[str, Any]:
+    switching: Any = None if case.scenario is None else case.scenario.switching
+    vcs = getattr(switching, "vcs", None)
+    via = "next hops lead to the switch of a host drawn at random, and then to the target" if routes.form == VIA else ""
+    return {
+        "scenario": case.label, "kind": routes.kind, "hash": routes.content_hash, "hops_max": routes.hops_max,
+        "switches": case.topology.switches, "edge_hash": case.topology.edge_hash, "vcs": vcs,
+        "vc_policy": None if vcs is None else POLICY_NAMES[switching.vc_policy], "certificate": case.certificate,
+        "note": via, "notes": routes.notes,
+    }  # fmt: skip
+
+
+def _joined(numbers: Iterable[int]) -> str:
+    return "-".join(map(str, numbers))
+
+
+def _text(header: Row, rows: Iterable[Row]) -> str:
+    with io.StringIO(newline="") as text:
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+        return text.getvalue()
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    """Each file whole or not at all, that by which the folder is known first."""
+    for name in sorted(files, key=lambda name: name != DESCRIPTION):
+        replace_file(folder / name, files[name].encode())

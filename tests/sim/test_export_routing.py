@@ -1,0 +1,114 @@
+"""``simrun export-routing``: what is written loads channels as what is simulated."""
+
+import csv
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import yaml
+
+from flitlab.fluid.problem import Problem
+from flitlab.fluid.split import split_use
+from flitlab.fluid.weights import routes_for
+from flitlab.models.registry import make
+from flitlab.models.routing.slack import slack_load, slack_table
+from flitlab.sim.api import Experiment
+from flitlab.sim.cli import main
+from tests.scenarios import build
+
+STUDY = {
+    "schema": 1, "topology": {"kind": "random_digraph", "n": 12, "degree": 3, "hosts_per_switch": 2, "seed": 1},
+    "routing": {"kind": "optimal"}, "traffic": {"kind": "longest_matching", "packet_flits": 4},
+    "switching": {"mode": "vct", "vcs": 8, "buffer_flits": 16}, "loads": [0.1], "seeds": [1],
+    "measure": {"warmup": 100, "ticks": 200, "ci": None}, "ceilings": ["split"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("routing", [{"kind": "optimal"}, {"kind": "ksp", "k": 4}, {"kind": "allpath", "hops": 4}])
+@pytest.mark.parametrize("traffic", [{"kind": "uniform"}, {"kind": "longest_matching"}])
+def test_weighted_next_hops_load_channels_as_the_paths(routing, traffic):
+    topology = build("rrg", n=14, degree=4, hosts=2, seed=3)
+    demand = make("traffic", **traffic).build(topology)
+    routes = routes_for(make("routing", **routing), topology, demand)
+    table = slack_table(topology, routes.paths, demand.switch_demand)
+    paths = split_use(Problem.of(topology, demand, routes), topology, demand) * topology.capacity
+    assert np.abs(slack_load(topology, table, demand.switch_demand) - paths).max() < 1e-12
+    assert table.slack.max() > 0 <= table.slack.min()
+    state = (table.target * 14 + table.switch) * 99 + table.slack
+    assert np.allclose(np.bincount(state, table.weight)[np.unique(state)], 1)
+
+
+@pytest.fixture
+def export(tmp_path):
+    def call(**changes):
+        file = tmp_path / "study.yaml"
+        file.write_text(yaml.safe_dump(STUDY | changes))
+        return main(["export-routing", str(file), "--out", str(tmp_path / "out")]), tmp_path / "out"
+
+    return call
+
+
+def rows_of(path):
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_tables_say_what_is_loaded(export):
+    code, out = export()
+    assert code == 0
+    case = Experiment.load(STUDY).study.cases[0]
+    topology, demand = case.topology, case.instance.traffic.switch_demand
+    load, weight = np.zeros((12, 12)), {}
+    for row in rows_of(out / "paths.csv"):
+        way, ends = [int(v) for v in row["path"].split("-")], (int(row["source"]), int(row["target"]))
+        assert (way[0], way[-1]) == ends and len(row["vcs"].split()) == len(way) - 1
+        weight[ends] = weight.get(ends, 0) + float(row["weight"])
+        for v, w in pairwise(way):
+            load[v, w] += float(row["weight"]) * demand[ends]
+    assert len(weight) == 12 * 11 and all(abs(one - 1) < 1e-9 for one in weight.values())
+    assert 1 / load.max() == pytest.approx(case.routes.notes["theta"], rel=1e-9)
+    again = np.zeros((12, 12))
+    carried = {}
+    for row in rows_of(out / "slacks.csv"):
+        ends = int(row["source"]), int(row["target"])
+        state = (ends[1], ends[0], int(row["slack"]))
+        carried[state] = carried.get(state, 0) + float(row["weight"]) * demand[ends]
+    hops = {}
+    for row in rows_of(out / "next_hops.csv"):
+        state = int(row["target"]), int(row["switch"]), int(row["slack"])
+        hops.setdefault(state, []).append((int(row["next"]), float(row["weight"])))
+    far = make_distances(topology)
+    while carried:
+        (target, switch, slack), flow = carried.popitem()
+        for there, part in hops[target, switch, slack]:
+            again[switch, there] += flow * part
+            if there != target:
+                state = (target, there, slack + far[switch, target] - 1 - far[there, target])
+                carried[state] = carried.get(state, 0) + flow * part
+    assert np.abs(again - load).max() < 1e-12
+    described = json.loads((out / "routing.json").read_text())
+    assert described["certificate"].startswith("hop") and described["notes"]["theta"] == case.routes.notes["theta"]
+
+
+def make_distances(topology):
+    from flitlab.models.topology.distances import distances
+
+    return distances(topology).astype(int)
+
+
+def test_next_hops_of_equal_weight_and_what_has_none(export, capsys, tmp_path):
+    code, out = export(routing={"kind": "minimal"})
+    assert code == 0 and {path.name for path in out.iterdir()} == {"next_hops.csv", "routing.json"}
+    of = {}
+    for row in rows_of(out / "next_hops.csv"):
+        of.setdefault((row["target"], row["switch"]), []).append(float(row["weight"]))
+    assert len(of) == 12 * 11 and all(sum(weights) == pytest.approx(1) for weights in of.values())
+    for routing, text in (({"kind": "minimal", "select": "adaptive"}, "waits"), ({"kind": "deflection"}, "any free")):
+        assert export(routing=routing)[0] == 2
+        assert text in capsys.readouterr().err
+    assert export(routing={"sweep": [{"kind": "minimal"}, {"kind": "optimal"}]})[0] == 2
+    assert "say --scenario LABEL" in capsys.readouterr().err
+    (tmp_path / "out" / "routing.json").unlink()
+    assert export()[0] == 2
+    assert "not ours" in capsys.readouterr().err
