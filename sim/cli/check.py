@@ -1,6 +1,8 @@
 """``simrun check FILE``."""
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,11 +26,12 @@ def run(options: argparse.Namespace) -> int:
         return BAD
     jobs = options.jobs or cores()
     costs = _costs(study)
-    scenarios = [_describe(case, cost) for case, cost in zip(study.cases, costs, strict=True)]
+    scenarios = [_describe(case, cost) for case, cost in zip(study.cases, costs, strict=False)]
+    _describe_budgets(study, scenarios, costs)
     total = {
         "points": sum(cost.points for cost in costs), "cpu_s": sum(cost.seconds for cost in costs),
         "ceilings_cpu_s": sum(_known(cost) for cost in costs), "jobs": jobs, "wall_s": wall(costs, jobs),
-        "memory_mb": jobs * memory(study.cases) / 1e6,
+        "memory_mb": jobs * memory(study.every) / 1e6,
     }  # fmt: skip
     if options.json:
         head = {"name": study.name, "experiment": study.experiment, "engine": study.engine}
@@ -43,9 +46,28 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _costs(study: Study) -> list[Cost]:
-    """What every case will take; machines that are new are calibrated first."""
-    prices = Prices(complain)
-    return [cost(case, study.engine, prices) for case in study.cases]
+    """What everything will take, in the order of ``Study.every``; machines that are new are calibrated first.
+
+    Ceilings of what budgets measure are those of its case.
+    """
+    prices, own = Prices(complain), len(study.cases)
+    found = [cost(case, study.engine, prices) for case in study.every]
+    return [*found[:own], *(replace(one, ceilings={}) for one in found[own:])]
+
+
+def _describe_budgets(study: Study, scenarios: Sequence[dict[str, Any]], costs: Sequence[Cost]) -> None:
+    """Adds to what is told of scenarios what their budgets measure."""
+    of_case = dict(zip(study.every, costs, strict=True))
+    described = {scenario["label"]: scenario for scenario in scenarios}
+    for budget in study.budgets:
+        every = {**budget.rungs, **budget.changes}
+        parts = [of_case[rung.case] for rung in every.values() if rung.case is not None]
+        described[budget.case.label]["budget"] = {
+            "points": sum(part.points for part in parts), "cpu_s": sum(part.seconds for part in parts),
+            "measured": [name for name, rung in every.items() if rung.case is not None],
+            "left_out": {name: rung.note for name, rung in every.items() if rung.case is None},
+            "ticks": budget.window,
+        }  # fmt: skip
 
 
 def _known(cost: Cost) -> float:
@@ -173,6 +195,8 @@ def _print(scenario: dict[str, Any]) -> None:
         _print_points(scenario)
     if scenario["window"]:
         print(f"  window       {scenario['window']}")
+    if "budget" in scenario:
+        _print_budget(scenario["budget"])
     if scenario["ceilings"]:
         costs = scenario["estimate"]["ceilings_cpu_s"]
         print(f"  ceilings     {', '.join(kind + _about(costs.get(kind)) for kind in scenario['ceilings'])}")
@@ -212,6 +236,13 @@ def _print_points(scenario: dict[str, Any]) -> None:
         said += ["adaptive loads" if "adaptive" in placing else "the search for saturation"]
     count = f"{'about ' if placing is not None else ''}{scenario['points']}"
     print(f"  points       {count}: {', '.join(said)}, seeds {seeds}; {_time(scenario['estimate']['cpu_s'])}")
+
+
+def _print_budget(budget: dict[str, Any]) -> None:
+    measured, count = ", ".join(budget["measured"]), f"about {budget['points']}"
+    print(f"  budget       {count} points of {budget['ticks']:,} ticks: {measured}; {_time(budget['cpu_s'])}")
+    for name, why in budget["left_out"].items():
+        print(f"  left out     {name}: {why}")
 
 
 def _about(seconds: float | None) -> str:

@@ -58,6 +58,16 @@ class Variants:
     changes: Mapping[str, Variant]
     measure: MeasureConfig
 
+    @property
+    def ticks(self) -> int:
+        """Ticks of the longest run, warm-up and window."""
+        return longest_run(self.measure)
+
+
+def longest_run(measure: MeasureConfig) -> int:
+    """Ticks that a point lasts at most; a warm-up that is found takes as long as the window, if need be."""
+    return (measure.ticks if measure.warmup == "auto" else measure.warmup) + measure.longest
+
 
 def has_budget(draft: Draft) -> bool:
     """Whether a configuration asks for budgets, and its scenario can have one: packets are simulated in it."""
@@ -125,8 +135,7 @@ def _endless(roomy: Variant, measure: MeasureConfig) -> Variant:
     switching, flits = scenario.switching, min(scenario.source.flits)
     if not isinstance(switching, Buffered):
         return Variant(None, roomy.set, f"mode {switching.mode} has no buffers")
-    warmup = measure.ticks if measure.warmup == "auto" else measure.warmup
-    ticks = warmup + measure.longest + max(scenario.source.flits)
+    ticks = longest_run(measure) + max(scenario.source.flits)
     buffers = (scenario.topology.channels + scenario.topology.hosts) * switching.vcs
     affordable = MOST_PACKETS // buffers * flits
     size = max(min(ticks, affordable), switching.buffer_flits)

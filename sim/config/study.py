@@ -116,11 +116,13 @@ class Rung:
 
 @dataclass(frozen=True, eq=False)
 class Budget:
-    """What a budget measures of a case: rungs by name, and changes, one at a time, by theirs."""
+    """What a budget measures of a case: rungs by name, and changes, one at a time, by theirs. window: ticks of a run,
+    warm-up among them."""
 
     case: Case
     rungs: dict[str, Rung]
     changes: dict[str, Rung]
+    window: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,7 +326,7 @@ def _budget(builder: Builder, draft: Draft, variant: Variant, case: Case, built:
         return Rung(of, one.set, one.note)
 
     rungs, changes = ({name: rung(name, one) for name, one in part.items()} for part in (found.rungs, found.changes))
-    return Budget(case, rungs, changes)
+    return Budget(case, rungs, changes, found.ticks)
 
 
 def _built(builder: Builder, draft: Draft) -> Built | None:

@@ -243,7 +243,7 @@ class PointRuns:
             yield from self.rows_of(index)
 
     def rows_of(self, index: int) -> Iterator[tuple[Case, float, int, dict[str, Any]]]:
-        """As :meth:`rows`, of one case, or of what is measured for a budget."""
+        """The points of one case, or of what is measured for a budget, as :meth:`rows` has them."""
         case = self.cases[index]
         ended: set[int] = set()
         ceilings, limit = self.ceilings.found(index)[0], self.limit(index)

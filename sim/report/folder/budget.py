@@ -33,8 +33,8 @@ OF_ROUTING, WINDOW = ("paths", "weights"), "window"
 """Parts that a switch has no influence on; the part that is no loss."""
 
 REMEDIES = {
-    "paths": "a routing over more or longer paths",
-    "weights": "other weights on the same paths, such as those of the optimum over them",
+    "paths": "a routing over more or longer paths (routing: optimal)",
+    "weights": "other weights on the same paths (routing: optimal)",
     "window": "a longer window",
 }
 """What recovers a part that no change of the switch does."""

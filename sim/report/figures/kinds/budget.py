@@ -54,7 +54,7 @@ REACHED, ENDS = "#dedede", "#ababab"
 """Bars of what is reached at rungs, and at the first and the last of them."""
 
 
-@figure("budget", "budgets", place=0, usual=False)
+@figure("budget", "budgets", place=20, usual=False)
 def budget(run: Run, size: tuple[float, float]) -> Figure | None:
     """Where the throughput goes: what each step from any routing down to this switch costs, with 95 % intervals."""
     found = [ladder for ladder in ladders(run.tables) if ladder.known]
