@@ -14,7 +14,7 @@ from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
 from flitlab.models.routing.slack import SlackTable, slack_table
 from flitlab.models.rules.tables import ANY, DIGITS, VIA
-from flitlab.models.rules.vc import allowed_vcs, make_rings
+from flitlab.models.rules.vc import allowed_vcs, last_resorts, make_rings
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli.common import complain, json_text, study_of, why
 from flitlab.sim.config.study import Case
@@ -106,19 +106,26 @@ class _VirtualChannels:
         switching: Any = None if case.scenario is None else case.scenario.switching
         self.vcs: int | None = getattr(switching, "vcs", None)
         self.policy = ANY if switching is None else switching.vc_policy
-        self.tables, self.rings, self.topology = routes.tables(topology), make_rings(topology), topology
+        self.tables, self.rings = routes.tables(topology, self.policy), make_rings(topology)
+        self.resorts, self.topology = last_resorts(self.tables, self.policy), topology
 
     def of(self, path: int, way: list[int], channels: list[int]) -> str:
-        """``0..1 2..3``, a range for each channel; '' where nothing is simulated that has VCs."""
+        """``0..1 2..3``, a range for each channel; '' where nothing is simulated that has VCs.
+
+        Under ``rising`` a packet may take those of the range that are greater than the VC that it holds; under
+        ``reserve``, ``0+4..7``, a VC of its own besides.
+        """
         if self.vcs is None:
             return ""
         found = []
         for hop, channel in enumerate(channels):
             port = channel - int(self.topology.out_start[way[hop]])
             low, high = allowed_vcs(
-                self.tables, path, self.policy, self.vcs, hop, self.rings, way[0], way[-1], channel, way[hop], port
-            )
-            found.append(f"{low}..{high - 1}" if high - low > 1 else str(low))
+                self.tables, path, self.policy, self.vcs, hop, self.rings, way[0], way[-1], channel, way[hop], port,
+                hop - 1,
+            )  # fmt: skip
+            free = max(low, self.resorts)
+            found.append((f"{low}+" if low < free else "") + (f"{free}..{high - 1}" if high - free > 1 else str(free)))
         return " ".join(found)
 
 
