@@ -20,7 +20,7 @@ from flitlab.sim.engines.base import (
 from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.result import Result
 from flitlab.sim.measure.standstill import is_deadlocked
-from flitlab.sim.measure.verdict import lost_in_all, verdict
+from flitlab.sim.measure.verdict import lost_in_all, overloaded_channels, verdict
 from flitlab.sim.measure.warmup import is_steady
 from flitlab.sim.measure.window import Window, latency_half_width
 
@@ -51,10 +51,12 @@ def measure_packets(run: Run, scenario: Scenario, load: float, how: Measure) -> 
     before = run.snapshot()
     batches, backlog = measure_batches(run, scenario, load, warmup, how)
     after = run.snapshot()
-    row = measured("packets", Window(scenario, before, after, batches))
+    window = Window(scenario, before, after, batches)
+    row = measured("packets", window)
     row["saturated"], why = verdict(scenario, load, batches, after.created - before.created, backlog)
     row |= {
         "saturated_by": why,
+        "overloaded_channels": overloaded_channels(scenario, load, window.channels),
         "deadlocked": is_deadlocked(run, scenario, batches, after.tick - before.tick),
         "warmup_ticks": warmup,
         "steady": settled,

@@ -26,9 +26,6 @@ from flitlab.sim.measure.rows import Row, flag, number
 LIMIT, LOSS, STARVING, CHANNEL, SHORT = "limit", "loss", "starving", "channel", "short window"
 """Why a point is saturated, and why nothing is said of it (``saturated_by``)."""
 
-CARRIED = 0.97
-"""The least part of its traffic that every channel delivers at a load that is carried."""
-
 BACKGROUND = "background"
 """Column: what of the offered traffic does not grow with the load, in flits/tick/host."""
 
@@ -124,7 +121,7 @@ def limited(row: Row, load: float, limit: float) -> dict[str, Any]:
 def overloaded(row: Row) -> dict[str, Any]:
     """What a search adds to the columns of a point that would not count as saturated but for one of its channels."""
     unseen = row.get("saturated") not in (None, "") and not flag(row, "saturated")
-    over = unseen and number(row, "least_channel_share") < CARRIED
+    over = unseen and number(row, "overloaded_channels") > 0
     return {"saturated": True, "saturated_by": CHANNEL} if over else {}
 
 

@@ -2,13 +2,25 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import DELIVERED_PACKETS, LATENCY, Snapshot
 
 LEAST_PACKETS = 100
-"""Packets of a channel from which on it is said what of them arrives."""
+"""Packets of a channel from which on it is said what part of them arrives."""
+
+
+class ChannelTraffic(NamedTuple):
+    """Flits of the packets whose route has a channel, float64 [channels]; a packet counts with all of its flits.
+
+    created, delivered: in the window. owed: created and not delivered, at its beginning and its end together.
+    """
+
+    created: Floats
+    delivered: Floats
+    owed: Floats
 
 
 @dataclass(frozen=True)
@@ -74,22 +86,19 @@ class Window:
         return accepted[some] / created[some], accepted[rate > 0] / rate[rate > 0]
 
     @cached_property
-    def channel_shares(self) -> Floats | None:
-        """What of the traffic on a channel arrives, float64 [channels with :data:`LEAST_PACKETS` packets].
+    def channels(self) -> ChannelTraffic | None:
+        """The traffic of the channels that at least :data:`LEAST_PACKETS` packets were created for.
 
-        Delivered over created flits of the window, of the packets whose route has the channel, each counted with all of
-        its flits. None where it is not known what is owed. What was created for a channel has crossed it, or has it
-        still ahead.
+        None where it is not known what is owed. What was created for a channel has crossed it, or has it still ahead.
         """
         before, after = self.before.owed, self.after.owed
         if before is None or after is None:
             return None
         crossed = self.after.channel_flits - self.before.channel_flits
-        created = (crossed + after.ahead - before.ahead).astype(float)
-        delivered = created - (after.crossing - before.crossing)
+        created = crossed + after.ahead - before.ahead
         some = created >= LEAST_PACKETS * self.scenario.source.mean_flits
-        shares: Floats = delivered[some] / created[some]
-        return shares
+        found = (created, created - (after.crossing - before.crossing), before.crossing + after.crossing)
+        return ChannelTraffic(*(flits[some].astype(float) for flits in found))
 
 
 def latency_half_width(batches: Ints) -> float:
