@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 from flitlab.sim.cli.common import Column, number, print_table
 from flitlab.sim.measure.rows import Row
-from flitlab.sim.report.folder.budget import CHANGES, RUNGS, Ladder, may_be_none, sentence, warning
+from flitlab.sim.report.folder.budget import CHANGES, HOSTS, RUNGS, Ladder, may_be_none, sentence, warning
 
 
 def said(ladder: Ladder) -> str:
-    """What a budget says, in a sentence or two."""
-    return " ".join(filter(None, (sentence(ladder), warning(ladder))))
+    """What a budget says, in a sentence or two, with no blanks but plain ones."""
+    return " ".join(filter(None, (sentence(ladder), warning(ladder)))).replace("\xa0", " ")
 
 
 def print_budgets(found: Sequence[Ladder]) -> None:
@@ -58,6 +58,8 @@ def _gain(value: float | None) -> str:
 
 def _binding(channels: Sequence[Row]) -> str:
     """The channels that bind, the dearest first."""
+    if channels[-1]["from"] == HOSTS:
+        return "only the channels of hosts bind every routing: no network could carry more"
     count = channels[-1]["of"]
     named = [f"{row['from']}{'->' if row['to'] != '' else ''}{row['to']} {row['price']:.1%}" for row in channels]
     return f"{count} channels bind every routing; the dearest, with their price: {', '.join(named)}"

@@ -300,14 +300,19 @@ def _cases(root: Node, page: Page, name: str, experiment: str, base: Path) -> tu
             continue
         built = replace(built, resolved=built.resolved | question(draft, ceilings))
         cases.append(_case(variant, draft, built, ceilings, vary))
-        if built.scenario is not None and has_budget(draft):
-            budgets.append(_budget(builder, draft, variant, cases[-1], built))
-        elif experiment == BUDGET or (draft.experiment == "load_sweep" and not cases[-1].simulated):
+        if has_budget(draft):
+            budgets += [_budget(builder, draft, variant, cases[-1], built)] if built.scenario is not None else []
+        elif BUDGET in config.outputs.figures and (experiment == BUDGET or _is_idle(draft, cases[-1])):
             draft.refuse("switching.mode", "has no budget: only of packets is it told where they are lost")
         points += len(config.load_list) * len(config.seeds)
         if points_refused(page, points):
             break
     return cases, budgets, config
+
+
+def _is_idle(draft: Draft, case: Case) -> bool:
+    """Whether there would be nothing to run at all, though something is to be run."""
+    return draft.experiment == "load_sweep" and not case.simulated
 
 
 def _budget(builder: Builder, draft: Draft, variant: Variant, case: Case, built: Built) -> Budget:

@@ -29,6 +29,9 @@ CHANGES = {
 }  # fmt: skip
 """Sensitivity -> what is changed, in plain English."""
 
+HOSTS = "hosts"
+"""What stands for all channels of hosts together among the channels that bind."""
+
 OF_ROUTING, WINDOW = ("paths", "weights"), "window"
 """Parts that a switch has no influence on; the part that is no loss."""
 

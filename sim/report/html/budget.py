@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from html import escape
 
 from flitlab.sim.measure.rows import Row, number
-from flitlab.sim.report.folder.budget import CHANGES, RUNGS, Ladder, ladders, may_be_none, named, warning
+from flitlab.sim.report.folder.budget import CHANGES, HOSTS, RUNGS, Ladder, ladders, may_be_none, named, warning
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.html.tables import folded, plain, table
 
@@ -65,7 +65,8 @@ def _channels(ladder: Ladder) -> str:
     rows = [(_channel(row), f"{100 * number(row, 'price'):.2f} %") for row in ladder.channels]
     count = ladder.channels[-1]["of"] if ladder.channels else "0"
     body = table(("channel", "price"), rows, text=(0,), caption="Its part of what an optimum pays for all capacity.")
-    return folded(f"{count} channels bind every routing", body) if rows else ""
+    only = bool(rows) and ladder.channels[-1]["from"] == HOSTS
+    return folded("The host channels bind" if only else f"{count} channels bind every routing", body) if rows else ""
 
 
 def _channel(row: Mapping[str, str]) -> str:
