@@ -17,6 +17,7 @@ from flitlab.sim.config.load import Node
 from flitlab.sim.config.overrides import apply_set
 from flitlab.sim.config.questions import CHANGES
 from flitlab.sim.config.schema import MeasureConfig
+from flitlab.sim.config.window import stable_window
 
 CERTIFIED = ("mcf", "mcf_paths", "split")
 """Ceilings that are the upper rungs, from the highest."""
@@ -30,14 +31,15 @@ and buffers that never fill. roomy: the same with its own buffers. switch: as co
 
 DEFLECTS = "packets that are deflected follow no routes, wait for no room and cross no crossbar"
 
-WINDOW = 1500
-"""Packet times of a run where ``measure`` says nothing of it."""
-
 MOST_PACKETS = 1 << 24
 """Packets that all buffers without limit may hold together: some 400 MB before any of them is used."""
 
-LEAST = 8
-"""Buffers hold at least this part of what a channel can carry in a run, or they are not without limit."""
+LEAST = 32
+"""Buffers hold at least this part of what a channel can carry in a run, or they are not without limit.
+
+Where so much waits at the end, more than 3 % of what was created since the warm-up, a third of the run, is not
+delivered: such a load counts as not carried, whatever buffers there are.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +79,9 @@ def has_budget(draft: Draft) -> bool:
 
 def variants(builder: Builder, draft: Draft, node: Node, built: Built) -> Variants:
     """What the budget of a scenario measures. node: its configuration."""
-    scenario, measure = built.scenario, window(draft, built)
+    scenario = built.scenario
     assert scenario is not None
+    measure = stable_window(draft.config.measure, scenario)
 
     def made(*sets: str) -> Variant:
         return _variant(builder, draft, node, sets)
@@ -92,15 +95,6 @@ def variants(builder: Builder, draft: Draft, node: Node, built: Built) -> Varian
     asked = {name: made(*sets) for name, sets in _changes(draft, scenario)}
     changes = {name: _told_apart(variant, scenario) for name, variant in asked.items()}
     return Variants(rungs, changes, measure)
-
-
-def window(draft: Draft, built: Built) -> MeasureConfig:
-    """How the rungs are measured: as configured, else :data:`WINDOW`, the first third of it as warm-up."""
-    given = draft.config.measure
-    if "ticks" in given.model_fields_set or built.scenario is None:
-        return given
-    third = int(WINDOW * built.scenario.source.mean_flits) // 3
-    return MeasureConfig(warmup=third, ticks=2 * third, ci=None)
 
 
 def _variant(builder: Builder, draft: Draft, node: Node, sets: Sequence[str]) -> Variant:
@@ -126,8 +120,7 @@ def _why(mistakes: Sequence[Mistake]) -> str:
 def _endless(roomy: Variant, measure: MeasureConfig) -> Variant:
     """A switch with buffers that never fill: each holds all that its channel can carry in a run.
 
-    Where that takes too much memory they hold a part of it, but never less than :data:`LEAST`: a channel behind which
-    so much waits is overloaded by far more than any verdict overlooks.
+    Where that takes too much memory they hold a part of it, but never less than :data:`LEAST` says.
     """
     if roomy.built is None or roomy.built.scenario is None:
         return roomy

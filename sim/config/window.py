@@ -21,14 +21,18 @@ CHOSEN = frozenset({"warmup", "ticks", "ci", "max_ticks"})
 
 
 def measure_of_search(config: Config, scenario: Scenario) -> MeasureConfig:
-    """``measure:`` with the window of a search for saturation, a third of which is warm-up, unless it gives one itself.
+    """``measure:``, with the window of a search for saturation where the loads of the scenario are searched for."""
+    searched = isinstance(config.placing, SaturationConfig) and scenario.counted == PACKETS
+    return stable_window(config.measure, scenario) if searched else config.measure
+
+
+def stable_window(measure: MeasureConfig, scenario: Scenario) -> MeasureConfig:
+    """The window of a search for the load that is carried, a third of which is warm-up, unless one is given.
 
     The queue of a channel takes a time in inverse proportion to the square of its distance from saturation to settle. A
     routing that balances loads has nearly all of its channels close to it at once.
     """
-    measure = config.measure
-    searched = isinstance(config.placing, SaturationConfig) and scenario.counted == PACKETS
-    if not searched or measure.model_fields_set & CHOSEN:
+    if measure.model_fields_set & CHOSEN:
         return measure
     from flitlab.fluid.certain import full_on_the_way
 
