@@ -22,7 +22,7 @@ class Wormhole(Buffered):
     iterations: int = 1
 
     def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple[Self, str]:
-        """As of all disciplines with buffers, but for ``reserve``, whose VCs are given to whole packets."""
+        """The discipline under the VC policy in force, and why it cannot deadlock; ``reserve`` is refused."""
         if routes.vc_policy == RESERVE:
             problem = "reserve is for mode vct, where a buffer takes whole packets (rising and hop serve wormhole)"
             raise SpecError(problem, key="vc_policy")
