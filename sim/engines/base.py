@@ -70,9 +70,9 @@ class Snapshot:
     owed: Owed | None = None
 
 
-MOST_OWED, OWED_PART = 10_000, 8
-"""What is owed to channels is counted up to so many packets, or up to this part of those created: 2 % of the time of a
-run, where it would otherwise be a third past saturation."""
+MOST_OWED, OWED_PART = 10_000, 16
+"""What is owed to channels is counted up to so many packets, or up to this part of those created: below saturation that
+takes 1 % of the time of a run, and past it would take up to a third."""
 
 
 def few_owed(scalars: Ints) -> bool:

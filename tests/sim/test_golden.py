@@ -6,7 +6,7 @@ from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.models.traffic.source import Source
 from flitlab.sim.engines.base import EVENTS
 from flitlab.sim.engines.start import start
-from tests.scenarios import build, scenario
+from tests.scenarios import build, ideal, scenario
 
 CASES = {
     "vct": lambda: scenario(build("kautz", hosts=2, degree=2, diameter=3), source=Source(flits=(2, 5), shares=(1, 1))),
@@ -23,6 +23,7 @@ CASES = {
         buffer_flits=3,
         shared_input=True,
     ),
+    "ideal": lambda: ideal(CASES["vct"]()),
     "deflection": lambda: scenario(build("imase", hosts=2, n=12, degree=3), routing={"kind": "deflection"}),
 }
 # created packets and flits, sent, delivered packets and flits, latencies, hops, longest, deflections, grants, occupancy
@@ -30,6 +31,7 @@ GOLDEN = {
     "vct": [3518, 12328, 2488, 2099, 7342, 452718, 298409, 4576, 3, 0, 6903, 0],
     "adaptive": [2055, 8220, 2051, 1965, 7860, 74706, 71683, 4102, 4, 0, 6208, 0],
     "wormhole": [2338, 8198, 1948, 1861, 6518, 235715, 73687, 3886, 4, 0, 5890, 0],
+    "ideal": [3518, 12328, 3512, 2491, 8696, 388597, 384853, 5174, 3, 0, 9389, 0],
     "deflection": [3086, 12344, 3071, 2912, 11648, 127743, 122686, 5452, 4, 114, 8561, 15],
 }
 

@@ -58,7 +58,7 @@ def test_routes_that_are_decided_on_the_way_have_no_share(routing):
 
 def test_what_is_owed_is_counted_as_long_as_it_is_little():
     scalars = np.zeros(SCALARS, np.int64)
-    for created, delivered, few in ((MOST_OWED, 0, True), (MOST_OWED + 1, 0, False), (10**6, 875_000, True)):
+    for created, delivered, few in ((MOST_OWED, 0, True), (MOST_OWED + 1, 0, False), (16 * 10**5, 15 * 10**5, True)):
         scalars[[CREATED_PACKETS, DELIVERED_PACKETS]] = created, delivered
         assert few_owed(scalars) == few
 

@@ -53,7 +53,7 @@ def least_channel_share(window: Window) -> float | None:
     """Least delivered / created of the packets over any channel between switches, among those with at least 100.
 
     Each counts with all of its flits, on every channel of the route that it has drawn. Empty where routes are not fixed
-    when packets are created (adaptive ones, `ugal`, hot-potato), and far past saturation, where over an eighth of all
+    when packets are created (adaptive ones, `ugal`, hot-potato), and far past saturation, where over a sixteenth of all
     packets (and over 10,000) is under way.
     """
     found = window.channels
