@@ -50,7 +50,7 @@ def test_deflection(case, load, seed):
 
 
 @given(ideal_scenarios(), LOADS, st.integers(0, 2**40))
-@SLOW
+@settings(SLOW, max_examples=30)
 def test_ideal(case, load, seed):
     agree(case, load, seed)
 
