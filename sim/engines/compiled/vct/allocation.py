@@ -8,7 +8,7 @@ from flitlab.models.rules.tables import ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import GRANTS
 from flitlab.sim.engines.compiled.records import FLITS, H_BORN, HOP, INPUT_VC, LATE, NEXT, NOBODY, WAY
 from flitlab.sim.engines.compiled.ugal import by_congestion
-from flitlab.sim.engines.compiled.vct.rows import dequeue, eligible_from, present, room_for
+from flitlab.sim.engines.compiled.vct.rows import dequeue, eligible_from, lack, present, room_for
 from flitlab.sim.engines.compiled.vct.state import (
     FIRST_RETURN,
     FRONT,
@@ -18,7 +18,6 @@ from flitlab.sim.engines.compiled.vct.state import (
     RING,
     ROOM,
     UPSTREAM,
-    WANTED,
 )
 from flitlab.sim.engines.compiled.wheel import wake
 
@@ -47,8 +46,10 @@ def grant(const, state, packet, vc, output, next_vc, tick):
         host = upstream - len(state.busy)
         if state.host[host, H_BORN] <= back:
             wake(state.senders, host, back)
-    elif state.vc[vc, WANTED] and state.busy[upstream] <= back:  # if held, it is looked at when it falls free
-        wake(state.outputs, upstream, back)
+    elif state.busy[upstream] <= back:  # if held, it is looked at when it falls free
+        place = np.uint64(vc - np.int64(const.net.ports.out_input[upstream]) * const.vcs)
+        if state.lacking[upstream] >> place & np.uint64(1):
+            wake(state.outputs, upstream, back)
     state.vc[vc, LEFT] = tick + flits
     if by_congestion(const.rule):
         state.vc[vc, QUEUED] -= np.uint32(flits)
@@ -88,6 +89,7 @@ def serve(const, state, output, tick):
         wake(state.outputs, output, np.int64(state.busy[output]))
         return
     ejects = const.net.ports.out_input[output] == NOBODY
+    state.lacking[output] = np.uint64(0)
     for i in range(np.int64(state.waiting[output])):
         key = state.rows[output, i]
         eligible = eligible_from(const, state, key)
@@ -100,6 +102,7 @@ def serve(const, state, output, tick):
         if not ejects:
             next_vc, when = room_for(const, state, state.wants[output, i], tick)
             if next_vc == NOBODY:
+                lack(const, state, output, state.wants[output, i])
                 if when < LATE:
                     wake(state.outputs, output, when)
                 continue

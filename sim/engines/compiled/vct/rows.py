@@ -25,7 +25,7 @@ from flitlab.sim.engines.compiled.records import (
     WAY,
     ZERO,
 )
-from flitlab.sim.engines.compiled.vct.state import ELIGIBLE, FIRST_RETURN, RETURNS, RING, ROOM, SWITCH, WANTED
+from flitlab.sim.engines.compiled.vct.state import ELIGIBLE, FIRST_RETURN, RETURNS, RING, ROOM, SWITCH
 from flitlab.sim.engines.compiled.wheel import wake
 
 # What a head in an output's row wants, packed: its first VC downstream, how many VCs, its flits.
@@ -58,8 +58,10 @@ def preferred(const, state, resorts, low, high, flits, tick):
         if resorts > 0 and is_kept(resorts, low % const.vcs, vc % const.vcs):
             continue
         room = np.int64(reclaim(const, state, vc, tick))
+        if room == const.buffer_flits and resorts == 0:
+            return vc, room  # no other can have more
         if room >= flits:
-            worth = appeal(resorts, vc % const.vcs, room, flits)
+            worth = appeal(resorts, vc % const.vcs, room, flits) if resorts > 0 else room
             if worth > most:
                 best, most = vc, worth
         elif state.vc[vc, RETURNS] > 0:
@@ -114,6 +116,14 @@ def room_for(const, state, want, tick):
 
 
 @inner
+def lack(const, state, output, want):
+    """Note that the owner of a packed want has found no room at an output: room that returns there wakes it."""
+    low, count = want & _LOW_MASK, (want >> _COUNT_AT) & _COUNT_MASK
+    first = low - np.int64(const.net.ports.out_input[output]) * const.vcs
+    state.lacking[output] |= (~np.uint64(0) >> np.uint64(64 - count)) << np.uint64(first)
+
+
+@inner
 def eligible_from(const, state, key):
     """Return the tick from which on the head with a key may be granted."""
     return np.int64(state.vc[key & _LOW_MASK, ELIGIBLE]) if const.oldest_first else key >> 32
@@ -141,21 +151,13 @@ def enqueue(const, state, packet, output, eligible, key):
         state.wants[output, i] = state.wants[output, i - 1]
         i -= 1
     state.rows[output, i] = key
-    want = _want(const, state, packet, output)
-    state.wants[output, i] = want
-    low = want & _LOW_MASK
-    for vc in range(low, low + ((want >> _COUNT_AT) & _COUNT_MASK)):
-        state.vc[vc, WANTED] += 1
+    state.wants[output, i] = _want(const, state, packet, output)
     wake(state.outputs, output, max(eligible, np.int64(state.busy[output])))
 
 
 @inner
 def dequeue(state, output, i):
     """Remove the entry at place ``i`` of an output's row."""
-    want = state.wants[output, i]
-    low = want & _LOW_MASK
-    for vc in range(low, low + ((want >> _COUNT_AT) & _COUNT_MASK)):
-        state.vc[vc, WANTED] -= 1
     count = np.int64(state.waiting[output]) - 1
     state.waiting[output] = count
     while i < count:

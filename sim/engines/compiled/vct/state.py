@@ -18,10 +18,10 @@ from flitlab.sim.engines.compiled.records import NOBODY, Net, Pool, Tally
 from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, wake
 
 # Fields of an input VC record, uint32.
-FRONT, BACK, LEFT, ROOM, RETURNS, FIRST_RETURN, SWITCH, UPSTREAM, WANTED, QUEUED, ELIGIBLE, RING = range(12)
-# UPSTREAM: the output that feeds it, or the number of outputs + the host. WANTED: heads that wait there for
-# room in it. QUEUED: flits of the packets in it that are routed and not granted, where congestion decides on ways.
-# ELIGIBLE: the tick from which on its front packet may be granted.
+FRONT, BACK, LEFT, ROOM, RETURNS, FIRST_RETURN, SWITCH, UPSTREAM, QUEUED, ELIGIBLE, RING = range(11)
+# UPSTREAM: the output that feeds it, or the number of outputs + the host. QUEUED: flits of the packets in it that are
+# routed and not granted, where congestion decides on ways. ELIGIBLE: the tick from which on its front packet may be
+# granted.
 # From RING on: pairs (tick, flits) of room on its way back upstream, a ring of them.
 
 
@@ -57,6 +57,7 @@ class VctState(NamedTuple):
     busy: np.ndarray  # uint32 [outputs]: held until this tick
     input_busy: np.ndarray  # uint32 [inputs]
     waiting: np.ndarray  # uint32 [outputs]: heads in the row
+    lacking: np.ndarray  # uint64 [outputs]: VCs at its end, a bit each, in which heads that wait have found no room
     rows: Ints  # int64 [outputs, row]: keys of the heads that wait, who goes first first (see ``rows``)
     wants: Ints  # int64 [outputs, row]: what each of them wants
     host: Ints  # int64 [hosts, HOST_RECORD]
@@ -115,6 +116,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         busy=np.zeros(outputs, np.uint32),
         input_busy=np.zeros(inputs, np.uint32),
         waiting=np.zeros(outputs, np.uint32),
+        lacking=np.zeros(outputs, np.uint64),
         rows=np.zeros((outputs, -(-row // 8) * 8), np.int64),
         wants=np.zeros((outputs, -(-row // 8) * 8), np.int64),
         host=np.zeros((hosts, records.HOST_RECORD), np.int64),

@@ -13,6 +13,7 @@ from flitlab.sim.engines.compiled.vct.rows import (
     dequeue,
     eligible_from,
     first_not_before,
+    lack,
     ports_of,
     precedes,
     room_for,
@@ -47,6 +48,8 @@ def _serve_switch(const, state, awake, count, tick):
         if state.waiting[output] and state.busy[output] > tick:
             wake(state.outputs, output, np.int64(state.busy[output]))
             cursor[k] = LATE
+        else:
+            state.lacking[output] = np.uint64(0)
     while True:
         oldest = np.int64(LATE) << 32
         for k in range(count):
@@ -75,7 +78,9 @@ def _serve_switch(const, state, awake, count, tick):
                 if next_vc != NOBODY:
                     if worth > most:
                         best, best_vc, most = k, next_vc, worth
-                elif worth < LATE:  # then it is the tick in which there may be room
+                    continue
+                lack(const, state, output, state.wants[output, cursor[k] - 1])
+                if worth < LATE:  # it is the tick in which there may be room
                     wake(state.outputs, output, worth)
         if best == NOBODY:
             continue
