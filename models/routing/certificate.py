@@ -303,11 +303,17 @@ def _sparing(topology: Topology, routes: Routes) -> list[int]:
 
 
 def _default(topology: Topology, routes: Routes, vcs: int) -> int:
-    """The first policy that has a certificate and VCs enough: ANY, DATELINE_ENTRY, LEGS, GROUPS; else HOP."""
+    """The first policy that has a certificate and VCs enough: ANY, RISING, DATELINE_ENTRY, LEGS, GROUPS.
+
+    Where none has, it is RISING. Where it has VCs enough it carries no less than those after it, and than HOP.
+    """
+    enough = vcs >= _least_vcs(routes, RISING)
     for policy in _sparing(topology, routes):
+        if policy != ANY and enough:
+            break
         if vcs >= _least_vcs(routes, policy) and _check(topology, routes, vcs, policy) is None:
             return policy
-    return HOP
+    return RISING
 
 
 def _thriftier(topology: Topology, routes: Routes, vcs: int, than: int) -> str:
@@ -355,8 +361,8 @@ def _few_vcs(topology: Topology, routes: Routes, vcs: int, policy: int) -> str |
 def certify(topology: Topology, routes: Routes, vcs: int, allow_deadlock: bool = False) -> Certified:
     """The VC policy to run with, certified free of deadlock.
 
-    The default is the first that has a certificate and VCs enough of ANY, DATELINE_ENTRY (dor on a torus), LEGS (over
-    an intermediate switch) and GROUPS (dragonfly); else it is HOP.
+    The default is the first that has a certificate and VCs enough of ANY, RISING, DATELINE_ENTRY (dor on a torus), LEGS
+    (over an intermediate switch) and GROUPS (dragonfly); else it is RISING, and refused.
     Raises ``SpecError`` that shows the cycle (or the number of VCs needed) unless ``allow_deadlock``, and for routes by
     which packets do not arrive.
     """
@@ -390,5 +396,5 @@ def certify(topology: Topology, routes: Routes, vcs: int, allow_deadlock: bool =
     if allow_deadlock:
         return Certified(policy, f"{name}: may deadlock: {text}", acyclic=False)
     raise SpecError(
-        f"{name} may deadlock: {text}; use vc_policy hop, or switching.allow_deadlock: true", key="vc_policy"
+        f"{name} may deadlock: {text}; use vc_policy rising, or switching.allow_deadlock: true", key="vc_policy"
     )

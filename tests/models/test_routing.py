@@ -14,7 +14,7 @@ from flitlab.models.registry import SpecError, make
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.route import at_target, choose_way, next_hops, next_port
-from flitlab.models.rules.tables import ANY, GROUPS, HASH, LEGS, PATHS, RANDOM, VIA
+from flitlab.models.rules.tables import ANY, GROUPS, HASH, LEGS, PATHS, RANDOM, RISING, VIA
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 from tests import long_after
@@ -227,7 +227,12 @@ def test_a_dragonfly_is_crossed_locally_globally_locally(shape, arrangement):
     for legs, vcs in ((routes, 2), (routes_of(topology, "ugal", legs="dragonfly"), 4)):
         certified = certify(topology, legs, vcs)
         assert certified.acyclic
-        assert certified.policy == ((ANY if legs is routes else LEGS) if shape["a"] == 1 else GROUPS)
+        if shape["a"] == 1 and legs is routes:
+            assert certified.policy == ANY
+        elif vcs >= legs.hops_max:
+            assert certified.policy == RISING
+        else:
+            assert certified.policy == (LEGS if shape["a"] == 1 else GROUPS)
         with pytest.raises(SpecError, match=f"groups needs {vcs} VCs or more"):
             certify(topology, replace(legs, vc_policy=GROUPS), vcs - 1)
 

@@ -145,7 +145,7 @@ def test_each_leg_of_valiant_has_its_vcs_where_that_is_enough():
     assert "each leg" in certified.note
     with pytest.raises(SpecError, match="which has 8"):
         certify(mesh, routes_of(mesh, "valiant"), 7)
-    assert certify(mesh, routes_of(mesh, "valiant"), 8).policy == HOP
+    assert certify(mesh, routes_of(mesh, "valiant"), 8).policy == RISING
     with pytest.raises(SpecError, match="legs may deadlock"):
         certify(mesh, routes_of(mesh, "valiant", vc_policy="legs"), 8)
 
@@ -357,15 +357,22 @@ def test_the_refusal_shows_a_cycle_of_the_graph(kind, routing):
         ("torus", {"dims": [4, 4]}, {"kind": "dor"}, DATELINE_ENTRY),
         ("mesh", {"dims": [4, 4]}, {"kind": "dor"}, ANY),
         ("mesh", {"dims": [4, 4]}, {"kind": "valiant", "legs": "dor"}, LEGS),
-        ("torus", {"dims": [4, 4]}, {"kind": "minimal"}, HOP),
+        ("torus", {"dims": [4, 4]}, {"kind": "minimal"}, None),
         ("dragonfly", {"a": 4, "h": 2}, {"kind": "dragonfly"}, GROUPS),
         ("dragonfly", {"a": 4, "h": 2}, {"kind": "ugal", "legs": "dragonfly"}, GROUPS),
         ("dragonfly", {"a": 1, "h": 3}, {"kind": "dragonfly"}, ANY),
     ],
 )
 def test_the_default_policy_is_the_first_that_serves(kind, parameters, routing, policy):
+    """With a VC for each channel of the longest route it is rising, unless any VC serves; policy: with one VC fewer."""
     topology = build(kind, **parameters)
-    assert certify(topology, routes_of(topology, **routing), 8).policy == policy
+    routes = routes_of(topology, **routing)
+    assert certify(topology, routes, routes.hops_max).policy == (ANY if policy == ANY else RISING)
+    if policy is None:
+        with pytest.raises(SpecError, match=f"rising needs a VC .* has {routes.hops_max}, and there are"):
+            certify(topology, routes, routes.hops_max - 1)
+    else:
+        assert certify(topology, routes, max(1, routes.hops_max - 1)).policy == policy
 
 
 @pytest.mark.parametrize(
@@ -408,7 +415,7 @@ def test_a_random_digraph_needs_five_and_says_so():
     with pytest.raises(SpecError, match="longest route, which has 5") as refused:
         certify(topology, routes_of(topology, "minimal"), 4)
     assert refused.value.key == "vcs"
-    assert certify(topology, routes_of(topology, "minimal"), 5).policy == HOP
+    assert certify(topology, routes_of(topology, "minimal"), 5).policy == RISING
 
 
 def test_layers_are_as_few_as_others_find():

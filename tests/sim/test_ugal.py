@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from flitlab.models.registry import make
 from flitlab.models.routing.certificate import certify
-from flitlab.models.rules.tables import HOP, LEGS
+from flitlab.models.rules.tables import LEGS, RISING
 from flitlab.models.rules.ugal import better_way
 from flitlab.models.traffic.source import Source
 from flitlab.sim.engines.base import DELIVERED_FLITS, DELIVERED_PACKETS, HOPS, LATENCY
@@ -155,7 +155,7 @@ def test_between_hosts_of_one_switch_nothing_is_queued():
 
 def test_certificate_is_that_of_valiant():
     mesh = build("mesh", dims=[3, 3])
-    for legs, vcs, policy in (("dor", 2, LEGS), ("minimal", 8, HOP)):
+    for legs, vcs, policy in (("dor", 2, LEGS), ("minimal", 8, RISING)):
         certified = certify(mesh, routes_of(mesh, "ugal", legs=legs), vcs)
         assert certified == certify(mesh, routes_of(mesh, "valiant", legs=legs), vcs)
         assert (certified.policy, certified.acyclic) == (policy, True)
