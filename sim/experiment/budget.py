@@ -147,7 +147,7 @@ class BudgetRuns:
         switch = next((level for level in levels if level.rung == "switch"), None)
         changes = ((name, rung) for name, rung in budget.changes.items())
         yield "budget_sensitivities.csv", [self._sensitivity(name, rung, switch, whole) for name, rung in changes]
-        yield "budget_channels.csv", list(self._channels(budget.case))
+        yield "budget_channels.csv", list(self._channels(budget.case, levels))
 
     def _levels(self, budget: Budget) -> tuple[list[Level], list[dict[str, Any]]]:
         """The rungs that are known from the highest on, and rows of those that are not."""
@@ -193,15 +193,16 @@ class BudgetRuns:
         gain = part(changed, switch)
         return row | {"changed": changed.value, **_numbers(gain, whole), "note": changed.note}
 
-    def _channels(self, case: Case) -> Iterator[dict[str, Any]]:
+    def _channels(self, case: Case, levels: Sequence[Level]) -> Iterator[dict[str, Any]]:
         """Rows of budget_channels.csv: channels that every flow near the optimum fills, with their price."""
         optimum = self.ceilings.optimum(self._index(case))
         if optimum is None:
             return
+        lower = max([optimum.lower, *(level.lower for level in levels if level.rung == "mcf")])
         topology, lengths = case.topology, optimum.certificate
         price = topology.capacity * lengths.network
         hosts = topology.host_capacity * float(lengths.injection.sum() + lengths.ejection.sum())
-        whole, bound = price.sum() + (hosts or 0.0), binding(topology, lengths, optimum.lower, optimum.upper)
+        whole, bound = price.sum() + (hosts or 0.0), binding(topology, lengths, lower, optimum.upper)
         if bound.hosts:
             yield {"from": "hosts", "to": "", "price": hosts / whole, "of": 1}
         full = np.flatnonzero(bound.network)

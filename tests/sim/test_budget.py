@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,8 @@ from flitlab.sim.config.draft import BUDGET
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
 from flitlab.sim.experiment.budget import Level, Part, part
+from flitlab.sim.experiment.task import measure_of
+from flitlab.sim.measure.measure import how, measure
 from flitlab.sim.report.folder.budget import Ladder, ladders, may_be_none, sentence, warning
 
 CONFIG = """\
@@ -259,3 +262,37 @@ def test_a_budget_beside_a_sweep_leaves_its_table_alone(study, tmp_path):
     assert [row["load"] for row in report.results] == [0.1]
     assert {row["ceiling"].partition(":")[0] for row in report.ceilings} == {"bounds", "mcf", "mcf_paths", "split"}
     assert len(report.tables["budget.csv"]) == 7 and report.problems == []
+
+
+def test_an_interrupted_budget_goes_on_to_the_same_bytes(done, capsys):
+    folder, _ = done
+    before = {file.name: file.read_bytes() for file in folder.glob("budget*.csv")}
+    points = sorted(folder.glob("points/*.json"))
+    for file in points[::2]:
+        file.unlink()
+    assert main(["budget", str(folder.parent / "c.yaml"), "--out", str(folder), "--jobs", "1"]) == 0
+    assert sorted(folder.glob("points/*.json")) == points
+    assert {file.name: file.read_bytes() for file in folder.glob("budget*.csv")} == before
+
+
+@pytest.mark.long
+def test_any_number_of_processes_gives_the_same_bytes(done, tmp_path):
+    folder, _ = done
+    assert main(["budget", str(folder.parent / "c.yaml"), "--out", str(tmp_path / "run"), "--jobs", "3", "--json"]) == 0
+    for file in folder.glob("budget*.csv"):
+        assert (tmp_path / "run" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_larger_buffers_than_without_limit_change_nothing(study):
+    """Not at a load that fills every smaller buffer either."""
+    [budget] = study(sets=["budget.sensitivities=[]"]).budgets
+
+    def row(name, factor=1):
+        case = budget.rungs[name].case
+        switching = replace(case.scenario.switching, buffer_flits=factor * case.scenario.switching.buffer_flits)
+        scenario = replace(case.scenario, switching=switching)
+        found = measure("compiled", scenario, 1.0, 1, how(scenario, measure_of(case.measure, scenario))).row
+        return {column: value for column, value in found.items() if column != "cpu_s"}
+
+    assert row("endless") == row("endless", 2)
+    assert row("roomy") != row("endless")
