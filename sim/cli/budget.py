@@ -14,7 +14,6 @@ from flitlab.sim.experiment.pool import cores
 from flitlab.sim.experiment.runner import Report
 from flitlab.sim.experiment.runner import run as run_study
 from flitlab.sim.experiment.store import StoreError
-from flitlab.sim.measure.interval import MEANING
 from flitlab.sim.report.folder.budget import TABLES, Ladder, ladders_of_files
 
 
@@ -34,7 +33,6 @@ def run(options: argparse.Namespace) -> int:
         print_json(_document(report, found))
     else:
         print_budgets(found)
-        print(MEANING)
         print(f"results in {report.folder}")
     explain(report)
     return report.exit_code

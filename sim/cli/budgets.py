@@ -6,6 +6,12 @@ from flitlab.sim.cli.common import Column, number, print_table
 from flitlab.sim.measure.rows import Row
 from flitlab.sim.report.folder.budget import CHANGES, HOSTS, RUNGS, Ladder, may_be_none, sentence, warning
 
+MEANING = (
+    "between: the 95 % Student interval over seeds, with half of the bracket of either load at both ends; of "
+    "a single seed these halves alone"
+)
+"""What is said of the intervals of parts and of gains."""
+
 
 def said(ladder: Ladder) -> str:
     """What a budget says, in a sentence or two, with no blanks but plain ones."""
@@ -22,6 +28,8 @@ def print_budgets(found: Sequence[Ladder]) -> None:
         if ladder.channels:
             print(f"  {_binding(ladder.channels)}")
         print(f"  {said(ladder)}")
+    if found:
+        print(MEANING)
 
 
 def _columns(parts: Mapping[str, Row]) -> list[Column]:
@@ -37,11 +45,11 @@ def _columns(parts: Mapping[str, Row]) -> list[Column]:
 
 
 def _digit(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}"
+    return "-" if value is None else f"{round(value, 1) + 0.0:.1f}"
 
 
 def _ends(row: Row) -> str:
-    return f"{row['percent_low']:.1f} .. {row['percent_high']:.1f}" + (" (may be none)" if may_be_none(row) else "")
+    return f"{_digit(row['percent_low'])} .. {_digit(row['percent_high'])}" + " (may be none)" * may_be_none(row)
 
 
 CHANGED: list[Column] = [

@@ -48,7 +48,8 @@ class PlotConfig(Section):
 
 class OutputsConfig(Section):
     """``outputs:``. figures: of a load sweep, if its discipline has them, or of applications; ``bottleneck``, where the
-    maximum concurrent flow ``mcf`` of each scenario is stuck, of any experiment that computes it. plots: of the others,
+    maximum concurrent flow ``mcf`` of each scenario is stuck, of any experiment that computes it; ``budget``, where the
+    throughput of each scenario of packets goes, which takes further points. plots: of the others,
     from metrics.csv. relative_to: the scenario with whose time that of an application is compared, or a mapping of
     swept keys that fits one for each program.
 
