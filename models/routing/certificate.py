@@ -28,6 +28,7 @@ from flitlab.models.rules.tables import (
     LAYERED,
     LEGS,
     PATHS,
+    POLARIZED,
     RESERVE,
     RISING,
     TABLE,
@@ -296,7 +297,7 @@ def _least_vcs(routes: Routes, policy: int) -> int:
 def _sparing(topology: Topology, routes: Routes) -> list[int]:
     """The policies that need few VCs and are not refused out of hand, the best first."""
     suit = {
-        ANY: True, DATELINE_ENTRY: _has_datelines(topology, routes), LEGS: routes.form == VIA,
+        ANY: routes.form != POLARIZED, DATELINE_ENTRY: _has_datelines(topology, routes), LEGS: routes.form == VIA,
         GROUPS: routes.group is not None,
     }  # fmt: skip
     return [policy for policy, suits in suit.items() if suits]
@@ -318,14 +319,14 @@ def _default(topology: Topology, routes: Routes, vcs: int) -> int:
 
 def _thriftier(topology: Topology, routes: Routes, vcs: int, than: int) -> str:
     """The policies with a certificate that need fewer VCs, for a message that asks for too many."""
-    found = {}
+    found: dict[str, int] = {}
     for policy in _sparing(topology, routes):
         least = _least_vcs(routes, policy)
         if least < than and _check(topology, routes, max(vcs, least), policy) is None:
             found[POLICY_NAMES[policy].split()[0]] = least
     if than > 2 and routes.kind == "minimal" and routes.select == ADAPTIVE and not topology.directed:
         found["escape"] = 2
-    if topology.switches <= MOST_COUNTED:
+    if topology.switches <= MOST_COUNTED and routes.form != POLARIZED:
         with suppress(SpecError):
             layers = assign_layers(topology, routes)[1] * (2 if routes.form == VIA else 1)
             if layers < than:

@@ -15,13 +15,16 @@ from flitlab.models.rules.tables import (
     ESCAPE,
     GROUPS,
     HASH,
+    HOP,
     LAYERED,
     LEGS,
     MAX_PATH_PORTS,
     MAX_PORTS,
     PATHS,
+    POLARIZED,
     RANDOM,
     RESERVE,
+    RISING,
     TABLE,
     UGAL_GLOBAL,
     UGAL_LOCAL,
@@ -45,7 +48,7 @@ def form_faults(topology: Topology, routes: Routes) -> Found:
     if form == DIGITS and routes.digits is None:
         yield "digits", "form DIGITS needs digits: (degree, shift)"
     yield from array_faults("ports", routes.ports, np.uint64, *_size_of(routes.ports, form in (TABLE, VIA), n))
-    for name, needed in (("leg", form == VIA), ("escape", policy == ESCAPE)):
+    for name, needed in (("leg", form in (VIA, POLARIZED)), ("escape", policy == ESCAPE)):
         array = getattr(routes, name)
         if needed or array is not None:
             yield from array_faults(name, array, np.uint8, n, n)
@@ -76,11 +79,9 @@ def _number_faults(routes: Routes) -> Found:
     for name in ("form", "select", "hops_max", "layers", "threshold"):
         if not is_whole(value := getattr(routes, name)):
             yield name, f"{name} must be a whole number, and is {value!r}"
-    if routes.form not in (TABLE, PATHS, VIA, DIGITS):
-        yield (
-            "form",
-            f"form is {routes.form!r}: it must be TABLE, PATHS, VIA or DIGITS of flitlab.models.routing.routes",
-        )
+    if routes.form not in (TABLE, PATHS, VIA, DIGITS, POLARIZED):
+        forms = "TABLE, PATHS, VIA, DIGITS or POLARIZED of flitlab.models.routing.routes"
+        yield "form", f"form is {routes.form!r}: it must be {forms}"
     policy = routes.vc_policy
     if policy is not None and not (is_whole(policy) and ANY <= policy <= RESERVE):
         yield "vc_policy", f"vc_policy is {policy!r}: it must be None, or ANY, HOP ... of flitlab.models.routing.routes"
@@ -100,6 +101,10 @@ def _select_faults(routes: Routes) -> Found:
     elif select not in choices:
         names = "RANDOM, HASH, UGAL_LOCAL or UGAL_GLOBAL" if form == VIA else "RANDOM, HASH or ADAPTIVE"
         yield "select", f"select is {select}: it must be {names} of flitlab.models.routing.routes"
+    if form == POLARIZED and select != ADAPTIVE:
+        yield "select", "form POLARIZED needs select ADAPTIVE"
+    if form == POLARIZED and policy not in (HOP, RISING):
+        yield "vc_policy", "form POLARIZED needs vc_policy RISING or HOP"
     if not 0 <= routes.threshold <= 1 << 30:
         yield "threshold", f"threshold is {routes.threshold}: it must be 0 or more, and at most 2**30"
     if routes.deflection and form != TABLE:

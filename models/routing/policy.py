@@ -17,6 +17,7 @@ from flitlab.models.rules.tables import (
     HOP,
     LAYERED,
     LEGS,
+    POLARIZED,
     RESERVE,
     RISING,
     VIA,
@@ -71,6 +72,8 @@ def with_vc_policy(topology: Topology, routes: Routes, spec: VcPolicySpec | None
     if spec is None or routes.deflection:
         return routes
     policy = spec.code()
+    if routes.form == POLARIZED and policy not in (HOP, RISING):
+        raise SpecError("must be rising or hop: packets may come by any channel after any other", key="vc_policy")
     if policy == LEGS and routes.form != VIA:
         raise SpecError(
             "legs needs a routing over an intermediate switch: valiant or ugal (hop and layered serve every routing)",

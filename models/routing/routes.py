@@ -23,6 +23,7 @@ from flitlab.models.rules.tables import (
     LEGS,
     MAX_PORTS,
     PATHS,
+    POLARIZED,
     RANDOM,
     RESERVE,
     RISING,
@@ -36,7 +37,7 @@ from flitlab.models.topology.sound import unchanged
 
 __all__ = [
     "ADAPTIVE", "ANY", "DATELINE_CROSSING", "DATELINE_ENTRY", "DIGITS", "ESCAPE", "GROUPS", "HASH", "HOP", "LAYERED",
-    "LEGS", "MAX_PORTS", "NO_PORTS", "PATHS", "PER", "RANDOM", "RESERVE", "RISING", "SELECT", "TABLE",
+    "LEGS", "MAX_PORTS", "NO_PORTS", "PATHS", "PER", "POLARIZED", "RANDOM", "RESERVE", "RISING", "SELECT", "TABLE",
     "UGAL_GLOBAL", "UGAL_LOCAL", "VIA", "PathTable", "Routes", "RoutingSpec",
 ]  # fmt: skip
 

@@ -15,7 +15,7 @@ from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.next_hops import port_faults, survey_faults, survey_of
 from flitlab.models.routing.paths import longest, paths_per_pair
 from flitlab.models.routing.ways import PathTable, Routes
-from flitlab.models.rules.tables import DIGITS, MAX_PORTS, PATHS, VIA
+from flitlab.models.rules.tables import DIGITS, MAX_PORTS, PATHS, POLARIZED, VIA
 from flitlab.models.topology.distances import distance_counts
 from flitlab.models.topology.graph import Topology
 
@@ -61,6 +61,8 @@ def _followed(topology: Topology, routes: Routes) -> tuple[list[tuple[str, str]]
         faults, most = list(_path_faults(topology, routes.paths)), longest(routes.paths)
     elif routes.form == DIGITS:
         faults, most = list(_digit_faults(topology, routes)), _farthest(topology)
+    elif routes.form == POLARIZED:
+        faults, most = list(_distance_faults(topology, routes)), routes.hops_max
     elif not (faults := list(port_faults(topology, routes))):
         survey = survey_of(topology, routes)
         faults, most = list(survey_faults(routes, survey)), survey.longest(routes.form == VIA)
@@ -69,7 +71,7 @@ def _followed(topology: Topology, routes: Routes) -> tuple[list[tuple[str, str]]
 
 def _claim_faults(topology: Topology, routes: Routes, most: int) -> Found:
     """A ``hops_max`` that cannot be; one that is merely too large does no harm, as it is counted."""
-    legs = 2 if routes.form == VIA or routes.escape is not None else 1
+    legs = 2 if routes.form in (VIA, POLARIZED) or routes.escape is not None else 1
     room = legs * (topology.switches - 1)
     if routes.hops_max < most:
         yield "hops_max", f"hops_max is {routes.hops_max}, but the longest route has {most} channels"
@@ -94,6 +96,21 @@ def _digit_faults(topology: Topology, routes: Routes) -> Found:
     arcs = np.column_stack([tail, (tail * degree + step + shift % n) % n])
     if Topology.from_arcs("computed", n, arcs).edge_hash != topology.edge_hash:
         yield "digits", f"the channels are not those from v to {degree} v + {shift} + 0 .. {degree - 1} modulo {n}"
+
+
+def _distance_faults(topology: Topology, routes: Routes) -> Found:
+    """A packet arrives if it knows distances, and may take as many channels as lie between any two switches."""
+    leg = routes.leg
+    assert leg is not None
+    n = topology.switches
+    onward = np.zeros((n, n), np.int64)
+    if n > 1:  # every switch has a channel
+        onward = np.minimum.reduceat(leg[topology.dst].astype(np.int64), topology.out_start[:-1]) + 1
+    np.fill_diagonal(onward, 0)
+    if not np.array_equal(leg, onward):
+        yield "leg", "leg must be the hops between switches"
+    elif routes.hops_max < leg.max(initial=0):
+        yield "hops_max", f"hops_max is {routes.hops_max}: it must be at least the diameter, {leg.max()}"
 
 
 def _path_faults(topology: Topology, table: PathTable) -> Found:

@@ -17,6 +17,7 @@ from flitlab.models.rules.tables import (
     GROUPS,
     HASH,
     LAYERED,
+    POLARIZED,
     RANDOM,
     RISING,
     TABLE,
@@ -80,8 +81,8 @@ class Routes:
     deflection: whether packets may be sent to ports outside the set (hot-potato).
     hops_max: the longest route, in channels between switches (deflection: without deflections).
     vc_policy: ANY, HOP, ...; None: the default, see :func:`flitlab.models.routing.certificate.certify`.
-    form: TABLE, PATHS, VIA (``ports`` are those of each leg) or DIGITS. paths: of PATHS.
-    leg: uint8 [switches, switches], hops from s to t (VIA). digits: (degree, shift) of DIGITS.
+    form: TABLE, PATHS, VIA (``ports`` are those of each leg), DIGITS or POLARIZED (always ADAPTIVE). paths: of PATHS.
+    leg: uint8 [switches, switches], hops from s to t (VIA, POLARIZED). digits: (degree, shift) of DIGITS.
     layer: uint8, the layer of each path, or of each pair s * switches + t if there are no paths; layers: how many
     there are (LAYERED). escape: uint8 [switches, switches], port at v of the escape channel towards t at [t, v]
     (ESCAPE). group: int32 [switches], of a dragonfly (GROUPS).
@@ -113,7 +114,7 @@ class Routes:
             if self.paths is not None and len(self.paths.threshold):
                 parts.append(self.paths.threshold)
             parts += [array for array in (self.layer, self.escape, self.group) if array is not None]
-        if self.select in (UGAL_LOCAL, UGAL_GLOBAL):
+        if self.select in (UGAL_LOCAL, UGAL_GLOBAL) or self.form == POLARIZED:
             parts.append(self.threshold)
         return content_hash(*parts)
 
@@ -131,7 +132,7 @@ class Routes:
         """The routes for compiled code, with what the VC policy in force reads of them besides."""
         paths = self.paths or PathTable(_NONE, _NONE, _NO_BYTES)
         degree, shift = self.digits or (0, 0)
-        computed, by_leg = self.form == DIGITS, self.form == VIA
+        computed, by_leg = self.form in (DIGITS, POLARIZED), self.form == VIA
         rising = self.form == TABLE and policy == RISING
         none = np.zeros((0, 0), np.uint8)
         rest = channels_left(self.ports, topology.out_start, topology.dst, self.hops_max) if rising else none

@@ -6,7 +6,8 @@ from flitlab.models.arrays import Int, Integers
 from flitlab.models.jit import kernel, routine
 from flitlab.models.rules.bits import lowest, popcount, select
 from flitlab.models.rules.draw import FLOW_HASH, ROUTE, below, draw, paired
-from flitlab.models.rules.tables import DIGITS, HASH, PATHS, TABLE, VIA, Tables
+from flitlab.models.rules.polarized import polarized_ports
+from flitlab.models.rules.tables import DIGITS, HASH, PATHS, POLARIZED, TABLE, VIA, Tables
 
 
 @kernel
@@ -49,8 +50,8 @@ def fixed_port(
 
 
 # A packet's *way* is one number, fixed at its first switch, from which its routes follow: the index of its path
-# (PATHS), or (VIA) its intermediate switch and, from bit LEG_AT on, the hops to it. Otherwise it is 0, and ON_ESCAPE
-# from the escape channel on that it has taken.
+# (PATHS), (VIA) its intermediate switch and, from bit LEG_AT on, the hops to it, or (POLARIZED) the switch that sent
+# it. Otherwise it is 0, and ON_ESCAPE from the escape channel on that it has taken.
 LEG_AT = np.int64(24)
 ON_ESCAPE = np.int64(1)
 
@@ -99,6 +100,8 @@ def choose_way(
     RANDOM draws for every packet, HASH for every pair (source, destination) of hosts: among the paths, uniformly or
     by their thresholds, or uniformly among the hosts whose switch is the intermediate one.
     """
+    if r.form == POLARIZED:
+        return np.int64(origin)
     if r.form != PATHS and r.form != VIA:
         return np.int64(0)
     flow = source * hosts + destination
@@ -160,6 +163,8 @@ def next_hops(r: Tables, way: Int, hop: Int, here: Int, target: Int) -> np.uint6
         return r.ports[target, here]
     if r.form == DIGITS:
         return _computed_ports(r.degree, r.shift, r.switches, r.out_start, r.dst, here, target)
+    if r.form == POLARIZED:
+        return polarized_ports(r, way, hop, here, target)
     return r.ports[target if hop >= way >> LEG_AT else middle_of(way), here]
 
 

@@ -12,6 +12,7 @@ TABLE = 0  # a set of next hops for each switch and destination
 PATHS = 1  # whole paths for each pair of switches, one of which is drawn at the source
 VIA = 2  # next hops to an intermediate switch that is drawn at the source, and from there on
 DIGITS = 3  # next hops as in a table, computed from the numbers of the switches
+POLARIZED = 4  # next hops by the distances from where a packet comes and to where it goes
 
 # Which virtual channels a packet may take on a channel (``vc_policy`` in a config).
 ANY, HOP, DATELINE_ENTRY, DATELINE_CROSSING, LAYERED, LEGS, ESCAPE, GROUPS, RISING, RESERVE = range(10)
@@ -35,14 +36,14 @@ class Tables(NamedTuple):
     [ports]: the paths of the pair (s, t) are those from pair_start[s * switches + t] on, and path p leaves its h-th
     switch by port path_port[path_start[p] + h] (PATHS). path_threshold: uint32 [paths], rising within a pair: the first
     path is taken whose threshold exceeds a draw of 32 bits, or else the last; empty: all are drawn alike. leg: uint8
-    [switches, switches], hops from s to t (VIA).
-    host_switch: int64 [hosts]. degree, shift, out_start, dst: of a graph whose switch v reaches degree v + shift ...
-    (DIGITS; dst also of TABLE under RISING). layer: uint8, of each path, or of each pair s * switches + t if there are
-    no paths; layers: how many there are (LAYERED). escape: uint8 [switches, switches], port at v of the escape channel
-    towards t at [t, v] (ESCAPE). threshold: of UGAL_LOCAL (flits times hops) and UGAL_GLOBAL (flits). classes: of HOP
-    and RESERVE, one for each channel of the longest route. group: int32 [switches], of a dragonfly (GROUPS). rest:
-    uint8 [switches, switches], channels of the longest allowed way from switch v to t at [t, v], 255 also if there are
-    more (RISING, TABLE).
+    [switches, switches], hops from s to t (VIA, POLARIZED). host_switch: int64 [hosts]. degree, shift, out_start, dst:
+    of a graph whose switch v reaches degree v + shift ... (DIGITS; out_start and dst also of POLARIZED, dst of TABLE
+    under RISING). layer: uint8, of each path, or of each pair s * switches + t if there are no paths; layers: how many
+    there are (LAYERED). escape: uint8 [switches, switches], port at v of the escape channel towards t at [t, v]
+    (ESCAPE). threshold: of UGAL_LOCAL (flits times hops), UGAL_GLOBAL (flits) and POLARIZED (packets for a gain of 1).
+    classes: of HOP, RESERVE and POLARIZED, one for each channel of the longest route. group: int32 [switches], of a
+    dragonfly (GROUPS). rest: uint8 [switches, switches], channels of the longest allowed way from switch v to t at
+    [t, v], 255 also if there are more (RISING, TABLE).
     """
 
     form: int

@@ -18,6 +18,7 @@ from flitlab.models.rules.tables import (
     LAYERED,
     LEGS,
     PATHS,
+    POLARIZED,
     RESERVE,
     RISING,
     TABLE,
@@ -134,6 +135,8 @@ def _left(r: Tables, way: Int, hop: Int, origin: Int, target: Int, channel: Int)
         return r.path_start[way + 1] - r.path_start[way] - hop - 1
     if r.form == DIGITS:
         return channels_from(r.degree, r.shift, r.switches, np.int64(r.dst[channel]), target)
+    if r.form == POLARIZED:
+        return np.int64(0) if r.dst[channel] == target else r.classes - hop - 1
     first = way >> LEG_AT
     start = middle_of(way) if first > 0 else origin
     return first + np.int64(r.leg[start, target]) - hop - 1

@@ -1,11 +1,12 @@
 """Wormhole switching: flits go on one by one, as far as there is room for them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.certificate import certify
-from flitlab.models.routing.routes import RESERVE, Routes
+from flitlab.models.routing.routes import POLARIZED, RESERVE, Routes
 from flitlab.models.switching.buffered import Buffered, BufferedSpec
 from flitlab.models.switching.deflection import Deflection
 from flitlab.models.switching.discipline import Certify, Setting
@@ -42,6 +43,11 @@ class WormholeSpec(BufferedSpec):
     discipline: ClassVar[type[Wormhole]] = Wormhole
 
     mode: Literal["wormhole"]
+
+    def _buffer_refusals(self, routes: Routes, longest: int) -> Iterator[SpecError]:
+        if routes.form == POLARIZED:
+            yield SpecError("polarized chooses by queues of whole packets and serves mode vct only", key="routing.kind")
+        yield from super()._buffer_refusals(routes, longest)
 
     def build(self, setting: Setting) -> Wormhole | Deflection:
         """The discipline wormhole switching; hot-potato switching where the routing deflects."""

@@ -14,7 +14,7 @@ from flitlab.models.jit import njit
 from flitlab.models.rules.arrivals import Arrivals, make_arrivals, next_arrival
 from flitlab.models.rules.packets import Packets, destination, length, make_packets
 from flitlab.models.rules.route import ON_ESCAPE, at_target, choose_way, next_port, usable_ports
-from flitlab.models.rules.tables import ADAPTIVE, ESCAPE, ESCAPE_VC, PATHS, UGAL_GLOBAL, UGAL_LOCAL, VIA
+from flitlab.models.rules.tables import ADAPTIVE, ESCAPE, ESCAPE_VC, PATHS, POLARIZED, UGAL_GLOBAL, UGAL_LOCAL, VIA
 from flitlab.models.rules.ugal import MINIMALLY, better_way
 from flitlab.models.rules.vc import allowed_vcs, last_resorts, make_rings
 from flitlab.models.scenario import Scenario
@@ -213,7 +213,7 @@ class Network(Generic[D]):
             sequence * len(place) + source, sequence, source, destination,
             place[source], place[destination], flits, self.clock.now, Signal(self.clock),
         )  # fmt: skip
-        if self.routes.form in (PATHS, VIA):
+        if self.routes.form in (PATHS, VIA, POLARIZED):
             packet.way = choose_way(
                 self.routes, self.seed, source, destination, len(place), sequence, packet.origin, packet.target
             )

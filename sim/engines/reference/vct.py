@@ -15,7 +15,9 @@ from operator import attrgetter
 from typing import Any
 
 from flitlab.models.rules.order import age_key
+from flitlab.models.rules.polarized import detour
 from flitlab.models.rules.ports import make_ports
+from flitlab.models.rules.tables import POLARIZED
 from flitlab.models.rules.vc import appeal, is_kept
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
@@ -179,6 +181,8 @@ class Switch(Allocator):
         if self.network.times.oldest_first:
             self.waiting.sort(key=lambda vc: (vc.queue[0].created, vc.age))
         self.waiting = [vc for vc in self.waiting if not self._grant(vc, now)]
+        if self.waiting and self.network.polarized:
+            self.wake(now + 1)  # what an output costs changes with every grant
 
     def _grant(self, vc: InputVC, now: int) -> bool:
         """Grant the front packet of an input VC if possible."""
@@ -188,7 +192,7 @@ class Switch(Allocator):
         packet = vc.queue[0]
         appeal: Appeal = self.network.appeal_to(packet) if self.network.resorts else _credits
         best = None
-        for output, vcs in packet.outlets:
+        for output, vcs in [self._cheapest(packet)] if self.network.polarized else packet.outlets:
             if output.free_at > now:
                 self.wake(output.free_at)
                 continue
@@ -205,6 +209,18 @@ class Switch(Allocator):
         output.carry(self.network, packet, now, room)
         return True
 
+    def _cheapest(self, packet: Packet) -> tuple[Output, Sequence[Room]]:
+        """The output of least cost to a polarized packet (ties: the lowest), of those that it may take."""
+        outlets: list[tuple[Output, Sequence[Room]]] = packet.outlets
+        if len(outlets) == 1:
+            return outlets[0]
+
+        def cost(output: Output) -> int:
+            queued: int = sum(vc.size - vc.credits for vc in output.vcs)
+            return queued + self.network.detour(packet, self.index, output.channel)
+
+        return min(outlets, key=lambda outlet: cost(outlet[0]))
+
 
 class VctNetwork(Network[Vct]):
     """A run of virtual cut-through."""
@@ -212,6 +228,7 @@ class VctNetwork(Network[Vct]):
     def __init__(self, scenario: Scenario[Vct], load: float, seed: int, log: bool = False, shuffle: int = 0):
         super().__init__(scenario, load, seed, log, shuffle)
         topology, times = scenario.topology, scenario.switching
+        self.polarized = self.routes.form == POLARIZED
         self.input_vcs: list[InputVC] = []
 
         switches = [Switch(self, v) for v in range(topology.switches)]
@@ -230,6 +247,11 @@ class VctNetwork(Network[Vct]):
             hosts[host].vcs = self._input_port(switches[place], int(numbering.inject[host]), hosts[host])
         self._outputs = [(output, switch) for switch in switches for output in switch.outputs]
         self.start(hosts)
+
+    def detour(self, packet: Packet, here: int, channel: int | None) -> int:
+        """Flits by which a polarized packet puts a channel back that gains less than others."""
+        assert channel is not None  # an ejection channel is the only one that it may take
+        return int(detour(self.routes, packet.origin, packet.target, here, self._dst[channel], packet.flits))
 
     def appeal_to(self, packet: Packet) -> Appeal:
         """A function that says how much a packet prefers an input VC: the greater the better."""

@@ -65,6 +65,7 @@ class VctState(NamedTuple):
     leaving: np.ndarray  # uint32 [ticks]: first of the packets whose tail is delivered then
     members: Ints  # int64 [outputs or hosts]: scratch, who is looked at
     cursor: Ints  # int64 [outputs of a switch]: scratch, places in their rows
+    used: Ints  # int64 [outputs, 2]: credit in use behind each, and the tick in which it was counted (POLARIZED)
     outputs: Wheel
     senders: Wheel
     program: Program | None
@@ -124,6 +125,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         leaving=np.full(ticks, NOBODY, np.uint32),
         members=np.zeros(max(outputs, hosts), np.int64),
         cursor=np.zeros(int(np.diff(ports.out_base).max()), np.int64),
+        used=np.full((outputs, 2), -1, np.int64),
         outputs=make_wheel(outputs, ticks),
         senders=make_wheel(hosts, ticks),
         program=make_program(scenario),

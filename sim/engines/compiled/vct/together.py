@@ -7,7 +7,9 @@ import numpy as np
 
 from flitlab.models.jit import inner
 from flitlab.models.rules.bits import lowest
-from flitlab.sim.engines.compiled.records import LATE, NOBODY, OUTPUT
+from flitlab.models.rules.polarized import detour
+from flitlab.models.rules.tables import POLARIZED
+from flitlab.sim.engines.compiled.records import DESTINATION, FLITS, LATE, NOBODY, OUTPUT, WAY
 from flitlab.sim.engines.compiled.vct.allocation import grant
 from flitlab.sim.engines.compiled.vct.rows import (
     dequeue,
@@ -16,6 +18,7 @@ from flitlab.sim.engines.compiled.vct.rows import (
     lack,
     ports_of,
     precedes,
+    reclaim,
     room_for,
     withdraw,
 )
@@ -33,6 +36,37 @@ def _first_eligible(const, state, output, place, tick):
         wake(state.outputs, output, eligible)
         place += 1
     return place
+
+
+@inner
+def _used(const, state, output, tick):
+    """Count the credit in use on a channel, in flits: once a tick, but for what is granted in it."""
+    if state.used[output, 1] != tick:
+        entry, used = np.int64(const.net.ports.out_input[output]), np.int64(0)
+        for vc in range(entry * const.vcs, (entry + 1) * const.vcs):
+            used += const.buffer_flits - np.int64(reclaim(const, state, vc, tick))
+        state.used[output, 0], state.used[output, 1] = used, tick
+    return state.used[output, 0]
+
+
+@inner
+def _cheapest(const, state, packet, here, tick):
+    """Find the output of least cost to a polarized packet (ties: the lowest), of those that it may take at a switch.
+
+    The cost is in flits: the credit in use on the channel, and what its detour is put back by.
+    """
+    target = np.int64(const.net.host_switch[state.pool.packet[packet, DESTINATION]])
+    origin, flits = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, FLITS])
+    ports, base = ports_of(const, state, packet, here), const.net.ports.out_base[here]
+    cheapest, least = NOBODY, np.int64(0)
+    while ports:
+        output = base + lowest(ports)
+        ports &= ports - np.uint64(1)
+        there = np.int64(const.routes.dst[const.net.ports.out_channel[output]])
+        cost = _used(const, state, output, tick) + detour(const.routes, origin, target, here, there, flits)
+        if cheapest == NOBODY or cost < least:
+            cheapest, least = output, cost
+    return cheapest
 
 
 @inner
@@ -64,11 +98,18 @@ def _serve_switch(const, state, awake, count, tick):
         packet = np.int64(state.vc[vc, FRONT])
         blocked_until = np.int64(state.input_busy[vc // const.vcs])
         best, best_vc, most = NOBODY, NOBODY, np.int64(0)
+        wanted = NOBODY
+        if const.routes.form == POLARIZED and state.pool.packet[packet, OUTPUT] == NOBODY:
+            wanted = _cheapest(const, state, packet, np.int64(state.vc[vc, SWITCH]), tick)
         for k in range(count):
             output = awake[k]
             if cursor[k] >= state.waiting[output] or state.rows[output, cursor[k]] != oldest:
                 continue
             cursor[k] += 1
+            if wanted != NOBODY:
+                wake(state.outputs, output, tick + 1)  # what an output costs changes with every grant
+            if wanted != NOBODY and output != wanted:
+                continue
             if blocked_until > tick:
                 wake(state.outputs, output, blocked_until)
             elif const.net.ports.out_input[output] == NOBODY:
@@ -97,6 +138,8 @@ def _serve_switch(const, state, awake, count, tick):
         else:
             dequeue(state, granted, cursor[best] - 1)
         cursor[best] = LATE
+        if wanted != NOBODY:
+            state.used[granted, 0] += np.int64(state.pool.packet[packet, FLITS])
         grant(const, state, packet, vc, granted, best_vc, tick)
     for k in range(count):
         output = awake[k]
