@@ -19,6 +19,7 @@ from flitlab.fluid.transport import most_valuable
 from flitlab.models.arrays import Floats, Int, Ints, sums
 from flitlab.models.jit import kernel, njit
 from flitlab.models.routing.routes import Routes
+from flitlab.models.rules.bits import popcount
 from flitlab.models.rules.tables import VIA
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import summed_pairs
@@ -82,7 +83,8 @@ def _visits(graph: Graph, dags: Dags, v: Int) -> tuple[Ints, Ints, Floats]:
             if s == v:
                 part[s], below = 1.0, False
             elif not below:
-                part[s] = _mean_over_next(graph, dags, part, s, t)
+                for a in range(graph.out_start[s], graph.out_start[s + 1]):
+                    part[s] += _drawn(dags, s, t, a - graph.out_start[s]) * part[graph.dst[a]]
             if part[s] > 0.0:
                 source.append(s)
                 target.append(np.int64(t))
@@ -91,16 +93,16 @@ def _visits(graph: Graph, dags: Dags, v: Int) -> tuple[Ints, Ints, Floats]:
 
 
 @kernel
-def _mean_over_next(graph: Graph, dags: Dags, part: Floats, s: Int, t: Int) -> float:
-    """The mean of ``part`` over the next hops from s toward t."""
-    ports, a, ways, total = dags.ports[t, s], graph.out_start[s], 0, 0.0
-    while ports != 0:
-        if ports & np.uint64(1):
-            total += part[graph.dst[a]]
-            ways += 1
-        ports >>= np.uint64(1)
-        a += 1
-    return total / ways
+def _drawn(dags: Dags, s: Int, t: Int, port: Int) -> float:
+    """The part of the traffic at node s toward t that leaves it by a port."""
+    ports = dags.ports[t, s]
+    return 1.0 / popcount(ports) if ports >> np.uint64(port) & np.uint64(1) else 0.0
+
+
+@njit
+def _leaving(dags: Dags, v: Int, target: Ints, port: Int) -> Floats:
+    """float64 [targets]: the part of the traffic at node v toward each target that leaves it by a port."""
+    return np.array([_drawn(dags, v, t, port) for t in target])
 
 
 class Shares:
@@ -134,11 +136,10 @@ class Shares:
                 yield a, Share(every.source[own], every.target[own], every.part[own])
             return
         visits = Share(*_visits(self.graph, self._dags, v))
-        ports = self._dags.ports[visits.target, v]
-        part = visits.part / np.bitwise_count(ports)
         for port, a in enumerate(channels):
-            leaving = (ports >> np.uint64(port) & np.uint64(1)).astype(bool)
-            yield a, Share(visits.source[leaving], visits.target[leaving], part[leaving])
+            part = visits.part * _leaving(self._dags, v, visits.target, port)
+            crossing = part > 0
+            yield a, Share(visits.source[crossing], visits.target[crossing], part[crossing])
 
 
 def worst_case(topology: Topology, routes: Routes) -> Worst:
