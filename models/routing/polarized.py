@@ -43,6 +43,7 @@ class Polarized(RoutingSpec):
             raise SpecError(f"serves a diameter of at most {HOPS_MOST}, and here it is {diameter}", key="kind")
         if hops < diameter:
             raise SpecError(f"must be at least the diameter, {diameter}", key="hops")
+        hops = min(hops, topology.switches - 1)  # as none comes back to where it was
         return Routes(
             self.kind, NO_PORTS, ADAPTIVE, hops, vc_policy=RISING, form=POLARIZED, leg=route_hops(topology, ports),
             threshold=self.penalty, notes={"hops": hops, "penalty": self.penalty},

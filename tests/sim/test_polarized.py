@@ -1,5 +1,7 @@
 """Polarized routing: every walk that it allows arrives, both engines take the same, and it goes around what is full."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -11,6 +13,7 @@ from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.route import choose_way, next_hops
 from flitlab.models.rules.tables import HOP, POLARIZED, RISING
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs, make_rings
+from flitlab.models.switching.ideal import Ideal
 from flitlab.models.topology.distances import diameter, distances
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.base import DELIVERED_PACKETS
@@ -106,6 +109,15 @@ def test_engines_agree(case, load, seed):
         run.advance(tick)
         run.snapshot()
         assert not run.deadlocked()
+
+
+@given(cases(), st.sampled_from([0.3, 0.9]), st.integers(0, 2**40))
+@settings(max_examples=20)
+def test_engines_agree_on_ideal_switches(case, load, seed):
+    times = {name: getattr(case.switching, name) for name in ("header", "switch", "link", "injection", "ejection")}
+    run = start("both", replace(case, switching=Ideal(**times)), load, seed)
+    run.advance(300)
+    run.snapshot()
 
 
 def test_it_goes_around_what_is_full():

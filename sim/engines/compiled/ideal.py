@@ -15,9 +15,10 @@ from flitlab.models.jit import inner, kernel
 from flitlab.models.rules.arrivals import Arrivals
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.packets import Packets
+from flitlab.models.rules.polarized import detour
 from flitlab.models.rules.ports import make_ports
 from flitlab.models.rules.route import at_target, next_port, usable_ports
-from flitlab.models.rules.tables import ADAPTIVE, Tables
+from flitlab.models.rules.tables import ADAPTIVE, POLARIZED, Tables
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.ideal import Ideal
 from flitlab.sim.engines.base import EVENTS, GRANTS
@@ -175,16 +176,20 @@ def ahead(const, state, here, port, tick):
 
 
 @inner
-def _shortest(const, state, ports, here, tick):
-    """Find the output that has the fewest flits to send, the lowest of several.
+def _shortest(const, state, packet, ports, here, target, tick):
+    """Find the output that has the fewest flits to send, with those of a polarized detour; the lowest of several.
 
     ports: uint64, a bit each, of switch ``here``.
     """
+    origin, own = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, FLITS])
     best, fewest = np.int64(0), NOBODY
     while ports:
         output = np.int64(const.net.ports.out_base[here]) + lowest(ports)
         ports &= ports - np.uint64(1)
         flits = _unsent(state, output, tick)
+        if const.routes.form == POLARIZED:
+            there = np.int64(const.routes.dst[const.net.ports.out_channel[output]])
+            flits += detour(const.routes, origin, target, here, there, own)
         if flits < fewest:
             best, fewest = output, flits
     return best
@@ -199,7 +204,8 @@ def _output(const, state, packet, here, tick):
     if at_target(const.routes, way, hop, here, target):
         return np.int64(const.net.ports.eject[destination])
     if const.rule == ADAPTIVE:
-        return _shortest(const, state, usable_ports(const.routes, way, hop, here, target), here, tick)
+        ports = usable_ports(const.routes, way, hop, here, target)
+        return _shortest(const, state, packet, ports, here, target, tick)
     source, sequence = np.int64(state.pool.packet[packet, SOURCE]), np.int64(state.pool.packet[packet, SEQUENCE])
     port = next_port(
         const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop

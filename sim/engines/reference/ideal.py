@@ -3,7 +3,8 @@
 A packet joins the queue of its output as soon as its header has been read; those that do so in the same tick join in
 the order of their input ports (``flitlab.models.rules.ports``). An output sends its queue first come first served, each
 packet for as many ticks as it has flits. Under adaptive routing a packet takes the output for which the fewest flits
-have still to be sent (ties: the lowest port). A channel counts a packet when its header has been read at the far end.
+have still to be sent, polarized ones with those of a detour (ties: the lowest port). A channel counts a packet when its
+header has been read at the far end.
 """
 
 from collections import deque
@@ -116,10 +117,15 @@ class Switch(Allocator):
         ledger.grant(None, packet.flits)
         ports = self.network.allowed_ports(packet, self.index)
         if ports:
-            output = min((self.outputs[port] for port in ports), key=lambda output: output.unsent(now))
+            output = min((self.outputs[port] for port in ports), key=lambda output: self._cost(packet, output, now))
         else:
             output = self.ejection[packet.destination]
         output.queue.append(packet)
+
+    def _cost(self, packet: Packet, output: Output, now: int) -> int:
+        """Flits that an output has still to send, and those of a polarized packet's detour."""
+        assert output.end is not None and output.end.channel is not None  # packets choose between switches only
+        return output.unsent(now) + self.network.detour(packet, self.index, output.end.channel)
 
 
 class IdealNetwork(Network[Ideal]):

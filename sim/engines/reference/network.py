@@ -13,6 +13,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.jit import njit
 from flitlab.models.rules.arrivals import Arrivals, make_arrivals, next_arrival
 from flitlab.models.rules.packets import Packets, destination, length, make_packets
+from flitlab.models.rules.polarized import detour
 from flitlab.models.rules.route import ON_ESCAPE, at_target, choose_way, next_port, usable_ports
 from flitlab.models.rules.tables import ADAPTIVE, ESCAPE, ESCAPE_VC, PATHS, POLARIZED, UGAL_GLOBAL, UGAL_LOCAL, VIA
 from flitlab.models.rules.ugal import MINIMALLY, better_way
@@ -278,6 +279,12 @@ class Network(Generic[D]):
                 packet.sequence, hop,
             )
         ]  # fmt: skip
+
+    def detour(self, packet: Packet, here: int, channel: int) -> int:
+        """Flits by which a packet puts a channel back that gains less than others; 0 where it is not polarized."""
+        if self.routes.form != POLARIZED:
+            return 0
+        return int(detour(self.routes, packet.origin, packet.target, here, self._dst[channel], packet.flits))
 
     def enter(self, packet: Packet, vc: int) -> None:
         """Note that a packet is granted a VC of a channel between switches; one on the escape network stays there."""

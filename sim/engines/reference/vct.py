@@ -15,7 +15,6 @@ from operator import attrgetter
 from typing import Any
 
 from flitlab.models.rules.order import age_key
-from flitlab.models.rules.polarized import detour
 from flitlab.models.rules.ports import make_ports
 from flitlab.models.rules.tables import POLARIZED
 from flitlab.models.rules.vc import appeal, is_kept
@@ -216,6 +215,7 @@ class Switch(Allocator):
             return outlets[0]
 
         def cost(output: Output) -> int:
+            assert output.channel is not None  # an ejection channel is the only one that a packet may take
             queued: int = sum(vc.size - vc.credits for vc in output.vcs)
             return queued + self.network.detour(packet, self.index, output.channel)
 
@@ -247,11 +247,6 @@ class VctNetwork(Network[Vct]):
             hosts[host].vcs = self._input_port(switches[place], int(numbering.inject[host]), hosts[host])
         self._outputs = [(output, switch) for switch in switches for output in switch.outputs]
         self.start(hosts)
-
-    def detour(self, packet: Packet, here: int, channel: int | None) -> int:
-        """Flits by which a polarized packet puts a channel back that gains less than others."""
-        assert channel is not None  # an ejection channel is the only one that it may take
-        return int(detour(self.routes, packet.origin, packet.target, here, self._dst[channel], packet.flits))
 
     def appeal_to(self, packet: Packet) -> Appeal:
         """A function that says how much a packet prefers an input VC: the greater the better."""
