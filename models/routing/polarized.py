@@ -14,12 +14,13 @@ HOPS_MOST = 64
 
 @register("routing", "polarized")
 class Polarized(RoutingSpec):
-    """From s to t a packet goes on to a switch w that is not less D(s, w) - D(w, t), D being distances.
+    """Adaptive routing away from the source and towards the destination, over longer ways where queues ask for them.
 
-    Where that stays as it is, w must be farther from both ends as long as the packet is nearer to s than to t, and from
-    then on nearer to both. Where no such w is left the packet goes a shortest way on. Of these it takes the one of
-    least cost, every tick anew, and waits for it: the cost is the packets that the credits in use on the channel stand
-    for, and ``penalty`` for each by which the gain of D(s, w) - D(w, t) is less than 2.
+    From s to t a packet may go on to a switch w unless that lowers D(s, w) - D(w, t), D being distances. Where it stays
+    as it is, w must be farther from both ends as long as the packet is nearer to s than to t, and from then on nearer
+    to both. Where no such w is left the packet goes a shortest way on. Of these it takes the one of least cost, every
+    tick anew, and waits for it: the cost is the packets that the credits in use on the channel stand for, and
+    ``penalty`` for each by which the gain of D(s, w) - D(w, t) is less than 2.
 
     ``hops``: channels of a route at most, by default twice the diameter. A packet goes nowhere from where the rest of
     them would not take it to its destination, so it always arrives. The VC policy is ``rising``, or ``hop`` if asked
