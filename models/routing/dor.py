@@ -62,9 +62,9 @@ def dimension_order_ports(topology: Topology, grid: Grid) -> tuple[Masks, int]:
 class DimensionOrder(RoutingSpec):
     """Dimensions are corrected one after another, the first one first, each the shorter way.
 
-    Half-way round an even ring both ways are equally short, and links may be parallel: ``select`` draws (random)
-    or hashes. Serves mesh, torus, hypercube, HyperX and flattened butterfly. On a torus the default ``vc_policy``
-    is ``dateline``; elsewhere any VC serves.
+    Half-way round an even ring both ways are equally short, and links may be parallel: ``select`` draws (random) or
+    hashes. Serves mesh, torus, hypercube, HyperX and flattened butterfly. On a torus the default ``vc_policy`` is
+    ``dateline`` if there are too few VCs for ``rising``; elsewhere any VC serves.
 
     Example: ``routing: {kind: dor, vc_policy: {kind: dateline, choose: on_entry}}``
 

@@ -72,7 +72,7 @@ class DragonflyMinimal(RoutingSpec):
     shortest such routes are used, ``select`` draws (random) or hashes. ``minimal`` takes shortest paths in the graph
     instead, of which many cross two global channels by way of a third group: they are shorter or as long.
 
-    The default ``vc_policy`` is ``groups``, for which two VCs are enough (``hop`` takes three).
+    With two VCs the default ``vc_policy`` is ``groups``, with three or more ``rising``.
 
     Example: ``routing: {kind: dragonfly}``
 

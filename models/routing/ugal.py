@@ -31,8 +31,8 @@ class Ugal(ViaSpec):
     flits. ``legs`` are those of valiant; on a dragonfly ``legs: dragonfly`` is the routing of the source.
 
     A packet that goes by one leg uses the VCs of the second one with ``vc_policy: legs``, those of the first one with
-    ``groups``. Otherwise the VC policies are those of valiant: ``hop`` takes as many VCs as the two longest legs have
-    channels together.
+    ``groups``. Otherwise the VC policies are those of valiant: ``rising`` takes as many VCs as the two longest legs
+    have channels together.
 
     Example: ``routing: {kind: ugal, mode: local}``
 

@@ -76,10 +76,10 @@ class Valiant(ViaSpec):
     hosts. If the switch drawn is the source or the destination, one leg is left. A packet that passes its destination
     on the first leg goes on.
 
-    ``vc_policy: hop`` (the default where needed) takes as many VCs as the two longest legs have channels together;
+    ``vc_policy: rising`` (the default where needed) takes as many VCs as the two longest legs have channels together;
     ``legs`` one half of the VCs before and one half after the intermediate switch, enough where each leg needs one
-    (dor on a mesh, updown); ``layered`` the layers of the leg, before and after. By ``dragonfly`` legs the default is
-    ``groups``, for which 4 VCs are enough.
+    (dor on a mesh, updown); ``layered`` the layers of the leg, before and after. By ``dragonfly`` legs the default with
+    fewer VCs is ``groups``, for which 4 VCs are enough.
 
     Example: ``routing: {kind: valiant}``
 

@@ -23,7 +23,10 @@ class Wormhole(Buffered):
     iterations: int = 1
 
     def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple[Self, str]:
-        """The discipline under the VC policy in force, and why it cannot deadlock; ``reserve`` is refused."""
+        """The discipline under the VC policy that ``certify`` finds, and the note that it gives.
+
+        Raises ``SpecError`` also for ``reserve``, whose proof needs buffers that take whole packets.
+        """
         if routes.vc_policy == RESERVE:
             problem = "reserve is for mode vct, where a buffer takes whole packets (rising and hop serve wormhole)"
             raise SpecError(problem, key="vc_policy")

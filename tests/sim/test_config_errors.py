@@ -95,7 +95,7 @@ def test_all_at_once(mistakes):
         ("outputs: {figures: [hops]}", "outputs.figures[0] = hops: is not one of the choices; choices: accepted_load"),
         ("published: [{where: x}]", "published[0].value: is missing"),
         ("published: [{where: x, value: 1, tolerance: small}]", "published[0].tolerance = small: must be a number or"),
-        ("switching: {vcs: 1}", "switching.vcs = 1: hop-indexed VCs need one for each channel of the longest route"),
+        ("switching: {vcs: 1}", "switching.vcs = 1: rising needs a VC for each channel of the longest route"),
         ("measure: {warmup: 1e9, ticks: 1e8, ci: null}", "measure: up to 1,000,000,000 ticks of warm-up"),
         ("measure: {ticks: 5e8}", "measure: up to 500,000,000 ticks of warm-up and 1,000,000,000"),
         ("switching: {buffer_flits: 3}", "switching.buffer_flits = 3: must hold a whole packet, 4 flits"),
@@ -223,7 +223,7 @@ def test_every_scenario_is_built_and_equal_mistakes_are_said_once(mistakes):
     text = GOOD.replace("{kind: minimal}", "{sweep: [{kind: minimal}, {kind: deflection}]}")
     text += "switching:\n  vcs: {sweep: [1, 2]}\n"
     found = mistakes(text)
-    assert [line.partition(": hop")[0] for line in found] == [
+    assert [line.partition(": rising")[0] for line in found] == [
         "c.yaml:6: switching.vcs = 1",
         "c.yaml:6: switching.vcs = 2",
     ]
