@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from flitlab.models.arrays import Floats, Ints, Ints32
+from flitlab.models.arrays import Bytes, Floats, Ints, Ints32
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic, summed_pairs
 
@@ -120,13 +120,16 @@ class Dags(NamedTuple):
     order: int32 [nodes, nodes], row t: nodes so that each comes after all its next hops toward t, -1 padded.
     via: int64 [switches], unless empty the switches over any one of which a way leads: by next hops toward it, and
     from it by those toward the destination. Sources and destinations of the demand are among them.
-    hops: the most channels of a way where every channel is allowed; 0: any number.
+    hops: the most channels of a way where every channel is allowed; 0: any number. threshold: uint8 [nodes, nodes,
+    ports], by which next hops are drawn, ``port_threshold`` of :class:`~flitlab.models.routing.routes.Routes`; empty:
+    alike.
     """
 
     ports: npt.NDArray[np.uint64]
     order: Ints32
     via: Ints
     hops: int = 0
+    threshold: Bytes = np.zeros((0, 0, 0), np.uint8)
 
 
 UNRESTRICTED = Dags(np.zeros((0, 0), np.uint64), np.zeros((0, 0), np.int32), np.zeros(0, np.int64))

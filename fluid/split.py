@@ -10,13 +10,15 @@ from flitlab.fluid.problem import Problem
 from flitlab.models.arrays import Floats
 from flitlab.models.jit import njit
 from flitlab.models.routing.routes import Routes
+from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.route import port_part
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
 
 
 @njit
 def split_load(graph: Graph, demand: Demand, dags: Dags) -> Floats:
-    """float64 [channels]: the load of every channel if all demand is split equally at every hop."""
+    """float64 [channels]: the load of every channel if all demand is split at every hop, equally or by weight."""
     load = np.zeros(len(graph.src))
     carried = np.zeros(len(graph.in_start) - 1)
     for i in range(len(demand.target)):
@@ -27,20 +29,15 @@ def split_load(graph: Graph, demand: Demand, dags: Dags) -> Floats:
             v = dags.order[t, j]
             if v < 0 or carried[v] == 0.0:
                 continue
-            ports, ways = dags.ports[t, v], np.int64(0)
-            while ports != 0:
-                ways += np.int64(ports & np.uint64(1))
-                ports >>= np.uint64(1)
-            share = carried[v] / ways
-            carried[v] = 0.0
+            here, carried[v] = carried[v], 0.0
             ports = dags.ports[t, v]
-            a = graph.out_start[v]
             while ports != 0:
-                if ports & np.uint64(1):
-                    load[a] += share
-                    carried[graph.dst[a]] += share
-                ports >>= np.uint64(1)
-                a += 1
+                port = lowest(ports)
+                ports &= ports - np.uint64(1)
+                a = graph.out_start[v] + port
+                share = port_part(here, dags.threshold, dags.ports[t, v], t, v, port)
+                load[a] += share
+                carried[graph.dst[a]] += share
         carried[t] = 0.0
     return load
 

@@ -13,21 +13,30 @@ import numpy as np
 from flitlab.fluid.concurrent import fixed_split
 from flitlab.fluid.graph import UNRESTRICTED, Demand, Graph
 from flitlab.fluid.hosts import host_bound
-from flitlab.fluid.mcf.choose import Solution, solve
+from flitlab.fluid.mcf.choose import DENSE, PATHS_MOST, Solution, solve
 from flitlab.fluid.mcf.paths import Paths
+from flitlab.fluid.mcf.shortest import Split, nearest_weights, port_thresholds
 from flitlab.fluid.problem import Problem, check_numbers
 from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.models.instance import Instance
 from flitlab.models.jit import njit
 from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.registry import SpecError, make
-from flitlab.models.routing.planned import Plan, PlannedSpec, Weighed
+from flitlab.models.routing.minimal import minimal_ports
+from flitlab.models.routing.planned import Plan, PlannedSpec, Weighed, WeighedHops, equal_thresholds
 from flitlab.models.routing.routes import Routes, RoutingSpec
+from flitlab.models.rules.tables import MAX_PORTS
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
 
 LEAST = 1e-3
 """Weight below which a path is dropped where weights are exact: it would cost every packet a VC."""
+RARE = 0.01
+"""Part of all flow up to which the longest paths may be done without."""
+NEAR = 0.02
+"""By what part shortest paths alone may fall short of what hops allow; paths that are not the shortest may help."""
+FINEST = 256
+"""Table entries of a next hop at most: thresholds of 8 bits."""
 PASSES = 3
 """Rounds in which left-over table entries are dealt out."""
 OTHERS = {"uniform": 2048, "longest_matching": 1500}
@@ -50,7 +59,7 @@ def planned_routes(spec: PlannedSpec, topology: Topology, demand: Traffic) -> Ro
     return replace(routes, notes=routes.notes | _promises(topology, demand, routes))
 
 
-def weigh(topology: Topology, plan: Plan) -> Weighed:
+def weigh(topology: Topology, plan: Plan) -> Weighed | WeighedHops:
     """The weights of the paths that are used.
 
     The notes hold ``theta_upper``: no weights of paths of at most as many channels carry more.
@@ -59,11 +68,16 @@ def weigh(topology: Topology, plan: Plan) -> Weighed:
     graph, demand = Graph.of(topology), Demand.of_traffic(plan.demand)
     if demand.size == 0:
         return Weighed(PathSet(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32)), np.zeros(0))
+    if plan.listed is None and (hops := _by_hops(topology, Problem(graph, demand), plan)) is not None:
+        return hops
     whole, every = _solved(_problem(graph, demand, plan), plan.gap)
-    few = kept(every, _of_most_flow(every, plan.keep))
+    used = _of_most_flow(every, plan.keep)
+    few = kept(every, used)
     if len(few.flow) < int((every.flow > 0).sum()):
         few = _solved(Problem(graph, demand, paths=few), plan.gap, (1 - plan.gap) * whole.lower)[1]
-    few = kept(few, few.flow >= _least(plan.entries) * demand.amount[few.commodity])
+    few = _shortened(graph, demand, every, used, few, plan.gap)
+    worth = few.flow >= _least(plan.entries) * demand.amount[few.commodity]
+    few = kept(few, worth & _of_most_flow(few, plan.keep))
     weight = few.flow / np.bincount(few.commodity, few.flow, demand.size)[few.commodity]
     if plan.entries is not None:
         weight = quantised(graph, demand, few, weight, plan.entries)
@@ -71,6 +85,25 @@ def weigh(topology: Topology, plan: Plan) -> Weighed:
         weight = few.flow
     upper = float(min(whole.upper, host_bound(topology, plan.demand)))
     return Weighed(PathSet(few.first, few.start, few.channel), weight, {"theta_upper": upper, "method": whole.method})
+
+
+def _by_hops(topology: Topology, problem: Problem, plan: Plan) -> WeighedHops | None:
+    """Next hops on shortest paths whose split comes near to what hops allow, for a dense demand; else None.
+
+    Channels must be alike, so that shortest paths are those of fewest channels.
+    """
+    capacity, degree = topology.capacity, int(topology.out_degree.max())
+    if problem.demand.size <= DENSE * topology.switches or degree > MAX_PORTS or (capacity != capacity[0]).any():
+        return None
+    split = Split(problem)
+    found = nearest_weights(split, plan.gap, math.inf)
+    if found.excess > max(plan.gap, NEAR) and problem.demand.size <= PATHS_MOST:
+        return None
+    ports = minimal_ports(topology)[0]
+    threshold = equal_thresholds(ports, degree)
+    port_thresholds(split, found.weight, min(plan.entries or FINEST, FINEST), ports, threshold)
+    upper = float(min(found.theta * (1 + found.excess), host_bound(topology, plan.demand)))
+    return WeighedHops(ports, threshold, {"theta_upper": upper, "method": "scaled shortest paths"})
 
 
 def _problem(graph: Graph, demand: Demand, plan: Plan) -> Problem:
@@ -88,6 +121,31 @@ def _solved(problem: Problem, gap: float, enough: float = math.inf) -> tuple[Sol
     return solution, solution.flow
 
 
+def _shortened(graph: Graph, demand: Demand, every: Paths, used: Bools, few: Paths, gap: float) -> Paths:
+    """The paths ``few`` without the longest ones, as often as these carry little and theta stays within the gap.
+
+    Every channel of the longest path asks for VCs. A pair that has no other path gets all its shorter ones among
+    ``every``; used: bool, which of these are the few.
+    """
+    enough = (1 - gap) * _theta(graph, few)
+    while True:
+        longest = few.lengths.max()
+        short = every.lengths < longest
+        bare = np.bincount(every.commodity[used & short], minlength=demand.size) == 0
+        used = short & (used | bare[every.commodity])
+        lost = (np.bincount(every.commodity[used], minlength=demand.size) == 0).any()
+        if lost or few.flow[few.lengths == longest].sum() > RARE * few.flow.sum():
+            return few
+        shorter = _solved(Problem(graph, demand, paths=kept(every, used)), gap, enough)[1]
+        if _theta(graph, shorter) < enough:
+            return few
+        few = shorter
+
+
+def _theta(graph: Graph, paths: Paths) -> float:
+    return float(1 / (paths.load(graph.channels) / graph.capacity).max())
+
+
 def _least(entries: int | None) -> float:
     """The least weight of a path that is used: what a table entry can stand for."""
     return LEAST if entries is None else 1 / (2 * entries)
@@ -103,13 +161,15 @@ def _of_most_flow(paths: Paths, most: int) -> Bools:
 
 
 def kept(paths: Paths, which: Bools) -> Paths:
-    """Some of the paths, and the one of most flow of each commodity; their flows scaled to what all together had."""
-    which = which | _of_most_flow(paths, 1)
+    """Some of the paths, of each commodity at least that of most flow; their flows scaled to what all together had."""
     commodities = len(paths.first) - 1
+    bare = np.bincount(paths.commodity[which], minlength=commodities) == 0
+    which = which | (bare[paths.commodity] & _of_most_flow(paths, 1))
     commodity, lengths, flow = paths.commodity[which], paths.lengths[which], paths.flow[which]
-    part = np.bincount(commodity, flow, commodities) / np.bincount(paths.commodity, paths.flow, commodities)
+    flow = np.where(np.bincount(commodity, flow, commodities)[commodity] > 0, flow, 1.0)  # equal where none is left
+    whole = np.bincount(paths.commodity, paths.flow, commodities) / np.bincount(commodity, flow, commodities)
     first = np.searchsorted(commodity, np.arange(commodities + 1))
-    return Paths(first, starts(lengths), paths.channel[np.repeat(which, paths.lengths)], flow / part[commodity])
+    return Paths(first, starts(lengths), paths.channel[np.repeat(which, paths.lengths)], flow * whole[commodity])
 
 
 def quantised(graph: Graph, demand: Demand, paths: Paths, weight: Floats, entries: int) -> Floats:

@@ -19,7 +19,7 @@ from flitlab.fluid.transport import most_valuable
 from flitlab.models.arrays import Floats, Int, Ints, sums
 from flitlab.models.jit import kernel, njit
 from flitlab.models.routing.routes import Routes
-from flitlab.models.rules.bits import popcount
+from flitlab.models.rules.route import port_part
 from flitlab.models.rules.tables import VIA
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import summed_pairs
@@ -67,7 +67,7 @@ class Share(NamedTuple):
 
 @njit
 def _visits(graph: Graph, dags: Dags, v: Int) -> tuple[Ints, Ints, Floats]:
-    """The pairs of nodes (s, t) whose traffic comes by node v on its way, and what part of it, shares being equal."""
+    """The pairs of nodes (s, t) whose traffic comes by node v on its way, and what part of it."""
     nodes = len(dags.ports)
     part = np.zeros(nodes)
     source, target, parts = [np.int64(0) for _ in range(0)], [np.int64(0) for _ in range(0)], [0.0 for _ in range(0)]
@@ -96,7 +96,7 @@ def _visits(graph: Graph, dags: Dags, v: Int) -> tuple[Ints, Ints, Floats]:
 def _drawn(dags: Dags, s: Int, t: Int, port: Int) -> float:
     """The part of the traffic at node s toward t that leaves it by a port."""
     ports = dags.ports[t, s]
-    return 1.0 / popcount(ports) if ports >> np.uint64(port) & np.uint64(1) else 0.0
+    return port_part(1.0, dags.threshold, ports, t, s, port) if ports >> np.uint64(port) & np.uint64(1) else 0.0
 
 
 @njit

@@ -16,7 +16,7 @@ from flitlab.fluid.bidirectional import forget, new_search
 from flitlab.fluid.graph import Dags, Demand, Graph
 from flitlab.fluid.problem import Problem
 from flitlab.fluid.trees import allows, tree
-from flitlab.models.arrays import Floats, Ints, Ints32
+from flitlab.models.arrays import Bytes, Floats, Ints, Ints32, Masks
 from flitlab.models.jit import njit
 
 STEP = 2.0
@@ -139,21 +139,90 @@ class Split:
 def scaled_weights(split: Split, gap: float, enough: float, rounds: int = 100) -> np.ndarray | None:
     """Channel weights whose flow comes within ``gap`` of the bound by lengths 1 / capacity, or carries ``enough``.
 
-    None where such a flow is not found, as a rule because there is none: three rounds in a row hardly helped.
+    None where such a flow is not found, as a rule because there is none.
     """
+    found = nearest_weights(split, gap, enough, rounds)
+    return found.weight if found.excess <= gap or found.theta >= enough else None
+
+
+class Scaled(NamedTuple):
+    """Channel weights, the theta of their flow, and by what part the bound by lengths 1 / capacity exceeds it."""
+
+    weight: Floats
+    theta: float
+    excess: float
+
+
+def nearest_weights(split: Split, gap: float, enough: float, rounds: int = 100) -> Scaled:
+    """The channel weights met whose flow carries most; it ends when three rounds in a row hardly helped."""
     problem = split.problem
     graph, demand = problem.graph, problem.demand
     upper = graph.channels / (demand.amount * problem.distances(1 / graph.capacity)).sum()
     weight, excess = np.ones(graph.channels), [np.inf] * 3
+    best = Scaled(weight, 0.0, np.inf)
     for _ in range(rounds):
         use = split.load(weight) / graph.capacity
         if not np.isfinite(use).all():
-            return None  # products of weights along very long paths
+            break  # products of weights along very long paths
         excess.append(use.max() * upper - 1)
-        if excess[-1] <= gap or 1 / use.max() >= enough:
-            return weight
-        if excess[-1] > 0.9 * excess[-4]:
-            return None
+        if excess[-1] < best.excess:
+            best = Scaled(weight, float(1 / use.max()), float(excess[-1]))
+        if excess[-1] <= gap or 1 / use.max() >= enough or excess[-1] > 0.9 * excess[-4]:
+            break
         # room that only the gap leaves is left as it is
         weight = np.minimum(weight / np.maximum(use * upper, 1e-3) ** STEP, 1e6)
-    return None
+    return best
+
+
+def port_thresholds(split: Split, weight: Floats, entries: int, ports: Masks, threshold: Bytes) -> None:
+    """Write the split of channel weights to tables of next hops, for every target of the demand.
+
+    ports: uint64 [nodes, nodes]. threshold: uint8 [nodes, nodes, ports]; see ``port_threshold`` of
+    :class:`~flitlab.models.routing.routes.Routes`. Shares are multiples of 1 / entries, at most 1 / 256.
+    """
+    graph, demand = split.problem.graph, split.problem.demand
+    for ways in split.ways():
+        _write_thresholds(graph, demand, ways, weight, entries, ports, threshold)
+
+
+@njit
+def _write_thresholds(
+    graph: Graph, demand: Demand, ways: Ways, weight: Floats, entries: int, ports: Masks, threshold: Bytes
+) -> None:
+    nodes = len(graph.in_start) - 1
+    value, share = np.zeros(nodes), np.empty(threshold.shape[2])
+    for i in range(len(ways.start) - 1):
+        t = demand.target[ways.low + i]
+        value[:] = 0.0
+        value[t] = 1.0
+        begin = ways.start[i]
+        while begin < ways.start[i + 1]:
+            u, end = graph.src[ways.channel[begin]], begin
+            while end < ways.start[i + 1] and graph.src[ways.channel[end]] == u:
+                share[end - begin] = weight[ways.channel[end]] * value[graph.dst[ways.channel[end]]]
+                value[u] += share[end - begin]
+                end += 1
+            share[: end - begin] *= entries / value[u]
+            ports[t, u] = _rounded(ways.channel[begin:end] - graph.out_start[u], share, entries, threshold[t, u])
+            begin = end
+
+
+@njit
+def _rounded(port: Ints, share: Floats, entries: int, threshold: Bytes) -> np.uint64:
+    """Thresholds of ports [k], ascending, of shares [k] that add up to ``entries``; the set of those that have any.
+
+    Entries that rounding down leaves over go to those that it took most of.
+    """
+    count = len(port)
+    given = np.floor(share[:count] + 1e-9)
+    for _ in range(entries - int(given.sum())):
+        given[np.argmax(share[:count] - given)] += 1
+    mask, total, last = np.uint64(0), 0.0, -1
+    for k in range(count):
+        if given[k] > 0:
+            total += given[k]
+            last = port[k]
+            mask |= np.uint64(1) << np.uint64(last)
+            threshold[last] = min(int(total * 256.0 / entries + 0.5), 255)
+    threshold[last] = 255
+    return mask

@@ -4,10 +4,13 @@ from typing import Any
 
 import numpy as np
 
+from flitlab.models.arrays import Bytes, Masks
 from flitlab.models.faults import Found, array_faults, at_first, is_whole, notes_faults
+from flitlab.models.jit import njit
 from flitlab.models.routing.layers import MOST_LAYERS
 from flitlab.models.routing.paths import MAX_PATHS
 from flitlab.models.routing.ways import LAST_WORD, PathTable, Routes
+from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.tables import (
     ADAPTIVE,
     ANY,
@@ -17,6 +20,7 @@ from flitlab.models.rules.tables import (
     HASH,
     HOP,
     LAYERED,
+    LEAST_QUEUED,
     LEGS,
     MAX_PATH_PORTS,
     MAX_PORTS,
@@ -31,6 +35,9 @@ from flitlab.models.rules.tables import (
     VIA,
 )
 from flitlab.models.topology.graph import Topology
+
+MOST_DRAWS = 64
+"""Paths that may be drawn for a packet."""
 
 
 def form_faults(topology: Topology, routes: Routes) -> Found:
@@ -52,6 +59,8 @@ def form_faults(topology: Topology, routes: Routes) -> Found:
         array = getattr(routes, name)
         if needed or array is not None:
             yield from array_faults(name, array, np.uint8, n, n)
+    if routes.port_threshold is not None:
+        yield from _port_threshold_faults(topology, routes, degree)
     if policy == GROUPS or routes.group is not None:
         yield from array_faults("group", routes.group, np.int32, n)
     if routes.escape is not None and policy != ESCAPE:
@@ -95,11 +104,13 @@ def _number_faults(routes: Routes) -> Found:
 def _select_faults(routes: Routes) -> Found:
     """Choices, VC policies and forms that do not go together."""
     form, select, policy = routes.form, routes.select, routes.vc_policy
-    choices = (RANDOM, HASH, UGAL_LOCAL, UGAL_GLOBAL) if form == VIA else (RANDOM, HASH, ADAPTIVE)
+    choices = {VIA: (RANDOM, HASH, UGAL_LOCAL, UGAL_GLOBAL), PATHS: (RANDOM, HASH, LEAST_QUEUED)}
     if form in (PATHS, VIA) and select == ADAPTIVE:
         yield "select", "select ADAPTIVE serves TABLE and DIGITS only: the others draw once, at the source"
-    elif select not in choices:
-        names = "RANDOM, HASH, UGAL_LOCAL or UGAL_GLOBAL" if form == VIA else "RANDOM, HASH or ADAPTIVE"
+    elif select not in choices.get(form, (RANDOM, HASH, ADAPTIVE)):
+        names = {VIA: "RANDOM, HASH, UGAL_LOCAL or UGAL_GLOBAL", PATHS: "RANDOM, HASH or LEAST_QUEUED"}.get(
+            form, "RANDOM, HASH or ADAPTIVE"
+        )
         yield "select", f"select is {select}: it must be {names} of flitlab.models.routing.routes"
     if form == POLARIZED and select != ADAPTIVE:
         yield "select", "form POLARIZED needs select ADAPTIVE"
@@ -107,6 +118,8 @@ def _select_faults(routes: Routes) -> Found:
         yield "vc_policy", "form POLARIZED needs vc_policy RISING or HOP"
     if not 0 <= routes.threshold <= 1 << 30:
         yield "threshold", f"threshold is {routes.threshold}: it must be 0 or more, and at most 2**30"
+    if not 1 <= routes.draws <= MOST_DRAWS:
+        yield "draws", f"draws is {routes.draws}: it must be 1 to {MOST_DRAWS}"
     if routes.deflection and form != TABLE:
         yield "deflection", "deflection needs form TABLE"
     if policy == LEGS and form != VIA:
@@ -156,6 +169,41 @@ def _threshold_faults(table: PathTable, n: int) -> Found:
         lambda p: f"the threshold {table.threshold[p]} of a path from switch {pair[p] // n} to switch {pair[p] % n}: "
         f"thresholds of a pair must rise from above 0 to {LAST_WORD}",
     )  # fmt: skip
+
+
+def _port_threshold_faults(topology: Topology, routes: Routes, degree: int) -> Found:
+    """Shares of next hops that are none: every port allowed must have one, and those of a switch must be one whole."""
+    n, table = topology.switches, routes.port_threshold
+    if routes.form not in (TABLE, VIA) or routes.select not in (RANDOM, HASH):
+        yield "port_threshold", "port_threshold goes with form TABLE or VIA, and select RANDOM or HASH"
+        return
+    form = list(array_faults("port_threshold", table, np.uint8, n, n, degree))
+    yield from form
+    if form or table is None or list(array_faults("ports", routes.ports, np.uint64, n, n)):
+        return
+    pair = _first_wrong_thresholds(routes.ports, table)
+    if pair >= 0:
+        t, v = divmod(pair, n)
+        found = f"thresholds of switch {v} for switch {t} are {table[t, v].tolist()}"
+        yield "port_threshold", f"{found}: those of the ports allowed must rise from above 0 to 255"
+
+
+@njit
+def _first_wrong_thresholds(ports: Masks, threshold: Bytes) -> int:
+    """t * switches + v of the first set of ports whose thresholds do not rise to 255; -1: there is none.
+
+    That of the last port stands for 256, so the one before it may be 255, too.
+    """
+    for t in range(len(ports)):
+        for v in range(len(ports)):
+            end, left = 0, ports[t, v]
+            while left != 0:
+                p = lowest(left)
+                left &= left - np.uint64(1)
+                begin, end = end, int(threshold[t, v, p])
+                if end <= begin if left != 0 else end != 255:
+                    return t * len(ports) + v
+    return -1
 
 
 def _layer_faults(routes: Routes, n: int) -> Found:

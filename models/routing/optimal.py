@@ -1,18 +1,20 @@
 """A routing made from the certified maximum concurrent flow."""
 
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.paths.bounded import paths_bounded, some_shortest
 from flitlab.models.paths.pathset import PathSet, concatenate
 from flitlab.models.registry import SpecError, register
+from flitlab.models.routing.form import MOST_DRAWS
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.paths import farthest, longest, path_notes, path_table, require_connected
-from flitlab.models.routing.planned import Plan, PlannedSpec, Weigh, Weighed, thresholds
-from flitlab.models.routing.routes import NO_PORTS, PER, Routes
+from flitlab.models.routing.planned import Plan, PlannedSpec, Weigh, Weighed, WeighedHops, thresholds
+from flitlab.models.routing.routes import LEAST_QUEUED, NO_PORTS, PER, Routes
 from flitlab.models.rules.tables import PATHS
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
@@ -36,19 +38,27 @@ class Optimal(PlannedSpec):
     distance) compete for the demand of ``for``, a traffic pattern (by default the scenario's own). A pair that has more
     than ``candidates`` of them, as on wide grids, gets those that the solver asks for. ``paths`` of a pair (8; where
     few pairs have demand 16) are kept, and the flow is solved again over these. A packet draws its path by weight:
-    anew (``per: packet``) or by a hash of the pair of hosts (``flow``). Weights are exact to 2**-32, or with
+    anew (``per: packet``) or by a hash of the pair of hosts (``flow``). With ``select: adaptive`` the host draws as
+    many as ``draws`` when it starts a packet, and it takes the one of least (flits queued for the path's first channel,
+    as ``ugal`` tells them, + flits of the packet) x channels. More draws than two bend the weights towards short
+    paths. Weights are exact to 2**-32, or with
     ``entries`` multiples of 1 / entries, as in a switch whose table has so many for a pair.
+
+    A dense demand whose paths are too many to list gets weighted next hops on shortest paths instead, where those come
+    near to what hops allow.
 
     Pairs without demand are served too, by up to 4 shortest paths drawn from ``seed``. A routing made for one
     demand may be bad for others: the notes tell, beside its certified ``theta``, the ``split`` under uniform
     traffic and under a longest matching (up to 1,500 switches).
 
-    Cost: 5 s for uniform traffic on 256 switches of degree 6, and for a matching on 1,024 of degree 12. Memory: about
-    40 bytes a candidate, 13 a path that is used, 8 a pair of switches.
+    Cost: 7 s for uniform traffic on 256 switches of degree 6, 9 s for a matching on 1,024 of degree 12, 3 s for
+    uniform traffic there. Memory: about 40 bytes a candidate, 13 a path that is used, 8 a pair of switches.
 
     Example: ``routing: {kind: optimal}``
 
     Example: ``routing: {kind: optimal, for: {kind: longest_matching}, hops: 5, entries: 32}``
+
+    Example: ``routing: {kind: optimal, select: adaptive, draws: 2}``
 
     Source: Shahrokhi and Matula, J. ACM 37 (1990), doi:10.1145/77600.77620 (maximum concurrent flow); Zhou et al.,
     WCMP, EuroSys 2014, doi:10.1145/2592798.2592803 (weights as table entries).
@@ -60,13 +70,30 @@ class Optimal(PlannedSpec):
     gap: float = Field(default=1e-3, gt=0, lt=1)
     candidates: int = Field(default=700, ge=1, le=10**6)
     per: Literal["packet", "flow"] = "packet"
+    select: Literal["random", "adaptive"] = "random"
+    draws: int = Field(default=2, ge=2, le=MOST_DRAWS)
     seed: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _one_choice(self) -> Self:
+        if self.select == "adaptive" and self.per == "flow":
+            raise ValueError("select: adaptive decides for every packet, not per: flow")
+        return self
 
     def planned(self, topology: Topology, demand: Traffic, weigh: Weigh) -> Routes:
         require_connected(topology)
         plan = self.plan(topology, demand)
         weighed = weigh(topology, plan)
         notes = {"hops_allowed": plan.hops, "paths_kept": plan.keep, "entries": self.entries, **weighed.notes}
+        if isinstance(weighed, WeighedHops):
+            if self.select == "adaptive":
+                message = "adaptive draws paths, and for so many pairs there are next hops only; choices: random"
+                raise SpecError(message, key="select")
+            notes["paths_kept"] = None
+            return Routes(
+                self.kind, weighed.ports, PER[self.per], plan.hops, notes=notes,
+                port_threshold=weighed.port_threshold,
+            )  # fmt: skip
         return self._routes(topology, plan, weighed, notes)
 
     def plan(self, topology: Topology, demand: Traffic) -> Plan:
@@ -97,7 +124,8 @@ class Optimal(PlannedSpec):
         table = path_table(topology, [(pairs[order], paths)])
         table = table._replace(threshold=thresholds(table.pair_start, weight))
         notes = {**notes, "paths_used": len(weighed.weight), **path_notes(topology, table)}
-        return Routes(self.kind, NO_PORTS, PER[self.per], longest(table), notes=notes, form=PATHS, paths=table)
+        routes = Routes(self.kind, NO_PORTS, PER[self.per], longest(table), notes=notes, form=PATHS, paths=table)
+        return replace(routes, select=LEAST_QUEUED, draws=self.draws) if self.select == "adaptive" else routes
 
 
 def _others(topology: Topology, pairs: Ints) -> Ints:

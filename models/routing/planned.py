@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 from pydantic import ConfigDict, Field
 
-from flitlab.models.arrays import Floats, Ints, Words
+from flitlab.models.arrays import Bytes, Floats, Ints, Masks, Words
+from flitlab.models.jit import njit
 from flitlab.models.paths.pathset import PathSet
 from flitlab.models.registry import SpecError, nested
 from flitlab.models.routing.routes import Routes, RoutingSpec
 from flitlab.models.routing.ways import LAST_WORD
+from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
 
@@ -48,7 +50,16 @@ class Weighed:
     notes: dict[str, Any] = field(default_factory=dict)
 
 
-Weigh = Callable[[Topology, Plan], Weighed]
+@dataclass(frozen=True, eq=False)
+class WeighedHops:
+    """Next hops in place of paths, where those are too many: ``ports`` and ``port_threshold`` as routes have them."""
+
+    ports: Masks
+    port_threshold: Bytes
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+Weigh = Callable[[Topology, Plan], Weighed | WeighedHops]
 """What solves a plan."""
 
 
@@ -95,3 +106,20 @@ def thresholds(pair_start: Ints, weight: Floats) -> Words:
     found[pair_start[1:][counts > 0] - 1] = LAST_WORD
     below: Words = found.astype(np.uint32)
     return below
+
+
+@njit
+def equal_thresholds(ports: Masks, degree: int) -> Bytes:
+    """uint8 [switches, switches, degree]: ``port_threshold`` of routes whose next hops are drawn alike.
+
+    ports: uint64 [switches, switches], sets of ports. degree: the largest number of channels out of a switch.
+    """
+    threshold = np.zeros((*ports.shape, degree), np.uint8)
+    for t in range(len(ports)):
+        for v in range(len(ports)):
+            left, size, k = ports[t, v], popcount(ports[t, v]), 0
+            while left != 0:
+                k += 1
+                threshold[t, v, lowest(left)] = min((256 * k + size // 2) // size, 255)
+                left &= left - np.uint64(1)
+    return threshold

@@ -20,6 +20,7 @@ from flitlab.models.rules.tables import (
     HASH,
     HOP,
     LAYERED,
+    LEAST_QUEUED,
     LEGS,
     MAX_PORTS,
     PATHS,
@@ -37,8 +38,8 @@ from flitlab.models.topology.sound import unchanged
 
 __all__ = [
     "ADAPTIVE", "ANY", "DATELINE_CROSSING", "DATELINE_ENTRY", "DIGITS", "ESCAPE", "GROUPS", "HASH", "HOP", "LAYERED",
-    "LEGS", "MAX_PORTS", "NO_PORTS", "PATHS", "PER", "POLARIZED", "RANDOM", "RESERVE", "RISING", "SELECT", "TABLE",
-    "UGAL_GLOBAL", "UGAL_LOCAL", "VIA", "PathTable", "Routes", "RoutingSpec",
+    "LEAST_QUEUED", "LEGS", "MAX_PORTS", "NO_PORTS", "PATHS", "PER", "POLARIZED", "RANDOM", "RESERVE", "RISING",
+    "SELECT", "TABLE", "UGAL_GLOBAL", "UGAL_LOCAL", "VIA", "PathTable", "Routes", "RoutingSpec",
 ]  # fmt: skip
 
 

@@ -19,8 +19,15 @@ from flitlab.models.rules.tables import DIGITS, MAX_PORTS, PATHS, POLARIZED, VIA
 from flitlab.models.topology.distances import distance_counts
 from flitlab.models.topology.graph import Topology
 
-_ARRAYS = {"ports": np.uint64, "leg": np.uint8, "escape": np.uint8, "layer": np.uint8, "group": np.int32}
-_NUMBERS = ("form", "select", "hops_max", "layers", "threshold")
+_ARRAYS = {
+    "ports": np.uint64,
+    "leg": np.uint8,
+    "escape": np.uint8,
+    "layer": np.uint8,
+    "group": np.int32,
+    "port_threshold": np.uint8,
+}
+_NUMBERS = ("form", "select", "hops_max", "layers", "threshold", "draws")
 
 _SHOWN = 12
 """Ports of a path that are named."""

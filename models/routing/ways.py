@@ -17,6 +17,7 @@ from flitlab.models.rules.tables import (
     GROUPS,
     HASH,
     LAYERED,
+    LEAST_QUEUED,
     POLARIZED,
     RANDOM,
     RISING,
@@ -77,7 +78,8 @@ class Routes:
     to leave switch v by channel ``topology.out_start[v] + p``; 0 where t == v. Empty for PATHS and DIGITS.
     select: RANDOM (TABLE, DIGITS: drawn once a hop; PATHS, VIA: once a packet), HASH (of the flow, and
     where drawn by hop of the switch), ADAPTIVE (decided every tick), or (VIA) UGAL_LOCAL or UGAL_GLOBAL: drawn as
-    RANDOM, and compared with the way without an intermediate switch when the packet is sent (``threshold``).
+    RANDOM, and compared with the way without an intermediate switch when the packet is sent (``threshold``), or (PATHS)
+    LEAST_QUEUED: the best of several drawn when the packet is sent.
     deflection: whether packets may be sent to ports outside the set (hot-potato).
     hops_max: the longest route, in channels between switches (deflection: without deflections).
     vc_policy: ANY, HOP, ...; None: the default, see :func:`flitlab.models.routing.certificate.certify`.
@@ -85,7 +87,9 @@ class Routes:
     leg: uint8 [switches, switches], hops from s to t (VIA, POLARIZED). digits: (degree, shift) of DIGITS.
     layer: uint8, the layer of each path, or of each pair s * switches + t if there are no paths; layers: how many
     there are (LAYERED). escape: uint8 [switches, switches], port at v of the escape channel towards t at [t, v]
-    (ESCAPE). group: int32 [switches], of a dragonfly (GROUPS).
+    (ESCAPE). group: int32 [switches], of a dragonfly (GROUPS). port_threshold: uint8 [switches, switches, ports]: the
+    first of ports[t, v] is taken whose threshold exceeds a draw of 8 bits, or else the last, whose threshold is 255;
+    None: they are drawn alike (TABLE, VIA). draws: how many paths are drawn for a packet (LEAST_QUEUED).
     """
 
     kind: str
@@ -104,6 +108,8 @@ class Routes:
     escape: Bytes | None = None
     threshold: int = 0
     group: Ints32 | None = None
+    port_threshold: Bytes | None = None
+    draws: int = 1
 
     @cached_property
     def content_hash(self) -> str:
@@ -114,6 +120,10 @@ class Routes:
             if self.paths is not None and len(self.paths.threshold):
                 parts.append(self.paths.threshold)
             parts += [array for array in (self.layer, self.escape, self.group) if array is not None]
+        if self.select == LEAST_QUEUED:
+            parts.append(self.draws)
+        if self.port_threshold is not None:
+            parts.append(self.port_threshold)
         if self.select in (UGAL_LOCAL, UGAL_GLOBAL) or self.form == POLARIZED:
             parts.append(self.threshold)
         return content_hash(*parts)
@@ -125,8 +135,8 @@ class Routes:
 
     @property
     def weighed(self) -> bool:
-        """Whether its paths are drawn by weights of their own."""
-        return self.paths is not None and len(self.paths.threshold) > 0
+        """Whether its paths, or next hops, are drawn by weights of their own."""
+        return self.port_threshold is not None or (self.paths is not None and len(self.paths.threshold) > 0)
 
     def tables(self, topology: Topology, policy: int = ANY) -> Tables:
         """The routes for compiled code, with what the VC policy in force reads of them besides."""
@@ -141,6 +151,7 @@ class Routes:
             topology.host_switch.astype(np.int64) if by_leg else _NONE, degree, shift,
             topology.out_start if computed else _NONE, topology.dst if computed or rising else _NONE,
             _NO_BYTES if self.layer is None else self.layer, self.layers, none if self.escape is None else self.escape,
-            self.threshold, max(self.hops_max, 1), np.zeros(0, np.int32) if self.group is None else self.group,
-            rest,
+            np.zeros((0, 0, 0), np.uint8) if self.port_threshold is None else self.port_threshold,
+            self.threshold, self.draws, max(self.hops_max, 1),
+            np.zeros(0, np.int32) if self.group is None else self.group, rest,
         )  # fmt: skip

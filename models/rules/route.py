@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from flitlab.models.arrays import Int, Integers
+from flitlab.models.arrays import Bytes, Int, Integers
 from flitlab.models.jit import kernel, routine
 from flitlab.models.rules.bits import lowest, popcount, select
 from flitlab.models.rules.draw import FLOW_HASH, ROUTE, below, draw, paired
@@ -60,6 +60,7 @@ _NO_HOP = np.int64((1 << 20) - 1)
 _VIA_MASK = np.int64((1 << 24) - 1)
 _ALONE = np.uint64(1)
 _WORDS = 2.0**32
+_BYTES = 2.0**8
 
 
 @routine
@@ -111,6 +112,13 @@ def choose_way(
         return _path_of(r, word, pair)
     middle = r.host_switch[below(word, hosts)]
     return middle | np.int64(r.leg[origin, middle]) << LEG_AT
+
+
+@kernel
+def another_path(r: Tables, seed: Int, source: Int, sequence: Int, origin: Int, target: Int, turn: Int) -> int:
+    """A further path of a packet (PATHS), drawn as that of :func:`choose_way` is; turn: 1, 2, ... of one packet."""
+    word = route_word(seed, source, sequence, _NO_HOP - turn)
+    return _path_of(r, word, origin * r.switches + target)
 
 
 @kernel
@@ -168,6 +176,34 @@ def next_hops(r: Tables, way: Int, hop: Int, here: Int, target: Int) -> np.uint6
     return r.ports[target if hop >= way >> LEG_AT else middle_of(way), here]
 
 
+@routine
+def _port_of(threshold: Bytes, ports: np.uint64, word: Int, target: Int, here: Int) -> int:
+    """One of a set of ports by a 63-bit draw: each with the probability that :func:`port_part` has."""
+    port, drawn = lowest(ports), word >> 55
+    while popcount(ports) > 1 and np.int64(threshold[target, here, port]) <= drawn:
+        ports &= ports - _ALONE
+        port = lowest(ports)
+    return port
+
+
+@kernel
+def port_part(amount: float, threshold: Bytes, ports: np.uint64, target: Int, here: Int, port: Int) -> float:
+    """What of an amount goes to a port of the set that is allowed at a switch for a target.
+
+    threshold: uint8 [switches, switches, ports], as ``port_threshold`` of the tables; empty: all are drawn alike.
+    """
+    if len(threshold) == 0:
+        return amount / popcount(ports)
+    begin, end = 0.0, 0.0
+    while True:
+        p = lowest(ports)
+        ports &= ports - _ALONE
+        begin = end
+        end = float(threshold[target, here, p]) if ports != 0 else _BYTES
+        if p == port or ports == 0:
+            return amount * ((end - begin) / _BYTES)
+
+
 @kernel
 def next_port(
     r: Tables,
@@ -185,7 +221,14 @@ def next_port(
     if r.form == PATHS:
         return np.int64(r.path_port[r.path_start[way] + hop])
     ports = next_hops(r, way, hop, here, target)
-    return fixed_port(ports, r.rule, seed, here, source, destination, hosts, sequence, hop)
+    if len(r.port_threshold) == 0:
+        return fixed_port(ports, r.rule, seed, here, source, destination, hosts, sequence, hop)
+    if r.rule == HASH:
+        word = draw(seed, FLOW_HASH, here, source * hosts + destination)
+    else:
+        word = route_word(seed, source, sequence, hop)
+    toward = middle_of(way) if r.form == VIA and hop < way >> LEG_AT else target
+    return _port_of(r.port_threshold, ports, word, toward, here)
 
 
 @kernel

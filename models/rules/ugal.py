@@ -1,4 +1,4 @@
-"""Whether a packet goes over an intermediate switch."""
+"""Which of two ways a packet takes that its host sends, by what is queued for them."""
 
 import numpy as np
 
@@ -26,3 +26,15 @@ def better_way(r: Tables, via: Int, origin: Int, target: Int, minimal_flits: Int
     if minimal_flits <= via_flits + r.threshold:
         return MINIMALLY
     return np.int64(via)
+
+
+@kernel
+def lesser_path(r: Tables, first: Int, second: Int, first_flits: Int, second_flits: Int, flits: Int) -> int:
+    """The path on which a packet of ``flits`` is expected to take less time; ``first`` if that is equal.
+
+    first_flits, second_flits: flits queued for the first channel of either. The wait for a channel, and the packet's
+    own time on it, stand for those of all channels of a path.
+    """
+    first_cost = (first_flits + flits) * (r.path_start[first + 1] - r.path_start[first])
+    second_cost = (second_flits + flits) * (r.path_start[second + 1] - r.path_start[second])
+    return np.int64(second if second_cost < first_cost else first)

@@ -13,6 +13,7 @@ from flitlab.models.routing.certificate import POLICY_NAMES
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
 from flitlab.models.routing.slack import SlackTable, slack_table
+from flitlab.models.rules.route import port_part
 from flitlab.models.rules.tables import ANY, DIGITS, VIA
 from flitlab.models.rules.vc import allowed_vcs, last_resorts, make_rings
 from flitlab.models.topology.graph import Topology
@@ -141,14 +142,17 @@ def _next_hops(topology: Topology, slack: SlackTable) -> Iterable[Row]:
 
 
 def _plain_next_hops(topology: Topology, routes: Routes) -> Iterable[Row]:
-    """Next hops of equal weight; of no slack, as what a packet did before does not matter. Of VIA, those of a leg."""
+    """Next hops with their weights; slack is empty, as what a packet did before does not matter. Of VIA: of a leg."""
     ports = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports
     for target, switch in np.argwhere(ports > 0).tolist():
         mask = int(ports[target, switch])
         own = [port for port in range(mask.bit_length()) if mask >> port & 1]
         for port in own:
             there = int(topology.dst[topology.out_start[switch] + port])
-            yield (target, switch, "", there, 1 / len(own), port)
+            part = 1 / len(own)
+            if routes.port_threshold is not None:
+                part = port_part(1.0, routes.port_threshold, ports[target, switch], target, switch, port)
+            yield (target, switch, "", there, part, port)
 
 
 def _described(case: Case, routes: Routes) -> dict[str, Any]:

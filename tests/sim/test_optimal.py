@@ -9,15 +9,18 @@ import pytest
 from flitlab.fluid.ceilings import ceilings
 from flitlab.fluid.kinds.spec import asked
 from flitlab.fluid.mcf.choose import solve
+from flitlab.fluid.mcf.shortest import Split, nearest_weights
 from flitlab.fluid.problem import Problem
 from flitlab.fluid.weights import routes_for
 from flitlab.models.instance import Instance
 from flitlab.models.paths.bounded import paths_bounded, some_shortest
 from flitlab.models.registry import FaultyError, SpecError, make
-from flitlab.models.routing.planned import thresholds
+from flitlab.models.routing.planned import equal_thresholds, thresholds
 from flitlab.models.routing.sound import sound_routes
 from flitlab.models.routing.ways import LAST_WORD
-from flitlab.models.rules.route import choose_way, path_share
+from flitlab.models.rules.route import choose_way, next_port, path_share
+from flitlab.models.rules.tables import ADAPTIVE
+from flitlab.models.rules.ugal import lesser_path
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.sim.api import Experiment
 from flitlab.sim.config.errors import ConfigError
@@ -228,3 +231,93 @@ def test_what_cannot_be_is_refused(routing, text):
 def test_without_a_demand_there_is_no_such_routing():
     with pytest.raises(SpecError, match="made for a demand"):
         make("routing", kind="optimal").build(GRAPH)
+
+
+DENSE = build("rrg", n=24, degree=6, hosts=2, seed=1)
+
+
+@pytest.fixture
+def never_listed(monkeypatch):
+    monkeypatch.setattr("flitlab.models.routing.optimal.LISTED", 0)
+    monkeypatch.setattr("flitlab.fluid.weights.NEAR", 9)  # small graphs need longer paths as well
+
+
+def hop_loads(topology, demand, routes) -> np.ndarray:
+    """The load of every channel at load 1 under weighted next hops, switch by switch."""
+    load = np.zeros(topology.channels)
+    for t in range(topology.switches):
+        carried = demand.switch_demand[:, t].copy()
+        while carried.any():
+            v = int(np.flatnonzero(carried)[0])
+            flow, carried[v], begin = carried[v], 0.0, 0
+            ports = [p for p in range(64) if int(routes.ports[t, v]) >> p & 1]
+            for p in ports if v != t else []:
+                end = 256 if p == ports[-1] else int(routes.port_threshold[t, v, p])
+                c = topology.out_start[v] + p
+                load[c] += flow * (end - begin) / 256
+                carried[topology.dst[c]] += flow * (end - begin) / 256
+                begin = end
+    return load
+
+
+@pytest.mark.parametrize("entries", [None, 8])
+def test_dense_demand_takes_weighted_next_hops(never_listed, entries):
+    demand = demand_of(DENSE)
+    routes = optimal(DENSE, demand, entries=entries)
+    carried = 1 / (hop_loads(DENSE, demand, routes) / DENSE.capacity).max()
+    assert routes.notes["theta"] == pytest.approx(min(carried, 1), rel=1e-9)
+    aimed = nearest_weights(Split(Problem.of(DENSE, demand)), 1e-3, np.inf).theta
+    assert carried >= (0.85 if entries else 0.985) * aimed
+    alike = replace(routes, port_threshold=equal_thresholds(routes.ports, 6))
+    assert alike.content_hash != routes.content_hash
+    drawn = np.zeros(64)
+    t, v = np.unravel_index(np.argmax(np.bitwise_count(routes.ports)), routes.ports.shape)
+    for sequence in range(4000):
+        drawn[next_port(routes.tables(DENSE), 0, 1, v, t, 0, 1, DENSE.hosts, sequence, 0)] += 1 / 4000
+    begin, ports = 0, [p for p in range(64) if int(routes.ports[t, v]) >> p & 1]
+    for p in ports:
+        end = 256 if p == ports[-1] else int(routes.port_threshold[t, v, p])
+        assert drawn[p] == pytest.approx((end - begin) / 256, abs=0.03)
+        begin = end
+
+
+def test_thresholds_of_next_hops_that_are_none_are_refused(never_listed):
+    routes = optimal(DENSE)
+    t, v = np.unravel_index(np.argmax(np.bitwise_count(routes.ports)), routes.ports.shape)
+    threshold = routes.port_threshold.copy()
+    threshold[t, v] = 0
+    with pytest.raises(FaultyError, match=f"thresholds of switch {v} for switch {t} are"):
+        sound_routes(DENSE, replace(routes, port_threshold=threshold))
+    with pytest.raises(FaultyError, match="select RANDOM or HASH"):
+        sound_routes(DENSE, replace(routes, select=ADAPTIVE))
+
+
+@pytest.mark.parametrize("mode", ["vct", "wormhole"])
+def test_engines_agree_on_weighted_next_hops(never_listed, mode):
+    run = start("both", scenario(DENSE, routing={"kind": "optimal"}, mode=mode, vcs=6), 0.4, 1)
+    run.advance(400)
+    assert run.snapshot().hops.sum() > 50
+
+
+@pytest.mark.parametrize("mode", ["vct", "wormhole"])
+def test_engines_agree_on_the_least_queued_of_two_paths(mode):
+    routing = {"kind": "optimal", "select": "adaptive", "for": {"kind": "longest_matching"}}
+    run = start("both", scenario(GRAPH, routing=routing, mode=mode, vcs=6), 0.8, 1)
+    run.advance(600)
+    assert run.snapshot().hops.sum() > 50
+
+
+def test_a_shorter_path_and_a_shorter_queue_are_better():
+    r = optimal(GRAPH, demand_of(GRAPH, "longest_matching"), select="adaptive").tables(GRAPH)
+    table = np.diff(r.path_start)
+    short, long = int(table.argmin()), int(table.argmax())
+    assert lesser_path(r, long, short, 0, 0, 4) == short == lesser_path(r, short, long, 0, 0, 4)
+    assert lesser_path(r, short, long, 99, 0, 4) == long
+    assert lesser_path(r, short, short, 7, 7, 4) == short
+
+
+def test_what_decides_by_queues_fixes_no_split():
+    routes = optimal(GRAPH, select="adaptive")
+    assert not routes.oblivious and routes.notes["theta"] == optimal(GRAPH).notes["theta"]
+    others = [optimal(GRAPH), optimal(GRAPH, select="adaptive", draws=3)]
+    assert len({routes.content_hash, *(other.content_hash for other in others)}) == 3

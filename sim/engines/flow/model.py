@@ -8,8 +8,8 @@ from flitlab.models.application.messages import flits_of, packets_of
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Int, Ints
 from flitlab.models.jit import inner, kernel, routine
-from flitlab.models.rules.bits import lowest, popcount
-from flitlab.models.rules.route import at_target, choose_way, middle_of, next_hops, next_port, path_share
+from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.route import at_target, choose_way, middle_of, next_hops, next_port, path_share, port_part
 from flitlab.models.rules.tables import HASH, PATHS, RANDOM, VIA, Tables
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow
@@ -162,7 +162,7 @@ def _walk(n: Network, w: Way, count: Int, way: Int, share: float, source: Int, d
 
 @routine
 def _spread(n: Network, w: Way, count: Int, origin: Int, target: Int, share: float) -> Int:
-    """Lead a share of the message over all next hops to ``target``, in equal parts at every switch."""
+    """Lead a share of the message over all next hops to ``target``, in the parts that each has at its switch."""
     now, here_count = 0, 1
     w.switches[0, 0] = origin
     w.weight[0, origin] = share
@@ -170,15 +170,17 @@ def _spread(n: Network, w: Way, count: Int, origin: Int, target: Int, share: flo
         after, there_count = 1 - now, 0
         for i in range(here_count):
             here = w.switches[now, i]
-            part = w.weight[now, here]
+            whole = w.weight[now, here]
             w.weight[now, here] = 0.0
             if here == target:
                 continue
             ports = next_hops(n.routes, np.int64(0), 0, here, target)
-            part /= popcount(ports)
-            while ports != 0:
-                channel = n.out_start[here] + lowest(ports)
-                ports &= ports - np.uint64(1)
+            left = ports
+            while left != 0:
+                port = lowest(left)
+                channel = n.out_start[here] + port
+                left &= left - np.uint64(1)
+                part = port_part(whole, n.routes.port_threshold, ports, target, here, port)
                 count = _take(w, count, n.link[channel], part)
                 there = n.dst[channel]
                 if w.weight[after, there] == 0.0:

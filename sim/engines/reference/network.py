@@ -14,9 +14,19 @@ from flitlab.models.jit import njit
 from flitlab.models.rules.arrivals import Arrivals, make_arrivals, next_arrival
 from flitlab.models.rules.packets import Packets, destination, length, make_packets
 from flitlab.models.rules.polarized import detour
-from flitlab.models.rules.route import ON_ESCAPE, at_target, choose_way, next_port, usable_ports
-from flitlab.models.rules.tables import ADAPTIVE, ESCAPE, ESCAPE_VC, PATHS, POLARIZED, UGAL_GLOBAL, UGAL_LOCAL, VIA
-from flitlab.models.rules.ugal import MINIMALLY, better_way
+from flitlab.models.rules.route import ON_ESCAPE, another_path, at_target, choose_way, next_port, usable_ports
+from flitlab.models.rules.tables import (
+    ADAPTIVE,
+    ESCAPE,
+    ESCAPE_VC,
+    LEAST_QUEUED,
+    PATHS,
+    POLARIZED,
+    UGAL_GLOBAL,
+    UGAL_LOCAL,
+    VIA,
+)
+from flitlab.models.rules.ugal import MINIMALLY, better_way, lesser_path
 from flitlab.models.rules.vc import allowed_vcs, last_resorts, make_rings
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.timed import Timed
@@ -222,15 +232,25 @@ class Network(Generic[D]):
         return packet
 
     def settle(self, packet: Packet, now: int) -> None:
-        """Decide under ugal whether a packet that its host starts now goes over an intermediate switch."""
+        """Decide the way of a packet that its host starts now, where that depends on what is queued.
+
+        Under ugal whether it goes over an intermediate switch, under LEAST_QUEUED which of the paths drawn it takes.
+        """
         if self.routes.rule in (UGAL_LOCAL, UGAL_GLOBAL):
             minimally, via = (self._queued(packet, way, now) for way in (int(MINIMALLY), packet.way))
             packet.way = better_way(self.routes, packet.way, packet.origin, packet.target, minimally, via)
+        elif self.routes.rule == LEAST_QUEUED and packet.origin != packet.target:
+            for turn in range(1, self.routes.draws):
+                drawn = another_path(
+                    self.routes, self.seed, packet.source, packet.sequence, packet.origin, packet.target, turn
+                )
+                first, second = (self._queued(packet, way, now) for way in (packet.way, drawn))
+                packet.way = lesser_path(self.routes, packet.way, drawn, first, second, packet.flits)
 
     def _queued(self, packet: Packet, way: int, now: int) -> int:
         """Flits queued for the first channel of a packet's route by a way, or (UGAL_GLOBAL) for all of them."""
         channels = self._route(packet, way)
-        if self.routes.rule == UGAL_LOCAL:
+        if self.routes.rule != UGAL_GLOBAL:
             channels = islice(channels, 1)
         return sum(self.queue(channel, now) for channel in channels)
 
