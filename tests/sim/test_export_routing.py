@@ -112,3 +112,26 @@ def test_next_hops_of_equal_weight_and_what_has_none(export, capsys, tmp_path):
     (tmp_path / "out" / "routing.json").unlink()
     assert export()[0] == 2
     assert "not ours" in capsys.readouterr().err
+
+
+def test_weighted_next_hops_are_written_as_they_are_drawn(export, monkeypatch, capsys):
+    monkeypatch.setattr("flitlab.models.routing.optimal.LISTED", 0)
+    monkeypatch.setattr("flitlab.fluid.weights.NEAR", 9)
+    uniform = {"kind": "uniform", "packet_flits": 4}
+    code, out = export(traffic=uniform)
+    assert code == 0 and {path.name for path in out.iterdir()} == {"next_hops.csv", "routing.json"}
+    case = Experiment.load(STUDY | {"traffic": uniform}).study.cases[0]
+    of, far = {}, make_distances(case.topology)
+    for row in rows_of(out / "next_hops.csv"):
+        of.setdefault((int(row["target"]), int(row["switch"])), []).append((int(row["next"]), float(row["weight"])))
+    assert all(sum(weight for _, weight in hops) == 1 for hops in of.values())
+    load, demand = np.zeros((12, 12)), case.instance.traffic.switch_demand
+    for t in range(12):
+        carried = demand[:, t].copy()
+        for v in sorted(set(range(12)) - {t}, key=lambda v: -far[v, t]):
+            for there, weight in of[t, v]:
+                load[v, there] += carried[v] * weight
+                carried[there] += carried[v] * weight
+    assert min(1 / load.max(), 1) == pytest.approx(case.routes.notes["theta"], rel=1e-9)
+    assert export(traffic=uniform, routing={"kind": "optimal", "select": "adaptive"})[0] == 2
+    assert "routing.select = adaptive: adaptive draws paths" in capsys.readouterr().err
