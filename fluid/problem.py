@@ -137,8 +137,8 @@ def dags_of(topology: Topology, routes: Routes) -> Dags:
     if len(cyclic):
         raise FluidError(f"the next hops toward switch {cyclic[0]} form a cycle or a dead end")
     via = np.flatnonzero(topology.host_count) if routes.form == VIA else UNRESTRICTED.via
-    weighed = {} if routes.port_threshold is None else {"threshold": routes.port_threshold}
-    return Dags(ports, order, via, **weighed)
+    threshold = UNRESTRICTED.threshold if routes.port_threshold is None else routes.port_threshold
+    return Dags(ports, order, via, threshold=threshold)
 
 
 def shortest_ways(graph: Graph, demand: Demand, z: Floats, ways: "Dags | Paths") -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from flitlab.fluid.saved import BadCertificate, Saved
-from flitlab.models.arrays import Floats, Masks
+from flitlab.models.arrays import Bools, Bytes, Floats, Masks
 from flitlab.models.instance import Instance
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import PathTable, Routes
@@ -82,14 +82,14 @@ def _parts(topology: Topology, routes: Routes) -> Iterator[tuple[int, Floats]]:
     ports = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports
     if routes.form != VIA:
         for t in targets:
-            yield t, _by_next_hops(topology, ports, t)
+            yield t, _by_next_hops(topology, routes, ports, t)
         return
-    sent, received = _legs(topology, ports)
+    sent, received = _legs(topology, routes, ports)
     for t in targets:
         yield t, sent + received[t]
 
 
-def _legs(topology: Topology, ports: Masks) -> tuple[Floats, Floats]:
+def _legs(topology: Topology, routes: Routes, ports: Masks) -> tuple[Floats, Floats]:
     """float64 [switches, channels] each: the part of what s sends to the hosts' switches, and of what t gets from them.
 
     Every host is as likely to be the one at whose switch traffic changes legs.
@@ -98,7 +98,7 @@ def _legs(topology: Topology, ports: Masks) -> tuple[Floats, Floats]:
     received = np.zeros_like(sent)
     middle = topology.host_count / topology.hosts
     for t in range(topology.switches):
-        part = _by_next_hops(topology, ports, t)
+        part = _by_next_hops(topology, routes, ports, t)
         sent += middle[t] * part
         received[t] = middle @ part
     return sent, received
@@ -106,18 +106,20 @@ def _legs(topology: Topology, ports: Masks) -> tuple[Floats, Floats]:
 
 def _over_others(topology: Topology, routes: Routes) -> Floats:
     """float64 [channels, switches]: what each host of a switch adds to a channel by all it sends and receives."""
-    sent, received = _legs(topology, routes.ports)
+    sent, received = _legs(topology, routes, routes.ports)
     both: Floats = (sent + received).T
     return both
 
 
-def _by_next_hops(topology: Topology, ports: Masks, t: int) -> Floats:
+def _by_next_hops(topology: Topology, routes: Routes, ports: Masks, t: int) -> Floats:
     """float64 [switches, channels]: the part of the traffic from s to t that crosses each channel."""
     n, tail = topology.switches, topology.src
     port = (np.arange(topology.channels) - topology.out_start[tail]).astype(np.uint64)
     allowed = (ports[t, tail] >> port & np.uint64(1)).astype(bool)
-    ways = np.bincount(tail[allowed], minlength=n)
-    share = allowed / np.maximum(ways, 1)[tail]
+    if routes.port_threshold is None:
+        share = allowed / np.maximum(np.bincount(tail[allowed], minlength=n), 1)[tail]
+    else:
+        share = _weighed(topology, allowed, routes.port_threshold[t], port)
     step = sparse.csr_array((share, (tail, topology.dst)), (n, n))
     visits, moving = np.eye(n), np.eye(n)
     for _ in range(n):  # rows are where a packet is after so many hops, columns where it came from
@@ -131,9 +133,20 @@ def _by_next_hops(topology: Topology, ports: Masks, t: int) -> Floats:
     return part
 
 
+def _weighed(topology: Topology, allowed: Bools, threshold: Bytes, port: Masks) -> Floats:
+    """float64 [channels]: the part of what a switch sends that takes each channel, by thresholds of 8 bits."""
+    share = np.zeros(topology.channels)
+    for v in range(topology.switches):
+        own = np.flatnonzero(allowed[topology.out_start[v] : topology.out_start[v + 1]]) + topology.out_start[v]
+        if len(own):
+            ends = np.append(threshold[v, port[own[:-1]]].astype(float), 256.0)
+            share[own] = np.diff(ends, prepend=0.0) / 256
+    return share
+
+
 def _by_paths(topology: Topology, table: PathTable, t: int) -> Floats:
     """float64 [switches, channels]: as :func:`_by_next_hops`, each pair's traffic being split over its paths."""
-    n = topology.switches
+    n, share = topology.switches, table.shares
     part = np.zeros((n, topology.channels))
     for s in np.flatnonzero(topology.host_count).tolist():
         first, last = table.pair_start[s * n + t], table.pair_start[s * n + t + 1]
@@ -141,6 +154,6 @@ def _by_paths(topology: Topology, table: PathTable, t: int) -> Floats:
             at = s
             for port in table.port[table.path_start[p] : table.path_start[p + 1]].tolist():
                 channel = topology.out_start[at] + port
-                part[s, channel] += 1 / (last - first)
+                part[s, channel] += share[p]
                 at = topology.dst[channel]
     return part

@@ -267,7 +267,7 @@ def _matrix(share: Share, hosts: Ints) -> _Matrix:
 
 def _symmetry(topology: Topology, routes: Routes) -> Translations | None:
     """Translations that take hosts, channels and the next hops of routes to themselves; None if there are none."""
-    if routes.paths is not None or len(set(topology.host_count.tolist())) > 1:
+    if routes.paths is not None or routes.port_threshold is not None or len(set(topology.host_count.tolist())) > 1:
         return None
     ports = dags_of(topology, routes).ports
     port = (np.arange(topology.channels) - topology.out_start[topology.src]).astype(np.uint64)

@@ -74,6 +74,30 @@ def test_no_permutation_of_hosts_is_worse_and_one_is_as_bad(topology, routing, k
     check_proof(instance, row)
 
 
+@pytest.mark.parametrize(("kind", "keys"), [("minimal", {}), ("valiant", {}), ("ksp", {"k": 3})])
+def test_weights_count(kind, keys):
+    """The same of next hops, legs and paths that are drawn by weights, 1 / 4 and 3 / 4 where there are two."""
+    topology = network("rrg", n=6, degree=3, seed=2)
+    routes = routes_of(topology, kind, **keys)
+    if routes.paths is None:
+        first = np.full((*routes.ports.shape, int(topology.out_degree.max())), 64, np.uint8)
+        last = np.array([[int(mask).bit_length() - 1 for mask in row] for row in routes.ports.tolist()])
+        t, v = np.nonzero(last >= 0)
+        first[t, v, last[t, v]] = 255
+        weighed = replace(routes, port_threshold=first)
+    else:
+        count = np.diff(routes.paths.pair_start)
+        place = np.arange(count.sum()) - np.repeat(routes.paths.pair_start[:-1], count)
+        threshold = np.where(place == 0, 1 << 30, 3 << 30).astype(np.uint32)
+        threshold[routes.paths.pair_start[1:][count > 0] - 1] = 2**32 - 1
+        weighed = replace(routes, paths=routes.paths._replace(threshold=threshold))
+    instance, row = row_of(topology, weighed)
+    assert row.lower == pytest.approx(by_brute_force(topology, weighed), rel=1e-9)
+    assert row.lower != pytest.approx(row_of(topology, routes)[1].lower, rel=1e-3)
+    check_witness(topology, weighed, row)
+    check_proof(instance, row)
+
+
 def check_witness(topology: Topology, routes, row) -> None:
     """The demand that is kept is one of the hose model, and ``split`` gives it the theta of the row."""
     between = np.zeros((topology.switches, topology.switches))
