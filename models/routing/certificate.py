@@ -306,7 +306,7 @@ def _sparing(topology: Topology, routes: Routes) -> list[int]:
 def _default(topology: Topology, routes: Routes, vcs: int) -> int:
     """The first policy that has a certificate and VCs enough: ANY, RISING, DATELINE_ENTRY, LEGS, GROUPS.
 
-    Where none has, it is RISING. Where it has VCs enough it carries no less than those after it, and than HOP.
+    Where none has, it is RISING. With VCs enough that saturates last on most networks (docs/routing.md has figures).
     """
     enough = vcs >= _least_vcs(routes, RISING)
     for policy in _sparing(topology, routes):
