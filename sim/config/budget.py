@@ -17,7 +17,7 @@ from flitlab.sim.config.load import Node
 from flitlab.sim.config.overrides import apply_set
 from flitlab.sim.config.questions import CHANGES
 from flitlab.sim.config.schema import MeasureConfig
-from flitlab.sim.config.window import stable_window
+from flitlab.sim.config.window import BALANCED, stable_window
 
 CERTIFIED = ("mcf", "mcf_paths", "split")
 """Ceilings that are the upper rungs, from the highest."""
@@ -33,6 +33,8 @@ DEFLECTS = "packets that are deflected follow no routes, wait for no room and cr
 
 MOST_PACKETS = 1 << 24
 """Packets that all buffers without limit may hold together: some 400 MB before any of them is used."""
+
+ALREADY = "this switch is so already: its crossbar takes nothing"
 
 LEAST = 32
 """Buffers hold at least this part of what a channel can carry in a run, or they are not without limit.
@@ -81,7 +83,7 @@ def variants(builder: Builder, draft: Draft, node: Node, built: Built) -> Varian
     """What the budget of a scenario measures. node: its configuration."""
     scenario = built.scenario
     assert scenario is not None
-    measure = stable_window(draft.config.measure, scenario)
+    measure = stable_window(draft.config.measure, scenario, BALANCED)  # or the window would be what is lost most
 
     def made(*sets: str) -> Variant:
         return _variant(builder, draft, node, sets)
@@ -89,7 +91,7 @@ def variants(builder: Builder, draft: Draft, node: Node, built: Built) -> Varian
     if scenario.routes.deflection:
         rungs = {name: Variant(None, note=DEFLECTS) for name in MEASURED}
     else:
-        roomy = made("switching.input_speedup=vcs")
+        roomy = _unless_so(made("switching.input_speedup=vcs"), scenario)
         rungs = {"ideal": made("switching.mode=ideal"), "endless": _endless(roomy, measure), "roomy": roomy}
     rungs["switch"] = Variant(built)
     asked = {name: made(*sets) for name, sets in _changes(draft, scenario)}
@@ -155,10 +157,20 @@ def _changes(draft: Draft, scenario: Scenario) -> Iterator[tuple[str, tuple[str,
     yield from ((name, known[name]) for name in draft.config.budget.sensitivities)
 
 
+def _unless_so(roomy: Variant, scenario: Scenario) -> Variant:
+    """A roomy switch, which says so where the switch is one already."""
+    so = roomy.built is not None and roomy.built.scenario is not None and _alike(roomy.built.scenario, scenario)
+    return replace(roomy, note=ALREADY) if so else roomy
+
+
+def _alike(one: Scenario, other: Scenario) -> bool:
+    return one.content_hash == other.content_hash
+
+
 def _told_apart(variant: Variant, scenario: Scenario) -> Variant:
     """A change that changes something, or none with that reason."""
     if variant.built is None or variant.built.scenario is None:
         return variant
-    if variant.built.scenario.content_hash != scenario.content_hash:
+    if not _alike(variant.built.scenario, scenario):
         return variant
     return Variant(None, variant.set, "is so already, or nothing that this switch looks at")

@@ -26,8 +26,10 @@ def measure_of_search(config: Config, scenario: Scenario) -> MeasureConfig:
     return stable_window(config.measure, scenario) if searched else config.measure
 
 
-def stable_window(measure: MeasureConfig, scenario: Scenario) -> MeasureConfig:
+def stable_window(measure: MeasureConfig, scenario: Scenario, usual: int = USUAL) -> MeasureConfig:
     """The window of a search for the load that is carried, a third of which is warm-up, unless one is given.
+
+    usual: packet times where the routing does not fill many channels alike.
 
     The queue of a channel takes a time in inverse proportion to the square of its distance from saturation to settle. A
     routing that balances loads has nearly all of its channels close to it at once.
@@ -36,6 +38,6 @@ def stable_window(measure: MeasureConfig, scenario: Scenario) -> MeasureConfig:
         return measure
     from flitlab.fluid.certain import full_on_the_way
 
-    times = BALANCED if full_on_the_way(scenario.instance) >= MANY else USUAL
+    times = BALANCED if full_on_the_way(scenario.instance) >= MANY else usual
     ticks = max(math.ceil(times * scenario.source.mean_flits), LEAST)
     return measure.model_copy(update={"warmup": ticks // 3, "ticks": ticks - ticks // 3, "ci": None})

@@ -164,8 +164,8 @@ class BudgetRuns:
             name, ends = row["ceiling"], [row[end] for end in ("lower", "upper") if row[end] is not None]
             if name not in CERTIFIED:
                 continue
-            exact = name == "split" or row["lower"] == row["upper"]
-            level = Level(name, EXACT if exact else CERTIFIED_KIND, ends[0], ends[-1], row["method"]) if ends else None
+            kind = EXACT if name == "split" else CERTIFIED_KIND
+            level = Level(name, kind, ends[0], ends[-1], row["method"]) if ends else None
             yield name, level or row["note"] or "is not known"
 
     def _measured(self, name: str, rung: Rung) -> Level | str:

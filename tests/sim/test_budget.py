@@ -158,6 +158,21 @@ def test_a_change_that_cannot_be_made_says_why(study):
     ).budgets
     assert "128" in budget.changes["vcs"].note and "so already" in budget.changes["speedup"].note
     assert all(rung.case is None for rung in budget.changes.values())
+    assert "takes nothing" in budget.rungs["roomy"].note
+
+
+@pytest.mark.parametrize(
+    ("sets", "rungs"),
+    [
+        (["routing={kind: minimal, select: adaptive}"], ["ideal", "endless", "roomy", "switch"]),
+        (["switching={mode: wormhole, vcs: 2}"], ["ideal", "endless", "roomy", "switch"]),
+        (["switching={mode: ideal}"], ["ideal", "switch"]),
+    ],
+)
+def test_rungs_of_other_switches_and_routings(study, sets, rungs):
+    [budget] = study(sets=[*sets, "budget.sensitivities=[]"]).budgets
+    assert [name for name, rung in budget.rungs.items() if rung.case is not None] == rungs
+    assert all(rung.note for rung in budget.rungs.values() if rung.case is None)
 
 
 def test_a_change_can_be_run_by_itself(study):
