@@ -17,7 +17,7 @@ from flitlab.sim.config.load import Node
 from flitlab.sim.config.overrides import apply_set
 from flitlab.sim.config.questions import CHANGES
 from flitlab.sim.config.schema import MeasureConfig
-from flitlab.sim.config.window import BALANCED, stable_window
+from flitlab.sim.config.window import BALANCED, CHOSEN, lasting
 
 CERTIFIED = ("mcf", "mcf_paths", "split")
 """Ceilings that are the upper rungs, from the highest."""
@@ -56,11 +56,15 @@ class Variant:
 
 @dataclass(frozen=True)
 class Variants:
-    """All scenarios of a budget. rungs: by name, of :data:`MEASURED`. changes: sensitivities by name. measure: how."""
+    """All scenarios of a budget. rungs: by name, of :data:`MEASURED`. changes: sensitivities by name. measure: how.
+
+    times: packet times of a run; None where ``measure`` says how long it is.
+    """
 
     rungs: Mapping[str, Variant]
     changes: Mapping[str, Variant]
     measure: MeasureConfig
+    times: int | None
 
     @property
     def ticks(self) -> int:
@@ -83,7 +87,8 @@ def variants(builder: Builder, draft: Draft, node: Node, built: Built) -> Varian
     """What the budget of a scenario measures. node: its configuration."""
     scenario = built.scenario
     assert scenario is not None
-    measure = stable_window(draft.config.measure, scenario, BALANCED)  # or the window would be what is lost most
+    times = window(draft)
+    measure = draft.config.measure if times is None else lasting(MeasureConfig(), scenario, times)
 
     def made(*sets: str) -> Variant:
         return _variant(builder, draft, node, sets)
@@ -96,7 +101,15 @@ def variants(builder: Builder, draft: Draft, node: Node, built: Built) -> Varian
     rungs["switch"] = Variant(built)
     asked = {name: made(*sets) for name, sets in _changes(draft, scenario)}
     changes = {name: _told_apart(variant, scenario) for name, variant in asked.items()}
-    return Variants(rungs, changes, measure)
+    return Variants(rungs, changes, measure, times)
+
+
+def window(draft: Draft) -> int | None:
+    """Packet times of a run, warm-up included; None where ``measure`` says how long it is."""
+    given = draft.config.budget.window
+    if given is None and any(draft.has("measure", key) for key in CHOSEN):
+        return None
+    return BALANCED if given is None else given  # in a shorter one, the window would be what is lost most
 
 
 def _variant(builder: Builder, draft: Draft, node: Node, sets: Sequence[str]) -> Variant:

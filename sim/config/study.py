@@ -116,13 +116,16 @@ class Rung:
 
 @dataclass(frozen=True, eq=False)
 class Budget:
-    """What a budget measures of a case: rungs by name, and changes, one at a time, by theirs. window: ticks of a run,
-    warm-up among them."""
+    """What a budget measures of a case: rungs by name, and changes, one at a time, by theirs.
+
+    window, times: ticks of a run, warm-up among them, and packet times; None where ``measure`` says how long it is.
+    """
 
     case: Case
     rungs: dict[str, Rung]
     changes: dict[str, Rung]
     window: int
+    times: int | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +176,7 @@ class Study:
         }
         head["outputs"] = self.outputs.model_dump(mode="json")
         if self.budgets:
-            head["budget"] = self.budget.model_dump(mode="json")
+            head["budget"] = {**self.budget.model_dump(mode="json"), "window": self.budgets[0].times}
         if self.plugins:
             head["plugins"] = self.plugins
         if self.published:
@@ -331,7 +334,7 @@ def _budget(builder: Builder, draft: Draft, variant: Variant, case: Case, built:
         return Rung(of, one.set, one.note)
 
     rungs, changes = ({name: rung(name, one) for name, one in part.items()} for part in (found.rungs, found.changes))
-    return Budget(case, rungs, changes, found.ticks)
+    return Budget(case, rungs, changes, found.ticks, found.times)
 
 
 def _built(builder: Builder, draft: Draft) -> Built | None:

@@ -21,23 +21,21 @@ CHOSEN = frozenset({"warmup", "ticks", "ci", "max_ticks"})
 
 
 def measure_of_search(config: Config, scenario: Scenario) -> MeasureConfig:
-    """``measure:``, with the window of a search for saturation where the loads of the scenario are searched for."""
-    searched = isinstance(config.placing, SaturationConfig) and scenario.counted == PACKETS
-    return stable_window(config.measure, scenario) if searched else config.measure
-
-
-def stable_window(measure: MeasureConfig, scenario: Scenario, usual: int = USUAL) -> MeasureConfig:
-    """The window of a search for the load that is carried, a third of which is warm-up, unless one is given.
-
-    usual: packet times where the routing does not fill many channels alike.
+    """``measure:``, with the window of a search for saturation where it gives none, and loads are searched for.
 
     The queue of a channel takes a time in inverse proportion to the square of its distance from saturation to settle. A
     routing that balances loads has nearly all of its channels close to it at once.
     """
-    if measure.model_fields_set & CHOSEN:
+    measure = config.measure
+    searched = isinstance(config.placing, SaturationConfig) and scenario.counted == PACKETS
+    if not searched or measure.model_fields_set & CHOSEN:
         return measure
     from flitlab.fluid.certain import full_on_the_way
 
-    times = BALANCED if full_on_the_way(scenario.instance) >= MANY else usual
+    return lasting(measure, scenario, BALANCED if full_on_the_way(scenario.instance) >= MANY else USUAL)
+
+
+def lasting(measure: MeasureConfig, scenario: Scenario, times: int) -> MeasureConfig:
+    """``measure:`` with a window of so many packet times, a third of which is warm-up."""
     ticks = max(math.ceil(times * scenario.source.mean_flits), LEAST)
     return measure.model_copy(update={"warmup": ticks // 3, "ticks": ticks - ticks // 3, "ci": None})

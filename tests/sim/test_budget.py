@@ -141,6 +141,30 @@ def test_buffers_without_limit_hold_what_a_channel_carries_in_a_run(study):
     assert "all of what a channel can carry" in budget.rungs["endless"].note
 
 
+@pytest.mark.parametrize(
+    "sets",
+    [
+        [],
+        ["measure={}"],
+        ["measure={}", "budget.window=20000"],
+        ["loads=null", "measure={}", "experiment=saturation"],
+    ],
+)
+def test_what_was_resolved_measures_the_same(study, tmp_path, sets):
+    import yaml
+
+    first = study(sets=sets)
+    again = study(yaml.safe_dump(first.resolved()))
+    for one, other in zip(first.every, again.every, strict=True):
+        assert one.scenario.content_hash == other.scenario.content_hash
+        assert measure_of(one.measure, one.scenario) == measure_of(other.measure, other.scenario)
+
+
+def test_the_window_is_long_where_nothing_is_said(study):
+    ticks = [study(sets=sets).budgets[0].window for sets in ([], ["measure={}"], ["measure={}", "budget.window=20000"])]
+    assert ticks == [500, 45_000, 80_000]
+
+
 def test_buffers_that_would_take_too_much_memory_are_left_out(study):
     [budget] = study(sets=["measure.ticks=100000000", "switching.vcs=64"]).budgets
     assert budget.rungs["endless"].case is None and "too much memory" in budget.rungs["endless"].note

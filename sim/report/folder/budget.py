@@ -92,6 +92,8 @@ def named(part: str) -> str:
     ('waiting for room in buffers', 'the paths of the routing and how the routing spreads traffic over its paths')
     """
     names = [PARTS[one] for one in part.split("+")]
+    if len(names) == len(PARTS):
+        return "all that lies between any routing and this switch"
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
