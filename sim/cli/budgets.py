@@ -61,7 +61,7 @@ CHANGED: list[Column] = [
 
 
 def _gain(value: float | None) -> str:
-    return "-" if value is None else f"{value:+.1f}"
+    return "-" if value is None else f"{round(value, 1) + 0.0:+.1f}"
 
 
 def _binding(channels: Sequence[Row]) -> str:
