@@ -209,7 +209,7 @@ def test_check_counts_and_explains(config, capsys):
     printed = json.loads(capsys.readouterr().out)
     assert printed["points"] == 8
     first, second = printed["scenarios"]
-    assert first["ticks"]["header"] == 2 and first["certificate"].startswith("hop")
+    assert first["ticks"]["header"] == 2 and first["certificate"].startswith("rising")
     assert second["config"]["switching"] | {"mode": "deflection", "hold_packets": 12} == second["config"]["switching"]
     assert main(["check", config]) == 0
     assert "8 switches" in capsys.readouterr().out

@@ -88,7 +88,7 @@ def test_the_tables_say_what_is_loaded(export):
                 carried[state] = carried.get(state, 0) + flow * part
     assert np.abs(again - load).max() < 1e-12
     described = json.loads((out / "routing.json").read_text())
-    assert described["certificate"].startswith("hop") and described["notes"]["theta"] == case.routes.notes["theta"]
+    assert described["certificate"].startswith("rising") and described["notes"]["theta"] == case.routes.notes["theta"]
 
 
 def make_distances(topology):

@@ -48,7 +48,7 @@ def test_only_a_split_that_is_drawn_for_every_packet_is_a_limit():
 
 
 def test_a_large_loss_counts_however_unevenly_it_comes():
-    routing = {"kind": "ugal", "mode": "global"}
+    routing = {"kind": "ugal", "mode": "global", "vc_policy": "hop"}
     case = scenario(
         build("dragonfly", 2, a=4, p=2, h=2), routing=routing, traffic={"kind": "shift", "by": 8}, allow_deadlock=True
     )
