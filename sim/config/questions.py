@@ -41,8 +41,11 @@ class BudgetConfig(Section):
 
     tolerance: width of the bracket of a stable load at which the search ends, as a part of the least ceiling of the
     routing. sensitivities: what is changed one at a time; [] for none. window: packet times of a run, at least 45,000
-    ticks, a third of which is warm-up; by default as ``measure`` says, and 6,000 where that says nothing of it.
+    ticks, a third of which is warm-up; by default as ``measure`` says, and 6,000 where that says nothing of it. of:
+    labels of the scenarios that have a budget, by default all.
     """
+
+    of: Annotated[list[str], AfterValidator(unlike)] | None = None
 
     window: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] | None = None
     tolerance: Annotated[float, Field(ge=1e-3, le=0.5)] = 0.01

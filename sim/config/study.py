@@ -223,6 +223,7 @@ def read(
     if not mistakes:
         _refuse_lost(page, config.published, cases)
         _refuse_unrelated(page, config.outputs.relative_to, cases)
+        _refuse_without_budget(page, config.budget.of or [], cases)
     if mistakes:
         # what follows from a value that could not be read would only confuse
         places = {(mistake.where, mistake.key) for mistake in unread}
@@ -279,6 +280,14 @@ def _refuse_unrelated(page: Page, which: str | dict[str, Any] | None, cases: Seq
         page.refuse("outputs.relative_to", "names no scenario", [case.label for case in cases])
 
 
+def _refuse_without_budget(page: Page, of: Sequence[str], cases: Sequence[Case]) -> None:
+    """Refuses entries of ``budget.of`` that are no scenario's label."""
+    labels = [case.label for case in cases]
+    for i, label in enumerate(of):
+        if label not in labels:
+            page.refuse(("budget", "of", i), "names no scenario", labels)
+
+
 def _named(root: Node, name: str) -> Node:
     """A configuration that has a name, by default that of its file."""
     given = root.get("name")
@@ -303,14 +312,21 @@ def _cases(root: Node, page: Page, name: str, experiment: str, base: Path) -> tu
             continue
         built = replace(built, resolved=built.resolved | question(draft, ceilings))
         cases.append(_case(variant, draft, built, ceilings, vary))
+        points += len(config.load_list) * len(config.seeds)
+        if points_refused(page, points):
+            break
+        if not _is_budgeted(config, cases[-1]):
+            continue
         if has_budget(draft):
             budgets += [_budget(builder, draft, variant, cases[-1], built)] if built.scenario is not None else []
         elif BUDGET in config.outputs.figures and (experiment == BUDGET or _is_idle(draft, cases[-1])):
             draft.refuse("switching.mode", "has no budget: only of packets is it told where they are lost")
-        points += len(config.load_list) * len(config.seeds)
-        if points_refused(page, points):
-            break
     return cases, budgets, config
+
+
+def _is_budgeted(config: Config, case: Case) -> bool:
+    """Whether a scenario is one of those that ``budget.of`` names, if it names any."""
+    return config.budget.of is None or case.label in config.budget.of
 
 
 def _is_idle(draft: Draft, case: Case) -> bool:

@@ -215,6 +215,15 @@ def test_wrong_keys_are_refused(study, change):
         study(sets=[change])
 
 
+def test_some_of_the_scenarios_have_one(study):
+    text = CONFIG.replace("budget: {", "budget: {of: [two], ")
+    text += "cases: [{label: one}, {label: two, switching: {vcs: 3}}]\n"
+    (budget,) = study(text).budgets
+    assert budget.case.label == "two"
+    with pytest.raises(ConfigError, match=r"budget.of\[0\] = tow: names no scenario; choices: one, two"):
+        study(text.replace("[two]", "[tow]"))
+
+
 def test_only_packets_have_budgets(tmp_path, study):
     study()
     with pytest.raises(ConfigError, match="has no budget"):
