@@ -16,7 +16,7 @@ from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Annotation
-from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, LogLocator, MaxNLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, MaxNLocator
 from matplotlib.transforms import Bbox, ScaledTranslation
 
 from flitlab.fluid.kinds.spec import kind_of
@@ -138,16 +138,26 @@ def knee_scale(ax: Axes, rows: Iterable[Row], y: Key, headroom: float = 4.0) -> 
     top = max(2 * knee, 1.6 * highest)
     ax.set_yscale("symlog", linthresh=knee, linscale=2.0 * math.log10(top / knee))
     ax.set_ylim(0, top)
-    decades = _ticks(LogLocator(10, subs=(1.0,) if top / knee > 10 else (1.0, 2.0, 5.0)), 2.5 * knee, top)
-    ax.yaxis.set_major_locator(FixedLocator([*ticks, *decades[decades <= top]]))
+    above = _round(2.5 * knee, top, (1,)) if top / knee > 10 else _round(1.9 * knee, top, (1, 2, 5))
+    ax.yaxis.set_major_locator(FixedLocator([*ticks, *above]))
     ax.yaxis.set_major_formatter(THOUSANDS)
-    fine = _ticks(LogLocator(10, subs=range(2, 10)), knee, top)
-    ax.yaxis.set_minor_locator(FixedLocator(fine[fine <= top].tolist()))
+    ax.yaxis.set_minor_locator(FixedLocator(_round(knee, top, range(2, 10))))
     ax.axhspan(knee, top, color="#f3f3f3", linewidth=0, zorder=0)
     ax.annotate(
         "log scale", (0, knee), xycoords=ax.get_yaxis_transform(), xytext=(3, 2),
         textcoords="offset points", fontsize=7, color="#777777", gid="log",
     )  # fmt: skip
+
+
+def _round(start: float, end: float, digits: Iterable[int]) -> list[float]:
+    """The numbers from ``start`` to ``end`` that are one of the digits with zeros behind it.
+
+    >>> _round(30, 600, (1, 2, 5))
+    [50.0, 100.0, 200.0, 500.0]
+    """
+    decades = range(math.floor(math.log10(start)), math.ceil(math.log10(end)) + 1)
+    numbers = [float(digit) * 10.0**decade for decade in decades for digit in digits]
+    return [number for number in numbers if start <= number <= end]
 
 
 def _ticks(locator: Locator, start: float, end: float) -> Floats:
