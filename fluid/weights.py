@@ -11,21 +11,31 @@ from typing import Any
 import numpy as np
 
 from flitlab.fluid.concurrent import fixed_split
-from flitlab.fluid.graph import UNRESTRICTED, Demand, Graph
+from flitlab.fluid.graph import UNRESTRICTED, Dags, Demand, Graph
 from flitlab.fluid.hosts import host_bound
 from flitlab.fluid.mcf.choose import DENSE, PATHS_MOST, Solution, solve
 from flitlab.fluid.mcf.paths import Paths
-from flitlab.fluid.mcf.shortest import Split, nearest_weights, port_thresholds
+from flitlab.fluid.mcf.shortest import Split, flow_thresholds, nearest_weights, port_thresholds
 from flitlab.fluid.problem import Problem, check_numbers
-from flitlab.models.arrays import Bools, Floats, Ints
+from flitlab.fluid.split import split_load, split_theta
+from flitlab.fluid.trees import dag_order
+from flitlab.models.arrays import Bools, Bytes, Floats, Ints, Masks
 from flitlab.models.instance import Instance
 from flitlab.models.jit import njit
 from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.registry import SpecError, make
 from flitlab.models.routing.minimal import minimal_ports
-from flitlab.models.routing.planned import Plan, PlannedSpec, Weighed, WeighedHops, equal_thresholds
+from flitlab.models.routing.planned import (
+    HopPlan,
+    Plan,
+    PlannedSpec,
+    Weighed,
+    WeighedHops,
+    equal_thresholds,
+    to_plan,
+)
 from flitlab.models.routing.routes import Routes, RoutingSpec
-from flitlab.models.rules.tables import MAX_PORTS
+from flitlab.models.rules.tables import MAX_PORTS, VIA
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
 
@@ -35,6 +45,8 @@ RARE = 0.01
 """Part of all flow up to which the longest paths may be done without."""
 NEAR = 0.02
 """By what part shortest paths alone may fall short of what hops allow; paths that are not the shortest may help."""
+SOLVED_MOST = 300_000
+"""Pairs of switches up to which weights of given next hops that are not near to the best are solved for."""
 FINEST = 256
 """Table entries of a next hop at most: thresholds of 8 bits."""
 PASSES = 3
@@ -48,7 +60,7 @@ def routes_for(spec: RoutingSpec, topology: Topology, traffic: Traffic | None) -
 
     Raises :class:`~flitlab.models.registry.SpecError` where the routing cannot serve it.
     """
-    if not isinstance(spec, PlannedSpec):
+    if not to_plan(spec):
         return spec.build(topology)
     return planned_routes(spec, topology, spec.demand(topology, traffic))
 
@@ -56,14 +68,18 @@ def routes_for(spec: RoutingSpec, topology: Topology, traffic: Traffic | None) -
 def planned_routes(spec: PlannedSpec, topology: Topology, demand: Traffic) -> Routes:
     """The routes of a routing that is made for a demand; their notes say what they promise. Raises ``SpecError``."""
     routes = spec.looked_at(spec.planned, topology, demand, weigh)
-    return replace(routes, notes=routes.notes | _promises(topology, demand, routes))
+    promises = _over_others(topology, demand, routes) if routes.form == VIA else _promises(topology, demand, routes)
+    return replace(routes, notes=routes.notes | promises)
 
 
-def weigh(topology: Topology, plan: Plan) -> Weighed | WeighedHops:
-    """The weights of the paths that are used.
+def weigh(topology: Topology, plan: Plan | HopPlan) -> Weighed | WeighedHops:
+    """The weights of the paths, or next hops, that are used.
 
-    The notes hold ``theta_upper``: no weights of paths of at most as many channels carry more.
+    The notes hold ``theta_upper``: no weights of paths of at most as many channels carry more; of given next hops, no
+    paths at all.
     """
+    if isinstance(plan, HopPlan):
+        return _of_next_hops(topology, plan)
     check_numbers(topology, plan.demand)
     graph, demand = Graph.of(topology), Demand.of_traffic(plan.demand)
     if demand.size == 0:
@@ -104,6 +120,51 @@ def _by_hops(topology: Topology, problem: Problem, plan: Plan) -> WeighedHops | 
     port_thresholds(split, found.weight, min(plan.entries or FINEST, FINEST), ports, threshold)
     upper = float(min(found.theta * (1 + found.excess), host_bound(topology, plan.demand)))
     return WeighedHops(ports, threshold, {"theta_upper": upper, "method": "scaled shortest paths"})
+
+
+def _of_next_hops(topology: Topology, plan: HopPlan) -> WeighedHops:
+    """Weights of given next hops: by channel weights where that comes near enough, else of an LP; or none at all."""
+    check_numbers(topology, plan.demand)
+    graph, demand, ports = Graph.of(topology), Demand.of_traffic(plan.demand), plan.ports.copy()
+    if demand.size == 0:
+        return WeighedHops(ports, None, {"theta_upper": None, "method": "nothing to weigh"})
+    dags = Dags(plan.ports, dag_order(graph, plan.ports), UNRESTRICTED.via)
+    problem = Problem(graph, demand, dags)
+    threshold = equal_thresholds(ports, int(topology.out_degree.max()))
+    upper, method = _weights_into(topology, plan, problem, ports, threshold)
+    weighed = dags._replace(ports=ports, threshold=threshold)
+    alike, by_weight = ((split_load(graph, demand, one) / graph.capacity).max() for one in (dags, weighed))
+    if alike <= by_weight:
+        return WeighedHops(plan.ports, None, {"theta_upper": upper, "method": "equal shares"})
+    return WeighedHops(ports, threshold, {"theta_upper": upper, "method": method})
+
+
+def _weights_into(
+    topology: Topology, plan: HopPlan, problem: Problem, ports: Masks, threshold: Bytes
+) -> tuple[float, str]:
+    """Write the weights of next hops; what theta no flow at all passes, and the method that found the weights."""
+    graph, demand, split = problem.graph, problem.demand, Split(problem)
+    found = nearest_weights(split, plan.gap, math.inf)
+    upper = graph.channels / float((demand.amount * Problem(graph, demand).distances(1 / graph.capacity)).sum())
+    if upper > (1 + plan.gap) * found.theta and demand.size <= SOLVED_MOST:
+        upper = min(upper, solve(Problem.of(topology, plan.demand), plan.gap).upper)
+        solution = solve(problem, plan.gap)
+        if solution.flow is not None and solution.lower > found.theta:
+            flow_thresholds(graph, demand.target, _by_target(problem, solution.flow), FINEST, ports, threshold)
+            return upper, solution.method
+    port_thresholds(split, found.weight, FINEST, ports, threshold)
+    return upper, "scaled shortest paths"
+
+
+def _by_target(problem: Problem, flow: Floats | Paths) -> Floats:
+    """float64 [targets, channels]: a flow, by destination."""
+    if not isinstance(flow, Paths):
+        return flow
+    channels, targets = problem.graph.channels, len(problem.demand.target)
+    place = np.repeat(problem.demand.row[flow.commodity], flow.lengths) * channels + flow.channel
+    whole = np.zeros(targets * channels)
+    np.add.at(whole, place, np.repeat(flow.flow, flow.lengths))
+    return whole.reshape((targets, channels))
 
 
 def _problem(graph: Graph, demand: Demand, plan: Plan) -> Problem:
@@ -239,3 +300,13 @@ def _promises(topology: Topology, demand: Traffic, routes: Routes) -> dict[str, 
             theta = float(fixed_split(Instance(topology, other, routes)).lower)
             found[f"split_{kind}"] = theta if math.isfinite(theta) else None
     return found
+
+
+def _over_others(topology: Topology, demand: Traffic, routes: Routes) -> dict[str, Any]:
+    """What finished tables of legs carry: ``theta`` of all-to-all traffic by one leg, ``worst_case`` of any by two.
+
+    demand: all-to-all. By two legs no demand loads a channel more, see :func:`~flitlab.fluid.worst.worst_case`.
+    """
+    half = split_theta(Problem.of(topology, demand, routes), topology, demand)
+    guaranteed = float(min(half, topology.host_capacity))
+    return {name: x if math.isfinite(x) else None for name, x in (("theta", 2 * half), ("worst_case", guaranteed))}

@@ -208,6 +208,26 @@ def _write_thresholds(
 
 
 @njit
+def flow_thresholds(graph: Graph, target: Ints, flow: Floats, entries: int, ports: Masks, threshold: Bytes) -> None:
+    """Write the split of a flow [targets, channels] by destination to tables, as :func:`port_thresholds` does.
+
+    target: int64 [targets]. Where nothing comes by on its way to one of them, the tables stay as they are.
+    """
+    port, share = np.empty(threshold.shape[2], np.int64), np.empty(threshold.shape[2])
+    for i in range(len(target)):
+        t = target[i]
+        for v in range(len(ports)):
+            count, whole = 0, 0.0
+            for a in range(graph.out_start[v], graph.out_start[v + 1]):
+                if flow[i, a] > 0.0 and v != t:
+                    port[count], share[count] = a - graph.out_start[v], flow[i, a]
+                    whole += flow[i, a]
+                    count += 1
+            if count > 0:
+                ports[t, v] = _rounded(port[:count], share[:count] * (entries / whole), entries, threshold[t, v])
+
+
+@njit
 def _rounded(port: Ints, share: Floats, entries: int, threshold: Bytes) -> np.uint64:
     """Thresholds of ports [k], ascending, of shares [k] that add up to ``entries``; the set of those that have any.
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.paths.bounded import paths_bounded, some_shortest
 from flitlab.models.paths.pathset import PathSet, concatenate
-from flitlab.models.registry import SpecError, register
+from flitlab.models.registry import SpecError, nested, register
 from flitlab.models.routing.form import MOST_DRAWS
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.paths import farthest, longest, path_notes, path_table, require_connected
@@ -64,6 +64,9 @@ class Optimal(PlannedSpec):
     WCMP, EuroSys 2014, doi:10.1145/2592798.2592803 (weights as table entries).
     """
 
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+
+    for_: dict[str, Any] | None = Field(default=None, alias="for")
     hops: int | None = Field(default=None, ge=1, le=255)
     paths: int | None = Field(default=None, ge=1, le=1024)
     entries: int | None = Field(default=None, ge=1, le=65536)
@@ -79,6 +82,19 @@ class Optimal(PlannedSpec):
         if self.select == "adaptive" and self.per == "flow":
             raise ValueError("select: adaptive decides for every packet, not per: flow")
         return self
+
+    @property
+    def for_scenario(self) -> bool:
+        return self.for_ is None
+
+    def demand(self, topology: Topology, traffic: Traffic | None) -> Traffic:
+        """The demand of ``for``, or else the scenario's. Where a part of it does not grow, it is that at load 1."""
+        if self.for_ is not None:
+            found: Traffic = nested("traffic", self.for_, "for", lambda spec: spec.build(topology))
+            return found.at(1.0)[0]
+        if traffic is None:
+            raise SpecError(f"is missing: the traffic that {self.kind} is made for, as nothing else names one", "for")
+        return traffic.at(1.0)[0]
 
     def planned(self, topology: Topology, demand: Traffic, weigh: Weigh) -> Routes:
         require_connected(topology)

@@ -1,20 +1,20 @@
 """Routings that are made for a demand: what they ask of a solver, and what they make of its answer.
 
-Models know no solver. A routing says which paths its demand may take (:class:`Plan`); whoever has a solver says how
-much goes along each (:class:`Weighed`), and the routing makes its routes of that.
+Models know no solver. A routing says which paths its demand may take (:class:`Plan`), or which next hops
+(:class:`HopPlan`); whoever has a solver says how much goes along each (:class:`Weighed`, :class:`WeighedHops`), and the
+routing makes its routes of that.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
-from pydantic import ConfigDict, Field
 
 from flitlab.models.arrays import Bytes, Floats, Ints, Masks, Words
 from flitlab.models.jit import njit
 from flitlab.models.paths.pathset import PathSet
-from flitlab.models.registry import SpecError, nested
+from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import Routes, RoutingSpec
 from flitlab.models.routing.ways import LAST_WORD
 from flitlab.models.rules.bits import lowest, popcount
@@ -42,6 +42,19 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False)
+class HopPlan:
+    """Which next hops a demand may take, and how near to the best their weights are to come.
+
+    ports: uint64 [switches, switches], as :class:`~flitlab.models.routing.routes.Routes` has them, without a cycle.
+    gap: relative, of the solution.
+    """
+
+    demand: Traffic
+    ports: Masks
+    gap: float
+
+
+@dataclass(frozen=True, eq=False)
 class Weighed:
     """The paths of every pair of a plan that are used. weight: float64 [paths], of a pair 1 together; notes: of how."""
 
@@ -52,38 +65,36 @@ class Weighed:
 
 @dataclass(frozen=True, eq=False)
 class WeighedHops:
-    """Next hops in place of paths, where those are too many: ``ports`` and ``port_threshold`` as routes have them."""
+    """Next hops that are used, in place of paths: ``ports`` and ``port_threshold`` as routes have them."""
 
     ports: Masks
-    port_threshold: Bytes
+    port_threshold: Bytes | None
     notes: dict[str, Any] = field(default_factory=dict)
 
 
-Weigh = Callable[[Topology, Plan], Weighed | WeighedHops]
-"""What solves a plan."""
+Weigh = Callable[[Topology, Plan | HopPlan], Weighed | WeighedHops]
+"""What solves a plan; one of next hops always by next hops."""
 
 
 class PlannedSpec(RoutingSpec):
-    """A routing made for a demand: that of ``for``, a traffic pattern, or else the scenario's own.
+    """A routing made for a demand by a solver. It defines :meth:`demand` and :meth:`planned` in place of ``routes``."""
 
-    A routing of this sort defines :meth:`planned` in place of ``routes``.
-    """
+    @property
+    def weighed(self) -> bool:
+        """Whether these keys ask for weights; otherwise the routing is one like any other."""
+        return True
 
-    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
-
-    for_: dict[str, Any] | None = Field(default=None, alias="for")
+    @property
+    def for_scenario(self) -> bool:
+        """Whether it is the scenario's demand that the routing is made for."""
+        return False
 
     def demand(self, topology: Topology, traffic: Traffic | None) -> Traffic:
         """The demand that the routing is made for; traffic: that of the scenario, None where there is none.
 
-        Where a part of it does not grow, the demand is that at load 1. Raises ``SpecError`` where there is none.
+        Raises ``SpecError`` where there is no such demand.
         """
-        if self.for_ is not None:
-            found: Traffic = nested("traffic", self.for_, "for", lambda spec: spec.build(topology))
-            return found.at(1.0)[0]
-        if traffic is None:
-            raise SpecError(f"is missing: the traffic that {self.kind} is made for, as nothing else names one", "for")
-        return traffic.at(1.0)[0]
+        raise NotImplementedError
 
     def planned(self, topology: Topology, demand: Traffic, weigh: Weigh) -> Routes:
         """The routes for a demand. Raises ``SpecError`` where the routing cannot serve it."""
@@ -92,6 +103,11 @@ class PlannedSpec(RoutingSpec):
     def routes(self, topology: Topology) -> Routes:
         """Raises ``SpecError``: without a demand and a solver there are no such routes."""
         raise SpecError(f"{self.kind} is made for a demand before anything runs; on a topology alone it is not defined")
+
+
+def to_plan(spec: RoutingSpec) -> TypeGuard[PlannedSpec]:
+    """Whether the routes that a specification asks for take a solver."""
+    return isinstance(spec, PlannedSpec) and spec.weighed
 
 
 def thresholds(pair_start: Ints, weight: Floats) -> Words:

@@ -28,7 +28,8 @@ class Ugal(ViaSpec):
     ``mode: local`` (UGAL-L) knows the source switch only: w is the queue of the channel by which the packet would
     leave it, times the channels of the route; ``threshold`` is in flits times hops. ``mode: global`` (UGAL-G): w is
     the sum of the queues of all channels that the packet would take, which no real source knows; ``threshold`` is in
-    flits. ``legs`` are those of valiant; on a dragonfly ``legs: dragonfly`` is the routing of the source.
+    flits. ``legs`` are those of valiant but for ``optimal``, whose weights hold where all traffic goes over others; on
+    a dragonfly ``legs: dragonfly`` is the routing of the source.
 
     A packet that goes by one leg uses the VCs of the second one with ``vc_policy: legs``, those of the first one with
     ``groups``. Otherwise the VC policies are those of valiant: ``rising`` takes as many VCs as the two longest legs
@@ -43,6 +44,7 @@ class Ugal(ViaSpec):
     UGAL-G as the sum over the route: Besta, Hoefler, Slim Fly, SC 2014, doi:10.1109/SC.2014.34.
     """
 
+    legs: Literal["minimal", "dor", "updown", "dragonfly"] = "minimal"
     mode: Literal["local", "global"] = "local"
     threshold: int = Field(default=0, ge=0, le=1 << 30)
 

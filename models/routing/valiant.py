@@ -1,21 +1,26 @@
 """Valiant's routing over a random intermediate switch."""
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from flitlab.models.arrays import Bytes, Masks
-from flitlab.models.registry import SpecError, register
+from flitlab.models.registry import SpecError, make, register
 from flitlab.models.routing.dor import dimension_order_ports, line_grid
 from flitlab.models.routing.dragonfly import dragonfly_ports, router_groups
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.minimal import minimal_ports
+from flitlab.models.routing.planned import HopPlan, PlannedSpec, Weigh, WeighedHops
 from flitlab.models.routing.routes import PER, Routes, RoutingSpec
 from flitlab.models.routing.updown import updown_ports
 from flitlab.models.rules.tables import VIA
 from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import Traffic
 
 MAX_SWITCHES = 1 << 24
+LEGS_GAP = 1e-3
+"""Relative gap to which the weights of legs are solved."""
 
 
 def route_hops(topology: Topology, ports: Masks) -> Bytes:
@@ -37,14 +42,21 @@ def route_hops(topology: Topology, ports: Masks) -> Bytes:
 class ViaSpec(RoutingSpec):
     """What routings over an intermediate switch share: the ``legs`` by which it is reached and left."""
 
-    legs: Literal["minimal", "dor", "updown", "dragonfly"] = "minimal"
+    legs: Literal["minimal", "optimal", "dor", "updown", "dragonfly"] = "minimal"
 
     def over_all(self, topology: Topology, select: int, threshold: int = 0) -> Routes:
         """The routes over every switch. Raises ``SpecError`` where the legs cannot serve it."""
+        return self.by_legs(topology, *self.leg_ports(topology), select, threshold)
+
+    def leg_ports(self, topology: Topology) -> tuple[Masks, int]:
+        """uint64 [t, v], the next hops that legs may take, and channels of the longest one. Raises ``SpecError``."""
         try:
-            ports, longest = self._leg_ports(topology)
+            return self._leg_ports(topology)
         except SpecError as error:
             raise SpecError(f"{self.legs} {error}", key="legs") from error
+
+    def by_legs(self, topology: Topology, ports: Masks, longest: int, select: int, threshold: int = 0) -> Routes:
+        """The routes by legs that take the next hops ``ports``, ``longest`` channels at most."""
         leg = route_hops(topology, ports)
         if longest > 127 or topology.switches > MAX_SWITCHES:
             raise SpecError("serves at most 2**24 switches at most 127 hops apart", key="kind")
@@ -57,7 +69,7 @@ class ViaSpec(RoutingSpec):
     def _leg_ports(self, topology: Topology) -> tuple[Masks, int]:
         if self.legs == "updown":
             return updown_ports(topology)[:2]
-        if self.legs == "minimal":
+        if self.legs in ("minimal", "optimal"):
             return minimal_ports(topology)
         if self.legs == "dragonfly":
             return dragonfly_ports(topology)
@@ -68,13 +80,20 @@ class ViaSpec(RoutingSpec):
 
 
 @register("routing", "valiant")
-class Valiant(ViaSpec):
+class Valiant(ViaSpec, PlannedSpec):
     """Every packet goes over an intermediate switch, that of a host drawn with equal probability from all hosts.
 
-    It goes there, and from there on to its destination, by ``legs``: ``minimal``, ``dor``, ``updown`` or
+    It goes there, and from there on to its destination, by ``legs``: ``minimal``, ``optimal``, ``dor``, ``updown`` or
     ``dragonfly``; next hops that are equally good are drawn at every hop. ``per: flow`` draws by a hash of the pair of
     hosts. If the switch drawn is the source or the destination, one leg is left. A packet that passes its destination
     on the first leg goes on.
+
+    ``legs: optimal`` are shortest paths, too, but a switch draws next hops by weight (of 8 bits). Whatever hosts send,
+    each leg carries no more than all-to-all traffic between all hosts, each to itself too, and the weights are those
+    of its maximum concurrent flow over shortest paths. So no traffic in which no host sends or receives more than one
+    unit is worse than half of that: the notes tell ``theta``, what the finished tables carry of all-to-all traffic,
+    ``theta_upper``, what no legs at all can pass, and ``worst_case``, the load that is guaranteed. Where shortest paths
+    are too few, on small graphs, ``theta`` is up to a tenth below ``theta_upper``.
 
     ``vc_policy: rising`` (the default where needed) takes as many VCs as the two longest legs have channels together;
     ``legs`` one half of the VCs before and one half after the intermediate switch, enough where each leg needs one
@@ -83,15 +102,34 @@ class Valiant(ViaSpec):
 
     Example: ``routing: {kind: valiant}``
 
+    Example: ``routing: {kind: valiant, legs: optimal}``
+
     Example: ``routing: {kind: valiant, legs: updown, vc_policy: legs}``
 
-    Source: Valiant, SIAM J. Computing 11, 1982, doi:10.1137/0211027.
+    Source: Valiant, SIAM J. Computing 11, 1982, doi:10.1137/0211027; Shahrokhi and Matula, J. ACM 37 (1990),
+    doi:10.1145/77600.77620 (the flow behind optimal legs).
     """
 
     per: Literal["packet", "flow"] = "packet"
 
+    @property
+    def weighed(self) -> bool:
+        return self.legs == "optimal"
+
+    def demand(self, topology: Topology, traffic: Traffic | None) -> Traffic:
+        """What the hosts' switches send on either leg at load 1, whatever the traffic is."""
+        found: Traffic = make("traffic", kind="uniform", include_self=True).build(topology)
+        return found
+
+    def planned(self, topology: Topology, demand: Traffic, weigh: Weigh) -> Routes:
+        ports, longest = self.leg_ports(topology)
+        weighed = weigh(topology, HopPlan(demand, ports, LEGS_GAP))
+        assert isinstance(weighed, WeighedHops)
+        routes = self.by_legs(topology, weighed.ports, longest, PER[self.per])
+        return replace(routes, port_threshold=weighed.port_threshold, notes={**routes.notes, **weighed.notes})
+
     def routes(self, topology: Topology) -> Routes:
-        return self.over_all(topology, PER[self.per])
+        return super().routes(topology) if self.weighed else self.over_all(topology, PER[self.per])
 
 
 def mean_hops(topology: Topology, leg: Bytes) -> float:

@@ -10,7 +10,7 @@ from flitlab.models.application.program import Program
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.metrics.summary import ALWAYS
 from flitlab.models.registry import Spec, make
-from flitlab.models.routing.planned import PlannedSpec
+from flitlab.models.routing.planned import to_plan
 from flitlab.models.routing.routes import Routes
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.spec import TopologySpec
@@ -124,9 +124,9 @@ class PartsBuilder:
 
     def _routes(self, spec: Any, topology: Topology, traffic: Traffic | None, draft: Draft) -> Any:
         """The routes, or None once they are refused, or where they would be made for traffic that is."""
-        if not isinstance(spec, PlannedSpec):
+        if not to_plan(spec):
             return self._part("routing", spec, (topology,), draft)
-        if spec.for_ is None and traffic is None and draft.mapping("traffic"):
+        if spec.for_scenario and traffic is None and draft.mapping("traffic"):
             return None
         from flitlab.fluid.weights import planned_routes
 
