@@ -1,4 +1,4 @@
-"""Both engines on many drawn scenarios of the VC policies that use all VCs: every packet and counter is compared.
+"""Both engines on many drawn scenarios of routings, VC policies and disciplines: every packet and counter is compared.
 
     python -m benchmarks.fuzz_policies [--scenarios 500] [--first 1000] [--ticks 900]
 
@@ -11,8 +11,7 @@ import sys
 import traceback
 from collections import Counter
 
-from flitlab.models.routing.certificate import POLICY_NAMES
-from tests.sim.policy_cases import case_of_number, check, told
+from tests.sim.policy_cases import case_of_number, check, sorts, told
 
 
 def main() -> int:
@@ -34,13 +33,8 @@ def main() -> int:
             continue
         seen["equal"] += 1
         seen["packets"] += packets
-        seen[f"{case.switching.mode} {case.switching.allocator}"] += 1
-        seen[POLICY_NAMES[case.switching.vc_policy]] += 1
-        seen[case.routes.kind] += 1
-        seen[
-            ("V = C", "V = C + 1")[spare] if (spare := case.switching.vcs - case.routes.hops_max) < 2 else "more VCs"
-        ] += 1
-    print(", ".join(f"{number} {name}" for name, number in seen.items()))
+        seen.update(sorts(case))
+    print(", ".join(f"{number} {name}" for name, number in sorted(seen.items())))
     return int(seen["different"] > 0)
 
 
