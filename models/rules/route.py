@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from flitlab.models.arrays import Bytes, Int, Integers
+from flitlab.models.arrays import Bytes, Int, Integers, Words
 from flitlab.models.jit import kernel, routine
 from flitlab.models.rules.bits import lowest, popcount, select
 from flitlab.models.rules.draw import FLOW_HASH, ROUTE, below, draw, paired
@@ -64,11 +64,20 @@ _BYTES = 2.0**8
 
 
 @routine
-def _way_word(seed: Int, flow: Int, host: Int, sequence: Int, by_flow: bool) -> int:
-    """The 63-bit draw that belongs to a packet, or to all packets of its flow."""
+def _way_word(seed: Int, flow: Int, host: Int, sequence: Int, turn: Int, by_flow: bool) -> int:
+    """The 63-bit draw that belongs to a packet, or to all packets of its flow; turn: 1, 2, ... for further ones."""
     if by_flow:
         return draw(seed, FLOW_HASH, _NO_SWITCH, flow)
-    return route_word(seed, host, sequence, _NO_HOP)
+    return route_word(seed, host, sequence, _NO_HOP - turn)
+
+
+@routine
+def _weighed_path(threshold: Words, first: Int, end: Int, drawn: Int) -> int:
+    """The first of the paths first .. end - 1 whose threshold exceeds a draw of 32 bits, or else the last."""
+    path = first
+    while path + 1 < end and np.int64(threshold[path]) <= drawn:
+        path += 1
+    return path
 
 
 @kernel
@@ -77,10 +86,7 @@ def _path_of(r: Tables, word: Int, pair: Int) -> int:
     first, end = r.pair_start[pair], r.pair_start[pair + 1]
     if len(r.path_threshold) == 0:
         return first + below(word, end - first)
-    path, drawn = first, word >> 31
-    while path + 1 < end and np.int64(r.path_threshold[path]) <= drawn:
-        path += 1
-    return path
+    return _weighed_path(r.path_threshold, first, end, word >> 31)
 
 
 @kernel
@@ -106,7 +112,7 @@ def choose_way(
     if r.form != PATHS and r.form != VIA:
         return np.int64(0)
     flow = source * hosts + destination
-    word = _way_word(seed, flow, source, sequence, r.rule == HASH)
+    word = _way_word(seed, flow, source, sequence, np.int64(0), r.rule == HASH)
     if r.form == PATHS:
         pair = origin * r.switches + target
         return _path_of(r, word, pair)
@@ -117,7 +123,7 @@ def choose_way(
 @kernel
 def another_path(r: Tables, seed: Int, source: Int, sequence: Int, origin: Int, target: Int, turn: Int) -> int:
     """A further path of a packet (PATHS), drawn as that of :func:`choose_way` is; turn: 1, 2, ... of one packet."""
-    word = route_word(seed, source, sequence, _NO_HOP - turn)
+    word = _way_word(seed, np.int64(0), source, sequence, np.int64(turn), False)
     return _path_of(r, word, origin * r.switches + target)
 
 
@@ -177,10 +183,26 @@ def next_hops(r: Tables, way: Int, hop: Int, here: Int, target: Int) -> np.uint6
 
 
 @routine
-def _port_of(threshold: Bytes, ports: np.uint64, word: Int, target: Int, here: Int) -> int:
-    """One of a set of ports by a 63-bit draw: each with the probability that :func:`port_part` has."""
+def _weighed_port(
+    threshold: Bytes,
+    ports: np.uint64,
+    rule: int,
+    seed: Int,
+    here: Int,
+    toward: Int,
+    source: Int,
+    destination: Int,
+    hosts: Int,
+    sequence: Int,
+    hop: Int,
+) -> int:
+    """One of the ports that are allowed at a switch for ``toward``: each with the probability of :func:`port_part`."""
+    if rule == HASH:
+        word = draw(seed, FLOW_HASH, here, source * hosts + destination)
+    else:
+        word = route_word(seed, source, sequence, hop)
     port, drawn = lowest(ports), word >> 55
-    while popcount(ports) > 1 and np.int64(threshold[target, here, port]) <= drawn:
+    while popcount(ports) > 1 and np.int64(threshold[toward, here, port]) <= drawn:
         ports &= ports - _ALONE
         port = lowest(ports)
     return port
@@ -223,12 +245,8 @@ def next_port(
     ports = next_hops(r, way, hop, here, target)
     if len(r.port_threshold) == 0:
         return fixed_port(ports, r.rule, seed, here, source, destination, hosts, sequence, hop)
-    if r.rule == HASH:
-        word = draw(seed, FLOW_HASH, here, source * hosts + destination)
-    else:
-        word = route_word(seed, source, sequence, hop)
     toward = middle_of(way) if r.form == VIA and hop < way >> LEG_AT else target
-    return _port_of(r.port_threshold, ports, word, toward, here)
+    return _weighed_port(r.port_threshold, ports, r.rule, seed, here, toward, source, destination, hosts, sequence, hop)
 
 
 @kernel

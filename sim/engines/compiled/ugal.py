@@ -36,21 +36,24 @@ def _congestion(const, state, packet, way, ahead, tick):
 
 
 @inner
-def _set_path(const, state, packet, ahead, tick):
-    """Replace the path of a packet by the best of as many as are to be drawn."""
-    source, destination = np.int64(state.pool.packet[packet, SOURCE]), np.int64(state.pool.packet[packet, DESTINATION])
-    origin, target = np.int64(const.net.host_switch[source]), np.int64(const.net.host_switch[destination])
-    if origin == target:
-        return
-    sequence, length = np.int64(state.pool.packet[packet, SEQUENCE]), np.int64(state.pool.packet[packet, FLITS])
-    best = np.int64(state.pool.packet[packet, WAY])
-    best_flits = _congestion(const, state, packet, best, ahead, tick)
-    for turn in range(1, const.routes.draws):
-        other = another_path(const.routes, const.net.seed, source, sequence, origin, target, turn)
-        flits = _congestion(const, state, packet, other, ahead, tick)
-        if lesser_path(const.routes, best, other, best_flits, flits, length) != best:
-            best, best_flits = other, flits
-    state.pool.packet[packet, WAY] = best
+def _drawn(const, state, packet, origin, target, turn):
+    """Return the ``turn``-th of the ways that are compared; the packet has the way that was drawn first."""
+    way = np.int64(state.pool.packet[packet, WAY])
+    if const.rule != LEAST_QUEUED:
+        return way if turn else MINIMALLY
+    if turn == 0:
+        return way
+    source, sequence = np.int64(state.pool.packet[packet, SOURCE]), np.int64(state.pool.packet[packet, SEQUENCE])
+    return another_path(const.routes, const.net.seed, source, sequence, origin, target, turn)
+
+
+@inner
+def _better(const, state, packet, origin, target, best, other, best_flits, flits):
+    """Return the better of two ways; best_flits, flits: queued for either."""
+    if const.rule == LEAST_QUEUED:
+        length = np.int64(state.pool.packet[packet, FLITS])
+        return lesser_path(const.routes, best, other, best_flits, flits, length)
+    return better_way(const.routes, other, origin, target, best_flits, flits)
 
 
 @inner
@@ -63,12 +66,14 @@ def set_way(const, state, packet, ahead, tick):
     records.set_way(const, state, packet)
     if not by_congestion(const.rule):
         return
-    if const.rule == LEAST_QUEUED:
-        _set_path(const, state, packet, ahead, tick)
-        return
-    via = np.int64(state.pool.packet[packet, WAY])
-    minimal_flits = _congestion(const, state, packet, MINIMALLY, ahead, tick)
-    flits = _congestion(const, state, packet, via, ahead, tick)
     origin = np.int64(const.net.host_switch[state.pool.packet[packet, SOURCE]])
     target = np.int64(const.net.host_switch[state.pool.packet[packet, DESTINATION]])
-    state.pool.packet[packet, WAY] = better_way(const.routes, via, origin, target, minimal_flits, flits)
+    if const.rule == LEAST_QUEUED and origin == target:
+        return
+    best, best_flits = np.int64(0), np.int64(0)
+    for turn in range(const.routes.draws if const.rule == LEAST_QUEUED else 2):  # one place that counts: compiled once
+        way = _drawn(const, state, packet, origin, target, turn)
+        flits = _congestion(const, state, packet, way, ahead, tick)
+        if turn == 0 or _better(const, state, packet, origin, target, best, way, best_flits, flits) != best:
+            best, best_flits = way, flits
+    state.pool.packet[packet, WAY] = best
