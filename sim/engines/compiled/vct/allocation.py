@@ -8,7 +8,7 @@ from flitlab.models.rules.tables import ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import GRANTS
 from flitlab.sim.engines.compiled.records import FLITS, H_BORN, HOP, INPUT_VC, LATE, NEXT, NOBODY, WAY
 from flitlab.sim.engines.compiled.ugal import by_congestion
-from flitlab.sim.engines.compiled.vct.rows import dequeue, eligible_from, lack, present, room_for
+from flitlab.sim.engines.compiled.vct.rows import dequeue, eligible_from, flits_of, present, room_for, wanted_vcs
 from flitlab.sim.engines.compiled.vct.state import (
     FIRST_RETURN,
     FRONT,
@@ -89,24 +89,30 @@ def serve(const, state, output, tick):
         wake(state.outputs, output, np.int64(state.busy[output]))
         return
     ejects = const.net.ports.out_input[output] == NOBODY
-    state.lacking[output] = np.uint64(0)
+    lacking, longest = np.uint64(0), np.int64(0)  # where heads have found no room, and the longest of them
     for i in range(np.int64(state.waiting[output])):
-        key = state.rows[output, i]
+        key, want = state.rows[output, i], state.wants[output, i]
         eligible = eligible_from(const, state, key)
         if eligible > tick:
             wake(state.outputs, output, eligible)
             if const.oldest_first:
                 continue
-            return  # the others in the row are eligible later still
+            break  # the others in the row are eligible later still
         next_vc = NOBODY
         if not ejects:
-            next_vc, when = room_for(const, state, state.wants[output, i], tick)
+            wanted = wanted_vcs(const, output, want)
+            if wanted & ~lacking == 0 and flits_of(want) >= longest and const.resorts == 0:
+                continue  # who has found no room in these VCs has had the output woken for it
+            next_vc, when = room_for(const, state, want, tick)
             if next_vc == NOBODY:
-                lack(const, state, output, state.wants[output, i])
+                lacking |= wanted
+                longest = max(longest, flits_of(want))
                 if when < LATE:
                     wake(state.outputs, output, when)
                 continue
+        state.lacking[output] = lacking
         dequeue(state, output, i)
         vc = key & 0xFFFFFFFF
         grant(const, state, np.int64(state.vc[vc, FRONT]), vc, output, next_vc, tick)
         return
+    state.lacking[output] = lacking

@@ -10,7 +10,7 @@ from flitlab.models.jit import inner
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.order import age_key
 from flitlab.models.rules.route import usable_ports
-from flitlab.models.rules.tables import ADAPTIVE
+from flitlab.models.rules.tables import ADAPTIVE, RISING
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs, appeal, is_kept
 from flitlab.sim.engines.compiled.records import (
     BORN,
@@ -81,7 +81,7 @@ def vcs_of(const, state, packet, output):
     here = np.int64(state.vc[input_vc, SWITCH])
     way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
     port = output - const.net.ports.out_base[here]
-    held = input_vc % const.vcs if hop > 0 else NOT_HELD
+    held = input_vc % const.vcs if const.policy == RISING and hop > 0 else NOT_HELD
     low, high = allowed_vcs(
         const.routes, way, const.policy, const.vcs, hop, const.rings, source, target, channel, here, port, held
     )
@@ -110,17 +110,23 @@ def _want(const, state, packet, output):
 @inner
 def room_for(const, state, want, tick):
     """Find the VC that the owner of a packed want prefers; what is returned is what :func:`preferred` returns."""
-    low, flits = want & _LOW_MASK, want >> _FLITS_AT
+    low, flits = want & _LOW_MASK, flits_of(want)
     high = low + ((want >> _COUNT_AT) & _COUNT_MASK)
     return preferred(const, state, const.resorts, low, high, flits, tick)
 
 
 @inner
-def lack(const, state, output, want):
-    """Note that the owner of a packed want has found no room at an output: room that returns there wakes it."""
+def wanted_vcs(const, output, want):
+    """Unpack the VCs of a packed want: the set of them at the far end of an output, a bit each, uint64."""
     low, count = want & _LOW_MASK, (want >> _COUNT_AT) & _COUNT_MASK
     first = low - np.int64(const.net.ports.out_input[output]) * const.vcs
-    state.lacking[output] |= (~np.uint64(0) >> np.uint64(64 - count)) << np.uint64(first)
+    return (~np.uint64(0) >> np.uint64(64 - count)) << np.uint64(first)
+
+
+@inner
+def flits_of(want):
+    """Unpack the length of the owner of a packed want, in flits."""
+    return want >> _FLITS_AT
 
 
 @inner

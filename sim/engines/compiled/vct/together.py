@@ -15,11 +15,11 @@ from flitlab.sim.engines.compiled.vct.rows import (
     dequeue,
     eligible_from,
     first_not_before,
-    lack,
     ports_of,
     precedes,
     reclaim,
     room_for,
+    wanted_vcs,
     withdraw,
 )
 from flitlab.sim.engines.compiled.vct.state import FRONT, SWITCH
@@ -120,7 +120,7 @@ def _serve_switch(const, state, awake, count, tick):
                     if worth > most:
                         best, best_vc, most = k, next_vc, worth
                     continue
-                lack(const, state, output, state.wants[output, cursor[k] - 1])
+                state.lacking[output] |= wanted_vcs(const, output, state.wants[output, cursor[k] - 1])
                 if worth < LATE:  # it is the tick in which there may be room
                     wake(state.outputs, output, worth)
         if best == NOBODY:

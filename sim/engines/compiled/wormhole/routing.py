@@ -4,7 +4,7 @@ import numpy as np
 
 from flitlab.models.jit import inner
 from flitlab.models.rules.route import at_target, next_port, usable_ports
-from flitlab.models.rules.tables import ANY
+from flitlab.models.rules.tables import ANY, RISING
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs
 from flitlab.sim.engines.compiled.records import DESTINATION, HOP, NOBODY, SEQUENCE, SOURCE, WAY
 from flitlab.sim.engines.compiled.wormhole.flits import place_of
@@ -48,7 +48,7 @@ def choices_at(const, state, vc, packet, output):
         source = np.int64(const.net.host_switch[state.pool.packet[packet, SOURCE]])
         target = np.int64(const.net.host_switch[state.pool.packet[packet, DESTINATION]])
         port = np.int64(output) - np.int64(const.net.ports.out_base[here])
-        held = np.int64(vc % U(const.vcs)) if hop > 0 else NOT_HELD
+        held = np.int64(vc % U(const.vcs)) if const.policy == RISING and hop > 0 else NOT_HELD
         low, high = allowed_vcs(
             const.routes, way, const.policy, const.vcs, hop, const.rings, source, target, channel, np.int64(here), port,
             held,
