@@ -86,7 +86,7 @@ def _path_of(r: Tables, word: Int, pair: Int) -> int:
     first, end = r.pair_start[pair], r.pair_start[pair + 1]
     if len(r.path_threshold) == 0:
         return first + below(word, end - first)
-    return _weighed_path(r.path_threshold, first, end, word >> 31)
+    return _weighed_path(r.path_threshold, np.int64(first), np.int64(end), word >> 31)
 
 
 @kernel
