@@ -77,7 +77,10 @@ BASE = {
 EVERY_PAGE = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 PAGES = [path for path in EVERY_PAGE if str(path.relative_to(ROOT)) not in ELSEWHERE]
 
-LONG = {f"docs/{name}.md" for name in ("close_the_gap", "cluster", "compare", "experiments", "gallery", "report")}
+LONG = {
+    f"docs/{name}.md"
+    for name in ("close_the_gap", "cluster", "compare", "experiments", "gallery", "report", "tutorial")
+}
 LONG |= {f"docs/howto/{name}.md" for name in ("figure", "routing", "topology", "traffic")}
 """Pages whose commands take seconds, which ``pytest -m long`` runs; those that users read first are not among them."""
 

@@ -51,6 +51,7 @@ def test_a_script_that_uses_both(own, mine):
     assert run(own, "script.py").split("\n")[-2] == "my models my sim 2"
 
 
+@pytest.mark.long
 def test_statements_one_after_the_other(own):
     """As a notebook does: no file, and the folder first on the path."""
     text = SCRIPT.format(first="import models, sim", last="").replace("jobs=2", "jobs=1")

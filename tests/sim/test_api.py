@@ -159,6 +159,7 @@ def test_points_that_fail_are_raised_after_the_others_ran(monkeypatch):
     assert len(experiment.results) == 8
 
 
+@pytest.mark.long
 def test_a_script_without_a_guard_may_use_processes(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(

@@ -22,6 +22,8 @@ from flitlab.sim.engines.start import start
 from tests.scenarios import build, line
 
 ECMP = {"kind": "ecmp", "ways": 8, "routed": "source"}
+pytestmark = pytest.mark.long  # they need a kernel of their own
+
 LINK = 1800
 """Ticks that a packet takes for a link of the default queues: 1000 bytes and 100 us at 64 Mbit/s."""
 
@@ -122,7 +124,6 @@ TRANSPORTS = [
 ]
 
 
-@pytest.mark.long
 @given(programs(), st.sampled_from(TRANSPORTS), st.data())
 @settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_engines_agree_on_every_packet_and_operation(work, control, data):

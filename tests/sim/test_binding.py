@@ -95,6 +95,7 @@ def test_files_say_which_scenario(tmp_path, capsys):
     assert numbered("x", 3, "routing=a/b c, n=4") == "x_3_routing=a_b_c_n=4"
 
 
+@pytest.mark.long
 def test_the_report_shows_prices_only_of_channels_that_bind(tmp_path):
     text = TEXT.replace("method: approx, gap: 0.2", "method: approx, gap: 0.2}, {kind: mcf, method: exact")
     for name, wanted, exact in (("rough", TEXT, False), ("both", text, True)):

@@ -143,6 +143,7 @@ def test_a_failed_ceiling_is_one_point_and_the_others_go_on(config, tmp_path, mo
     assert len(calls) == before and table(tmp_path / "out")[0]["mcf_paths"]
 
 
+@pytest.mark.long
 def test_any_number_of_processes_gives_the_same_bytes(finished, config, tmp_path):
     run(read(config()), tmp_path / "two", 2)
     assert (tmp_path / "two/metrics.csv").read_bytes() == (finished[0] / "metrics.csv").read_bytes()

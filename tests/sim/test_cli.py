@@ -19,7 +19,7 @@ from flitlab.sim.cli import main
 from flitlab.sim.cli.topology import parse_spec
 from flitlab.sim.config.build import Builder
 from flitlab.sim.config.draft import Draft
-from tests import ROOT, long_after
+from tests import ROOT
 
 CONFIG = """\
 schema: 1
@@ -317,7 +317,8 @@ def wait_for_points(process, folder, count):
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("how", long_after(1, [signal.SIGINT, signal.SIGKILL, signal.SIGTERM]))
+@pytest.mark.long
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL, signal.SIGTERM])
 def test_ended_at_any_moment_it_goes_on_to_the_same_results(slow, how):
     process = simrun(slow, "--out", "run", "--jobs", 1)
     wait_for_points(process, "run", 2)
