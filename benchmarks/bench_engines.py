@@ -27,7 +27,7 @@ TIMES = {"header": 34, "switch": 4, "link": 7, "injection": 8, "ejection": 8, "c
 def scenario(topology: dict, routing: str, vcs: int, flits: int = 33) -> Scenario:
     """4 hosts a switch, uniform traffic, two packets a VC."""
     graph = make("topology", hosts_per_switch=4, **topology).build()
-    routes = make("routing", kind=routing).build(graph)
+    routes = make("routing", kind=routing, vc_policy="hop").build(graph)
     demand = make("traffic", kind="uniform").build(graph)
     keys = {"vcs": vcs, "buffer_flits": 2 * flits, **TIMES}
     hold = vcs * int(graph.out_degree.max())
