@@ -187,6 +187,7 @@ PLANS = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.long
 @given(
     plan=PLANS, rendezvous=st.sampled_from([0, 500, 1 << 40]), overhead=st.sampled_from([0, 3]),
     mode=st.sampled_from(["flow", "vct"]),
@@ -317,7 +318,7 @@ def test_a_program_without_an_end():
     assert why(stuck, datagram) == f"no packet has reached its receiver for 300 s, though some wait {where}"
 
 
-@pytest.mark.parametrize("mode", long_after(2, ["flow", "vct", "wormhole", "deflection"]))
+@pytest.mark.parametrize("mode", long_after(1, ["flow", "vct", "wormhole", "deflection"]))
 def test_messages_within_a_switch_may_take_long(mode, engine_name):
     """Nothing passes a channel between switches while two hosts of one talk; a calculation is no standstill either."""
     size = 100_000 if engine_name == "compiled" else 40_000
@@ -332,6 +333,7 @@ def test_messages_within_a_switch_may_take_long(mode, engine_name):
     assert row["makespan_ns"] == pytest.approx(2 * one_way * 6.4) and row["utilisation_max"] == 0
 
 
+@pytest.mark.long
 def test_the_longest_time_that_is_allowed_is_enough():
     case = case_of(BASE, "switching.mode=vct")
     ticks = measure("compiled", case.scenario, 1.0, 1, Ending()).row["ticks"]
@@ -340,6 +342,7 @@ def test_the_longest_time_that_is_allowed_is_enough():
         measure("both", case.scenario, 1.0, 1, Ending(ticks - 1))
 
 
+@pytest.mark.long
 def test_a_deadlock_is_told(tmp_path):
     """A ring of one-way channels with one VC, whose hosts send to those before them; the message has GOAL's labels."""
     ranks = 4
@@ -451,6 +454,7 @@ def test_commands(tmp_path, capsys):
     assert main(["quick", str(tmp_path / "c.yaml"), "--jobs", "1"]) == 0
 
 
+@pytest.mark.long
 def test_modes_agree_on_what_nobody_shares():
     """One large message takes as long as its flits in every mode."""
     times = {}

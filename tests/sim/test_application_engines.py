@@ -28,7 +28,6 @@ from flitlab.sim.engines.base import (
 )
 from flitlab.sim.engines.compare import compare_executions, compare_logs
 from flitlab.sim.engines.start import start
-from tests import long_after
 from tests.programs import messages, program
 from tests.scenarios import (
     TIMES,
@@ -43,7 +42,9 @@ from tests.scenarios import (
 )
 
 SLOW = settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-MODES = long_after(1, ["vct", "wormhole", "deflection"])
+MODES = ["vct", "wormhole", "deflection"]
+
+pytestmark = pytest.mark.long  # programs on packets need a kernel for each discipline
 
 
 def random_program(rng: np.random.Generator, ranks: int, operations: int, packet_bytes: int, cpus: int) -> Program:
@@ -130,14 +131,12 @@ def test_vct(case, seed):
     check_agreement(case, seed)
 
 
-@pytest.mark.long
 @given(applications(wormhole_scenarios()), st.integers(0, 2**40))
 @SLOW
 def test_wormhole(case, seed):
     check_agreement(case, seed)
 
 
-@pytest.mark.long
 @given(applications(deflection_scenarios()), st.integers(0, 2**40))
 @SLOW
 def test_deflection(case, seed):
@@ -160,7 +159,6 @@ SAFE = st.one_of(
 )
 
 
-@pytest.mark.long
 @given(applications(SAFE), st.integers(0, 2**40))
 @settings(SLOW, max_examples=200)
 def test_programs_end_as_they_were_written(case, seed):
@@ -170,7 +168,6 @@ def test_programs_end_as_they_were_written(case, seed):
     check_conservation(case.work, run)
 
 
-@pytest.mark.long
 @given(applications(SAFE), st.integers(1, 2**20))
 @settings(SLOW, max_examples=40)
 def test_order_of_creation_is_immaterial(case, shuffle):

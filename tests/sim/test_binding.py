@@ -83,6 +83,7 @@ def test_titles_say_which_scenario_and_when_nothing_can_be_said(tmp_path):
         assert shown.startswith(f"{name}, and 2 more with this optimum\nat least {count} of 36 channels bind")
 
 
+@pytest.mark.long
 def test_files_say_which_scenario(tmp_path, capsys):
     (tmp_path / "c.yaml").write_text(TEXT + "outputs: {figures: [bottleneck], formats: [svg]}\n")
     assert main(["ceilings", str(tmp_path / "c.yaml"), "--draw", str(tmp_path / "where.svg")]) == 0

@@ -20,6 +20,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.scenario import Scenario
 from flitlab.sim.config.study import read
 from flitlab.sim.engines.start import start
+from tests import long_after
 from tests.models.test_collectives import rounds
 from tests.programs import program
 from tests.scenarios import build
@@ -105,7 +106,7 @@ def made(name: str, algorithm: str | None, p: int, size: int) -> Program:
     return builder.build()
 
 
-@pytest.mark.parametrize("mode", ["flow", "vct"])
+@pytest.mark.parametrize("mode", long_after(1, ["flow", "vct"]))
 @pytest.mark.parametrize(("name", "algorithm"), TEXTBOOK)
 def test_times_are_those_of_the_textbook(mode, name, algorithm):
     """To the tick, of eager messages, whose sends are done when they have left.
@@ -127,7 +128,7 @@ def test_times_are_those_of_the_textbook(mode, name, algorithm):
         assert book - saved <= took <= book + 0.01, (p, apart)
 
 
-@pytest.mark.parametrize("mode", ["flow", "vct"])
+@pytest.mark.parametrize("mode", long_after(1, ["flow", "vct"]))
 @pytest.mark.parametrize("name", COLLECTIVES)
 def test_as_a_user_runs_it(mode, name):
     """64 KiB by the algorithm that is chosen: a rendezvous takes two messages more, a part of the bytes a flit."""
@@ -145,7 +146,7 @@ def test_as_a_user_runs_it(mode, name):
             assert took >= makespan_bounds(replace(scenario, work=workload)).ticks * (1 - 1e-12)
 
 
-@pytest.mark.parametrize("mode", ["flow", "vct"])
+@pytest.mark.parametrize("mode", long_after(1, ["flow", "vct"]))
 @pytest.mark.parametrize(("name", "algorithm"), sorted(FOLDED))
 def test_members_that_act_for_two_are_waited_for(mode, name, algorithm):
     """With a handshake for each message nobody is in the way of those who come late: as if rounds began together.
@@ -173,7 +174,7 @@ def test_early_messages_share_the_way_into_a_late_member():
     assert ticks(scenario, program, rendezvous=0) <= 3 * (n + 3 * (alpha + 1))
 
 
-@pytest.mark.parametrize("mode", ["flow", "vct"])
+@pytest.mark.parametrize("mode", long_after(1, ["flow", "vct"]))
 def test_buffered_sends_are_done_at_once_and_their_messages_take_turns(mode):
     """The root of eight posts three messages of n flits, which are all through after 3 n; its child then two, one."""
     scenario, alpha = network(mode, 8, True)

@@ -82,6 +82,7 @@ def latency(hops: int) -> int:
     return ends + hops * (TIMES["header"] + TIMES["switch"] + TIMES["link"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [0, 8, 32, 33, 5000])
 @pytest.mark.parametrize("there", [0, 1, 4])
 def test_a_message_alone_takes_what_it_takes_in_vct(engine_name, there, size):
@@ -336,6 +337,7 @@ def shifts(ranks: int, rounds, size: int) -> Program:
 AT_ONCE = posted(16, [(a, b, 4_000) for a in range(16) for b in range(16) if a != b])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("routing", ROUTINGS[:2], ids=str)
 @pytest.mark.parametrize(
     ("topology", "what", "part"),
@@ -356,6 +358,7 @@ def test_large_messages_take_what_they_take_in_vct(topology, what, part, routing
     assert delivered(case).max() == pytest.approx(delivered(packets).max(), rel=part)
 
 
+@pytest.mark.long
 def test_small_messages_share_where_packets_take_turns():
     """Of 4 messages of a packet of 4 flits, flows end together; packets come one after another, the last with them."""
     topology = line(2, hosts=4)
