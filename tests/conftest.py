@@ -1,7 +1,7 @@
 """What all tests share: two commands, one or all engines, a folder of its own for every test.
 
 ``pytest`` runs what one wants to know after each change. ``pytest -m long`` runs the tests that are marked ``long``,
-and those that draw their cases, with all of their examples; the first command tries an eighth of these. Draws are the
+and those that draw their cases, with all of their examples; the first command tries a tenth of these. Draws are the
 same every time. The first command has kernels compiled with less optimisation, which takes half of the time; the second
 has those of users. ``pytest --engine compiled`` (or ``reference``) restricts the tests of both engines to one.
 """
@@ -39,10 +39,10 @@ def pytest_collection_modifyitems(config, items):
 
 
 def few(test):
-    """Let a test try an eighth of its examples, but 8 if it has as many; called once for each of its parameters."""
+    """Let a test try a tenth of its examples, but 6 if it has as many; called once for each of its parameters."""
     full = test._hypothesis_internal_use_settings
     if not hasattr(test, "few"):
-        test.few = settings(full, max_examples=min(full.max_examples, max(8, full.max_examples // 8)))
+        test.few = settings(full, max_examples=min(full.max_examples, max(6, full.max_examples // 10)))
         test._hypothesis_internal_use_settings = test.few
 
 

@@ -79,7 +79,7 @@ PAGES = [path for path in EVERY_PAGE if str(path.relative_to(ROOT)) not in ELSEW
 
 LONG = {
     f"docs/{name}.md"
-    for name in ("close_the_gap", "cluster", "compare", "experiments", "gallery", "report", "tutorial")
+    for name in ("budget", "close_the_gap", "cluster", "compare", "experiments", "gallery", "report", "tutorial")
 }
 LONG |= {f"docs/howto/{name}.md" for name in ("figure", "routing", "topology", "traffic")}
 """Pages whose commands take seconds, which ``pytest -m long`` runs; those that users read first are not among them."""
@@ -253,6 +253,7 @@ def test_every_command_is_in_the_readme():
     assert not [name for name in commands() if name != "run" and f"`simrun {name}" not in page]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", sorted((DOCS / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
 def test_notebook_gives_what_it_shows(path, here):
     """Runs the cells one after another; numbers in recorded tables are compared, pictures only drawn."""

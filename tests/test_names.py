@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests import ROOT, long_after
+from tests import ROOT
 
 SCRIPT = """\
 {first}
@@ -45,7 +45,8 @@ def test_a_line_in_a_folder_with_models_of_its_own(own):
     assert "Experiment" in run(own, "-c", "from flitlab import Experiment; print(Experiment)")
 
 
-@pytest.mark.parametrize("mine", long_after(1, ["first", "last"]))
+@pytest.mark.long
+@pytest.mark.parametrize("mine", ["first", "last"])
 def test_a_script_that_uses_both(own, mine):
     (own / "script.py").write_text(SCRIPT.format(**({"first": "", "last": ""} | {mine: "import models, sim"})))
     assert run(own, "script.py").split("\n")[-2] == "my models my sim 2"

@@ -143,6 +143,7 @@ def test_regions_and_spectrum_find_clusters():
         assert sorted({tuple(cuts[name].side[:20]), tuple(cuts[name].side[20:])}) == [(False,) * 20, (True,) * 20]
 
 
+@pytest.mark.long
 def test_flattened_butterfly_of_mut():
     """MUT section III-B: sparsest cut 0.6 of 25 switches under a longest matching whose throughput is below."""
     topology = build(kind="flattened_butterfly", k=5, n=3)

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests import ROOT
 
 PROGRAM = """\
@@ -56,6 +58,7 @@ def together(tmp_path, count, **environment):
     return [tuple(json.loads(out)) for out, _ in outputs]
 
 
+@pytest.mark.long
 def test_one_of_several_processes_compiles_and_the_others_load(tmp_path):
     compiled, loaded = zip(*together(tmp_path, 3, FLITLAB_CACHE=str(tmp_path / "cache")), strict=True)
     assert sum(compiled) == 2 and sum(loaded) == 2 * 2, "two signatures"

@@ -158,6 +158,7 @@ ceilings: [mcf]
 """
 
 
+@pytest.mark.long
 def test_a_run_is_told_from_the_load_of_the_hotspot(tmp_path, capsys):
     file, folder = tmp_path / "hot.yaml", tmp_path / "out"
     file.write_text(CONFIG)

@@ -13,6 +13,7 @@ from flitlab.sim.cli.parser import STARTERS
 from flitlab.sim.config.study import read
 from flitlab.sim.experiment import estimate
 from flitlab.sim.experiment.estimate import Prices, cost, load_of, memory, wall
+from tests import long_after
 
 CONFIG = """\
 name: tiny
@@ -174,7 +175,7 @@ def test_quick_of_what_simulates_nothing(folder, capsys):
 # ---- configurations to begin with
 
 
-@pytest.mark.parametrize("kind", [pytest.param(STARTERS[0], marks=pytest.mark.long), *STARTERS[1:]])
+@pytest.mark.parametrize("kind", long_after(1, reversed(STARTERS)))
 def test_every_starter_is_right_and_runs(folder, capsys, kind):
     assert main(["new", kind]) == 0
     text = Path(f"{kind}.yaml").read_text()

@@ -336,6 +336,7 @@ def test_ended_at_any_moment_it_goes_on_to_the_same_results(slow, how):
     assert results("run") == results("undisturbed")
 
 
+@pytest.mark.long
 def test_workers_do_not_outlive_a_killed_parent(config):
     process = simrun(config, "--jobs", 2, "--set", "measure.ticks=1000000")
     deadline = time.monotonic() + 60

@@ -51,6 +51,7 @@ def test_compilation_is_apart_from_work():
     assert spent.compile_s == before and CpuTime().compile_s == 0
 
 
+@pytest.mark.long
 def test_the_time_of_a_point_is_without_compilation(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("tiny.yaml").write_text(CONFIG.replace("[0.1, 0.3, 0.6]", "[0.1]"))

@@ -78,6 +78,7 @@ def test_a_second_run_measures_only_what_is_missing(config, tmp_path, monkeypatc
     assert {path: path.stat().st_mtime_ns for path in points[1:]} == kept
 
 
+@pytest.mark.long
 def test_one_topology_that_cannot_be_measured_leaves_the_others(config, tmp_path):
     report = run(read(config(CONFIG.replace("to: 12", "to: 13"))), tmp_path / "out", 2)
     assert report.exit_code == 1

@@ -81,6 +81,7 @@ def test_it_is_what_saturation_is_compared_with_where_nothing_else_is_known(toy)
     ).read_text("utf-8")
 
 
+@pytest.mark.long
 def test_it_is_computed_alone_and_in_other_processes(toy, capsys):
     assert main(["ceilings", toy, "--jobs", "2", "--json"]) == 0
     found = {row["ceiling"]: row for row in json.loads(capsys.readouterr().out)}
