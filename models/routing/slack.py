@@ -79,26 +79,3 @@ def _weights(state: Ints, flow: Floats, alike: Floats) -> Floats:
     part: Floats = np.where(total[of] > 0, flow, alike)
     found: Floats = part / sums(of, part, len(total))[of]
     return found
-
-
-def slack_load(topology: Topology, table: SlackTable, demand: Floats) -> Floats:
-    """float64 [channels]: the load of weighted next hops under a demand float64 [switches, switches]."""
-    n, steps = topology.switches, distances(topology)
-    load = np.zeros(topology.channels)
-    levels = int(table.slack.max(initial=0)) + 1
-    carried = np.zeros((n, n, levels))
-    np.add.at(
-        carried, (table.first_target, table.first_source, table.first_slack),
-        table.first_weight * demand[table.first_source, table.first_target],
-    )  # fmt: skip
-    budget = table.slack + steps[table.switch, table.target]
-    for left in range(int(budget.max(initial=0)), 0, -1):
-        now = np.flatnonzero(budget == left)
-        target, channel = table.target[now], table.channel[now]
-        flow = carried[target, table.switch[now], table.slack[now]] * table.weight[now]
-        load += sums(channel, flow, topology.channels)
-        there = topology.dst[channel]
-        slack = left - 1 - steps[there, target].astype(np.int64)
-        moving = there != target
-        np.add.at(carried, (target[moving], there[moving], slack[moving]), flow[moving])
-    return load
