@@ -89,13 +89,34 @@ def _percentage(value: str) -> str:
     return value
 
 
+class Outcome(Section):
+    """What was found under another assumption: of what, and what it gives in a few words, with its numbers."""
+
+    what: str
+    gives: str
+
+
+class ChoiceConfig(Section):
+    """A setting that a publication does not give. ours: what is taken here. others: what else it could be."""
+
+    setting: str
+    ours: str
+    why: str = ""
+    others: list[Outcome] = []
+
+
 class PublishedConfig(Section):
     """A published number to compare with; see ``flitlab.sim.experiment.published``.
 
     where: place in the paper, or ``<scenario label>.<quantity>`` if ``quantity`` is absent.
     scenario, relative_to: a label, or a mapping of swept keys; with ``over``, which takes the mean, min, max or sum,
     all scenarios that the mapping fits (``{n: [64, 256]}`` fits both), without ``scenario`` all there are.
-    tolerance: absolute, or ``5%``.
+    tolerance: absolute, or ``5%``. claim: ``order`` where the publication speaks in words (*almost the same*), which
+    ``value`` and ``tolerance`` put into numbers, ``number`` otherwise; by default ``order`` of whatever is compared
+    other than ``about`` and of quantities that hold or do not. cause: why a measured value that differs does so, a
+    ``slip`` of the publication, or a ``setting`` that it does not give; ``why`` has the evidence. comparable: whether
+    the two are the same thing at all; if not, ``why`` says what is different. tried: experiments to find out why they
+    differ.
     """
 
     where: str
@@ -113,9 +134,21 @@ class PublishedConfig(Section):
     relative_to: Which | None = None
     over: Literal["mean", "min", "max", "sum"] | None = None
     compare: Literal["about", "at_most", "at_least", "less_than", "greater_than"] = "about"
+    claim: Literal["number", "order"] | None = None
+    cause: Literal["slip", "setting"] | None = None
+    comparable: bool = True
+    tried: list[Outcome] = []
 
     @model_validator(mode="after")
     def _says_what_is_taken_over_several(self) -> Self:
         if self.over is not None and self.quantity is None:
             raise PydanticCustomError("over", "over needs a quantity")
+        return self
+
+    @model_validator(mode="after")
+    def _gives_reasons(self) -> Self:
+        if self.cause is not None and not self.why.strip():
+            raise PydanticCustomError("cause", "cause needs a why")
+        if not self.comparable and not self.why.strip():
+            raise PydanticCustomError("comparable", "comparable: false needs a why")
         return self

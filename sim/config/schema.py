@@ -13,7 +13,7 @@ from flitlab.models.registry import whole
 from flitlab.models.transport.sizes import SizesSpec
 from flitlab.sim.config.loads import AnyLoads, PlacedLoads
 from flitlab.sim.config.questions import AdaptiveConfig, BudgetConfig, RelativeConfig, SaturationConfig, SearchConfig
-from flitlab.sim.config.reporting import OutputsConfig, PublishedConfig, Which
+from flitlab.sim.config.reporting import ChoiceConfig, OutputsConfig, PublishedConfig, Which
 from flitlab.sim.config.section import BY_SHAPE, Count, Name, Section, unlike
 
 
@@ -135,6 +135,7 @@ class Config(Section):
     search: SearchConfig | None = None
     metrics: list[Which] = []
     published: list[PublishedConfig] = []
+    chosen: list[ChoiceConfig] = []
     quick: dict[str, Any] = {}
 
     def gives(self, key: str) -> bool:

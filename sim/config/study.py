@@ -28,7 +28,7 @@ from flitlab.sim.config.overrides import apply_quick, apply_set, put
 from flitlab.sim.config.page import Page
 from flitlab.sim.config.plugins import load_plugins, path_of
 from flitlab.sim.config.questions import AdaptiveConfig, BudgetConfig, RelativeConfig, SaturationConfig, SearchConfig
-from flitlab.sim.config.reporting import OutputsConfig, PublishedConfig
+from flitlab.sim.config.reporting import ChoiceConfig, OutputsConfig, PublishedConfig
 from flitlab.sim.config.schema import Config, MeasureConfig
 from flitlab.sim.config.size import points_refused
 
@@ -142,6 +142,7 @@ class Study:
     engine: str
     outputs: OutputsConfig
     published: list[PublishedConfig]
+    chosen: list[ChoiceConfig]
     cases: list[Case]
     warnings: list[str]
     given: str
@@ -181,6 +182,8 @@ class Study:
             head["plugins"] = self.plugins
         if self.published:
             head["published"] = [row.model_dump(mode="json", exclude_none=True) for row in self.published]
+        if self.chosen:
+            head["chosen"] = [choice.model_dump(mode="json") for choice in self.chosen]
         if len(self.cases) == 1 and not self.cases[0].keys:
             return head | self.cases[0].resolved
         return head | {"cases": [{"label": case.label, **case.resolved} for case in self.cases]}
@@ -235,6 +238,7 @@ def read(
         engine=engine or config.engine,
         outputs=config.outputs,
         published=config.published,
+        chosen=config.chosen,
         cases=cases,
         warnings=list(dict.fromkeys(map(str, page.warnings))),
         given=read_text(file) if text is None else text,

@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from enum import StrEnum
 from statistics import fmean
 from typing import Any
 
@@ -27,11 +28,39 @@ from flitlab.sim.measure.saturation import saturation
 from flitlab.sim.measure.status import Status
 
 COLUMNS = (
-    "where", "scenario", "quantity", "compare", "published", "tolerance", "measured", "verdict", "why",
+    "where", "scenario", "quantity", "compare", "published", "tolerance", "measured", "claim", "verdict", "why",
 )  # fmt: skip
 """Columns of published.csv."""
 
-AGREES, DIFFERS, NOT_MEASURED = "agrees", "differs", "not measured"
+
+class Claim(StrEnum):
+    """What a publication says: a number, or only what is larger, about the same, or holds."""
+
+    NUMBER = "number"
+    ORDER = "order"
+
+
+class Verdict(StrEnum):
+    """The outcome of a comparison."""
+
+    AGREES = "agrees"
+    ORDER_AGREES = "order agrees"
+    SLIP = "differs: the paper slips"
+    SETTING = "differs: unpublished setting"
+    UNEXPLAINED = "differs: unexplained"
+    NOT_COMPARABLE = "not comparable"
+    NOT_MEASURED = "not measured"
+
+    @property
+    def agrees(self) -> bool:
+        """Whether it is one of those that agree."""
+        return self in (Verdict.AGREES, Verdict.ORDER_AGREES)
+
+    @property
+    def differs(self) -> bool:
+        """Whether it is one of those that differ."""
+        return self in (Verdict.SLIP, Verdict.SETTING, Verdict.UNEXPLAINED)
+
 
 Row = Mapping[str, Any]
 
@@ -172,7 +201,8 @@ def _compare(entry: PublishedConfig, cases: Sequence[Case], measured: Mapping[st
     return {
         "where": entry.where, "scenario": _named(entry, labels), "quantity": quantity, "compare": entry.compare,
         "published": entry.value, "tolerance": "" if entry.tolerance is None else str(entry.tolerance),
-        "measured": value, "verdict": verdict(entry, value), "why": entry.why,
+        "measured": value, "claim": claim(entry, quantity), "verdict": verdict(entry, quantity, value),
+        "why": entry.why,
     }  # fmt: skip
 
 
@@ -244,19 +274,41 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def verdict(entry: PublishedConfig, measured: float | None) -> str:
-    """``agrees``, ``differs`` or ``not measured``."""
+def claim(entry: PublishedConfig, quantity: str) -> Claim:
+    """Whether a publication gives a number or an order.
+
+    A quantity that holds or does not (``diameter == 3``) is an order, unless it is counted and the count is published.
+    """
+    if entry.claim is not None:
+        return Claim(entry.claim)
+    holds = entry.over != "sum" and entry.value in (0, 1) and set(operands(quantity)) & (OPERATORS.keys() - {"/", "-"})
+    return Claim.ORDER if entry.compare != "about" or holds else Claim.NUMBER
+
+
+CAUSES = {None: Verdict.UNEXPLAINED, "slip": Verdict.SLIP, "setting": Verdict.SETTING}
+"""The verdict on a value that differs, by the cause that its entry names."""
+
+
+def verdict(entry: PublishedConfig, quantity: str, measured: float | None) -> Verdict:
+    """The verdict on a measured value, which follows from the entry and the value alone."""
     if measured is None:
-        return NOT_MEASURED
+        return Verdict.NOT_MEASURED
+    if not entry.comparable:
+        return Verdict.NOT_COMPARABLE
+    if not _within(entry, measured):
+        return CAUSES[entry.cause]
+    return Verdict.AGREES if claim(entry, quantity) is Claim.NUMBER else Verdict.ORDER_AGREES
+
+
+def _within(entry: PublishedConfig, measured: float) -> bool:
     margin = _margin(entry)
-    agrees = {
+    return {
         "about": abs(measured - entry.value) <= margin * (1 + 1e-12),
         "at_most": measured <= entry.value + margin,
         "at_least": measured >= entry.value - margin,
         "less_than": measured < entry.value + margin,
         "greater_than": measured > entry.value - margin,
     }[entry.compare]
-    return AGREES if agrees else DIFFERS
 
 
 def _margin(entry: PublishedConfig) -> float:

@@ -23,7 +23,7 @@ from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
 from flitlab.sim.exit import FAILED, INTERRUPTED, OK, RunStatus
 from flitlab.sim.experiment.folders import content, read_manifest
-from flitlab.sim.experiment.published import AGREES
+from flitlab.sim.experiment.published import Verdict
 from flitlab.sim.experiment.runner import Report, run
 from flitlab.sim.experiment.store import StoreError, replace_file
 
@@ -77,7 +77,7 @@ class Row:
     @property
     def agreeing(self) -> int:
         """How many published values agree."""
-        return sum(value["verdict"] == AGREES for value in self.published)
+        return sum(Verdict(value["verdict"]).agrees for value in self.published)
 
     @property
     def verdict(self) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 from flitlab.sim.config.values import read_resolved, scenarios_of, shown, values_of
 
 IGNORED = (
-    "schema", "name", "label", "cases", "outputs", "published", "plugins", "quick", "loads", "seeds", "ceilings",
-    "metrics", "engine",
+    "schema", "name", "label", "cases", "outputs", "published", "chosen", "plugins", "quick", "loads", "seeds",
+    "ceilings", "metrics", "engine",
 )  # fmt: skip
 """Keys that say how often and where one looks, and not at what: curves may differ in them. Engines agree."""
 

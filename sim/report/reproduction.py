@@ -10,7 +10,7 @@ from pathlib import Path
 from PIL import Image
 
 from flitlab.sim.experiment.folders import read_manifest
-from flitlab.sim.experiment.published import AGREES
+from flitlab.sim.experiment.published import Verdict
 from flitlab.sim.experiment.scoreboard import PAPERS, Row
 
 FIGURES = Path("figures") / "reproduction"
@@ -99,7 +99,7 @@ def _values(row: Row) -> list[tuple[str, str, str, str]]:
 
 def _reasons(row: Row) -> list[str]:
     """Why values differ, as far as the row says so."""
-    return [f"{v['where']}: {v['why']}" for v in row.published if v["verdict"] != AGREES and v["why"]]
+    return [f"{v['where']}: {v['why']}" for v in row.published if not Verdict(v["verdict"]).agrees and v["why"]]
 
 
 def _origin(row: Row) -> str:
@@ -142,7 +142,7 @@ def _section(folder: Path, row: Row) -> list[str]:
         lines += ["```text", row.problem, "```", ""]
     if (folder / FIGURES / f"{row.name}.png").exists():
         lines += [f"![{row.name}]({(FIGURES / row.name).as_posix()}.png)", ""]
-    cells = [(*cells, verdict if verdict == AGREES else f"**{verdict}**") for *cells, verdict in _values(row)]
+    cells = [(*cells, verdict if Verdict(verdict).agrees else f"**{verdict}**") for *cells, verdict in _values(row)]
     lines += _pipes(HEAD, cells) if cells else []
     lines += [f"* {reason}" for reason in _reasons(row)]
     return [*lines, ""] if lines[-1] else lines
@@ -202,7 +202,7 @@ def _article(folder: Path, row: Row) -> str:
         data = base64.b64encode(picture.read_bytes()).decode("ascii")
         parts.append(f'<p><img alt="figure of {row.name}" src="data:image/png;base64,{data}"></p>\n')
     cells = [
-        (*map(escape, cells), verdict if verdict == AGREES else f'<span class="bad">{verdict}</span>')
+        (*map(escape, cells), verdict if Verdict(verdict).agrees else f'<span class="bad">{verdict}</span>')
         for *cells, verdict in _values(row)
     ]
     parts.append(_table(HEAD, cells, plain=False) if cells else "")

@@ -62,6 +62,34 @@ def test_one_value_that_is_missing_leaves_all_unmeasured(wrong):
     assert measured(rows, quantity="aspl / bound", over="mean", scenario={"n": 10})["measured"] == pytest.approx(1.05)
 
 
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ({"value": 2.6}, "agrees"),
+        ({"value": 2.6, "claim": "order"}, "order agrees"),
+        ({"value": 2.6, "compare": "at_least"}, "order agrees"),
+        ({"value": 2.7, "compare": "less_than"}, "order agrees"),
+        ({"value": 2.0, "compare": "less_than"}, "differs: unexplained"),
+        ({"value": 2.0}, "differs: unexplained"),
+        ({"value": 2.0, "claim": "order"}, "differs: unexplained"),
+        ({"value": 2.0, "cause": "slip", "why": "a digit"}, "differs: the paper slips"),
+        ({"value": 2.0, "cause": "setting", "why": "the size"}, "differs: unpublished setting"),
+        ({"value": 2.6, "cause": "setting", "why": "the size"}, "agrees"),
+        ({"value": 2.6, "comparable": False, "why": "other networks"}, "not comparable"),
+        ({"value": 2.0, "comparable": False, "why": "other networks"}, "not comparable"),
+        ({"value": 2.6, "quantity": "median"}, "not measured"),
+        ({"value": 1, "quantity": "aspl > 2"}, "order agrees"),
+        ({"value": 0, "quantity": "aspl < 2"}, "order agrees"),
+        ({"value": 0.5, "quantity": "aspl > 2.5"}, "agrees"),
+        ({"value": 1, "quantity": "aspl > 2.5", "over": "sum"}, "agrees"),
+        ({"value": 1, "quantity": "aspl > 2", "claim": "number"}, "agrees"),
+    ],
+)
+def test_the_verdict_follows_from_the_entry(entry, expected):
+    scenario = {"quantity": "aspl", "over": "mean", "scenario": {"kind": "rrg"}, "tolerance": 0.05}
+    assert measured(**{**scenario, **entry})["verdict"] == expected
+
+
 def test_comparisons_forgive_rounding():
     rows = [{**row, "aspl": 0.1 + 0.2, "bound": 0.3} for row in ROWS]
     counts = {op: measured(rows, quantity=f"aspl {op} bound", over="sum")["measured"] for op in ("==", "<=", "<", ">")}
@@ -87,6 +115,10 @@ def test_what_is_said_of_the_scenarios():
             ".scenario: does not name one scenario but 2: say over: mean, min, max or sum",
         ),
         ("over: mean", ": over needs a quantity"),
+        ("cause: slip, quantity: aspl, scenario: n=16", ": cause needs a why"),
+        ("comparable: false, quantity: aspl, scenario: n=16", ": comparable: false needs a why"),
+        ("cause: bug, why: x, quantity: aspl, scenario: n=16", ".cause = bug: is not one of the choices"),
+        ("tried: [{what: x}], quantity: aspl, scenario: n=16", ".tried[0].gives: is missing"),
         ("over: share, quantity: aspl", ".over = share: is not one of the choices"),
         ("quantity: aspl / n / 2", ".quantity = aspl / n / 2: must have at most one operator"),
     ],

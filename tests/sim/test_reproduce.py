@@ -48,10 +48,12 @@ def test_all_rows_run_and_a_failing_one_does_not_keep_the_others(rows, capsys):
     out, err = capsys.readouterr()
     assert "1 of 2 published values agree" in out and "[3/3] xyz-t1" in err
     found = record()
-    assert [found[name]["published"][0]["verdict"] for name in ("abc-f1", "abc-f2")] == ["agrees", "differs"]
+    assert [found[name]["published"][0]["verdict"] for name in ("abc-f1", "abc-f2")] == [
+        "agrees", "differs: unexplained",
+    ]  # fmt: skip
     assert "unknown topology" in found["xyz-t1"]["problem"] and found["xyz-t1"]["code"] == 1
     markdown = Path("out/reproduction.md").read_text()
-    assert "### abc-f2" in markdown and "**differs**" in markdown and "counted <wrong>" in markdown
+    assert "### abc-f2" in markdown and "**differs: unexplained**" in markdown and "counted <wrong>" in markdown
     assert "| all | 3 | 2 | 1 | 1 |" in markdown and "\\|" in markdown
     assert "![abc-f1](figures/reproduction/abc-f1.png)" in markdown
 

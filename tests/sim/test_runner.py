@@ -246,7 +246,9 @@ def test_published_values(run):
     )
     report = run(text)
     found = rows(report, "published.csv")
-    assert [row["verdict"] for row in found] == ["agrees", "agrees", "differs", "agrees", "agrees", "not measured"]
+    assert [row["verdict"] for row in found] == [
+        "agrees", "agrees", "differs: unexplained", "agrees", "agrees", "not measured",
+    ]  # fmt: skip
     assert [row["measured"] for row in found[:3]] == ["0.4", "2.3", "0.8"]
     assert report.exit_code == 0
     assert json.loads((report.folder / "manifest.json").read_text())["published"][0]["verdict"] == "agrees"
@@ -262,7 +264,7 @@ def test_metrics(run):
         ("2", "4", "2"),
         ("3", "8", "3"),
     ]
-    assert [row["verdict"] for row in report.published] == ["agrees", "differs"]
+    assert [row["verdict"] for row in report.published] == ["agrees", "differs: unexplained"]
     assert not (report.folder / "results.csv").exists()
 
 

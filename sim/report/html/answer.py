@@ -18,7 +18,11 @@ from flitlab.sim.report.folder.run import Run
 FEW = 4
 """Scenarios beyond which only the best and the worst are named."""
 
-PLURAL = {"agrees": "agree", "differs": "differ"}
+PLURAL = {
+    "agrees": "agree", "order agrees": "agree in order", "differs: the paper slips": "differ as the paper slips",
+    "differs: unpublished setting": "differ by an unpublished setting", "differs: unexplained": "differ unexplained",
+}  # fmt: skip
+"""What is said of several values with a verdict."""
 
 NARROW = 0.02
 """Certified intervals narrower than this (relative) are one number."""
