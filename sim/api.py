@@ -10,12 +10,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import pandas as pd
 import yaml
-from matplotlib.axes import Axes
 
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import Case, Study, read
@@ -25,10 +23,11 @@ from flitlab.sim.experiment.runner import Report
 from flitlab.sim.experiment.runner import run as run_study
 from flitlab.sim.experiment.store import StoreError
 from flitlab.sim.measure.columns.registry import Table, columns
-from flitlab.sim.report.figures.draw import draw_on
-from flitlab.sim.report.figures.style import in_style
-from flitlab.sim.report.folder.plugins import know_figures
 from flitlab.sim.report.folder.run import Run
+
+if TYPE_CHECKING:  # what takes longest to import waits until it is used
+    import pandas as pd
+    from matplotlib.axes import Axes
 
 __all__ = ["ConfigError", "Experiment", "RunError", "StoreError"]
 
@@ -136,8 +135,10 @@ class Experiment:
         """What is odd about the configuration, but no mistake."""
         return self.study.warnings
 
-    def check(self) -> pd.DataFrame:
+    def check(self) -> "pd.DataFrame":
         """What would run: a row for each scenario, with its size, points, ceilings and certificate against deadlock."""
+        import pandas as pd
+
         return pd.DataFrame([_described(case) for case in self.study.cases]).set_index("scenario")
 
     def run(self, out: str | Path | None = None, jobs: int | None = None) -> Self:
@@ -174,38 +175,40 @@ class Experiment:
         return self
 
     @property
-    def results(self) -> pd.DataFrame:
+    def results(self) -> "pd.DataFrame":
         """results.csv: a row for each scenario, load and seed."""
         return self._frame("results.csv")
 
     @property
-    def ceilings(self) -> pd.DataFrame:
+    def ceilings(self) -> "pd.DataFrame":
         """ceilings.csv: every ceiling as a certified interval [lower, upper]."""
         return self._frame("ceilings.csv")
 
     @property
-    def metrics(self) -> pd.DataFrame:
+    def metrics(self) -> "pd.DataFrame":
         """metrics.csv: a row for each scenario of an experiment other than a load sweep."""
         return self._frame("metrics.csv")
 
     @property
-    def flows(self) -> pd.DataFrame:
+    def flows(self) -> "pd.DataFrame":
         """flows.csv: a row for each flow of mode datagram."""
         return self._frame("flows.csv")
 
     @property
-    def saturation(self) -> pd.DataFrame:
+    def saturation(self) -> "pd.DataFrame":
         """saturation.csv: a row for each scenario whose saturation point was searched for."""
         return self._frame("saturation.csv")
 
     @property
-    def published(self) -> pd.DataFrame:
+    def published(self) -> "pd.DataFrame":
         """published.csv: published and measured values, with the verdict."""
         return self._frame("published.csv")
 
     @property
-    def columns(self) -> pd.DataFrame:
+    def columns(self) -> "pd.DataFrame":
         """The columns of results.csv that were measured, by name: unit, label of an axis, and what each means."""
+        import pandas as pd
+
         run = Run.read(self._ran())
         forms: list[Table] = ["programs"] if run.of_programs else ["flows", "packets"] if run.of_flows else ["packets"]
         table = columns(*forms)
@@ -213,11 +216,11 @@ class Experiment:
         rows = [{"column": one.name, "unit": one.unit, "label": one.axis, "meaning": one.meaning} for one in found]
         return pd.DataFrame(rows, columns=["column", "unit", "label", "meaning"]).set_index("column")
 
-    def table(self, name: str) -> pd.DataFrame:
+    def table(self, name: str) -> "pd.DataFrame":
         """Any table of the run folder by the name of its file: of an application ``steps``, ``ranks``, ..."""
         return self._frame(f"{name}.csv")
 
-    def plot(self, name: str = "latency_load", ax: Axes | None = None) -> Axes:
+    def plot(self, name: str = "latency_load", ax: "Axes | None" = None) -> "Axes":
         """Draws one of the figures that ``simrun plot`` draws.
 
         Parameters
@@ -232,6 +235,9 @@ class Experiment:
         ValueError
             There is no such figure, or nothing to show in it.
         """
+        from flitlab.sim.report.figures.draw import draw_on
+        from flitlab.sim.report.folder.plugins import know_figures
+
         alone = ax is None
         ax = _column() if ax is None else ax
         know_figures(self._ran(), [name])
@@ -243,7 +249,9 @@ class Experiment:
             raise RuntimeError("this experiment has not run: call run(), or Experiment.open(DIR) for an earlier run")
         return self.folder
 
-    def _frame(self, name: str) -> pd.DataFrame:
+    def _frame(self, name: str) -> "pd.DataFrame":
+        import pandas as pd
+
         path = self._ran() / name
         if not path.exists():
             held = ", ".join(sorted(file.name for file in path.parent.glob("*.csv")))
@@ -268,9 +276,11 @@ def _described(case: Case) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _column() -> Axes:
+def _column() -> "Axes":
     """Axes of their own on a screen, at the proportions of a figure in a paper."""
     from matplotlib import pyplot
+
+    from flitlab.sim.report.figures.style import in_style
 
     # not within the style: the first figure chooses the backend, and what that sets in a notebook would end with it
     figure = pyplot.figure(figsize=COLUMN, layout="constrained", dpi=200)

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
@@ -12,6 +11,9 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.hashing import content_hash
+
+if TYPE_CHECKING:  # only conversions need it, and it takes long to import
+    import networkx as nx
 
 
 @dataclass(frozen=True)
@@ -214,8 +216,10 @@ class Topology:
         """Hash of the edge list alone."""
         return content_hash(self.switches, self.src, self.dst)
 
-    def to_networkx(self) -> nx.MultiDiGraph:
+    def to_networkx(self) -> "nx.MultiDiGraph":
         """A MultiDiGraph with one edge per channel (attributes: channel, capacity, delay, reverse)."""
+        import networkx as nx
+
         graph = nx.MultiDiGraph(kind=self.kind)
         for v in range(self.switches):
             graph.add_node(v, hosts=int(self.host_count[v]))
@@ -227,7 +231,7 @@ class Topology:
         return graph
 
     @classmethod
-    def from_networkx(cls, graph: nx.Graph, kind: str = "networkx") -> "Topology":
+    def from_networkx(cls, graph: "nx.Graph", kind: str = "networkx") -> "Topology":
         """A topology from any networkx graph; nodes are numbered in their order; reads capacity, delay and hosts.
 
         Undirected edges become two channels; in a directed graph that carries ``reverse``, pairs are kept.

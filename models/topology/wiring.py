@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable
 
-import networkx as nx
 import numpy as np
 
 from flitlab.models.arrays import Ints
@@ -127,6 +126,8 @@ def random_links(degrees: Ints, directed: bool, rng: np.random.Generator, into: 
     are left only where even that cannot avoid them (one switch has more than half of all ports). Degrees
     so uneven that pairing at random fails: Havel and Hakimi's graph, shuffled by ten exchanges a pair.
     """
+    import networkx as nx  # no other drawing of graphs needs it
+
     n = len(degrees)
     into = degrees if into is None else into
     graphical = nx.is_digraphical(into.tolist(), degrees.tolist()) if directed else nx.is_graphical(degrees.tolist())

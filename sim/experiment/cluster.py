@@ -7,7 +7,6 @@ Calls and results are pickled: whoever can speak to the scheduler runs code on t
 certificates, or a network that nobody else is in, keeps others from it.
 """
 
-import asyncio
 import hashlib
 import importlib.util
 import ipaddress
@@ -84,6 +83,8 @@ def _knock(address: str) -> None:
     async def try_it() -> None:
         comm = await connect(address, timeout=TIMEOUT, **arguments)
         await comm.close()
+
+    import asyncio
 
     try:
         asyncio.run(try_it())

@@ -4,8 +4,6 @@ import math
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
-from scipy.special import stdtrit
-
 MEANING = (
     "± is half of the 95 % confidence interval: Student's over seeds, of a single seed that over its batches; at a "
     "saturation point half of the distance of the loads around it is added"
@@ -26,5 +24,7 @@ def mean_and_half(values: Sequence[float], alone: float = math.nan, resolution: 
         return values[0], alone + resolution
     if any(map(math.isnan, values)):
         return math.nan, math.nan
+    from scipy.special import stdtrit
+
     error = stdev(values) / math.sqrt(len(values))
     return fmean(values), float(stdtrit(len(values) - 1, 0.975)) * error + resolution

@@ -35,11 +35,18 @@ def experiment(tmp_path_factory):
     return Experiment.load(SCENARIO).run(tmp_path_factory.mktemp("runs") / "tiny", jobs=1)
 
 
-def test_importing_sim_imports_nothing_heavy():
-    code = (
-        "import flitlab, sys; dir(flitlab); print(sorted({'numpy', 'pandas', 'yaml', 'matplotlib'} & set(sys.modules)))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "[]\n"
+@pytest.mark.parametrize(
+    ("statement", "modules"),
+    [("import flitlab", {"numpy", "yaml"}), ("from flitlab import Experiment", {"networkx", "asyncio"})],
+)
+def test_importing_flitlab_imports_nothing_that_can_wait(statement, modules):
+    heavy = modules | {"pandas", "matplotlib", "scipy.special", "rich"}
+    code = f"{statement}; import flitlab, sys; dir(flitlab); print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_a_name_that_is_not_there_is_no_module():
     with pytest.raises(ImportError):
         from flitlab.sim import nothing  # noqa: F401
 

@@ -3,8 +3,6 @@
 import xml.sax
 from xml.sax.xmlreader import AttributesImpl as Attributes
 
-import networkx as nx
-
 from flitlab.models.topology.formats.common import PAIRS, FilePath, FormatError, Network, lost, text_of
 from flitlab.models.topology.graph import Topology
 
@@ -14,6 +12,8 @@ def write_graphml(topology: Topology, path: FilePath) -> list[str]:
 
     Returns what the file does not keep.
     """
+    import networkx as nx
+
     nx.write_graphml_xml(topology.to_networkx(), path)
     return lost(topology, "hosts", "capacities", "delays", "parallel channels", PAIRS)
 
