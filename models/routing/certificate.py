@@ -50,6 +50,9 @@ _GROWING = {
 }  # fmt: skip
 """Why no cycle of dependencies needs to be looked for, where there are as many VCs as a route has channels."""
 
+FEW = 32
+"""Switches to which packets are looked at first: if these close a cycle, the others need not be looked at."""
+
 MOST_COUNTED = 64
 """Switches up to which a message counts the layers that would do."""
 
@@ -90,6 +93,7 @@ def _table_dependencies(
     graph: tuple[Integers, Integers, Integers],
     degree: int,
     ends: Ints,
+    targets: Ints,
     vcs: int,
     policy: int,
     rings: Rings,
@@ -98,14 +102,15 @@ def _table_dependencies(
 ) -> int:
     """Fill ``table`` with the edges (from << 32 | to), -1 elsewhere; returns how many, -1 when it is full.
 
-    graph: (out_start, dst, src). degree: the largest. ends: where packets start and end. With ``per_source`` False the
-    VC depends neither on where a packet came from nor on its hop count, so one walk serves every source.
+    graph: (out_start, dst, src). degree: the largest. ends: where packets start. targets: where they end. With
+    ``per_source`` False the VC depends neither on where a packet came from nor on its hop count, so one walk serves
+    every source.
     """
     out_start, dst, src = graph
     known, unused = 0, np.int64(0)
     seen, stack = np.zeros(r.switches, np.bool_), np.empty(r.switches, np.int64)
     edges = np.empty((degree * len(dst), 2), np.int64)
-    for t in ends:
+    for t in targets:
         for i in range(len(ends) if per_source else 1):
             s, starts = ends[i], ends[i : i + 1] if per_source else ends
             for j in range(hop_dependencies(r, out_start, dst, starts, t, seen, stack, edges)):
@@ -122,20 +127,24 @@ def _table_dependencies(
 
 
 @njit
-def _path_dependencies(r: Tables, out_start: Integers, dst: Integers, width: int, layered: bool, table: Ints) -> int:
-    """Fill ``table`` with the dependencies of whole paths, as :func:`_table_dependencies` does; returns how many.
+def _path_dependencies(
+    r: Tables, out_start: Integers, dst: Integers, targets: Ints, width: int, layered: bool, table: Ints
+) -> int:
+    """Fill ``table`` with the dependencies of paths to ``targets``, as :func:`_table_dependencies` does; how many.
 
     width: the number of layers if ``layered``, else 1.
     """
     known = 0
     edges = np.empty((r.switches, 2), np.int64)
-    for pair in range(len(r.pair_start) - 1):
-        for p in range(r.pair_start[pair], r.pair_start[pair + 1]):
-            layer = np.int64(r.layer[p]) if layered else 0
-            for i in range(path_dependencies(r, out_start, dst, p, pair // r.switches, edges)):
-                known = _add(table, known, edges[i, 0] * width + layer, edges[i, 1] * width + layer)
-                if 2 * known > len(table):
-                    return -1
+    for s in range(r.switches):
+        for t in targets:
+            pair = s * r.switches + t
+            for p in range(r.pair_start[pair], r.pair_start[pair + 1]):
+                layer = np.int64(r.layer[p]) if layered else 0
+                for i in range(path_dependencies(r, out_start, dst, p, s, edges)):
+                    known = _add(table, known, edges[i, 0] * width + layer, edges[i, 1] * width + layer)
+                    if 2 * known > len(table):
+                        return -1
     return known
 
 
@@ -181,8 +190,10 @@ def width_of(routes: Routes, vcs: int, policy: int) -> int:
     return vcs if policy in (DATELINE_ENTRY, DATELINE_CROSSING) else 1
 
 
-def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int) -> Ints:
+def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int, targets: Ints | None = None) -> Ints:
     """Edges int64 [k, 2] of the channel dependency graph; vertex = channel * width + class.
+
+    targets: only the dependencies of packets to these switches; by default of all.
 
     The width is that of :func:`width_of`, a class a VC or a layer. HOP, RISING and RESERVE are not built: the VC grows
     with every hop, so there is no cycle by construction. LEGS, GROUPS: the graph of one leg; from its VCs to those of
@@ -201,18 +212,18 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int) -> I
     per_source = policy in (DATELINE_ENTRY, DATELINE_CROSSING, LAYERED, GROUPS)
     classes = policy if per_source else ANY
     rings: Rings = make_rings(topology)
+    ends = ends_of(topology)
+    targets = ends if targets is None else targets
     graph, degree = (topology.out_start, topology.dst, topology.src), int(topology.out_degree.max(initial=0))
     size = 1 << 16
     while True:
         table = np.full(size, -1, np.int64)
         if routes.form == PATHS:
             known = _path_dependencies(
-                tables, topology.out_start, topology.dst, width, policy == LAYERED, table
+                tables, topology.out_start, topology.dst, targets, width, policy == LAYERED, table
             )  # fmt: skip
         else:
-            known = _table_dependencies(
-                tables, graph, degree, ends_of(topology), width, classes, rings, per_source, table
-            )
+            known = _table_dependencies(tables, graph, degree, ends, targets, width, classes, rings, per_source, table)
         if known >= 0:
             break
         size *= 4
@@ -276,9 +287,16 @@ def _describe(topology: Topology, cycle: list[int], width: int, policy: int) -> 
     return " waits for ".join(steps)
 
 
-def _check(topology: Topology, routes: Routes, vcs: int, policy: int) -> list[int] | None:
-    edges = dependencies(topology, routes, vcs, policy)
+def _check(topology: Topology, routes: Routes, vcs: int, policy: int, targets: Ints | None = None) -> list[int] | None:
+    edges = dependencies(topology, routes, vcs, policy, targets)
     return find_cycle(topology.channels * width_of(routes, vcs, policy), edges)
+
+
+def _is_safe(topology: Topology, routes: Routes, vcs: int, policy: int) -> bool:
+    """Whether there is no cycle; most close among the packets to a few switches, which are looked at first."""
+    ends = ends_of(topology)
+    few = ends[:FEW] if len(ends) > 2 * FEW else ends[:0]
+    return not (len(few) and _check(topology, routes, vcs, policy, few)) and not _check(topology, routes, vcs, policy)
 
 
 def _has_datelines(topology: Topology, routes: Routes) -> bool:
@@ -312,7 +330,7 @@ def _default(topology: Topology, routes: Routes, vcs: int) -> int:
     for policy in _sparing(topology, routes):
         if policy != ANY and enough:
             break
-        if vcs >= _least_vcs(routes, policy) and _check(topology, routes, vcs, policy) is None:
+        if vcs >= _least_vcs(routes, policy) and _is_safe(topology, routes, vcs, policy):
             return policy
     return RISING
 
@@ -322,7 +340,7 @@ def _thriftier(topology: Topology, routes: Routes, vcs: int, than: int) -> str:
     found: dict[str, int] = {}
     for policy in _sparing(topology, routes):
         least = _least_vcs(routes, policy)
-        if least < than and _check(topology, routes, max(vcs, least), policy) is None:
+        if least < than and _is_safe(topology, routes, max(vcs, least), policy):
             found[POLICY_NAMES[policy].split()[0]] = least
     if than > 2 and routes.kind == "minimal" and routes.select == ADAPTIVE and not topology.directed:
         found["escape"] = 2

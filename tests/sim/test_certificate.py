@@ -375,6 +375,14 @@ def test_the_default_policy_is_the_first_that_serves(kind, parameters, routing, 
         assert certify(topology, routes, max(1, routes.hops_max - 1)).policy == policy
 
 
+@pytest.mark.parametrize(("ring", "policy"), [(0, ANY), (4, RISING)])
+def test_a_cycle_far_from_the_first_switches_is_found(ring, policy):
+    both_ways = [(i, i + d) for i in range(70) for d in (-1, 1) if 0 <= i + d < 70]
+    around = [(i, 69 + (i - 68) % ring) for i in range(69, 69 + ring)]
+    topology = Topology.from_arcs("line with a ring", 70 + max(ring - 1, 0), both_ways + around)
+    assert certify(topology, routes_of(topology, "minimal"), 80).policy == policy
+
+
 @pytest.mark.parametrize(
     ("kind", "parameters", "routing", "named"),
     [
