@@ -62,7 +62,7 @@ def routes_for(spec: RoutingSpec, topology: Topology, traffic: Traffic | None) -
     """
     if not to_plan(spec):
         return spec.build(topology)
-    return planned_routes(spec, topology, spec.demand(topology, traffic))
+    return planned_routes(spec, topology, spec.demand_looked_at(topology, traffic))
 
 
 def planned_routes(spec: PlannedSpec, topology: Topology, demand: Traffic) -> Routes:

@@ -14,12 +14,17 @@ import numpy as np
 from flitlab.models.arrays import Bytes, Floats, Ints, Masks, Words
 from flitlab.models.jit import njit
 from flitlab.models.paths.pathset import PathSet
-from flitlab.models.registry import SpecError
+from flitlab.models.registry import SpecError, is_foreign
 from flitlab.models.routing.routes import Routes, RoutingSpec
 from flitlab.models.routing.ways import LAST_WORD
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.sound import unchanged
+from flitlab.models.traffic.sound import sound_traffic
 from flitlab.models.traffic.traffic import Traffic
+
+ROUNDING = 1e-6
+"""By how much the weights of a pair may miss 1 together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +101,14 @@ class PlannedSpec(RoutingSpec):
         """
         raise NotImplementedError
 
+    def demand_looked_at(self, topology: Topology, traffic: Traffic | None) -> Traffic:
+        """What :meth:`demand` gives: a demand of these hosts (see :mod:`flitlab.models.traffic.sound`)."""
+        if not is_foreign(self):
+            return self.demand(topology, traffic)
+        with unchanged(topology, self.demand, traffic):
+            given = self.demand(topology, traffic)
+        return sound_traffic(topology, given, copy=True, by="demand")
+
     def planned(self, topology: Topology, demand: Traffic, weigh: Weigh) -> Routes:
         """The routes for a demand. Raises ``SpecError`` where the routing cannot serve it."""
         raise NotImplementedError
@@ -113,11 +126,17 @@ def to_plan(spec: RoutingSpec) -> TypeGuard[PlannedSpec]:
 def thresholds(pair_start: Ints, weight: Floats) -> Words:
     """uint32 [paths]: what draws of 32 bits are compared with, for weights [paths] of which each pair's add up to 1.
 
-    pair_start: int64 [pairs + 1]. The probability of a path is its weight, rounded to 2**-32.
+    pair_start: int64 [pairs + 1]. The probability of a path is its weight, rounded to 2**-32. Raises ``SpecError`` for
+    weights that are none.
     """
+    counts = np.diff(pair_start)
+    pair = np.repeat(np.arange(len(counts)), counts)
+    if len(weight) != len(pair) or not (weight >= 0).all():
+        raise SpecError("every path must have a weight, and none may be negative")
+    if np.abs(np.bincount(pair, weight, len(counts))[counts > 0] - 1).max(initial=0.0) > ROUNDING:
+        raise SpecError("the weights of the paths of a pair must add up to 1")
     words = np.maximum(np.rint(weight * (LAST_WORD + 1.0)).astype(np.int64), 1)
     total = np.concatenate([np.zeros(1, np.int64), np.cumsum(words)])
-    counts = np.diff(pair_start)
     found = total[1:] - np.repeat(total[pair_start[:-1]], counts)
     found[pair_start[1:][counts > 0] - 1] = LAST_WORD
     below: Words = found.astype(np.uint32)

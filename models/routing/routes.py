@@ -69,7 +69,7 @@ class RoutingSpec(Spec):
 
         more: what the method takes besides the topology.
         """
-        with unchanged(topology, give):
+        with unchanged(topology, give, *more):
             given = give(topology, *more)
         sound = sound_routes(topology, given, copy=is_foreign(self), by=give.__name__)
         return with_vc_policy(topology, sound, self.vc_policy)

@@ -26,13 +26,19 @@ _INTEGERS = ("src", "dst", "delay", "reverse")
 
 
 @contextmanager
-def unchanged(topology: Topology, give: Callable[..., Any]) -> Iterator[None]:
-    """Raise ``FaultyError`` if a method of a user's own component writes to the topology that it is given."""
+def unchanged(topology: Topology, give: Callable[..., Any], *more: Any) -> Iterator[None]:
+    """Raise ``FaultyError`` if a method of a user's own component writes to the topology that it is given.
+
+    more: what else it is given; the same holds for what has a content hash.
+    """
     foreign = is_foreign(give.__self__)  # type: ignore[attr-defined]
-    before = replace(topology).content_hash if foreign else ""
+    parts = [part for part in (topology, *more) if foreign and hasattr(part, "content_hash")]
+    before = [replace(part).content_hash for part in parts]
     yield
-    if foreign and replace(topology).content_hash != before:
-        refuse([("changes", f"{give.__name__}() changes the topology; copy the arrays that you write to")])
+    for part, known in zip(parts, before, strict=True):
+        if replace(part).content_hash != known:
+            what = type(part).__name__.lower()
+            refuse([("changes", f"{give.__name__}() changes the {what}; copy the arrays that you write to")])
 
 
 def sound_topology(given: Topology, copy: bool = False, by: str = "graph") -> Topology:

@@ -131,7 +131,7 @@ class PartsBuilder:
         from flitlab.fluid.weights import planned_routes
 
         of = ("demand", topology.content_hash, traffic and traffic.content_hash, _key(spec))
-        demand = self.once(of, lambda: spec.demand(topology, traffic))
+        demand = self.once(of, lambda: spec.demand_looked_at(topology, traffic))
         if isinstance(demand, BaseException):
             return _found(demand, "routing", draft)
         key = ("routing", topology.content_hash, demand.content_hash, _key(spec))

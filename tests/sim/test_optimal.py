@@ -15,6 +15,7 @@ from flitlab.fluid.weights import routes_for
 from flitlab.models.instance import Instance
 from flitlab.models.paths.bounded import paths_bounded, some_shortest
 from flitlab.models.registry import FaultyError, SpecError, make
+from flitlab.models.routing.optimal import Optimal
 from flitlab.models.routing.planned import equal_thresholds, thresholds
 from flitlab.models.routing.sound import sound_routes
 from flitlab.models.routing.ways import LAST_WORD
@@ -135,7 +136,8 @@ def test_packets_draw_paths_by_weight_and_equal_shares_as_ever():
     drawn = np.bincount(np.array(ways) - first, minlength=end - first) / len(ways)
     assert end - first > 1 and np.abs(drawn - table.shares[first:end]).max() < 0.015
     assert [path_share(r, p, first, end) for p in range(first, end)] == table.shares[first:end].tolist()
-    same = r._replace(path_threshold=thresholds(table.pair_start, np.full(len(table.shares), 1 / (end - first))))
+    counts = np.diff(table.pair_start)
+    same = r._replace(path_threshold=thresholds(table.pair_start, np.repeat(1 / np.maximum(counts, 1), counts)))
     alike = r._replace(path_threshold=r.path_threshold[:0])
     for sequence in range(200):
         drawn_by = [choose_way(one, 1, 0, 1, GRAPH.hosts, sequence, origin, target) for one in (same, alike)]
@@ -321,3 +323,42 @@ def test_what_decides_by_queues_fixes_no_split():
     assert not routes.oblivious and routes.notes["theta"] == optimal(GRAPH).notes["theta"]
     others = [optimal(GRAPH), optimal(GRAPH, select="adaptive", draws=3)]
     assert len({routes.content_hash, *(other.content_hash for other in others)}) == 3
+
+
+@pytest.mark.parametrize("weight", [[-0.5, 1.5, 1], [np.nan, 1, 1], [0, 0, 1], [0.5, 0.5, np.inf], [0.5, 0.5]], ids=str)
+def test_weights_that_are_none_are_refused(weight):
+    with pytest.raises(SpecError, match="weight"):
+        thresholds(np.array([0, 2, 2, 3]), np.array(weight))
+
+
+class Careless(Optimal):
+    """Writes to what it is given, or gives no demand."""
+
+    how: str
+
+    def demand(self, topology, traffic):
+        if self.how == "writes first":
+            traffic.rate[0] /= 2
+        return None if self.how == "none" else traffic
+
+    def planned(self, topology, demand, weigh):
+        routes = super().planned(topology, demand, weigh)
+        if self.how == "writes later":
+            demand.rate.setflags(write=True)
+            demand.rate[0] /= 2
+        return routes
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("none", r"demand\(\) must return a Traffic, not NoneType"),
+        ("writes first", r"demand\(\) changes the traffic; copy"),
+        ("writes later", r"planned\(\) changes the traffic; copy"),
+    ],
+)
+def test_a_planned_routing_of_a_users_own_is_looked_at(how, said):
+    small = build("torus", dims=[3, 3], hosts=1)
+    with pytest.raises(SpecError, match=said):
+        routes_for(Careless(kind="careless", how=how), small, demand_of(small))
+    assert routes_for(Careless(kind="careless", how="well"), small, demand_of(small)).paths is not None
