@@ -26,6 +26,9 @@ from flitlab.sim.experiment.store import replace_file
 DESCRIPTION = "routing.json"
 """The file that shows that a folder is of this command: what is exported, its certificate and its promises."""
 
+TABLES = ("paths.csv", "slacks.csv", "next_hops.csv")
+"""The tables that a routing may have."""
+
 Row = Sequence[Any]
 
 
@@ -180,6 +183,8 @@ def _text(header: Row, rows: Iterable[Row]) -> str:
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
-    """Each file whole or not at all, that by which the folder is known first."""
+    """Each file whole or not at all, that by which the folder is known first; tables of another routing go."""
+    for name in set(TABLES).difference(files):
+        (folder / name).unlink(missing_ok=True)
     for name in sorted(files, key=lambda name: name != DESCRIPTION):
         replace_file(folder / name, files[name].encode())

@@ -123,6 +123,9 @@ def make_distances(topology):
 
 
 def test_next_hops_of_equal_weight_and_what_has_none(export, capsys, tmp_path):
+    (tmp_path / "out").mkdir()
+    for name in ("routing.json", "paths.csv", "slacks.csv"):  # of a routing of paths, exported here before
+        (tmp_path / "out" / name).write_text("")
     code, out = export(routing={"kind": "minimal"})
     assert code == 0 and {path.name for path in out.iterdir()} == {"next_hops.csv", "routing.json"}
     of = {}
