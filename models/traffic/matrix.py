@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 from pydantic import Field
 from scipy import sparse
 
@@ -44,6 +45,9 @@ class Matrix(TrafficSpec):
             matrix = shuffled(matrix, self.seed)
         if not matrix.count_nonzero():
             raise SpecError("no demand at all", key="path")
+        with np.errstate(over="ignore"):
+            if not np.isfinite(matrix.data.sum()):
+                raise SpecError("the demands add up to more than a number can hold", key="path")
         if self.level == "switch":
             matrix = per_host(topology, matrix)
         elif self.level == "rack":

@@ -389,6 +389,7 @@ def test_matrix_of_racks(tmp_path):
         ("0,1\n", "expected src,dst,demand"),
         ("0,1,much\n", "expected src,dst,demand"),
         ("# nothing\n", "no demand at all"),
+        ("0,1,1e308\n0,2,1e308\n", "more than a number can hold"),
     ],
 )
 def test_bad_demand_files_are_refused_with_the_line(text, message, tmp_path):
