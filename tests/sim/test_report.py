@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from flitlab.models.registry import make
 from flitlab.sim.cli import main
 from flitlab.sim.measure.interval import mean_and_half
 from flitlab.sim.measure.rows import number
@@ -365,6 +366,14 @@ def test_labels_are_data(tmp_path):
     assert text.count("</script>") == 2
     data = text[text.index('id="data">') + len('id="data">') :]
     assert json.loads(data[: data.index("</script>")])["scenarios"] == [evil]
+
+
+def test_channels_of_a_single_switch_are_used_by_nothing(run):
+    known = Run.read(run)
+    switch = make("topology", kind="mesh", dims=[1], hosts_per_switch=2).build()
+    state = network.State(np.zeros(0), replicates=1)
+    drawn = network.data(known, [network.Inside(known.scenarios[0], switch, {0.1: state})])
+    assert json.loads(json.dumps(drawn, allow_nan=False))["scenarios"][0]["states"][0]["mean"] == 0
 
 
 def test_page_of_an_empty_folder(tmp_path):

@@ -172,7 +172,8 @@ def _state(one: Inside, load: float) -> dict[str, Any]:
     state = one.states[load]
     use = state.use / state.replicates / one.topology.capacity
     return {
-        "load": load, "saturated": state.saturated, "use": _packed(use), "mean": round(float(use.mean()), 4),
+        "load": load, "saturated": state.saturated, "use": _packed(use),
+        "mean": round(float(use.mean()), 4) if len(use) else 0.0,
         "hops": _shares(state.hops), "deflections": _shares(state.deflections),
     }  # fmt: skip
 
