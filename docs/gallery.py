@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from flitlab.sim.cli import main
-from flitlab.sim.report.reproduction import reduced
+from flitlab.sim.report.reproduction.figures import reduced
 
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "docs" / "figures" / "gallery"

@@ -26,6 +26,7 @@ import flitlab.models.registry as registry
 from flitlab.sim.cli import main
 from flitlab.sim.cli.parser import commands
 from flitlab.sim.config.study import read
+from flitlab.sim.experiment.scoreboard import PAPERS
 from flitlab.sim.measure.columns import registry as columns
 from flitlab.sim.report.figures import registry as figures
 from tests import ROOT
@@ -34,7 +35,10 @@ DOCS = ROOT / "docs"
 
 ELSEWHERE = {
     "docs/topologies.md": "its blocks are the examples of the families, which tests/models/test_topologies.py builds",
-    "docs/reproduction.md": "its commands are the files of configs/paper, which .ci/run checks; runs take hours",
+    **{
+        f"docs/reproduction/{paper}.md": "its commands are the files of configs/paper, which .ci/run checks; hours"
+        for paper in PAPERS
+    },
 }
 """Pages whose blocks are not run here, and why."""
 
@@ -44,6 +48,7 @@ NOT_RUN = {
     "simrun configs/uniform_mddp.yaml": "minutes; .ci/run checks every file of configs/",
     "simrun configs/paper/": "minutes to hours; the same",
     "simrun reproduce uni-f05 --full": "minutes to hours",
+    "simrun reproduce --pages runs/paper": "takes what that has left",
     "simrun configs/jellyfish_mptcp_quick.yaml": "its transports compile for a minute; the same",
     "simrun configs/flow_completion_quick.yaml": "the same",
     "simrun FILE --cluster": "there is no cluster; tests/sim/test_cluster.py starts one",
@@ -52,7 +57,6 @@ NOT_RUN = {
     "ssh ": "there is no other machine",
     "simrun simgrid": "needs SimGrid; tests/sim/test_simgrid.py runs it where it is installed",
     "apt-get": "the same",
-    "cp ": "copies the result of a run that takes hours",
 }
 """How a command begins that is not run, and why. The configurations among its arguments must be there all the same."""
 

@@ -12,7 +12,7 @@ from flitlab.models.application.steps import StepKind, step_kinds
 from flitlab.models.application.workload import Workload
 from flitlab.models.routing.certificate import POLICY_NAMES
 from flitlab.models.switching.discipline import FLOWS
-from flitlab.sim.cli.common import complain, print_json, study_of
+from flitlab.sim.cli.common import complain, duration, print_json, study_of
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.exit import BAD
 from flitlab.sim.experiment.estimate import Cost, Prices, cost, memory, wall
@@ -77,21 +77,9 @@ def _known(cost: Cost) -> float:
 
 def _said(total: dict[str, Any]) -> str:
     return (
-        f"{_time(total['cpu_s'])} of CPU time for the points, {_time(total['ceilings_cpu_s'])} for the ceilings; "
-        f"{_time(total['wall_s'])} with --jobs {total['jobs']}; {total['memory_mb']:,.0f} MB"
+        f"{duration(total['cpu_s'])} of CPU time for the points, {duration(total['ceilings_cpu_s'])} for the ceilings; "
+        f"{duration(total['wall_s'])} with --jobs {total['jobs']}; {total['memory_mb']:,.0f} MB"
     )
-
-
-def _time(seconds: float) -> str:
-    """
-    >>> _time(0.4), _time(12.3), _time(600), _time(86400)
-    ('under 1 s', '12 s', '10 min', '24.0 h')
-    """
-    if seconds < 1:
-        return "under 1 s"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def _describe(case: Case, cost: Cost) -> dict[str, Any]:
@@ -218,7 +206,7 @@ def _print_application(scenario: dict[str, Any]) -> None:
     iterations = f"{found['iterations_simulated']} of {found['iterations_total']} iterations"
     print(
         f"  application  {kind}: {found['ranks']} ranks, {iterations}, {found['operations']:,} operations, "
-        f"{found['messages']:,} messages of {found['bytes']:,} bytes; {_time(scenario['estimate']['cpu_s'])}"
+        f"{found['messages']:,} messages of {found['bytes']:,} bytes; {duration(scenario['estimate']['cpu_s'])}"
     )
     for step in found["steps"][:MOST_STEPS]:
         print(f"  step         {StepKind(*list(step.values())[:4]).label}, {step['occurrences']} times")
@@ -235,18 +223,18 @@ def _print_points(scenario: dict[str, Any]) -> None:
     if placing is not None:
         said += ["adaptive loads" if "adaptive" in placing else "the search for saturation"]
     count = f"{'about ' if placing is not None else ''}{scenario['points']}"
-    print(f"  points       {count}: {', '.join(said)}, seeds {seeds}; {_time(scenario['estimate']['cpu_s'])}")
+    print(f"  points       {count}: {', '.join(said)}, seeds {seeds}; {duration(scenario['estimate']['cpu_s'])}")
 
 
 def _print_budget(budget: dict[str, Any]) -> None:
     measured, count = ", ".join(budget["measured"]), f"about {budget['points']}"
-    print(f"  budget       {count} points of {budget['ticks']:,} ticks: {measured}; {_time(budget['cpu_s'])}")
+    print(f"  budget       {count} points of {budget['ticks']:,} ticks: {measured}; {duration(budget['cpu_s'])}")
     for name, why in budget["left_out"].items():
         print(f"  left out     {name}: {why}")
 
 
 def _about(seconds: float | None) -> str:
-    return "" if seconds is None else f" ({_time(seconds)})"
+    return "" if seconds is None else f" ({duration(seconds)})"
 
 
 def _kind_and_rest(described: dict[str, Any]) -> str:

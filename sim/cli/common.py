@@ -122,3 +122,16 @@ def number(value: Any, digits: int = 4) -> str:
     if abs(value) >= 10**digits and math.isfinite(value):
         return f"{value:.0f}"
     return f"{float(f'{value:.{digits}g}'):g}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person says them.
+
+    >>> duration(0.4), duration(12.3), duration(600), duration(86400)
+    ('under 1 s', '12 s', '10 min', '24.0 h')
+    """
+    if seconds < 1:
+        return "under 1 s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

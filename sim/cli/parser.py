@@ -231,6 +231,13 @@ def _reproduce(parser: argparse.ArgumentParser) -> None:
         "rows", metavar="PAPER|ROW", nargs="*", help="uni, mut, gbu, dbg, sin, or for instance uni-f05 (default: all)"
     )
     parser.add_argument("--full", action="store_true", help="at the size in the paper (default: quick versions)")
+    parser.add_argument(
+        "--shard", metavar="I/N", type=_shard, help="of these rows the I-th of N parts that take about the same time"
+    )
+    parser.add_argument(
+        "--pages", metavar="DIR", type=Path, nargs="*",
+        help="run nothing: write the pages again, of what is in the folder for results, and in these",
+    )  # fmt: skip
     _jobs(parser)
     parser.add_argument(
         "--out", metavar="DIR", type=Path, help="folder for runs and pages (default: runs/paper-quick, runs/paper)"
@@ -298,7 +305,7 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "worker": ("run a part of a configuration, as a job of an array does", _worker),
     "merge": ("write the tables, figures and page of what workers have run", _merge),
     "compare": ("lay the curves of several runs over each other, and test what differs", _compare),
-    "reproduce": ("run published figures and tables, and write a page of what they gave", _reproduce),
+    "reproduce": ("run published figures and tables, and write pages of what they gave", _reproduce),
 }
 """Command -> what it does and its options, in the order of ``--help``."""
 

@@ -1,86 +1,191 @@
 """``simrun reproduce [PAPER|ROW ...]``."""
 
 import argparse
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from flitlab.sim.cli.common import complain, print_json, print_table
+from flitlab.sim.cli.common import complain, duration, print_json, print_table
 from flitlab.sim.cli.run import draw
 from flitlab.sim.exit import BAD, CHECK_FAILED, FAILED, INTERRUPTED, OK
-from flitlab.sim.experiment import scoreboard
+from flitlab.sim.experiment import row_run
 from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
 from flitlab.sim.experiment.pool import cores
-from flitlab.sim.experiment.scoreboard import NoRowsError, Row
+from flitlab.sim.experiment.published import Claim
+from flitlab.sim.experiment.record import RECORD, DamagedRecord, Ran, load_record, ran_into, save_record
+from flitlab.sim.experiment.row_file import NoRowsError, read_row, row_files, selected
+from flitlab.sim.experiment.scoreboard import Row, Score, fits, in_words, rows_of
+from flitlab.sim.experiment.shards import Shard
 from flitlab.sim.report import reproduction
+from flitlab.sim.report.reproduction.figures import take_figures
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs rows of ``configs/paper`` and writes the page; a row that fails does not keep the others from running."""
-    try:
-        every = scoreboard.row_files(options.configs)
-        files = scoreboard.chosen(every, options.rows)
-    except NoRowsError as error:
-        complain(f"simrun reproduce: {error}")
-        return BAD
+    """Runs rows of ``configs/paper``, or takes them from other folders, and writes the pages."""
     out = options.out or Path("runs") / ("paper" if options.full else "paper-quick")
-    interrupted, ran = False, {}
     try:
-        refuse_foreign(out, scoreboard.RECORD)
-        rows = scoreboard.load_rows(out)
-        scoreboard.save_rows(out, rows)
-        for index, file in enumerate(files, 1):
-            complain(f"[{index}/{len(files)}] {file.stem}")
-            try:
-                ran[file.stem] = _row(file, out, options.full, options.jobs or cores(), rows.get(file.stem))
-            except KeyboardInterrupt:
-                interrupted = True
-                break
-        missing = [file.stem for file in every if file.stem not in rows | ran]
-        pages = reproduction.write(out, scoreboard.save_rows(out, rows | ran), missing)
-    except NoRowsError as error:
+        every = row_files(options.configs)
+        files = selected(every, options.rows)
+        refuse_foreign(out, RECORD)
+        board = Board(every, out, load_record(out))
+        board.keep({})
+        work = _take if options.pages is not None else _run
+        return work(board, files, options)
+    except (NoRowsError, DamagedRecord) as error:
         complain(f"simrun reproduce: {error}")
-        return BAD
     except ForeignFolder as error:
         complain(f"output folder = {out}: {error}")
-        return BAD
     except OSError as error:
         complain(f"output folder = {out}: cannot be written: {error.strerror or error}")
-        return BAD
-    if options.json:
-        print_json({"folder": str(out), "rows": [asdict(row) for row in ran.values()]})
-    else:
-        _print(list(ran.values()), pages)
+    return BAD
+
+
+@dataclass
+class Board:
+    """The folder of the record and the pages. files: of all rows."""
+
+    files: Sequence[Path]
+    folder: Path
+    record: dict[str, Ran]
+
+    def keep(self, found: Mapping[str, Ran]) -> None:
+        """Adds to the record; what others have added to it in the meantime stays."""
+        self.record = load_record(self.folder) | dict(found)
+        save_record(self.folder, self.record)
+
+    def with_figures(self, ran: Ran, folder: Path) -> Ran:
+        """A row with the figures of its run beside the pages."""
+        return replace(ran, figures=take_figures(folder, self.folder / reproduction.FIGURES, ran.name))
+
+    def unrecorded(self, name: str) -> Ran | None:
+        """A row that is in the folder, but not in the record as it ran there."""
+        ran, known = ran_into(self.folder / name), self.record.get(name)
+        if ran is None or (known is not None and known.finished == ran.finished and known.full == ran.full):
+            return None
+        return self.with_figures(ran, self.folder / name)
+
+    def rows(self, names: Iterable[str]) -> list[Row]:
+        """Some rows of the record, in the order of the pages."""
+        return rows_of([file for file in self.files if file.stem in set(names)], self.record)
+
+    def write(self) -> list[Path]:
+        """Writes the pages."""
+        return reproduction.write(self.folder, rows_of(self.files, self.record))
+
+
+def _take(board: Board, files: Sequence[Path], options: argparse.Namespace) -> int:
+    """Writes the pages of what is in the record, and in the folders of other runs of this command."""
+    by_name = {file.stem: file for file in files}
+    taken: dict[str, tuple[Ran, Path]] = {}
+    for folder in options.pages:
+        found = {inner.name: ran for inner in sorted(folder.glob("*/")) if (ran := ran_into(inner)) is not None}
+        if not found:
+            raise NoRowsError(f"{folder}: holds no row that this version has run")
+        for name, ran in found.items():
+            if name in by_name and _is_better(ran, taken[name][0] if name in taken else None, by_name[name]):
+                taken[name] = ran, folder / name
+    known = board.record
+    better = {name: one for name, one in taken.items() if _is_better(one[0], known.get(name), by_name[name])}
+    board.keep({name: board.with_figures(*one) for name, one in better.items()})
+    return _finish(board, board.rows(by_name.keys() & board.record.keys()), options)
+
+
+def _is_better(ran: Ran, other: Ran | None, file: Path) -> bool:
+    """Whether a row is to be shown in place of another: it is as the file has it, and not older."""
+    if other is None:
+        return True
+    worth, known = ((fits(one, read_row(file, one.full)), one.finished) for one in (ran, other))
+    return worth >= known
+
+
+def _run(board: Board, files: Sequence[Path], options: argparse.Namespace) -> int:
+    """Runs rows that are not in the folder yet; one that fails does not keep the others from running."""
+    costs = row_run.known_costs(options.full)
+    if options.shard:
+        files = row_run.shard_of(files, Shard(*options.shard), costs)
+    costs |= row_run.costs_in(board.record, options.full)
+    left = [file for file in files if not row_run.is_finished(file, board.folder / file.stem, options.full)]
+    names = [file.stem for file in files if file not in left]
+    board.keep({name: ran for name in names if (ran := board.unrecorded(name)) is not None})
+    if names:
+        complain(f"{len(names)} of {len(files)} rows are in {board.folder} already")
+    if left:
+        complain(f"{len(left)} rows to run: {_expected(left, costs)}")
+    interrupted = False
+    for index, file in enumerate(left):
+        complain(f"[{index + 1}/{len(left)}] {file.stem}: {_expected([file], costs)}")
+        try:
+            board.keep({file.stem: _one(board, file, options)})
+        except KeyboardInterrupt:
+            interrupted = True
+            break
+        names.append(file.stem)
+        complain(f"  {_outcome(board.rows([file.stem])[0])}", f"  left: {_expected(left[index + 1 :], costs)}")
+    code = _finish(board, board.rows(names), options)
     if interrupted:
-        complain(f"interrupted; the same command goes on from what is in {out}")
-        return INTERRUPTED
-    codes = {row.code for row in ran.values()}
+        complain(f"interrupted; the same command goes on from what is in {board.folder}")
+    return INTERRUPTED if interrupted else code
+
+
+def _one(board: Board, file: Path, options: argparse.Namespace) -> Ran:
+    """Runs a row and draws its figures."""
+    folder = board.folder / file.stem
+    ran, report = row_run.run_row(file, folder, options.full, options.jobs or cores())
+    if report is None:
+        return ran
+    draw(report)
+    return board.with_figures(ran, folder)
+
+
+def _expected(files: Sequence[Path], costs: Mapping[str, float]) -> str:
+    """What rows will take, as far as that is known from when they ran before."""
+    known = [costs[file.stem] for file in files if file.stem in costs]
+    unknown = len(files) - len(known)
+    parts = [f"{duration(sum(known))} of CPU time"] * bool(known)
+    parts += [f"{unknown} of unknown cost" if known or unknown > 1 else "unknown cost"] * bool(unknown)
+    return " and ".join(parts) or "nothing"
+
+
+def _outcome(row: Row) -> str:
+    assert row.last is not None
+    problem = f": {row.problem}" * bool(row.problem)
+    return f"{row.state or in_words([row])}, {row.last.cpu_s:.0f} s of CPU time{problem}"
+
+
+def _finish(board: Board, rows: Sequence[Row], options: argparse.Namespace) -> int:
+    """Writes the pages, prints what rows came to, and gives the exit code."""
+    pages = board.write()
+    if options.json:
+        print_json({"folder": str(board.folder), "rows": [_plain(row) for row in rows]})
+    else:
+        _print(rows, pages)
+    codes = {row.last.code for row in rows if row.last is not None}
     return next((code for code in (CHECK_FAILED, FAILED) if code in codes), OK)
 
 
-def _row(file: Path, out: Path, full: bool, jobs: int, kept: Row | None) -> Row:
-    """Runs a row, unless the folder has it already."""
-    folder = out / file.stem
-    if scoreboard.is_finished(file, folder, full):
-        complain(f"  is in {folder} already")
-        row = scoreboard.row_of(file, folder, full, cpu_s=kept.cpu_s if kept else 0.0)
-        if not any(folder.glob("figures/*.png")):
-            return row
-    else:
-        row, report = scoreboard.run_row(file, folder, full, jobs)
-        if report is not None:
-            draw(report)
-    reproduction.take_figure(folder, out, row.name)
-    complain(f"  {row.verdict}, {row.cpu_s:.0f} s of CPU time", *([f"  {row.problem}"] if row.problem else []))
-    return row
+def _plain(row: Row) -> dict[str, Any]:
+    """A row for JSON."""
+    assert row.last is not None
+    values = [
+        {
+            **value.entry.model_dump(mode="json"), "scenario": value.scenario, "measured": value.measured,
+            "claim": value.claim, "verdict": value.verdict,
+        }
+        for value in row.values
+    ]  # fmt: skip
+    ran = {key: value for key, value in asdict(row.last).items() if key != "measured"}
+    return {**ran, "title": row.title, "published": values, "problem": row.problem}
 
 
-def _print(rows: list[Row], pages: list[Path]) -> None:
-    columns = [
-        ("row", lambda row: row.name), ("verdict", lambda row: row.verdict),
-        ("CPU s", lambda row: f"{row.cpu_s:.0f}"), ("", lambda row: "failed" if row.problem else ""),
+def _print(rows: Sequence[Row], pages: Sequence[Path]) -> None:
+    columns: list[tuple[str, Callable[[Row], str]]] = [
+        ("row", lambda row: row.name),
+        ("numbers", lambda row: Score.of([row]).said(Claim.NUMBER)),
+        ("orders", lambda row: Score.of([row]).said(Claim.ORDER)),
+        ("CPU s", lambda row: f"{row.last.cpu_s:.0f}" if row.last else "-"), ("", lambda row: row.state),
     ]  # fmt: skip
     if rows:
-        values, agreeing = sum(len(row.published) for row in rows), sum(row.agreeing for row in rows)
-        print_table(f"{agreeing} of {values} published values agree", columns, rows)
+        print_table(in_words(rows), columns, rows)
     for page in pages:
         print(page)

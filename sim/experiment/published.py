@@ -281,8 +281,13 @@ def claim(entry: PublishedConfig, quantity: str) -> Claim:
     """
     if entry.claim is not None:
         return Claim(entry.claim)
-    holds = entry.over != "sum" and entry.value in (0, 1) and set(operands(quantity)) & (OPERATORS.keys() - {"/", "-"})
+    holds = entry.over != "sum" and entry.value in (0, 1) and is_comparison(quantity)
     return Claim.ORDER if entry.compare != "about" or holds else Claim.NUMBER
+
+
+def is_comparison(quantity: str) -> bool:
+    """Whether a quantity is 1 where it holds and 0 where not."""
+    return not {"/", "-"}.issuperset(operands(quantity)[1:2])
 
 
 CAUSES = {None: Verdict.UNEXPLAINED, "slip": Verdict.SLIP, "setting": Verdict.SETTING}

@@ -1,31 +1,20 @@
-"""The scoreboard: every published figure or table that has a configuration, run, with what it gave.
+"""The scoreboard: every published figure or table that has a configuration, with what it gave and the verdicts.
 
-A row is a file of ``configs/paper/``, named by its paper and what of it it reproduces: ``uni-f05.yaml``.
+A row is a file of ``configs/paper/``, named by its paper and what of it it reproduces: ``uni-f05.yaml``. The verdicts
+follow from that file and from the record of what was measured.
 """
 
-import csv
-import json
-import os
-import platform
 import re
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, distribution
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
-from flitlab.models.near import near
-from flitlab.models.scenario import SEMANTICS_VERSION
-from flitlab.sim.config.check import crash
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
-from flitlab.sim.exit import FAILED, INTERRUPTED, OK, RunStatus
-from flitlab.sim.experiment.folders import content, read_manifest
-from flitlab.sim.experiment.published import Verdict
-from flitlab.sim.experiment.runner import Report, run
-from flitlab.sim.experiment.store import StoreError, replace_file
+from flitlab.sim.config.reporting import PublishedConfig
+from flitlab.sim.experiment.published import Claim, Verdict, claim, verdict
+from flitlab.sim.experiment.record import Measurement, Ran, decides
+from flitlab.sim.experiment.row_file import USUAL_FOLDER, RowFile, read_row
 
 PAPERS = {
     "uni": "A Case for Uni-Directional Network Topologies in Large-Scale Clusters",
@@ -34,182 +23,149 @@ PAPERS = {
     "dbg": "Random Regular Graph and Generalized De Bruijn Graph with k-shortest Path Routing",
     "sin": "Designing Data Center Networks for High Throughput",
 }
-"""What the first part of a row's name stands for, in the order of the page."""
+"""What the first part of a row's name stands for, in the order of the pages."""
 
-USUAL_FOLDER = Path("configs/paper")
-"""Where rows are looked for, below the current folder and below what was installed."""
+SENTENCE = re.compile(r"(?<!\bvs)(?<!\be\.g)(?<!\bi\.e)(?<!\bcf)(?<!\betc)(?<=[\w)%'\"])\. (?=[A-Z])")
+"""What separates two sentences."""
 
 
-class NoRowsError(Exception):
-    """The error that no row is there to run; the message says where they were looked for, or which there are."""
+def first_sentence(text: str) -> str:
+    """A text up to the end of its first sentence, without the full stop.
+
+    >>> first_sentence("RRG, cf. Fig. 4: of 5. The rest is drawn.")
+    'RRG, cf. Fig. 4: of 5'
+    """
+    return SENTENCE.split(text)[0].rstrip(".")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A published value beside the measured one, None if it was not. scenario: that it is of, in words."""
+
+    entry: PublishedConfig
+    scenario: str
+    measured: float | None
+
+    @property
+    def claim(self) -> Claim:
+        """Whether a number or an order is published."""
+        return claim(self.entry, self.quantity)
+
+    @property
+    def quantity(self) -> str:
+        """What is compared."""
+        return self.entry.quantity or self.entry.where
+
+    @property
+    def verdict(self) -> Verdict:
+        """What follows from the two."""
+        return verdict(self.entry, self.quantity, self.measured)
 
 
 @dataclass(frozen=True)
 class Row:
-    """What a row gave.
+    """A row: what its file says, and what it gave when it ran, None if it has not."""
 
-    about: the comment at the head of its file. command: that runs it. date: on which it ran, YYYY-MM-DD. cpu_s: CPU
-    time of the run that ended on that day; a resumed one counts only what was missing. published: rows of
-    published.csv. problem: why it, or a part of it, failed; '' if nothing did. code: exit code of the run.
-    """
-
-    name: str
-    about: str
-    command: str
-    full: bool
-    date: str
-    machine: str
-    cpu_s: float
-    published: list[dict[str, str]] = field(default_factory=list)
-    problem: str = ""
-    code: int = OK
+    file: RowFile
+    last: Ran | None
 
     @property
-    def paper(self) -> str:
-        """First part of the name."""
-        return self.name.partition("-")[0]
+    def name(self) -> str:
+        """That of its file."""
+        return self.file.name
 
     @property
     def title(self) -> str:
         """First sentence of what the file says of itself."""
-        return re.split(r"(?<=[\w)])\. (?=[A-Z])", self.about)[0].rstrip(".")
+        return first_sentence(self.file.about[0]) if self.file.about else self.name
 
     @property
-    def agreeing(self) -> int:
-        """How many published values agree."""
-        return sum(Verdict(value["verdict"]).agrees for value in self.published)
+    def command(self) -> str:
+        """What runs it alone."""
+        quick = " --quick" if self.last is not None and not self.last.full else ""
+        return f"simrun {USUAL_FOLDER / self.name}.yaml{quick}"
 
     @property
-    def verdict(self) -> str:
-        """The outcome of a row in a few words."""
-        return f"{self.agreeing} of {len(self.published)} agree" if self.published else "failed"
+    def outdated(self) -> bool:
+        """Whether it ran, but not as its file has it."""
+        return self.last is not None and not fits(self.last, self.file)
+
+    @property
+    def ran(self) -> Ran | None:
+        """What it gave, as its file has it."""
+        return None if self.outdated else self.last
+
+    @property
+    def problem(self) -> str:
+        """Why it failed, '' if it did not."""
+        return self.file.problem or (self.ran.problem if self.ran else "")
+
+    @cached_property
+    def values(self) -> list[Value]:
+        """Published and measured values; none of a row that failed or has not run."""
+        if self.ran is None or self.problem:
+            return []
+        found = {one.key: one for one in self.ran.measured}
+        return [_value(entry, found[decides(entry)]) for entry in self.file.published]
+
+    @property
+    def state(self) -> str:
+        """What became of it, where there is no score; '' where there is."""
+        if self.problem:
+            return "failed"
+        return "not run since its file changed" if self.outdated else "" if self.ran else "not run"
 
 
-def row_files(folder: Path | None) -> list[Path]:
-    """The files of all rows: in a folder, else in ``configs/paper`` here, or of this project.
-
-    Raises :class:`NoRowsError`.
-    """
-    places = [USUAL_FOLDER, *_of_the_project()] if folder is None else [folder]
-    for place in places:
-        if files := sorted(place.glob("*.yaml")):
-            return files
-    where = str(folder) if folder is not None else "configs/paper here, or in what is installed"
-    raise NoRowsError(f"no rows (*.yaml) in {where}; --configs DIR says where they are")
+def _value(entry: PublishedConfig, found: Measurement) -> Value:
+    return Value(entry, found.words, found.value)
 
 
-def _of_the_project() -> Iterator[Path]:
-    """``configs/paper`` beside the packages (a checkout), or among the files that were installed with them."""
-    yield Path(__file__).resolve().parents[2] / USUAL_FOLDER
-    try:
-        files = distribution("flitlab").files or []
-    except PackageNotFoundError:
-        return
-    yield from {Path(str(file.locate())).resolve().parent for file in files if file.match(f"{USUAL_FOLDER}/*.yaml")}
+def fits(ran: Ran, file: RowFile) -> bool:
+    """Whether a row ran as its file has it, and gave, unless it failed, all values that this speaks of."""
+    known = {one.key for one in ran.measured}
+    return ran.fingerprint == file.fingerprint and (
+        bool(ran.problem) or all(decides(entry) in known for entry in file.published)
+    )
 
 
-def chosen(files: Sequence[Path], words: Sequence[str]) -> list[Path]:
-    """The files of the papers and rows that are named, all where none is. Raises :class:`NoRowsError`."""
-    if not words:
-        return list(files)
-    names = [file.stem for file in files]
-    papers = list(dict.fromkeys(name.partition("-")[0] for name in names))
-    for word in words:
-        if word not in names and word not in papers:
-            found = near(word, [*names, *papers])
-            hint = f"; did you mean {found!r}?" if found else ""
-            raise NoRowsError(f"{word}: no paper or row; papers: {', '.join(papers)}; rows: {', '.join(names)}{hint}")
-    return [file for file in files if file.stem in words or file.stem.partition("-")[0] in words]
+def rows_of(files: Iterable[Path], record: Mapping[str, Ran]) -> list[Row]:
+    """The rows of some files in the order of the pages: by paper, then by name."""
+    rows = [Row(read_row(file, ran is None or ran.full), ran) for file in files for ran in [record.get(file.stem)]]
+    papers = [*PAPERS, *sorted({row.file.paper for row in rows} - set(PAPERS))]
+    return sorted(rows, key=lambda row: (papers.index(row.file.paper), row.name))
 
 
-def is_finished(file: Path, folder: Path, full: bool) -> bool:
-    """Whether a folder holds all that running the file of a row would give."""
-    try:
-        manifest = read_manifest(folder)
-        same = (folder / "config.yaml").read_bytes() == file.read_bytes()
-    except (OSError, ValueError):
-        return False
-    changes = [] if full else ["--quick"]
-    wanted = {"status": RunStatus.DONE, "semantics_version": SEMANTICS_VERSION, "changes": changes}
-    return same and wanted.items() <= manifest.items()
+@dataclass(frozen=True)
+class Score:
+    """How many values there are of which claim with which verdict."""
+
+    counts: Counter[tuple[Claim, Verdict]]
+
+    @classmethod
+    def of(cls, rows: Iterable[Row]) -> "Score":
+        """That of some rows."""
+        return cls(Counter((value.claim, value.verdict) for row in rows for value in row.values))
+
+    def agreeing(self, kind: Claim) -> int:
+        """Numbers, or orders, that agree."""
+        return sum(count for (one, outcome), count in self.counts.items() if one is kind and outcome.agrees)
+
+    def compared(self, kind: Claim) -> int:
+        """Numbers, or orders, but for those that are not comparable."""
+        found = ((outcome, count) for (one, outcome), count in self.counts.items() if one is kind)
+        return sum(count for outcome, count in found if outcome is not Verdict.NOT_COMPARABLE)
+
+    def having(self, outcome: Verdict) -> int:
+        """Values with a verdict."""
+        return sum(self.counts[kind, outcome] for kind in Claim)
+
+    def said(self, kind: Claim) -> str:
+        """``3 of 4``, '-' where there is none."""
+        return f"{self.agreeing(kind)} of {self.compared(kind)}" if self.compared(kind) else "-"
 
 
-def run_row(file: Path, folder: Path, full: bool, jobs: int) -> tuple[Row, Report | None]:
-    """Runs a row into its folder. Whatever goes wrong is in the row, so that others can follow."""
-    began, report, code = cpu_seconds(), None, FAILED
-    try:
-        report = run(read(file, quick=not full), folder, jobs)
-        problem, code = "; ".join(report.problems), report.exit_code
-    except ConfigError as error:
-        problem = str(error)
-    except StoreError as error:
-        problem = f"output folder = {folder}: {error}"
-    except Exception as error:
-        problem = crash(error)
-    if code == INTERRUPTED:
-        raise KeyboardInterrupt
-    return row_of(file, folder, full, problem, code, cpu_seconds() - began), report
-
-
-def row_of(file: Path, folder: Path, full: bool, problem: str = "", code: int = OK, cpu_s: float = 0.0) -> Row:
-    """A row from the folder that it ran into."""
-    published, date = [], time.strftime("%Y-%m-%d", time.gmtime())
-    if not problem and (folder / "published.csv").exists():
-        with (folder / "published.csv").open(encoding="utf-8", newline="") as table:
-            published = list(csv.DictReader(table))
-        date = read_manifest(folder)["finished"][:10]
-    command = f"simrun {USUAL_FOLDER / file.name}{'' if full else ' --quick'}"
-    return Row(file.stem, _about(file), command, full, date, machine(), round(cpu_s, 1), published, problem, code)
-
-
-def _about(file: Path) -> str:
-    """The first paragraph of the comment that a file begins with."""
-    lines = []
-    for line in file.read_text("utf-8").splitlines():
-        if not line.startswith("# "):
-            break
-        lines.append(line[2:].strip())
-    return " ".join(lines)
-
-
-def cpu_seconds() -> float:
-    """CPU time of this process and of those that it has waited for."""
-    return sum(os.times()[:4])
-
-
-def machine() -> str:
-    """The processor that this runs on."""
-    try:
-        names = re.findall(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text())
-    except OSError:
-        names = []
-    return f"{len(names) or os.cpu_count()} cores, {names[0] if names else platform.processor() or platform.machine()}"
-
-
-RECORD = "reproduction.json"
-"""The file that keeps what rows gave, beside the pages made of it."""
-
-
-def load_rows(folder: Path) -> dict[str, Row]:
-    """The rows that a folder's record holds, by name; none if it has no record.
-
-    Raises :class:`NoRowsError` for a record that is damaged: the next one would replace it.
-    """
-    file = folder / RECORD
-    if not file.exists():
-        return {}
-    try:
-        return {row.name: row for row in TypeAdapter(list[Row]).validate_json(content(file), strict=True)}
-    except (OSError, ValueError):
-        raise NoRowsError(f"{file} is damaged, or no record of rows; delete it, or choose another folder") from None
-
-
-def save_rows(folder: Path, rows: dict[str, Row]) -> list[Row]:
-    """Writes the record; returns its rows in the order of the page: by paper, then by name."""
-    papers = list(PAPERS)
-    rank = {paper: i for i, paper in enumerate([*papers, *sorted({row.paper for row in rows.values()} - set(papers))])}
-    ordered = sorted(rows.values(), key=lambda row: (rank[row.paper], row.name))
-    folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps([asdict(row) for row in ordered], indent=1, ensure_ascii=False)
-    replace_file(folder / RECORD, (text + "\n").encode())
-    return ordered
+def in_words(rows: Sequence[Row]) -> str:
+    """The score of some rows in a sentence."""
+    score = Score.of(rows)
+    parts = [f"{score.said(kind)} {kind}s" for kind in Claim if score.compared(kind)]
+    return f"{', '.join(parts)} agree" if parts else "nothing to compare"

@@ -1,0 +1,131 @@
+"""The record of the scoreboard: what was measured for each row, when, on what and of which configuration.
+
+What is published, and everything that is said about it, stays in the files of the rows.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from flitlab.models.scenario import SEMANTICS_VERSION
+from flitlab.sim.config.reporting import PublishedConfig
+from flitlab.sim.exit import CHECK_FAILED, FAILED, OK, RunStatus
+from flitlab.sim.experiment.folders import ManifestError, content, read_manifest
+from flitlab.sim.experiment.row_file import read_row
+from flitlab.sim.experiment.store import replace_file
+
+RECORD = "reproduction.json"
+"""The file that keeps what rows gave, beside the pages made of it."""
+
+CODES = {RunStatus.DONE: OK, RunStatus.CHECK_FAILED: CHECK_FAILED}
+"""How a run ended -> exit code; 1 for all others."""
+
+
+class DamagedRecord(Exception):
+    """A record that cannot be read; the message says which, and what to do."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A measured value, with what of an entry of ``published:`` decides it. words: the scenarios that it is of."""
+
+    quantity: str
+    scenario: str | dict[str, Any] | None
+    over: str | None
+    relative_to: str | dict[str, Any] | None
+    words: str
+    value: float | None
+
+    @classmethod
+    def of(cls, entry: PublishedConfig, words: str, value: float | None) -> "Measurement":
+        """What was measured for an entry."""
+        return cls(entry.quantity or entry.where, entry.scenario, entry.over, entry.relative_to, words, value)
+
+    @property
+    def key(self) -> str:
+        """What decides it, as one text: equal for entries of which the same is measured."""
+        return _json([self.quantity, self.scenario, self.over, self.relative_to])
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a row gave.
+
+    full: at the size in the paper. finished: time, in UTC. cpu_s: CPU seconds of all runs that it took, 0 if unknown.
+    fingerprint: of what was run, see :class:`~flitlab.sim.experiment.row_file.RowFile`. figures: file beside the pages
+    -> what it shows. problem: why it, or a part of it, failed; '' if nothing did. code: exit code of the run.
+    """
+
+    name: str
+    full: bool
+    finished: str
+    fingerprint: str
+    machine: str = ""
+    cpu_s: float = 0.0
+    measured: list[Measurement] = field(default_factory=list)
+    figures: dict[str, str] = field(default_factory=dict)
+    problem: str = ""
+    code: int = OK
+
+
+def decides(entry: PublishedConfig) -> str:
+    """What of an entry of ``published:`` decides what is measured for it, as one text.
+
+    >>> decides(PublishedConfig(where="Fig. 1", value=2, quantity="aspl", why="as read"))
+    '["aspl", null, null, null]'
+    """
+    return Measurement.of(entry, "", None).key
+
+
+def ran_into(folder: Path) -> Ran | None:
+    """What the row in a run folder gave; None for a folder that holds no run of a row by this version."""
+    try:
+        manifest = read_manifest(folder)
+    except ManifestError:
+        return None
+    changes, file = manifest.get("changes"), folder / "config.yaml"
+    if manifest.get("semantics_version") != SEMANTICS_VERSION or changes not in ([], ["--quick"]) or not file.exists():
+        return None
+    said = read_row(file, full=not changes, name=folder.name)
+    values = zip(said.published, manifest.get("published", []), strict=False)
+    measured = {decides(entry): Measurement.of(entry, row["scenario"], row["measured"]) for entry, row in values}
+    status, note = manifest.get("status", ""), manifest.get("row", {})
+    problem = "" if status == RunStatus.DONE else "; ".join(manifest.get("problems", [])) or f"status: {status}"
+    return Ran(
+        folder.name, not changes, manifest.get("finished", ""), said.fingerprint, note.get("machine", ""),
+        note.get("cpu_s", 0.0), list(measured.values()), problem=problem, code=CODES.get(status, FAILED),
+    )  # fmt: skip
+
+
+def load_record(folder: Path) -> dict[str, Ran]:
+    """What the record in a folder holds, by row; nothing if there is none. Raises :class:`DamagedRecord`."""
+    file = folder / RECORD
+    if not file.exists():
+        return {}
+    try:
+        return {ran.name: ran for ran in TypeAdapter(list[Ran]).validate_json(content(file), strict=True)}
+    except (OSError, ValueError):
+        raise DamagedRecord(f"{file} is damaged, or no record of rows; delete it, or choose another folder") from None
+
+
+def save_record(folder: Path, rows: Mapping[str, Ran]) -> None:
+    """Writes the record, by name of the row, a measured value a line."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = ",\n".join(_text(rows[name]) for name in sorted(rows))
+    replace_file(folder / RECORD, f"[\n{text}\n]\n".encode() if text else b"[]\n")
+
+
+def _text(ran: Ran) -> str:
+    """A row as JSON."""
+    fields: dict[str, Any] = asdict(ran)
+    values = ",\n  ".join(map(_json, fields.pop("measured")))
+    head = _json(fields).removesuffix("}")
+    return f'{head}, "measured": [\n  {values}\n ]}}' if values else f'{head}, "measured": []}}'
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

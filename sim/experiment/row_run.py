@@ -1,0 +1,107 @@
+"""Rows of the scoreboard, run: what is finished already, what it will take, and which rows are a shard's."""
+
+import os
+import platform
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+
+from flitlab.sim.config.check import crash
+from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.study import read
+from flitlab.sim.exit import FAILED, INTERRUPTED, RunStatus
+from flitlab.sim.experiment.folders import MANIFEST, ManifestError, read_manifest
+from flitlab.sim.experiment.manifest import now
+from flitlab.sim.experiment.record import Ran, load_record, ran_into
+from flitlab.sim.experiment.row_file import read_row
+from flitlab.sim.experiment.runner import Report, run
+from flitlab.sim.experiment.scoreboard import fits
+from flitlab.sim.experiment.shards import Shard
+from flitlab.sim.experiment.store import Store, StoreError
+
+
+def is_finished(file: Path, folder: Path, full: bool) -> bool:
+    """Whether a folder holds all that running the file of a row would give."""
+    try:
+        done = read_manifest(folder).get("status") == RunStatus.DONE
+    except ManifestError:
+        return False
+    ran = ran_into(folder) if done else None
+    if ran is None or ran.full != full:
+        return False
+    said = read_row(file, full)
+    return fits(ran, said) and said.outputs == read_row(folder / "config.yaml", full).outputs
+
+
+def run_row(file: Path, folder: Path, full: bool, jobs: int) -> tuple[Ran, Report | None]:
+    """Runs a row into its folder. Whatever goes wrong is in what it gave, so that others can follow."""
+    began, spent, report, code = cpu_seconds(), _spent(file, folder, full), None, FAILED
+    try:
+        report = run(read(file, quick=not full), folder, jobs)
+        problem, code = "; ".join(report.problems), report.exit_code
+        _note(folder, spent + cpu_seconds() - began)
+    except ConfigError as error:
+        problem = str(error)
+    except StoreError as error:
+        problem = f"output folder = {folder}: {error}"
+    except Exception as error:
+        problem = crash(error)
+    if code == INTERRUPTED:
+        raise KeyboardInterrupt
+    ran = ran_into(folder) if report is not None else None
+    if ran is None:
+        stamp = read_row(file, full).fingerprint
+        ran = Ran(file.stem, full, now(), stamp, machine(), problem=problem, code=code)
+    return ran, report
+
+
+def _spent(file: Path, folder: Path, full: bool) -> float:
+    """CPU seconds that runs of the same have taken in a folder already."""
+    ran = ran_into(folder)
+    return ran.cpu_s if ran is not None and ran.fingerprint == read_row(file, full).fingerprint else 0.0
+
+
+def _note(folder: Path, cpu_s: float) -> None:
+    """Says in the manifest of a row what it took, and on what."""
+    store = Store(folder)
+    try:
+        note = {"cpu_s": round(cpu_s, 2), "machine": machine()}
+        store.write_json(MANIFEST, {**read_manifest(folder), "row": note})
+    finally:
+        store.close()
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process and of those that it has waited for."""
+    return sum(os.times()[:4])
+
+
+def machine() -> str:
+    """The processor that this runs on."""
+    try:
+        names = re.findall(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text())
+    except OSError:
+        names = []
+    return f"{len(names) or os.cpu_count()} cores, {names[0] if names else platform.processor() or platform.machine()}"
+
+
+def known_costs(full: bool) -> dict[str, float]:
+    """CPU seconds of rows, by name, as far as the record of the documentation has them for that size."""
+    record = load_record(Path(__file__).resolve().parents[2] / "docs")
+    return costs_in(record, full)
+
+
+def costs_in(record: Mapping[str, Ran], full: bool) -> dict[str, float]:
+    """CPU seconds of the rows of a record that ran at a size."""
+    return {name: ran.cpu_s for name, ran in record.items() if ran.cpu_s and ran.full == full}
+
+
+def shard_of(files: Sequence[Path], shard: Shard, costs: Mapping[str, float]) -> list[Path]:
+    """The files of a shard: all shards take about the same time. A file of unknown cost counts as the usual one."""
+    usual = median(costs.values()) if costs else 1.0
+    cost = {file: costs.get(file.stem, usual) for file in files}
+    shares: list[list[Path]] = [[] for _ in range(shard.count)]
+    for file in sorted(files, key=lambda file: (-cost[file], file.stem)):
+        min(shares, key=lambda share: sum(cost[one] for one in share)).append(file)
+    return sorted(shares[shard.index - 1])
