@@ -34,6 +34,44 @@ def degrees_of(pairs, n):
     return np.bincount(pairs[:, 0], minlength=n), np.bincount(pairs[:, 1], minlength=n)
 
 
+# xpander
+
+
+@pytest.mark.parametrize(("degree", "lift"), [(3, 2), (5, 8), (6, 1), (10, 13)])
+def test_xpander_links_any_two_nodes_by_a_matching(degree, lift):
+    topology = build("xpander", degree=degree, lift=lift)
+    assert (topology.switches, topology.channels) == ((degree + 1) * lift, (degree + 1) * lift * degree)
+    node = np.arange(topology.switches) // lift
+    to_node = np.zeros((topology.switches, degree + 1), int)
+    np.add.at(to_node, (topology.src, node[topology.dst]), 1)
+    assert (to_node == (node[:, None] != np.arange(degree + 1))).all()
+    assert (topology.reverse >= 0).all() and is_simple(topology)
+
+
+def test_xpander_matchings_are_drawn_evenly():
+    """820 pairs of nodes, three switches each: all six matchings are equally likely."""
+    topology = build("xpander", degree=40, lift=3)
+    ends = topology.dst.reshape(41, 3, 40).swapaxes(1, 2) % 3  # by node, other node, switch
+    counts = Counter(map(tuple, ends[np.triu_indices(41, 0, 40)].tolist()))
+    assert len(counts) == 6
+    assert sum((count - 820 / 6) ** 2 / (820 / 6) for count in counts.values()) < 20.5  # 5 degrees: p = 0.001
+
+
+def test_xpander_expands_like_a_random_graph():
+    """What a lift adds to the eigenvalues of the complete graph is near 2 sqrt(degree - 1), as in random graphs."""
+    topology = build("xpander", degree=6, lift=60)
+    adjacency = np.zeros((topology.switches, topology.switches))
+    adjacency[topology.src, topology.dst] = 1
+    second = np.sort(np.abs(np.linalg.eigvalsh(adjacency)))[-2]
+    assert 0.9 < second / (2 * np.sqrt(5)) < 1.05
+
+
+def test_xpander_refuses_what_is_never_connected():
+    with pytest.raises(SpecError) as error:
+        build("xpander", degree=1, lift=2)
+    assert error.value.key == "lift"
+
+
 # wiring
 
 
