@@ -1,7 +1,7 @@
 """Bounds without optimisation: counted hops, the Moore bound, simple cuts, host channels.
 
-The :class:`Bound` of a scenario is a certified upper bound on its theta, whatever the routing. What the papers state
-for a whole class of demands, or in expectation, stands at the end as functions of its own.
+The :class:`Bound` of a scenario is a certified upper bound on its theta, whatever the routing. What holds for a whole
+class of demands, or in expectation, stands at the end as functions of its own.
 """
 
 from dataclasses import dataclass
@@ -12,12 +12,14 @@ from flitlab.fluid.certificate import Certificate, verify_upper
 from flitlab.fluid.cuts import Cut, one_node
 from flitlab.fluid.cuts.cut import Network
 from flitlab.fluid.hosts import host_bound, host_certificate
+from flitlab.fluid.problem import FluidError
 from flitlab.models.arrays import Bools, Ints
-from flitlab.models.registry import make
 from flitlab.models.topology.bounds import moore_aspl
-from flitlab.models.topology.distances import distance_counts
+from flitlab.models.topology.distances import distance_counts, distances
 from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.longest_matching import longest_assignment
 from flitlab.models.traffic.traffic import Traffic
+from flitlab.models.traffic.units import Units
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,15 +136,38 @@ def half_of_all_to_all(traffic: Traffic, theta_all_to_all: float, include_self: 
     return bound
 
 
-def worst_case(topology: Topology) -> Bound:
-    """An upper bound on theta of the worst hose demand: the volumetric one of the longest matching.
+TUB_MOST = 8192
+"""Groups of hosts up to which the longest matching is found for a bound: half a gigabyte, and seconds."""
 
-    No demand in which every host sends and receives 1 has a larger total distance, so no smaller bound of this
-    kind exists. It is of no use for a given demand. Source: MUT section II-C.
+
+def tub(topology: Topology) -> Bound:
+    """TUB, an upper bound on theta of the worst hose demand: total capacity over the distance of a longest matching.
+
+    To carry theta T, every demand takes a channel a hop: theta times the sum of T[s, t] * hops from s to t is at most
+    the total capacity of the channels between switches. Of all T in which no host sends or receives more than 1, a
+    permutation of the hosts with the largest sum of hops (a longest matching) allows the least theta. So that is what
+    the network carries at most of any longest matching, and guarantees at most for every demand of the hose model; of
+    another demand it may carry more. Host channels are left out.
+
+    Hosts are matched in groups as large as divides their numbers at all switches, which changes no sum, so these may
+    differ; switches without hosts add their channels. Channels may be uni-directional, parallel, and of unequal
+    capacity. Raises :class:`~flitlab.fluid.problem.FluidError` where hosts are at one switch only or in over
+    ``TUB_MOST`` groups, or where no path joins two switches.
+
+    Source: Namyar et al., SIGCOMM 2021, doi:10.1145/3452296.3472913 (equally many hosts at all switches,
+    or at all that have some); MUT section II-C.
     """
-    longest = make("traffic", kind="longest_matching").build(topology)
-    bound = volumetric(topology, longest)
-    return Bound("worst_case", bound.upper, "total capacity / distance of the longest matching", None)
+    if np.count_nonzero(topology.host_count) < 2:
+        raise FluidError("needs hosts at two switches or more")
+    units = Units.of(topology)
+    if units.count > TUB_MOST:
+        raise FluidError(f"{units.count} groups of {units.size} hosts to match; at most {TUB_MOST}")
+    if pair := topology.unreachable_pair():
+        raise FluidError(f"no path from switch {pair[0]} to switch {pair[1]}")
+    hops = distances(topology)[np.ix_(units.switch, units.switch)]
+    farthest = units.size * int(hops[np.arange(units.count), longest_assignment(hops)].sum())
+    note = "total capacity / distance of the longest matching: bounds the worst hose demand"
+    return Bound("tub", float(topology.capacity.sum()) / farthest, note, None)
 
 
 def path_length_bound(switches: int, degree: int, flows: float, distance: float | None = None) -> float:

@@ -13,7 +13,12 @@ from flitlab.models.registry import register
 
 @register("ceiling", "bounds")
 class Bounds(CeilingSpec):
-    """Bounds that need no optimisation (volume and path length, host channels, cuts)."""
+    """Bounds that need no optimisation (volume and path length, host channels, cuts).
+
+    Beside them stands ``bounds:tub``, the throughput upper bound of Namyar et al. (SIGCOMM 2021): what the network can
+    guarantee at most for every demand of the hose model. It bounds longest matchings, not the demand at hand, and is
+    never the least that the row ``bounds`` names.
+    """
 
     rank = 4
     usual = True
@@ -23,6 +28,7 @@ class Bounds(CeilingSpec):
         "moore": ("Moore bound on the throughput", THETA),
         "cuts": ("single-switch cut", THETA),
         "hosts": ("host channels", THETA),
+        "tub": ("TUB, of the worst demand", THETA),
     }
     minor = ("",)
     line = False
@@ -32,9 +38,9 @@ class Bounds(CeilingSpec):
     growth = 1.3
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """The row of the least bound, then one of each bound."""
-        from flitlab.fluid.bounds import all_bounds
-        from flitlab.fluid.problem import Problem
+        """The row of the least bound, then one of each bound, then TUB."""
+        from flitlab.fluid.bounds import all_bounds, tub
+        from flitlab.fluid.problem import FluidError, Problem
 
         Problem.of(instance.topology, instance.traffic)  # for its errors
         every, unit = all_bounds(instance.topology, instance.traffic), theta_unit(instance.topology)
@@ -42,3 +48,8 @@ class Bounds(CeilingSpec):
         for name, bound in [("bounds", least)] + [(f"bounds:{bound.name}", bound) for bound in every]:
             note = f"{bound.name}: {bound.note}" if name == "bounds" else bound.note
             yield Ceiling(name, None, math.nan, bound.upper, unit, "closed form", 0.0, note, bound.certificate)
+        try:
+            worst = tub(instance.topology)
+            yield Ceiling("bounds:tub", None, math.nan, worst.upper, unit, "assignment", 0.0, worst.note)
+        except FluidError as error:
+            yield Ceiling.omitted("bounds:tub", unit, str(error))

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from flitlab.fluid.bounds import (
     TwoClusters,
@@ -10,20 +12,25 @@ from flitlab.fluid.bounds import (
     clusters,
     half_of_all_to_all,
     path_length_bound,
+    tub,
     two_cluster,
     volumetric,
-    worst_case,
 )
+from flitlab.fluid.ceilings import asked, ceilings
 from flitlab.fluid.certificate import verify_upper
+from flitlab.fluid.problem import FluidError
 from flitlab.models.registry import make
-from flitlab.models.topology.distances import aspl
+from flitlab.models.topology.distances import aspl, distances
+from flitlab.models.topology.graph import Topology
 from tests.fluid.fluid_cases import (
     INF,
     all_to_all,
+    complete,
     cycle,
     directed_circulant,
     hypercube,
     naive_lp,
+    scenario,
     small_scenarios,
     table,
     torus,
@@ -70,7 +77,7 @@ def test_half_of_all_to_all_is_reached_by_the_hypercube():
     longest = traffic(cube, kind="longest_matching")
     assert half_of_all_to_all(longest, 2.0, include_self=True) == 1
     assert theta(cube, longest) == pytest.approx(1)
-    assert worst_case(cube).upper == pytest.approx(1)
+    assert tub(cube).upper == pytest.approx(1)
 
 
 def test_half_of_all_to_all_respects_units():
@@ -82,14 +89,75 @@ def test_half_of_all_to_all_respects_units():
     assert half_of_all_to_all(traffic(slow, kind="permutation"), 1.0) == 0.25
 
 
+@pytest.mark.parametrize(
+    ("topology", "upper"),
+    [
+        (hypercube(5), 1),
+        (complete(7), 6),
+        (torus(6), 4 / 6),
+        (torus(5), 1),  # two hops in either dimension
+        (cycle(6), 2 / 3),
+        (directed_circulant(5, steps=(1,)), 1 / 4),
+        (build(kind="fat_tree", k=4), 1),
+        (build(kind="slim_fly", q=5, hosts_per_switch=4), 7 / 8),
+        (build(kind="kautz", degree=3, diameter=3, capacity=2.0), 2),
+    ],
+    ids=lambda value: getattr(value, "kind", None),
+)
+def test_tub_where_the_longest_matching_is_known(topology, upper):
+    assert tub(topology).upper == pytest.approx(upper)
+
+
 @pytest.mark.parametrize("topology", [torus(3), hypercube(3), cycle(7), directed_circulant(7)])
-def test_the_worst_case_bound_is_the_least_volumetric_one(topology):
-    least = worst_case(topology).upper
+def test_tub_is_the_least_volumetric_bound(topology):
+    least = tub(topology).upper
     for seed in range(5):
         demand = traffic(topology, kind="permutation", seed=seed)
         assert volumetric(topology, demand).upper >= least * (1 - 1e-12)
     for kind in ("longest_matching", "kodialam"):
         assert volumetric(topology, traffic(topology, kind=kind)).upper == pytest.approx(least)
+
+
+@settings(max_examples=15, deadline=None)
+@given(small_scenarios(), st.data())
+def test_tub_bounds_what_is_carried_of_a_longest_matching(case, data):
+    """Random digraphs of uneven capacities; then uneven numbers of hosts, where a transportation LP is the judge."""
+    topology = case.topology
+    upper = tub(topology).upper
+    assert upper >= theta(topology, traffic(topology, kind="longest_matching")) * (1 - 1e-7)
+    n = topology.switches
+    hosts = data.draw(
+        st.lists(st.sampled_from([0, 1, 2, 4]), min_size=n, max_size=n).filter(lambda h: sum(map(bool, h)) > 1)
+    )
+    sums = np.concatenate([np.kron(np.eye(n), np.ones(n)), np.kron(np.ones(n), np.eye(n))])
+    longest = -linprog(-distances(topology).astype(float).ravel(), sums, hosts * 2).fun
+    assert tub(topology.with_hosts(hosts)).upper == pytest.approx(topology.capacity.sum() / longest)
+
+
+def bounds_of(topology, demand):
+    return {row.ceiling: row for row in ceilings(scenario(topology, demand), [asked("bounds")])}
+
+
+def test_tub_is_never_taken_for_a_bound_on_another_demand():
+    """Neighbours on a ring exchange 2; across the ring it is 1/2."""
+    ring = cycle(8)
+    found = bounds_of(ring, traffic(ring, kind="shift", by=1))
+    assert found["bounds:tub"].upper == pytest.approx(0.5)
+    assert found["bounds"].upper == pytest.approx(2)
+    assert found["bounds:tub"].certificate is None
+    longest = bounds_of(ring, traffic(ring, kind="longest_matching"))
+    assert longest["bounds"].upper == pytest.approx(longest["bounds:tub"].upper)
+
+
+def test_tub_is_omitted_where_it_means_nothing(monkeypatch):
+    ring = cycle(4)
+    with pytest.raises(FluidError, match="two switches"):
+        tub(ring.with_hosts([2, 0, 0, 0]))
+    line = Topology.from_arcs("line", 2, [(0, 1)]).with_hosts(1, INF)
+    row = bounds_of(line, table(line, [[0, 1], [0, 0]]))["bounds:tub"]
+    assert (row.method, row.note) == ("omitted", "no path from switch 1 to switch 0")
+    monkeypatch.setattr("flitlab.fluid.bounds.TUB_MOST", 3)
+    assert "at most 3" in bounds_of(ring, all_to_all(ring))["bounds:tub"].note
 
 
 def test_path_length_bound():
