@@ -1,7 +1,7 @@
 """Confidence intervals from the batches of one run."""
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from flitlab.models.arrays import Floats, Ints
 
@@ -32,7 +32,7 @@ def ratio_half_width(numerator: Floats, denominator: Floats, confidence: float =
     mean = numerator.sum() / denominator.sum()
     spread = numerator - mean * denominator
     error = np.sqrt((spread**2).sum() / (count * (count - 1))) / denominator.mean()
-    return float(stats.t.ppf((1 + confidence) / 2, count - 1) * error)
+    return float(stdtrit(count - 1, (1 + confidence) / 2) * error)
 
 
 def mean_half_width(batches: Ints) -> float:
@@ -73,4 +73,4 @@ def exceeds_noise(difference: Floats, least: float, confidence: float = 0.999) -
     if count < 2 or mean <= least:
         return False
     error = difference.std(ddof=1) / np.sqrt(count)
-    return bool(mean > stats.t.ppf(confidence, count - 1) * error)
+    return bool(mean > stdtrit(count - 1, confidence) * error)
