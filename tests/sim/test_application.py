@@ -286,6 +286,7 @@ class Stuck:
         return Execution(1, np.zeros(self.operations), never, never, never, never, never)
 
 
+@pytest.mark.long
 def test_a_program_without_an_end():
     scenario = case_of(BASE).scenario
     count = scenario.work.program.operations
