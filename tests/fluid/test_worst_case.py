@@ -190,6 +190,34 @@ def test_tampered_proofs_prove_nothing():
         replace(saved, amount=saved.amount[1:])
 
 
+@pytest.mark.parametrize("routing", ["minimal", "valiant"])
+def test_no_change_of_a_proof_confirms_what_is_not_so(routing):
+    topology = network("rrg", n=6, degree=3, seed=1)
+    instance, row = row_of(topology, routes_of(topology, routing))
+    saved = Saved.of(instance, row)
+    assert verify(instance, saved).confirms(saved)
+    draw, understood = np.random.default_rng(1), 0
+    for _ in range(100):
+        claim = {"lower": 1.01 * saved.lower, "upper": 1.02 * saved.upper}
+        if draw.random() < 0.5:
+            claim = {"lower": 0.5 * saved.lower, "upper": 0.99 * saved.upper}
+        for name in draw.choice(["amount", "price", "source", "target", "channel"], 2, replace=False):
+            part = getattr(saved, name).copy()
+            if len(part):
+                some = draw.integers(len(part), size=draw.integers(1, len(part) + 1))
+                part[some] = (
+                    draw.permutation(part[some]) if part.dtype.kind == "i" else part[some] * draw.choice([0, 0.5, 1.5])
+                )
+            claim[name] = part
+        changed = replace(saved, **claim)
+        try:
+            assert not verify(instance, changed).confirms(changed)
+            understood += 1
+        except BadCertificate:
+            continue
+    assert understood > 20
+
+
 def test_transportation_is_optimal():
     draw = np.random.default_rng(5)
     for case in range(60):
