@@ -231,10 +231,11 @@ def _reproduce(parser: argparse.ArgumentParser) -> None:
         "rows", metavar="PAPER|ROW", nargs="*", help="uni, mut, gbu, dbg, sin, or for instance uni-f05 (default: all)"
     )
     parser.add_argument("--full", action="store_true", help="at the size in the paper (default: quick versions)")
-    parser.add_argument(
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument(
         "--shard", metavar="I/N", type=_shard, help="of these rows the I-th of N parts that take about the same time"
     )
-    parser.add_argument(
+    part.add_argument(
         "--pages", metavar="DIR", type=Path, nargs="*",
         help="run nothing: write the pages again, of what is in the folder for results, and in these",
     )  # fmt: skip

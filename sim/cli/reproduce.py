@@ -29,7 +29,6 @@ def run(options: argparse.Namespace) -> int:
         files = selected(every, options.rows)
         refuse_foreign(out, RECORD)
         board = Board(every, out, load_record(out))
-        board.keep({})
         work = _take if options.pages is not None else _run
         return work(board, files, options)
     except (NoRowsError, DamagedRecord) as error:
@@ -101,6 +100,7 @@ def _is_better(ran: Ran, other: Ran | None, file: Path) -> bool:
 
 def _run(board: Board, files: Sequence[Path], options: argparse.Namespace) -> int:
     """Runs rows that are not in the folder yet; one that fails does not keep the others from running."""
+    board.keep({})
     costs = row_run.known_costs(options.full)
     if options.shard:
         files = row_run.shard_of(files, Shard(*options.shard), costs)

@@ -72,7 +72,7 @@ def value(name):
 
 
 def page(name="reproduction/abc", out="out"):
-    return Path(out, f"{name}.md").read_text()
+    return Path(out, f"{name}.md").read_text().replace("&nbsp;", " ")
 
 
 def test_all_rows_run_and_a_failing_one_does_not_keep_the_others(rows, capsys):
@@ -171,6 +171,7 @@ def test_shards_run_all_rows_and_are_put_together(rows, capsys):
     capsys.readouterr()
     assert reproduce(rows, "--pages", "rows") == 2
     assert capsys.readouterr().err == "simrun reproduce: rows: holds no row that this version has run\n"
+    assert reproduce(rows, "--pages", "rows", out="c") == 2 and not Path("c").exists()
 
 
 def test_shards_cost_about_the_same():

@@ -70,8 +70,10 @@ def _summary(rows: Sequence[Row], papers: Sequence[tuple[str, list[Row]]]) -> Pa
     score = Score.of(rows)
     shown = [outcome for outcome in OUTCOMES if score.having(outcome) or outcome is not Verdict.NOT_MEASURED]
     head = ["paper", "rows", *AGREEING, *(OUTCOMES[one] for one in shown), "failed rows"]
-    counted = [_counts((Link(name.upper(), name), f": {PAPERS.get(name, '')}"), part, shown) for name, part in papers]
+    counted = [_counts(Link(name.upper(), name), part, shown) for name, part in papers]
+    titles = [Item((Link(name.upper(), name), f": {PAPERS[name]}")) for name, _ in papers if name in PAPERS]
     blocks += [Heading(2, "Score"), Table(head, [*counted, _counts(Strong("all"), rows, shown)])]
+    blocks += [Items(titles)] if titles else []
     blocks += [Paragraph(_in_percent(score)), *_idle(rows)]
     head = ["row", "where", "published", "measured", "why"]
     if differing := list(_differing(rows)):
@@ -86,7 +88,7 @@ def _counts(name: Line, rows: Sequence[Row], outcomes: Iterable[Verdict]) -> lis
     score = Score.of(rows)
     failed = str(sum(bool(row.problem) for row in rows))
     having = (str(score.having(outcome)) for outcome in outcomes)
-    return [name, str(len(rows)), *map(score.said, Claim), *having, failed]
+    return [name, str(len(rows)), *(_together(score.said(kind)) for kind in Claim), *having, failed]
 
 
 def _in_percent(score: Score) -> str:
@@ -112,19 +114,31 @@ def _link(row: Row) -> Link:
     return Link(row.name, row.file.paper, row.name)
 
 
+def _together(text: str) -> str:
+    """A text that stays on one line."""
+    return text.replace(" ", "\u00a0")
+
+
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
 def _differing(rows: Sequence[Row]) -> Iterable[list[Line]]:
     """A line for each value that does not agree, by verdict."""
-    found = [(row, value) for row in rows for value in row.values if not value.verdict.agrees]
+    found = [(row, *pair) for row in rows for pair in zip(row.values, _places(row.values), strict=True)]
     for outcome in WORST_FIRST:
-        for row, value in found:
+        for row, value, place in found:
             if value.verdict is outcome:
                 why = first_sentence(_capital(value.entry.why))
-                reason: Line = (Strong(OUTCOMES[outcome]), f": {why}" if why else "")
-                yield [_link(row), value.entry.where, *_numbers(value), reason]
+                reason: Line = (Strong(OUTCOMES[outcome] + _of_order(value)), f": {why}" if why else "")
+                yield [_link(row), place, *_numbers(value), reason]
+
+
+def _places(values: Sequence[Value]) -> list[str]:
+    """Where values are published, and of what, where the place does not say it."""
+    scenarios = _scenarios(values) or [""] * len(values)
+    pairs = zip(values, scenarios, strict=True)
+    return [f"{value.entry.where} ({scenario})" if scenario else value.entry.where for value, scenario in pairs]
 
 
 def _paper(name: str, rows: list[Row]) -> Page:
@@ -139,7 +153,7 @@ def _outcome(row: Row) -> tuple[Line, Line]:
     if row.state:
         return Strong(row.state), "-"
     score = Score.of([row])
-    return score.said(Claim.NUMBER), score.said(Claim.ORDER)
+    return _together(score.said(Claim.NUMBER)), _together(score.said(Claim.ORDER))
 
 
 def _section(row: Row) -> list[Block]:
@@ -184,7 +198,7 @@ def _comparison(values: Sequence[Value]) -> list[Block]:
     scenarios = _scenarios(values)
     lines: list[list[Line]] = []
     for value, scenario in zip(values, scenarios or [""] * len(values), strict=True):
-        verdict: Line = value.verdict if value.verdict.agrees else Strong(value.verdict)
+        verdict: Line = _together(value.verdict) if value.verdict.agrees else Strong(value.verdict + _of_order(value))
         note = str(notes.index(_note(value.entry)) + 1) if _note(value.entry) in notes else ""
         lines.append([value.entry.where, *[scenario] * bool(scenarios), *_numbers(value), verdict, note])
     head[1:1] = ["scenario"] * bool(scenarios)
@@ -198,6 +212,11 @@ Note = tuple[str, tuple[tuple[str, str], ...]]
 
 def _note(entry: PublishedConfig) -> Note:
     return _capital(entry.why) or "What was tried:", tuple((one.what, one.gives) for one in entry.tried)
+
+
+def _of_order(value: Value) -> str:
+    """What tells a difference that is no number's, as the two are counted apart."""
+    return " (order)" if value.claim is Claim.ORDER else ""
 
 
 def _scenarios(values: Sequence[Value]) -> list[str]:
@@ -216,9 +235,20 @@ def _numbers(value: Value) -> tuple[str, str]:
     entry, measured = value.entry, value.measured
     if is_comparison(value.quantity) and entry.compare == "about" and {entry.value, measured} <= {0, 1}:
         holds = {0: "does not hold", 1: "holds"}
-        return holds[int(entry.value)], holds[int(measured or 0)]
-    tolerance = "" if entry.tolerance is None else f" ± {entry.tolerance}".replace("%", " %").replace("  ", " ")
-    return f"{SIGNS[entry.compare]}{shown(entry.value)}{tolerance}", "-" if measured is None else shown(measured)
+        return _together(holds[int(entry.value)]), _together(holds[int(measured or 0)])
+    claimed = _together(f"{SIGNS[entry.compare]}{shown(entry.value)}{_margin(entry.tolerance)}")
+    return claimed, "-" if measured is None else shown(measured)
+
+
+def _margin(tolerance: float | str | None) -> str:
+    """A tolerance, after the number that it is of.
+
+    >>> _margin(1e-6), _margin("5%"), _margin(None)
+    (' ± 0.000001', ' ± 5 %', '')
+    """
+    if isinstance(tolerance, str):
+        return f" ± {tolerance.rstrip(' %')} %"
+    return "" if tolerance is None else f" ± {tolerance:.12f}".rstrip("0").rstrip(".")
 
 
 def shown(number: float) -> str:

@@ -24,9 +24,9 @@ from flitlab.sim.report.reproduction.blocks import (
 )
 
 STYLE = """
-:root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --line: #ddd; --soft: #666; --head: #f5f5f5 }
+:root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --line: #ddd; --head: #f5f5f5 }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #e4e4e4; --paper: #161616; --line: #383838; --soft: #a0a0a0; --head: #222 }
+  :root { --ink: #e4e4e4; --paper: #161616; --line: #383838; --head: #222 }
 }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 64rem;
   margin: 2rem auto; padding: 0 1rem }
@@ -37,7 +37,6 @@ table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabu
 th, td { text-align: left; padding: .25rem .7rem; border-bottom: 1px solid var(--line); vertical-align: top }
 th { background: var(--head) } td a { white-space: nowrap }
 img { width: 560px; max-width: 100%; background: #fff; border: 1px solid var(--line); border-radius: 4px }
-figure { margin: 1rem 0 } figcaption { color: var(--soft); font-size: .85rem }
 pre { background: var(--head); padding: .6rem .8rem; overflow-x: auto; font-size: .82rem; border-radius: 4px }
 """
 
@@ -66,8 +65,7 @@ def _block(block: Block, figures: Path) -> str:
             return f"<pre>{escape(text)}</pre>"
         case Picture(file, caption):
             data = base64.b64encode((figures / file).read_bytes()).decode("ascii")
-            picture = f'<img alt="{escape(caption)}" src="data:image/png;base64,{data}">'
-            return f"<figure>{picture}<figcaption>{escape(caption)}</figcaption></figure>"
+            return f'<p><img alt="{escape(caption)}" src="data:image/png;base64,{data}"></p>'
 
 
 def _item(item: Item) -> str:

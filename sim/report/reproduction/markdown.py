@@ -69,7 +69,7 @@ class _Writer:
             case Link(text, page, anchor):
                 return f"[{_escaped(text)}]({self.address(page)}{'#' * bool(anchor)}{anchor})"
             case _:
-                parts = re.split(r"`+", re.sub(r"\s+", " ", piece))
+                parts = re.split(r"`+", re.sub("[ \t\n]+", " ", piece))
                 return "".join(f"`{part}`" if i % 2 else _escaped(part) for i, part in enumerate(parts))
 
     def address(self, page: str) -> str:
@@ -77,4 +77,6 @@ class _Writer:
 
 
 def _escaped(text: str) -> str:
-    return SPECIAL.sub(r"\\\1", text.replace("&", "&amp;").replace("<", "&lt;"))
+    for character, entity in (("&", "&amp;"), ("<", "&lt;"), ("\u00a0", "&nbsp;")):
+        text = text.replace(character, entity)
+    return SPECIAL.sub(r"\\\1", text)
