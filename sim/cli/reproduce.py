@@ -53,6 +53,13 @@ class Board:
         self.record = load_record(self.folder) | dict(found)
         save_record(self.folder, self.record)
 
+    def forget(self, names: Iterable[str]) -> None:
+        """Removes rows from the record, and their figures."""
+        for name in names:
+            for file in self.record.pop(name).figures:
+                (self.folder / reproduction.FIGURES / file).unlink(missing_ok=True)
+        save_record(self.folder, self.record)
+
     def with_figures(self, ran: Ran, folder: Path) -> Ran:
         """A row with the figures of its run beside the pages."""
         return replace(ran, figures=take_figures(folder, self.folder / reproduction.FIGURES, ran.name))
@@ -74,7 +81,10 @@ class Board:
 
 
 def _take(board: Board, files: Sequence[Path], options: argparse.Namespace) -> int:
-    """Writes the pages of what is in the record, and in the folders of other runs of this command."""
+    """Writes the pages of what is in the record, and in the folders of other runs of this command.
+
+    What is in the record of rows that have no file is dropped.
+    """
     by_name = {file.stem: file for file in files}
     taken: dict[str, tuple[Ran, Path]] = {}
     for folder in options.pages:
@@ -85,16 +95,17 @@ def _take(board: Board, files: Sequence[Path], options: argparse.Namespace) -> i
             if name in by_name and _is_better(ran, taken[name][0] if name in taken else None, by_name[name]):
                 taken[name] = ran, folder / name
     known = board.record
+    board.forget(known.keys() - {file.stem for file in board.files})
     better = {name: one for name, one in taken.items() if _is_better(one[0], known.get(name), by_name[name])}
     board.keep({name: board.with_figures(*one) for name, one in better.items()})
     return _finish(board, board.rows(by_name.keys() & board.record.keys()), options)
 
 
 def _is_better(ran: Ran, other: Ran | None, file: Path) -> bool:
-    """Whether a row is to be shown in place of another: it is as the file has it, and not older."""
+    """Whether a row is to be shown in place of another: as the file has it, at the larger size, not older."""
     if other is None:
         return True
-    worth, known = ((fits(one, read_row(file, one.full)), one.finished) for one in (ran, other))
+    worth, known = ((fits(one, read_row(file, one.full)), one.full, one.finished) for one in (ran, other))
     return worth >= known
 
 

@@ -106,6 +106,21 @@ def test_all_that_a_file_says_is_on_the_page(rows):
     assert "| [abc-f2](reproduction/abc.md#abc-f2) | degree | 2 |" in page("reproduction")
 
 
+def test_a_row_that_has_no_file_leaves_the_record(rows):
+    reproduce(rows, "abc")
+    (rows / "abc-f2.yaml").unlink()
+    assert reproduce(rows, "--pages") == 0
+    assert set(record()) == {"abc-f1"} and "abc-f2" not in page()
+    assert [file.name for file in Path("out/figures/reproduction").iterdir()] == ["abc-f1.png"]
+
+
+def test_a_quick_version_does_not_replace_the_size_of_the_paper(rows):
+    reproduce(rows, "abc-f1", "--full")
+    reproduce(rows, "abc-f1", out="quick")
+    assert reproduce(rows, "--pages", "quick") == 0
+    assert value("abc-f1") == 12
+
+
 def test_pages_follow_the_files_without_a_run(rows):
     reproduce(rows, "abc")
     before = record()

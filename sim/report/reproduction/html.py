@@ -64,6 +64,8 @@ def _block(block: Block, figures: Path) -> str:
         case Verbatim(text):
             return f"<pre>{escape(text)}</pre>"
         case Picture(file, caption):
+            if not (figures / file).exists():
+                return ""
             data = base64.b64encode((figures / file).read_bytes()).decode("ascii")
             return f'<p><img alt="{escape(caption)}" src="data:image/png;base64,{data}"></p>'
 
