@@ -193,24 +193,32 @@ def _origin(row: Row) -> str:
 
 def _comparison(values: Sequence[Value]) -> list[Block]:
     """A table, and below it the notes that it refers to: reasons, each once, with what was tried."""
-    notes = list(dict.fromkeys(_note(value.entry) for value in values if value.entry.why or value.entry.tried))
-    head = ["where", "published", "measured", "verdict"]
-    scenarios = _scenarios(values)
-    lines: list[list[Line]] = []
-    for value, scenario in zip(values, scenarios or [""] * len(values), strict=True):
-        verdict: Line = _together(value.verdict) if value.verdict.agrees else Strong(value.verdict + _of_order(value))
-        note = str(notes.index(_note(value.entry)) + 1) if _note(value.entry) in notes else ""
-        lines.append([value.entry.where, *[scenario] * bool(scenarios), *_numbers(value), verdict, note])
-    head[1:1] = ["scenario"] * bool(scenarios)
+    of_values = [_note(value.entry) for value in values]
+    notes = list(dict.fromkeys(filter(None, of_values)))
+    columns = {
+        "where": [value.entry.where for value in values],
+        "scenario": _scenarios(values),
+        "published": [_numbers(value)[0] for value in values],
+        "measured": [_numbers(value)[1] for value in values],
+        "verdict": [_verdict(value) for value in values],
+        "note": [str(notes.index(note) + 1) if note else "" for note in of_values if notes],
+    }
+    shown = {name: column for name, column in columns.items() if column}
     items = [Item(why, [f"Tried: {what}: {gives}" for what, gives in tried]) for why, tried in notes]
-    return [Table([*head, "note"], lines), *([Items(items, numbered=True)] if items else [])]
+    return [Table(list(shown), list(zip(*shown.values(), strict=True))), *[Items(items, numbered=True)] * bool(items)]
+
+
+def _verdict(value: Value) -> Line:
+    return _together(value.verdict) if value.verdict.agrees else Strong(value.verdict + _of_order(value))
 
 
 Note = tuple[str, tuple[tuple[str, str], ...]]
 """Why, and (what was tried, what it gave)."""
 
 
-def _note(entry: PublishedConfig) -> Note:
+def _note(entry: PublishedConfig) -> Note | None:
+    if not entry.why and not entry.tried:
+        return None
     return _capital(entry.why) or "What was tried:", tuple((one.what, one.gives) for one in entry.tried)
 
 
