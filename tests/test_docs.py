@@ -47,6 +47,8 @@ NOT_RUN = {
     "pytest": "these are the tests",
     "simrun configs/uniform_mddp.yaml": "minutes; .ci/run checks every file of configs/",
     "simrun configs/paper/": "minutes to hours; the same",
+    "simrun configs/new_results.yaml": "half an hour; the same",
+    "python docs/new_results.py": "the same",
     "simrun reproduce uni-f05 --full": "minutes to hours",
     "simrun reproduce --pages runs/paper": "takes what that has left",
     "simrun configs/jellyfish_mptcp_quick.yaml": "its transports compile for a minute; the same",
@@ -250,6 +252,18 @@ def test_tables_of_columns_are_those_of_the_code():
     """``python docs/columns.py`` writes them."""
     for page, text in runpy.run_path(str(DOCS / "columns.py"))["written"]().items():
         assert page.read_text("utf-8") == text, f"{page}: is not what docs/columns.py writes"
+
+
+def test_new_results_are_those_of_their_table():
+    """``python docs/new_results.py`` writes them; they are of networks and demands of the configuration."""
+    page = runpy.run_path(str(DOCS / "new_results.py"))
+    assert page["PAGE"].read_text("utf-8") == page["written"]()
+    found = {(row["network"], row["traffic"]): row for row in page["rows_of"](page["TABLE"])}
+    assert found.keys() <= {(page["network_of"](case), traffic["kind"]) for case, traffic in page["scenarios"]()}
+    for (_, traffic), row in found.items():
+        least, most, tub = (float(row[name]) for name in ("lower", "upper", "tub"))
+        assert least <= most <= 1.021 * least
+        assert traffic != "longest_matching" or least <= tub
 
 
 def test_every_command_is_in_the_readme():
