@@ -7,6 +7,8 @@ well: length 1 on the channels that leave ``side`` and 0 elsewhere proves at lea
 Source: MUT section III-B; SIN appendix D.
 """
 
+from collections.abc import Collection
+
 from flitlab.fluid.cuts import bisection, brute_force, eigenvector, expanding, one_node, two_node
 from flitlab.fluid.cuts.cut import Cut, Network
 from flitlab.fluid.problem import FluidError
@@ -24,8 +26,10 @@ HEURISTICS = {
 """By name; each gives the sparsest cut that it finds, or None where it does not apply or no demand crosses."""
 
 
-def all_cuts(topology: Topology, traffic: Traffic) -> list[Cut]:
+def all_cuts(topology: Topology, traffic: Traffic, heuristics: Collection[str] | None = None) -> list[Cut]:
     """The sparsest cut that each heuristic finds, in the order of HEURISTICS; none if no demand leaves its switch.
+
+    heuristics: names of those that are tried; None for all.
 
     Raises :class:`~flitlab.fluid.problem.FluidError` unless the network is strongly connected.
     """
@@ -33,7 +37,8 @@ def all_cuts(topology: Topology, traffic: Traffic) -> list[Cut]:
         reason = "cuts are looked for in strongly connected networks"
         raise FluidError(f"no path leads from switch {pair[0]} to switch {pair[1]}: {reason}")
     network = Network.of(topology, traffic)
-    found = ((name, search(network)) for name, search in HEURISTICS.items())
+    tried = HEURISTICS if heuristics is None else [name for name in HEURISTICS if name in heuristics]
+    found = ((name, HEURISTICS[name](network)) for name in tried)
     return [network.cut(name, side) for name, side in found if side is not None]
 
 

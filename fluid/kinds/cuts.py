@@ -2,6 +2,9 @@
 
 import math
 from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from flitlab.fluid.ceiling import Ceiling, theta_unit
 from flitlab.fluid.context import Context
@@ -9,10 +12,16 @@ from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.models.instance import Instance
 from flitlab.models.registry import register
 
+Heuristic = Literal["brute_force", "one_node", "two_node", "expanding", "eigenvector", "bisection"]
+"""A heuristic of ``flitlab.fluid.cuts``."""
+
 
 @register("ceiling", "cuts")
 class Cuts(CeilingSpec):
-    """Sparse cuts, each heuristic's best and the best of all: what no flow can get across."""
+    """Sparse cuts, each heuristic's best and the best of all: what no flow can get across.
+
+    heuristics: those that are tried; by default all.
+    """
 
     rank = 5
     label = "sparsest cut found"
@@ -20,15 +29,17 @@ class Cuts(CeilingSpec):
     line = False
     limit = True
 
+    heuristics: Annotated[list[Heuristic], Field(min_length=1)] | None = None
+
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The row of the sparsest cut, then one of each heuristic's."""
         from flitlab.fluid.cuts import all_cuts, best
         from flitlab.fluid.problem import Problem
 
         Problem.of(instance.topology, instance.traffic)  # for its errors
-        unit, every = theta_unit(instance.topology), all_cuts(instance.topology, instance.traffic)
+        unit, every = theta_unit(instance.topology), all_cuts(instance.topology, instance.traffic, self.heuristics)
         if not every:
-            yield Ceiling.omitted("cuts", unit, "no demand leaves its switch")
+            yield Ceiling.omitted("cuts", unit, "no heuristic finds a cut that demand crosses")
             return
         for name, cut in [("cuts", best(every)), *((f"cuts:{cut.name}", cut) for cut in every)]:
             yield Ceiling(name, None, math.nan, cut.upper, unit, cut.name, 0.0, cut.note, cut.certificate)

@@ -1,6 +1,7 @@
 """Sparse cuts: what each heuristic promises, against enumeration, networkx and exact theta."""
 
 from itertools import combinations
+from typing import get_args
 
 import networkx as nx
 import numpy as np
@@ -11,6 +12,7 @@ from flitlab.fluid.ceilings import asked, ceilings
 from flitlab.fluid.certificate import verify_upper
 from flitlab.fluid.cuts import HEURISTICS, all_cuts, best
 from flitlab.fluid.cuts.cut import Network
+from flitlab.fluid.kinds.cuts import Heuristic
 from flitlab.fluid.problem import FluidError
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
@@ -151,6 +153,24 @@ def test_flattened_butterfly_of_mut():
     assert topology.hosts == 125
     sparsest = [best(all_cuts(topology, one)).upper for one in (demand, *demand.alternates)]
     assert min(sparsest) == pytest.approx(0.6)
+
+
+def test_only_the_heuristics_asked_for_are_tried():
+    """Without the others the best cut is that of the ones left, or none: 30 switches are beyond brute force."""
+    topology = build(kind="mesh", dims=[30])
+    case = scenario(topology, all_to_all(topology))
+    few = ceilings(case, [asked("cuts", heuristics=["eigenvector", "one_node"])])
+    assert [row.ceiling for row in few] == ["cuts", "cuts:one_node", "cuts:eigenvector"]
+    ends = asked("cuts", heuristics=["one_node"])
+    assert [row.upper for row in ceilings(case, [ends])] == [pytest.approx(1 / (29 / 30))] * 2
+    (none,) = ceilings(case, [asked("cuts", heuristics=["brute_force"])])
+    assert none.method == "omitted" and "no heuristic" in none.note
+
+
+def test_heuristics_have_one_list_of_names():
+    assert get_args(Heuristic) == tuple(HEURISTICS)
+    with pytest.raises(ValueError, match="heuristics"):
+        asked("cuts", heuristics=["metis"])
 
 
 def test_no_cut_without_demand_between_switches():
