@@ -111,6 +111,8 @@ class PublishedConfig(Section):
     where: place in the paper, or ``<scenario label>.<quantity>`` if ``quantity`` is absent.
     scenario, relative_to: a label, or a mapping of swept keys; with ``over``, which takes the mean, min, max or sum,
     all scenarios that the mapping fits (``{n: [64, 256]}`` fits both), without ``scenario`` all there are.
+    per: a swept key; what is divided by ``relative_to`` is found for each of its values apart, then ``over`` is taken
+    of the ratios. among: a comparison that leaves only the scenarios where it holds.
     tolerance: absolute, or ``5%``. claim: ``order`` where the publication speaks in words (*almost the same*), which
     ``value`` and ``tolerance`` put into numbers, ``number`` otherwise; by default ``order`` of whatever is compared
     other than ``about`` and of quantities that hold or do not. cause: why a measured value that differs does so, a
@@ -133,6 +135,8 @@ class PublishedConfig(Section):
     scenario: Which | None = None
     relative_to: Which | None = None
     over: Literal["mean", "min", "max", "sum"] | None = None
+    per: str | None = None
+    among: Annotated[str, AfterValidator(_quantity)] | None = None
     compare: Literal["about", "at_most", "at_least", "less_than", "greater_than"] = "about"
     claim: Literal["number", "order"] | None = None
     cause: Literal["slip", "setting"] | None = None
@@ -143,6 +147,10 @@ class PublishedConfig(Section):
     def _says_what_is_taken_over_several(self) -> Self:
         if self.over is not None and self.quantity is None:
             raise PydanticCustomError("over", "over needs a quantity")
+        if self.per is not None and (self.over is None or self.relative_to is None):
+            raise PydanticCustomError("per", "per needs over and relative_to")
+        if self.among is not None and self.over is None:
+            raise PydanticCustomError("among", "among needs over")
         return self
 
     @model_validator(mode="after")

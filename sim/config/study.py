@@ -254,10 +254,10 @@ def labels_of(which: str | dict[str, Any], cases: Sequence[Case]) -> list[str]:
     if isinstance(which, str):
         return [case.label for case in cases if case.label == which]
     wanted = {key: value if isinstance(value, list) else [value] for key, value in which.items()}
-    return [case.label for case in cases if all(_swept(case, key) in wanted[key] for key in wanted)]
+    return [case.label for case in cases if all(swept(case, key) in wanted[key] for key in wanted)]
 
 
-def _swept(case: Case, key: str) -> Any:
+def swept(case: Case, key: str) -> Any:
     """A swept key of a case, by its whole path or, where that is unambiguous, its end."""
     ends = [value for path, value in case.keys.items() if path == key or path.endswith("." + key)]
     return ends[0] if len(ends) == 1 else None
@@ -267,6 +267,10 @@ def _refuse_lost(page: Page, published: Sequence[PublishedConfig], cases: Sequen
     """Refuses published values of scenarios that are not there, or of several at once without ``over``."""
     labels = [case.label for case in cases]
     for i, entry in enumerate(published):
+        if entry.per is not None and all(swept(case, entry.per) is None for case in cases):
+            page.refuse(
+                ("published", i, "per"), "is no swept key", sorted({key for case in cases for key in case.keys})
+            )
         for key in ("scenario", "relative_to"):
             which = getattr(entry, key)
             found = [] if which is None else labels_of(which, cases)

@@ -11,7 +11,9 @@ A quantity is one of
   ``aspl / lemma_bounds_k_shortest``, ``diameter == 3``. A comparison is 1 where it holds and 0 where not.
 
 With ``over`` the quantity is found for each of several scenarios, then their mean, min, max or sum is taken: the mean
-of a comparison is the share of scenarios where it holds, its sum their number.
+of a comparison is the share of scenarios where it holds, its sum their number. ``among`` leaves out the scenarios where
+a comparison does not hold. With ``relative_to`` the same is found for other scenarios and divided by; with ``per`` for
+each value of a swept key apart, and ``over`` is taken once more, of the ratios.
 """
 
 import math
@@ -23,7 +25,7 @@ from statistics import fmean
 from typing import Any
 
 from flitlab.sim.config.reporting import PublishedConfig, operands
-from flitlab.sim.config.study import Case, Study, labels_of
+from flitlab.sim.config.study import Case, Study, labels_of, swept
 from flitlab.sim.measure.saturation import saturation
 from flitlab.sim.measure.status import Status
 
@@ -193,11 +195,7 @@ def compare(study: Study, rows: Sequence[Row], ceilings: Sequence[Row]) -> list[
 
 def _compare(entry: PublishedConfig, cases: Sequence[Case], measured: Mapping[str, Measured]) -> dict[str, Any]:
     labels, quantity = _subject(entry, cases)
-    value = _value(entry, quantity, [measured[label] for label in labels])
-    if value is not None and entry.relative_to is not None:
-        others = labels_of(entry.relative_to, cases)
-        reference = _value(entry, quantity, [measured[label] for label in others])
-        value = value / reference if reference else None
+    value = _measured(entry, quantity, [case for case in cases if case.label in labels], cases, measured)
     return {
         "where": entry.where, "scenario": _named(entry, labels), "quantity": quantity, "compare": entry.compare,
         "published": entry.value, "tolerance": "" if entry.tolerance is None else str(entry.tolerance),
@@ -222,8 +220,47 @@ def _subject(entry: PublishedConfig, cases: Sequence[Case]) -> tuple[list[str], 
     return labels, entry.where
 
 
+def _measured(
+    entry: PublishedConfig, quantity: str, own: Sequence[Case], cases: Sequence[Case], measured: Mapping[str, Measured]
+) -> float | None:
+    """The quantity of an entry's own scenarios, divided by that of others if it says so."""
+
+    def value(of: Sequence[Case]) -> float | None:
+        return _value(entry, quantity, [measured[case.label] for case in of])
+
+    if entry.relative_to is None:
+        return value(own)
+    labels, key = labels_of(entry.relative_to, cases), entry.per
+    others = [case for case in cases if case.label in labels]
+    if key is None:
+        return _ratio(value(own), value(others))
+    assert entry.over is not None
+    groups = [[[case for case in of if swept(case, key) == at] for of in (own, others)] for at in _values(own, key)]
+    ratios = [_ratio(value(mine), value(theirs)) for mine, theirs in groups]
+    known = [ratio for ratio in ratios if ratio is not None]
+    return OVER[entry.over](known) if known and len(known) == len(ratios) else None
+
+
+def _values(cases: Sequence[Case], key: str) -> list[Any]:
+    """The values of a swept key, each once; they need not be hashable."""
+    found: list[Any] = []
+    for case in cases:
+        if (value := swept(case, key)) not in found:
+            found.append(value)
+    return found
+
+
+def _ratio(value: float | None, reference: float | None) -> float | None:
+    return value / reference if value is not None and reference else None
+
+
 def _value(entry: PublishedConfig, quantity: str, scenarios: Sequence[Measured]) -> float | None:
     """The quantity of a scenario, or of several together; None if it was not measured in each of them."""
+    if entry.among is not None:
+        holds = [scenario.quantity(entry.among) for scenario in scenarios]
+        if None in holds:
+            return None
+        scenarios = [scenario for scenario, held in zip(scenarios, holds, strict=True) if held]
     values = [scenario.quantity(quantity) for scenario in scenarios]
     found = [value for value in values if value is not None]
     if not found or len(found) < len(values):
@@ -237,6 +274,7 @@ def _named(entry: PublishedConfig, labels: Sequence[str]) -> str:
         return labels[0] if labels else ""
     which = entry.scenario or {}
     keys = [which] if isinstance(which, str) else [f"{key}={_short(value)}" for key, value in which.items()]
+    keys += [f"where {entry.among}"] * (entry.among is not None) + [f"per {entry.per}"] * (entry.per is not None)
     return f"{entry.over} of {len(labels)}" + "".join(f", {key}" for key in keys)
 
 

@@ -48,10 +48,26 @@ def measured(rows=ROWS, **entry):
         ({"quantity": "diameter > 3", "over": "sum"}, 1),
         ({"quantity": "3 >= diameter", "over": "mean"}, 0.75),
         ({"quantity": "aspl", "over": "mean", "scenario": {"n": 20}, "relative_to": {"n": 10}}, 2.75 / 2.1),
+        (
+            {"quantity": "aspl", "over": "max", "scenario": {"n": 20}, "relative_to": {"n": 10}, "per": "kind"},
+            3.0 / 2.2,
+        ),
+        (
+            {"quantity": "aspl", "over": "min", "scenario": {"n": 20}, "relative_to": {"n": 10}, "per": "kind"},
+            2.5 / 2.0,
+        ),
+        (
+            {"quantity": "aspl", "over": "mean", "scenario": {"kind": "rrg"}, "relative_to": {}, "per": "n"},
+            (2.2 / 2.1 + 3 / 2.75) / 2,
+        ),
+        ({"quantity": "aspl / bound", "over": "mean", "among": "aspl > bound"}, 1.15),
+        ({"quantity": "aspl", "over": "min", "scenario": {"n": 20}, "among": "diameter > 3"}, 3.0),
+        ({"quantity": "aspl", "over": "min", "among": "diameter > 4"}, None),
     ],
 )
 def test_what_is_measured(entry, value):
-    assert measured(**entry)["measured"] == pytest.approx(value, rel=1e-12)
+    found = measured(**entry)["measured"]
+    assert found == (None if value is None else pytest.approx(value, rel=1e-12))
 
 
 @pytest.mark.parametrize("wrong", [{"aspl": None}, {"status": "failed"}, {"bound": 0}])
@@ -103,6 +119,8 @@ def test_what_is_said_of_the_scenarios():
         measured(quantity="aspl", over="max", scenario={"n": [10, 15, 20]})["scenario"] == "max of 4, n=[10, ..., 20]"
     )
     assert measured(quantity="aspl", scenario={"kind": "rrg", "n": 20})["scenario"] == "1"
+    apart = {"relative_to": {"n": 10}, "per": "kind", "among": "ok == 1"}
+    assert measured(quantity="aspl", over="max", **apart)["scenario"] == "max of 4, where ok == 1, per kind"
 
 
 @pytest.mark.parametrize(
@@ -115,6 +133,9 @@ def test_what_is_said_of_the_scenarios():
             ".scenario: does not name one scenario but 2: say over: mean, min, max or sum",
         ),
         ("over: mean", ": over needs a quantity"),
+        ("quantity: aspl, over: mean, per: n", ": per needs over and relative_to"),
+        ("quantity: aspl, scenario: n=16, among: aspl > 2", ": among needs over"),
+        ("quantity: aspl, over: mean, relative_to: n=16, per: d", ".per = d: is no swept key; choices: topology.n"),
         ("cause: slip, quantity: aspl, scenario: n=16", ": cause needs a why"),
         ("comparable: false, quantity: aspl, scenario: n=16", ": comparable: false needs a why"),
         ("cause: bug, why: x, quantity: aspl, scenario: n=16", ".cause = bug: is not one of the choices"),
