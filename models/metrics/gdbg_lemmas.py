@@ -31,7 +31,8 @@ class GdbgLemmas(MetricSpec):
     ``lemma9``: at least floor(r**H / N) (``paths_bound``) loopless paths of at most H hops between every pair
     (``paths_min``); ``lemma9_walks``: the same of walks of exactly H hops, which is what the proof counts. Two
     walks may become one path when their loops are cut out.
-    ``lemma10``: largest load of a channel, all-to-all over ALLPATH(H) (``load_max``), at most ``load_bound``.
+    ``lemma10``: largest load of a channel, all-to-all over ALLPATH(H) (``load_max``), at most ``load_bound``;
+    ``lemma10_walks``: for every h up to H all walks of h hops use each channel, and each self-loop, h r**(h - 1) times.
 
     Example: ``metrics: [{kind: gdbg_lemmas, k: 2}]``
 
@@ -64,6 +65,9 @@ class GdbgLemmas(MetricSpec):
         uses = sum(h * degree ** (h - 1) for h in range(1, hops + 1))  # of a channel by all walks of at most H hops
         found["load_bound"] = uses / found["paths_bound"]
         found["lemma10"] = found["load_max"] <= found["load_bound"] + 1e-9
+        found["lemma10_walks"] = all(
+            bool((walk_uses(n, degree, h) == h * degree ** (h - 1)).all()) for h in range(1, hops + 1)
+        )
         return found
 
     def _k_shortest(self, topology: Topology, degree: int) -> tuple[float, float]:
@@ -77,7 +81,7 @@ class GdbgLemmas(MetricSpec):
 
 NAMES = (
     "loops", "lemma5", "lemma6", "lemma7", "k_shortest", "k_shortest_bound", "lemma8", "paths_min", "paths_bound",
-    "lemma9", "lemma9_walks", "load_max", "load_bound", "lemma10",
+    "lemma9", "lemma9_walks", "load_max", "load_bound", "lemma10", "lemma10_walks",
 )  # fmt: skip
 
 
@@ -104,6 +108,16 @@ def walk_counts(n: int, degree: int, hops: int) -> Ints:
             longer += counts[heads[:, alpha]]
         counts = longer
     return counts
+
+
+def walk_uses(n: int, degree: int, hops: int) -> Ints:
+    """int64 [n]: how often all walks of so many hops in GDBG(n, degree) use a channel out of each switch."""
+    heads = imase_arcs(n, degree, a=1, b=0)[:, 1].reshape(n, degree)
+    arriving, uses = np.ones(n, np.int64), np.zeros(n, np.int64)
+    for done in range(hops):
+        uses += arriving * degree ** (hops - 1 - done)
+        arriving = np.bincount(heads.ravel(), np.repeat(arriving, degree), n).astype(np.int64)
+    return uses
 
 
 def _consecutive(walks: np.ndarray, number: int) -> bool:

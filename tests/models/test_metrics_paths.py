@@ -1,13 +1,15 @@
 """Metrics of path sets and loads against exhaustive enumeration, closed forms and published values."""
 
 import json
+from collections import Counter
+from itertools import product
 from math import ceil
 
 import networkx as nx
 import numpy as np
 import pytest
 
-from flitlab.models.metrics.gdbg_lemmas import gdbg_degree, walk_counts
+from flitlab.models.metrics.gdbg_lemmas import gdbg_degree, walk_counts, walk_uses
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
 
@@ -120,11 +122,27 @@ def test_lemmas_hold_on_walks():
         for n in (*range(max(3, degree), 24), 64, 81):
             topology = make("topology", kind="gdbg", n=n, degree=degree).build()
             found = make("metric", kind="gdbg_lemmas").measure(topology)
-            assert all(found[name] for name in ("lemma5", "lemma6", "lemma7", "lemma9_walks")), (n, degree, found)
+            assert all(found[name] for name in ("lemma5", "lemma6", "lemma7", "lemma9_walks", "lemma10_walks")), (
+                n,
+                degree,
+                found,
+            )
             walks_only += not found["lemma9"]
     assert walks_only
     found = measure({"kind": "gdbg_lemmas", "k": 2}, kind="gdbg", n=140, degree=12)
     assert found["lemma8"] and found["lemma9"] and found["lemma10"]
+
+
+@pytest.mark.parametrize(("n", "degree", "hops"), [(6, 2, 2), (6, 2, 3), (7, 3, 3)])
+def test_uses_are_those_of_all_walks(n, degree, hops):
+    used = Counter()
+    for walk in product(range(n), *[range(degree)] * hops):
+        at = walk[0]
+        for port in walk[1:]:
+            used[at, port] += 1
+            at = (at * degree + port) % n
+    assert set(used.values()) == {hops * degree ** (hops - 1)}
+    assert walk_uses(n, degree, hops).tolist() == [used[v, 0] for v in range(n)]
 
 
 def test_gdbg_is_recognised_by_its_channels():
