@@ -38,7 +38,7 @@ PLACES = {
     **{key: key for key in ("traffic", "loads", "application", "transport")},
     **{key: f"traffic.{key}" for key in ("sizes.bytes", "sizes.path", "sizes.mean_bytes")},
     "failures.links": "switching.link_failures.links", "failures": "switching.link_failures",
-    "host_capacity": "topology.host_capacity", "seconds": "measure.seconds",
+    "host_capacity": "topology.host_capacity", "seconds": "measure.seconds", "path_draw": "routing.path_draw",
 }  # fmt: skip
 """Key of what is wrong with a session -> where it stands in a configuration."""
 

@@ -30,7 +30,7 @@ def alone_ticks(session: Session) -> Floats:
     """
     session = with_feeders(session)
     service = services(session, session.queues.packet_bytes)
-    if session.transport.law and session.transport.subflows == 1:
+    if session.transport.law and session.subflows == len(session.flows.source):
         return _followed(session, service).astype(float)
     return _unhindered(session, service).astype(float)
 
@@ -38,14 +38,14 @@ def alone_ticks(session: Session) -> Floats:
 def _unhindered(session: Session, service: np.ndarray) -> Floats:
     """Each subflow sends as fast as its path and its rate allow, all together as fast as their host."""
     link, start, first = session.paths.link, session.paths.start[:-1], session.first[:-1]
-    packets, subflows = session.flows.packets, session.transport.subflows
+    packets, subflows = session.flows.packets, np.diff(session.first)
     crossing = np.add.reduceat((service + session.delay)[link], start)
     apart = np.maximum.reduceat(service[link], start)
     if session.transport.law:
         crossing = crossing + first_samples(session)
     else:
         apart = np.maximum(apart, session.gap)
-    if subflows > 1:
+    if session.subflows > len(subflows):
         apart = 1.0 / np.add.reduceat(1.0 / apart, first)
     host = service[session.topology.channels + session.flows.source]
     ticks = np.maximum((packets - 1) * host, np.maximum(packets - subflows, 0) * apart)

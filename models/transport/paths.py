@@ -14,8 +14,8 @@ from flitlab.models.rules.route import at_target, choose_way, next_port, path_sh
 from flitlab.models.rules.tables import PATHS, Tables
 from flitlab.models.topology.graph import Topology
 
-DISTINCT, WITH_REPLACEMENT = 0, 1
-PATH_DRAWS = {"distinct": DISTINCT, "with_replacement": WITH_REPLACEMENT}
+DISTINCT, WITH_REPLACEMENT, LIMITED = 0, 1, 2
+PATH_DRAWS = {"distinct": DISTINCT, "with_replacement": WITH_REPLACEMENT, "limited": LIMITED}
 
 
 class Paths(NamedTuple):
@@ -132,6 +132,20 @@ def draw_paths(
     link[start[:-1]] = topology.channels + np.repeat(source, sizes)
     link[start[1:] - 1] = topology.channels + topology.hosts + np.repeat(destination, sizes)
     return Paths(start, link)
+
+
+def subflow_counts(topology: Topology, routes: Routes, source: Ints, destination: Ints, most: int) -> Ints:
+    """int64 [flows]: subflows of flows from hosts to hosts, no more than their pair has paths (``LIMITED``).
+
+    Hosts of the same switch have one path. Raises ``SpecError`` where routes are no whole paths.
+    """
+    if routes.form != PATHS:
+        raise SpecError("limited needs a routing of whole paths, such as ecmp or ksp", key="path_draw")
+    assert routes.paths is not None
+    place = topology.host_switch
+    pair = place[source] * topology.switches + place[destination]
+    counts: Ints = np.clip(np.diff(routes.paths.pair_start)[pair], 1, most)
+    return counts
 
 
 def most_paths(topology: Topology, routes: Routes) -> int | None:

@@ -17,7 +17,7 @@ from flitlab.models.transport.connections import Connections
 from flitlab.models.transport.flows import Flows
 from flitlab.models.transport.law import PURE_DELAY, REVERSE_PATH, Transport
 from flitlab.models.transport.newreno import Rules, make_rules
-from flitlab.models.transport.paths import DISTINCT, Paths, backwards, draw_paths, most_paths
+from flitlab.models.transport.paths import DISTINCT, LIMITED, Paths, backwards, draw_paths, most_paths, subflow_counts
 
 SYN_BYTES = 1
 MOST_SUBFLOWS = 1 << 24
@@ -161,15 +161,17 @@ def make_session(
     queues.check()
     tick = tick_of(topology, queues)
     _check(topology, routes, transport, flows, path_draw, tick)
-    per_flow = transport.subflows
-    first = np.arange(len(flows.source) + 1) * per_flow
+    per_flow = np.full(len(flows.source), transport.subflows)
+    if path_draw == LIMITED:
+        per_flow = subflow_counts(topology, routes, flows.source, flows.destination, transport.subflows)
+    first = np.append(0, np.cumsum(per_flow))
     # flows of one pair that start together draw their paths together
     pair = flows.source * topology.hosts + flows.destination
     group = np.flatnonzero((np.diff(pair, prepend=-1) != 0) | (np.diff(flows.start, prepend=-1) != 0))
     group_start = np.append(first[group], first[-1])
     paths = draw_paths(topology, routes, flows.source[group], flows.destination[group], group_start, path_draw, seed)
     within = ceil(Fraction(repr(float(transport.start_ms))) / 1000 / tick)
-    start = np.zeros(len(flows.source) * per_flow, np.int64)
+    start = np.zeros(first[-1], np.int64)
     _start_ticks(seed, np.repeat(flows.start, per_flow), within, start)
     capacity = np.concatenate([topology.capacity, np.full(2 * topology.hosts, topology.host_capacity)])
     ratio = np.ceil(capacity.max() / capacity * 2.0**RATIO_BITS).astype(np.int64)
@@ -180,10 +182,10 @@ def make_session(
         check_stay(way, delay, ratio, queues)
     rules = make_rules(transport, queues.packet_bytes, float(tick)) if transport.law else None
     nic = int(np.ceil(queues.packet_bytes * capacity.max() / topology.host_capacity))
-    gap = np.full(len(start), max(1, round(min(nic * per_flow / transport.rate, LATEST))))
+    gap = np.maximum(np.rint(np.minimum(nic * per_flow / transport.rate, LATEST)).astype(np.int64), 1)
     return Session(
         topology, transport, queues, seed, float(tick), delay, ratio, flows, first, start, paths, back,
-        np.add.reduceat(delay[paths.link], paths.start[:-1]), gap, rules,
+        np.add.reduceat(delay[paths.link], paths.start[:-1]), np.repeat(gap, per_flow), rules,
     )  # fmt: skip
 
 

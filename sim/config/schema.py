@@ -50,7 +50,7 @@ class Share(Section):
 class PathConfig(Section):
     """The keys of ``routing:`` that are not the routing's: how subflows of mode datagram draw their paths."""
 
-    path_draw: Literal["distinct", "with_replacement"] = "distinct"
+    path_draw: Literal["distinct", "with_replacement", "limited"] = "distinct"
 
 
 class SourceConfig(Section):

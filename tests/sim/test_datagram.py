@@ -228,6 +228,20 @@ def test_coupled_subflows_take_no_more_than_one_tcp_at_a_shared_bottleneck(coupl
     assert least < share[:4].sum() / share.sum() < most
 
 
+def test_limited_flows_have_no_more_subflows_than_their_pair_has_paths():
+    """In a fat tree of 4 ports: one path within a switch, two within a pod, four between pods, drawn one by one."""
+    topology, pairs = build("fat_tree", hosts=2, k=4), [(0, 1), (0, 2), (0, 4), (1, 5)]
+    case = session(topology, pairs, transport("mptcp", subflows=3), packets=50, draw="limited", seed=2)
+    assert np.diff(case.first).tolist() == [1, 2, 3, 3]
+    assert (np.diff(case.paths.start) == np.repeat([2, 4, 6, 6], [1, 2, 3, 3])).all()
+    runs = [start(engine, case, trace=True) for engine in ("compiled", "reference")]
+    for run in runs:
+        run.advance(case.ticks(0.5))
+    compare_traces(*(run.trace() for run in runs))
+    assert runs[0].counters().subflow[:, RECEIVED].sum() == 200
+    assert (alone_ticks(case) > 0).all()
+
+
 def test_nothing_overtakes_on_a_single_path():
     case = session(line(3, hosts=2), [(0, 4), (1, 5)], transport("none"))
     run = start("compiled", case, trace=True)
@@ -394,6 +408,7 @@ def test_a_law_that_cannot_be_compiled_is_named():
         ({"topology": replace(line(2), capacity=np.array([1.0, 1e-5])), "control": transport(ack_path="reverse_path")},
          "a packet may be on its way for"),
         ({"pairs": [(0, 0)]}, "host 0 would send to itself"),
+        ({"routing": {"kind": "minimal"}, "draw": "limited"}, "limited needs a routing of whole paths"),
         ({"pairs": np.zeros((0, 2), int)}, "no host sends anything"),
     ],
 )  # fmt: skip
