@@ -18,7 +18,11 @@ from flitlab.models.traffic.source import Source
 
 @dataclass(frozen=True, kw_only=True)
 class Flow(Credited):
-    """Messages as fluids with the latencies of packets. half_duplex: the channels of a link share its capacity."""
+    """Messages as fluids with the latencies of packets.
+
+    half_duplex: the two channels of a link between switches share its capacity. half_duplex_hosts: those of a host's
+    link do so, too.
+    """
 
     mode: ClassVar[str] = "flow"
     counts: ClassVar[Counted | None] = None
@@ -26,6 +30,7 @@ class Flow(Credited):
     exact: ClassVar[bool] = True
 
     half_duplex: bool = False
+    half_duplex_hosts: bool = False
 
     def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple["Flow", str]:
         """The discipline as it is, and why it cannot deadlock: fluids hold nothing that others could wait for."""
@@ -34,25 +39,28 @@ class Flow(Credited):
     def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
         """The fields in the form that the disciplines of flitlab share, and no further hashes."""
         absent = {**FLOW_ABSENT, "buffer_flits": 2 * max(source.flits)}
-        return common_form(self.mode, absent | asdict(self)), []
+        hosts = {"half_duplex_hosts": True} if self.half_duplex_hosts else {}
+        return common_form(self.mode, absent | asdict(self)) | hosts, []
 
     def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
         """The mapping ``switching:`` that gives this discipline, with delays in ticks; flit_ns: None if unknown."""
-        duplex = {"duplex": "half" if self.half_duplex else "full"}
-        return {"mode": self.mode, "flit_ns": flit_ns} | duplex | self._plain_times(flit_ns)
+        half = "half_hosts" if self.half_duplex_hosts else "half"
+        duplex = half if self.half_duplex else "full"
+        return {"mode": self.mode, "flit_ns": flit_ns, "duplex": duplex} | self._plain_times(flit_ns)
 
 
 @register("switching", "flow")
 class FlowSpec(CreditedSpec):
     """Messages of a program as fluids that share channels max-min fairly; for programs too long for packets.
 
-    duplex: ``half`` lets the two channels of a link share its capacity.
+    duplex: ``half`` lets the two channels of a link between switches share its capacity, ``half_hosts`` also those of a
+    host.
     """
 
     discipline: ClassVar[type[Flow]] = Flow
 
     mode: Literal["flow"]
-    duplex: Literal["full", "half"] = "full"
+    duplex: Literal["full", "half", "half_hosts"] = "full"
 
     def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
         """Refusals of hosts of infinite capacity, of routes that decide on the way, and of delays that are no ticks."""
@@ -65,4 +73,5 @@ class FlowSpec(CreditedSpec):
 
     def build(self, setting: Setting) -> Flow:
         """The flow discipline with these delays, whatever the routing."""
-        return Flow(half_duplex=self.duplex == "half", **self.ticks())
+        hosts = self.duplex == "half_hosts"
+        return Flow(half_duplex=hosts or self.duplex == "half", half_duplex_hosts=hosts, **self.ticks())

@@ -119,6 +119,18 @@ def test_half_duplex_links_are_shared_by_both_directions(engine_name):
     assert run.carried().tolist() == [200, 200]
 
 
+def test_half_duplex_links_of_hosts_are_shared_by_both_directions(engine_name):
+    there_and_back = posted(2, [(0, 1, 800), (1, 0, 800)])
+    case = flows(line(1, hosts=2), there_and_back)
+    half = replace(case, switching=replace(case.switching, half_duplex=True))
+    hosts = replace(half, switching=replace(half.switching, half_duplex_hosts=True))
+    assert delivered(half, engine_name).tolist() == [latency(0) + 100 - 1] * 2
+    assert delivered(hosts, engine_name).tolist() == [latency(0) + 200 - 1] * 2
+    disciplines = [it.switching for it in (case, half, hosts)]
+    assert [discipline.plain()["duplex"] for discipline in disciplines] == ["full", "half", "half_hosts"]
+    assert len({str(discipline.hashed(case.source)) for discipline in disciplines}) == 3
+
+
 @pytest.mark.parametrize("local", [[1, 1, 1], [1, 3, 2], [0, 2, 0]])
 def test_parking_lot(engine_name, local):
     """One message over a line of channels that have messages of their own: the most crowded one decides."""

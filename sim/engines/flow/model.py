@@ -28,9 +28,9 @@ class Network(NamedTuple):
     """The constants of a run of mode flow: the network, its routes and how messages are cut.
 
     capacity: float64 [channels + 2 * hosts], flits a tick, of the channels between switches, from the hosts, and to
-    them. link: int64 [channels], the channel whose capacity each uses: its own, or, half duplex, that of the first of
-    the two channels of its link. hop: float64 [channels], ticks by which each delays. ends: ticks by which all else
-    does, less the one in which a flit passes. packet_bytes ..: see
+    them. link: int64 [channels + 2 * hosts], the channel whose capacity each uses: its own, or, half duplex, that of
+    the first of the two channels of its link. hop: float64 [channels], ticks by which each delays. ends: ticks by which
+    all else does, less the one in which a flit passes. packet_bytes ..: see
     :class:`~flitlab.models.application.messages.Messages`.
     """
 
@@ -88,9 +88,12 @@ def make_network(scenario: Scenario[Flow, Workload], seed: int) -> Network:
             "mode 'flow' takes a routing that draws its ways (select: random or hash)"
         )
     messages = scenario.work.messages
-    link = np.arange(topology.channels)
+    between, to_hosts = topology.channels, topology.channels + topology.hosts
+    link = np.arange(to_hosts + topology.hosts)
     if model.half_duplex:
-        link = np.where(topology.reverse >= 0, np.minimum(link, topology.reverse), link)
+        link[:between] = np.where(topology.reverse >= 0, np.minimum(link[:between], topology.reverse), link[:between])
+    if model.half_duplex_hosts:
+        link[to_hosts:] = link[between:to_hosts]
     host_capacity = np.full(2 * topology.hosts, topology.host_capacity)
     return Network(
         seed=seed,
@@ -231,8 +234,8 @@ def find_way(n: Network, w: Way, source: Int, destination: Int, send: Int, stage
     ticks = n.ends
     for i in range(count):
         ticks += w.share[w.channel[i]] * n.hop[w.channel[i]]
-    count = _take(w, count, n.channels + source, 1.0)
-    count = _take(w, count, n.channels + n.hosts + destination, 1.0)
+    count = _take(w, count, n.link[np.int64(n.channels + source)], 1.0)
+    count = _take(w, count, n.link[np.int64(n.channels + n.hosts + destination)], 1.0)
     return count, np.int64(np.floor(ticks * RESOLUTION + 0.5))
 
 

@@ -103,7 +103,7 @@ class FlowNetwork:
         for flow in self.flows:
             sent = flow.message.flits - max(0.0, flow.left_at(self.clock.now)) / RESOLUTION
             carried[flow.channel] += flow.share * sent
-        by_channel: Floats = carried[self.network.link]
+        by_channel: Floats = carried[self.network.link[: self.network.channels]]
         return by_channel
 
     def flowing(self) -> Flowing:

@@ -253,7 +253,7 @@ class FlowRun:
     def carried(self) -> Floats:
         by_link = self._state.carried.copy()
         _add_under_way(self._state, self._now, by_link)
-        carried: Floats = by_link[self._network.link]
+        carried: Floats = by_link[self._network.link[: self._network.channels]]
         return carried
 
     def flowing(self) -> Flowing:
