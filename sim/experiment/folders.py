@@ -53,6 +53,11 @@ class _Scenario(_Read):
     placed: bool = False
 
 
+class _Row(_Read):
+    cpu_s: float = 0.0
+    machine: str = ""
+
+
 class _Drawn(_Read):
     stamp: str = ""
     files: dict[str, str] | list[str] = {}
@@ -86,6 +91,7 @@ class _Manifest(_Read):
     scenarios: list[_Scenario] = []
     published: list[dict[str, Any]] = []
     problems: list[str] = []
+    row: _Row = _Row()
     tables: dict[Annotated[str, Field(pattern=r"^\w+\.(csv|parquet)$")], str] = {}
     drawn: _Drawn | None = None
 

@@ -81,19 +81,25 @@ def decides(entry: PublishedConfig) -> str:
     return Measurement.of(entry, "", None).key
 
 
+def changes_of(full: bool) -> list[str]:
+    """What a run of a row changes in its file, as manifests have it."""
+    return [] if full else ["--quick"]
+
+
 def ran_into(folder: Path) -> Ran | None:
-    """What the row in a run folder gave; None for a folder that holds no run of a row by this version."""
+    """What the row in a run folder gave; None for a folder that holds no run of a row by this version that ended."""
     try:
         manifest = read_manifest(folder)
     except ManifestError:
         return None
-    changes, file = manifest.get("changes"), folder / "config.yaml"
-    if manifest.get("semantics_version") != SEMANTICS_VERSION or changes not in ([], ["--quick"]) or not file.exists():
+    changes, status = manifest.get("changes"), manifest.get("status", RunStatus.RUNNING)
+    of_row = manifest.get("semantics_version") == SEMANTICS_VERSION and changes in (changes_of(True), changes_of(False))
+    if not of_row or status in (RunStatus.RUNNING, RunStatus.INTERRUPTED):
         return None
-    said = read_row(file, full=not changes, name=folder.name)
+    said = read_row(folder / "config.yaml", not changes, folder.name)
     values = zip(said.published, manifest.get("published", []), strict=False)
     measured = {decides(entry): Measurement.of(entry, row["scenario"], row["measured"]) for entry, row in values}
-    status, note = manifest.get("status", ""), manifest.get("row", {})
+    note = manifest.get("row", {})
     problem = "" if status == RunStatus.DONE else "; ".join(manifest.get("problems", [])) or f"status: {status}"
     return Ran(
         folder.name, not changes, manifest.get("finished", ""), said.fingerprint, note.get("machine", ""),

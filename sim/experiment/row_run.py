@@ -13,7 +13,7 @@ from flitlab.sim.config.study import read
 from flitlab.sim.exit import FAILED, INTERRUPTED, RunStatus
 from flitlab.sim.experiment.folders import MANIFEST, ManifestError, read_manifest
 from flitlab.sim.experiment.manifest import now
-from flitlab.sim.experiment.record import Ran, load_record, ran_into
+from flitlab.sim.experiment.record import Ran, changes_of, load_record, ran_into
 from flitlab.sim.experiment.row_file import read_row
 from flitlab.sim.experiment.runner import Report, run
 from flitlab.sim.experiment.scoreboard import fits
@@ -58,8 +58,13 @@ def run_row(file: Path, folder: Path, full: bool, jobs: int) -> tuple[Ran, Repor
 
 def _spent(file: Path, folder: Path, full: bool) -> float:
     """CPU seconds that runs of the same have taken in a folder already."""
-    ran = ran_into(folder)
-    return ran.cpu_s if ran is not None and ran.fingerprint == read_row(file, full).fingerprint else 0.0
+    try:
+        manifest = read_manifest(folder)
+    except ManifestError:
+        return 0.0
+    before = read_row(folder / "config.yaml", full) if manifest.get("changes") == changes_of(full) else None
+    same = before is not None and before.fingerprint == read_row(file, full).fingerprint
+    return float(manifest.get("row", {}).get("cpu_s", 0.0)) if same else 0.0
 
 
 def _note(folder: Path, cpu_s: float) -> None:

@@ -71,12 +71,12 @@ class Row:
 
     @property
     def name(self) -> str:
-        """That of its file."""
+        """The name of the file."""
         return self.file.name
 
     @property
     def title(self) -> str:
-        """First sentence of what the file says of itself."""
+        """The first sentence of what the file says of itself."""
         return first_sentence(self.file.about[0]) if self.file.about else self.name
 
     @property
@@ -143,7 +143,7 @@ class Score:
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> "Score":
-        """That of some rows."""
+        """The score of some rows."""
         return cls(Counter((value.claim, value.verdict) for row in rows for value in row.values))
 
     def agreeing(self, kind: Claim) -> int:

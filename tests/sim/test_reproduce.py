@@ -197,6 +197,17 @@ def test_shards_cost_about_the_same():
     assert [sum(costs.get(file.stem, 25.0) for file in part) for part in parts] == [60, 60, 50]
 
 
+def test_a_run_that_has_not_ended_is_no_result(rows):
+    reproduce(rows, "abc", out="a")
+    manifest = Path("a/abc-f1/manifest.json")
+    manifest.write_text(manifest.read_text().replace('"status": "done"', '"status": "interrupted"'))
+    assert reproduce(rows, "--pages", "a") == 0
+    assert set(record()) == {"abc-f2"}
+    cost = record("a")["abc-f1"].cpu_s
+    assert reproduce(rows, "abc", out="a") == 0
+    assert record("a")["abc-f1"].cpu_s > cost
+
+
 def test_an_interrupted_row_ends_it_and_keeps_the_page(rows, monkeypatch, capsys):
     original = row_run.run_row
 

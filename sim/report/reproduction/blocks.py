@@ -43,7 +43,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph."""
+    """A paragraph of text."""
 
     line: Line
 
