@@ -39,16 +39,21 @@ class Measurement:
     relative_to: str | dict[str, Any] | None
     words: str
     value: float | None
+    per: str | None = None
+    among: str | None = None
 
     @classmethod
     def of(cls, entry: PublishedConfig, words: str, value: float | None) -> "Measurement":
         """What was measured for an entry."""
-        return cls(entry.quantity or entry.where, entry.scenario, entry.over, entry.relative_to, words, value)
+        quantity = entry.quantity or entry.where
+        return cls(
+            quantity, entry.scenario, entry.over, entry.relative_to, words, value, entry.per, entry.among
+        )  # fmt: skip
 
     @property
     def key(self) -> str:
         """What decides it, as one text: equal for entries of which the same is measured."""
-        return _json([self.quantity, self.scenario, self.over, self.relative_to])
+        return _json([self.quantity, self.scenario, self.over, self.relative_to, self.per, self.among])
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ def decides(entry: PublishedConfig) -> str:
     """What of an entry of ``published:`` decides what is measured for it, as one text.
 
     >>> decides(PublishedConfig(where="Fig. 1", value=2, quantity="aspl", why="as read"))
-    '["aspl", null, null, null]'
+    '["aspl", null, null, null, null, null]'
     """
     return Measurement.of(entry, "", None).key
 
