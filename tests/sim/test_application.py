@@ -394,7 +394,7 @@ def test_tables(folder):
     assert (ring.relative_performance == 1).all()
     expected = (ring.total_ns / full.total_ns).to_numpy()
     assert full.relative_performance.to_numpy() == pytest.approx(expected) and (expected >= 1).all()
-    assert pd.read_csv(folder / "published.csv").verdict.tolist() == ["agrees"]
+    assert pd.read_csv(folder / "published.csv").verdict.tolist() == ["order agrees"]
     ranks = pd.read_csv(folder / "ranks.csv")
     assert len(ranks) == 16
     for name in ("steps", "utilisation", "messages", "critical_path", "timeline"):
