@@ -29,31 +29,28 @@ class DamagedRecord(Exception):
     """A record that cannot be read; the message says which, and what to do."""
 
 
+SAID = ("where", "value", "tolerance", "why", "compare", "claim", "cause", "comparable", "tried")
+"""Keys of an entry of ``published:`` that do not decide what is measured; without a quantity, ``where`` does."""
+
+
 @dataclass(frozen=True)
 class Measurement:
-    """A measured value, with what of an entry of ``published:`` decides it. words: the scenarios that it is of."""
+    """A measured value. of: what of an entry of ``published:`` decides it. words: the scenarios that it is of."""
 
-    quantity: str
-    scenario: str | dict[str, Any] | None
-    over: str | None
-    relative_to: str | dict[str, Any] | None
+    of: dict[str, Any]
     words: str
     value: float | None
-    per: str | None = None
-    among: str | None = None
 
     @classmethod
-    def of(cls, entry: PublishedConfig, words: str, value: float | None) -> "Measurement":
+    def made(cls, entry: PublishedConfig, words: str, value: float | None) -> "Measurement":
         """What was measured for an entry."""
-        quantity = entry.quantity or entry.where
-        return cls(
-            quantity, entry.scenario, entry.over, entry.relative_to, words, value, entry.per, entry.among
-        )  # fmt: skip
+        of = entry.model_dump(mode="json", exclude=set(SAID), exclude_none=True)
+        return cls({**of, "quantity": entry.quantity or entry.where}, words, value)
 
     @property
     def key(self) -> str:
         """What decides it, as one text: equal for entries of which the same is measured."""
-        return _json([self.quantity, self.scenario, self.over, self.relative_to, self.per, self.among])
+        return json.dumps(self.of, ensure_ascii=False, sort_keys=True)
 
 
 @dataclass(frozen=True)
@@ -81,9 +78,9 @@ def decides(entry: PublishedConfig) -> str:
     """What of an entry of ``published:`` decides what is measured for it, as one text.
 
     >>> decides(PublishedConfig(where="Fig. 1", value=2, quantity="aspl", why="as read"))
-    '["aspl", null, null, null, null, null]'
+    '{"quantity": "aspl"}'
     """
-    return Measurement.of(entry, "", None).key
+    return Measurement.made(entry, "", None).key
 
 
 def changes_of(full: bool) -> list[str]:
@@ -103,7 +100,7 @@ def ran_into(folder: Path) -> Ran | None:
         return None
     said = read_row(folder / "config.yaml", not changes, folder.name)
     values = zip(said.published, manifest.get("published", []), strict=False)
-    measured = {decides(entry): Measurement.of(entry, row["scenario"], row["measured"]) for entry, row in values}
+    measured = {decides(entry): Measurement.made(entry, row["scenario"], row["measured"]) for entry, row in values}
     note = manifest.get("row", {})
     problem = "" if status == RunStatus.DONE else "; ".join(manifest.get("problems", [])) or f"status: {status}"
     return Ran(

@@ -14,7 +14,7 @@ from flitlab.sim.cli import main
 from flitlab.sim.config.reporting import PublishedConfig
 from flitlab.sim.experiment import row_run
 from flitlab.sim.experiment.published import Claim, Verdict
-from flitlab.sim.experiment.record import Ran, load_record, save_record
+from flitlab.sim.experiment.record import Ran, decides, load_record, save_record
 from flitlab.sim.experiment.row_file import NoRowsError, RowFile, row_files, selected
 from flitlab.sim.experiment.row_run import shard_of
 from flitlab.sim.experiment.scoreboard import Row, Score, Value, rows_of
@@ -310,6 +310,23 @@ def test_titles_and_order(tmp_path):
     assert [row.title for row in rows] == [
         f"{name}: a graph, cf. Fig. 1 vs. RRG" for name in ("uni-f08", "mut-f01", "zzz-1")
     ]
+
+
+def test_what_an_entry_says_does_not_decide_what_is_measured():
+    def key(value=1.0, quantity="aspl", **more):
+        return decides(entry(value, quantity=quantity, **more))
+
+    said = {
+        "tolerance": "5%",
+        "why": "read",
+        "compare": "at_most",
+        "claim": "order",
+        "cause": "slip",
+        "comparable": False,
+    }
+    assert {key(2), key(**said), key(tried=[{"what": "a", "gives": "b"}])} == {key()}
+    others = [{"quantity": "diameter"}, {"over": "max"}, {"over": "min"}, {"scenario": "a"}, {"relative_to": "a"}]
+    assert len({key(), *(key(**other) for other in others)}) == 6 and key(quantity=None) != key()
 
 
 def test_the_record_is_read_as_it_was_written(tmp_path):
