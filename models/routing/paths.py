@@ -7,9 +7,10 @@ import numpy as np
 
 from flitlab.models.arrays import Bytes, Integers, Ints
 from flitlab.models.jit import njit
+from flitlab.models.paths.first import first_shortest_to
 from flitlab.models.paths.ksp import k_shortest_to
 from flitlab.models.paths.pathset import PathSet, starts
-from flitlab.models.paths.within import counts_within, paths_within_from
+from flitlab.models.paths.within import paths_within_from
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.ways import PathTable
@@ -19,8 +20,6 @@ from flitlab.models.topology.graph import Topology
 
 MAX_PATHS = 2 * 10**8
 """Paths that a table may hold."""
-LISTED = 10**7
-"""Paths out of one switch that may be listed in order to choose from them."""
 
 
 @njit
@@ -93,36 +92,30 @@ def sets_within(topology: Topology, hops: int) -> Iterator[tuple[Ints, PathSet]]
 
 
 def first_sets(topology: Topology, k: int) -> Iterator[tuple[Ints, PathSet]]:
-    """The k shortest paths between switches with hosts, of equally long ones the first by switch numbers, by source.
+    """The k shortest paths between switches with hosts, of equally long ones the first by switch numbers, by target.
 
-    All paths of as many hops as it takes are listed. Raises ``SpecError`` if those are too many.
+    Raises ``SpecError`` if the search for those of some pair would take too long.
     """
     ends = ends_of(topology)
-    degree = int(topology.out_degree.max(initial=0))
-    for source in ends.tolist():
-        targets, hops = ends[ends != source], 0
-        counts = np.zeros(topology.switches, np.int64)
-        while (counts[targets] < k).any() and hops < topology.switches - 1:
-            hops += 1
-            if degree * max(degree - (not topology.directed), 1) ** (hops - 1) > LISTED:
-                raise SpecError(
-                    f"lexicographic lists all paths before it chooses, and more than {LISTED:.0e} may have {hops} hops",
-                    key="ties",
-                )
-            counts = counts_within(topology, source, hops).sum(0)
-        yield source * topology.switches + targets, _chosen(paths_within_from(topology, source, hops), targets, k)
+    for target in ends.tolist():
+        sources = ends[ends != target]
+        try:
+            yield sources * topology.switches + target, first_shortest_to(topology, target, sources, k)
+        except ValueError as error:
+            raise SpecError(str(error), key="ties") from None
 
 
-def _chosen(paths: PathSet, pairs: Ints, most: int = MAX_PATHS) -> PathSet:
-    """Some of the pairs of a set, and no more than so many paths of each, the first ones."""
-    if len(pairs) == paths.pairs and paths.counts.max(initial=0) <= most:
+def _chosen(paths: PathSet, pairs: Ints) -> PathSet:
+    """Some of the pairs of a set."""
+    if len(pairs) == paths.pairs:
         return paths
-    kept = np.minimum(paths.counts[pairs], most)
     kept_path = np.zeros(len(paths.path_start) - 1, bool)
-    for pair, number in zip(pairs, kept, strict=True):
-        kept_path[paths.pair_start[pair] : paths.pair_start[pair] + number] = True
+    for pair in pairs:
+        kept_path[paths.pair_start[pair] : paths.pair_start[pair + 1]] = True
     lengths = paths.lengths
-    return PathSet(starts(kept), starts(lengths[kept_path]), paths.channel[np.repeat(kept_path, lengths)])
+    return PathSet(
+        starts(paths.counts[pairs]), starts(lengths[kept_path]), paths.channel[np.repeat(kept_path, lengths)]
+    )
 
 
 def longest(table: PathTable) -> int:
