@@ -77,6 +77,12 @@ def test_lexicographic_ties_are_the_first_of_all_paths_in_order(topology):
         assert paths_of(topology, routes, s, t) == every[:5]
 
 
+def test_lexicographic_ties_are_refused_where_the_search_is_too_long(monkeypatch):
+    monkeypatch.setattr("flitlab.models.paths.first.STEPS_MOST", 3)
+    with pytest.raises(SpecError, match="steps in search of 5 paths"):
+        routes_of(PAIRS[0], "ksp", k=5, ties="lexicographic")
+
+
 @pytest.mark.parametrize("topology", PAIRS, ids=lambda t: t.kind)
 def test_ksp_gives_as_short_paths_as_networkx(topology):
     k = 6
