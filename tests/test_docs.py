@@ -26,7 +26,7 @@ import flitlab.models.registry as registry
 from flitlab.sim.cli import main
 from flitlab.sim.cli.parser import commands
 from flitlab.sim.config.study import read
-from flitlab.sim.experiment.scoreboard import PAPERS
+from flitlab.sim.experiment.scoreboard.rows import PAPERS
 from flitlab.sim.measure.columns import registry as columns
 from flitlab.sim.report.figures import registry as figures
 from tests import ROOT

@@ -9,13 +9,13 @@ from typing import Any
 from flitlab.sim.cli.common import complain, duration, print_json, print_table
 from flitlab.sim.cli.run import draw
 from flitlab.sim.exit import BAD, CHECK_FAILED, FAILED, INTERRUPTED, OK
-from flitlab.sim.experiment import row_run
 from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
 from flitlab.sim.experiment.pool import cores
 from flitlab.sim.experiment.published import Claim
-from flitlab.sim.experiment.record import RECORD, DamagedRecord, Ran, load_record, ran_into, save_record
-from flitlab.sim.experiment.row_file import NoRowsError, read_row, row_files, selected
-from flitlab.sim.experiment.scoreboard import Row, Score, fits, in_words, rows_of
+from flitlab.sim.experiment.scoreboard import run as row_run
+from flitlab.sim.experiment.scoreboard.file import NoRowsError, read_row, row_files, selected
+from flitlab.sim.experiment.scoreboard.record import RECORD, DamagedRecord, Ran, load_record, ran_into, save_record
+from flitlab.sim.experiment.scoreboard.rows import Row, Score, fits, in_words, rows_of
 from flitlab.sim.experiment.shards import Shard
 from flitlab.sim.report import reproduction
 from flitlab.sim.report.reproduction.figures import take_figures

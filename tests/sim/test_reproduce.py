@@ -12,12 +12,12 @@ from markdown_it import MarkdownIt
 
 from flitlab.sim.cli import main
 from flitlab.sim.config.reporting import PublishedConfig
-from flitlab.sim.experiment import row_run
 from flitlab.sim.experiment.published import Claim, Verdict
-from flitlab.sim.experiment.record import Ran, decides, load_record, save_record
-from flitlab.sim.experiment.row_file import NoRowsError, RowFile, row_files, selected
-from flitlab.sim.experiment.row_run import shard_of
-from flitlab.sim.experiment.scoreboard import Row, Score, Value, rows_of
+from flitlab.sim.experiment.scoreboard import run as row_run
+from flitlab.sim.experiment.scoreboard.file import NoRowsError, RowFile, row_files, selected
+from flitlab.sim.experiment.scoreboard.record import Ran, decides, load_record, save_record
+from flitlab.sim.experiment.scoreboard.rows import Row, Score, Value, rows_of
+from flitlab.sim.experiment.scoreboard.run import shard_of
 from flitlab.sim.experiment.shards import Shard
 from flitlab.sim.report import reproduction
 from tests import ROOT

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from flitlab.sim.experiment.scoreboard import Row
+from flitlab.sim.experiment.scoreboard.rows import Row
 from flitlab.sim.report.reproduction import html, markdown
 from flitlab.sim.report.reproduction.content import pages
 

@@ -5,8 +5,8 @@ from itertools import groupby
 
 from flitlab.sim.config.reporting import ChoiceConfig, PublishedConfig
 from flitlab.sim.experiment.published import Claim, Verdict, is_comparison
-from flitlab.sim.experiment.row_file import ITEM
-from flitlab.sim.experiment.scoreboard import PAPERS, Row, Score, Value, first_sentence, in_words
+from flitlab.sim.experiment.scoreboard.file import ITEM
+from flitlab.sim.experiment.scoreboard.rows import PAPERS, Row, Score, Value, first_sentence, in_words
 from flitlab.sim.report.reproduction.blocks import (
     Block,
     Heading,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from flitlab.sim.experiment.row_file import read_row
+from flitlab.sim.experiment.scoreboard.file import read_row
 from flitlab.sim.report.figures.draw import captions
 from flitlab.sim.report.folder.run import Run
 

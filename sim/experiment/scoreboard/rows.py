@@ -13,8 +13,8 @@ from pathlib import Path
 
 from flitlab.sim.config.reporting import PublishedConfig
 from flitlab.sim.experiment.published import Claim, Verdict, claim, verdict
-from flitlab.sim.experiment.record import Measurement, Ran, decides
-from flitlab.sim.experiment.row_file import USUAL_FOLDER, RowFile, read_row
+from flitlab.sim.experiment.scoreboard.file import USUAL_FOLDER, RowFile, read_row
+from flitlab.sim.experiment.scoreboard.record import Measurement, Ran, decides
 
 PAPERS = {
     "uni": "A Case for Uni-Directional Network Topologies in Large-Scale Clusters",

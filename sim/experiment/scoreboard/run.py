@@ -13,10 +13,10 @@ from flitlab.sim.config.study import read
 from flitlab.sim.exit import FAILED, INTERRUPTED, RunStatus
 from flitlab.sim.experiment.folders import MANIFEST, ManifestError, read_manifest
 from flitlab.sim.experiment.manifest import now
-from flitlab.sim.experiment.record import Ran, changes_of, load_record, ran_into
-from flitlab.sim.experiment.row_file import read_row
 from flitlab.sim.experiment.runner import Report, run
-from flitlab.sim.experiment.scoreboard import fits
+from flitlab.sim.experiment.scoreboard.file import read_row
+from flitlab.sim.experiment.scoreboard.record import Ran, changes_of, load_record, ran_into
+from flitlab.sim.experiment.scoreboard.rows import fits
 from flitlab.sim.experiment.shards import Shard
 from flitlab.sim.experiment.store import Store, StoreError
 
@@ -93,7 +93,7 @@ def machine() -> str:
 
 def known_costs(full: bool) -> dict[str, float]:
     """CPU seconds of rows, by name, as far as the record of the documentation has them for that size."""
-    record = load_record(Path(__file__).resolve().parents[2] / "docs")
+    record = load_record(Path(__file__).resolve().parents[3] / "docs")
     return costs_in(record, full)
 
 

@@ -15,7 +15,7 @@ from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.sim.config.reporting import PublishedConfig
 from flitlab.sim.exit import CHECK_FAILED, FAILED, OK, RunStatus
 from flitlab.sim.experiment.folders import ManifestError, content, read_manifest
-from flitlab.sim.experiment.row_file import read_row
+from flitlab.sim.experiment.scoreboard.file import read_row
 from flitlab.sim.experiment.store import replace_file
 
 RECORD = "reproduction.json"
@@ -58,8 +58,8 @@ class Ran:
     """What a row gave.
 
     full: at the size in the paper. finished: time, in UTC. cpu_s: CPU seconds of all runs that it took, 0 if unknown.
-    fingerprint: of what was run, see :class:`~flitlab.sim.experiment.row_file.RowFile`. figures: file beside the pages
-    -> what it shows. problem: why it, or a part of it, failed; '' if nothing did. code: exit code of the run.
+    fingerprint: of what was run, see :class:`~flitlab.sim.experiment.scoreboard.file.RowFile`. figures: file beside the
+    pages -> what it shows. problem: why it, or a part of it, failed; '' if nothing did. code: exit code of the run.
     """
 
     name: str

@@ -119,7 +119,7 @@ def row_files(folder: Path | None) -> list[Path]:
 
 def _of_the_project() -> Iterator[Path]:
     """``configs/paper`` beside the packages (a checkout), or among the files that were installed with them."""
-    yield Path(__file__).resolve().parents[2] / USUAL_FOLDER
+    yield Path(__file__).resolve().parents[3] / USUAL_FOLDER
     try:
         files = distribution("flitlab").files or []
     except PackageNotFoundError:

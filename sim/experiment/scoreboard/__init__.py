@@ -1,0 +1,1 @@
+"""The scoreboard: what rows say (file), what they gave (record), how they run (run) and their verdicts (rows)."""
