@@ -160,6 +160,7 @@ def test_more_than_can_be_carried_is_a_theta_below_one():
 # Translations
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "keys",
     [

@@ -208,6 +208,7 @@ def test_parallel_channels_add_up():
     assert theta(scenario(topology, table(topology, [[0, 1], [0, 0]]))).lower == pytest.approx(2)
 
 
+@pytest.mark.long
 def test_each_size_and_gap_names_its_method():
     topology = make("topology", kind="imase", n=48, degree=3, host_capacity=INF).build()
     problem = Problem.of(topology, all_to_all(topology))

@@ -52,6 +52,7 @@ def test_bounds_hold_the_rational_value(seed, method, gap):
         assert row.upper <= row.lower * (1 + gap) and "gap" not in row.note
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method, gap", [("exact", 1e-6), ("approx", 0.01)])
 @pytest.mark.parametrize("kind", ["mcf", "mcf_paths"])
 def test_larger_networks_are_bounded_as_closely(kind, method, gap):

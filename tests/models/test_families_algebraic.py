@@ -294,6 +294,7 @@ def test_long_hop_bisection_is_that_of_the_best_cut(dim, degree):
     assert cut == topology.notes["bisection_links"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("dim", "degree"), [(6, 9), (6, 18), (7, 19), (8, 16)])
 def test_long_hop_eigenvalues_follow_from_the_weights(dim, degree):
     topology = build("long_hop", dim=dim, degree=degree)

@@ -64,6 +64,7 @@ def test_one_of_several_processes_compiles_and_the_others_load(tmp_path):
     assert sum(compiled) == 2 and sum(loaded) == 2 * 2, "two signatures"
 
 
+@pytest.mark.long
 def test_a_process_alone_compiles(tmp_path):
     assert together(tmp_path, 1, FLITLAB_CACHE=str(tmp_path / "cache")) == [(2, 0)]
     assert together(tmp_path, 1, FLITLAB_CACHE=str(tmp_path / "cache")) == [(0, 2)]

@@ -442,6 +442,7 @@ def test_a_result_below_its_bound_is_a_mistake_of_ours(folder, tmp_path, monkeyp
     assert "ended sooner than its lower bound" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_commands(tmp_path, capsys):
     (tmp_path / "c.yaml").write_text(BASE + "outputs: {figures: [], html: false}\n")
     assert main(["check", str(tmp_path / "c.yaml")]) == 0

@@ -64,6 +64,7 @@ def test_packets_of_a_burst_follow_each_other_when_the_channel_is_free():
         counter, position = later, at
 
 
+@pytest.mark.long
 def test_both_engines_offer_the_load(engine_name):
     case = scenario(build("mesh", dims=[2, 2]), source=Source("onoff", (1, 2), (1.0, 1.0)), buffer_flits=8)
     run = start(engine_name, case, 0.9, 2)

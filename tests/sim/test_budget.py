@@ -252,6 +252,7 @@ def done(tmp_path_factory):
     return folder / "run", json.loads(out.getvalue())
 
 
+@pytest.mark.long
 def test_parts_add_up(done):
     folder, document = done
     values = {row["rung"]: float(row["value"]) for row in rows(folder, "budget") if row["kind"] != "omitted"}
@@ -265,6 +266,7 @@ def test_parts_add_up(done):
         assert row.keys() >= {"scenario", "rung", "lower", "upper", "kind"} and row["lower"] <= row["upper"]
 
 
+@pytest.mark.long
 def test_rungs_are_bracketed_to_the_tolerance(done):
     """The stable load of each seed is known to a tenth of the least ceiling, and no rung exceeds it."""
     folder, _ = done
@@ -274,6 +276,7 @@ def test_rungs_are_bracketed_to_the_tolerance(done):
     assert all(0 < float(row["value"]) <= limit * (1 + 1e-9) for row in measured)
 
 
+@pytest.mark.long
 def test_the_speedup_that_is_tried_is_the_crossbar_that_is_lost(done):
     folder, _ = done
     [change], crossbar = rows(folder, "budget_sensitivities"), rows(folder, "budget_parts")[-1]
@@ -281,6 +284,7 @@ def test_the_speedup_that_is_tried_is_the_crossbar_that_is_lost(done):
     assert change["set"] == "switching.input_speedup=vcs"
 
 
+@pytest.mark.long
 def test_the_same_command_simulates_nothing_again(done, monkeypatch, capsys):
     folder, _ = done
     before = {file.name: file.read_bytes() for file in folder.glob("budget*.csv")}
@@ -292,6 +296,7 @@ def test_the_same_command_simulates_nothing_again(done, monkeypatch, capsys):
     assert "one change at a time (gains do not add up)" in printed and "It carries" in printed
 
 
+@pytest.mark.long
 def test_the_report_begins_with_it(done):
     folder, document = done
     page = (folder / "report.html").read_text()
@@ -312,6 +317,7 @@ def test_a_budget_beside_a_sweep_leaves_its_table_alone(study, tmp_path):
     assert len(report.tables["budget.csv"]) == 7 and report.problems == []
 
 
+@pytest.mark.long
 def test_an_interrupted_budget_goes_on_to_the_same_bytes(done, capsys):
     folder, _ = done
     before = {file.name: file.read_bytes() for file in folder.glob("budget*.csv")}

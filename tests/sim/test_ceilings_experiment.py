@@ -206,6 +206,7 @@ def test_total_needs_loads(config):
         read(config(CONFIG.replace("loads: [0.4, 9.0]\n", "")))
 
 
+@pytest.mark.long
 def test_saved_certificates_are_verified_and_false_ones_are_not(config, tmp_path, capsys):
     text = (
         "topology: {kind: rrg, n: 8, degree: 3, host_capacity: .inf, seed: {sweep: [1, 2]}}\n"

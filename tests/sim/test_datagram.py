@@ -269,6 +269,7 @@ def test_every_packet_of_a_finite_flow_arrives(room, packets, seed, kind):
     assert (after.subflow[:, SENT] == after.subflow[:, RECEIVED] + after.subflow[:, RESENT]).all()
 
 
+@pytest.mark.long
 def test_flows_go_on_after_a_link_fails():
     topology = Topology.from_links("ring", 4, [(0, 1), (1, 2), (2, 3), (3, 0)]).with_hosts(1)
     case = session(topology, [(0, 1), (1, 2), (2, 3), (3, 0)])
@@ -286,6 +287,7 @@ def test_flows_go_on_after_a_link_fails():
     assert marks[3] - marks[2] > 2000
 
 
+@pytest.mark.long
 def test_arrivals_offer_the_load():
     topology = build("fat_tree", hosts=2, k=4)
     traffic = make("traffic", kind="uniform").build(topology)

@@ -69,6 +69,7 @@ def test_order_of_creation_is_immaterial(case, shuffle):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.long
 def test_a_larger_network_agrees():
     case = scenario(build("mddp", hosts=2, n=24, degree=3, seed=4), vcs=5)
     run = start("both", case, 0.5, 11)

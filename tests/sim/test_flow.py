@@ -302,6 +302,7 @@ def test_all_flits_are_carried(engine_name, routing):
     assert np.allclose(out, balance, atol=1e-6)
 
 
+@pytest.mark.long
 def test_shares_are_those_of_the_split_ceiling():
     topology = build("torus", dims=[4, 4])
     case = flows(topology, posted(16, [(0, 10, 8)]), routing={"kind": "minimal"})

@@ -329,6 +329,7 @@ def test_names_are_unique_and_good_for_files(tmp_path):
     assert [plot.name for plot in plots] == ["aspl_n", "aspl_n_2", "aspl_per_diameter_n"]
 
 
+@pytest.mark.long
 def test_same_bytes_twice(tmp_path):
     def everything():
         return [path.read_bytes() for path in figures.draw(tmp_path)]
@@ -366,6 +367,7 @@ def test_page_has_figures_tables_and_verdicts(tmp_path):
     assert text == html.write(tmp_path).read_text("utf-8")
 
 
+@pytest.mark.long
 def test_run_and_plot_draw_the_same_figures(tmp_path, capsys):
     file = tmp_path / "study.yaml"
     file.write_text(

@@ -210,6 +210,7 @@ SCENARIOS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_order_of_processes_does_not_matter(name):
     scenario = SCENARIOS[name]()
@@ -349,6 +350,7 @@ def test_partial_deadlock_is_found():
     assert (flits[4:] > 400).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["hop", "adaptive", "hash"])
 def test_certified_runs_do_not_deadlock(name):
     started = reference(SCENARIOS[name](), 0.9, seed=1)
