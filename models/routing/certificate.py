@@ -295,8 +295,8 @@ def _check(topology: Topology, routes: Routes, vcs: int, policy: int, targets: I
 def _is_safe(topology: Topology, routes: Routes, vcs: int, policy: int) -> bool:
     """Whether there is no cycle; most close among the packets to a few switches, which are looked at first."""
     ends = ends_of(topology)
-    few = ends[:FEW] if len(ends) > 2 * FEW else ends[:0]
-    return not (len(few) and _check(topology, routes, vcs, policy, few)) and not _check(topology, routes, vcs, policy)
+    looks = [ends[:FEW], ends] if len(ends) > 2 * FEW else [ends]
+    return all(_check(topology, routes, vcs, policy, targets) is None for targets in looks)
 
 
 def _has_datelines(topology: Topology, routes: Routes) -> bool:
