@@ -33,9 +33,9 @@ VERDICTS: tuple[Line, ...] = (
      "reason is in the note; where there is none, it is half a unit of the last digit."),
     (Strong("order agrees"), ": what the paper says in words, or what only tells what is larger, true or about the "
      "same. Numbers and orders are counted apart."),
-    (Strong("differs: the paper slips"), ", or ", Strong("unpublished setting"), ": an experiment or a count, told in "
-     "the note, shows that the paper contradicts itself, or that a setting which it does not give moves the value, this "
-     "far or a part of the way."),
+    (Strong("differs: the paper slips"), ", or ", Strong("unpublished setting"), ": an experiment or a count, told "
+     "in the note, shows that the paper contradicts itself, or that a setting which it does not give moves the value, "
+     "this far or a part of the way."),
     (Strong("differs: unexplained"), ": what was tried to explain it is in the note."),
     (Strong("not comparable"), ": what was measured here is not the same thing, as the note says. It counts for "
      "nothing."),
