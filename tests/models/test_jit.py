@@ -68,3 +68,58 @@ def test_one_of_several_processes_compiles_and_the_others_load(tmp_path):
 def test_a_process_alone_compiles(tmp_path):
     assert together(tmp_path, 1, FLITLAB_CACHE=str(tmp_path / "cache")) == [(2, 0)]
     assert together(tmp_path, 1, FLITLAB_CACHE=str(tmp_path / "cache")) == [(0, 2)]
+
+
+SUMS = """\
+import sys
+import numpy as np
+from flitlab.models.jit import _decorator
+parts = sys.argv[1] == "parts"
+njit, kernel = _decorator(parts=parts), _decorator(parts=parts, _nrt=False, forceinline=True)
+routine, inner = _decorator(parts=parts, _nrt=False), _decorator(for_python=False, parts=parts, _nrt=False)
+
+@inner
+def half(number):
+    return number // 2
+
+@kernel
+def steps(number):
+    count = 0
+    while number > 0:
+        number, count = half(number), count + 1
+    return count
+
+@routine
+def total(numbers):
+    most = 0
+    for number in numbers:
+        most += steps(number)
+    return most
+
+@njit
+def totals(rows):
+    if rows.shape[1] == 0:
+        raise ValueError("no columns")
+    return np.array([total(row) for row in rows])
+
+rows = np.arange(12).reshape(3, 4)
+assert totals(rows).tolist() == [5, 12, 16] and total(rows[1]) == 12 and steps(9) == 4
+try:
+    totals(rows[:, :0])
+except ValueError as error:
+    print(error)
+print(sum(sum(function.stats.cache_misses.values()) for function in (totals, total, steps)))
+"""
+
+
+@pytest.mark.parametrize("way", ["parts", "as Numba does it"])
+def test_compiled_code_does_the_same_whole_or_in_parts(way, tmp_path):
+    (tmp_path / "sums.py").write_text(SUMS)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "NUMBA_OPT": "1"}
+    command = [sys.executable, "sums.py", way]
+    runs = [subprocess.run(command, cwd=tmp_path, env=environment, text=True, capture_output=True) for _ in range(2)]
+    assert not [ran.stderr for ran in runs if ran.returncode]
+    compiled = [ran.stdout.split("\n")[1] for ran in runs]
+    assert compiled == ["3" if way == "parts" else "4", "0"], "Numba also compiles what compiled code calls"
+    kept = {path.name.split("-")[0] for path in tmp_path.rglob("*.nbi")}
+    assert ("sums.half" in kept) == (way != "parts"), "a part is never compiled by itself"

@@ -1,0 +1,82 @@
+"""Where compiled code is kept: one folder for every state of the sources, and one process at a time that compiles.
+
+Numba's own cache keys on the file of the compiled function only, so an edit in an *imported*
+compiled function would leave stale machine code behind. The cache folder is therefore named by
+a hash of all our sources and of Numba's version.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import numba
+
+try:
+    import fcntl
+except ImportError:  # not a Unix: processes compile side by side
+    fcntl = None  # type: ignore[assignment]
+
+LEVEL = "" if numba.config.OPT == 3 else f"-O{int(numba.config.OPT)}"
+"""What names of files end in that depend on how well code is optimised: '' where nobody asks for another level."""
+
+_ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def source_hash() -> str:
+    """Hash (16 hex digits) of every source file of the packages that hold compiled code."""
+    digest = hashlib.sha256(numba.__version__.encode())
+    for package in ("models", "fluid", "sim"):
+        for path in sorted((_ROOT / package).rglob("*.py")):
+            digest.update(path.relative_to(_ROOT).as_posix().encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def cache_folder() -> Path:
+    """Where compiled code is kept: in ``$FLITLAB_CACHE`` or ``~/.cache/flitlab``, a folder a source state.
+
+    Code that is compiled with another optimisation than Numba's usual one (``NUMBA_OPT``) has folders of its own.
+    """
+    base = os.environ.get("FLITLAB_CACHE") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "flitlab"
+    )
+    return Path(base) / f"numba-{source_hash()}{LEVEL}"
+
+
+_held: list[str] = []
+
+
+@contextmanager
+def alone(name: str) -> Iterator[None]:
+    """Let one process at a time be in here for ``name``; at once if this process is in here or locks cannot be made.
+
+    So a process never waits for a lock while it holds one, and no two wait for each other.
+    """
+    lock = None if _held else _lock(name)
+    if lock is None:
+        yield
+        return
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _held.append(name)
+        try:
+            yield
+        finally:
+            _held.pop()
+
+
+def _lock(name: str) -> IO[str] | None:
+    """A file to be locked, in the folder of compiled code; None if there cannot be one."""
+    folder = Path(numba.config.CACHE_DIR)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return None if fcntl is None else (folder / f"{name}.lock").open("w")
+    except OSError:
+        return None
+
+
+if not os.environ.get("NUMBA_CACHE_DIR"):
+    numba.config.CACHE_DIR = str(cache_folder())
