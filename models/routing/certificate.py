@@ -17,6 +17,7 @@ from flitlab.models.routing.layers import assign_layers, ends_of
 from flitlab.models.routing.sound import sound_routes
 from flitlab.models.routing.walk import hop_dependencies, path_dependencies
 from flitlab.models.routing.ways import Routes
+from flitlab.models.rules.port_sets import pack_ports, ports_towards
 from flitlab.models.rules.tables import (
     ADAPTIVE,
     ANY,
@@ -158,7 +159,7 @@ def _leg_ends(
     for t in ends:
         for s in ends:
             for c in range(out_start[s], out_start[s + 1]):
-                if (r.ports[t, s] >> np.uint64(c - out_start[s])) & np.uint64(1):
+                if (ports_towards(r.ports, t, s) >> np.uint64(c - out_start[s])) & np.uint64(1):
                     first[c] = True
                     last[c] |= dst[c] == t
         for j in range(hop_dependencies(r, out_start, dst, ends, t, seen, stack, edges)):
@@ -208,7 +209,7 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int, targ
         assert routes.escape is not None
         escape = np.uint64(1) << routes.escape.astype(np.uint64)
         np.fill_diagonal(escape, 0)
-        tables = tables._replace(ports=escape)
+        tables = tables._replace(ports=pack_ports(escape))
     per_source = policy in (DATELINE_ENTRY, DATELINE_CROSSING, LAYERED, GROUPS)
     classes = policy if per_source else ANY
     rings: Rings = make_rings(topology)

@@ -9,6 +9,7 @@ import numpy as np
 from flitlab.models.arrays import Bytes, Floats, Ints, Ints32, Masks, Words
 from flitlab.models.hashing import content_hash
 from flitlab.models.routing.walk import channels_left
+from flitlab.models.rules.port_sets import pack_ports
 from flitlab.models.rules.tables import (
     ADAPTIVE,
     ANY,
@@ -147,8 +148,9 @@ class Routes:
         none = np.zeros((0, 0), np.uint8)
         rest = channels_left(self.ports, topology.out_start, topology.dst, self.hops_max) if rising else none
         return Tables(
-            self.form, self.select, topology.switches, self.ports, *paths, none if self.leg is None else self.leg,
-            topology.host_switch.astype(np.int64) if by_leg else _NONE, degree, shift,
+            self.form, self.select, topology.switches, pack_ports(self.ports), *paths,
+            none if self.leg is None else self.leg, topology.host_switch.astype(np.int64) if by_leg else _NONE,
+            degree, shift,
             topology.out_start if computed else _NONE, topology.dst if computed or rising else _NONE,
             _NO_BYTES if self.layer is None else self.layer, self.layers, none if self.escape is None else self.escape,
             np.zeros((0, 0, 0), np.uint8) if self.port_threshold is None else self.port_threshold,

@@ -7,6 +7,7 @@ from flitlab.models.jit import kernel, routine
 from flitlab.models.rules.bits import lowest, popcount, select
 from flitlab.models.rules.draw import FLOW_HASH, ROUTE, below, draw, paired
 from flitlab.models.rules.polarized import polarized_ports
+from flitlab.models.rules.port_sets import ports_towards
 from flitlab.models.rules.tables import DIGITS, HASH, PATHS, POLARIZED, TABLE, VIA, Tables
 
 
@@ -174,12 +175,12 @@ def _computed_ports(
 def next_hops(r: Tables, way: Int, hop: Int, here: Int, target: Int) -> np.uint64:
     """The set of ports that the routes allow a packet that is not at its target (not for PATHS)."""
     if r.form == TABLE:
-        return r.ports[target, here]
+        return ports_towards(r.ports, target, here)
     if r.form == DIGITS:
         return _computed_ports(r.degree, r.shift, r.switches, r.out_start, r.dst, here, target)
     if r.form == POLARIZED:
         return polarized_ports(r, way, hop, here, target)
-    return r.ports[target if hop >= way >> LEG_AT else middle_of(way), here]
+    return ports_towards(r.ports, target if hop >= way >> LEG_AT else middle_of(way), here)
 
 
 @routine

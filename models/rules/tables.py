@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from flitlab.models.arrays import Bytes, Ints, Ints32, Masks, Words
+from flitlab.models.arrays import Bytes, Ints, Ints32, Words
+from flitlab.models.rules.port_sets import PortSets
 
 # How one of the allowed ways is chosen (``select`` or ``per`` in a config).
 RANDOM, HASH, ADAPTIVE, UGAL_LOCAL, UGAL_GLOBAL = 0, 1, 2, 3, 4
@@ -33,8 +34,8 @@ class Tables(NamedTuple):
     """The routes of a topology as the decisions of this package read them.
 
     Arrays that a form or a VC policy does not need are empty. form, rule: TABLE ... and RANDOM ... switches: their
-    number. ports: uint64 [switches, switches]; bit p of ports[t, v] allows a packet for switch t to leave switch v by
-    channel out_start[v] + p. pair_start: int64 [switches**2 + 1], path_start: int64 [paths + 1], path_port: uint8
+    number. ports: bit p of the set of (t, v) allows a packet for switch t to leave switch v by channel
+    out_start[v] + p. pair_start: int64 [switches**2 + 1], path_start: int64 [paths + 1], path_port: uint8
     [ports]: the paths of the pair (s, t) are those from pair_start[s * switches + t] on, and path p leaves its h-th
     switch by port path_port[path_start[p] + h] (PATHS). path_threshold: uint32 [paths], rising within a pair: the first
     path is taken whose threshold exceeds a draw of 32 bits, or else the last; empty: all are drawn alike. leg: uint8
@@ -53,7 +54,7 @@ class Tables(NamedTuple):
     form: int
     rule: int
     switches: int
-    ports: Masks
+    ports: PortSets
     pair_start: Ints
     path_start: Ints
     path_port: Bytes

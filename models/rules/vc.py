@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Bytes, Int, Ints, Masks
+from flitlab.models.arrays import Bytes, Int, Ints
 from flitlab.models.jit import kernel, routine
+from flitlab.models.rules.port_sets import PortSets, ports_towards
 from flitlab.models.rules.route import LEG_AT, ON_ESCAPE, channels_from, middle_of
 from flitlab.models.rules.tables import (
     ANY,
@@ -114,11 +115,13 @@ def _group_vcs(r: Tables, way: Int, vcs: Int, hop: Int, origin: Int, tail: Int) 
 
 
 @routine
-def _escape_vcs(ports: Masks, escape: Bytes, way: Int, vcs: Int, target: Int, tail: Int, port: Int) -> tuple[int, int]:
+def _escape_vcs(
+    ports: PortSets, escape: Bytes, way: Int, vcs: Int, target: Int, tail: Int, port: Int
+) -> tuple[int, int]:
     """The escape VC on the escape channel, the others on channels that the routes allow."""
     if way == ON_ESCAPE:
         return ESCAPE_VC, ESCAPE_VC + 1
-    adaptive = ports[target, tail] >> np.uint64(port) & np.uint64(1)
+    adaptive = ports_towards(ports, target, tail) >> np.uint64(port) & np.uint64(1)
     return ESCAPE_VC + (port != escape[target, tail]), vcs if adaptive else ESCAPE_VC + 1
 
 

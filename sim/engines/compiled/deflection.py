@@ -16,6 +16,7 @@ from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.occupancy import occupancy_bound
 from flitlab.models.rules.order import outranks
 from flitlab.models.rules.packets import Packets
+from flitlab.models.rules.port_sets import PortSets, pack_ports, ports_towards
 from flitlab.models.rules.ports import make_ports
 from flitlab.models.rules.route import pick, route_word
 from flitlab.models.scenario import Scenario
@@ -71,7 +72,7 @@ class DeflectionConstants(NamedTuple):
     injection: int
     ejection: int
     bound: Ints  # int64 [switches]: most packets that can be resident
-    routes: np.ndarray  # uint64 [switches, switches]: at [t, v] the ports of v on shortest paths to t, a bit each
+    routes: PortSets  # the ports on shortest paths
     out_start: Ints  # int64 [switches + 1]: first channel of each switch
     dst: Ints  # int64 [channels]: switch at the end of each
     delay: Ints  # int64 [channels]: ticks of each beyond ``link``
@@ -125,7 +126,7 @@ def build(
         injection=model.injection,
         ejection=model.ejection,
         bound=bound,
-        routes=scenario.routes.ports,
+        routes=pack_ports(scenario.routes.ports),
         out_start=topology.out_start,
         dst=topology.dst,
         delay=topology.delay,
@@ -239,7 +240,7 @@ def _forward(const, state, switch, packet, port, tick):
     """Send a packet out of a network port."""
     _hold_output(const, state, switch, const.net.ports.out_base[switch] + port, tick)
     channel = const.out_start[switch] + port
-    minimal = const.routes[const.net.host_switch[state.pool.packet[packet, DESTINATION]], switch]
+    minimal = ports_towards(const.routes, const.net.host_switch[state.pool.packet[packet, DESTINATION]], switch)
     if not (minimal >> np.uint64(port)) & np.uint64(1):
         state.pool.packet[packet, DEFLECTED] += 1
     state.pool.packet[packet, HOP] += 1
@@ -287,7 +288,7 @@ def _allocate(const, state, switch, tick):
             if _eject(const, state, switch, packet, tick):
                 continue
         else:
-            ports = free & const.routes[target, switch]
+            ports = free & ports_towards(const.routes, target, switch)
             if ports:
                 port = _choose(const, state, packet, ports)
                 free &= ~(np.uint64(1) << np.uint64(port))

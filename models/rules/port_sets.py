@@ -1,0 +1,57 @@
+"""The set of ports that is allowed for each pair of switches, in as few bytes as the ports need.
+
+Where routes are tables, each hop reads one set at a place of its own: what a look-up costs is the wait for memory, and
+the smaller the table the more of it is near. So sets of up to 8 ports take 1 byte, those of up to 16 two, and so on.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from flitlab.models.arrays import Bytes, Int, Masks
+from flitlab.models.jit import kernel
+
+_WORD = 8  # bytes that are read at once
+
+
+class PortSets(NamedTuple):
+    """Sets of ports for pairs of switches.
+
+    bytes: uint8 [switches * switches * width + 7], the sets row by row, low byte first, and what a word that begins at
+    the last of them reaches beyond it. width: bytes of a set. switches: their number. mask: uint64, the bits of a set.
+    """
+
+    bytes: Bytes
+    width: int
+    switches: int
+    mask: np.uint64
+
+
+def pack_ports(ports: Masks) -> PortSets:
+    """Pack sets of ports, uint64 [switches, switches], a bit each."""
+    width = max(1, -(-int(ports.max(initial=0)).bit_length() // 8))
+    sets = np.zeros(ports.size * width + _WORD - 1, np.uint8)
+    words = np.ascontiguousarray(ports, "<u8").view(np.uint8).reshape(-1, _WORD)
+    sets[: ports.size * width].reshape(-1, width)[:] = words[:, :width]
+    return PortSets(sets, width, len(ports), np.uint64(2 ** (8 * width) - 1))
+
+
+@intrinsic
+def _word_at(typingctx: Any, array: Any, place: Any) -> Any:
+    """The eight bytes of a uint8 array from a place on, low byte first, as one number."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        base = context.make_array(array)(context, builder, args[0]).data
+        address = builder.bitcast(builder.gep(base, [args[1]]), ir.IntType(64).as_pointer())
+        return builder.load(address, align=1)
+
+    return types.uint64(array, types.int64), codegen
+
+
+@kernel
+def ports_towards(sets: PortSets, target: Int, here: Int) -> np.uint64:
+    """The ports by which a packet for switch ``target`` may leave switch ``here``: uint64, a bit each."""
+    return _word_at(sets.bytes, np.int64(target * sets.switches + here) * sets.width) & sets.mask
