@@ -8,16 +8,28 @@ from flitlab.models.rules.tables import ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import GRANTS
 from flitlab.sim.engines.compiled.records import FLITS, H_BORN, HOP, INPUT_VC, LATE, NEXT, NOBODY, WAY
 from flitlab.sim.engines.compiled.ugal import by_congestion
-from flitlab.sim.engines.compiled.vct.rows import dequeue, eligible_from, flits_of, present, room_for, wanted_vcs
+from flitlab.sim.engines.compiled.vct.rows import (
+    dequeue,
+    eligible_from,
+    flits_of,
+    key_at,
+    present,
+    room_for,
+    want_at,
+    wanted_vcs,
+)
 from flitlab.sim.engines.compiled.vct.state import (
+    BUSY,
     FIRST_RETURN,
     FRONT,
+    LACKING,
     LEFT,
     QUEUED,
     RETURNS,
     RING,
     ROOM,
     UPSTREAM,
+    WAITING,
 )
 from flitlab.sim.engines.compiled.wheel import wake
 
@@ -31,8 +43,8 @@ def grant(const, state, packet, vc, output, next_vc, tick):
     """
     flits = np.int64(state.pool.packet[packet, FLITS])
     state.tally.scalars[GRANTS] += 1
-    state.busy[output] = tick + flits
-    if state.waiting[output]:
+    state.rows[output, BUSY] = tick + flits
+    if state.rows[output, WAITING]:
         wake(state.outputs, output, tick + flits)
 
     # The VC it leaves: room returns upstream, and the packet behind it comes to the front.
@@ -42,13 +54,13 @@ def grant(const, state, packet, vc, output, next_vc, tick):
     state.vc[vc, RING + 2 * last + 1] = flits
     state.vc[vc, RETURNS] += 1
     upstream = np.int64(state.vc[vc, UPSTREAM])
-    if upstream >= len(state.busy):  # a host
-        host = upstream - len(state.busy)
+    if upstream >= len(state.rows):  # a host
+        host = upstream - len(state.rows)
         if state.host[host, H_BORN] <= back:
             wake(state.senders, host, back)
-    elif state.busy[upstream] <= back:  # if held, it is looked at when it falls free
+    elif state.rows[upstream, BUSY] <= back:  # if held, it is looked at when it falls free
         place = np.uint64(vc - np.int64(const.net.ports.out_input[upstream]) * const.vcs)
-        if state.lacking[upstream] >> place & np.uint64(1):
+        if np.uint64(state.rows[upstream, LACKING]) >> place & np.uint64(1):
             wake(state.outputs, upstream, back)
     state.vc[vc, LEFT] = tick + flits
     if by_congestion(const.rule):
@@ -83,15 +95,15 @@ def serve(const, state, output, tick):
 
     Each head waits for one output only. If nobody can be granted, the output is woken when that may change.
     """
-    if state.waiting[output] == 0:
+    if state.rows[output, WAITING] == 0:
         return
-    if state.busy[output] > tick:
-        wake(state.outputs, output, np.int64(state.busy[output]))
+    if state.rows[output, BUSY] > tick:
+        wake(state.outputs, output, state.rows[output, BUSY])
         return
     ejects = const.net.ports.out_input[output] == NOBODY
     lacking, longest = np.uint64(0), np.int64(0)  # where heads have found no room, and the longest of them
-    for i in range(np.int64(state.waiting[output])):
-        key, want = state.rows[output, i], state.wants[output, i]
+    for i in range(state.rows[output, WAITING]):
+        key, want = key_at(state, output, i), want_at(state, output, i)
         eligible = eligible_from(const, state, key)
         if eligible > tick:
             wake(state.outputs, output, eligible)
@@ -110,9 +122,9 @@ def serve(const, state, output, tick):
                 if when < LATE:
                     wake(state.outputs, output, when)
                 continue
-        state.lacking[output] = lacking
+        state.rows[output, LACKING] = np.int64(lacking)
         dequeue(state, output, i)
         vc = key & 0xFFFFFFFF
         grant(const, state, np.int64(state.vc[vc, FRONT]), vc, output, next_vc, tick)
         return
-    state.lacking[output] = lacking
+    state.rows[output, LACKING] = np.int64(lacking)

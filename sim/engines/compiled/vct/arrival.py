@@ -6,6 +6,7 @@ from flitlab.models.jit import inner
 from flitlab.models.rules.route import at_target, next_port
 from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.sim.engines.base import EVENTS
+from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.messages import leave
 from flitlab.sim.engines.compiled.records import (
     DESTINATION,
@@ -118,6 +119,9 @@ def arrive_all(const, state, tick):
     packet = first
     while packet != NOBODY:
         _route(const, state, packet)
+        output = np.int64(state.pool.packet[packet, OUTPUT])
+        if output != NOBODY:
+            prefetch(state.rows, output)
         packet = np.int64(state.pool.packet[packet, NEXT])
     packet = first
     while packet != NOBODY:

@@ -1,6 +1,7 @@
 """The heads that wait for an output, in the order in which they are served, and the room that they wait for.
 
-A head's key in a row is its :func:`~flitlab.models.rules.order.age_key`, or, where the packet created first goes first,
+An output's record begins with what is known of all heads that wait for it; after that there are a key and a want for
+each. A head's key is its :func:`~flitlab.models.rules.order.age_key`, or, where the packet created first goes first,
 one with the tick of its creation in place of that from which on it may be granted.
 """
 
@@ -12,6 +13,7 @@ from flitlab.models.rules.order import age_key
 from flitlab.models.rules.route import usable_ports
 from flitlab.models.rules.tables import ADAPTIVE, RISING
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs, appeal, is_kept
+from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.records import (
     BORN,
     DESTINATION,
@@ -25,7 +27,18 @@ from flitlab.sim.engines.compiled.records import (
     WAY,
     ZERO,
 )
-from flitlab.sim.engines.compiled.vct.state import ELIGIBLE, FIRST_RETURN, RETURNS, RING, ROOM, SWITCH
+from flitlab.sim.engines.compiled.vct.state import (
+    BUSY,
+    ELIGIBLE,
+    FIRST_RETURN,
+    KEYS,
+    RETURNS,
+    RING,
+    ROOM,
+    SWITCH,
+    WAITING,
+    WANTS,
+)
 from flitlab.sim.engines.compiled.wheel import wake
 
 # What a head in an output's row wants, packed: its first VC downstream, how many VCs, its flits.
@@ -104,6 +117,7 @@ def _want(const, state, packet, output):
     if const.net.ports.out_input[output] == NOBODY:
         return flits
     low, high = vcs_of(const, state, packet, output)
+    prefetch(state.vc, np.int64(low))
     return flits | ((high - low) << _COUNT_AT) | low
 
 
@@ -130,6 +144,25 @@ def flits_of(want):
 
 
 @inner
+def key_at(state, output, i):
+    """Read the key of the head at place ``i`` of an output's row."""
+    return state.rows[output, KEYS + 2 * i]
+
+
+@inner
+def want_at(state, output, i):
+    """Read what the head at place ``i`` of an output's row wants, packed."""
+    return state.rows[output, WANTS + 2 * i]
+
+
+@inner
+def _put(state, output, i, key, want):
+    """Write the key and the want of the head at place ``i`` of an output's row."""
+    state.rows[output, KEYS + 2 * i] = key
+    state.rows[output, WANTS + 2 * i] = want
+
+
+@inner
 def eligible_from(const, state, key):
     """Return the tick from which on the head with a key may be granted."""
     return np.int64(state.vc[key & _LOW_MASK, ELIGIBLE]) if const.oldest_first else key >> 32
@@ -150,33 +183,30 @@ def enqueue(const, state, packet, output, eligible, key):
 
     eligible: tick from which on the packet may be granted. key: of the head.
     """
-    i = np.int64(state.waiting[output])
-    state.waiting[output] = i + 1
-    while i > 0 and precedes(const, state, key, state.rows[output, i - 1]):
-        state.rows[output, i] = state.rows[output, i - 1]
-        state.wants[output, i] = state.wants[output, i - 1]
+    i = state.rows[output, WAITING]
+    state.rows[output, WAITING] = i + 1
+    while i > 0 and precedes(const, state, key, key_at(state, output, i - 1)):
+        _put(state, output, i, key_at(state, output, i - 1), want_at(state, output, i - 1))
         i -= 1
-    state.rows[output, i] = key
-    state.wants[output, i] = _want(const, state, packet, output)
-    wake(state.outputs, output, max(eligible, np.int64(state.busy[output])))
+    _put(state, output, i, key, _want(const, state, packet, output))
+    wake(state.outputs, output, max(eligible, state.rows[output, BUSY]))
 
 
 @inner
 def dequeue(state, output, i):
     """Remove the entry at place ``i`` of an output's row."""
-    count = np.int64(state.waiting[output]) - 1
-    state.waiting[output] = count
+    count = state.rows[output, WAITING] - 1
+    state.rows[output, WAITING] = count
     while i < count:
-        state.rows[output, i] = state.rows[output, i + 1]
-        state.wants[output, i] = state.wants[output, i + 1]
+        _put(state, output, i, key_at(state, output, i + 1), want_at(state, output, i + 1))
         i += 1
 
 
 @inner
 def withdraw(const, state, output, key):
     """Remove the head with a key from an output's row."""
-    for i in range(np.int64(state.waiting[output])):
-        if state.rows[output, i] == key:
+    for i in range(state.rows[output, WAITING]):
+        if key_at(state, output, i) == key:
             dequeue(state, output, i)
             return
 
@@ -185,7 +215,7 @@ def withdraw(const, state, output, key):
 def first_not_before(const, state, output, key):
     """Count the heads of an output's row that go before ``key``."""
     i = 0
-    while i < state.waiting[output] and precedes(const, state, state.rows[output, i], key):
+    while i < state.rows[output, WAITING] and precedes(const, state, key_at(state, output, i), key):
         i += 1
     return i
 

@@ -13,6 +13,7 @@ from flitlab.models.rules.vc import Rings, last_resorts, make_rings
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.compiled import records
+from flitlab.sim.engines.compiled.memory import aligned, whole_lines
 from flitlab.sim.engines.compiled.messages import Program, make_program
 from flitlab.sim.engines.compiled.records import NOBODY, Net, Pool, Tally
 from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, wake
@@ -23,6 +24,12 @@ FRONT, BACK, LEFT, ROOM, RETURNS, FIRST_RETURN, SWITCH, UPSTREAM, QUEUED, ELIGIB
 # routed and not granted, where congestion decides on ways. ELIGIBLE: the tick from which on its front packet may be
 # granted.
 # From RING on: pairs (tick, flits) of room on its way back upstream, a ring of them.
+
+# Fields of an output's record, int64.
+BUSY, WAITING, LACKING, _, KEYS, WANTS = range(6)
+# BUSY: held until this tick. WAITING: how many heads wait for it. LACKING: VCs at its end, a bit each, in which heads
+# that wait have found no room. The i-th head that waits has its key at KEYS + 2 i and what it wants at WANTS + 2 i, who
+# goes first first (see ``rows``).
 
 
 class VctConstants(NamedTuple):
@@ -54,12 +61,8 @@ class VctState(NamedTuple):
 
     pool: Pool
     vc: np.ndarray  # uint32 [input VCs, record]
-    busy: np.ndarray  # uint32 [outputs]: held until this tick
     input_busy: np.ndarray  # uint32 [inputs]
-    waiting: np.ndarray  # uint32 [outputs]: heads in the row
-    lacking: np.ndarray  # uint64 [outputs]: VCs at its end, a bit each, in which heads that wait have found no room
-    rows: Ints  # int64 [outputs, row]: keys of the heads that wait, who goes first first (see ``rows``)
-    wants: Ints  # int64 [outputs, row]: what each of them wants
+    rows: Ints  # int64 [outputs, record]
     host: Ints  # int64 [hosts, HOST_RECORD]
     arriving: np.ndarray  # uint32 [ticks]: first of the packets that are ready to be routed then
     leaving: np.ndarray  # uint32 [ticks]: first of the packets whose tail is delivered then
@@ -114,12 +117,8 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
     state = VctState(
         pool=records.make_pool(inputs * model.vcs * slots + leaving),
         vc=_vc_records(ports, model, ring),
-        busy=np.zeros(outputs, np.uint32),
         input_busy=np.zeros(inputs, np.uint32),
-        waiting=np.zeros(outputs, np.uint32),
-        lacking=np.zeros(outputs, np.uint64),
-        rows=np.zeros((outputs, -(-row // 8) * 8), np.int64),
-        wants=np.zeros((outputs, -(-row // 8) * 8), np.int64),
+        rows=aligned(outputs, whole_lines(KEYS + 2 * row, np.int64), np.int64),
         host=np.zeros((hosts, records.HOST_RECORD), np.int64),
         arriving=np.full(ticks, NOBODY, np.uint32),
         leaving=np.full(ticks, NOBODY, np.uint32),
@@ -139,7 +138,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
 
 def _vc_records(ports: Ports, model: Vct, ring: int) -> np.ndarray:
     """Make the records of all input VCs, empty; ring: pairs that each has for room on its way back."""
-    vc = np.zeros((len(ports.in_switch) * model.vcs, -(-(RING + 2 * ring) // 16) * 16), np.uint32)  # whole cache lines
+    vc = aligned(len(ports.in_switch) * model.vcs, whole_lines(RING + 2 * ring, np.uint32), np.uint32)
     vc[:, FRONT] = vc[:, BACK] = NOBODY
     vc[:, ROOM] = model.buffer_flits
     vc[:, SWITCH] = np.repeat(ports.in_switch, model.vcs)

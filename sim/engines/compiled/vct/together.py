@@ -15,22 +15,24 @@ from flitlab.sim.engines.compiled.vct.rows import (
     dequeue,
     eligible_from,
     first_not_before,
+    key_at,
     ports_of,
     precedes,
     reclaim,
     room_for,
+    want_at,
     wanted_vcs,
     withdraw,
 )
-from flitlab.sim.engines.compiled.vct.state import FRONT, SWITCH
+from flitlab.sim.engines.compiled.vct.state import BUSY, FRONT, LACKING, SWITCH, WAITING
 from flitlab.sim.engines.compiled.wheel import wake
 
 
 @inner
 def _first_eligible(const, state, output, place, tick):
     """Find the first place from ``place`` on in an output's row whose head is eligible; it is woken for the others."""
-    while place < state.waiting[output]:
-        eligible = eligible_from(const, state, state.rows[output, place])
+    while place < state.rows[output, WAITING]:
+        eligible = eligible_from(const, state, key_at(state, output, place))
         if eligible <= tick:
             break
         wake(state.outputs, output, eligible)
@@ -79,18 +81,18 @@ def _serve_switch(const, state, awake, count, tick):
     for k in range(count):
         cursor[k] = 0
         output = awake[k]
-        if state.waiting[output] and state.busy[output] > tick:
-            wake(state.outputs, output, np.int64(state.busy[output]))
+        if state.rows[output, WAITING] and state.rows[output, BUSY] > tick:
+            wake(state.outputs, output, state.rows[output, BUSY])
             cursor[k] = LATE
         else:
-            state.lacking[output] = np.uint64(0)
+            state.rows[output, LACKING] = 0
     while True:
         oldest = np.int64(LATE) << 32
         for k in range(count):
             if const.oldest_first:
                 cursor[k] = _first_eligible(const, state, awake[k], cursor[k], tick)
-            if cursor[k] < state.waiting[awake[k]]:
-                key = state.rows[awake[k], cursor[k]]
+            if cursor[k] < state.rows[awake[k], WAITING]:
+                key = key_at(state, awake[k], cursor[k])
                 oldest = key if precedes(const, state, key, oldest) else oldest
         if oldest >> 32 > tick:
             break
@@ -103,7 +105,7 @@ def _serve_switch(const, state, awake, count, tick):
             wanted = _cheapest(const, state, packet, np.int64(state.vc[vc, SWITCH]), tick)
         for k in range(count):
             output = awake[k]
-            if cursor[k] >= state.waiting[output] or state.rows[output, cursor[k]] != oldest:
+            if cursor[k] >= state.rows[output, WAITING] or key_at(state, output, cursor[k]) != oldest:
                 continue
             cursor[k] += 1
             if wanted != NOBODY:
@@ -115,12 +117,13 @@ def _serve_switch(const, state, awake, count, tick):
             elif const.net.ports.out_input[output] == NOBODY:
                 best = k
             else:
-                next_vc, worth = room_for(const, state, state.wants[output, cursor[k] - 1], tick)
+                next_vc, worth = room_for(const, state, want_at(state, output, cursor[k] - 1), tick)
                 if next_vc != NOBODY:
                     if worth > most:
                         best, best_vc, most = k, next_vc, worth
                     continue
-                state.lacking[output] |= wanted_vcs(const, output, state.wants[output, cursor[k] - 1])
+                want = want_at(state, output, cursor[k] - 1)
+                state.rows[output, LACKING] |= np.int64(wanted_vcs(const, output, want))
                 if worth < LATE:  # it is the tick in which there may be room
                     wake(state.outputs, output, worth)
         if best == NOBODY:
@@ -143,8 +146,8 @@ def _serve_switch(const, state, awake, count, tick):
         grant(const, state, packet, vc, granted, best_vc, tick)
     for k in range(count):
         output = awake[k]
-        if cursor[k] < state.waiting[output]:
-            wake(state.outputs, output, state.rows[output, cursor[k]] >> 32)
+        if cursor[k] < state.rows[output, WAITING]:
+            wake(state.outputs, output, key_at(state, output, cursor[k]) >> 32)
 
 
 @inner

@@ -3,8 +3,8 @@
 import numpy as np
 
 from flitlab.models.jit import inner
-from flitlab.sim.engines.compiled.vct.rows import reclaim
-from flitlab.sim.engines.compiled.vct.state import QUEUED
+from flitlab.sim.engines.compiled.vct.rows import key_at, reclaim
+from flitlab.sim.engines.compiled.vct.state import QUEUED, WAITING
 
 
 @inner
@@ -15,8 +15,8 @@ def ahead(const, state, here, port, tick):
     channel, by its switch and its port there.
     """
     output, flits = const.net.ports.out_base[here] + port, np.int64(0)
-    for i in range(np.int64(state.waiting[output])):
-        flits += np.int64(state.vc[state.rows[output, i] & 0xFFFFFFFF, QUEUED])
+    for i in range(state.rows[output, WAITING]):
+        flits += np.int64(state.vc[key_at(state, output, i) & 0xFFFFFFFF, QUEUED])
     entry = np.int64(const.net.ports.out_input[output])
     for vc in range(entry * const.vcs, (entry + 1) * const.vcs):
         flits += const.buffer_flits - np.int64(reclaim(const, state, vc, tick))

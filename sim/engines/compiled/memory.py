@@ -1,0 +1,41 @@
+"""Where records lie in memory: at the beginning of cache lines, which can be asked for before they are needed."""
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+_LINE = 64  # bytes
+
+
+def aligned(records: int, words: int, dtype: Any) -> np.ndarray:
+    """Make an array of zeros [records, words] that begins with a cache line, as every record does of whole lines."""
+    size = np.dtype(dtype).itemsize
+    room = np.zeros(records * words + _LINE // size, dtype)
+    first = -room.ctypes.data % _LINE // size
+    return room[first : first + records * words].reshape(records, words)
+
+
+def whole_lines(words: int, dtype: Any) -> int:
+    """Round the words of a record up to whole cache lines."""
+    line: int = _LINE // np.dtype(dtype).itemsize
+    return -(-words // line) * line
+
+
+@intrinsic
+def prefetch(typingctx: Any, array: Any, record: Any) -> Any:
+    """Begin to load the first cache line of a record of an array, which may be written soon."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        view = context.make_array(array)(context, builder, args[0])
+        distance = builder.mul(args[1], builder.extract_value(view.strides, 0))
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        to_write, keep, data = number(1), number(3), number(1)
+        builder.call(function, [builder.gep(builder.bitcast(view.data, byte), [distance]), to_write, keep, data])
+        return context.get_dummy_value()
+
+    return types.none(array, types.int64), codegen
