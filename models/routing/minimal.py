@@ -3,38 +3,13 @@
 from dataclasses import replace
 from typing import Literal
 
-import numpy as np
-
-from flitlab.models.arrays import Int, Integers, Masks
-from flitlab.models.jit import njit
-from flitlab.models.paths.search import search_to
+from flitlab.models.arrays import Masks
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.escape import escape_ports
 from flitlab.models.routing.routes import SELECT, Routes, RoutingSpec
+from flitlab.models.routing.wide import shortest_ports
 from flitlab.models.rules.tables import ESCAPE, MAX_PORTS
 from flitlab.models.topology.graph import Topology
-
-
-@njit
-def _minimal_ports(
-    switches: int, out_start: Integers, dst: Integers, in_start: Integers, in_tail: Integers
-) -> tuple[Masks, Int]:
-    """uint64 [t, v] masks of the shortest-path channels, and the diameter (-1: some pair has no path)."""
-    ports = np.zeros((switches, switches), np.uint64)
-    distance = np.empty(switches, np.int64)
-    order = np.empty(switches, np.int64)
-    diameter = 0
-    for t in range(switches):
-        if search_to(t, in_start, in_tail, distance, order) < switches:
-            return ports, -1
-        diameter = max(diameter, distance[order[switches - 1]])
-        for v in range(switches):
-            mask = np.uint64(0)
-            for c in range(out_start[v], out_start[v + 1]):
-                if distance[dst[c]] == distance[v] - 1:
-                    mask |= np.uint64(1) << np.uint64(c - out_start[v])
-            ports[t, v] = mask
-    return ports, diameter
 
 
 def minimal_ports(topology: Topology) -> tuple[Masks, int]:
@@ -46,13 +21,10 @@ def minimal_ports(topology: Topology) -> tuple[Masks, int]:
     degree = int(topology.out_degree.max(initial=0))
     if degree > MAX_PORTS:
         raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch; the topology has {degree}")
-    ports, diameter = _minimal_ports(
-        topology.switches, topology.out_start, topology.dst, topology.in_start,
-        topology.src[topology.in_channels],
-    )  # fmt: skip
+    ports, diameter = shortest_ports(topology)
     if diameter < 0:
         raise SpecError("the topology is not strongly connected")
-    return ports, int(diameter)
+    return ports, diameter
 
 
 @register("routing", "minimal")

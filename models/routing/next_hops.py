@@ -9,6 +9,7 @@ from flitlab.models.faults import Found, at_first, counted
 from flitlab.models.jit import njit
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.ways import Routes
+from flitlab.models.routing.wide import FARTHEST, longest_ways
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.tables import VIA
 from flitlab.models.topology.graph import Topology
@@ -81,17 +82,36 @@ class Survey(NamedTuple):
 
 
 def survey_of(topology: Topology, routes: Routes) -> Survey:
-    """Follow all sets of next hops, whose ports must exist. A packet that is deflected may come to any switch."""
+    """Follow all sets of next hops, whose ports must exist. A packet that is deflected may come to any switch.
+
+    Where nothing but next hops is to be looked at, and all is well, that is seen for many targets at a time.
+    """
     n, sorts, ends = topology.switches, len(_NAMES), ends_of(topology)
     shapes = n, n, sorts, sorts, (sorts, n + 1), sorts
     found, none = Survey(*(np.zeros(shape, np.int64) for shape in shapes)), np.zeros((0, 0), np.uint8)
     escape = none if routes.escape is None else routes.escape
     leg = none if routes.form != VIA or routes.leg is None else routes.leg
     starts = np.arange(n) if routes.deflection else ends
+    if len(escape) == len(leg) == 0 and _all_end(topology, routes, starts, ends, found):
+        return found
     _survey(
         routes.ports, escape, leg, starts, ends, (topology.out_start, topology.dst), _new_walk(n), _new_walk(n), found
     )
     return found
+
+
+def _all_end(topology: Topology, routes: Routes, starts: Ints, ends: Ints, found: Survey) -> bool:
+    """Whether all ways from ``starts`` to ``ends``, which are among them, end there; if so fills ``found``.
+
+    False also where a way has so many channels that they are not counted.
+    """
+    longest = longest_ways(topology, routes.ports)
+    among = longest if len(ends) == topology.switches else longest[np.ix_(ends, ends)]
+    some = among if len(starts) == len(ends) else longest[ends]
+    if np.count_nonzero(some) < some.size - len(ends) or among.max(initial=0) == FARTHEST:
+        return False
+    found.far_to[ends], found.far_from[ends] = among.max(1, initial=0), among.max(0, initial=0)
+    return True
 
 
 class _Walk(NamedTuple):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from flitlab.models.arrays import Bools, Bytes, Int, Integers, Ints, Masks
+from flitlab.models.arrays import Bools, Int, Integers, Ints
 from flitlab.models.jit import njit
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.route import next_hops
@@ -62,27 +62,3 @@ def hop_dependencies(
     for i in range(top):
         seen[stack[i]] = False
     return count
-
-
-@njit
-def channels_left(ports: Masks, out_start: Integers, dst: Integers, most: int) -> Bytes:
-    """Channels of the longest way from switch v to t by next hops, uint8 at [t, v]; 255 also if there are more.
-
-    ports: uint64 [t, v], sets of next hops. most: channels of the longest route; a switch that no packet comes to may
-    have next hops that lead nowhere, and what is found for it means nothing.
-    """
-    switches = len(ports)
-    longest = np.zeros((switches, switches), np.uint8)
-    for t in range(switches):
-        row, changed, rounds = longest[t], True, 0
-        while changed and rounds < most:  # each round is right about ways of one channel more
-            changed, rounds = False, rounds + 1
-            for v in range(switches):
-                allowed, far = ports[t, v], np.int64(row[v])
-                while allowed:
-                    far = max(far, np.int64(row[dst[out_start[v] + lowest(allowed)]]) + 1)
-                    allowed &= allowed - np.uint64(1)
-                if far > row[v] and row[v] < 255:
-                    row[v] = min(far, 255)
-                    changed = True
-    return longest

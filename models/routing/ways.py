@@ -8,7 +8,7 @@ import numpy as np
 
 from flitlab.models.arrays import Bytes, Floats, Ints, Ints32, Masks, Words
 from flitlab.models.hashing import content_hash
-from flitlab.models.routing.walk import channels_left
+from flitlab.models.routing.wide import longest_ways
 from flitlab.models.rules.port_sets import pack_ports
 from flitlab.models.rules.tables import (
     ADAPTIVE,
@@ -146,7 +146,7 @@ class Routes:
         computed, by_leg = self.form in (DIGITS, POLARIZED), self.form == VIA
         rising = self.form == TABLE and policy == RISING
         none = np.zeros((0, 0), np.uint8)
-        rest = channels_left(self.ports, topology.out_start, topology.dst, self.hops_max) if rising else none
+        rest = longest_ways(topology, self.ports) if rising else none
         return Tables(
             self.form, self.select, topology.switches, pack_ports(self.ports), *paths,
             none if self.leg is None else self.leg, topology.host_switch.astype(np.int64) if by_leg else _NONE,

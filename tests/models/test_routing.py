@@ -13,6 +13,7 @@ from flitlab.fluid.weights import routes_for
 from flitlab.models.registry import SpecError, make
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import Routes
+from flitlab.models.routing.wide import longest_ways, shortest_ports
 from flitlab.models.rules.route import at_target, choose_way, next_hops, next_port
 from flitlab.models.rules.tables import ANY, GROUPS, HASH, LEGS, PATHS, RANDOM, RISING, VIA
 from flitlab.models.topology.distances import distances
@@ -289,6 +290,34 @@ def test_paths_are_drawn_evenly_by_packet_and_fixed_by_flow():
 
 
 KINDS = ["minimal", "ecmp", "ksp", "allpath", "llskr", "updown", "valiant"]
+
+
+@pytest.mark.parametrize(("n", "degree"), [(65, 2), (130, 5), (70, 9)])
+def test_shortest_ports_lead_one_channel_nearer_in_every_word_of_targets(n, degree):
+    topology = build("random_digraph", n=n, degree=degree)
+    ports, diameter = shortest_ports(topology)
+    apart = distances(topology)
+    assert diameter == apart.max()
+    for c, (v, w) in enumerate(zip(topology.src.tolist(), topology.dst.tolist(), strict=True)):
+        allowed = ports[:, v] >> np.uint64(c - topology.out_start[v]) & np.uint64(1)
+        assert np.array_equal(allowed, apart[w].astype(int) == apart[v].astype(int) - 1)
+    assert np.array_equal(longest_ways(topology, ports), apart.T)
+
+
+def test_longest_ways_count_channels_and_are_none_where_a_way_does_not_end():
+    n = 300
+    ring = Topology.from_arcs("ring", n, [*((v, (v + 1) % n) for v in range(n)), (7, 3)])
+    ports = np.ones((n, n), np.uint64)
+    ports[:, 7] = 2  # its first channel is the one back to 3
+    np.fill_diagonal(ports, 0)
+    around = (np.arange(n)[:, None] - np.arange(n)) % n
+    assert np.array_equal(longest_ways(ring, ports), np.minimum(around, 255))
+    ports[150, 7] = 1
+    ports[100, 9] = 0
+    longest = longest_ways(ring, ports)
+    for target, stuck in ((150, 7), (100, 9)):
+        ends = (target - np.arange(n)) % n < target - stuck
+        assert np.array_equal(longest[target], np.where(ends, around[target], 0))
 
 
 @given(topologies(), st.sampled_from(KINDS), st.integers(0, 9))

@@ -1,0 +1,255 @@
+"""Next hops to 64 targets at a time: in a word that belongs to a channel, or to a switch, every bit is a target.
+
+One search serves 64 targets, and reads the graph from memory once for all of them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from flitlab.models.arrays import Bools, Bytes, Ints, Masks
+from flitlab.models.jit import njit
+from flitlab.models.topology.graph import Topology
+
+WORD = 64
+"""Targets of one search."""
+
+FARTHEST = 255
+"""What stands for that many channels, and for more, in a table of bytes."""
+
+
+class Star(NamedTuple):
+    """The channels of a graph by both of their ends.
+
+    out_start, dst, in_start: as those of :class:`~flitlab.models.topology.graph.Topology`. in_tail: int64 [channels],
+    the switches with a channel into v are in_tail[in_start[v]:in_start[v + 1]].
+    """
+
+    out_start: Ints
+    dst: Ints
+    in_start: Ints
+    in_tail: Ints
+
+
+def star_of(topology: Topology) -> Star:
+    """Return the channels of a topology by both of their ends."""
+    return Star(topology.out_start, topology.dst, topology.in_start, topology.src[topology.in_channels])
+
+
+class _Search(NamedTuple):
+    """A search against the channels, in rounds, to 64 targets.
+
+    reached: uint64 [switches], targets for which it has come to a switch. fresh: uint64 [switches], in the last round;
+    new: in this one. waits: bool [switches], whether a switch is to be looked at. look: int64 [switches], those that
+    are. found: int64 [switches], those for which something is new.
+    """
+
+    reached: Masks
+    fresh: Masks
+    new: Masks
+    waits: Bools
+    look: Ints
+    found: Ints
+
+
+@njit
+def _new_search(n: int) -> _Search:
+    """A search that can be begun."""
+    reached, fresh, new = np.zeros(n, np.uint64), np.zeros(n, np.uint64), np.zeros(n, np.uint64)
+    return _Search(reached, fresh, new, np.zeros(n, np.bool_), np.zeros(n, np.int64), np.zeros(n, np.int64))
+
+
+@njit
+def _turn(star: Star, search: _Search, found: int) -> int:
+    """End a round that found something new for so many switches; how many are to be looked at in the next."""
+    search.fresh[:] = np.uint64(0)
+    count = 0
+    for i in range(found):
+        v = search.found[i]
+        search.fresh[v] = search.new[v]
+        search.reached[v] |= search.new[v]
+        for k in range(star.in_start[v], star.in_start[v + 1]):
+            u = star.in_tail[k]
+            if not search.waits[u]:
+                search.waits[u] = True
+                search.look[count] = u
+                count += 1
+    for i in range(count):
+        search.waits[search.look[i]] = False
+    return count
+
+
+@njit
+def _begin(star: Star, search: _Search, first: int, targets: int) -> int:
+    """Begin at the switches numbered ``first`` and on, which are the targets; how many are to be looked at."""
+    search.reached[:] = np.uint64(0)
+    for i in range(targets):
+        search.new[first + i] = np.uint64(1) << np.uint64(i)
+        search.found[i] = first + i
+    return _turn(star, search, targets)
+
+
+@njit
+def _shortest(star: Star, search: _Search, first: int, targets: int, allowed: Masks) -> int:
+    """Set ``allowed`` [channels] to the targets to which a channel is on a shortest path.
+
+    Returns how far the farthest switch is, in channels, or -1 if there is a switch without a path.
+    """
+    everything = ~np.uint64(0) >> np.uint64(WORD - targets)
+    allowed[:] = np.uint64(0)
+    rounds, count = 0, _begin(star, search, first, targets)
+    while count > 0:
+        found = 0
+        for i in range(count):
+            v = search.look[i]
+            new = np.uint64(0)
+            for c in range(star.out_start[v], star.out_start[v + 1]):
+                new |= search.fresh[star.dst[c]]
+            new &= ~search.reached[v]
+            if new != 0:
+                for c in range(star.out_start[v], star.out_start[v + 1]):
+                    allowed[c] |= search.fresh[star.dst[c]] & new
+                search.new[v] = new
+                search.found[found] = v
+                found += 1
+        rounds += found > 0
+        count = _turn(star, search, found)
+    return rounds if (search.reached == everything).all() else -1
+
+
+@njit
+def _longest(star: Star, search: _Search, first: int, targets: int, allowed: Masks, digits: Masks) -> None:
+    """Set ``digits`` [8, switches] to the binary digits of the channels of the longest allowed way to each target.
+
+    allowed: uint64 [channels], the targets for which a channel is allowed. A way that does not end has none.
+    """
+    digits[:] = np.uint64(0)
+    rounds, count = 0, _begin(star, search, first, targets)
+    while count > 0:
+        found, rounds = 0, min(rounds + 1, FARTHEST)
+        for i in range(count):
+            v = search.look[i]
+            some, all_end = np.uint64(0), ~search.reached[v]
+            for c in range(star.out_start[v], star.out_start[v + 1]):
+                some |= allowed[c]
+                all_end &= search.reached[star.dst[c]] | ~allowed[c]
+            new = some & all_end
+            if new != 0:
+                for b in range(len(digits)):
+                    if rounds >> b & 1:
+                        digits[b, v] |= new
+                search.new[v] = new
+                search.found[found] = v
+                found += 1
+        count = _turn(star, search, found)
+
+
+@njit
+def _transpose(word: Masks) -> None:
+    """Exchange bit i of word k with bit k of word i, of 64 words."""
+    size, mask = 32, np.uint64(0xFFFFFFFF)
+    while size > 0:
+        shift = np.uint64(size)
+        for start in range(0, 64, 2 * size):
+            for k in range(start, start + size):
+                swap = (word[k] >> shift ^ word[k + size]) & mask
+                word[k] ^= swap << shift
+                word[k + size] ^= swap
+        size >>= 1
+        mask ^= mask << np.uint64(size)
+
+
+@njit
+def _write(star: Star, allowed: Masks, degree: int, ports: Masks) -> None:
+    """Set rows of ``ports`` [targets, switches], sets of ports, from sets of targets for which channels are allowed.
+
+    degree: the largest; of so many switches as have their ports in one word all are done at once.
+    """
+    width = 1
+    while width < degree:
+        width *= 2
+    n, together, mask = len(star.out_start) - 1, WORD // width, ~np.uint64(0) >> np.uint64(WORD - width)
+    word = np.empty(WORD, np.uint64)
+    for start in range(0, n, together):
+        end = min(start + together, n)
+        word[:] = np.uint64(0)
+        for v in range(start, end):
+            low = star.out_start[v]
+            for c in range(low, star.out_start[v + 1]):
+                word[(v - start) * width + c - low] = allowed[c]
+        _transpose(word)
+        for i in range(len(ports)):
+            for v in range(start, end):
+                ports[i, v] = word[i] >> np.uint64((v - start) * width) & mask
+
+
+@njit
+def _read(star: Star, ports: Masks, degree: int, allowed: Masks) -> None:
+    """Set ``allowed`` [channels], sets of targets, from rows of sets of ports: what :func:`_write` undoes."""
+    width = 1
+    while width < degree:
+        width *= 2
+    n, together = len(star.out_start) - 1, WORD // width
+    word = np.empty(WORD, np.uint64)
+    for start in range(0, n, together):
+        end = min(start + together, n)
+        word[:] = np.uint64(0)
+        for i in range(len(ports)):
+            for v in range(start, end):
+                word[i] |= np.uint64(ports[i, v]) << np.uint64((v - start) * width)
+        _transpose(word)
+        for v in range(start, end):
+            low = star.out_start[v]
+            for c in range(low, star.out_start[v + 1]):
+                allowed[c] = word[(v - start) * width + c - low]
+
+
+def shortest_ports(topology: Topology) -> tuple[Masks, int]:
+    """Return the channels of v on a shortest path to t, sets of ports at uint64 [t, v], and the diameter in channels.
+
+    Of at most 64 channels out of a switch. A diameter of -1: some pair of switches has no path.
+    """
+    ports = np.zeros((topology.switches, topology.switches), np.uint64)
+    return ports, int(_fill_shortest(star_of(topology), int(topology.out_degree.max(initial=0)), ports))
+
+
+@njit
+def _fill_shortest(star: Star, degree: int, ports: Masks) -> int:
+    """Fill the table of :func:`shortest_ports`, all zero before; the diameter, or -1."""
+    n, diameter = len(ports), 0
+    search, allowed = _new_search(n), np.zeros(len(star.dst), np.uint64)
+    for first in range(0, n, WORD):
+        targets = min(WORD, n - first)
+        farthest = _shortest(star, search, first, targets, allowed)
+        if farthest < 0:
+            return -1
+        diameter = max(diameter, farthest)
+        _write(star, allowed, degree, ports[first : first + targets])
+    return diameter
+
+
+def longest_ways(topology: Topology, ports: Masks) -> Bytes:
+    """Return the channels of the longest way from v to t by next hops, uint8 at [t, v]; 255 also if there are more.
+
+    ports: uint64 [t, v], sets of next hops, none at t, of at most 64 channels. 0 stands where there is no way, and
+    where some way from v does not end at t.
+    """
+    longest = np.zeros(ports.shape, np.uint8)
+    _fill_longest(star_of(topology), int(topology.out_degree.max(initial=0)), ports, longest)
+    return longest
+
+
+@njit
+def _fill_longest(star: Star, degree: int, ports: Masks, longest: Bytes) -> None:
+    """Fill the table of :func:`longest_ways`, all zero before."""
+    n = len(ports)
+    search, allowed = _new_search(n), np.zeros(len(star.dst), np.uint64)
+    digits = np.zeros((8, n), np.uint64)
+    for first in range(0, n, WORD):
+        targets = min(WORD, n - first)
+        _read(star, ports[first : first + targets], degree, allowed)
+        _longest(star, search, first, targets, allowed, digits)
+        for i in range(targets):
+            for b in range(len(digits)):
+                for v in range(n):
+                    longest[first + i, v] |= np.uint8((digits[b, v] >> np.uint64(i) & np.uint64(1)) << np.uint64(b))
