@@ -7,6 +7,7 @@ import numpy as np
 
 from flitlab.fluid.certificate import Certificate, switch_distances
 from flitlab.models.arrays import Ints
+from flitlab.models.pairs import PairCounts
 from flitlab.models.topology.graph import Topology
 
 
@@ -14,11 +15,10 @@ from flitlab.models.topology.graph import Topology
 class FlowCount:
     """Flits of a set of packets, counted three ways.
 
-    pairs: int64 [switches, switches], by source and destination switch.
-    sources, destinations: int64 [hosts].
+    pairs: by source and destination switch. sources, destinations: int64 [hosts].
     """
 
-    pairs: Ints
+    pairs: PairCounts
     sources: Ints
     destinations: Ints
 
@@ -39,7 +39,8 @@ def slack(topology: Topology, certificate: Certificate, ticks: int, delivered: F
     distance = _distances(topology, certificate)
 
     def travelled(count: FlowCount) -> float:
-        between = distance[count.pairs > 0] @ count.pairs[count.pairs > 0]
+        source, target = np.divmod(count.pairs.place, topology.switches)
+        between = distance[source, target] @ count.pairs.amount.astype(float)
         hosts = count.sources @ certificate.injection + count.destinations @ certificate.ejection
         return float(between + hosts)
 

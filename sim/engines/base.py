@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from flitlab.models.arrays import Floats, Ints
+from flitlab.models.pairs import PairCounts
 from flitlab.models.rules.arrivals import LONGEST_RUN
 
 # Places in Snapshot.scalars. All are totals since tick 0, except the two maxima.
@@ -29,12 +30,17 @@ LONG = 256
 class Flows(NamedTuple):
     """Flits of a set of packets by where they come from and go to.
 
-    pairs: int64 [switches, switches], (source, destination). sources, destinations: int64 [hosts].
+    pairs: by source and destination switch. sources, destinations: int64 [hosts].
     """
 
-    pairs: Ints
+    pairs: PairCounts
     sources: Ints
     destinations: Ints
+
+    def less(self, other: "Flows") -> "Flows":
+        """Those that remain without others that are among them."""
+        parts = self.sources - other.sources, self.destinations - other.destinations
+        return Flows(self.pairs - other.pairs, *parts)
 
 
 class Owed(NamedTuple):

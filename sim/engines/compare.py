@@ -52,8 +52,10 @@ def compare_snapshots(compiled: Snapshot, reference: Snapshot) -> None:
         "channel_flits": (compiled.channel_flits, reference.channel_flits),
     }
     for name in ("delivered", "present"):
-        for part in ("pairs", "sources", "destinations"):
-            pairs[f"{name}.{part}"] = tuple(getattr(getattr(s, name), part) for s in (compiled, reference))
+        flows = [getattr(s, name) for s in (compiled, reference)]
+        pairs[f"{name}.pairs"] = tuple(side.pairs.table() for side in flows)
+        for part in ("sources", "destinations"):
+            pairs[f"{name}.{part}"] = tuple(getattr(side, part) for side in flows)
     if compiled.owed is not None and reference.owed is not None:
         for part in ("crossing", "ahead"):
             pairs[f"owed.{part}"] = tuple(getattr(s.owed, part) for s in (compiled, reference))

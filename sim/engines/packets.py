@@ -7,6 +7,7 @@ import numpy as np
 
 from flitlab.models.arrays import Bools, Ints
 from flitlab.models.histogram import BUCKETS, bucket
+from flitlab.models.pairs import PairCounts
 from flitlab.models.rules.arrivals import make_arrivals, next_arrival
 from flitlab.models.rules.packets import destination, length, make_packets
 from flitlab.models.scenario import Scenario
@@ -100,8 +101,7 @@ class PacketRun(ABC):
 
     def _flows(self, rows: Ints) -> Flows:
         place, n, hosts = self.topology.host_switch, self.topology.switches, self.topology.hosts
-        pairs = np.zeros((n, n), np.int64)
-        np.add.at(pairs, (place[rows[:, SOURCE]], place[rows[:, DESTINATION]]), rows[:, FLITS])
+        pairs = PairCounts.of(n, place[rows[:, SOURCE]] * n + place[rows[:, DESTINATION]], rows[:, FLITS])
         sources, destinations = (np.zeros(hosts, np.int64) for _ in range(2))
         np.add.at(sources, rows[:, SOURCE], rows[:, FLITS])
         np.add.at(destinations, rows[:, DESTINATION], rows[:, FLITS])

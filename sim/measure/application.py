@@ -7,7 +7,7 @@ import numpy as np
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines.base import ApplicationRun, Flows
+from flitlab.sim.engines.base import ApplicationRun
 from flitlab.sim.engines.datagram.base import MessageLost
 from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.ending import UnfinishedError as UnfinishedError
@@ -44,7 +44,7 @@ def measure_program(run: ApplicationRun, scenario: Scenario[Any, Workload], load
     executed = Executed.of(scenario, run.execution())
     row = executed.row() | executed.use(edges, carried) | measured("programs", executed)
     delivered = executed.delivered()
-    none = Flows(*(np.zeros_like(part) for part in delivered))
+    none = delivered.less(delivered)
     window = (executed.ticks + 1) / scenario.switching.pace(scenario.topology)
     return Result(row, executed.detail(edges, carried), delivered, none, window)
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.fairness import jain
+from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import Scenario
 from flitlab.models.transport.alone import alone_ticks
 from flitlab.models.transport.session import Session
@@ -93,8 +94,8 @@ def _count(session: Session, packets: Ints) -> Flows:
     topology = session.topology
     sent = _per_flow(session, packets) * session.queues.packet_bytes
     source, target = session.flows.source, session.flows.destination
-    pairs = np.zeros((topology.switches, topology.switches), np.int64)
-    np.add.at(pairs, (topology.host_switch[source], topology.host_switch[target]), sent)
+    place = topology.host_switch[source] * topology.switches + topology.host_switch[target]
+    pairs = PairCounts.of(topology.switches, place, sent)
     sources, targets = (np.bincount(hosts, sent, topology.hosts) for hosts in (source, target))
     return Flows(pairs, sources.astype(np.int64), targets.astype(np.int64))
 

@@ -13,6 +13,7 @@ from flitlab.models.application.scratch import scratch
 from flitlab.models.application.steps import step_kinds
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Ints
+from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import Execution, Flows
 from flitlab.sim.measure.busy import busy_spans, communicating_spans, union_lengths, union_until
@@ -312,12 +313,13 @@ class Executed:
         workload, topology = self.scenario.work, self.scenario.topology
         program = workload.program
         unit = self.scenario.switching.weight(workload.messages)
-        pairs = np.zeros((topology.switches, topology.switches), np.int64)
+        pairs = PairCounts.none(topology.switches)
         ends = tuple(np.zeros(topology.hosts, np.int64) for _ in range(2))
         for send in self.sent():
             flits = total_flits(program.amount[send], workload.messages).astype(np.int64) * unit
             hosts = workload.host[program.rank[send]], workload.host[program.peer[send]]
-            np.add.at(pairs, tuple(topology.host_switch[host] for host in hosts), flits)
+            source, target = (topology.host_switch[host] for host in hosts)
+            pairs += PairCounts.of(topology.switches, source * topology.switches + target, flits)
             for total, host in zip(ends, hosts, strict=True):
                 np.add.at(total, host, flits)
         return Flows(pairs, *ends)

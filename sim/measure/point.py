@@ -13,7 +13,6 @@ from flitlab.sim.engines.base import (
     DELIVERED_PACKETS,
     LATENCY,
     NETWORK_LATENCY,
-    Flows,
     Run,
     Snapshot,
 )
@@ -61,7 +60,7 @@ def measure_packets(run: Run, scenario: Scenario, load: float, how: Measure) -> 
         "warmup_ticks": warmup,
         "steady": settled,
     }
-    delivered = Flows(*(b - a for a, b in zip(before.delivered, after.delivered, strict=True)))
+    delivered = after.delivered.less(before.delivered)
     return Result(row, details(before, after), delivered, before.present, after.tick - before.tick)
 
 

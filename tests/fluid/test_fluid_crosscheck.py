@@ -6,6 +6,7 @@ import pytest
 from flitlab.fluid.ceilings import asked, ceilings
 from flitlab.fluid.certificate import Certificate, switch_distances
 from flitlab.fluid.crosscheck import FlowCount, slack
+from flitlab.models.pairs import PairCounts
 from flitlab.models.topology.graph import Topology
 from tests.fluid.fluid_cases import all_to_all, cycle, scenario
 
@@ -13,7 +14,7 @@ from tests.fluid.fluid_cases import all_to_all, cycle, scenario
 def counts(topology, pairs):
     """Flow counts of host pairs (one host per switch)."""
     pairs = np.asarray(pairs, np.int64)
-    return FlowCount(pairs, pairs.sum(axis=1), pairs.sum(axis=0))
+    return FlowCount(PairCounts.of_table(len(pairs), pairs), pairs.sum(axis=1), pairs.sum(axis=0))
 
 
 def test_distances_against_networkx():
@@ -71,8 +72,8 @@ def test_nothing_is_far_from_itself_where_there_are_no_channels(hosts):
     one = Topology.from_links("one", 1, []).with_hosts(hosts)
     z = Certificate.on_network(one, np.zeros(0))
     assert switch_distances(one, z.network).tolist() == [[0.0]]
-    some = FlowCount(np.array([[7]]), np.full(hosts, 7), np.full(hosts, 7))
-    for present in (FlowCount(0 * some.pairs, 0 * some.sources, 0 * some.sources), some):
+    some = FlowCount(PairCounts.of_table(1, np.array([7])), np.full(hosts, 7), np.full(hosts, 7))
+    for present in (FlowCount(PairCounts.none(1), 0 * some.sources, 0 * some.sources), some):
         assert slack(one, z, 10, some, present) == 0
 
 

@@ -239,7 +239,7 @@ def check_conservation(workload: Workload, run) -> None:
     counts = run.scalars()
     assert counts[DELIVERED_PACKETS] == packets
     assert counts[DELIVERED_FLITS] == counts[CREATED_FLITS]
-    assert run.snapshot().present.pairs.sum() == 0
+    assert run.snapshot().present.pairs.total == 0
     np.testing.assert_array_equal(run.carried(), run.snapshot().channel_flits)
 
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from flitlab.sim.engines import compiled
 from flitlab.sim.engines.base import DELIVERED_PACKETS, PacketLog, Snapshot
 from flitlab.sim.engines.compare import compare_logs, compare_snapshots
 from flitlab.sim.engines.start import start
@@ -98,6 +99,18 @@ def test_pausing_changes_nothing():
         parts.scalars()
     compare_snapshots(whole.snapshot(), parts.snapshot())
     compare_logs(whole.log(), parts.log(), 700)
+
+
+def test_counters_of_pairs_are_read_before_they_overflow(monkeypatch):
+    case = scenario(build("imase", hosts=2, n=12, degree=3))
+    whole = start("compiled", case, 0.6, 2)
+    monkeypatch.setattr(compiled.engine, "MOST_COUNTED", 5 * 100)  # of 3 channels and 2 hosts: every 100 ticks
+    often = start("compiled", case, 0.6, 2)
+    for tick in (350, 750):
+        whole.advance(tick)
+        often.advance(tick)
+        compare_snapshots(whole.snapshot(), often.snapshot())
+    assert whole.snapshot().delivered.pairs.amount.max() > 100
 
 
 def test_a_difference_is_reported_with_its_packet():

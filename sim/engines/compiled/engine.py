@@ -6,6 +6,7 @@ import numpy as np
 
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
+from flitlab.models.pairs import PairCounts
 from flitlab.models.rules.arrivals import make_arrivals
 from flitlab.models.rules.packets import make_packets
 from flitlab.models.scenario import Scenario
@@ -26,6 +27,9 @@ from flitlab.sim.engines.base import (
 from flitlab.sim.engines.compiled import messages, ranks, records, sources
 from flitlab.sim.engines.compiled.owed import owed
 
+MOST_COUNTED = 1 << 31
+"""Flits that may come to a switch, by all that leads to it, before the counters of its pairs, of 32 bits, are read."""
+
 
 class CompiledRun:
     """A simulation of packets under way in a compiled kernel (see :class:`flitlab.sim.engines.base.Run`).
@@ -45,7 +49,9 @@ class CompiledRun:
         self._fixed = scenario.routes.oblivious and not isinstance(scenario.work, Workload)
         self._constants, self._state = self._kernel.build(scenario, arrivals, packets, seed)
         self._cursor = sources.start_cursor(topology.hosts)
-        self._tick = 0
+        self._tick, self._counted = 0, 0
+        self._pairs = PairCounts.none(topology.switches)
+        self._countable = MOST_COUNTED // int((topology.in_degree + topology.host_count).max())
         if log:
             entries = np.zeros(((1 << 12) + 2 * topology.hosts, 3), np.int64)
             self._state = self._state._replace(tally=self._state.tally._replace(log=entries))
@@ -53,11 +59,21 @@ class CompiledRun:
     def advance(self, until: int) -> None:
         refuse_if_long(until)
         while self._tick < until:
-            self._tick = self._kernel.advance(self._constants, self._state, self._tick, until)
+            if self._tick >= self._counted + self._countable:
+                self._count_pairs()
+            stop = min(until, self._counted + self._countable)
+            self._tick = self._kernel.advance(self._constants, self._state, self._tick, stop)
             if self._tick < 0:
                 raise AssertionError("a switch holds more packets than the proven bound: a bug in flitlab")
-            if self._tick < until:
+            if self._tick < stop:
                 self._state = records.with_room(self._state, self._topology.hosts)
+
+    def _count_pairs(self) -> None:
+        """Add the counters of pairs to what was counted before, and set them to 0."""
+        counters = self._state.tally.pairs
+        self._pairs += PairCounts.of_table(self._topology.switches, counters)
+        counters[:] = 0
+        self._counted = self._tick
 
     def _count_created(self) -> None:
         net = self._constants.net
@@ -82,11 +98,12 @@ class CompiledRun:
         source, destination, flits = records.in_network(self._state)
         place, hosts = self._topology.host_switch, self._topology.hosts
         present = Flows(
-            _total(place[source] * n + place[destination], flits, n * n).reshape(n, n),
+            PairCounts.of(n, place[source] * n + place[destination], flits),
             _total(source, flits, hosts),
             _total(destination, flits, hosts),
         )
-        delivered = Flows(tally.pairs.reshape(n, n).copy(), tally.by_source.copy(), tally.by_destination.copy())
+        pairs = self._pairs + PairCounts.of_table(n, tally.pairs)
+        delivered = Flows(pairs, tally.by_source.copy(), tally.by_destination.copy())
         return Snapshot(
             self._tick, scalars, tally.histogram.copy(), tally.hops.copy(), tally.deflections.copy(),
             self._cursor[:, sources.FLITS].copy(), tally.channel_flits.copy(), delivered, present,

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Ints
+from flitlab.models.arrays import Ints, Words
 from flitlab.models.histogram import BUCKETS, bucket
 from flitlab.models.jit import inner
 from flitlab.models.rules.arrivals import LONGEST_RUN, Arrivals, next_arrival
@@ -106,8 +106,9 @@ class Tally(NamedTuple):
     """What is counted (see :mod:`flitlab.sim.engines.base`).
 
     scalars: int64 [SCALARS]. histogram: int64 [BUCKETS], delivered packets by latency. hops, deflections: int64 [LONG],
-    delivered packets by how many they had. channel_flits: int64 [channels], flits granted. pairs: int64
-    [switches * switches], by_source, by_destination: int64 [hosts], flits delivered. log: int64 [entries, 3], of which
+    delivered packets by how many they had. channel_flits: int64 [channels], flits granted. pairs: uint32
+    [switches * switches], flits delivered since somebody set them to 0, before they could overflow, by source and
+    destination switch. by_source, by_destination: int64 [hosts], flits delivered. log: int64 [entries, 3], of which
     the delivered packets are used: the packet's number, the tick of its tail, its hops.
     """
 
@@ -116,7 +117,7 @@ class Tally(NamedTuple):
     hops: Ints
     deflections: Ints
     channel_flits: Ints
-    pairs: Ints
+    pairs: Words
     by_source: Ints
     by_destination: Ints
     log: Ints
@@ -130,7 +131,7 @@ def make_tally(topology: Topology) -> Tally:
         hops=np.zeros(LONG, np.int64),
         deflections=np.zeros(LONG, np.int64),
         channel_flits=np.zeros(topology.channels, np.int64),
-        pairs=np.zeros(topology.switches**2, np.int64),
+        pairs=np.zeros(topology.switches**2, np.uint32),
         by_source=np.zeros(topology.hosts, np.int64),
         by_destination=np.zeros(topology.hosts, np.int64),
         log=np.zeros((0, 3), np.int64),

@@ -4,6 +4,7 @@ import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.histogram import BUCKETS, bucket
+from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines import base
 from flitlab.sim.engines.base import Flows, PacketLog, Snapshot
@@ -25,8 +26,8 @@ class Ledger:
         self.deflections = [0] * base.LONG
         self.created = np.zeros(scenario.topology.hosts, np.int64)
         self.channel_flits = [0] * scenario.topology.channels
-        self.sent = _no_flows(scenario)
-        self.delivered = _no_flows(scenario)
+        self.sent = _Flows(scenario)
+        self.delivered = _Flows(scenario)
         self.packets: list[tuple[int, int, int]] | None = [] if log else None
 
     def create(self, packet: Packet) -> None:
@@ -42,7 +43,7 @@ class Ledger:
     def send(self, packet: Packet) -> None:
         """Count a packet that leaves its source queue."""
         self.counts[base.SENT_PACKETS] += 1
-        _add(self.sent, packet)
+        self.sent.add(packet)
 
     def grant(self, channel: int | None, flits: int) -> None:
         """Count the grant of a network channel, or (None) of an ejection channel, to so many flits of a packet."""
@@ -73,7 +74,7 @@ class Ledger:
         self.histogram[bucket(latency)] += 1
         self.hops[min(packet.hop, base.LONG - 1)] += 1
         self.deflections[min(packet.deflections, base.LONG - 1)] += 1
-        _add(self.delivered, packet)
+        self.delivered.add(packet)
         if self.packets is not None:
             self.packets.append((packet.identity, now, packet.hop))
 
@@ -93,8 +94,8 @@ class Ledger:
             np.array(self.deflections, np.int64),
             self.created.copy(),
             np.array(self.channel_flits, np.int64),
-            delivered=Flows(*(part.copy() for part in self.delivered)),
-            present=Flows(*(sent - done for sent, done in zip(self.sent, self.delivered, strict=True))),
+            delivered=self.delivered.counted(),
+            present=self.sent.counted().less(self.delivered.counted()),
         )
 
     def log(self) -> PacketLog:
@@ -104,14 +105,21 @@ class Ledger:
         return PacketLog(*np.array(sorted(self.packets), np.int64).reshape(-1, 3).T.copy())
 
 
-def _no_flows(scenario: Scenario) -> Flows:
-    """Counters of flits by their ends, all 0."""
-    n, hosts = scenario.topology.switches, scenario.topology.hosts
-    return Flows(np.zeros((n, n), np.int64), np.zeros(hosts, np.int64), np.zeros(hosts, np.int64))
+class _Flows:
+    """Flits of packets so far, by their ends. sources: int64 [hosts], those by source."""
 
+    def __init__(self, scenario: Scenario):
+        self._switches = scenario.topology.switches
+        self._pairs = np.zeros((self._switches, self._switches), np.int64)
+        self.sources, self._destinations = np.zeros((2, scenario.topology.hosts), np.int64)
 
-def _add(flows: Flows, packet: Packet) -> None:
-    """Count the flits of a packet by their ends."""
-    flows.pairs[packet.origin, packet.target] += packet.flits
-    flows.sources[packet.source] += packet.flits
-    flows.destinations[packet.destination] += packet.flits
+    def add(self, packet: Packet) -> None:
+        """Count the flits of a packet."""
+        self._pairs[packet.origin, packet.target] += packet.flits
+        self.sources[packet.source] += packet.flits
+        self._destinations[packet.destination] += packet.flits
+
+    def counted(self) -> Flows:
+        """Return all that was counted, copied."""
+        pairs = PairCounts.of_table(self._switches, self._pairs)
+        return Flows(pairs, self.sources.copy(), self._destinations.copy())
