@@ -113,7 +113,8 @@ def make_arrivals(
     if packets == 0:
         keep = np.full(len(rate), -1, np.int64)
     else:
-        keep = np.array([_threshold(Fraction(r) / Fraction(peak)) if r > 0 else -1 for r in rate], np.int64)
+        rates, place = np.unique(rate, return_inverse=True)
+        keep = np.array([_threshold(Fraction(r) / Fraction(peak)) if r > 0 else -1 for r in rates], np.int64)[place]
         if code == BERNOULLI:
             base = 1
             coarse = _geometric(1 - packets)
