@@ -38,7 +38,7 @@ class Flows(NamedTuple):
     destinations: Ints
 
     def less(self, other: "Flows") -> "Flows":
-        """Those that remain without others that are among them."""
+        """Take away flits that are among these, and return what is left."""
         parts = self.sources - other.sources, self.destinations - other.destinations
         return Flows(self.pairs - other.pairs, *parts)
 
