@@ -17,10 +17,19 @@ def digits_of(topology: Topology) -> tuple[int, int] | None:
     for degree in (most, most + 1):  # one more if there is a loop at every switch
         tail, step = np.repeat(np.arange(n), degree), np.tile(np.arange(degree), n)
         for shift in [0, *np.unique(topology.dst[topology.src == 0]).tolist()]:
+            if not _leads_on(topology, n - 1, degree, int(shift)):
+                continue  # all but few are ruled out by one switch
             arcs = np.column_stack([tail, (tail * degree + step + shift) % n])
             if Topology.from_arcs("candidate", n, arcs).edge_hash == topology.edge_hash:
                 return degree, int(shift)
     return None
+
+
+def _leads_on(topology: Topology, v: int, degree: int, shift: int) -> bool:
+    """Whether the channels out of switch v are those to degree v + shift + 0 .. degree - 1."""
+    heads = topology.dst[topology.out_start[v] : topology.out_start[v + 1]].tolist()
+    computed = [(degree * v + shift + step) % topology.switches for step in range(degree)]
+    return sorted(heads) == sorted(head for head in computed if head != v)
 
 
 @register("routing", "imase")

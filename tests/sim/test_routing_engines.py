@@ -5,8 +5,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from flitlab.models.routing import minimal
 from flitlab.models.routing.certificate import certify
-from flitlab.models.rules.tables import ESCAPE_VC
+from flitlab.models.rules.tables import DIGITS, ESCAPE_VC, TABLE
 from flitlab.models.rules.vc import appeal
 from flitlab.models.traffic.source import Source
 from flitlab.sim.engines.base import DELIVERED_PACKETS
@@ -99,13 +100,37 @@ def test_policies_without_cycles_save_a_ring(engine_name, mode):
 
 def test_imase_and_minimal_give_the_same_packets(engine_name):
     topology = build("imase", n=20, degree=3)
-    logs = []
-    for kind in ("imase", "minimal"):
-        run = start(engine_name, scenario(topology, routing={"kind": kind}), 0.4, 3, log=True)
-        run.advance(600)
-        logs.append(run.log())
+    logs = [log_of(engine_name, scenario(topology, routing={"kind": kind})) for kind in ("imase", "minimal")]
     for one, two in zip(*logs, strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+def log_of(engine_name, case):
+    run = start(engine_name, case, 0.4, 3, log=True)
+    run.advance(600)
+    return run.log()
+
+
+@pytest.mark.parametrize("select", ["random", "hash", "adaptive"])
+@pytest.mark.parametrize("kind", ["imase", "gdbg"])
+def test_minimal_gives_the_same_packets_where_a_table_would_be_too_large(monkeypatch, kind, select):
+    """Next hops by arithmetic are those of the table: so are packets, and the VCs that a shortest path needs."""
+    topology = build(kind, n=20, degree=3)
+    table = scenario(topology, routing={"kind": "minimal", "select": select})
+    monkeypatch.setattr(minimal, "MOST_IN_TABLE", 19)
+    computed = scenario(topology, routing={"kind": "minimal", "select": select})
+    assert (table.routes.form, computed.routes.form) == (TABLE, DIGITS)
+    assert table.routes.hops_max == computed.routes.hops_max
+    assert table.switching == computed.switching
+    for one, two in zip(log_of("compiled", table), log_of("compiled", computed), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_minimal_has_a_table_of_what_cannot_be_computed(monkeypatch):
+    monkeypatch.setattr(minimal, "MOST_IN_TABLE", 7)
+    escape = {"select": "adaptive", "vc_policy": "escape"}
+    for topology, more in ((build("rrg", n=8, degree=3), {}), (build("hypercube", dim=3), escape)):
+        assert scenario(topology, routing={"kind": "minimal"} | more, vcs=4).routes.form == TABLE
 
 
 @pytest.mark.long
