@@ -95,6 +95,9 @@ COMPILED_BYTES = 300e6
 OPERATION = 400.0
 """Bytes that an operation of a program takes, with all that is measured of it."""
 
+PAIR = 40.0
+"""Bytes for each pair of switches between which packets are delivered, of two snapshots and what lies between them."""
+
 START_SECONDS = 3.0
 """Until processes have started."""
 
@@ -425,19 +428,29 @@ def memory(cases: Sequence[Case]) -> float:
     if not simulated:
         return COMPILED_BYTES
     largest = max(simulated, key=lambda case: case.topology.switches**2 + case.topology.channels)
-    return COMPILED_BYTES + _bytes(_scenario(largest), max(_loads(largest)))
+    return COMPILED_BYTES + _held(_scenario(largest)) + _bytes(largest, max(_loads(largest)))
 
 
-def _bytes(scenario: Scenario, load: float) -> float:
+def _held(scenario: Scenario) -> float:
+    """Bytes of the routes of a scenario, which at thousands of switches are nearly all that it holds."""
+    routes = scenario.routes
+    parts = [*vars(routes).values(), *(routes.paths or ())]
+    return float(sum(part.nbytes for part in parts if isinstance(part, np.ndarray)))
+
+
+def _bytes(case: Case, load: float) -> float:
     """Memory that one run allocates, its results among it."""
     from flitlab.sim.engines.start import start
 
+    scenario = _scenario(case)
     run = _allocated(lambda: start("compiled", *scenario.at(load), 1))
     if isinstance(scenario.work, Workload):
         return run + OPERATION * scenario.work.program.operations
     if scenario.switching.counts == FLOWS:
         return run
-    return run + 6 * 8 * scenario.topology.switches**2  # of the counters of pairs, of which there are snapshots
+    here = load_of(case, load)
+    packets = float(scenario.traffic.sent(load).sum()) / scenario.source.mean_flits * _ticks(case, here.fill)
+    return run + PAIR * min(packets, scenario.topology.switches**2)
 
 
 def _allocated(call: Callable[[], Any]) -> float:

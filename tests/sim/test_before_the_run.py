@@ -2,17 +2,21 @@
 
 import csv
 import json
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from flitlab.fluid.kinds.spec import kinds
+from flitlab.models.registry import make
 from flitlab.sim.cli import main
 from flitlab.sim.cli.parser import STARTERS
 from flitlab.sim.config.study import read
 from flitlab.sim.experiment import estimate
 from flitlab.sim.experiment.estimate import Prices, cost, load_of, memory, wall
+from flitlab.sim.measure.measure import measure
+from flitlab.sim.measure.point import Measure
 from tests import long_after
 
 CONFIG = """\
@@ -99,6 +103,21 @@ def test_memory_is_that_of_the_largest_scenario(prices):
     small, large = study(), study(sets=["topology.n={sweep: [8, 400]}", "switching.vcs=10"])
     assert memory(large.cases) > memory(small.cases) + 5e6
     assert memory(study("experiment: metrics\ntopology: {kind: hypercube, dim: 3}").cases) == estimate.COMPILED_BYTES
+
+
+def test_memory_is_about_that_which_a_run_allocates(prices):
+    """Of arrays, on top of the process: routes, the state, and what is counted."""
+    network = "topology={kind: rrg, n: 300, degree: 6, hosts_per_switch: 2}"
+    case = study(sets=[network, "routing={kind: minimal}", "switching.vcs=6"]).cases[0]
+    scenario, how = case.scenario, Measure(100, 300, None)
+    measure("compiled", scenario, 0.3, 1, how)  # kernels are loaded
+    tracemalloc.start()
+    routes = make("routing", kind="minimal").build(scenario.topology)
+    measure("compiled", scenario, 0.3, 1, how)
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert routes.content_hash == scenario.routes.content_hash
+    assert taken / 1.5 < memory([case]) - estimate.COMPILED_BYTES < taken * 1.5
 
 
 def test_a_machine_is_calibrated_once(folder, monkeypatch):
