@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flitlab.models.arrays import Bools, Int, Integers, Ints
+from flitlab.models.arrays import Bools, Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.layers import assign_layers, ends_of
 from flitlab.models.routing.sound import sound_routes
 from flitlab.models.routing.walk import hop_dependencies, path_dependencies
 from flitlab.models.routing.ways import Routes
+from flitlab.models.routing.wide import depends_on_itself
 from flitlab.models.rules.port_sets import pack_ports, ports_towards
 from flitlab.models.rules.tables import (
     ADAPTIVE,
@@ -206,10 +207,7 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int, targ
     if routes.form == VIA:
         tables = tables._replace(form=TABLE)  # one leg
     if policy == ESCAPE:
-        assert routes.escape is not None
-        escape = np.uint64(1) << routes.escape.astype(np.uint64)
-        np.fill_diagonal(escape, 0)
-        tables = tables._replace(ports=pack_ports(escape))
+        tables = tables._replace(ports=pack_ports(_escape_sets(routes)))
     per_source = policy in (DATELINE_ENTRY, DATELINE_CROSSING, LAYERED, GROUPS)
     classes = policy if per_source else ANY
     rings: Rings = make_rings(topology)
@@ -233,6 +231,21 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int, targ
     if routes.form == VIA and policy == ANY:
         edges = np.concatenate([edges, _junctions(topology, tables)])
     return edges
+
+
+def _escape_sets(routes: Routes) -> Masks:
+    """The escape channels as sets of next hops, uint64 [t, v]."""
+    assert routes.escape is not None
+    sets: Masks = np.uint64(1) << routes.escape.astype(np.uint64)
+    np.fill_diagonal(sets, 0)
+    return sets
+
+
+def _alike(routes: Routes, policy: int) -> Masks | None:
+    """The next hops whose dependencies are those of all VCs alike, and of all packets to a switch; else None."""
+    if policy == ESCAPE:
+        return _escape_sets(routes)
+    return routes.ports if (routes.form, policy) in ((TABLE, ANY), (VIA, LEGS)) else None
 
 
 def find_cycle(vertices: int, edges: Ints) -> list[int] | None:
@@ -289,13 +302,19 @@ def _describe(topology: Topology, cycle: list[int], width: int, policy: int) -> 
 
 
 def _check(topology: Topology, routes: Routes, vcs: int, policy: int, targets: Ints | None = None) -> list[int] | None:
+    """A cycle of dependencies, of packets to some switches or to all; None if there is none."""
+    ports = _alike(routes, policy) if targets is None else None
+    if ports is not None and not depends_on_itself(topology, ports, ends_of(topology)):
+        return None
     edges = dependencies(topology, routes, vcs, policy, targets)
     return find_cycle(topology.channels * width_of(routes, vcs, policy), edges)
 
 
 def _is_safe(topology: Topology, routes: Routes, vcs: int, policy: int) -> bool:
     """Whether there is no cycle; most close among the packets to a few switches, which are looked at first."""
-    ends = ends_of(topology)
+    ends, ports = ends_of(topology), _alike(routes, policy)
+    if ports is not None:
+        return not depends_on_itself(topology, ports, ends)
     looks = [ends[:FEW], ends] if len(ends) > 2 * FEW else [ends]
     return all(_check(topology, routes, vcs, policy, targets) is None for targets in looks)
 

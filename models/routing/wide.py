@@ -253,3 +253,90 @@ def _fill_longest(star: Star, degree: int, ports: Masks, longest: Bytes) -> None
             for b in range(len(digits)):
                 for v in range(n):
                     longest[first + i, v] |= np.uint8((digits[b, v] >> np.uint64(i) & np.uint64(1)) << np.uint64(b))
+
+
+def depends_on_itself(topology: Topology, ports: Masks, ends: Ints) -> bool:
+    """Tell whether packets between the switches ``ends`` may wait for each other in a circle, if they take any VC.
+
+    ports: uint64 [t, v], sets of next hops, none at t. A packet that holds a channel waits for those that are allowed
+    next. Targets are looked at 64 at a time, and the others only if no circle closes among the first.
+    """
+    star, degree = star_of(topology), int(topology.out_degree.max(initial=0))
+    waits = np.zeros((topology.channels, degree), np.bool_)
+    rows = -(-len(ends) // WORD)
+    for some in (range(min(rows, 1)), range(1, rows)):
+        for row in some:
+            targets = ends[row * WORD : (row + 1) * WORD]
+            _note_waits(star, degree, ports[targets], targets, ends, waits)
+        if len(some) > 0 and _has_circle(star, waits):
+            return True
+    return False
+
+
+@njit
+def _note_waits(star: Star, degree: int, ports: Masks, targets: Ints, ends: Ints, waits: Bools) -> None:
+    """Set waits[c, p] where a packet for one of the targets may hold channel c and wait for port p of its head.
+
+    ports: uint64 [targets, switches]. ends: where packets come from. waits: bool [channels, degree].
+    """
+    n = len(star.out_start) - 1
+    allowed, at, look = np.zeros(len(star.dst), np.uint64), np.zeros(n, np.uint64), np.zeros(n, np.int64)
+    listed = np.zeros(n, np.bool_)
+    _read(star, ports, degree, allowed)
+    for i in range(len(ends)):  # a word at a switch: targets for which a packet may be there
+        at[ends[i]] = ~np.uint64(0) >> np.uint64(WORD - len(targets))
+        look[i] = ends[i]
+        listed[ends[i]] = True
+    for i in range(len(targets)):
+        at[targets[i]] &= ~(np.uint64(1) << np.uint64(i))
+    first, count = 0, len(ends)  # of a ring of switches to be looked at, each once at a time
+    while count > 0:
+        v = look[first]
+        first = (first + 1) % n
+        count -= 1
+        listed[v] = False
+        for c in range(star.out_start[v], star.out_start[v + 1]):
+            w = star.dst[c]
+            new = at[v] & allowed[c] & ~at[w]
+            if new != 0:
+                at[w] |= new
+                if not listed[w]:
+                    listed[w] = True
+                    look[(first + count) % n] = w
+                    count += 1
+    for v in range(n):
+        for c in range(star.out_start[v], star.out_start[v + 1]):
+            holds = at[v] & allowed[c]
+            low = star.out_start[star.dst[c]]
+            for e in range(low, star.out_start[star.dst[c] + 1]):
+                if holds & allowed[e]:
+                    waits[c, e - low] = True
+
+
+@njit
+def _has_circle(star: Star, waits: Bools) -> bool:
+    """Whether channels wait for each other in a circle: a depth-first search that ends at the first."""
+    channels = len(star.dst)
+    state, port, stack = np.zeros(channels, np.int8), np.zeros(channels, np.int64), np.zeros(channels, np.int64)
+    for root in range(channels):
+        if state[root] != 0:
+            continue
+        stack[0], top = root, 0
+        state[root] = 1  # on the way; 2: done
+        while top >= 0:
+            c = stack[top]
+            low, high = star.out_start[star.dst[c]], star.out_start[star.dst[c] + 1]
+            if low + port[c] == high:
+                state[c] = 2
+                top -= 1
+                continue
+            e, waiting = low + port[c], waits[c, port[c]]
+            port[c] += 1
+            if not waiting or state[e] == 2:
+                continue
+            if state[e] == 1:
+                return True
+            top += 1
+            stack[top] = e
+            state[e] = 1
+    return False

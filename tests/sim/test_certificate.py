@@ -14,6 +14,7 @@ from flitlab.models.routing.certificate import certify, dependencies, width_of
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
+from flitlab.models.routing.wide import depends_on_itself
 from flitlab.models.rules.route import LEG_AT
 from flitlab.models.rules.tables import (
     ANY,
@@ -27,6 +28,7 @@ from flitlab.models.rules.tables import (
     PATHS,
     RESERVE,
     RISING,
+    TABLE,
     UGAL_GLOBAL,
     UGAL_LOCAL,
     VIA,
@@ -123,6 +125,8 @@ def test_dependencies_are_those_of_the_routes(topology, routing):
         assert reference <= as_set(edges)
     else:
         assert as_set(edges) == reference
+    if routes.form == TABLE and policy == ANY:
+        assert depends_on_itself(topology, routes.ports, ends_of(topology)) != acyclic(reference)
     certified = certify(topology, routes, 16, allow_deadlock=True)
     if certified.policy in (ANY, LAYERED):
         assert certified.acyclic == acyclic(reference)
@@ -240,6 +244,23 @@ def test_under_reserve_a_vc_of_a_hop_holds_packets_of_that_hop_only():
         allowed = {vc for vc in range(first, end) if not is_kept(resorts, first, vc)}
         assert allowed == {hop, longest, longest + 1}
         assert appeal(resorts, longest, 4, 4) > appeal(resorts, hop, 99, 4)
+
+
+@pytest.mark.parametrize("last", [3, 70, 126])
+def test_a_circle_is_found_whichever_targets_close_it(last):
+    """On a ring of 130 switches packets go along the line 0 .. 129; those to one switch go up, around the ring."""
+    n = 130
+    ring = Topology.from_links("ring", n, [(v, (v + 1) % n) for v in range(n)]).with_hosts(1)
+    higher = np.array([list(ring.dst[ring.out_start[v] : ring.out_start[v + 1]]).index((v + 1) % n) for v in range(n)])
+    up, down = np.uint64(1) << higher.astype(np.uint64), np.uint64(1) << (1 - higher).astype(np.uint64)
+    t, v = np.indices((n, n))
+    ports = np.where(v < t, up[v], down[v])
+    np.fill_diagonal(ports, 0)
+    assert not depends_on_itself(ring, ports, np.arange(n))
+    ports[last] = up
+    ports[last, last] = 0
+    assert depends_on_itself(ring, ports, np.arange(n))
+    assert not depends_on_itself(ring, ports, np.delete(np.arange(n), last))
 
 
 @given(topologies(), st.sampled_from(["minimal", "ecmp", "updown"]))
