@@ -17,6 +17,9 @@ from flitlab.models.arrays import Bools, Floats, Integers, Ints, sums
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
 
+AT_ONCE = 1024
+"""Targets to which distances of all switches are asked for at once: a list of all pairs would take several tables."""
+
 HARMLESS = 1e-12
 """What a lower bound may lose, relatively, for not asking which way a remainder goes."""
 
@@ -56,11 +59,13 @@ def _check_lengths(topology: Topology, z: Certificate) -> None:
 def distances(graph: Graph, z: Floats, dags: Dags = UNRESTRICTED) -> Floats:
     """float64 [nodes, nodes]: distance from s to t under channel lengths z, inf where there is no path."""
     nodes = graph.nodes
-    every = np.arange(nodes)
-    start, source = np.arange(nodes + 1) * nodes, np.tile(every, nodes)
-    pairs = Demand(every, start, source, np.ones(len(source)))
-    distance, _ = price(graph, pairs, dags, np.asarray(z, float))
-    return distance.reshape(nodes, nodes).T
+    found = np.empty((nodes, nodes))
+    for first in range(0, nodes, AT_ONCE):
+        targets = np.arange(first, min(first + AT_ONCE, nodes))
+        start, source = np.arange(len(targets) + 1) * nodes, np.tile(np.arange(nodes), len(targets))
+        distance, _ = price(graph, Demand(targets, start, source, np.ones(len(source))), dags, np.asarray(z, float))
+        found[targets] = distance.reshape(-1, nodes)
+    return found.T
 
 
 def switch_distances(topology: Topology, z: Floats) -> Floats:
