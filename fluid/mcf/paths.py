@@ -14,7 +14,9 @@ from flitlab.models.jit import kernel, njit
 from flitlab.models.routing.routes import PathTable
 
 MOST = 40
-"""Paths kept per commodity."""
+"""Paths kept per commodity, where commodities are many."""
+ROOM = 2_000_000
+"""Paths kept in all, where that is more: a commodity that fills many channels needs as many paths, and few have room."""
 BOLDEST = 1.5
 """Largest change of the logarithm of a weight in one shift."""
 
@@ -216,10 +218,11 @@ def balance(
 def extend(paths: Paths, found: Found, purge: bool, amount: Floats) -> tuple[Ints, Ints, Ints32, Floats]:
     """New path arrays (first, start, channel, flow): the paths ``found`` for some commodities join.
 
-    That of commodity k starts with flow amount[k]; MOST paths are enough. With ``purge``, paths without flow
-    are left out (not those of no channels: no search would find them again).
+    That of commodity k starts with flow amount[k]; MOST paths are enough, or its part of ROOM. With ``purge``, paths
+    without flow are left out (not those of no channels: no search would find them again).
     """
     commodities = len(amount)
+    most = max(MOST, ROOM // max(commodities, 1))
     first = np.zeros(commodities + 1, np.int64)
     start = np.zeros(len(paths.flow) + commodities + 1, np.int64)
     channel = np.empty(len(paths.channel) + len(found.channel), np.int32)
@@ -234,7 +237,7 @@ def extend(paths: Paths, found: Found, purge: bool, amount: Floats) -> tuple[Int
                 flow[count] = paths.flow[p]
                 count += 1
                 start[count] = size
-        if found.start[k] < found.start[k + 1] and count - first[k] < MOST:
+        if found.start[k] < found.start[k + 1] and count - first[k] < most:
             for i in range(found.start[k], found.start[k + 1]):
                 channel[size] = found.channel[i]
                 size += 1

@@ -82,6 +82,14 @@ def test_approximation_brackets_the_closed_form_within_the_gap(name):
     assert row.method in ("multipliers", "scaled shortest paths")
 
 
+def test_a_commodity_gets_as_many_paths_as_fill_the_network():
+    """The optimum has 1 on the channel to the next switch, and half of it on each of the 78 ways over another one."""
+    topology = complete(80)
+    row = theta(scenario(topology, shifted(topology, 1)), method="approx", gap=0.05)
+    assert row.lower <= 40 * (1 + 1e-9) and 40 <= row.upper * (1 + 1e-9)
+    assert row.upper <= 1.05 * row.lower * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("k, value", [(16, 0.5)])
 def test_large_torus(k, value):
     row = theta(scenario(torus(k), all_to_all(torus(k))), method="auto")
