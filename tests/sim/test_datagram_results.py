@@ -1,6 +1,7 @@
 """What a run of the datagram discipline says beside its throughput: ceilings on its paths, efficiency, figures."""
 
 import csv
+import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,8 @@ from flitlab.models.transport.paths import WITH_REPLACEMENT
 from flitlab.models.transport.session import Queues, make_session
 from flitlab.sim.cli import main
 from flitlab.sim.experiment.flows import beside_mcf
+from flitlab.sim.report.figures.draw import figure_of
+from flitlab.sim.report.figures.flows import points_of
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.html.answer import sentence
 from tests.scenarios import line
@@ -117,6 +120,50 @@ def test_endless_flows_have_efficiency_ceilings_and_one_figure(tmp_path):
         assert 0 < float(row["mcf_paths_drawn"]) <= float(row["mmf_drawn"]) + 1e-9 <= 1 + 1e-8
         assert float(row["throughput_min"]) <= 1.0
     assert sorted(file.name for file in (out / "figures").iterdir()) == ["throughput.png", "throughput.svg"]
+
+
+def stored(folder: Path, cases: list[dict[str, str]], **manifest) -> Run:
+    """A run of endless flows: swept keys, and a mean throughput for each of them in turn."""
+    columns = list(dict.fromkeys(key for case in cases for key in case))
+    rows = [
+        case | {"scenario": str(case), "load": "1.0", "status": "ok"}
+        | dict.fromkeys(("host_throughput", "throughput_mean"), f"{0.5 + i / 10}")
+        | {"throughput_min": "0.2", "throughput_max": "1.0"}
+        for i, case in enumerate(cases)
+    ]  # fmt: skip
+    with (folder / "results.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(dict.fromkeys(key for row in rows for key in row)), restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+    (folder / "manifest.json").write_text(json.dumps({"columns": columns} | manifest))
+    return Run.read(folder)
+
+
+def test_seeds_are_in_no_label_and_their_draws_are_one_point(tmp_path):
+    run = stored(tmp_path, [
+        {"case": "fat tree", "traffic.seed": "1", "transport": "tcp"},
+        {"case": "Jellyfish", "topology.seed": "1", "transport": "tcp"},
+        {"case": "Jellyfish", "topology.seed": "2", "transport": "tcp"},
+        {"case": "Jellyfish", "topology.seed": "1", "transport": "mptcp"},
+    ])  # fmt: skip
+    found = [(point.group, point.series, point.values("host_throughput")) for point in points_of(run)]
+    assert found == [
+        ("fat tree", "tcp", [0.5]), ("Jellyfish", "tcp", [0.6, 0.7]), ("Jellyfish", "mptcp", [0.8])
+    ]  # fmt: skip
+
+
+def test_what_is_swept_alone_makes_groups_which_have_their_names_on_the_axis(tmp_path):
+    cases = ["fat tree", "Jellyfish of 496 servers", "Jellyfish of 562 servers"]
+    figure = figure_of(stored(tmp_path, [{"case": case} for case in cases]), "throughput")
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == cases
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["range of flows"]
+
+
+def test_a_label_that_does_not_fit_into_the_figure_is_broken(tmp_path):
+    run = stored(tmp_path, [{"case": case} for case in ("a", "b")])
+    assert "\n" not in figure_of(run, "throughput", size="column").axes[0].get_ylabel()
+    low = figure_of(stored(tmp_path, [{"case": f"{i} in the fat tree"} for i in range(432, 439)]), "throughput").axes[0]
+    assert low.get_ylabel() == "host throughput\n(fraction of NIC rate)"
 
 
 def test_a_mean_is_no_part_of_the_maximum_concurrent_flow_and_the_least_pair_is():

@@ -173,6 +173,21 @@ def test_points_are_not_joined(tmp_path):
     assert legend(figure) == ["imase", "rrg"]
 
 
+def test_points_have_an_interval_each_and_nothing_between_them(tmp_path):
+    plots = [{"y": ["aspl"], "x": "moore_aspl", "style": "points"}]
+    folder = sweep(tmp_path, kinds=("rrg",), seeds=(1, 2, 3, 4), plots=plots)
+    (entry,) = series(Run.read(folder), only_plot(folder))
+    (band,) = drawn(folder).axes[0].collections
+    ends = zip(entry.curve.x, entry.curve.y - entry.curve.half, entry.curve.y + entry.curve.half, strict=True)
+    assert [segment.tolist() for segment in band.get_segments()] == [[[x, low], [x, high]] for x, low, high in ends]
+
+
+def test_a_swept_number_that_only_some_networks_have_is_no_axis_for_all(tmp_path):
+    rows = [network({"case": "rrg", "topology.n": 16}, 16, 2.0), network({"case": "torus"}, 16, 3.0)]
+    figure = drawn(write_run(tmp_path, rows, columns=["case", "topology.n"]))
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["rrg, n=16", "torus"]
+
+
 def test_what_is_not_swept_in_a_case_is_not_in_its_name(tmp_path):
     rows = [network({"case": "rrg", "topology.degree": d}, n, 2.0 + d / n) for d in (3, 4) for n in (16, 32)]
     rows += [network({"case": "torus", "topology.degree": ""}, n, 3.0) for n in (16, 64)]

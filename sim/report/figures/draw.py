@@ -145,7 +145,8 @@ def _draw_points(ax: Axes, run: Run, kind: Kind, flit_ns: float | None, alone: b
 def _key(ax: Axes, run: Run, look: Look, entries: Sequence[Any]) -> tuple[list[Any], str]:
     """Entries and title of the key, with those of the figure itself; failed points are mentioned."""
     handles = ax.get_legend_handles_labels()[0]
-    if not handles and len(run.scenarios) > 1:  # the names of ceilings refer to markers
+    named = any(isinstance(text, marks.Name) for text in ax.texts)
+    if not handles and named and len(run.scenarios) > 1:  # the names of ceilings refer to markers
         handles += [marks.key(look.names[s], **look[s] | {"linestyle": "none"}) for s in run.scenarios]
     gids = [line.get_gid() for line in ax.lines if np.size(line.get_xdata())]
     handles += entries

@@ -1,19 +1,23 @@
-"""Endless flows of the datagram discipline, by scenario."""
+"""Endless flows of the datagram discipline, by what was swept."""
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import fmean
 
 from flitlab.sim.measure.rows import number
+from flitlab.sim.report.figures.metrics.rows import combined, grouped, is_draw
 from flitlab.sim.report.folder.frames import Row
 from flitlab.sim.report.folder.run import Run
 
 
 @dataclass(frozen=True)
 class Point:
-    """One scenario. rows: its replicates. group, series: the values of its swept keys that say where it stands."""
+    """Scenarios that differ in seeds alone.
 
-    scenario: str
+    rows: their replicates. group, series: the values of the other swept keys, which say where the point stands.
+    """
+
     group: str
     series: str
     rows: list[Row]
@@ -24,20 +28,19 @@ class Point:
 
 
 def points_of(run: Run) -> list[Point]:
-    """Scenarios with endless flows: transports are series, what else is swept makes the groups."""
+    """What has endless flows: transports are series, what else is swept makes the groups."""
     rows = [row for row in run.rows if row.get("host_throughput") and not row.get("flows")]
-    swept = [name for name in run.manifest.get("columns", ()) if any(row.get(name) for row in rows)]
-    series = [name for name in swept if name.partition(".")[0] == "transport"] or swept[-1:]
+    swept = [name for name in run.manifest.get("columns", ()) if not is_draw(name) and any(r.get(name) for r in rows)]
+    series = [name for name in swept if name.partition(".")[0] == "transport"] or swept[1:][-1:]
     groups = [name for name in swept if name not in series]
-    found: dict[str, Point] = {}
-    for row in rows:
-        label = row.get("scenario") or ""
-        group, one = (", ".join(row.get(name) or "" for name in part) for part in (groups, series))
-        found.setdefault(label, Point(label, group, one, [])).rows.append(row)
-    return list(found.values())
+    keys = [*groups, *series]
+    return [
+        Point(combined(groups, values[: len(groups)]), combined(series, values[len(groups) :]), some)
+        for values, some in grouped(rows, keys).items()
+    ]
 
 
 def equal_rates(rows: Iterable[Row]) -> list[float]:
-    """Throughput per host in the maximum concurrent flow, at most one value."""
-    known = (number(row, "host_throughput_mcf") for row in rows)
-    return [value for value in known if math.isfinite(value)][:1]
+    """Throughput per host in the maximum concurrent flow, the mean over networks: at most one value."""
+    known = [value for row in rows if math.isfinite(value := number(row, "host_throughput_mcf"))]
+    return [fmean(known)] if known else []

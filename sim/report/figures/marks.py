@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice, pairwise
+from textwrap import wrap
 from typing import Any
 
 import matplotlib.patheffects as patheffects
@@ -122,6 +123,13 @@ def band(ax: Axes, curve: Curve, colour: str) -> None:
     ax.fill_between(curve.x, low, high, color=colour, alpha=0.2, linewidth=0, gid="band", zorder=1.5)
 
 
+def whiskers(ax: Axes, curve: Curve, colour: str) -> None:
+    """The 95 % confidence interval of every point that has one, where points are not joined."""
+    known = np.isfinite(curve.half)
+    low, high = np.maximum(curve.y - curve.half, 0.0)[known], (curve.y + curve.half)[known]
+    ax.vlines(curve.x[known], low, high, color=colour, linewidth=0.9, gid="band")
+
+
 def knee_scale(ax: Axes, rows: Iterable[Row], y: Key, headroom: float = 4.0) -> None:
     """A y axis from 0 that is linear around the knee and logarithmic above it, if anything is there.
 
@@ -219,7 +227,29 @@ def finish(ax: Axes, handles: Sequence[Any], title: str, alone: bool) -> None:
     elif handles:
         ax.legend(handles=handles, title=title or None)
     figure.draw_without_rendering()
+    if break_labels(ax, renderer):
+        figure.draw_without_rendering()
     settle(ax, renderer)
+
+
+def break_labels(ax: Axes, renderer: RendererAgg) -> bool:
+    """Breaks labels of axes that do not fit into the figure; whether any did not, so that the layout has changed."""
+    figure, broken = ax.get_figure(root=True), False
+    assert figure is not None
+    frame, whole = ax.get_window_extent(renderer), figure.bbox
+    for side, label in enumerate((ax.xaxis.label, ax.yaxis.label)):
+        middle = (frame.min[side] + frame.max[side]) / 2
+        room = 2 * min(middle, whole.size[side] - middle)
+        text, length = label.get_text(), label.get_window_extent(renderer).size[side]
+        if length > room:
+            label.set_text(in_lines(text, math.ceil((text.count("\n") + 1) * length / room)))
+            broken = True
+    return broken
+
+
+def in_lines(text: str, lines: int) -> str:
+    """A text on as many lines, all about as long."""
+    return "\n".join(wrap(text, len(text) // lines + 5))
 
 
 def settle(ax: Axes, renderer: RendererAgg) -> None:

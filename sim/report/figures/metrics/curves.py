@@ -40,7 +40,7 @@ def draw_over_x(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
     for entry in drawn:
         own = strokes(entry.quantity, entry.values) | style
         ax.plot(entry.curve.x, entry.curve.y, **own, gid="curve")
-        marks.band(ax, entry.curve, own["color"])
+        (marks.band if joined else marks.whiskers)(ax, entry.curve, own["color"])
     _scales(ax, plot, np.unique(np.concatenate([entry.curve.x for entry in drawn])), found)
     keys = []
     for i, quantity in enumerate(dict.fromkeys(entry.quantity for entry in bounds)):

@@ -1,8 +1,8 @@
 """Labels of axes."""
 
-from textwrap import wrap
 from typing import Any
 
+from flitlab.sim.report.figures.marks import in_lines
 from flitlab.sim.report.figures.metrics.specification import Plot
 
 
@@ -17,5 +17,4 @@ def y_title(plot: Plot) -> str:
 
 def put_label(put: Any, text: str, width: int = 35) -> None:
     """A label on as few lines as it takes, all about as long."""
-    lines = -(-len(text) // width) or 1
-    put("\n".join(wrap(text, len(text) // lines + 5)))
+    put(in_lines(text, -(-len(text) // width) or 1))

@@ -142,8 +142,12 @@ def _form(run: Run, quantity: Quantity) -> str:
 
 
 def _usual_axes(run: Run, by: Values | None) -> tuple[str, Values]:
-    """x and ``by`` where no x is given: the swept number with most values, else the size, else the scenarios."""
+    """x and ``by`` where no x is given: the swept number with most values, else the size, else the scenarios.
+
+    One that only some networks have, and these alike, says nothing of the others.
+    """
     numbers = [key for key in differing(run) if numeric(run.metrics, key) and key not in (by or ())]
+    numbers = [key for key in numbers if len({row[key] for row in run.metrics if row.get(key)}) > 1]
     if numbers:
         x = max(numbers, key=lambda key: len(combinations(run, [key])))
         return x, _others(run, x) if by is None else by
