@@ -16,7 +16,7 @@ from flitlab.models.routing.routes import PathTable
 MOST = 40
 """Paths kept per commodity, where commodities are many."""
 ROOM = 2_000_000
-"""Paths kept in all, where that is more: a commodity that fills many channels needs as many paths, and few have room."""
+"""Paths kept in all, where that is more: to fill many channels a commodity needs as many paths."""
 BOLDEST = 1.5
 """Largest change of the logarithm of a weight in one shift."""
 
