@@ -81,11 +81,23 @@ def _refuse(error: Any, model: type[BaseModel], page: Page, place: Place, keys: 
         page.refuse(path, _in_our_words(error["msg"]))
 
 
+OURS = {
+    "a valid dictionary": "a mapping", "an object": "a mapping", "valid array": "list",
+    "a valid boolean": "true or false",
+}  # fmt: skip
+"""What pydantic calls a thing -> what we call it."""
+
+
 def _in_our_words(message: str) -> str:
     """What pydantic says of a value, as our other messages say it."""
     message = re.sub(r"^(Value error, )?(Input should|List should|String should)", "must", message)
     message = re.sub("^Input is not a valid path.*", "must be a path", message)
-    for theirs, ours in (("a valid dictionary", "a mapping"), ("an object", "a mapping"), ("valid array", "list")):
+    for theirs, ours in (
+        ("a valid dictionary", "a mapping"),
+        ("an object", "a mapping"),
+        ("valid array", "list"),
+        ("a valid boolean", "true or false"),
+    ):
         message = message.replace(theirs, ours)
     return re.sub(r" after validation, not \d+$", "", message).removeprefix("Value error, ")
 

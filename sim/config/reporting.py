@@ -68,19 +68,48 @@ class OutputsConfig(Section):
     parquet: bool = False
 
 
+COMPARISONS = ("==", "<=", ">=", "<", ">")
+BETWEEN = ("/", "-", *COMPARISONS)
+"""What may stand between two quantities."""
+
+
 def operands(quantity: str) -> list[str]:
     """A quantity alone, or as [quantity, operator, quantity].
 
     >>> operands("aspl"), operands("aspl / moore_aspl")
     (['aspl'], ['aspl', '/', 'moore_aspl'])
     """
-    return re.split(r"\s+(/|-|==|<=|>=|<|>)\s+", quantity.strip())
+    return re.split(rf"\s+({'|'.join(BETWEEN)})\s+", quantity.strip())
 
 
 def _quantity(value: str) -> str:
-    if len(operands(value)) > 3:
+    parts = operands(value)
+    if len(parts) > 3:
         raise PydanticCustomError("operators", "must have at most one operator")
+    if any(not part or {"=", *BETWEEN} & set(part.split()) for part in parts[::2]):
+        raise PydanticCustomError("quantity", f"must be a quantity, or two with {' or '.join(BETWEEN)} between them")
     return value
+
+
+def is_comparison(quantity: str) -> bool:
+    """Whether a quantity is 1 where it holds and 0 where not."""
+    return not {*COMPARISONS}.isdisjoint(operands(quantity)[1:2])
+
+
+def _condition(value: str) -> str:
+    if not is_comparison(value):
+        raise PydanticCustomError("condition", f"must be two quantities with {' or '.join(COMPARISONS)} between them")
+    return value
+
+
+def _said(value: str) -> str:
+    if not value.strip():
+        raise PydanticCustomError("said", "must say something")
+    return value
+
+
+Words = Annotated[str, AfterValidator(_said)]
+"""What a reader is told."""
 
 
 def _percentage(value: str) -> str:
@@ -92,15 +121,15 @@ def _percentage(value: str) -> str:
 class Outcome(Section):
     """What was found under another assumption: of what, and what it gives in a few words, with its numbers."""
 
-    what: str
-    gives: str
+    what: Words
+    gives: Words
 
 
 class ChoiceConfig(Section):
     """A setting that a publication does not give. ours: what is taken here. others: what else it could be."""
 
-    setting: str
-    ours: str
+    setting: Words
+    ours: Words
     why: str = ""
     others: list[Outcome] = []
 
@@ -121,7 +150,7 @@ class PublishedConfig(Section):
     differ.
     """
 
-    where: str
+    where: Words
     value: Annotated[float, Field(allow_inf_nan=False)]
     tolerance: Annotated[
         Annotated[float, Field(ge=0), Tag("<number>")]
@@ -136,7 +165,7 @@ class PublishedConfig(Section):
     relative_to: Which | None = None
     over: Literal["mean", "min", "max", "sum"] | None = None
     per: str | None = None
-    among: Annotated[str, AfterValidator(_quantity)] | None = None
+    among: Annotated[str, AfterValidator(_quantity), AfterValidator(_condition)] | None = None
     compare: Literal["about", "at_most", "at_least", "less_than", "greater_than"] = "about"
     claim: Literal["number", "order"] | None = None
     cause: Literal["slip", "setting"] | None = None

@@ -24,7 +24,7 @@ from enum import StrEnum
 from statistics import fmean
 from typing import Any
 
-from flitlab.sim.config.reporting import PublishedConfig, operands
+from flitlab.sim.config.reporting import PublishedConfig, is_comparison, operands
 from flitlab.sim.config.study import Case, Study, labels_of, swept
 from flitlab.sim.measure.saturation import saturation
 from flitlab.sim.measure.status import Status
@@ -321,11 +321,6 @@ def claim(entry: PublishedConfig, quantity: str) -> Claim:
         return Claim(entry.claim)
     holds = entry.over != "sum" and entry.value in (0, 1) and is_comparison(quantity)
     return Claim.ORDER if entry.compare != "about" or holds else Claim.NUMBER
-
-
-def is_comparison(quantity: str) -> bool:
-    """Whether a quantity is 1 where it holds and 0 where not."""
-    return not {"/", "-"}.issuperset(operands(quantity)[1:2])
 
 
 CAUSES = {None: Verdict.UNEXPLAINED, "slip": Verdict.SLIP, "setting": Verdict.SETTING}

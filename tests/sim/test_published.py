@@ -142,6 +142,11 @@ def test_what_is_said_of_the_scenarios():
         ("tried: [{what: x}], quantity: aspl, scenario: n=16", ".tried[0].gives: is missing"),
         ("over: share, quantity: aspl", ".over = share: is not one of the choices"),
         ("quantity: aspl / n / 2", ".quantity = aspl / n / 2: must have at most one operator"),
+        ("quantity: aspl /", ".quantity = aspl /: must be a quantity, or two with / or - or =="),
+        ("quantity: aspl, over: mean, among: aspl = 2", ".among = aspl = 2: must be a quantity, or two with"),
+        ("quantity: aspl, over: mean, among: aspl / 2", ".among = aspl / 2: must be two quantities with == or <="),
+        ("quantity: aspl, over: mean, comparable: maybe", ".comparable = maybe: must be true or false"),
+        ("quantity: aspl, over: mean, tried: [{what: '', gives: x}]", ".tried[0].what = '': must say something"),
     ],
 )
 def test_mistakes(entry, mistake, tmp_path):

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from flitlab.sim.config.reporting import ChoiceConfig, PublishedConfig
-from flitlab.sim.experiment.published import Claim, Verdict, is_comparison
+from flitlab.sim.config.reporting import ChoiceConfig, PublishedConfig, is_comparison
+from flitlab.sim.experiment.published import Claim, Verdict
 from flitlab.sim.experiment.scoreboard.file import ITEM
 from flitlab.sim.experiment.scoreboard.rows import PAPERS, Row, Score, Value, first_sentence, in_words
 from flitlab.sim.report.reproduction.blocks import (
