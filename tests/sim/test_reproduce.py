@@ -1,6 +1,7 @@
 """``simrun reproduce``: which rows run, what becomes of one that fails, the record, and the pages made of it."""
 
 import json
+import math
 import re
 from html.parser import HTMLParser
 from itertools import chain
@@ -15,7 +16,7 @@ from flitlab.sim.config.reporting import PublishedConfig
 from flitlab.sim.experiment.published import Claim, Verdict
 from flitlab.sim.experiment.scoreboard import run as row_run
 from flitlab.sim.experiment.scoreboard.file import NoRowsError, RowFile, row_files, selected
-from flitlab.sim.experiment.scoreboard.record import Ran, decides, load_record, save_record
+from flitlab.sim.experiment.scoreboard.record import RECORD, DamagedRecord, Ran, decides, load_record, save_record
 from flitlab.sim.experiment.scoreboard.rows import Row, Score, Value, rows_of
 from flitlab.sim.experiment.scoreboard.run import shard_of
 from flitlab.sim.experiment.shards import Shard
@@ -336,3 +337,24 @@ def test_the_record_is_read_as_it_was_written(tmp_path):
     }
     save_record(tmp_path, rows)
     assert load_record(tmp_path) == rows
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("cpu_s", -1.0), ("cpu_s", math.nan), ("name", "../a"), ("figures", {"../../a.png": "A"}), ("more", 1)],
+)
+def test_a_record_that_does_not_say_what_rows_gave_is_refused(key, value, tmp_path):
+    save_record(tmp_path, {"a": Ran("a", True, "2026", "x")})
+    file = tmp_path / RECORD
+    (row,) = json.loads(file.read_text())
+    file.write_text(json.dumps([{**row, key: value}]))
+    with pytest.raises(DamagedRecord, match="is damaged"):
+        load_record(tmp_path)
+
+
+def test_a_record_has_a_row_once(tmp_path):
+    save_record(tmp_path, {"a": Ran("a", True, "2026", "x")})
+    file = tmp_path / RECORD
+    file.write_text(json.dumps(json.loads(file.read_text()) * 2))
+    with pytest.raises(DamagedRecord, match="is damaged"):
+        load_record(tmp_path)

@@ -7,12 +7,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.sim.config.reporting import PublishedConfig
+from flitlab.sim.config.section import Name
 from flitlab.sim.exit import CHECK_FAILED, FAILED, OK, RunStatus
 from flitlab.sim.experiment.folders import ManifestError, content, read_manifest
 from flitlab.sim.experiment.scoreboard.file import read_row
@@ -36,6 +37,8 @@ SAID = ("where", "value", "tolerance", "why", "compare", "claim", "cause", "comp
 @dataclass(frozen=True)
 class Measurement:
     """A measured value. of: what of an entry of ``published:`` decides it. words: the scenarios that it is of."""
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
     of: dict[str, Any]
     words: str
@@ -62,14 +65,16 @@ class Ran:
     pages -> what it shows. problem: why it, or a part of it, failed; '' if nothing did. code: exit code of the run.
     """
 
-    name: str
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
+
+    name: Name
     full: bool
     finished: str
     fingerprint: str
     machine: str = ""
-    cpu_s: float = 0.0
+    cpu_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     measured: list[Measurement] = field(default_factory=list)
-    figures: dict[str, str] = field(default_factory=dict)
+    figures: dict[Name, str] = field(default_factory=dict)
     problem: str = ""
     code: int = OK
 
@@ -115,9 +120,12 @@ def load_record(folder: Path) -> dict[str, Ran]:
     if not file.exists():
         return {}
     try:
-        return {ran.name: ran for ran in TypeAdapter(list[Ran]).validate_json(content(file), strict=True)}
+        rows = TypeAdapter(list[Ran]).validate_json(content(file), strict=True)
+        if len({ran.name for ran in rows}) < len(rows):
+            raise ValueError("a row is there twice")
     except (OSError, ValueError):
         raise DamagedRecord(f"{file} is damaged, or no record of rows; delete it, or choose another folder") from None
+    return {ran.name: ran for ran in rows}
 
 
 def save_record(folder: Path, rows: Mapping[str, Ran]) -> None:
