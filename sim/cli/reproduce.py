@@ -10,7 +10,7 @@ from flitlab.sim.cli.common import complain, duration, print_json, print_table
 from flitlab.sim.cli.run import draw
 from flitlab.sim.exit import BAD, CHECK_FAILED, FAILED, INTERRUPTED, OK
 from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
-from flitlab.sim.experiment.pool import cores
+from flitlab.sim.experiment.pool import Lasting, cores
 from flitlab.sim.experiment.published import Claim
 from flitlab.sim.experiment.scoreboard import run as row_run
 from flitlab.sim.experiment.scoreboard.file import NoRowsError, read_row, row_files, selected
@@ -123,26 +123,30 @@ def _run(board: Board, files: Sequence[Path], options: argparse.Namespace) -> in
         complain(f"{len(names)} of {len(files)} rows are in {board.folder} already")
     if left:
         complain(f"{len(left)} rows to run: {_expected(left, costs)}")
-    interrupted = False
+    interrupted, jobs = False, options.jobs or cores()
+    # small rows share their processes: to start these takes longer than most of them; of large ones none keeps anything
+    pool = Lasting(jobs) if jobs > 1 and not options.full else None
     for index, file in enumerate(left):
         complain(f"[{index + 1}/{len(left)}] {file.stem}: {_expected([file], costs)}")
         try:
-            board.keep({file.stem: _one(board, file, options)})
+            board.keep({file.stem: _one(board, file, options.full, jobs, pool)})
         except KeyboardInterrupt:
             interrupted = True
             break
         names.append(file.stem)
         complain(f"  {_outcome(board.rows([file.stem])[0])}", f"  left: {_expected(left[index + 1 :], costs)}")
+    if pool is not None:
+        pool.end()
     code = _finish(board, board.rows(names), options)
     if interrupted:
         complain(f"interrupted; the same command goes on from what is in {board.folder}")
     return INTERRUPTED if interrupted else code
 
 
-def _one(board: Board, file: Path, options: argparse.Namespace) -> Ran:
+def _one(board: Board, file: Path, full: bool, jobs: int, pool: Lasting | None) -> Ran:
     """Runs a row and draws its figures."""
     folder = board.folder / file.stem
-    ran, report = row_run.run_row(file, folder, options.full, options.jobs or cores())
+    ran, report = row_run.run_row(file, folder, full, jobs, pool)
     if report is None:
         return ran
     draw(report)

@@ -95,6 +95,64 @@ class Processes:
             worker.join(5)
 
 
+class Lasting:
+    """Processes on this machine that several runs use in turn: closing it at the end of one ends nothing.
+
+    They start with the first call, also after some were abandoned, and hold no plugins.
+    """
+
+    def __init__(self, jobs: int):
+        self.jobs = jobs
+        self.room = jobs + 1
+        self.spent = 0.0
+        """CPU seconds of all calls that have returned."""
+        self._pool: Pool | None = None
+
+    def submit(self, call: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
+        """Makes a call in one of the processes, and counts its time."""
+        self._pool = self._pool or open_pool(self.jobs)
+        future: Future[Outcome] = Future()
+        self._pool.submit(_timed, call, arguments).add_done_callback(lambda done: self._pass_on(done, future))
+        return future
+
+    def _pass_on(self, done: "Future[Any]", future: "Future[Outcome]") -> None:
+        if done.cancelled():
+            return
+        if error := done.exception():
+            future.set_exception(error)
+            return
+        outcome, seconds = done.result()
+        self.spent += seconds
+        future.set_result(outcome)
+
+    def reopen(self) -> None:
+        """Replaces the processes after one of them died."""
+        if self._pool is not None:
+            self._pool.reopen()
+
+    def close(self, abandon: bool = False) -> None:
+        """Keeps the processes, unless they are to be abandoned."""
+        if abandon:
+            self.end(abandon)
+
+    def end(self, abandon: bool = False) -> None:
+        """Ends the processes, if there are any."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close(abandon)
+
+
+def _timed(call: Callable[..., Outcome], arguments: Sequence[Any]) -> Any:
+    """What a call returns, and the CPU seconds that it took."""
+    began = cpu_seconds()
+    return call(*arguments), cpu_seconds() - began
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process and of those that it has waited for."""
+    return sum(os.times()[:4])
+
+
 def cores() -> int:
     """Processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ from flitlab.sim.cli import main
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.size import machine_bytes
 from flitlab.sim.config.study import read
+from flitlab.sim.experiment import pool as pool_module
 from flitlab.sim.experiment import store as store_module
-from flitlab.sim.experiment.pool import DIED, Processes, Task, run_all
+from flitlab.sim.experiment.pool import DIED, InProcess, Lasting, Processes, Task, run_all
 from flitlab.sim.experiment.store import Store
 from flitlab.sim.experiment.task import Outcome
 from tests import long_after
@@ -57,6 +59,14 @@ def ends_always(path):
     os._exit(1)
 
 
+def spends(count):
+    """A task that takes as many hundredths of a second of CPU time."""
+    began = time.process_time()
+    while time.process_time() < began + count / 100:
+        pass
+    return Outcome(time.process_time() - began - 0.02)  # os.times has ticks of a hundredth
+
+
 def works(path):
     """A task."""
     return Outcome("done")
@@ -73,6 +83,33 @@ def test_calls_survive_the_death_of_a_process(tmp_path):
     run_all(Processes(2, ()), [task(number, call) for number, call in enumerate(calls)])
     assert [found[number].result for number in range(5)] == ["done", "second time", "done", None, "done"]
     assert found[3].problem == DIED
+
+
+def test_processes_that_last_serve_one_run_after_another(monkeypatch):
+    opened = []
+    monkeypatch.setattr(pool_module, "open_pool", lambda jobs: opened.append(jobs) or InProcess())
+    lasting, found = Lasting(2), []
+
+    def serve(call):
+        run_all(lasting, [Task(call, (3,), found.append)])
+
+    serve(spends)
+    assert opened == [2] and lasting.spent >= found[0].result > 0
+    serve(works)
+    assert opened == [2]
+    with pytest.raises(TypeError):
+        serve(len)
+    serve(works)
+    assert opened == [2, 2] and [outcome.result for outcome in found[1:]] == ["done", "done"]
+
+
+@pytest.mark.long
+def test_calls_survive_the_death_of_a_process_that_lasts(tmp_path):
+    found, lasting = [], Lasting(2)
+    for calls in ([works, ends_once, works], [works]):
+        run_all(lasting, [Task(call, (tmp_path / "once",), found.append) for call in calls])
+    lasting.end()
+    assert sorted(outcome.result for outcome in found) == ["done", "done", "done", "second time"]
 
 
 @pytest.mark.long

@@ -13,6 +13,7 @@ from flitlab.sim.config.study import read
 from flitlab.sim.exit import FAILED, INTERRUPTED, RunStatus
 from flitlab.sim.experiment.folders import MANIFEST, ManifestError, read_manifest
 from flitlab.sim.experiment.manifest import now
+from flitlab.sim.experiment.pool import Lasting, cpu_seconds
 from flitlab.sim.experiment.runner import Report, run
 from flitlab.sim.experiment.scoreboard.file import read_row
 from flitlab.sim.experiment.scoreboard.record import Ran, changes_of, load_record, ran_into
@@ -34,13 +35,18 @@ def is_finished(file: Path, folder: Path, full: bool) -> bool:
     return fits(ran, said) and said.outputs == read_row(folder / "config.yaml", full).outputs
 
 
-def run_row(file: Path, folder: Path, full: bool, jobs: int) -> tuple[Ran, Report | None]:
-    """Runs a row into its folder. Whatever goes wrong is in what it gave, so that others can follow."""
+def run_row(file: Path, folder: Path, full: bool, jobs: int, pool: Lasting | None = None) -> tuple[Ran, Report | None]:
+    """Runs a row into its folder. Whatever goes wrong is in what it gave, so that others can follow.
+
+    pool: for rows without plugins; others have ``jobs`` processes of their own.
+    """
     began, spent, report, code = cpu_seconds(), _spent(file, folder, full), None, FAILED
+    before = pool.spent if pool else 0.0
     try:
-        report = run(read(file, quick=not full), folder, jobs)
+        study = read(file, quick=not full)
+        report = run(study, folder, jobs, None if study.plugins else pool)
         problem, code = "; ".join(report.problems), report.exit_code
-        _note(folder, spent + cpu_seconds() - began)
+        _note(folder, spent + cpu_seconds() - began + (pool.spent - before if pool else 0.0))
     except ConfigError as error:
         problem = str(error)
     except StoreError as error:
@@ -75,11 +81,6 @@ def _note(folder: Path, cpu_s: float) -> None:
         store.write_json(MANIFEST, {**read_manifest(folder), "row": note})
     finally:
         store.close()
-
-
-def cpu_seconds() -> float:
-    """CPU time of this process and of those that it has waited for."""
-    return sum(os.times()[:4])
 
 
 def machine() -> str:
