@@ -14,7 +14,6 @@ from functools import cached_property
 import numpy as np
 
 from flitlab.fluid.ceiling import Method
-from flitlab.fluid.certificate import network_length
 from flitlab.fluid.mcf.choose import Solution, solve
 from flitlab.fluid.problem import Problem
 from flitlab.models.arrays import Floats
@@ -76,7 +75,7 @@ class Beside:
     def reached(self, load: float, theta: float) -> float:
         """A load of the growing part that some flow reaches, if all demand at ``load`` has a theta."""
         if theta >= 1:
-            return load * theta if self.parts[1].demand.size else math.inf
+            return load * theta if self.parts[1].wanted.size else math.inf
         alone = self.theta_alone
         if alone < 1:
             return 0.0
@@ -106,11 +105,11 @@ class Beside:
     def solved(self, traffic: Traffic) -> Solution | None:
         """The concurrent flow of a demand; None if none of it crosses the network."""
         problem = self._problem(traffic)
-        return None if problem.demand.size == 0 else solve(problem, self.gap / 2, self.method)
+        return None if problem.wanted.size == 0 else solve(problem, self.gap / 2, self.method)
 
     def _problem(self, traffic: Traffic) -> Problem:
         return Problem.of(self.topology, traffic, self.routes)
 
 
 def _length(problem: Problem, lengths: np.ndarray) -> float:
-    return network_length(problem.graph, problem.demand, lengths, problem.ways) if problem.demand.size else 0.0
+    return problem.volume(lengths) if problem.wanted.size else 0.0

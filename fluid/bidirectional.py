@@ -51,9 +51,9 @@ def new_search(nodes: int, channels: int) -> Search:
 
 @njit
 def star(start: Ints, channel: Ints, end: Integers, length: Floats) -> Star:
-    """The :class:`Star` of channels grouped by node, with the other end and the length of every channel."""
+    """The :class:`Star` of channels grouped by node, with the other end and the length of every channel, if any."""
     order = channel.copy()
-    for v in range(len(start) - 1):
+    for v in range(len(start) - 1 if len(length) > 0 else 0):
         for i in range(start[v] + 1, start[v + 1]):
             a, j = order[i], i
             while j > start[v] and length[order[j - 1]] > length[a]:

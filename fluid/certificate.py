@@ -4,6 +4,7 @@ Every ceiling that this package reports has passed through here at the end.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -12,14 +13,16 @@ from flitlab.fluid.graph import UNRESTRICTED, Dags, Demand, Graph
 from flitlab.fluid.mcf.dense import send
 from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.pricing import price
-from flitlab.fluid.problem import Orbit, Problem, shortest_ways
-from flitlab.models.arrays import Bools, Floats, Integers, Ints, sums
+from flitlab.fluid.problem import Orbit, Problem, demand_of, network_length, shortest_ways
+from flitlab.models.arrays import Bools, Floats, Integers, Ints, Ints32, sums
+from flitlab.models.jit import njit
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
 
 AT_ONCE = 1024
 """Targets to which distances of all switches are asked for at once: a list of all pairs would take several tables."""
 
+EPSILON = float(np.finfo(float).eps)
 HARMLESS = 1e-12
 """What a lower bound may lose, relatively, for not asking which way a remainder goes."""
 
@@ -91,17 +94,12 @@ def demand_length(topology: Topology, traffic: Traffic, z: Floats, ways: Dags | 
     orbit = Orbit.of(topology, traffic) if isinstance(ways, Dags) and len(ways.ports) == 0 else None
     if orbit is not None and orbit.translations.invariant(z):
         return orbit_length(graph, orbit, z)
-    return network_length(graph, Demand.of_traffic(traffic), z, ways)
+    return network_length(graph, demand_of(traffic), z, ways)
 
 
 def orbit_length(graph: Graph, orbit: Orbit, z: Floats) -> float:
     """The length that the demand of a whole orbit needs, under lengths that the translations leave as they are."""
     return graph.nodes * network_length(graph, orbit.demand, z)
-
-
-def network_length(graph: Graph, demand: Demand, z: Floats, ways: Dags | Paths = UNRESTRICTED) -> float:
-    """Sum of demand * distance over the commodities."""
-    return float(demand.amount @ shortest_ways(graph, demand, z, ways))
 
 
 def verify_total(topology: Topology, traffic: Traffic, load: float, z: Certificate) -> float:
@@ -167,6 +165,72 @@ def delivering_load(problem: Problem, flow: Floats, amount: Floats) -> Floats:
         whole: Floats = load + left
         return whole
     return load + _on_its_way(problem, short + hidden, np.zeros((0, graph.channels)))
+
+
+class Rows(NamedTuple):
+    """A flow to some targets: channels of the i-th, and how much flows there, start[i]:start[i + 1].
+
+    start: int64 [targets + 1]. channel: int32. amount: float64.
+    """
+
+    start: Ints
+    channel: Ints32
+    amount: Floats
+
+    def written(self, channels: int) -> Floats:
+        """float64 [targets, channels]: the same with an entry for every channel."""
+        count = np.diff(self.start)
+        flow = np.zeros((len(count), channels))
+        flow[np.repeat(np.arange(len(count)), count), self.channel] = self.amount
+        return flow
+
+
+def delivering_rows(problem: Problem, demand: Demand, flow: Rows) -> Floats:
+    """As :func:`delivering_load`, of a flow that delivers all of a demand, a part of that of the problem."""
+    graph = problem.graph
+    if not (flow.amount >= 0).all():
+        raise ValueError("flow must not be negative")
+    if problem.restricted:
+        target = np.repeat(demand.target, np.diff(flow.start))
+        if not _allowed(problem, target, flow.channel).all():
+            raise ValueError("flow on a channel that the routes do not allow")
+    load, left = _left(graph, demand, flow)
+    use = load / graph.capacity
+    if (use + left.sum() / graph.capacity).max() <= (1 + HARMLESS) * use.max():
+        whole: Floats = load + left.sum()
+        return whole
+    part = Problem(graph, demand, problem.dags)
+    return load + _on_its_way(part, left, np.zeros((0, graph.channels)))
+
+
+@njit
+def _left(graph: Graph, demand: Demand, flow: Rows) -> tuple[Floats, Floats]:
+    """Load [channels] of a flow, and [targets, nodes] what it may leave at a node on its way, rounding included.
+
+    A sum of k doubles is off by less than k times their sum in ulps.
+    """
+    nodes, targets = len(graph.in_start) - 1, len(demand.target)
+    load, left = np.zeros(len(graph.src)), np.zeros((targets, nodes))
+    passing, terms = np.empty(nodes), np.empty(nodes)
+    for i in range(targets):
+        passing[:] = 0.0
+        terms[:] = 2.0
+        for j in range(flow.start[i], flow.start[i + 1]):
+            a, amount = flow.channel[j], flow.amount[j]
+            u, v = graph.src[a], graph.dst[a]
+            load[a] += amount
+            left[i, u] -= amount
+            left[i, v] += amount
+            passing[u] += amount
+            passing[v] += amount
+            terms[u] += 1.0
+            terms[v] += 1.0
+        for k in range(demand.start[i], demand.start[i + 1]):
+            left[i, demand.source[k]] += demand.amount[k]
+        for v in range(nodes):
+            left[i, v] = max(left[i, v] + EPSILON * terms[v] * passing[v], 0.0)
+        left[i, demand.target[i]] = 0.0
+    return load, left
 
 
 def mended(problem: Problem, flow: Floats, amount: Floats) -> np.ndarray:

@@ -24,7 +24,7 @@ def concurrent_flow(instance: Instance, kind: str, method: Method, gap: float) -
         return _beside(instance, kind, method, gap)
     problem = Problem.of(topology, traffic, instance.routes if kind == "mcf_paths" else None)
     at_hosts = host_bound(topology, traffic)
-    if problem.demand.size == 0:
+    if problem.wanted.size == 0:
         return _host_ceiling(instance, kind, at_hosts, "closed form", "no demand leaves its switch")
     solution = solve(problem, gap, method, at_hosts)
     # where hosts bind, the network carries the part of its flow that they let through

@@ -33,10 +33,10 @@ class Decomposition:
 
 def decomposition(problem: Problem, theta: float, load: Floats) -> Decomposition:
     """The factors for the flow that serves theta * demand with loads float64 [channels] > 0."""
-    capacity, amount = float(problem.graph.capacity.sum()), problem.demand.amount
-    hops = float(amount @ problem.distances(np.ones(problem.graph.channels)))
-    used, throughput = float(load.sum()), theta * float(amount.sum())
-    distance = hops / float(amount.sum())
+    capacity, amount = float(problem.graph.capacity.sum()), problem.wanted.total
+    hops = problem.volume(np.ones(problem.graph.channels))
+    used, throughput = float(load.sum()), theta * amount
+    distance = hops / amount
     return Decomposition(throughput, capacity, used / capacity, distance, used / (theta * hops))
 
 

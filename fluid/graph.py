@@ -1,5 +1,6 @@
 """A graph, a demand and next hops as named tuples of flat arrays, which compiled code and LPs both read."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -7,15 +8,17 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from flitlab.models.arrays import Bytes, Floats, Ints, Ints32
+from flitlab.models.jit import njit
 from flitlab.models.topology.graph import Topology
-from flitlab.models.traffic.traffic import Traffic, summed_pairs
+from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic, summed_pairs
 
 
 class Graph(NamedTuple):
     """Directed channels, sorted by source.
 
     src, dst: int64 [channels]. capacity: float64 [channels].
-    out_start, in_start: int64 [nodes + 1]; into v come in_channel[in_start[v]:in_start[v + 1]].
+    out_start, in_start: int64 [nodes + 1]; into v come in_channel[in_start[v]:in_start[v + 1]], from the nodes
+    in_node: int32 [channels] at the same places.
     """
 
     src: Ints
@@ -24,6 +27,7 @@ class Graph(NamedTuple):
     out_start: Ints
     in_start: Ints
     in_channel: Ints
+    in_node: Ints32
 
     @classmethod
     def of(cls, topology: Topology) -> "Graph":
@@ -38,7 +42,7 @@ class Graph(NamedTuple):
         every = np.arange(nodes + 1)
         return cls(
             src, dst, np.asarray(capacity, float), np.searchsorted(src, every),
-            np.searchsorted(dst[in_channel], every), in_channel,
+            np.searchsorted(dst[in_channel], every), in_channel, src[in_channel].astype(np.int32),
         )  # fmt: skip
 
     @property
@@ -111,6 +115,89 @@ class Demand(NamedTuple):
 
     def scaled(self, factor: float) -> "Demand":
         return self._replace(amount=self.amount * factor)
+
+    @property
+    def total(self) -> float:
+        """All that is demanded."""
+        return float(self.amount.sum())
+
+    def listed(self) -> "Demand":
+        """This demand, which has an entry for every pair."""
+        return self
+
+    def part(self, low: int, high: int) -> "Demand":
+        """The demand for target[low:high] alone."""
+        begin, end = self.start[low], self.start[high]
+        start = self.start[low : high + 1] - begin
+        return Demand(self.target[low:high], start, self.source[begin:end], self.amount[begin:end])
+
+
+class Product(NamedTuple):
+    """A demand of sent[s] * taken[t] between any two different nodes, of which no list is kept.
+
+    sent, taken: float64 [nodes]. target: int64 [targets], the nodes with taken > 0.
+    """
+
+    sent: Floats
+    taken: Floats
+    target: Ints
+
+    @classmethod
+    def of_traffic(cls, traffic: Traffic) -> "Product | None":
+        """What is demanded between different switches where all hosts are sent the same; None elsewhere."""
+        if traffic.law not in (UNIFORM, UNIFORM_SELF):
+            return None
+        topology = traffic.topology
+        count = np.bincount(topology.host_switch, minlength=topology.switches).astype(float)
+        rate = np.bincount(topology.host_switch, traffic.rate, topology.switches)
+        return cls(rate / (topology.hosts - (traffic.law == UNIFORM)), count, np.flatnonzero(count))
+
+    @property
+    def size(self) -> int:
+        """Pairs of different nodes with demand."""
+        sends = self.sent > 0
+        return int(sends.sum()) * len(self.target) - int(sends[self.target].sum())
+
+    @property
+    def total(self) -> float:
+        """All that is demanded."""
+        return float(self.sent.sum() * self.taken.sum() - (self.sent * self.taken).sum())
+
+    def listed(self) -> Demand:
+        """The same with an entry for every pair."""
+        whole = self.part(0, len(self.target))
+        kept = np.diff(whole.start) > 0
+        return Demand(whole.target[kept], whole.start[np.append(True, kept)], whole.source, whole.amount)
+
+    def part(self, low: int, high: int) -> Demand:
+        """The demand for target[low:high] alone, with an entry for every pair."""
+        return Demand(self.target[low:high], *_listed(self.sent, self.taken, self.target[low:high]))
+
+
+@njit
+def _listed(sent: Floats, taken: Floats, target: Ints) -> tuple[Ints, Ints, Floats]:
+    """Start, source and amount of a demand sent[s] * taken[t] for some targets."""
+    senders = np.flatnonzero(sent > 0.0)
+    start = np.zeros(len(target) + 1, np.int64)
+    source, amount = np.empty(len(target) * len(senders), np.int64), np.empty(len(target) * len(senders))
+    size = 0
+    for i in range(len(target)):
+        for s in senders:
+            if s != target[i]:
+                source[size], amount[size] = s, sent[s] * taken[target[i]]
+                size += 1
+        start[i + 1] = size
+    return start, source[:size], amount[:size]
+
+
+ROWS = 32
+"""Targets of which the demand is listed at a time where it is not listed as a whole."""
+
+
+def blocks(demand: Demand | Product) -> Iterator[tuple[int, int]]:
+    """(low, high), places of targets that are handled together."""
+    for low in range(0, len(demand.target), ROWS):
+        yield low, min(low + ROWS, len(demand.target))
 
 
 class Dags(NamedTuple):

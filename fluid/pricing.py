@@ -1,15 +1,15 @@
 """The price of a demand: the shortest allowed way of every commodity under lengths of the channels."""
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from flitlab.fluid.bidirectional import Star, forget, meet, new_search, star, walk
 from flitlab.fluid.graph import Dags, Demand, Graph
-from flitlab.fluid.trees import dag_tree, tree
+from flitlab.fluid.threads import side_by_side
+from flitlab.fluid.trees import alike, dag_tree, tree
 from flitlab.models.arrays import Floats, Int, Ints, Ints32
 from flitlab.models.jit import kernel, njit
 
@@ -49,15 +49,19 @@ def price(
         def block(low: int, high: int) -> tuple[Floats, Ints, Ints32]:
             return _within(graph, demand, dags.hops, length, limit, low, high)
     else:
-        out = star(graph.out_start, np.arange(len(length)), graph.dst, length)
-        into = star(graph.in_start, graph.in_channel, graph.src, length)
+        # nothing but searches from both ends reads these
+        least = (demand.start[1:] - demand.start[:-1]).min(initial=len(graph.in_start))
+        ends = length if _from_both_ends(graph, dags, least) else length[:0]
+        out = star(graph.out_start, np.arange(len(ends)), graph.dst, ends)
+        into = star(graph.in_start, graph.in_channel[: len(ends)], graph.src, ends)
 
         def block(low: int, high: int) -> tuple[Floats, Ints, Ints32]:
             return _direct(graph, demand, dags, length, out, into, limit, low, high)
 
-    distance, start, channel = zip(*_in_blocks(block, len(demand.target), alone), strict=True)
-    ends = np.concatenate([np.zeros(1, np.int64), *(part[1:] - part[:-1] for part in start)]).cumsum()
-    return np.concatenate(distance), Found(ends, np.concatenate(channel))
+    found = _in_blocks(block, len(demand.target), alone)
+    distance = np.concatenate([part[0] for part in found])
+    start: Ints = np.concatenate([np.zeros(1, np.int64), *(np.diff(part[1]) for part in found)]).cumsum()
+    return distance, Found(start, np.concatenate([part[2] for part in found]))
 
 
 def floored(length: np.ndarray, capacity: Floats, least: float) -> np.ndarray:
@@ -67,18 +71,21 @@ def floored(length: np.ndarray, capacity: Floats, least: float) -> np.ndarray:
     return found
 
 
-def cores() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _in_blocks(block: Callable[[int, int], T], size: int, alone: bool) -> list[T]:
     """block(low, high) for parts of range(size), in order: by several threads unless ``alone``."""
     if alone:
         return [block(0, size)]
     cut = [size * i // BLOCKS for i in range(BLOCKS + 1)]
-    with ThreadPoolExecutor(min(BLOCKS, cores())) as pool:
-        return list(pool.map(block, cut[:-1], cut[1:]))
+    return list(side_by_side(lambda ends: block(*ends), pairwise(cut)))
+
+
+@njit
+def _from_both_ends(graph: Graph, dags: Dags, some: int) -> bool:
+    """Whether so many sources for a target are searched for one by one.
+
+    A search from both ends settles about 100 times fewer nodes than a tree.
+    """
+    return len(dags.ports) == 0 and 100 * some <= len(graph.in_start) + 99
 
 
 @njit
@@ -94,13 +101,13 @@ def _direct(
     channel = np.empty(8 * len(distance) + nodes if keep else 0, np.int32)
     ahead, behind = new_search(nodes, len(length)), new_search(nodes, len(length))
     order = np.empty(nodes, np.int32)
+    level = alike(length)
     size = 0
     for i in range(low, high):
         t, some = demand.target[i], demand.start[i + 1] - demand.start[i]
-        # a search from both ends settles about 100 times fewer nodes than a tree
-        single = len(dags.ports) == 0 and 100 * some <= nodes + 100
+        single = _from_both_ends(graph, dags, some)
         if not single:
-            reached = tree(graph, dags, t, length, behind, order)
+            reached = tree(graph, dags, t, length, level, behind, order)
         for k in range(demand.start[i], demand.start[i + 1]):
             s, j, middle = demand.source[k], k - first, -1
             most = limit[k] if keep else np.inf

@@ -1,11 +1,12 @@
 """A flow problem between switches, as flat arrays that both compiled code and LPs read."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from flitlab.fluid.graph import UNRESTRICTED, Dags, Demand, Graph
+from flitlab.fluid.graph import UNRESTRICTED, Dags, Demand, Graph, Product, blocks
 from flitlab.fluid.mcf.paths import Paths, cheapest, paths_of
 from flitlab.fluid.pricing import price
 from flitlab.fluid.translations import Translations, translations
@@ -30,7 +31,8 @@ MEMORY_MOST = 4 << 30
 """Bytes that a solve may need."""
 PAIR_BYTES = 48
 """Of every pair of switches with demand: its ends and amount, what is derived from them, and a distance."""
-
+LISTED_MOST = 1_500_000
+"""Pairs up to which a demand of all for all is listed: solvers over paths need a list."""
 
 RANGE = 1e12
 """Ratio of the largest capacity to the least, and of demands, up to which every bound here is certified."""
@@ -63,13 +65,14 @@ class Orbit:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Route ``demand`` over ``graph``, within ``dags`` or, if they are given, over ``paths`` (of flow by their shares).
+    """Route a demand over ``graph``, within ``dags`` or, if they are given, over ``paths`` (of flow by their shares).
 
-    orbit: what translations make of the whole problem, if they leave it as it is and every channel is allowed.
+    wanted: the demand, with a list of its pairs or without. orbit: what translations make of the whole problem, if they
+    leave it as it is and every channel is allowed.
     """
 
     graph: Graph
-    demand: Demand
+    wanted: Demand | Product
     dags: Dags = UNRESTRICTED
     paths: Paths | None = None
     orbit: Orbit | None = None
@@ -83,15 +86,14 @@ class Problem:
         """
         check_numbers(topology, traffic)
         graph = Graph.of(topology)
-        refuse_if_large(PAIR_BYTES * _pairs_most(traffic), "the list of switch pairs with demand")
-        demand = Demand.of_traffic(traffic)
+        wanted = demand_of(traffic, listed=routes is not None)
         dags, paths = UNRESTRICTED, None
         if routes is not None and routes.paths is not None:
-            paths = paths_of(routes.paths, topology.switches, graph, demand)
+            paths = paths_of(routes.paths, topology.switches, graph, wanted.listed())
         elif routes is not None:
             dags = dags_of(topology, routes)
         orbit = Orbit.of(topology, traffic) if routes is None else None
-        problem = cls(graph, demand, dags, paths, orbit)
+        problem = cls(graph, wanted, dags, paths, orbit)
         problem._check_reachable()
         return problem
 
@@ -104,6 +106,12 @@ class Problem:
         if len(lost):
             s, t = self.demand.source[lost[0]], self.demand.destination[lost[0]]
             raise FluidError(f"switch {s} has demand for switch {t} but no {'path' if free else 'route'} to it")
+
+    @cached_property
+    def demand(self) -> Demand:
+        """The demand with an entry for every pair. Raises :class:`TooLargeError` where no list would fit."""
+        refuse_if_large(PAIR_BYTES * self.wanted.size, PAIRS)
+        return self.wanted.listed()
 
     @property
     def restricted(self) -> bool:
@@ -127,6 +135,35 @@ class Problem:
     def distances(self, z: Floats) -> Floats:
         """float64 [commodities]: the shortest way of each under lengths z; inf where there is none."""
         return shortest_ways(self.graph, self.demand, z, self.ways)
+
+    def volume(self, z: Floats) -> float:
+        """Sum of demand * distance under lengths z; inf where there is no way."""
+        return network_length(self.graph, self.wanted, z, self.ways)
+
+
+PAIRS = "the list of switch pairs with demand"
+
+
+def demand_of(traffic: Traffic, listed: bool = False) -> Demand | Product:
+    """What is demanded between different switches, of very many pairs without a list unless one is asked for.
+
+    Raises :class:`TooLargeError` if a list would not fit into memory.
+    """
+    product = None if listed else Product.of_traffic(traffic)
+    if product is not None and product.size > LISTED_MOST:
+        return product
+    refuse_if_large(PAIR_BYTES * _pairs_most(traffic), PAIRS)
+    return Demand.of_traffic(traffic)
+
+
+def network_length(graph: Graph, wanted: Demand | Product, z: Floats, ways: "Dags | Paths" = UNRESTRICTED) -> float:
+    """Sum of demand * distance under lengths z, within the next hops or over the paths that are allowed.
+
+    Summed without BLAS, whose threads would change the last digits.
+    """
+    whole = isinstance(wanted, Demand) or isinstance(ways, Paths)
+    listed = [wanted.listed()] if whole else (wanted.part(*ends) for ends in blocks(wanted))
+    return float(sum((part.amount * shortest_ways(graph, part, z, ways)).sum() for part in listed))
 
 
 def dags_of(topology: Topology, routes: Routes) -> Dags:

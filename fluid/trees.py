@@ -27,7 +27,7 @@ def dijkstra(graph: Graph, t: int, length: Floats, search: Search, order: Ints32
         settled += 1
         for i in range(graph.in_start[v], graph.in_start[v + 1]):
             a = graph.in_channel[i]
-            u = graph.src[a]
+            u = graph.in_node[i]
             reach = at + length[a]
             if reach < search.distance[u]:
                 if search.distance[u] == np.inf:
@@ -66,10 +66,43 @@ def dag_tree(graph: Graph, dags: Dags, t: int, length: Floats, search: Search, o
 
 
 @kernel
-def tree(graph: Graph, dags: Dags, t: int, length: Floats, search: Search, order: Ints32) -> int:
-    """Shortest-path tree toward t: over the routing's DAG if there is one, else over all channels."""
+def alike(length: Floats) -> bool:
+    """Whether all channels have the same length, and one above 0."""
+    for a in range(len(length)):
+        if length[a] != length[0]:
+            return False
+    return len(length) > 0 and length[0] > 0.0
+
+
+@kernel
+def level_tree(graph: Graph, t: int, length: Floats, search: Search, order: Ints32) -> int:
+    """Shortest-path tree toward node t where all lengths are :func:`alike`; otherwise like :func:`dijkstra`."""
+    search.distance[t] = 0.0
+    search.touched[0], order[0] = t, t
+    reached, done = 1, 0
+    while done < reached:
+        v = order[done]
+        done += 1
+        reach = search.distance[v] + length[0]
+        for i in range(graph.in_start[v], graph.in_start[v + 1]):
+            u = graph.in_node[i]
+            if search.distance[u] == np.inf:
+                search.distance[u], search.channel[u] = reach, graph.in_channel[i]
+                search.touched[reached], order[reached] = u, u
+                reached += 1
+    return reached
+
+
+@kernel
+def tree(graph: Graph, dags: Dags, t: int, length: Floats, level: bool, search: Search, order: Ints32) -> int:
+    """Shortest-path tree toward t: over the routing's DAG if there is one, else over all channels.
+
+    level: whether all lengths are :func:`alike`.
+    """
     if len(dags.ports) > 0:
         return dag_tree(graph, dags, t, length, search, order)
+    if level:
+        return level_tree(graph, t, length, search, order)
     return dijkstra(graph, t, length, search, order)
 
 

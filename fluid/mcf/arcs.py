@@ -46,7 +46,7 @@ def columns(problem: Problem) -> int:
     """Columns the LP would have."""
     if problem.restricted:
         return int(usable(problem).sum())
-    return len(problem.demand.target) * problem.graph.channels
+    return len(problem.wanted.target) * problem.graph.channels
 
 
 def suits(count: int, method: Method, closely: bool) -> bool:

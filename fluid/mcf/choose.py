@@ -7,8 +7,6 @@ import numpy as np
 from flitlab.fluid.attempts import Attempts, best_of, both_methods
 from flitlab.fluid.ceiling import Method
 from flitlab.fluid.certificate import (
-    delivering_load,
-    network_length,
     orbit_length,
     verify_flow,
     verify_orbit,
@@ -21,10 +19,10 @@ from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.mcf.shortest import Split, scaled_weights
 from flitlab.fluid.mcf.sparse import effort, multipliers
 from flitlab.fluid.mcf.symmetric import everywhere, one_for_all
-from flitlab.fluid.problem import MEMORY_MOST, Problem, refuse_if_large
+from flitlab.fluid.problem import LISTED_MOST, MEMORY_MOST, Problem, refuse_if_large
 from flitlab.models.arrays import Floats
 
-PATHS_MOST = 1_500_000
+PATHS_MOST = LISTED_MOST
 """Commodities up to which paths are stored (about 1 kB each at three paths of four channels)."""
 DENSE = 8
 """Commodities per switch above which shortest paths alone may balance the load."""
@@ -99,9 +97,9 @@ class _Methods:
         """In the order in which they are tried; and those for when none of these comes to a bound."""
         problem, memory = self.problem, columns.memory(self.problem)
         by_path = problem.by_path
-        listed = by_path or problem.demand.size <= PATHS_MOST
+        listed = by_path or problem.wanted.size <= PATHS_MOST
         first_order: Attempts = {}
-        if not by_path and problem.demand.size > DENSE * problem.graph.nodes:
+        if not by_path and problem.wanted.size > DENSE * problem.graph.nodes:
             first_order["scaled shortest paths"] = self.shortest_paths
         if listed:
             first_order["multipliers"] = self.multipliers
@@ -135,15 +133,15 @@ class _Methods:
         lengths, paths = one_for_all(problem, CLOSE)
         if problem.graph.nodes * problem.graph.channels <= FLOW_MOST:
             flow = everywhere(problem, paths)
-            return _certified(problem, verify_flow(problem, flow), lengths, TRANSLATED, flow)
+            return _certified(problem, self._part(verify_flow(problem, flow)), lengths, TRANSLATED, flow)
         lower, load = verify_orbit(problem, paths)
         upper = float(problem.graph.capacity @ lengths / orbit_length(problem.graph, problem.orbit, lengths))
         return Solution(min(lower, upper), upper, lengths, TRANSLATED, load, None)
 
     def arc_lp(self) -> Solution:
         found = arcs.concurrent_flow(self.problem)
-        served = verify_flow(self.problem, found.flow)
-        return _certified(self.problem, served, found.lengths, f"arc LP ({found.solver})", found.flow)
+        part = self._part(verify_flow(self.problem, found.flow))
+        return _certified(self.problem, part, found.lengths, f"arc LP ({found.solver})", found.flow)
 
     def path_lp(self) -> Solution:
         assert self.problem.paths is not None
@@ -164,48 +162,50 @@ class _Methods:
         return self._over_paths(lengths, paths, "column generation")
 
     def _over_paths(self, lengths: np.ndarray, paths: Paths, method: str) -> Solution:
-        return _certified(self.problem, verify_paths(self.problem, paths), lengths, method, paths)
+        return _certified(self.problem, self._part(verify_paths(self.problem, paths)), lengths, method, paths)
+
+    def _part(self, served: Floats) -> float:
+        """The part of every demand that is met, of float64 [commodities] what each gets."""
+        return float((served / self.problem.demand.amount).min())
 
     def shortest_paths(self) -> Solution | None:
         """A flow on shortest paths that comes as near to the bound by hops as was asked; None if none is found."""
-        problem, graph, demand = self.problem, self.problem.graph, self.problem.demand
-        split = Split(problem)
+        graph, targets = self.problem.graph, len(self.problem.wanted.target)
+        split = Split(self.problem)
         weight = scaled_weights(split, self.gap, self.enough)
         if weight is None:
             return None
-        keep = len(demand.target) * graph.channels <= FLOW_MOST
-        load, flows = np.zeros(graph.channels), []
-        for part, flow in split.flow(weight):
-            load += delivering_load(replace(problem, demand=part, orbit=None), flow, part.amount)
-            if keep:
-                flows.append(flow)
-        served = demand.amount / (load / graph.capacity).max()
-        whole = np.concatenate(flows) if keep else None
-        return _certified(problem, served, 1 / graph.capacity, "scaled shortest paths", whole, load)
+        load = split.carried(weight)
+        keep = targets * graph.channels <= FLOW_MOST
+        flow = np.concatenate([rows.written(graph.channels) for rows in split.flow(weight)]) if keep else None
+        part = float(1 / (load / graph.capacity).max())
+        return _certified(self.problem, part, 1 / graph.capacity, "scaled shortest paths", flow, load)
 
     def garg_koenemann(self) -> Solution:
         problem = self.problem
-        keep = len(problem.demand.target) * problem.graph.channels <= FLOW_MOST
+        keep = len(problem.wanted.target) * problem.graph.channels <= FLOW_MOST
         lengths, load, flow = garg_koenemann(problem, self.gap, self.enough, keep)
         if keep:
-            served = verify_flow(problem, flow)
+            part = self._part(verify_flow(problem, flow))
         else:  # only the sum over destinations is known: the load is taken on trust
-            served = problem.demand.amount / (load / problem.graph.capacity).max()
-        return _certified(problem, served, lengths, "Garg-Koenemann", flow if keep else None, load)
+            part = float(1 / (load / problem.graph.capacity).max())
+        return _certified(problem, part, lengths, "Garg-Koenemann", flow if keep else None, load)
 
 
 def _certified(
-    problem: Problem, served: np.ndarray, lengths: np.ndarray, method: str,
+    problem: Problem, lower: float, lengths: np.ndarray, method: str,
     flow: np.ndarray | Paths | None, load: Floats | None = None,
 ) -> Solution:  # fmt: skip
-    """Both bounds, from what the flow serves and from the lengths alone; ``load`` where there is no flow."""
-    graph, demand = problem.graph, problem.demand
+    """Both bounds: the part of every demand that the flow serves, and that of the lengths alone.
+
+    load: given where there is no flow.
+    """
+    graph = problem.graph
     if flow is not None:
         load = flow.load(graph.channels) if isinstance(flow, Paths) else flow.sum(axis=0)
     assert load is not None
-    needed = network_length(graph, demand, lengths, problem.ways)
+    needed = problem.volume(lengths)
     upper = float(graph.capacity @ lengths) / needed if needed > 0 else np.inf
-    lower = float((served / demand.amount).min())
     if not (0 < lower < np.inf and 0 < upper < np.inf):
         raise ValueError(f"{method} ended with bounds of {lower:g} and {upper:g}")
     return Solution(min(lower, upper), upper, lengths, method, load / (load / graph.capacity).max(), flow)

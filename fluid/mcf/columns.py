@@ -51,7 +51,7 @@ class Shared(NamedTuple):
 
 def memory(problem: Problem) -> int:
     """Bytes needed, about: a factorised matrix of channels x channels, once dense and once as triplets; and paths."""
-    paths = 12 * problem.demand.size if problem.paths is None else len(problem.paths.flow)
+    paths = 12 * problem.wanted.size if problem.paths is None else len(problem.paths.flow)
     return 20 * problem.graph.channels**2 + 400 * paths
 
 

@@ -7,11 +7,10 @@ phase is that of Karakostas, doi:10.1145/1328911.1328918 (lengths only grow, so 
 import numpy as np
 
 from flitlab.fluid.bidirectional import forget, new_search
-from flitlab.fluid.graph import Dags, Demand, Graph
+from flitlab.fluid.graph import Dags, Demand, Graph, blocks
 from flitlab.fluid.mcf.paths import BOLDEST
-from flitlab.fluid.pricing import price
 from flitlab.fluid.problem import Problem
-from flitlab.fluid.trees import tree
+from flitlab.fluid.trees import alike, tree
 from flitlab.models.arrays import Floats
 from flitlab.models.jit import njit
 
@@ -26,12 +25,12 @@ def send(graph: Graph, demand: Demand, dags: Dags, length: Floats, rate: float, 
     """
     nodes = len(graph.in_start) - 1
     order = np.empty(nodes, np.int32)
-    search = new_search(nodes, len(length))
+    search, level = new_search(nodes, len(length)), rate == 0.0 and alike(length)
     carried = np.zeros(nodes)
     volume = 0.0
     for i in range(len(demand.target)):
         t = demand.target[i]
-        reached = tree(graph, dags, t, length, search, order)
+        reached = tree(graph, dags, t, length, level, search, order)
         for k in range(demand.start[i], demand.start[i + 1]):
             carried[demand.source[k]] = demand.amount[k]
             volume += demand.amount[k] * search.distance[demand.source[k]]
@@ -60,15 +59,16 @@ def garg_koenemann(
     Returns (lengths float64 [channels], load float64 [channels] and flow float64 [targets or 0, channels]
     of a routing of the whole demand).
     """
-    graph, demand, dags = problem.graph, problem.demand, problem.dags
+    graph, demand, dags = problem.graph, problem.wanted, problem.dags
     length = 1.0 / graph.capacity
-    distance, _ = price(graph, demand, dags, length)
-    hop_bound = graph.channels / (demand.amount * distance).sum()
+    hop_bound = graph.channels / problem.volume(length)
     load = np.zeros(graph.channels)
     flow = np.zeros((len(demand.target) if keep_flow else 0, graph.channels))
     best, upper = length.copy(), hop_bound
     for phase in range(1, phases + 1):
-        volume = send(graph, demand, dags, length, 0.1 * hop_bound, load, flow)
+        volume = 0.0
+        for low, high in blocks(demand):
+            volume += send(graph, demand.part(low, high), dags, length, 0.1 * hop_bound, load, flow[low:high])
         bound = (graph.capacity * length).sum() / volume
         if bound < upper:
             upper, best = bound, length.copy()

@@ -7,15 +7,18 @@ Sources: Dial, Transp. Res. 5 (1971), doi:10.1016/0041-1647(71)90012-8 (such spl
 Darroch and Ratcliff, Ann. Math. Stat. 43 (1972), doi:10.1214/aoms/1177692379 (scaling to given sums).
 """
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from flitlab.fluid.bidirectional import forget, new_search
-from flitlab.fluid.graph import Dags, Demand, Graph
+from flitlab.fluid.certificate import Rows, delivering_rows
+from flitlab.fluid.graph import Dags, Demand, Graph, blocks
 from flitlab.fluid.problem import Problem
-from flitlab.fluid.trees import allows, tree
+from flitlab.fluid.threads import side_by_side
+from flitlab.fluid.trees import alike, allows, tree
 from flitlab.models.arrays import Bytes, Floats, Ints, Ints32, Masks
 from flitlab.models.jit import njit
 
@@ -23,61 +26,63 @@ STEP = 2.0
 """Power of the overload by which a channel's weight falls: a share of its flow has nowhere else to go."""
 LISTED = 100_000_000
 """Channels of shortest paths, over all destinations, that are kept (4 bytes each); the others are found again."""
-ROWS = 256
-"""Destinations that are handled together."""
+
+
+T = TypeVar("T")
 
 
 class Ways(NamedTuple):
-    """Channels on shortest paths toward target low + i: channel[start[i]:start[i + 1]], grouped by source.
+    """Channels on shortest paths toward the i-th of some targets: channel[start[i]:start[i + 1]], grouped by source.
 
     Sources nearer to the target come first. start: int64. channel: int32.
     """
 
-    low: int
     start: Ints
     channel: Ints32
 
 
 @njit
-def _ways(graph: Graph, demand: Demand, dags: Dags, length: Floats, low: int, high: int) -> tuple[Ints, Ints32]:
-    nodes = len(graph.in_start) - 1
+def _ways(graph: Graph, target: Ints, dags: Dags, length: Floats) -> tuple[Ints, Ints32]:
+    nodes, level = len(graph.in_start) - 1, alike(length)
     search, order = new_search(nodes, len(length)), np.empty(nodes, np.int32)
-    start = np.zeros(high - low + 1, np.int64)
-    channel = np.empty(3 * nodes * (high - low) + len(length), np.int32)
+    start = np.zeros(len(target) + 1, np.int64)
+    channel = np.empty(3 * nodes * len(target) + len(length), np.int32)
     size = 0
-    for i in range(low, high):
-        t = demand.target[i]
+    for i in range(len(target)):
+        t = target[i]
         if size + len(length) > len(channel):
             channel = np.concatenate((channel, np.empty_like(channel)))
-        reached = tree(graph, dags, t, length, search, order)
+        reached = tree(graph, dags, t, length, level, search, order)
         for j in range(1, reached):
             v = order[j]
             for a in range(graph.out_start[v], graph.out_start[v + 1]):
                 far = search.distance[graph.dst[a]]
-                # sums of equal lengths in another order differ by rounding
-                shortest = far < search.distance[v] and far + length[a] <= search.distance[v] * (1 + 1e-12)
-                if shortest and allows(graph, dags, t, v, a):
-                    channel[size] = a
-                    size += 1
+                # sums of equal lengths in another order differ by rounding; no branch, as none could be foreseen
+                shortest = (far < search.distance[v]) & (far + length[a] <= search.distance[v] * (1 + 1e-12))
+                channel[size] = a
+                size += shortest & allows(graph, dags, t, v, a)
         forget(search, reached)
-        start[i - low + 1] = size
+        start[i + 1] = size
     return start, channel[:size].copy()
 
 
 @njit
 def _spread(graph: Graph, demand: Demand, ways: Ways, weight: Floats, load: Floats, flow: Floats) -> None:
-    """Add what all demands for the targets of ``ways`` put on the channels; per target too if ``flow`` has rows."""
+    """Add what all demands for the targets of ``ways`` put on the channels.
+
+    flow: float64 [channels of the ways, or 0], what each of these channels carries for its target.
+    """
     nodes = len(graph.in_start) - 1
     value, carried = np.zeros(nodes), np.zeros(nodes)
     for i in range(len(ways.start) - 1):
         begin, end = ways.start[i], ways.start[i + 1]
         value[:] = 0.0
         carried[:] = 0.0
-        value[demand.target[ways.low + i]] = 1.0  # sum over paths of the product of weights
+        value[demand.target[i]] = 1.0  # sum over paths of the product of weights
         for j in range(begin, end):
             a = ways.channel[j]
             value[graph.src[a]] += weight[a] * value[graph.dst[a]]
-        for k in range(demand.start[ways.low + i], demand.start[ways.low + i + 1]):
+        for k in range(demand.start[i], demand.start[i + 1]):
             carried[demand.source[k]] = demand.amount[k]
         u, rate = -1, 0.0
         for j in range(end - 1, begin - 1, -1):
@@ -90,7 +95,7 @@ def _spread(graph: Graph, demand: Demand, ways: Ways, weight: Floats, load: Floa
                 carried[graph.dst[a]] += amount
                 load[a] += amount
                 if len(flow) > 0:
-                    flow[i, a] = amount
+                    flow[j] = amount
 
 
 class Split:
@@ -101,39 +106,59 @@ class Split:
         self._listed: dict[int, Ways] = {}
         self._room = LISTED
 
-    def ways(self) -> Iterator[Ways]:
-        """The shortest paths, for up to ROWS destinations at a time."""
-        problem = self.problem
-        graph, demand = problem.graph, problem.demand
-        for low in range(0, len(demand.target), ROWS):
-            ways = self._listed.get(low)
-            if ways is None:
-                high = min(low + ROWS, len(demand.target))
-                ways = Ways(low, *_ways(graph, demand, problem.dags, 1 / graph.capacity, low, high))
-                if len(ways.channel) <= self._room:
-                    self._room -= len(ways.channel)
-                    self._listed[low] = ways
-            yield ways
+    def each(self, call: Callable[[Demand, Ways], T]) -> Iterator[T]:
+        """What a call gives for the demand and the shortest paths of a few destinations at a time, in their order."""
+        demand = self.problem.wanted
+
+        def of_block(ends: tuple[int, int]) -> T:
+            part = demand.part(*ends)
+            return call(part, self._ways(ends[0], part.target))
+
+        return side_by_side(of_block, blocks(demand))
+
+    def _ways(self, low: int, target: Ints) -> Ways:
+        ways = self._listed.get(low)
+        if ways is None:
+            graph = self.problem.graph
+            ways = Ways(*_ways(graph, target, self.problem.dags, 1 / graph.capacity))
+            if len(ways.channel) <= self._room:
+                self._room -= len(ways.channel)
+                self._listed[low] = ways
+        return ways
 
     def load(self, weight: np.ndarray) -> Floats:
         """float64 [channels]: the load if every path gets a share proportional to the product of its weights."""
-        graph, demand = self.problem.graph, self.problem.demand
-        load, nothing = np.zeros(graph.channels), np.zeros((0, graph.channels))
-        for ways in self.ways():
-            _spread(graph, demand, ways, weight, load, nothing)
-        return load
+        graph = self.problem.graph
 
-    def flow(self, weight: np.ndarray) -> Iterator[tuple[Demand, np.ndarray]]:
-        """The flow of the split, a few destinations at a time: their demand, and float64 [targets, channels]."""
-        graph, demand = self.problem.graph, self.problem.demand
-        for ways in self.ways():
-            low, high = ways.low, ways.low + len(ways.start) - 1
-            flow = np.zeros((high - low, graph.channels))
-            _spread(graph, demand, ways, weight, np.zeros(graph.channels), flow)
-            begin, end = demand.start[low], demand.start[high]
-            part = Demand(demand.target[low:high], demand.start[low : high + 1] - begin,
-                          demand.source[begin:end], demand.amount[begin:end])  # fmt: skip
-            yield part, flow
+        def of_part(part: Demand, ways: Ways) -> Floats:
+            load = np.zeros(graph.channels)
+            _spread(graph, part, ways, weight, load, np.zeros(0))
+            return load
+
+        return _sum(self.each(of_part), graph.channels)
+
+    def flow(self, weight: np.ndarray) -> Iterator[Rows]:
+        """The flow of the split, a few destinations at a time."""
+        return self.each(partial(self._rows, weight))
+
+    def carried(self, weight: np.ndarray) -> Floats:
+        """float64 [channels]: the load of the flow of the split, certified to deliver all that is demanded."""
+        return _sum(
+            self.each(lambda part, ways: delivering_rows(self.problem, part, self._rows(weight, part, ways))),
+            self.problem.graph.channels,
+        )
+
+    def _rows(self, weight: np.ndarray, part: Demand, ways: Ways) -> Rows:
+        graph, amount = self.problem.graph, np.zeros(len(ways.channel))
+        _spread(graph, part, ways, weight, np.zeros(graph.channels), amount)
+        return Rows(ways.start, ways.channel, amount)
+
+
+def _sum(loads: Iterable[Floats], channels: int) -> Floats:
+    total = np.zeros(channels)
+    for load in loads:
+        total += load
+    return total
 
 
 def scaled_weights(split: Split, gap: float, enough: float, rounds: int = 100) -> np.ndarray | None:
@@ -156,8 +181,8 @@ class Scaled(NamedTuple):
 def nearest_weights(split: Split, gap: float, enough: float, rounds: int = 100) -> Scaled:
     """The channel weights met whose flow carries most; it ends when three rounds in a row hardly helped."""
     problem = split.problem
-    graph, demand = problem.graph, problem.demand
-    upper = graph.channels / (demand.amount * problem.distances(1 / graph.capacity)).sum()
+    graph = problem.graph
+    upper = graph.channels / problem.volume(1 / graph.capacity)
     weight, excess = np.ones(graph.channels), [np.inf] * 3
     best = Scaled(weight, 0.0, np.inf)
     for _ in range(rounds):
@@ -180,9 +205,9 @@ def port_thresholds(split: Split, weight: Floats, entries: int, ports: Masks, th
     ports: uint64 [nodes, nodes]. threshold: uint8 [nodes, nodes, ports]; see ``port_threshold`` of
     :class:`~flitlab.models.routing.routes.Routes`. Shares are multiples of 1 / entries, at most 1 / 256.
     """
-    graph, demand = split.problem.graph, split.problem.demand
-    for ways in split.ways():
-        _write_thresholds(graph, demand, ways, weight, entries, ports, threshold)
+    graph = split.problem.graph
+    for _ in split.each(lambda part, ways: _write_thresholds(graph, part, ways, weight, entries, ports, threshold)):
+        pass
 
 
 @njit
@@ -192,7 +217,7 @@ def _write_thresholds(
     nodes = len(graph.in_start) - 1
     value, share = np.zeros(nodes), np.empty(threshold.shape[2])
     for i in range(len(ways.start) - 1):
-        t = demand.target[ways.low + i]
+        t = demand.target[i]
         value[:] = 0.0
         value[t] = 1.0
         begin = ways.start[i]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flitlab.fluid.ceilings import asked, ceilings
-from flitlab.fluid.certificate import network_length, verify_flow, verify_orbit, verify_paths
+from flitlab.fluid.certificate import verify_flow, verify_orbit, verify_paths
 from flitlab.fluid.graph import Demand, Graph
 from flitlab.fluid.mcf import arcs
 from flitlab.fluid.mcf.columns import generate
@@ -15,7 +15,7 @@ from flitlab.fluid.mcf.dense import garg_koenemann
 from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.mcf.sparse import effort, multipliers
 from flitlab.fluid.mcf.symmetric import everywhere, one_for_all
-from flitlab.fluid.problem import FluidError, Problem
+from flitlab.fluid.problem import FluidError, Problem, network_length
 from flitlab.fluid.translations import translations
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology

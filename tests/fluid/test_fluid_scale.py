@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from flitlab.fluid import pricing
-from flitlab.fluid.certificate import verify_flow, verify_paths
-from flitlab.fluid.graph import Demand, Graph
+from flitlab.fluid import pricing, threads
+from flitlab.fluid.certificate import Rows, delivering_rows, verify_flow, verify_paths
+from flitlab.fluid.graph import Demand, Graph, Product, blocks
 from flitlab.fluid.mcf import arcs
 from flitlab.fluid.mcf.choose import solve
 from flitlab.fluid.mcf.paths import Paths
@@ -164,7 +164,7 @@ def test_any_number_of_threads_gives_the_same_bytes(monkeypatch):
     results = []
     monkeypatch.setattr(pricing, "ALONE", 0)
     for number in (1, 5):
-        monkeypatch.setattr(pricing, "cores", lambda number=number: number)
+        monkeypatch.setattr(threads, "cores", lambda number=number: number)
         lengths, paths = multipliers(problem, GAP, INF, effort(problem))
         results.append([array.tobytes() for array in (lengths, *paths)])
     assert results[0] == results[1]
@@ -176,10 +176,78 @@ def test_splits_over_shortest_paths_reach_the_hop_bound(name, value):
     split = Split(problem)
     weight = scaled_weights(split, 1e-6, INF)
     assert weight is not None
-    (part, flow), = split.flow(weight)  # fmt: skip
-    assert all(map(np.array_equal, part, problem.demand))
+    flow = np.concatenate([rows.written(problem.graph.channels) for rows in split.flow(weight)])
     np.testing.assert_allclose(flow.sum(axis=0), split.load(weight))
     assert (verify_flow(problem, flow) / problem.demand.amount).min() == pytest.approx(value, rel=1e-6)
+
+
+def test_any_number_of_threads_gives_the_same_split():
+    problem = Problem.of(*demanded(built("rrg", n=128, degree=4)))
+    results = []
+    for number in (1, 2, 3):
+        threads.use_threads(number)
+        try:
+            found = solve(problem, 0.05, "approx")
+        finally:
+            threads.use_threads(0)
+        results.append((found.lower, found.upper, found.load.tobytes(), found.lengths.tobytes()))
+    assert results == results[:1] * 3
+
+
+def uneven_hosts(links, switches, kind):
+    """Uniform traffic where switches have 0 to 3 hosts."""
+    topology = Topology.from_links("uneven", switches, links).with_hosts(np.arange(switches) % 4, INF)
+    return topology, make("traffic", kind=kind).build(topology)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "all_to_all"])
+def test_a_demand_without_a_list_is_the_listed_one(kind):
+    _, traffic = uneven_hosts(nx.random_regular_graph(4, 18, seed=2).edges(), 18, kind)
+    product, listed = Product.of_traffic(traffic), Demand.of_traffic(traffic)
+    assert all(map(np.array_equal, product.listed(), listed))
+    assert product.size == listed.size and product.total == pytest.approx(listed.total, rel=1e-14)
+    for demand in (product, listed):
+        assert all(map(np.array_equal, demand.part(3, 9), listed.part(3, 9)))
+    assert sum(product.part(*ends).size for ends in blocks(product)) == listed.size
+
+
+@pytest.mark.parametrize("name", ["random", "two clusters"])  # of the latter shortest paths balance nothing
+def test_a_uniform_demand_is_solved_without_a_list(name, monkeypatch):
+    if name == "random":
+        topology = built("rrg", n=48, degree=6)
+    else:
+        topology = two_clusters()
+    case = topology, make("traffic", kind="uniform").build(topology)
+    listed = solve(Problem.of(*case), 0.2, "approx")
+    monkeypatch.setattr("flitlab.fluid.problem.LISTED_MOST", 0)
+    monkeypatch.setattr("flitlab.fluid.mcf.choose.PATHS_MOST", 0)
+    monkeypatch.setattr(Product, "listed", lambda self: pytest.fail("a list of all pairs"))
+    monkeypatch.setattr("flitlab.fluid.mcf.choose.FLOW_MOST", 0)
+    found = solve(Problem.of(*case), 0.2, "approx")
+    assert found.method == ("scaled shortest paths" if name == "random" else "Garg-Koenemann")
+    assert found.lower <= listed.upper and listed.lower <= found.upper <= found.lower * 1.2 * (1 + 1e-9)
+
+
+def test_trees_of_equal_lengths_are_as_long_as_those_of_dijkstra():
+    graph = Graph.of(built("imase", n=40, degree=3))
+    pairs = Demand.of(np.ones((40, 40)))
+    for z in (0.7, 3.0):
+        length = np.full(graph.channels, z)
+        expected = dijkstra(csr_array((length, (graph.src, graph.dst)), (40, 40)))[pairs.source, pairs.destination]
+        np.testing.assert_allclose(price(graph, pairs, Problem(graph, pairs).dags, length)[0], expected, rtol=1e-12)
+
+
+def test_what_rows_of_a_flow_leave_short_is_sent_on_its_way():
+    problem = Problem.of(*demanded(hypercube(3)))
+    split, graph = Split(problem), problem.graph
+    (rows,) = split.flow(np.ones(graph.channels))
+    whole = delivering_rows(problem, problem.demand, rows)
+    np.testing.assert_allclose(whole, rows.written(graph.channels).sum(axis=0), rtol=1e-12)
+    missing = np.where(np.arange(len(rows.amount)) == 5, 0.0, rows.amount)
+    mended = delivering_rows(problem, problem.demand, Rows(rows.start, rows.channel, missing))
+    assert mended.sum() >= whole.sum() * (1 - 1e-12)
+    with pytest.raises(ValueError, match="negative"):
+        delivering_rows(problem, problem.demand, Rows(rows.start, rows.channel, -rows.amount))
 
 
 def test_splits_balance_a_random_graph_and_own_up_where_they_cannot():
@@ -197,15 +265,16 @@ def test_splits_by_blocks_are_the_same_as_at_once(monkeypatch):
     problem = Problem.of(*demanded(hypercube(5)))
     weight = np.random.default_rng(3).uniform(0.5, 2, problem.graph.channels)
     whole = Split(problem).load(weight)
-    monkeypatch.setattr("flitlab.fluid.mcf.shortest.ROWS", 7)
+    monkeypatch.setattr("flitlab.fluid.graph.ROWS", 7)
     monkeypatch.setattr("flitlab.fluid.mcf.shortest.LISTED", 0)
-    blocks = Split(problem)
-    np.testing.assert_allclose(blocks.load(weight), whole, rtol=1e-12)
-    parts = list(blocks.flow(weight))
-    assert [len(part.target) for part, _ in parts] == [7, 7, 7, 7, 4]
-    np.testing.assert_allclose(sum(flow.sum(axis=0) for _, flow in parts), whole, rtol=1e-12)
-    for part, flow in parts:
-        assert verify_flow(Problem(problem.graph, part), flow).min() > 0
+    split = Split(problem)
+    np.testing.assert_allclose(split.load(weight), whole, rtol=1e-12)
+    parts = [rows.written(problem.graph.channels) for rows in split.flow(weight)]
+    assert [len(flow) for flow in parts] == [7, 7, 7, 7, 4]
+    np.testing.assert_allclose(sum(flow.sum(axis=0) for flow in parts), whole, rtol=1e-12)
+    for (low, high), flow in zip(blocks(problem.demand), parts, strict=True):
+        assert verify_flow(Problem(problem.graph, problem.demand.part(low, high)), flow).min() > 0
+    np.testing.assert_allclose(split.carried(weight), whole, rtol=1e-11)  # with what rounding may hide
 
 
 @pytest.mark.parametrize("kind", ["permutation", "all-to-all"])

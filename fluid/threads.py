@@ -1,0 +1,49 @@
+"""Work in threads: compiled code holds no lock of Python's, so that parts of one solve run side by side.
+
+How work is cut into parts, and in which order their results are put together, never depends on the number of threads:
+results are the same bytes for any.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+Part = TypeVar("Part")
+
+_most = 0
+"""Threads that a solve may use; 0: as many as there are processors."""
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def threads() -> int:
+    """Threads that a solve in this process uses."""
+    return _most or cores()
+
+
+def use_threads(most: int) -> None:
+    """Let solves in this process use so many threads; 0: as many as there are processors."""
+    global _most
+    _most = most
+
+
+def side_by_side(call: Callable[[Part], T], parts: Iterable[Part]) -> Iterator[T]:
+    """The results of a call for each part, in the order of the parts; few of them wait to be asked for."""
+    number = threads()
+    if number == 1:
+        yield from map(call, parts)
+        return
+    with ThreadPoolExecutor(number) as pool:
+        running: deque[Future[T]] = deque()
+        for part in parts:
+            running.append(pool.submit(call, part))
+            if len(running) > 2 * number:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
