@@ -27,10 +27,11 @@ def threads() -> int:
     return _most or cores()
 
 
-def use_threads(most: int) -> None:
-    """Let solves in this process use so many threads; 0: as many as there are processors."""
+def use_threads(most: int) -> int:
+    """Let solves in this process use so many threads, 0: as many as there are processors; what was said before."""
     global _most
-    _most = most
+    before, _most = _most, most
+    return before
 
 
 def side_by_side(call: Callable[[Part], T], parts: Iterable[Part]) -> Iterator[T]:

@@ -90,7 +90,7 @@ def _compute(study: Study, folder: Path, options: argparse.Namespace) -> int:
         described = describe(study, store)
         ceilings = CeilingRuns(study, store, options.save)
         count = len(ceilings.places)
-        stopped = carry_out(study, ceilings.tasks, count, min(options.jobs or cores(), count))
+        stopped = carry_out(study, ceilings.tasks, count, options.jobs or cores(), calls=count)
         rows = ceilings.rows()
         store.write_csv("ceilings.csv", COLUMNS, rows)
         status = RunStatus.of(_code(ceilings, stopped))

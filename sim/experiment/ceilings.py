@@ -13,6 +13,7 @@ import numpy as np
 from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.models.arrays import Floats
 from flitlab.models.hashing import content_hash
+from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.experiment.pool import Task
 from flitlab.sim.experiment.progress import Progress
@@ -111,8 +112,11 @@ class CeilingRuns:
         return [place for place in self.places if not set(self.jobs[place].users).isdisjoint(cases)]
 
     def tasks(self, bar: Progress) -> Iterator[Task]:
-        """Calls for everything that is missing, and that no other process has put into the folder meanwhile."""
-        for place in self.places:
+        """Calls for everything that is missing, and that no other process has put into the folder meanwhile.
+
+        Those that will take longest come first: otherwise one of them may be all that is left for many processes.
+        """
+        for place in sorted(self.places, key=lambda place: -_work(self.jobs[place])):
             job = self.jobs[place]
             case = job.case
             assert case.instance is not None
@@ -187,6 +191,17 @@ class CeilingRuns:
     def problems(self) -> list[str]:
         """One line per failed job."""
         return [f"{job.case.label}, {_kinds(job)}: {job.problem}" for job in self.jobs if job.problem]
+
+
+def _work(job: Job) -> int:
+    """About how much there is to compute: pairs that send times channels, of what is no linear program next to none."""
+    assert job.case.instance is not None
+    topology, traffic = job.case.instance.topology, job.case.instance.traffic
+    if all(spec.growth is None for spec in job.specs):
+        return topology.channels
+    senders = int((topology.host_count > 0).sum())
+    entries = topology.hosts**2 if traffic.law in (UNIFORM, UNIFORM_SELF) else len(traffic.fixed) + len(traffic.column)
+    return min(senders**2, entries) * topology.channels
 
 
 def _kinds(job: Job) -> str:

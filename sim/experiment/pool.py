@@ -1,13 +1,15 @@
 """Where tasks run: a process pool on this machine, this very process, or a cluster."""
 
 import multiprocessing
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from flitlab.fluid.threads import cores, use_threads
 from flitlab.sim.experiment.task import Outcome, start_worker
+
+__all__ = ["InProcess", "Pool", "Processes", "Task", "cores", "open_pool", "run_all"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,17 +46,23 @@ class Pool(Protocol):
 
 
 class InProcess:
-    """Makes each call at once, here."""
+    """Makes each call at once, here. threads: that a ceiling may use."""
 
     room = 1
+
+    def __init__(self, threads: int = 1):
+        self.threads = threads
 
     def submit(self, call: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
         """The finished future of ``call(*arguments)``."""
         future: Future[Outcome] = Future()
+        before = use_threads(self.threads)
         try:
             future.set_result(call(*arguments))
         except Exception as error:
             future.set_exception(error)
+        finally:
+            use_threads(before)
         return future
 
     def reopen(self) -> None:
@@ -65,11 +73,15 @@ class InProcess:
 
 
 class Processes:
-    """``jobs`` processes on this machine, each of which has loaded the plugins."""
+    """``jobs`` processes on this machine, each of which has loaded the plugins.
 
-    def __init__(self, jobs: int, plugins: Sequence[str]):
+    threads: that a ceiling may use in each of them.
+    """
+
+    def __init__(self, jobs: int, plugins: Sequence[str], threads: int = 1):
         self.jobs = jobs
         self.plugins = plugins
+        self.threads = threads
         self.room = jobs + 1
         self.reopen()
 
@@ -78,7 +90,7 @@ class Processes:
         # spawned, not forked: numba's and HiGHS's threads do not survive a fork
         context = multiprocessing.get_context("spawn")
         self._executor = ProcessPoolExecutor(
-            self.jobs, mp_context=context, initializer=start_worker, initargs=(self.plugins,)
+            self.jobs, mp_context=context, initializer=start_worker, initargs=(self.plugins, self.threads)
         )
 
     def submit(self, call: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
@@ -158,9 +170,15 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def open_pool(jobs: int, plugins: Sequence[str] = ()) -> Pool:
-    """A pool of ``jobs`` processes that have loaded the plugins; for one, this process itself."""
-    return InProcess() if jobs == 1 else Processes(jobs, plugins)
+def open_pool(jobs: int, plugins: Sequence[str] = (), calls: int | None = None) -> Pool:
+    """A pool of ``jobs`` processes that have loaded the plugins; for one, this process itself.
+
+    calls: how many there are, if that is known: of fewer calls than jobs each ceiling may use several threads, as many
+    as make up the number of jobs.
+    """
+    processes = max(1, jobs if calls is None else min(jobs, calls))
+    threads = max(1, jobs // processes)
+    return InProcess(threads) if processes == 1 else Processes(processes, plugins, threads)
 
 
 def run_all(pool: Pool, *phases: Iterable[Task | None]) -> None:

@@ -76,7 +76,7 @@ def run(study: Study, folder: Path, jobs: int, pool: Pool | None = None) -> Repo
     """
 
     def work(tasks: Tasks, count: int, most: int) -> str:
-        return carry_out(study, tasks, count, min(jobs, most), pool)
+        return carry_out(study, tasks, count, jobs, pool, calls=most)
 
     return _run(study, folder, work)
 
@@ -120,7 +120,8 @@ def run_shard(study: Study, folder: Path, jobs: int, shard: Shard) -> Report:
                 lambda bar: (task for task in bounds.tasks(Quiet()) if task.place in needed),
                 lambda bar: shard.of(points.tasks(bar)),  # those whose loads follow from ceilings
             ]
-            stopped = carry_out(study, phases[0], len(mine), min(jobs, len(mine) + len(needed)), then=phases[1:])
+            calls = len(mine) + len(needed)
+            stopped = carry_out(study, phases[0], len(mine), jobs, then=phases[1:], calls=calls)
             report.results = [result_row(*entry) for entry in points.rows()]
             report.problems = [*bounds.problems, *points.problems]
         else:
@@ -311,15 +312,22 @@ MANY = 1_000_000
 
 
 def carry_out(
-    study: Study, tasks: Tasks, count: int, jobs: int, pool: Pool | None = None, then: Sequence[Tasks] = ()
+    study: Study,
+    tasks: Tasks,
+    count: int,
+    jobs: int,
+    pool: Pool | None = None,
+    then: Sequence[Tasks] = (),
+    calls: int | None = None,
 ) -> str:
     """Makes all calls; says why it stopped early, '' if it did not. tasks: the calls, for a report on ``count``.
 
-    jobs: processes here; or a pool. then: more calls, once the first have returned, and so on.
+    jobs: processors of this machine that are used at most; or a pool. then: more calls, once the first have returned,
+    and so on. calls: how many there are in all, if that is known.
     """
     try:
         with _interruptible(), progress(count) as bar:
-            run_all(pool or open_pool(max(1, jobs), study.plugins), *(phase(bar) for phase in (tasks, *then)))
+            run_all(pool or open_pool(jobs, study.plugins, calls), *(phase(bar) for phase in (tasks, *then)))
     except KeyboardInterrupt:
         return RunStatus.INTERRUPTED
     except BrokenExecutor as error:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from flitlab.fluid.kinds.spec import CeilingSpec
+from flitlab.fluid.threads import use_threads
 from flitlab.models.application.workload import Workload
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
@@ -107,11 +108,13 @@ def failure(error: BaseException) -> Outcome:
     return Outcome(problem=crash(error))
 
 
-def start_worker(plugins: Sequence[str] = ()) -> None:
+def start_worker(plugins: Sequence[str] = (), threads: int = 1) -> None:
     """Prepares a worker process: Ctrl-C is the parent's to handle, and a worker never outlives it.
 
-    plugins: of the study (``Study.plugins``); their classes and functions may be part of a task.
+    plugins: of the study (``Study.plugins``); their classes and functions may be part of a task. threads: that a
+    ceiling may use.
     """
+    use_threads(threads)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_exit_with_parent, daemon=True).start()

@@ -6,11 +6,17 @@ import json
 import pytest
 
 import flitlab.fluid.ceilings
+from flitlab.fluid.threads import threads
 from flitlab.sim.cli import main
 from flitlab.sim.cli.components import documentation, kinds
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
+from flitlab.sim.experiment.ceilings import CeilingRuns
+from flitlab.sim.experiment.pool import Processes, open_pool
+from flitlab.sim.experiment.progress import Quiet
 from flitlab.sim.experiment.runner import run
+from flitlab.sim.experiment.store import Store
+from flitlab.sim.experiment.task import Outcome
 from flitlab.sim.report.figures.metrics.figure import figure_of
 from flitlab.sim.report.figures.metrics.series import series
 from flitlab.sim.report.figures.metrics.specification import plots_of
@@ -147,6 +153,39 @@ def test_a_failed_ceiling_is_one_point_and_the_others_go_on(config, tmp_path, mo
 def test_any_number_of_processes_gives_the_same_bytes(finished, config, tmp_path):
     run(read(config()), tmp_path / "two", 2)
     assert (tmp_path / "two/metrics.csv").read_bytes() == (finished[0] / "metrics.csv").read_bytes()
+
+
+def test_ceilings_that_take_longest_are_started_first(config, tmp_path):
+    text = """\
+experiment: ceilings
+topology: {kind: rrg, n: {sweep: [8, 16, 12]}, degree: 3, host_capacity: .inf}
+traffic: {kind: {sweep: [permutation, all_to_all]}}
+ceilings: [mcf, cuts]
+"""
+    store = Store(tmp_path / "out")
+    tasks = list(CeilingRuns(read(config(text)), store).tasks(Quiet()))
+    store.close()
+    solved = [task.name for task in tasks if task.name.endswith("mcf")]
+    assert [name.split(": ")[0] for name in solved] == [
+        f"n={n}, kind={kind}" for kind in ("all_to_all", "permutation") for n in (16, 12, 8)
+    ]
+    assert [task.name for task in tasks][:6] == solved
+    assert sorted(task.place for task in tasks) == list(range(12))
+
+
+def threads_now(*_):
+    """A task: the threads that a ceiling may use."""
+    return Outcome(threads())
+
+
+@pytest.mark.parametrize("jobs, calls, processes, each", [(1, 5, 1, 1), (4, 9, 4, 1), (4, 2, 2, 2), (3, 1, 1, 3)])
+def test_processes_and_their_threads_are_no_more_than_the_jobs(jobs, calls, processes, each, monkeypatch):
+    monkeypatch.setattr(Processes, "reopen", lambda self: None)
+    pool, before = open_pool(jobs, (), calls), threads()
+    if processes == 1:
+        assert pool.submit(threads_now).result().result == each and threads() == before
+    else:
+        assert (pool.jobs, pool.threads) == (processes, each)
 
 
 def test_the_resolved_configuration_gives_the_same_table(finished, tmp_path):
