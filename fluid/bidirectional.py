@@ -12,17 +12,18 @@ from flitlab.fluid.graph import Graph
 from flitlab.models.arrays import Floats, Int, Integers, Ints, Ints32
 from flitlab.models.jit import kernel, njit
 
+ARC = np.dtype([("length", np.float64), ("end", np.int32), ("channel", np.int32)])
+"""A channel, its length, and the node at its other end."""
+
 
 class Star(NamedTuple):
-    """The channels out of (or into) every node v, shortest first: start[v]:start[v + 1].
+    """The channels out of (or into) every node v, shortest first: arc[start[v]:start[v + 1]].
 
-    end: int32, the node at the other end. channel: int64, the channel. length: float64.
+    arc: records of :data:`ARC`, so that one read from memory brings all that is asked of a channel.
     """
 
     start: Ints
-    end: Ints32
-    channel: Ints
-    length: Floats
+    arc: np.ndarray
 
 
 class Search(NamedTuple):
@@ -60,11 +61,11 @@ def star(start: Ints, channel: Ints, end: Integers, length: Floats) -> Star:
                 order[j] = order[j - 1]
                 j -= 1
             order[j] = a
-    far = np.empty(len(order), np.int32)
-    ranked = np.empty(len(order))
+    arc = np.empty(len(order), ARC)
     for i in range(len(order)):
-        far[i], ranked[i] = end[order[i]], length[order[i]]
-    return Star(start, far, order, ranked)
+        a = order[i]
+        arc[i].length, arc[i].end, arc[i].channel = length[a], end[a], a
+    return Star(start, arc)
 
 
 @kernel
@@ -129,21 +130,21 @@ def _advance(
     if at > search.distance[v] or other.distance[v] <= beyond:
         return size, touched, best, middle  # outdated, or the way on from v is known
     for i in range(channels.start[v], channels.start[v + 1]):
-        reach = at + channels.length[i]
+        reach = at + channels.arc[i].length
         if reach + beyond >= best:
             break  # the other channels are longer still
-        u = channels.end[i]
+        u = channels.arc[i].end
         if reach < search.distance[u]:
             if search.distance[u] == np.inf:
                 search.touched[touched] = u
                 touched += 1
             search.distance[u] = reach
-            search.channel[u] = channels.channel[i]
+            search.channel[u] = channels.arc[i].channel
             if reach + other.distance[u] < best:
                 best, middle = reach + other.distance[u], u
             # no use in settling u if even its shortest channel would lead too far
             on = channels.start[u]
-            if on < channels.start[u + 1] and reach + channels.length[on] + beyond < best:
+            if on < channels.start[u + 1] and reach + channels.arc[on].length + beyond < best:
                 size = push(search, size, reach, u)
     return size, touched, best, middle
 
