@@ -1,4 +1,4 @@
-"""Certified gaps, CPU seconds and memory of the fluid solvers: ``bench_fluid.py [--small] [--goals]``.
+"""Certified gaps, CPU seconds and memory of the fluid solvers: ``bench_fluid.py [--small] [--goals] [--threads N]``.
 
 Random regular graphs of degree 10 with one server per switch and infinite host channels; demands in the hose
 model. Every row runs in a process of its own, so that its peak memory is its own, with compiled code loaded before
@@ -18,9 +18,10 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from flitlab.fluid.certificate import distances
-from flitlab.fluid.graph import Demand, Graph
+from flitlab.fluid.graph import Demand, Graph, Product
 from flitlab.fluid.mcf.choose import solve
-from flitlab.fluid.problem import Problem
+from flitlab.fluid.problem import LISTED_MOST, Problem
+from flitlab.fluid.threads import threads, use_threads
 from flitlab.models.registry import make
 
 DEGREE = 10
@@ -49,8 +50,10 @@ SMALL = [
 LARGE = [
     *both(4096, 0.01, 20.0, 400), *both(4096, 0.001, 50.0, 400),
     Row(4096, "all-to-all", 0.01, 120.0, 1536),
+    Row(8192, "permutation", 0.01, 18.0), Row(8192, "all-to-all", 0.01, 70.0, 2048),
+    Row(16384, "permutation", 0.01, 100.0), Row(16384, "all-to-all", 0.01, 700.0, 8192),
 ]  # fmt: skip
-GOALS = [Row(16384, "permutation", 0.01, None), Row(4096, "all-to-all", 0.001, None)]
+GOALS = [Row(4096, "all-to-all", 0.001, None)]
 
 
 def matching(graph: Graph, kind: str) -> np.ndarray:
@@ -70,11 +73,10 @@ def one_each(target: np.ndarray) -> Demand:
     return Demand(np.arange(nodes), np.arange(nodes + 1), np.argsort(target), np.ones(nodes))
 
 
-def all_to_all(nodes: int) -> Demand:
-    """A demand of 1 / nodes between any two switches."""
-    every = np.arange(nodes)
-    source = (every[1:] + every[:, None]) % nodes  # row t: all but t
-    return Demand(every, np.arange(nodes + 1) * (nodes - 1), source.ravel(), np.full(nodes * (nodes - 1), 1 / nodes))
+def all_to_all(nodes: int) -> Demand | Product:
+    """A demand of 1 / nodes between any two switches, of many of them without a list as in scenarios."""
+    product = Product(np.full(nodes, 1 / nodes), np.ones(nodes), np.arange(nodes))
+    return product if product.size > LISTED_MOST else product.listed()
 
 
 def problem(row: Row) -> Problem:
@@ -95,8 +97,9 @@ def print_matching(row: Row) -> None:
     print(json.dumps(matching(Graph.of(topology), row.demand).tolist()))
 
 
-def measure(row: Row) -> None:
-    """Solve one line in this process; prints the figures as JSON."""
+def measure(row: Row, most: int) -> None:
+    """Solve one line in this process with so many threads; prints the figures as JSON."""
+    use_threads(most)
     for demand in ("permutation", "all-to-all"):  # compiles, or loads compiled code
         for size in (16, 400):
             solve(problem(Row(size, demand, 0.05, None)), 0.05, "approx")
@@ -114,9 +117,9 @@ def measure(row: Row) -> None:
     print(json.dumps(figures))
 
 
-def report(row: Row) -> None:
+def report(row: Row, most: int) -> None:
     """Measure a line in a process of its own and print it."""
-    command = [sys.executable, __file__, "--measure", json.dumps(row)]
+    command = [sys.executable, __file__, "--measure", json.dumps(row), "--threads", str(most)]
     paths = os.pathsep.join(path for path in sys.path if path)
     done = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths})
     got = json.loads(done.stdout)
@@ -136,16 +139,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="only up to 1,024 switches")
     parser.add_argument("--goals", action="store_true", help="also what is not required")
+    parser.add_argument("--only", type=int, metavar="N", help="only rows of so many switches")
+    parser.add_argument("--threads", type=int, default=threads(), metavar="N", help="default: all processors")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     parser.add_argument("--matching", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.matching:
         return print_matching(Row(*json.loads(arguments.matching)))
     if arguments.measure:
-        return measure(Row(*json.loads(arguments.measure)))
+        return measure(Row(*json.loads(arguments.measure)), arguments.threads)
     print("     n  demand              asked      gap    CPU s required   wall s     MiB required      theta  method")
     for row in SMALL + LARGE * (not arguments.small) + GOALS * arguments.goals:
-        report(row)
+        if arguments.only in (None, row.switches):
+            report(row, arguments.threads)
     return None
 
 

@@ -67,11 +67,11 @@ def dag_tree(graph: Graph, dags: Dags, t: int, length: Floats, search: Search, o
 
 @kernel
 def alike(length: Floats) -> bool:
-    """Whether all channels have the same length, and one above 0."""
+    """Whether all channels have the same length, one above 0 and such that every path's is finite."""
     for a in range(len(length)):
         if length[a] != length[0]:
             return False
-    return len(length) > 0 and length[0] > 0.0
+    return len(length) > 0 and 0.0 < length[0] * len(length) < np.inf
 
 
 @kernel
