@@ -1,6 +1,7 @@
 """Where tasks run: a process pool on this machine, this very process, or a cluster."""
 
 import multiprocessing
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Any, Protocol
 from flitlab.fluid.threads import cores, use_threads
 from flitlab.sim.experiment.task import Outcome, start_worker
 
-__all__ = ["InProcess", "Pool", "Processes", "Task", "cores", "open_pool", "run_all"]
+__all__ = ["InProcess", "Lasting", "Pool", "Processes", "Task", "cores", "open_pool", "run_all"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,11 +164,6 @@ def _timed(call: Callable[..., Outcome], arguments: Sequence[Any]) -> Any:
 def cpu_seconds() -> float:
     """CPU time of this process and of those that it has waited for."""
     return sum(os.times()[:4])
-
-
-def cores() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def open_pool(jobs: int, plugins: Sequence[str] = (), calls: int | None = None) -> Pool:
