@@ -17,6 +17,7 @@ from flitlab.sim.config.study import Case, Study
 from flitlab.sim.exit import BAD
 from flitlab.sim.experiment.estimate import Cost, Prices, cost, memory, wall
 from flitlab.sim.experiment.pool import cores
+from flitlab.sim.experiment.task import ceilings_id
 
 
 def run(options: argparse.Namespace) -> int:
@@ -30,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     _describe_budgets(study, scenarios, costs)
     total = {
         "points": sum(cost.points for cost in costs), "cpu_s": sum(cost.seconds for cost in costs),
-        "ceilings_cpu_s": sum(_known(cost) for cost in costs), "jobs": jobs, "wall_s": wall(costs, jobs),
+        "ceilings_cpu_s": _of_ceilings(study.cases, costs), "jobs": jobs, "wall_s": wall(costs, jobs),
         "memory_mb": jobs * memory(study.every) / 1e6,
     }  # fmt: skip
     if options.json:
@@ -70,9 +71,14 @@ def _describe_budgets(study: Study, scenarios: Sequence[dict[str, Any]], costs: 
         }  # fmt: skip
 
 
-def _known(cost: Cost) -> float:
-    """CPU seconds of the ceilings of a case, as far as that is known."""
-    return sum(seconds for seconds in cost.ceilings.values() if seconds is not None)
+def _of_ceilings(cases: Sequence[Case], costs: Sequence[Cost]) -> float:
+    """CPU seconds of all ceilings, as far as that is known; what several cases share is computed once."""
+    found: dict[str, float] = {}
+    for case, one in zip(cases, costs, strict=False):
+        if case.instance is not None:
+            for spec in case.ceilings:
+                found[ceilings_id(case.instance, [spec], case.grid, case.program)] = one.ceilings[spec.kind] or 0.0
+    return sum(found.values())
 
 
 def _said(total: dict[str, Any]) -> str:

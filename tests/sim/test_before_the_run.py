@@ -89,7 +89,7 @@ def test_ceilings_grow_with_their_size_and_some_are_not_known(prices):
         study(sets=[f"topology.n={n}", "switching.vcs=8", "ceilings=[mcf, cuts]"]).cases[0] for n in (8, 64)
     )
     of_small, of_large = (cost(case, "compiled", prices).ceilings for case in (small, large))
-    assert of_small["mcf"] < of_large["mcf"] / 50 and of_small["cuts"] is None
+    assert of_small["mcf"] < of_large["mcf"] / 20 and of_small["cuts"] is None
 
 
 def test_wall_time_is_at_least_that_of_the_longest_point(prices):
@@ -142,7 +142,11 @@ def test_check_says_what_a_run_costs(prices, capsys):
     assert total["cpu_s"] == pytest.approx(sum(one["estimate"]["cpu_s"] for one in printed["scenarios"]))
     assert total["cpu_s"] > 0.08
     assert total["memory_mb"] > 4 * 300 and total["ceilings_cpu_s"] > 0
-    assert printed["scenarios"][0]["estimate"]["ceilings_cpu_s"].keys() == {"mcf", "split", "bounds"}
+    alone = [one["estimate"]["ceilings_cpu_s"] for one in printed["scenarios"]]
+    assert alone[0].keys() == {"mcf", "split", "bounds"}
+    shared = alone[1]["mcf"] + alone[1]["bounds"]  # which depend on no routing
+    every = sum(seconds for one in alone for seconds in one.values() if seconds is not None)
+    assert total["ceilings_cpu_s"] == pytest.approx(every - shared)
     assert main(["check", "c.yaml", "--set", "loads={saturation: {}}"]) == 0
     out = capsys.readouterr().out
     assert "estimate: under 1 s of CPU time" in out and "about 18: the search for saturation, seeds 1, 2" in out
