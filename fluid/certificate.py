@@ -186,7 +186,10 @@ class Rows(NamedTuple):
 
 
 def delivering_rows(problem: Problem, demand: Demand, flow: Rows) -> Floats:
-    """As :func:`delivering_load`, of a flow that delivers all of a demand, a part of that of the problem."""
+    """float64 [channels]: a load at which a flow delivers all of ``demand``, a part of that of the problem.
+
+    What is not as in :func:`delivering_load` is that a flow lists the channels that it uses.
+    """
     graph = problem.graph
     if not (flow.amount >= 0).all():
         raise ValueError("flow must not be negative")

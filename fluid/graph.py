@@ -122,7 +122,7 @@ class Demand(NamedTuple):
         return float(self.amount.sum())
 
     def listed(self) -> "Demand":
-        """This demand, which has an entry for every pair."""
+        """The demand itself, as it has an entry for every pair."""
         return self
 
     def part(self, low: int, high: int) -> "Demand":
@@ -164,7 +164,7 @@ class Product(NamedTuple):
         return float(self.sent.sum() * self.taken.sum() - (self.sent * self.taken).sum())
 
     def listed(self) -> Demand:
-        """The same with an entry for every pair."""
+        """The demand of the product as a list, with an entry for every pair."""
         whole = self.part(0, len(self.target))
         kept = np.diff(whole.start) > 0
         return Demand(whole.target[kept], whole.start[np.append(True, kept)], whole.source, whole.amount)

@@ -141,6 +141,7 @@ def test_theta_is_inverse_to_the_demand(case, factor):
     assert by_columns(scaled)[0] * factor == pytest.approx(by_columns(problem)[0], rel=1e-6)
 
 
+@pytest.mark.long
 def test_demands_of_very_different_size_on_a_graph_of_some_size():
     topology = built("rrg", n=40, degree=5, seed=3)
     random = np.random.default_rng(5)

@@ -105,6 +105,7 @@ def test_memory_is_that_of_the_largest_scenario(prices):
     assert memory(study("experiment: metrics\ntopology: {kind: hypercube, dim: 3}").cases) == estimate.COMPILED_BYTES
 
 
+@pytest.mark.long
 def test_memory_is_about_that_which_a_run_allocates(prices):
     """Of arrays, on top of the process: routes, the state, and what is counted."""
     network = "topology={kind: rrg, n: 300, degree: 6, hosts_per_switch: 2}"

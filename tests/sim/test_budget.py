@@ -307,6 +307,7 @@ def test_the_report_begins_with_it(done):
     assert page.count("data:image/svg+xml") == 1  # the waterfall, once
 
 
+@pytest.mark.long
 def test_a_budget_beside_a_sweep_leaves_its_table_alone(study, tmp_path):
     from flitlab.sim.experiment.runner import run
 

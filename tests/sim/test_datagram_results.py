@@ -192,6 +192,7 @@ def test_a_mean_is_no_part_of_the_maximum_concurrent_flow_and_the_least_pair_is(
     assert beside_mcf(case, {"row": row}, {}) == {}
 
 
+@pytest.mark.long
 def test_finite_flows_draw_their_slowdown(tmp_path):
     sizes = "arrivals: poisson, sizes: {kind: fixed, bytes: 5000}"
     out = run(tmp_path, sizes, "loads: [0.1, 0.3]\nceilings: [mcf, mmf]\n")

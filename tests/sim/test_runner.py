@@ -14,6 +14,7 @@ import flitlab.sim.measure.measure
 from flitlab.fluid.ceilings import Ceiling
 from flitlab.fluid.certificate import Certificate
 from flitlab.fluid.crosscheck import FlowCount
+from flitlab.models.pairs import PairCounts
 from flitlab.sim.config.study import read
 from flitlab.sim.engines.base import EngineMismatch
 from flitlab.sim.experiment import runner
@@ -49,8 +50,8 @@ class Fakes:
         row = {"accepted": min(load, 0.4), "hops_mean": 2 + load, "latency_mean": float("nan"), "saturated": load > 0.3}
         n, hosts = scenario.topology.switches, scenario.topology.hosts
         flits = np.full((n, n), self.delivered) * (1 - np.eye(n, dtype=int))
-        some = FlowCount(flits, np.zeros(hosts, int), np.zeros(hosts, int))
-        none = FlowCount(0 * flits, np.zeros(hosts, int), np.zeros(hosts, int))
+        some = FlowCount(PairCounts.of_table(n, flits), np.zeros(hosts, int), np.zeros(hosts, int))
+        none = FlowCount(PairCounts.none(n), np.zeros(hosts, int), np.zeros(hosts, int))
         return SimpleNamespace(row=row, detail={}, delivered=some, present=none, window=100)
 
     def compute(self, scenario, specs, loads, **more):

@@ -159,13 +159,14 @@ def networks(monkeypatch):
         import numpy as np
 
         from flitlab.fluid.crosscheck import FlowCount
+        from flitlab.models.pairs import PairCounts
         from flitlab.sim.experiment.task import Outcome
 
         scenario = pickle.loads(file.path.read_bytes())
         calls.append((scenario.routes.kind, load, seed))
         point = (0.31 if scenario.routes.kind == "minimal" else 0.52) + seed / 1000
         hosts, switches = scenario.topology.hosts, scenario.topology.switches
-        none = FlowCount(np.zeros((switches, switches), int), np.zeros(hosts, int), np.zeros(hosts, int))
+        none = FlowCount(PairCounts.none(switches), np.zeros(hosts, int), np.zeros(hosts, int))
         measured = row(load, seed, point, min_flow_ratio=min(1, point / load), jain=0.9, ticks=400)
         del measured["load"], measured["seed"]
         return Outcome(SimpleNamespace(row=measured, detail={}, delivered=none, present=none, window=400))

@@ -408,7 +408,7 @@ def _machine_code(function: Any, *arguments: Any) -> Callable[..., Any]:
     """A compiled function for arguments of these types: to look it up at every call would take longer than the call."""
     signature = tuple(numba.typeof(argument) for argument in arguments)
     function.compile(signature)
-    code: Callable[..., Any] = function.get_overload(signature)
+    code: Callable[..., Any] = function.overloads[signature].entry_point
     return code
 
 
