@@ -10,6 +10,9 @@ from flitlab.fluid.kinds.spec import THETA, CeilingSpec, Quantities
 from flitlab.models.instance import Instance
 from flitlab.models.registry import register
 
+ROUNDING = 1e-12
+"""How far apart, relatively, bounds may be that are the same but for rounding: the first of them is named."""
+
 
 @register("ceiling", "bounds")
 class Bounds(CeilingSpec):
@@ -44,7 +47,8 @@ class Bounds(CeilingSpec):
 
         Problem.of(instance.topology, instance.traffic)  # for its errors
         every, unit = all_bounds(instance.topology, instance.traffic), theta_unit(instance.topology)
-        least = min(every, key=lambda bound: bound.upper)
+        upper = min(bound.upper for bound in every) * (1 + ROUNDING)
+        least = next(bound for bound in every if bound.upper <= upper)
         for name, bound in [("bounds", least)] + [(f"bounds:{bound.name}", bound) for bound in every]:
             note = f"{bound.name}: {bound.note}" if name == "bounds" else bound.note
             yield Ceiling(name, None, math.nan, bound.upper, unit, "closed form", 0.0, note, bound.certificate)
