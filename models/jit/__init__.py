@@ -16,7 +16,7 @@ from flitlab.models.jit.folder import LEVEL, alone, cache_folder, source_hash
 
 __all__ = ["LEVEL", "Compile", "cache_folder", "inner", "interpreted", "kernel", "njit", "routine", "source_hash"]
 
-TRIED: bool = (0, 61) <= tuple(int(number) for number in numba.__version__.split(".")[:2]) <= (0, 68)
+TRIED: bool = numba.__version__.startswith("0.68.")
 """Whether parts were tried with this version of Numba; with any other, compiled code, too, gets the whole."""
 
 _OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}  # no GIL, and division as in C

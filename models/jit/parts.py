@@ -4,7 +4,7 @@ Numba optimises every function by itself, makes machine code of it, and optimise
 it. Machine code of a function that only compiled code calls is never run. So here such a function is a *part*: it is
 typed and lowered, and stays as it is until a *whole*, a function that Python calls, is made of all its parts. For that
 a step of Numba's pipeline is replaced, with classes that Numba does not promise to keep: this module is for the
-versions of Numba with which it was tried (``TRIED`` in :mod:`flitlab.models.jit`).
+version of Numba with which it was tried (``TRIED`` in :mod:`flitlab.models.jit`).
 """
 
 from typing import Any
