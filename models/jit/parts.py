@@ -9,15 +9,11 @@ version of Numba with which it was tried (``TRIED`` in :mod:`flitlab.models.jit`
 
 from typing import Any
 
-import numba
 from numba import _dynfunc
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, _LowerResult
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
-
-_ENOUGH = 2
-"""The level of optimisation of kernels: Numba's usual 3 takes a third longer for code that is no faster."""
 
 
 class _Part(JITCodeLibrary):  # type: ignore[misc]
@@ -36,7 +32,7 @@ class _Kernel(JITCodeLibrary):  # type: ignore[misc]
     """The code of a whole that allocates nothing: optimised in one go, as it holds no counts of references."""
 
     def _optimize_final_module(self) -> None:
-        passes, builder = self._codegen._module_pass_manager(opt=min(_ENOUGH, int(numba.config.OPT)))
+        passes, builder = self._codegen._module_pass_manager()
         passes.run(self._final_module, builder)
 
 
