@@ -19,6 +19,7 @@ from flitlab.models.registry import SpecError, make
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow
 from flitlab.models.topology.graph import Topology
+from flitlab.sim.engines.compiled.flow.tournament import OUT, enlarged, keys_of, make_tournament
 from flitlab.sim.engines.flow.model import RESOLUTION, Flowing, find_way, leave_way, make_network, make_way
 from flitlab.sim.engines.reference.flow import FlowNetwork
 from flitlab.sim.engines.start import start
@@ -392,3 +393,42 @@ def test_room_grows_with_the_messages_under_way():
     assert_max_min_fair(run.flowing(), capacity_of(topology))
     run.advance(1 << 60)
     assert run.done() and len(run.flowing().send) == 0 and run.delivered == len(sends)
+
+
+def all_pairs(ranks: int, most_bytes: int) -> list:
+    """A message of another size from every rank to every other."""
+    rng = np.random.default_rng(5)
+    return [(a, b, int(rng.integers(most_bytes))) for a in range(ranks) for b in range(ranks) if a != b]
+
+
+@pytest.mark.parametrize("routing", ROUTINGS[:2], ids=str)
+def test_rates_are_fair_where_hundreds_of_channels_are_full(routing):
+    """All messages of an all-to-all have their rates found at once, and every one that ends changes those of many."""
+    topology = build("mddp", n=64, degree=6)
+    case = flows(topology, posted(64, all_pairs(64, 20_000)), routing=routing)
+    run = start("compiled", case, 1.0, 1)
+    under_way = []
+    for now in (1, 5_000, 20_000, 40_000):
+        run.advance(now)
+        under_way.append(len(run.flowing().send))
+        assert_max_min_fair(run.flowing(), capacity_of(topology))
+    assert under_way[0] == 64 * 63 and sorted(set(under_way), reverse=True) == under_way and under_way[-1] > 100
+
+
+def test_engines_agree_where_every_end_changes_many_rates():
+    topology = replace(build("mddp", n=12, degree=3), host_capacity=2.5)  # rates beyond 1 and 2 flits a tick
+    run = start("both", flows(topology, posted(12, all_pairs(12, 4_000))), 1.0, 1)
+    run.advance(END)
+    run.execution()
+    assert run.done()
+
+
+def test_a_tournament_is_the_same_when_more_may_take_part():
+    few = make_tournament(20)
+    assert (keys_of(few) == OUT).all()
+    keys_of(few)[:20] = np.random.default_rng(1).permutation(20) + 5
+    for items in (20, 300, 5_000):
+        more = enlarged(few, items)
+        keys = keys_of(more)
+        assert len(keys) >= items and (keys[:20] == keys_of(few)[:20]).all() and (keys[20:] == OUT).all()
+        assert more[15] == keys.min() == 5

@@ -9,12 +9,9 @@ from flitlab.models.jit import inner, kernel, routine
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow as FlowSwitching
 from flitlab.sim.engines.base import Execution, Standing
-from flitlab.sim.engines.compiled.flow.heap import move, rise, sink, take_first
-from flitlab.sim.engines.compiled.flow.sharing import look_into, relieve, share, touch
+from flitlab.sim.engines.compiled.flow.sharing import relieve, set_out, share
 from flitlab.sim.engines.compiled.flow.state import (
-    AT,
     BLOCK,
-    CHANNEL,
     COUNT,
     DELIVERED,
     ENOUGH,
@@ -23,18 +20,14 @@ from flitlab.sim.engines.compiled.flow.state import (
     INSTANTS,
     LATENCY,
     LEFT,
-    MEMBERS,
     NECK,
     NOW,
     PENDING,
-    PLACE,
-    RATE,
+    RECORDS,
     SEND,
-    SHARE,
     SINCE,
     TOUCHED,
     UNDER_WAY,
-    WHEN,
     forget,
     grown,
     join,
@@ -43,6 +36,7 @@ from flitlab.sim.engines.compiled.flow.state import (
     make_state,
     new_message,
 )
+from flitlab.sim.engines.compiled.flow.tournament import OUT, first, set_key, smallest
 from flitlab.sim.engines.compiled.ranks import (
     OUTBOX,
     arrived,
@@ -89,18 +83,13 @@ def _begin(network, way, ranks, host, state, send, now):
         state.message[message, NECK] = -1
         state.message[message, SINCE] = now
         state.message[message, LATENCY] = latency
-        state.amounts[message, RATE] = np.inf
+        state.rate[message] = 0.0
         state.amounts[message, GOING] = 0.0
         state.amounts[message, LEFT] = flits * RESOLUTION
         state.amounts[message, FLITS] = flits
         join(state, message, way, count)
-        for i in range(count):
-            look_into(state, way.channel[i], 0.0)
-        touch(state, message)
-        state.message[message, WHEN] = NEVER
-        under_way = state.totals[UNDER_WAY]
-        state.totals[UNDER_WAY] = under_way + 1
-        rise(state.heap, under_way, message, state.message, WHEN, state.message, PLACE)
+        set_out(state, message, network.link[np.int64(network.channels + source)])
+        state.totals[UNDER_WAY] += 1
     leave_way(way, count)
     return lack
 
@@ -110,26 +99,16 @@ def _end(ranks, state, message, now):
     """Note that the last flit of a message has left its source."""
     left(ranks, state.message[message, SEND], now)
     for entry in range(state.message[message, BLOCK], state.message[message, BLOCK] + state.message[message, COUNT]):
-        relieve(state, state.entries[entry, CHANNEL])
+        relieve(state, state.entry_channel[entry])
     leave(state, message)
-    state.message[message, WHEN] = now + state.message[message, LATENCY]
-    sink(
-        state.heap,
-        state.totals[UNDER_WAY],
-        state.message[message, PLACE],
-        message,
-        state.message,
-        WHEN,
-        state.message,
-        PLACE,
-    )
+    set_key(state.agenda, message, now + state.message[message, LATENCY])
 
 
 @inner
 def _deliver(ranks, state, message, now):
     """Hand a message over to its receiver's host, and forget it."""
     arrived(ranks, state.message[message, SEND], now)
-    take_first(state.heap, state.totals[UNDER_WAY], state.message, WHEN, state.message, PLACE)
+    set_key(state.agenda, message, OUT)
     state.totals[UNDER_WAY] -= 1
     state.totals[DELIVERED] += 1
     forget(state, message)
@@ -138,21 +117,19 @@ def _deliver(ranks, state, message, now):
 @inner
 def _change_rate(state, message, now):
     """Let a message go at its fair share from now on."""
-    rate = steady(state.amounts[message, RATE])
+    rate = steady(state.rate[message])
     if rate == state.amounts[message, GOING]:
         return
     state.amounts[message, LEFT] -= state.amounts[message, GOING] * (now - state.message[message, SINCE])
     state.amounts[message, GOING] = rate
     state.message[message, SINCE] = now
-    state.message[message, WHEN] = now + np.int64(np.ceil(max(0.0, state.amounts[message, LEFT]) / rate))
-    move(state.heap, state.totals[UNDER_WAY], message, state.message, WHEN, state.message, PLACE)
+    set_key(state.agenda, message, now + np.int64(np.ceil(max(0.0, state.amounts[message, LEFT]) / rate)))
 
 
 @inner
 def _next(ranks, state):
     """Return the time of what happens next."""
-    when = next_event(ranks)
-    return min(when, state.message[state.heap[0], WHEN]) if state.totals[UNDER_WAY] > 0 else when
+    return min(next_event(ranks), smallest(state.agenda))
 
 
 @inner
@@ -160,8 +137,8 @@ def _happen(ranks, state, now):
     """Let messages leave their sources and arrive, and the program go on, at one instant."""
     state.totals[NOW] = now
     state.totals[INSTANTS] += 1
-    while state.totals[UNDER_WAY] > 0 and state.message[state.heap[0], WHEN] <= now:
-        message = state.heap[0]
+    while smallest(state.agenda) <= now:
+        message = first(state.agenda)
         if state.message[message, COUNT] > 0:
             _end(ranks, state, message, now)
         else:
@@ -210,14 +187,14 @@ def _advance(network, way, ranks, host, state, until):
 @routine
 def _add_under_way(state, now, carried):
     """Add what messages under way have sent to ``carried``, float64 [channels], in flits."""
-    for i in range(state.totals[UNDER_WAY]):
-        message = state.heap[i]
+    for message in range(state.totals[RECORDS]):
+        if state.message[message, COUNT] == 0:
+            continue
         left = state.amounts[message, LEFT] - state.amounts[message, GOING] * (now - state.message[message, SINCE])
         sent = state.amounts[message, FLITS] - max(0.0, left) / RESOLUTION
         block = state.message[message, BLOCK]
         for entry in range(block, block + state.message[message, COUNT]):
-            channel = state.entries[entry, CHANNEL]
-            carried[channel] += sent * state.parts[state.channel[channel, MEMBERS] + state.entries[entry, AT], SHARE]
+            carried[state.entry_channel[entry]] += sent * state.entry_share[entry]
 
 
 class FlowRun:
@@ -259,14 +236,12 @@ class FlowRun:
     def flowing(self) -> Flowing:
         """List the messages that have not left their sources, and how they share the channels."""
         state = self._state
-        under_way = state.heap[: state.totals[UNDER_WAY]]
-        records = under_way[state.message[under_way, COUNT] > 0]
+        records = np.flatnonzero(state.message[:, COUNT])
         records = records[np.argsort(state.message[records, SEND])]
         count = state.message[records, COUNT]
         start = np.append(0, np.cumsum(count))
         entry = np.repeat(state.message[records, BLOCK] - start[:-1], count) + np.arange(start[-1])
-        channel, at = state.entries[entry].T.astype(np.int64)
-        share = state.parts[state.channel[channel, MEMBERS] + at, SHARE]
+        channel, share = state.entry_channel[entry].astype(np.int64), state.entry_share[entry]
         return Flowing(state.message[records, SEND], state.amounts[records, GOING], start, channel, share)
 
     @property

@@ -1,72 +1,62 @@
 """Max-min fair rates, brought up to date where messages have come and gone.
 
-The rates are those of progressive filling (Bertsekas and Gallager, Data Networks, section 6.5.2): all rise together
-from 0, and where a channel is full, those that cross it rise no more. After a change this is repeated only where it
-goes differently from last time. In order of the rate that has been reached, a channel is looked into if one of its
-messages came, left or stopped at another rate below this one. Either it becomes full earlier than last time: then it
-stops all that still rise, also those that last time rose further. Or it is not full where it was last time: then it
-lets go of those that it had stopped. Both change other channels at higher rates only, so none is done twice.
+Every message is held back by one full channel, its neck: it goes at the rate of that, its level, and nothing that
+crosses the neck goes faster (Bertsekas and Gallager, Data Networks, section 6.5.2). After a change, full channels of
+which a message came, left or changed its rate have their turns, that with the lowest level first. Either it is full at
+a lower rate than before: then it holds back all that go faster. Or at a higher one: then those that it held back go
+faster. In both cases other full channels have their turns at higher levels.
+
+What channels that are not full carry is only added up. When no turn is left, those that carry too much become full at
+the rate at which they are so, and so on until there is none. As levels settle from the lowest one up, this ends, with
+the only rates that are fair.
 """
 
 import numpy as np
 
 from flitlab.models.jit import inner, routine
-from flitlab.sim.engines.compiled.flow.heap import rise, sink, take_first
+from flitlab.models.rules.bits import lowest
 from flitlab.sim.engines.compiled.flow.state import (
-    AT,
     BLOCK,
     CAPACITY,
-    CHANNEL,
     COUNT,
+    HELD,
     INSTANTS,
-    KEY,
-    LETS_GO,
     LEVEL,
-    LOOSE,
+    LOAD,
     MEMBERS,
-    MESSAGE,
     NECK,
     QUEUE,
     QUEUED,
-    RATE,
-    SHARE,
-    SPEED,
     STALE,
+    SUSPECT,
+    SUSPECTS,
     TOUCHED,
     TOUCHED_AT,
     USED,
     WEIGHT,
 )
+from flitlab.sim.engines.compiled.flow.turns import cancel_turn, next_turn, set_turn, turn_of
+from flitlab.sim.engines.compiled.lanes import RATES, faster_than, taken_at
 
 TIE = 1e-12
 """Two rates that differ by no more than this part are the same, added up in another order."""
 
+_ALMOST = 1.0 - 1e-9  # of what is added up in another order, and again and again
+
 
 @inner
-def look_into(state, channel, rate):
-    """Note that a channel has changed for rates above ``rate``, in flits a tick."""
+def _changed(state, channel, rate):
+    """Note that a channel, which is full or has its turn, has changed for rates above ``rate``, in flits a tick."""
     state.channel[channel, STALE] = 1
-    rising = state.level[channel, CAPACITY] / state.level[channel, WEIGHT] * (1.0 - 1e-9)  # all are, at this rate
-    rate = max(rate, rising)
-    if state.channel[channel, QUEUED] < 0:
-        if state.level[channel, LEVEL] == np.inf and state.level[channel, WEIGHT] <= state.level[channel, LOOSE]:
-            return  # the hosts' channels are full earlier
-        state.level[channel, KEY] = rate
-        size = state.totals[QUEUE]
-        state.totals[QUEUE] = size + 1
-        rise(state.queue, size, channel, state.level, KEY, state.channel, QUEUED)
-    elif rate < state.level[channel, KEY]:
-        state.level[channel, KEY] = rate
-        rise(state.queue, state.channel[channel, QUEUED], channel, state.level, KEY, state.channel, QUEUED)
+    if state.channel[channel, QUEUED] < 0 or rate < turn_of(state, channel):
+        set_turn(state, channel, rate)
 
 
 @inner
 def relieve(state, channel):
     """Note that a channel carries less than before at all rates above some rate below its level."""
-    if state.channel[channel, QUEUED] >= 0:
-        state.channel[channel, STALE] = 1
-    elif state.level[channel, LEVEL] < np.inf:
-        look_into(state, channel, state.level[channel, LEVEL])
+    if state.channel[channel, QUEUED] >= 0 or state.level[channel, LEVEL] < np.inf:
+        _changed(state, channel, state.level[channel, LEVEL])
 
 
 @inner
@@ -79,19 +69,108 @@ def touch(state, message):
 
 
 @inner
-def _full_at(state, channel):
-    """Find the rate at which a channel is full if those that it holds back rise on; inf if it never is."""
-    first, end = state.channel[channel, MEMBERS], state.channel[channel, MEMBERS] + state.channel[channel, USED]
-    rate, level = state.level[channel, KEY], state.level[channel, LEVEL]
+def _suspect(state, channel):
+    """Note that a channel that was not full may carry too much."""
+    if not state.channel[channel, SUSPECT]:
+        state.channel[channel, SUSPECT] = 1
+        state.suspects[state.totals[SUSPECTS]] = channel
+        state.totals[SUSPECTS] += 1
+
+
+@inner
+def _reconsider(state, channel):
+    """Let a full channel, which carries more or less than before, have its turn when it may be full again.
+
+    That is not before it would be if only those whose neck it is had to make room: at lower rates, others have to, too.
+    """
+    capacity, level, held = state.level[channel, CAPACITY], state.level[channel, LEVEL], state.level[channel, HELD]
+    excess = state.level[channel, LOAD] - capacity
+    state.channel[channel, STALE] = 1
+    if excess <= 0.0:
+        set_turn(state, channel, level)
+    else:
+        at_first = capacity / state.level[channel, WEIGHT]
+        set_turn(state, channel, max(at_first, level - excess / held if held > 0.0 else 0.0) * _ALMOST)
+
+
+@inner
+def _hold(state, channel, message, rate):
+    """Let a channel that is full at a rate hold a message back to it."""
+    old, neck = state.rate[message], state.message[message, NECK]
+    touch(state, message)
+    state.rate[message] = rate
+    state.message[message, NECK] = channel
+    block = state.message[message, BLOCK]
+    for entry in range(block, block + state.message[message, COUNT]):
+        other = state.entry_channel[entry]
+        share = state.entry_share[entry]
+        load = state.level[other, LOAD] + share * (rate - old)
+        state.level[other, LOAD] = load
+        if other == neck:
+            state.level[other, HELD] -= share
+        if other == channel:
+            state.level[other, HELD] += share
+        elif state.level[other, LEVEL] < np.inf:
+            _reconsider(state, other)
+        elif state.channel[other, QUEUED] >= 0:
+            _changed(state, other, old if rate > old else np.inf)
+        elif load > state.level[other, CAPACITY] * _ALMOST and state.level[other, WEIGHT] > state.loose[other]:
+            _suspect(state, other)
+
+
+@inner
+def set_out(state, message, channel):
+    """Let a message, which has joined its channels, go as fast as others that its host's channel holds back."""
+    state.level[channel, LEVEL] = min(state.level[channel, LEVEL], state.level[channel, CAPACITY])
+    _hold(state, channel, message, state.level[channel, LEVEL])
+    _reconsider(state, channel)
+
+
+@inner
+def _blocks(state, channel):
+    """Find where the blocks of a channel's members begin and end."""
+    first, used = np.int64(state.channel[channel, MEMBERS]), np.int64(state.channel[channel, USED])
+    return first, first + (used + (RATES - 1) & -RATES)
+
+
+@inner
+def _rise(state, channel, full):
+    """Let those that a channel has held back go faster, up to the rate at which it is full."""
+    level = state.level[channel, LEVEL]
+    state.level[channel, LEVEL] = full
+    if full == np.inf:
+        state.level[channel, HELD] = 0.0  # but for rounding
+    first, end = _blocks(state, channel)
+    for block in range(first, end, RATES):
+        fast = np.uint64(faster_than(state.rate, state.member, block, level * (1.0 - TIE)))
+        while fast != 0:
+            message = state.member[block + lowest(fast)]
+            fast &= fast - np.uint64(1)
+            if state.message[message, NECK] == channel:
+                _hold(state, channel, message, full)
+            else:  # another full channel, with the same level, holds it back
+                _changed(state, channel, level)
+
+
+@inner
+def _stop(state, channel, rate):
+    """Let a channel, which is full at a rate, hold back all that go faster."""
+    state.level[channel, LEVEL] = rate
+    first, end = _blocks(state, channel)
+    for block in range(first, end, RATES):
+        fast = np.uint64(faster_than(state.rate, state.member, block, rate))
+        while fast != 0:
+            _hold(state, channel, state.member[block + lowest(fast)], rate)
+            fast &= fast - np.uint64(1)
+
+
+@inner
+def _full_at(state, channel, rate):
+    """Find the rate at which a channel is full if those that it holds back rise on, no less than ``rate``; or inf."""
+    first, end = _blocks(state, channel)
+    level = state.level[channel, LEVEL]
     while True:  # Newton's method from below: what is carried grows ever more slowly with the rate
-        taken, rising, next_stop = 0.0, 0.0, np.inf
-        for i in range(first, end):
-            speed = state.parts[i, SPEED] if state.parts[i, SPEED] < level else np.inf
-            if speed <= rate:
-                taken += state.parts[i, SHARE] * speed
-            else:
-                rising += state.parts[i, SHARE]
-                next_stop = min(next_stop, speed)
+        taken, rising, next_stop = taken_at(state.rate, state.member, state.member_share, first, end, rate, level)
         if rising == 0.0:
             return np.inf
         rate = (state.level[channel, CAPACITY] - taken) / rising
@@ -100,78 +179,61 @@ def _full_at(state, channel):
 
 
 @inner
-def _fastest(state, channel):
-    """Find the highest rate of a channel's members."""
-    fastest, first = 0.0, state.channel[channel, MEMBERS]
-    for i in range(first, first + state.channel[channel, USED]):
-        fastest = max(fastest, state.parts[i, SPEED])
-    return fastest
+def _is_passed(state, channel, rate):
+    """Find whether a member of a channel goes faster than a rate."""
+    first, end = _blocks(state, channel)
+    fast = 0
+    for block in range(first, end, RATES):
+        fast |= faster_than(state.rate, state.member, block, rate)
+    return fast != 0
 
 
 @inner
-def _plan(state, channel):
-    """Find the rate at which something happens in a channel, inf if nothing does, and whether it then lets go."""
-    level, full = state.level[channel, LEVEL], _full_at(state, channel)
-    if level == np.inf or full < level * (1.0 - TIE):
-        return full, 0
-    if full > level * (1.0 + TIE):
-        return level, 1
-    return (level, 0) if _fastest(state, channel) > level else (np.inf, 0)
+def _turn(state, channel):
+    """Do what there is to do in a channel whose turn it is, or find when its turn is."""
+    rate, level = turn_of(state, channel), state.level[channel, LEVEL]
+    if state.channel[channel, STALE]:
+        full = _full_at(state, channel, rate)
+        if full > level * (1.0 + TIE) and rate < level:
+            set_turn(state, channel, level)
+            return
+        state.channel[channel, STALE] = 0
+        if full > level * (1.0 + TIE):
+            cancel_turn(state, channel)
+            _rise(state, channel, full)
+            return
+        if full >= level * (1.0 - TIE):
+            full = level if level < np.inf and _is_passed(state, channel, level) else np.inf
+        if rate < full < np.inf:
+            set_turn(state, channel, full)
+            return
+        rate = full
+    cancel_turn(state, channel)
+    if rate < np.inf:
+        _stop(state, channel, rate)
 
 
 @inner
-def _let_go(state, channel, rate):
-    """Let a channel hold nobody back any more: those that it held rise on from ``rate``."""
-    state.level[channel, LEVEL] = np.inf
-    look_into(state, channel, rate)
-    first = state.channel[channel, MEMBERS]
-    for i in range(first, first + state.channel[channel, USED]):
-        message = state.members[i, MESSAGE]
-        if state.parts[i, SPEED] == rate and state.message[message, NECK] == channel:
-            touch(state, message)
-            state.message[message, NECK] = -1
-            state.amounts[message, RATE] = np.inf
-            block = state.message[message, BLOCK]
-            for entry in range(block, block + state.message[message, COUNT]):
-                other = state.entries[entry, CHANNEL]
-                state.parts[state.channel[other, MEMBERS] + state.entries[entry, AT], SPEED] = np.inf
-                look_into(state, other, rate)
-
-
-@inner
-def _stop(state, channel, rate):
-    """Let a channel, which is full at a rate, stop all its members that go faster."""
-    state.level[channel, LEVEL] = rate
-    first = state.channel[channel, MEMBERS]
-    for i in range(first, first + state.channel[channel, USED]):
-        if state.parts[i, SPEED] > rate:
-            message = state.members[i, MESSAGE]
-            touch(state, message)
-            state.message[message, NECK] = channel
-            state.amounts[message, RATE] = rate
-            block = state.message[message, BLOCK]
-            for entry in range(block, block + state.message[message, COUNT]):
-                other = state.entries[entry, CHANNEL]
-                state.parts[state.channel[other, MEMBERS] + state.entries[entry, AT], SPEED] = rate
-                if other != channel:
-                    relieve(state, other)
+def _examine(state, channel):
+    """Let a channel that is not full have its turn if it carries too much."""
+    first, end = _blocks(state, channel)
+    load, _, _ = taken_at(state.rate, state.member, state.member_share, first, end, np.inf, np.inf)
+    state.level[channel, LOAD] = load
+    if load > state.level[channel, CAPACITY] * (1.0 + TIE):
+        _changed(state, channel, state.level[channel, CAPACITY] / state.level[channel, WEIGHT] * _ALMOST)
 
 
 @routine
 def share(state):
     """Give every message its fair share again; those whose rate may have changed are in ``state.touched``."""
-    while state.totals[QUEUE] > 0:
-        channel, size = state.queue[0], state.totals[QUEUE]
-        if state.channel[channel, STALE]:
-            state.channel[channel, STALE] = 0
-            state.level[channel, KEY], state.channel[channel, LETS_GO] = _plan(state, channel)
-            if state.level[channel, KEY] < np.inf:
-                sink(state.queue, size, 0, channel, state.level, KEY, state.channel, QUEUED)
-                continue
-        state.totals[QUEUE] = size - 1
-        take_first(state.queue, size, state.level, KEY, state.channel, QUEUED)
-        rate = state.level[channel, KEY]
-        if rate < np.inf and state.channel[channel, LETS_GO]:
-            _let_go(state, channel, rate)
-        elif rate < np.inf:
-            _stop(state, channel, rate)
+    while True:
+        while state.totals[QUEUE] > 0:
+            _turn(state, next_turn(state))
+        if state.totals[SUSPECTS] == 0:
+            return
+        for i in range(state.totals[SUSPECTS]):
+            channel = state.suspects[i]
+            state.channel[channel, SUSPECT] = 0
+            if state.level[channel, LEVEL] == np.inf:
+                _examine(state, channel)
+        state.totals[SUSPECTS] = 0

@@ -1,50 +1,46 @@
 """What a run at flow level is made of, and how it grows with the messages under way."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from flitlab.models.arrays import Floats, Ints, Ints32
 from flitlab.models.jit import inner
+from flitlab.sim.engines.compiled.flow.tournament import OUT, enlarged, make_tournament
+from flitlab.sim.engines.compiled.lanes import LANES, RATES
+from flitlab.sim.engines.compiled.memory import aligned
 from flitlab.sim.engines.flow.model import Network
 
-# Fields of a message under way, in ``message`` (int64) and, from RATE on, in ``amounts`` (float64), which are the same
-# memory: whatever one looks at together is in one cache line. SEND: the operation. BLOCK, COUNT: its entries, none once
-# it has left its source. NECK: the full channel that holds it back, -1 while it rises. TOUCHED_AT: the last instant at
-# which its rate was looked into. PLACE: in the heap of what happens next to messages; WHEN it does. SINCE: since when
-# it has gone at its rate. LATENCY: from its leaving the source to its delivery.
-# RATE: its fair share, inf while it rises. GOING: the rate at which it goes. LEFT: what has not left its source at
-# SINCE, in flits times units of a tick. FLITS: of all its packets.
-BLOCK, COUNT, NECK, TOUCHED_AT, PLACE, WHEN, SINCE, SEND, LATENCY = range(9)
-RATE, GOING, LEFT, FLITS = range(9, 13)
+# Fields of a message under way, in ``message`` (int64) and, from GOING to FLITS, in ``amounts`` (float64), which are
+# the same memory: whatever one looks at together is in one cache line. BLOCK, COUNT: its entries, none once it has left
+# its source. NECK: the full channel that holds it back. TOUCHED_AT: the last instant at which its rate was looked into.
+# SINCE: since when it has gone at its rate. SEND: the operation. LATENCY: from its leaving the source to its delivery.
+# GOING: the rate at which it goes. LEFT: what has not left its
+# source at SINCE, in flits times units of a tick. FLITS: of all its packets.
+BLOCK, COUNT, NECK, TOUCHED_AT, GOING, LEFT, SINCE, SEND, FLITS, LATENCY = range(10)
 _MESSAGE = 16
-
-# Fields of an entry of a message, int32: a channel, and the message's place among the members of that.
-CHANNEL, AT = range(2)
-# Fields of a member of a channel, int32: a message, and which of its entries this is; and float64: its RATE, and SHARE,
-# what the channel carries of every flit of the message.
-MESSAGE, ENTRY = range(2)
-SPEED, SHARE = range(2)
 
 # Fields of a channel, in ``channel`` (int32) and, from CAPACITY on, in ``level`` (float64), again the same memory.
 # MEMBERS, SIZE, USED: its block of members, the size of that and how many there are. QUEUED: its place in the queue of
-# channels to be looked into, -1 if it is not in it. STALE: whether it has changed since its KEY was found. LETS_GO:
-# whether it is then to let go of those that it holds.
-# LEVEL: the rate of those that it holds back, inf if it holds none. KEY: the rate at which it is its turn, or less.
-# WEIGHT: the shares of all members. LOOSE: it is never full with no more than this weight.
-MEMBERS, SIZE, USED, QUEUED, STALE, LETS_GO = range(6)
-CAPACITY, LEVEL, KEY, WEIGHT, LOOSE = range(3, 8)
+# channels whose turn is to come, -1 if it is not in it. STALE: whether it has changed since its turn was found.
+# SUSPECT: whether it is to be examined.
+# LEVEL: the rate of those that it holds back, inf if it holds none. HELD: the shares of these.
+# WEIGHT: the shares of all members. LOAD: what it carries of those that have a rate, in flits a tick.
+MEMBERS, SIZE, USED, QUEUED, STALE, SUSPECT = range(6)
+CAPACITY, LEVEL, HELD, WEIGHT, LOAD = range(3, 8)
 _CHANNEL = 8
 
 # Places in FlowState.totals. RECORDS: message records that have been used; SPARE: the first of those that are free, -1
-# if there is none. UNDER_WAY: messages in the heap. QUEUE: channels in the queue. TOUCHED: messages whose rate was
-# looked into at this instant. INSTANTS: how many there were. NOW: the present one. PENDING: sends of the outbox that
-# are under way already, -1 if all are. DELIVERED: messages.
-RECORDS, SPARE, UNDER_WAY, QUEUE, TOUCHED, INSTANTS, NOW, PENDING, DELIVERED = range(9)
-_TOTALS = 9
+# if there is none. UNDER_WAY: messages not delivered yet. QUEUE: channels in the queue. SUSPECTS: channels to be
+# examined. TOUCHED: messages whose rate was looked into at this instant. INSTANTS: how many there were. NOW: the
+# present one. PENDING: sends of the outbox that are under way already, -1 if all are. DELIVERED: messages.
+RECORDS, SPARE, UNDER_WAY, QUEUE, SUSPECTS, TOUCHED, INSTANTS, NOW, PENDING, DELIVERED = range(10)
+_TOTALS = 10
 
 _SIZES = 48
-_FEW = 4
+_FEW = RATES
+KEYS = 16 * LANES
+"""Channels of the queue of which one number is kept that is no larger than any of their keys."""
 
 # What there may be too few of.
 ENOUGH, MESSAGES_FULL, ENTRIES_FULL, MEMBERS_FULL = range(4)
@@ -53,35 +49,57 @@ ENOUGH, MESSAGES_FULL, ENTRIES_FULL, MEMBERS_FULL = range(4)
 class FlowState(NamedTuple):
     """The state of a run at flow level: all that changes.
 
-    message, amounts: the messages under way, by record. heap: of them, by WHEN. touched: scratch, of them. entries: of
-    messages, and members, parts: of channels, in blocks of a power of two. entry_blocks, member_blocks: int64
-    [_SIZES + 1], the first free block of each size, -1 if there is none, and where the blocks end. channel, level: the
-    channels. queue: of them, by KEY. carried: float64 [channels], flits of the messages that have left their source.
+    message, amounts: the messages under way, by record, but the first, which is nobody's. rate: float64 [records],
+    their fair shares in flits a tick, 0 of nobody. agenda: a tournament of them, by the time
+    at which something happens to them next. touched: scratch, of them.
+    entry_channel, entry_at, entry_share: int32, int32 and float64, by entry of a message: a channel, the message's
+    place among the members of that, and what the channel carries of every flit of the message. member, member_entry,
+    member_share: int32, int32 and float64, by member of a channel: a message, which of its entries this is, and its
+    share. They are in blocks of a power of two; those of members are at least ``RATES``, filled up with nobody's, who
+    have no share. entry_blocks, member_blocks: int64 [_SIZES + 1], the first free block of each size, -1 if there is
+    none, and where the blocks end.
+    channel, level: the channels. loose: float64 [channels], the weight with which they are never full, since the hosts'
+    channels are earlier. queue, keys, least: channels whose turn is to come (see ``turns``). suspects: scratch, of
+    channels. carried: float64 [channels], flits of the messages that have left their source.
     """
 
     message: Ints
     amounts: Floats
-    heap: Ints
+    rate: Floats
+    agenda: Ints
     touched: Ints
-    entries: Ints32
-    members: Ints32
-    parts: Floats
+    entry_channel: Ints32
+    entry_at: Ints32
+    entry_share: Floats
+    member: Ints32
+    member_entry: Ints32
+    member_share: Floats
     entry_blocks: Ints
     member_blocks: Ints
     channel: Ints32
     level: Floats
+    loose: Floats
     queue: Ints
+    keys: Ints
+    least: Ints
+    suspects: Ints
     carried: Floats
     totals: Ints
+
+
+def _row(count: int, dtype: Any) -> Any:
+    """Make an array of zeros, whole blocks of which are whole cache lines."""
+    return aligned(-(-count // LANES) * LANES, 1, dtype).ravel()
 
 
 def make_state(network: Network) -> FlowState:
     """Make a state with nothing under way."""
     channels = len(network.capacity)
-    level = np.zeros((channels, _CHANNEL))
+    level = aligned(channels, _CHANNEL, np.float64)
     level[:, CAPACITY] = network.capacity
     level[:, LEVEL] = np.inf
-    level[: network.channels, LOOSE] = network.capacity[: network.channels] / network.capacity[-1]
+    loose = np.zeros(channels)
+    loose[: network.channels] = network.capacity[: network.channels] / network.capacity[-1]
     channel = level.view(np.int32)
     channel[:, MEMBERS] = np.arange(channels) * _FEW
     channel[:, SIZE] = _FEW
@@ -90,34 +108,55 @@ def make_state(network: Network) -> FlowState:
     entry_blocks[_SIZES], member_blocks[_SIZES] = 0, channels * _FEW
     totals = np.zeros(_TOTALS, np.int64)
     totals[SPARE] = totals[PENDING] = -1
-    messages, members = 256, 2 * channels * _FEW
-    message = np.zeros((messages, _MESSAGE), np.int64)
+    totals[RECORDS] = 1
+    messages, entries, members = 256, 1024, 2 * channels * _FEW
+    message = aligned(messages, _MESSAGE, np.int64)
+    keys, least = _row(channels, np.int64), _row(-(-channels // KEYS), np.int64)
+    keys[:] = least[:] = OUT
     return FlowState(
         message=message,
         amounts=message.view(np.float64),
-        heap=np.zeros(messages, np.int64),
+        rate=np.zeros(messages),
+        agenda=make_tournament(messages),
         touched=np.zeros(messages, np.int64),
-        entries=np.zeros((1024, 2), np.int32),
-        members=np.zeros((members, 2), np.int32),
-        parts=np.zeros((members, 2)),
+        entry_channel=np.zeros(entries, np.int32),
+        entry_at=np.zeros(entries, np.int32),
+        entry_share=np.zeros(entries),
+        member=_row(members, np.int32),
+        member_entry=np.zeros(members, np.int32),
+        member_share=_row(members, np.float64),
         entry_blocks=entry_blocks,
         member_blocks=member_blocks,
         channel=channel,
         level=level,
+        loose=loose,
         queue=np.zeros(channels, np.int64),
+        keys=keys,
+        least=least,
+        suspects=np.zeros(channels, np.int64),
         carried=np.zeros(channels),
         totals=totals,
     )
 
 
+_TOGETHER = {
+    MESSAGES_FULL: ("message", "rate", "touched"),
+    ENTRIES_FULL: ("entry_channel", "entry_at", "entry_share"),
+    MEMBERS_FULL: ("member", "member_entry", "member_share"),
+}
+
+
+def _doubled(array: Any) -> Any:
+    """Copy an array to one of twice as many records; the others are zeros."""
+    copy = aligned(2 * len(array), array.size // len(array), array.dtype).reshape(-1, *array.shape[1:])
+    copy[: len(array)] = array
+    return copy
+
+
 def grown(state: FlowState, full: int) -> FlowState:
     """Make twice the room for what there is too much of; full: MESSAGES_FULL, ENTRIES_FULL or MEMBERS_FULL."""
-    names = {
-        MESSAGES_FULL: ("message", "heap", "touched"), ENTRIES_FULL: ("entries",), MEMBERS_FULL: ("members", "parts")
-    }  # fmt: skip
-    arrays = {name: getattr(state, name) for name in names[full]}
-    state = state._replace(**{name: np.concatenate([array, np.zeros_like(array)]) for name, array in arrays.items()})
-    return state._replace(amounts=state.message.view(np.float64))
+    state = state._replace(**{name: _doubled(getattr(state, name)) for name in _TOGETHER[full]})
+    return state._replace(amounts=state.message.view(np.float64), agenda=enlarged(state.agenda, len(state.message)))
 
 
 @inner
@@ -130,11 +169,11 @@ def _size_of(count):
 
 
 @inner
-def _take_block(pool, blocks, size):
-    """Take a free block of 2**size entries from a pool; its first entry."""
+def _take_block(links, blocks, size):
+    """Take a free block of 2**size records; its first one. links: int32, of the records."""
     first = blocks[size]
     if first >= 0:
-        blocks[size] = pool[first, 0]
+        blocks[size] = links[first]
         return first
     first = blocks[_SIZES]
     blocks[_SIZES] = first + (1 << size)
@@ -142,9 +181,9 @@ def _take_block(pool, blocks, size):
 
 
 @inner
-def _give_block(pool, blocks, size, first):
-    """Give a block of 2**size entries back to its pool."""
-    pool[first, 0] = blocks[size]
+def _give_block(links, blocks, size, first):
+    """Give a block of 2**size records back."""
+    links[first] = blocks[size]
     blocks[size] = first
 
 
@@ -153,14 +192,14 @@ def lacking(state, way, count):
     """Find what there is too little of for one more message on ``count`` channels; ENOUGH if nothing."""
     if state.totals[SPARE] < 0 and state.totals[RECORDS] == len(state.message):
         return MESSAGES_FULL
-    if state.entry_blocks[_SIZES] + (1 << _size_of(count)) > len(state.entries):
+    if state.entry_blocks[_SIZES] + (1 << _size_of(count)) > len(state.entry_channel):
         return ENTRIES_FULL
     wanted = state.member_blocks[_SIZES]
     for i in range(count):
         channel = way.channel[i]
         if state.channel[channel, USED] == state.channel[channel, SIZE]:
             wanted += 2 * state.channel[channel, SIZE]
-    return MEMBERS_FULL if wanted > len(state.members) else ENOUGH
+    return MEMBERS_FULL if wanted > len(state.member) else ENOUGH
 
 
 @inner
@@ -183,15 +222,23 @@ def forget(state, message):
 
 
 @inner
+def _move_member(state, old, new):
+    """Move a member to a place that is nobody's; the one that it had is nobody's then."""
+    state.member[new] = state.member[old]
+    state.member_entry[new] = state.member_entry[old]
+    state.member_share[new] = state.member_share[old]
+    state.member[old] = 0
+    state.member_share[old] = 0.0
+
+
+@inner
 def _widen(state, channel):
     """Make twice the room for the members of a channel."""
     old, size = state.channel[channel, MEMBERS], state.channel[channel, SIZE]
-    new = _take_block(state.members, state.member_blocks, _size_of(2 * size))
+    new = _take_block(state.member_entry, state.member_blocks, _size_of(2 * size))
     for i in range(size):
-        for field in range(2):
-            state.members[new + i, field] = state.members[old + i, field]
-            state.parts[new + i, field] = state.parts[old + i, field]
-    _give_block(state.members, state.member_blocks, _size_of(size), old)
+        _move_member(state, old + i, new + i)
+    _give_block(state.member_entry, state.member_blocks, _size_of(size), old)
     state.channel[channel, MEMBERS] = new
     state.channel[channel, SIZE] = 2 * size
 
@@ -202,7 +249,7 @@ def join(state, message, way, count):
 
     count: of the channels in ``way.channel``.
     """
-    block = _take_block(state.entries, state.entry_blocks, _size_of(count))
+    block = _take_block(state.entry_channel, state.entry_blocks, _size_of(count))
     state.message[message, BLOCK] = block
     state.message[message, COUNT] = count
     for i in range(count):
@@ -212,13 +259,13 @@ def join(state, message, way, count):
             _widen(state, channel)
         state.channel[channel, USED] = used + 1
         state.level[channel, WEIGHT] += way.share[channel]
-        state.entries[block + i, CHANNEL] = channel
-        state.entries[block + i, AT] = used
+        state.entry_channel[block + i] = channel
+        state.entry_at[block + i] = used
+        state.entry_share[block + i] = way.share[channel]
         place = state.channel[channel, MEMBERS] + used
-        state.members[place, MESSAGE] = message
-        state.members[place, ENTRY] = block + i
-        state.parts[place, SPEED] = np.inf
-        state.parts[place, SHARE] = way.share[channel]
+        state.member[place] = message
+        state.member_entry[place] = block + i
+        state.member_share[place] = way.share[channel]
 
 
 @inner
@@ -226,16 +273,19 @@ def leave(state, message):
     """Take a message out of all its channels; all of its flits have been carried."""
     block, count = state.message[message, BLOCK], state.message[message, COUNT]
     for entry in range(block, block + count):
-        channel, at = state.entries[entry, CHANNEL], state.entries[entry, AT]
-        first, used = state.channel[channel, MEMBERS], state.channel[channel, USED] - 1
-        part = state.parts[first + at, SHARE]
+        channel, share = state.entry_channel[entry], state.entry_share[entry]
+        used, load = state.channel[channel, USED] - 1, share * state.rate[message]
         state.channel[channel, USED] = used
-        state.level[channel, WEIGHT] = state.level[channel, WEIGHT] - part if used > 0 else 0.0
-        state.carried[channel] += part * state.amounts[message, FLITS]
-        if at != used:
-            for field in range(2):
-                state.members[first + at, field] = state.members[first + used, field]
-                state.parts[first + at, field] = state.parts[first + used, field]
-            state.entries[state.members[first + at, ENTRY], AT] = at
-    _give_block(state.entries, state.entry_blocks, _size_of(count), block)
+        state.level[channel, WEIGHT] = state.level[channel, WEIGHT] - share if used > 0 else 0.0
+        state.level[channel, LOAD] = state.level[channel, LOAD] - load if used > 0 else 0.0
+        if channel == state.message[message, NECK]:
+            state.level[channel, HELD] -= share
+        state.carried[channel] += share * state.amounts[message, FLITS]
+        place, last = state.channel[channel, MEMBERS] + state.entry_at[entry], state.channel[channel, MEMBERS] + used
+        state.member[place] = 0
+        state.member_share[place] = 0.0
+        if place != last:
+            _move_member(state, last, place)
+            state.entry_at[state.member_entry[place]] = state.entry_at[entry]
+    _give_block(state.entry_channel, state.entry_blocks, _size_of(count), block)
     state.message[message, COUNT] = 0
