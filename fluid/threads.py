@@ -4,22 +4,18 @@ How work is cut into parts, and in which order their results are put together, n
 results are the same bytes for any.
 """
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
+
+from flitlab.models.cores import cores
 
 T = TypeVar("T")
 Part = TypeVar("Part")
 
 _most = 0
 """Threads that a solve may use; 0: as many as there are processors."""
-
-
-def cores() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def threads() -> int:

@@ -18,7 +18,7 @@ import yaml
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import Case, Study, read
 from flitlab.sim.exit import INTERRUPTED
-from flitlab.sim.experiment.pool import cores
+from flitlab.sim.experiment.pool import processes
 from flitlab.sim.experiment.runner import Report
 from flitlab.sim.experiment.runner import run as run_study
 from flitlab.sim.experiment.store import StoreError
@@ -141,7 +141,7 @@ class Experiment:
 
         return pd.DataFrame([_described(case) for case in self.study.cases]).set_index("scenario")
 
-    def run(self, out: str | Path | None = None, jobs: int | None = None) -> Self:
+    def run(self, out: str | Path | None = None, jobs: int | None = None, threads: int = 1) -> Self:
         """Runs what the folder does not hold yet.
 
         Parameters
@@ -149,7 +149,9 @@ class Experiment:
         out
             The run folder; by default ``runs/<name>``, as on the command line.
         jobs
-            Processes; by default one for each processor. 1 computes in this process.
+            Processes; by default as many as have a processor for each of their threads. 1 computes in this process.
+        threads
+            Threads that may share a simulation, where that is possible; results are the same for any number.
 
         Returns
         -------
@@ -166,7 +168,7 @@ class Experiment:
         """
         folder = Path("runs") / self.study.name if out is None else Path(out)
         with _without_main():
-            report = run_study(self.study, folder, jobs or cores())
+            report = run_study(self.study, folder, jobs or processes(threads), threads=threads)
         self.folder = folder
         if report.exit_code == INTERRUPTED:
             raise KeyboardInterrupt

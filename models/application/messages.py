@@ -19,8 +19,9 @@ class Messages:
     packet_bytes: payload of a full packet. flit_bytes: payload of a flit. header_flits: flits of a packet besides its
     payload. packet_flits: flits of a full packet. whole: every packet has ``packet_flits`` flits (deflection).
     rendezvous: a message of more bytes waits for its receiver; the others are eager. overhead: ticks for which a send,
-    or a receive, holds its processor. tick_ns: nanoseconds of a tick. buffered: the send of an eager message is done as
-    soon as the message has joined its host's queue, not when it has left the host.
+    or a receive, holds its processor. tick_ns: nanoseconds of a tick. The send of an eager message is done when the
+    message has left its host; buffered: as soon as it has joined the host's queue; confirmed: when it has been
+    delivered (the news of that costs nothing).
     """
 
     packet_bytes: int
@@ -32,6 +33,7 @@ class Messages:
     overhead: int
     tick_ns: Fraction
     buffered: bool = False
+    confirmed: bool = False
 
 
 @kernel

@@ -15,7 +15,7 @@ ENGINES = ("reference", "compiled", "both")
 STARTERS = ("main", "sweep", "jellyfish_vs_fat_tree", "own_graph")
 CATEGORIES = (
     "topology", "routing", "traffic", "switching", "transport", "application", "placement", "metric", "ceiling",
-    "column", "figure",
+    "algorithm", "column", "figure",
 )  # fmt: skip
 
 EPILOG = """\
@@ -71,6 +71,13 @@ def _run(parser: argparse.ArgumentParser) -> None:
     _configuration(parser)
     _results(parser)
     _jobs(parser)
+    parser.add_argument(
+        "--threads",
+        metavar="N",
+        type=_positive,
+        default=1,
+        help="that share each simulation, where they can (default: 1); --jobs is then processors / N by default",
+    )
     parser.add_argument(
         "--cluster",
         metavar="WHERE",
@@ -155,11 +162,21 @@ def _trace(parser: argparse.ArgumentParser) -> None:
 
 
 def _goal(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="GOAL text, a folder NAME.program, or a configuration (YAML)")
+    what = "GOAL text, a folder NAME.program, or a configuration (YAML)"
+    _convertible(parser, what, "a folder NAME.program, or text, NAME.goal")
+
+
+def _schedule(parser: argparse.ArgumentParser) -> None:
+    _convertible(parser, "a schedule (JSON), or a configuration (YAML)", "NAME.schedule.json")
+
+
+def _convertible(parser: argparse.ArgumentParser, what: str, forms: str) -> None:
+    """Options of a command that reads something, or finds it in a configuration, and may write it in another form."""
+    parser.add_argument("file", metavar="FILE", help=what)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a key of the file")
     parser.add_argument("--quick", action="store_true", help="apply the quick variant of the file")
     parser.add_argument("--scenario", metavar="LABEL", help="as `simrun check` shows it (default: the first)")
-    parser.add_argument("--out", metavar="PATH", type=Path, help="write it: a folder NAME.program, or text, NAME.goal")
+    parser.add_argument("--out", metavar="PATH", type=Path, help=f"write it: {forms}")
     _json(parser)
 
 
@@ -298,6 +315,7 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "budget": ("measure where the throughput goes: from what any routing could reach to what is carried", _budget),
     "trace": ("follow one packet of a configuration, tick by tick", _trace),
     "goal": ("describe a program (GOAL text, NAME.program or a configuration), and write it in another form", _goal),
+    "schedule": ("describe the schedule of a collective (JSON or a configuration), and write it as JSON", _schedule),
     "simgrid": ("run a program in mode flow and in SimGrid, if it is installed, and compare the times", _simgrid),
     "export-routing": ("write the tables of a routing: paths, weights, VCs and next hops", _export_routing),
     "plot": ("draw the figures of a run folder again", _plot),

@@ -3,7 +3,8 @@
 import argparse
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from statistics import fmean
@@ -16,10 +17,11 @@ from flitlab.sim.cli.budgets import print_budgets
 from flitlab.sim.cli.common import complain, number, print_json, print_table, study_of
 from flitlab.sim.cli.tables import print_answers, print_ceilings, print_metrics, print_programs, print_saturation
 from flitlab.sim.config.study import Study
+from flitlab.sim.engines.table import alone
 from flitlab.sim.exit import BAD, FAILED, INTERRUPTED
 from flitlab.sim.experiment.cluster import ClusterError, connected
 from flitlab.sim.experiment.folders import MANIFEST, digest_of, read_manifest
-from flitlab.sim.experiment.pool import Pool, cores
+from flitlab.sim.experiment.pool import Pool, cores, processes
 from flitlab.sim.experiment.runner import Report
 from flitlab.sim.experiment.runner import run as run_study
 from flitlab.sim.experiment.store import Store, StoreError, WriteError
@@ -45,15 +47,33 @@ def run(options: argparse.Namespace) -> int:
     if study is None:
         return BAD
     folder = options.out or Path("runs") / study.name
+    jobs = options.jobs or processes(options.threads)
+    if options.threads > 1:
+        complain(*_about_threads(study, jobs, options.threads, options.cluster))
     try:
         with _pool(options.cluster, study) as pool:
-            report = run_study(study, folder, options.jobs or cores(), pool)
+            report = run_study(study, folder, jobs, pool, options.threads)
     except ClusterError as error:
         complain(f"--cluster {options.cluster}: {error}")
         return BAD
     except StoreError as error:
         return refused(error, options.file, folder)
     return finish(report, options.json)
+
+
+def _about_threads(study: Study, jobs: int, threads: int, cluster: str | None) -> Iterator[str]:
+    """What becomes of ``--threads`` otherwise than one might think, a line each."""
+    if not cluster and jobs * threads > cores():
+        yield f"--threads {threads}: with --jobs {jobs} that is more threads than the {cores()} processors here"
+    if not study.simulates:
+        yield f"--threads {threads}: nothing is simulated in experiment: {study.experiment}"
+        return
+    scenarios = [case.scenario for case in study.every if case.scenario is not None]
+    reasons = Counter(alone(study.engine, scenario) for scenario in scenarios)
+    for reason, count in reasons.items():
+        if reason:
+            some = "" if count == len(scenarios) else f" ({count} of {len(scenarios)} scenarios)"
+            yield f"--threads {threads}: {reason}{some}"
 
 
 def _pool(cluster: str | None, study: Study) -> AbstractContextManager[Pool | None]:
@@ -160,9 +180,9 @@ def _document(report: Report) -> dict[str, Any]:
 
 def _print(report: Report) -> None:
     experiment = report.study.experiment
-    if experiment == "application":
+    if report.study.runs_programs:
         print_programs(report.results)
-    for case in report.study.cases if experiment != "application" else ():
+    for case in report.study.cases if not report.study.runs_programs else ():
         rows = [row for row in report.results if row["scenario"] == case.label]
         if rows:
             _print_points(case.label, rows)

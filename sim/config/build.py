@@ -28,6 +28,7 @@ from flitlab.sim.config.application import (
     traffic_of,
 )
 from flitlab.sim.config.check import refuse_built
+from flitlab.sim.config.collective import Collective, asked, kept, planned, with_rules
 from flitlab.sim.config.draft import Draft
 from flitlab.sim.config.fit import background_refused, refuse_beside, refuse_loads, refuse_start
 from flitlab.sim.config.flows import counts_flows, plain_flows, refuse_times, transport_of
@@ -46,6 +47,7 @@ class Built:
     again: gives the topology; it is not kept, as there may be thousands to be measured. metrics: what is to be
     measured. instance: None for the experiment ``metrics``. scenario: None where nothing is simulated. certificate: why
     the VC policy cannot deadlock, '' where nothing was certified. resolved: the configuration with all defaults, plain.
+    collective: of the experiment of that name.
     """
 
     again: Callable[[], Topology]
@@ -54,6 +56,7 @@ class Built:
     scenario: Scenario | None
     certificate: str
     resolved: dict[str, Any]
+    collective: Collective | None = None
 
 
 class Builder:
@@ -72,13 +75,15 @@ class Builder:
             return Built(parts.again, metrics, None, None, "", {**parts.plain, "metrics": asked})
         if draft.switching is None or background_refused(draft, parts.traffic):
             return None  # what follows from its defaults would only confuse
-        if draft.experiment in ("load_sweep", "application"):
+        if draft.experiment == "load_sweep" or draft.runs_program:
             return self._simulated(draft, parts, draft.switching)
         return _for_ceilings(draft, parts, metrics, {"metrics": asked} if asked else {})
 
     def _simulated(self, draft: Draft, parts: Parts, spec: SwitchingSpec) -> Built | None:
         before = len(draft.mistakes)
         refuse_beside(draft, spec)
+        if draft.experiment == "collective":
+            return self._for_collective(draft, parts, spec, before)
         if draft.experiment == "application":
             return self._for_application(draft, parts, spec, before)
         if parts.traffic is not None and parts.source is not None:
@@ -89,35 +94,57 @@ class Builder:
 
     def _for_application(self, draft: Draft, parts: Parts, spec: SwitchingSpec, before: int) -> Built | None:
         """With a program on the hosts and its traffic."""
-        topology, flows = parts.topology, counts_flows(draft)
+        topology = parts.topology
         assert topology is not None
-        messages = None
-        if flows:
-            refuse_flits(draft)
-        else:
-            deflects = spec.discipline.mode == "deflection" or (parts.routes is not None and parts.routes.deflection)
-            messages = messages_of(draft, spec.tick_ns, deflects)
+        messages = _messages(draft, parts, spec)
         program, application = self.parts.program(draft, topology)
         if program is not None:
             refuse_program(draft, program, topology, messages)
             self.parts.order(draft, program, rendezvous_of(draft.config.messages))
         if program is None or len(draft.mistakes) > before:
             return None
-        host, placement = self.parts.placement(draft, topology, program)
-        if host is None:
+        host, notes, placement = self.parts.placement(draft, topology, program)
+        if notes is None:
             return None
-        source = Source(flits=(1 if messages is None else messages.packet_flits,))
-        parts = replace(parts, traffic=traffic_of(program, host, topology), source=source)
-        built = self._with_discipline(draft, parts, spec, before, _Ranks(program, host, messages))
+        built = self._with_program(draft, parts, spec, before, _Ranks(program, host, notes, messages))
+        own = {"application": application, "placement": placement}
+        return None if built is None else replace(built, resolved={**built.resolved, **own})
+
+    def _for_collective(self, draft: Draft, parts: Parts, spec: SwitchingSpec, before: int) -> Built | None:
+        """With the program that an algorithm makes of a collective."""
+        assert parts.topology is not None
+        found = asked(draft, parts.topology) if len(draft.mistakes) == before else None
+        plan = found and planned(draft, *found, self.parts.once)
+        if not found or plan is None:
+            return None
+        with_rules(draft)
+        messages = _messages(draft, parts, spec)
+        if len(draft.mistakes) > before:
+            return None
+        ranks = _Ranks(plan.program, plan.host, plan.notes, messages)
+        parts = parts if plan.routes is None else replace(parts, routes=plan.routes)
+        built = self._with_program(draft, parts, spec, before, ranks)
+        assert draft.config.collective is not None
+        plain = draft.config.collective.model_dump(mode="json", exclude_none=True)
+        own = {"collective": {**plain, "algorithm": found[1].model_dump(mode="json", exclude_none=True)}}
         if built is None:
             return None
+        return replace(built, collective=kept(*found, plan), resolved={**built.resolved, **own})
+
+    def _with_program(
+        self, draft: Draft, parts: Parts, spec: SwitchingSpec, before: int, ranks: "_Ranks"
+    ) -> Built | None:
+        """The scenario of a program on the hosts; None once it is refused."""
+        assert parts.topology is not None
+        source = Source(flits=(1 if ranks.messages is None else ranks.messages.packet_flits,))
+        traffic = traffic_of(ranks.program, ranks.host, parts.topology)
+        built = self._with_discipline(draft, replace(parts, traffic=traffic, source=source), spec, before, ranks)
         given = draft.config.measure.max_ticks
         own = {
-            "application": application, "placement": placement, "loads": None,
-            "messages": plain_messages(draft.config.messages, flows),
+            "loads": None, "messages": plain_messages(draft.config.messages, counts_flows(draft)),
             "measure": {} if given is None else {"max_ticks": given},
         }  # fmt: skip
-        return replace(built, resolved={**built.resolved, **own})
+        return None if built is None else replace(built, resolved={**built.resolved, **own})
 
     def _with_discipline(
         self, draft: Draft, parts: Parts, spec: SwitchingSpec, before: int, ranks: "_Ranks | None" = None
@@ -191,20 +218,32 @@ class Builder:
         return found
 
 
+def _messages(draft: Draft, parts: Parts, spec: SwitchingSpec) -> Messages | None:
+    """What all messages have in common; None where flows carry them, or once that is refused."""
+    if counts_flows(draft):
+        refuse_flits(draft)
+        return None
+    deflects = spec.discipline.mode == "deflection" or (parts.routes is not None and parts.routes.deflection)
+    return messages_of(draft, spec.tick_ns, deflects)
+
+
 @dataclass(frozen=True)
 class _Ranks:
-    """A program, the host of each rank, and its messages; None where the discipline cuts them."""
+    """A program, the host of each rank, notes on them, and its messages; None where the discipline cuts them."""
 
     program: Program
     host: Any
+    notes: dict[str, Any]
     messages: Messages | None
 
     def workload(self, draft: Draft, topology: Topology, discipline: Discipline) -> Workload:
         given = draft.config.messages
         messages = self.messages
         if messages is None:
-            messages = discipline.messages(topology, rendezvous_of(given), given.overhead_ns, given.buffered)
-        return Workload(self.program, self.host, messages)
+            messages = discipline.messages(
+                topology, rendezvous_of(given), given.overhead_ns, given.buffered, given.confirmed
+            )
+        return Workload(self.program, self.host, messages, self.notes)
 
 
 def _setting(

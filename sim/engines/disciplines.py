@@ -14,10 +14,11 @@ from flitlab.models.switching.vct import Vct
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.base import ApplicationRun
 from flitlab.sim.engines.datagram.base import DatagramRun
+from flitlab.sim.engines.regions import alone
 from flitlab.sim.engines.table import Engines, Start, runs
 
 
-@runs(Vct)
+@runs(Vct, alone)
 def vct() -> Engines:
     """The engines of virtual cut-through, and what follows a packet in them."""
     from flitlab.sim.engines.compiled import vct as kernel

@@ -9,18 +9,23 @@ from flitlab.models.switching.discipline import FLOWS, Discipline
 from flitlab.sim.engines import disciplines as disciplines  # which have their engines by that
 from flitlab.sim.engines.compare import BothApplicationRun, BothRun
 from flitlab.sim.engines.datagram.both import BothDatagrams
-from flitlab.sim.engines.table import engines_of, every
+from flitlab.sim.engines.table import alone, engines_of, every
 
 
-def start(engine: str, scenario: Scenario, load: float = 1.0, seed: int = 1, log: bool = False) -> Any:
+def start(
+    engine: str, scenario: Scenario, load: float = 1.0, seed: int = 1, log: bool = False, threads: int = 1
+) -> Any:
     """A run of a scenario at tick 0 in the engine ``reference`` or ``compiled``, or in ``both`` side by side.
 
     load: means nothing to programs. log: see :class:`~flitlab.sim.engines.table.Start`, which has the types of runs,
-    too. Raises ``KeyError`` for another engine; ``ValueError`` for a load that hosts cannot create, a calculation too
-    long to be counted in ticks, and what else the discipline cannot run.
+    too. threads: that simulate it, where they can share it (:func:`~flitlab.sim.engines.table.alone`); results are the
+    same for any number. Raises ``KeyError`` for another engine; ``ValueError`` for a load that hosts cannot create, a
+    calculation too long to be counted in ticks, and what else the discipline cannot run.
     """
     if engine != "both":
-        return engines_of(scenario.switching).start(engine)(scenario, load, seed, log)
+        threads = min(threads, scenario.topology.switches)
+        more = {} if threads == 1 or alone(engine, scenario) else {"threads": threads}
+        return engines_of(scenario.switching).start(engine)(scenario, load, seed, log, **more)
     compiled, reference = (start(name, scenario, load, seed, log=True) for name in ("compiled", "reference"))
     if scenario.switching.counts == FLOWS:
         return BothDatagrams(compiled, reference)

@@ -40,11 +40,19 @@ class Engines:
 
 _loaders: dict[str, Callable[[], Engines]] = {}
 
+Alone = Callable[[Scenario[Any, Any]], str]
+"""Says why one thread simulates a run of a scenario, '' if several can share it."""
 
-def runs(discipline: type[Discipline]) -> Callable[[Callable[[], Engines]], Callable[[], Engines]]:
+_alone: dict[str, Alone] = {}
+
+
+def runs(
+    discipline: type[Discipline], alone: Alone | None = None
+) -> Callable[[Callable[[], Engines]], Callable[[], Engines]]:
     """Function decorator: what returns the :class:`Engines` of a discipline; it is asked when the first run begins.
 
-    It can import compilers that only a run needs. Raises ``ValueError`` for a discipline that has some already.
+    It can import compilers that only a run needs. alone: where it says '' the compiled engine's start takes
+    ``threads``; without it, every run has one thread. Raises ``ValueError`` for a discipline that has some already.
     """
 
     def enter(loader: Callable[[], Engines]) -> Callable[[], Engines]:
@@ -52,9 +60,22 @@ def runs(discipline: type[Discipline]) -> Callable[[Callable[[], Engines]], Call
         if holder is not None and holder.__module__ != loader.__module__:
             raise ValueError(f"mode {discipline.mode} has engines already, from {holder.__module__}")
         _loaders[discipline.mode] = loader
+        _alone[discipline.mode] = alone or _always_alone
         return loader
 
     return enter
+
+
+def _always_alone(scenario: Scenario) -> str:
+    return f"mode {scenario.switching.mode} runs on one thread"
+
+
+def alone(engine: str, scenario: Scenario[Any, Any]) -> str:
+    """Say why one thread simulates a run of a scenario in an engine, '' if several can share it."""
+    if engine != "compiled":
+        return f"engine {engine} runs on one thread"
+    check_runs(scenario.switching)
+    return _alone[scenario.switching.mode](scenario)
 
 
 def check_runs(discipline: Discipline) -> None:

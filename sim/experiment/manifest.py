@@ -98,6 +98,8 @@ def _scenario(case: Case) -> dict[str, Any]:
     if scenario is not None:
         described |= {"hash": scenario.content_hash, "switching": case.resolved["switching"]}
         described |= {"measured": measure_of(case.measure, scenario), "placed": case.placing is not None}
+    if case.workload is not None:
+        described["placement"] = case.resolved.get("placement", {}) | case.workload.notes
     if scenario is not None and case.ticks:
         described |= {
             "ticks": case.ticks,

@@ -61,13 +61,15 @@ class PointRuns:
     Those the folder holds are not run again, if the same engine did them.
 
     points: by id; those whose loads are found as the run goes join as they become known. placements: what finds them.
-    records: id -> what is in ``points/<id>.json``. compiled_s: CPU seconds of making kernels ready for those done here.
+    threads: that may share a run. records: id -> what is in ``points/<id>.json``. compiled_s: CPU seconds of making
+    kernels ready for those done here.
     """
 
-    def __init__(self, study: Study, store: Store, ceilings: CeilingRuns):
+    def __init__(self, study: Study, store: Store, ceilings: CeilingRuns, threads: int = 1):
         self.study = study
         self.store = store
         self.ceilings = ceilings
+        self.threads = threads
         self.cases = study.every if study.simulates else []
         self.points = _points(self.cases)
         self.records: dict[str, dict[str, Any]] = {}
@@ -135,7 +137,7 @@ class PointRuns:
     def _task(self, point: Point, bar: Progress) -> Task:
         file = self.store.scenario(point.scenario, point.scenario.content_hash)
         measure = measure_of(point.case.measure, point.scenario)
-        arguments = (file, self.study.engine, point.load, point.seed, measure, _kinds(point.case))
+        arguments = (file, self.study.engine, point.load, point.seed, measure, _kinds(point.case), self.threads)
 
         def done(outcome: Outcome) -> None:
             self._done(point, outcome)

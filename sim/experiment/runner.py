@@ -23,6 +23,7 @@ from flitlab.sim.experiment.application import relate
 from flitlab.sim.experiment.budget import BudgetRuns
 from flitlab.sim.experiment.ceilings import CeilingRuns
 from flitlab.sim.experiment.cluster import ClusterError
+from flitlab.sim.experiment.collective import collectives
 from flitlab.sim.experiment.folders import MANIFEST, ManifestError, content, digest_of, read_manifest
 from flitlab.sim.experiment.manifest import keep_topologies, manifest, now
 from flitlab.sim.experiment.metrics import MetricRuns
@@ -68,17 +69,18 @@ Work = Callable[[Tasks, int, int], str]
 """What becomes of the calls: (calls, how often they tell the bar, processes that are of use) -> why it stopped."""
 
 
-def run(study: Study, folder: Path, jobs: int, pool: Pool | None = None) -> Report:
+def run(study: Study, folder: Path, jobs: int, pool: Pool | None = None, threads: int = 1) -> Report:
     """Runs what is not in the folder yet, in ``jobs`` processes here or in a pool, and writes all its files.
 
+    threads: that may share a simulation, in each of the processes.
     Raises :class:`~flitlab.sim.experiment.store.StoreError` if the folder cannot be used,
     :class:`~flitlab.sim.experiment.store.WriteError` if that turns out later on.
     """
 
     def work(tasks: Tasks, count: int, most: int) -> str:
-        return carry_out(study, tasks, count, jobs, pool, calls=most)
+        return carry_out(study, tasks, count, jobs, pool, calls=most, threads=threads)
 
-    return _run(study, folder, work)
+    return _run(study, folder, work, threads=threads)
 
 
 def merge(study: Study, folder: Path, others: Sequence[Path] = ()) -> Report:
@@ -240,8 +242,18 @@ def _outdate(store: Store, manifest: dict[str, Any]) -> None:
         store.remove(str(file.relative_to(store.folder)))
 
 
-def _run(study: Study, folder: Path, work: Work, missing: Sequence[str] = (), others: Sequence[Path] = ()) -> Report:
-    """Does the work and writes all files. missing: what the work finds to be so. others: folders with more results."""
+def _run(
+    study: Study,
+    folder: Path,
+    work: Work,
+    missing: Sequence[str] = (),
+    others: Sequence[Path] = (),
+    threads: int = 1,
+) -> Report:
+    """Does the work and writes all files.
+
+    missing: what the work finds to be so. others: folders with more results. threads: that may share a simulation.
+    """
     for other in others:
         _refuse_other_semantics(other)
     store = Store(folder)
@@ -249,7 +261,7 @@ def _run(study: Study, folder: Path, work: Work, missing: Sequence[str] = (), ot
         described = describe(study, store)
         for other in others:
             _gather(store, other)
-        report = _simulate(study, store, work) if study.simulates else _ask(study, store, work)
+        report = _simulate(study, store, work, threads) if study.simulates else _ask(study, store, work)
         if missing:
             report.problems += missing
             report.exit_code = report.exit_code or FAILED
@@ -319,15 +331,16 @@ def carry_out(
     pool: Pool | None = None,
     then: Sequence[Tasks] = (),
     calls: int | None = None,
+    threads: int = 1,
 ) -> str:
     """Makes all calls; says why it stopped early, '' if it did not. tasks: the calls, for a report on ``count``.
 
     jobs: processors of this machine that are used at most; or a pool. then: more calls, once the first have returned,
-    and so on. calls: how many there are in all, if that is known.
+    and so on. calls: how many there are in all, if that is known. threads: that a call may use.
     """
     try:
         with _interruptible(), progress(count) as bar:
-            run_all(pool or open_pool(jobs, study.plugins, calls), *(phase(bar) for phase in (tasks, *then)))
+            run_all(pool or open_pool(jobs, study.plugins, calls, threads), *(phase(bar) for phase in (tasks, *then)))
     except KeyboardInterrupt:
         return RunStatus.INTERRUPTED
     except BrokenExecutor as error:
@@ -337,10 +350,10 @@ def carry_out(
     return ""
 
 
-def _simulate(study: Study, store: Store, work: Work) -> Report:
+def _simulate(study: Study, store: Store, work: Work, threads: int) -> Report:
     """The experiments ``load_sweep`` and ``application``."""
     bounds = CeilingRuns(study, store)
-    points = PointRuns(study, store, bounds)
+    points = PointRuns(study, store, bounds, threads)
     todo = points.count
     if done := len(points.points) - len(points.missing):
         say(f"{done} of {len(points.points)} points are in {store.folder} already")
@@ -351,15 +364,18 @@ def _simulate(study: Study, store: Store, work: Work) -> Report:
     )
     report = Report(study, store.folder, ceilings=bounds.rows())
     report.results = [result_row(*entry) for entry in points.rows()]
-    if study.experiment == "application":
+    wrong: list[str] = []
+    if study.runs_programs:
         relate(study, report.results)
         report.tables |= points.program_tables()
+        if study.experiment == "collective":
+            report.tables["collectives.csv"], wrong = collectives(study, report.results)
     elif any(point.scenario.switching.counts == FLOWS for point in points.points.values()):
         report.tables["flows.csv"] = points.flows()
     report.tables |= points.saturation_tables()
     report.tables |= BudgetRuns(study.budgets, points, bounds).tables()
     report.cpu, report.compiled_s = points.cpu, points.compiled_s
-    report.problems = [*bounds.problems, *points.problems, *([stopped] if stopped else [])]
+    report.problems = [*bounds.problems, *points.problems, *wrong, *([stopped] if stopped else [])]
     report.exit_code = _exit_code(report, stopped)
     if not stopped:
         report.published = compare(study, report.results, report.ceilings)

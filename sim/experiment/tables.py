@@ -31,7 +31,7 @@ def result_columns(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[str]
     flit takes.
     """
     filled = dict.fromkeys(name for row in rows for name in row)
-    if study.experiment == "application":
+    if study.runs_programs:
         lead = [name for name, one in columns("programs").items() if one.lead and name in filled]
     else:
         in_ns = any(case.flit_ns is not None for case in study.cases)

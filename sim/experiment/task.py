@@ -141,10 +141,11 @@ def solve_point(
     seed: int,
     measure: dict[str, Any],
     kinds: tuple[str, ...] = (),
+    threads: int = 1,
 ) -> Outcome:
     """Simulates a point of a pickled scenario; the result is a :class:`~flitlab.sim.measure.result.Result`.
 
-    kinds: ceilings asked for; those over the paths drawn belong to a point.
+    kinds: ceilings asked for; those over the paths drawn belong to a point. threads: that may share the run.
     """
     from flitlab.sim.engines.base import EngineMismatch
     from flitlab.sim.measure import measure as door
@@ -153,7 +154,7 @@ def solve_point(
 
     try:
         scenario: Scenario = _scenario(file)
-        found = door.measure(engine, scenario, load, seed, door.how(scenario, measure))
+        found = door.measure(engine, scenario, load, seed, door.how(scenario, measure), threads)
         found.row.update(_beside(scenario, load, seed, found.row, kinds))
         return Outcome(found)
     except EngineMismatch as error:

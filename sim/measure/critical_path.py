@@ -60,7 +60,7 @@ class _Walk:
             return array.tolist() if program.operations <= AS_LISTS else array
 
         self.program, self.soonest = program, soonest
-        self.rendezvous = messages.rendezvous
+        self.rendezvous, self.confirmed = messages.rendezvous, messages.confirmed
         self.kind, self.amount, self.partner = quick(program.kind), quick(program.amount), quick(program.partner)
         self.ready, self.start, self.finish = quick(execution.ready), quick(execution.start), quick(execution.finish)
         self.queued, self.delivered = quick(execution.queued), quick(execution.delivered)
@@ -76,7 +76,7 @@ class _Walk:
 
     def _done(self, o: int) -> Explained:
         """Why an operation ended no earlier."""
-        if self.kind[o] == SEND and self.amount[o] > self.rendezvous:
+        if self.kind[o] == SEND and (self.confirmed or self.amount[o] > self.rendezvous):
             return (yield from self._message(o, self.finish[o]))
         if self.kind[o] == SEND:
             yield Segment(ON_THE_WAY, o, self.queued[o], self.finish[o])

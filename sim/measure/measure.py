@@ -25,16 +25,17 @@ def how(scenario: Scenario, values: dict[str, Any]) -> How:
     return _KINDS[scenario.counted][0](**values)
 
 
-def measure(engine: str, scenario: Scenario, load: float, seed: int, how: How) -> Result:
+def measure(engine: str, scenario: Scenario, load: float, seed: int, how: How, threads: int = 1) -> Result:
     """Simulate and measure one point with the engine ``reference``, ``compiled`` or ``both``.
 
+    threads: see :func:`~flitlab.sim.engines.start.start`.
     Raises :class:`~flitlab.sim.engines.base.EngineMismatch` if both engines run and differ,
     :class:`~flitlab.sim.measure.standstill.StandstillError` if nothing moves that should, and
     :class:`~flitlab.sim.measure.ending.UnfinishedError` for a program that has no end, or none in time.
     """
     spent = CpuTime()
     growing, offered = scenario.at(load)
-    result = _KINDS[scenario.counted][1](start(engine, growing, offered, seed), growing, offered, how)
+    result = _KINDS[scenario.counted][1](start(engine, growing, offered, seed, threads=threads), growing, offered, how)
     result.row["cpu_s"] = spent.seconds
     result.detail["compile_s"] = spent.compile_s
     return result

@@ -43,7 +43,7 @@ class Fakes:
         self.length = 1.0
         self.raises = {}
 
-    def measure(self, engine, scenario, load, seed, how):
+    def measure(self, engine, scenario, load, seed, how, threads):
         self.points.append((scenario.routes.kind, load, seed))
         if error := self.raises.get((load, seed)):
             raise error

@@ -45,9 +45,9 @@ def test_a_false_certificate_is_found_out(name, mode):
 @MODES
 @pytest.mark.parametrize("name", ["compiled", "reference"])
 def test_a_standstill_that_is_no_deadlock_is_found(name, mode, monkeypatch):
-    def blind(*given):
+    def blind(*given, **options):
         """A run that sees no deadlock."""
-        run = start(*given)
+        run = start(*given, **options)
         run.deadlocked = lambda: False
         return run
 

@@ -1,6 +1,7 @@
 """The compiled engine: a discipline's kernel behind the interface of :mod:`flitlab.sim.engines.base`."""
 
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from flitlab.sim.engines.base import (
 )
 from flitlab.sim.engines.compiled import messages, ranks, records, sources
 from flitlab.sim.engines.compiled.owed import owed
+from flitlab.sim.engines.compiled.team import Team
 
 MOST_COUNTED = 1 << 31
 """Flits that may come to a switch, by all that leads to it, before the counters of its pairs, of 32 bits, are read."""
@@ -34,10 +36,11 @@ MOST_COUNTED = 1 << 31
 class CompiledRun:
     """A simulation of packets under way in a compiled kernel (see :class:`flitlab.sim.engines.base.Run`).
 
-    kernel: of a discipline, a module with ``build``, ``advance``, ``stuck`` and ``moved``.
+    kernel: of a discipline, a module with ``build``, ``advance``, ``stuck`` and ``moved``. threads: for more than one
+    it also has ``split`` and ``fold``.
     """
 
-    def __init__(self, kernel: ModuleType, scenario: Scenario, load: float, seed: int, log: bool):
+    def __init__(self, kernel: ModuleType, scenario: Scenario, load: float, seed: int, log: bool, threads: int = 1):
         self._kernel = kernel
         source, topology = scenario.source, scenario.topology
         flits, shares = source.flits, source.shares
@@ -55,6 +58,9 @@ class CompiledRun:
         if log:
             entries = np.zeros(((1 << 12) + 2 * topology.hosts, 3), np.int64)
             self._state = self._state._replace(tally=self._state.tally._replace(log=entries))
+        self._team = Team(kernel, scenario, self._constants, self._state, threads) if threads > 1 else None
+        if self._team:
+            self._state = self._team.whole
 
     def advance(self, until: int) -> None:
         refuse_if_long(until)
@@ -62,11 +68,21 @@ class CompiledRun:
             if self._tick >= self._counted + self._countable:
                 self._count_pairs()
             stop = min(until, self._counted + self._countable)
-            self._tick = self._kernel.advance(self._constants, self._state, self._tick, stop)
+            self._tick = self._move(stop)
             if self._tick < 0:
                 raise AssertionError("a switch holds more packets than the proven bound: a bug in flitlab")
-            if self._tick < stop:
+            if self._tick < stop and not self._team:
                 self._state = records.with_room(self._state, self._topology.hosts)
+
+    def _move(self, until: int) -> int:
+        """Simulate ticks up to, not including, ``until``, or an earlier one where logs or pools are full."""
+        if self._team:
+            return self._team.advance(self._tick, until)
+        return int(self._kernel.advance(self._constants, self._state, self._tick, until))
+
+    def _whole(self) -> Any:
+        """Return the state with all that several threads know of it."""
+        return self._team.complete() if self._team else self._state
 
     def _count_pairs(self) -> None:
         """Add the counters of pairs to what was counted before, and set them to 0."""
@@ -93,9 +109,9 @@ class CompiledRun:
         return scalars
 
     def snapshot(self) -> Snapshot:
-        tally, n = self._state.tally, self._topology.switches
-        scalars = self.scalars()
-        source, destination, flits = records.in_network(self._state)
+        state, n = self._whole(), self._topology.switches
+        tally, scalars = state.tally, self.scalars()
+        source, destination, flits = records.in_network(state)
         place, hosts = self._topology.host_switch, self._topology.hosts
         present = Flows(
             PairCounts.of(n, place[source] * n + place[destination], flits),
@@ -107,20 +123,20 @@ class CompiledRun:
         return Snapshot(
             self._tick, scalars, tally.histogram.copy(), tally.hops.copy(), tally.deflections.copy(),
             self._cursor[:, sources.FLITS].copy(), tally.channel_flits.copy(), delivered, present,
-            self._owed() if few_owed(scalars) else None,
+            self._owed(state) if few_owed(scalars) else None,
         )  # fmt: skip
 
-    def _owed(self) -> Owed | None:
+    def _owed(self, state: Any) -> Owed | None:
         """What is owed to each channel; None where routes are not fixed when packets are created."""
-        return owed(self._constants, self._state, self._topology, self._tick) if self._fixed else None
+        return owed(self._constants, state, self._topology, self._tick) if self._fixed else None
 
     def log(self) -> PacketLog:
-        used = self._state.tally.log[: self._state.tally.scalars[DELIVERED_PACKETS]]
+        used = self._whole().tally.log[: self._state.tally.scalars[DELIVERED_PACKETS]]
         order = np.argsort(used[:, 0])
         return PacketLog(*used[order].T.copy())
 
     def deadlocked(self) -> bool:
-        return bool(self._kernel.stuck(self._constants, self._state, self._tick))
+        return bool(self._kernel.stuck(self._constants, self._whole(), self._tick))
 
 
 def _total(index: Ints, amount: Ints, size: int) -> Ints:
@@ -174,10 +190,13 @@ class CompiledApplicationRun(CompiledRun):
         return state
 
 
-def start(kernel: ModuleType, scenario: Scenario, load: float, seed: int, log: bool = False) -> CompiledRun:
+def start(
+    kernel: ModuleType, scenario: Scenario, load: float, seed: int, log: bool = False, threads: int = 1
+) -> CompiledRun:
     """A run at tick 0 in the kernel of a discipline, of the program if hosts run one.
 
+    threads: that simulate it, if the kernel can be split.
     Raises ``ValueError`` for a load that hosts cannot create, and for a calculation too long to be counted in ticks.
     """
     kind = CompiledApplicationRun if isinstance(scenario.work, Workload) else CompiledRun
-    return kind(kernel, scenario, load, seed, log)
+    return kind(kernel, scenario, load, seed, log, threads)

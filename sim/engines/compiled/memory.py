@@ -1,4 +1,7 @@
-"""Where records lie in memory: at the beginning of cache lines, which can be asked for before they are needed."""
+"""Where records lie in memory: at the beginning of cache lines, which can be asked for before they are needed.
+
+And where code does: what is seldom done does not stand in the way of the rest.
+"""
 
 from typing import Any
 
@@ -22,6 +25,18 @@ def whole_lines(words: int, dtype: Any) -> int:
     """Round the words of a record up to whole cache lines."""
     line: int = _LINE // np.dtype(dtype).itemsize
     return -(-words // line) * line
+
+
+@intrinsic
+def seldom(typingctx: Any, condition: Any) -> Any:
+    """Return a condition that holds seldom, so that what is done then is kept away from all other code."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        bit = ir.IntType(1)
+        expect = builder.module.declare_intrinsic("llvm.expect", [bit], ir.FunctionType(bit, [bit, bit]))
+        return builder.call(expect, [args[0], bit(0)])
+
+    return types.boolean(types.boolean), codegen
 
 
 @intrinsic

@@ -37,8 +37,9 @@ class Program(NamedTuple):
 
     A message is what the stage of its send says. following: int64 [operations], the one behind it in its queue, -1 at
     the end. joined: int64 [operations], tick. unsent, missing: int64 [operations], packets that have not been sent, and
-    that have not been delivered. host: int64 [ranks]. queue: int64 [hosts, 4], see above. active: int64 [1], last tick
-    in which there was a packet.
+    that have not been delivered. ejected: int64 [operations], packets that have been granted the way to their host, of
+    messages for which a rank in another region waits. host: int64 [ranks]. queue: int64 [hosts, 4], see above. active:
+    int64 [1], last tick in which there was a packet.
     """
 
     ranks: Ranks
@@ -49,6 +50,7 @@ class Program(NamedTuple):
     joined: Ints
     unsent: Ints
     missing: Ints
+    ejected: Ints
     active: Ints
 
 
@@ -72,6 +74,7 @@ def make_program(scenario: Scenario) -> Program | None:
         joined=scratch(sends, np.int64, -1),
         unsent=scratch(sends, np.int64, -1),
         missing=scratch(sends, np.int64, -1),
+        ejected=scratch(sends, np.int64),
         active=np.zeros(1, np.int64),
     )
 
@@ -187,6 +190,13 @@ def deliver_part(program, send, tick):
     program.missing[send] -= 1
     if program.missing[send] == 0:
         arrived(program.ranks, np.int64(send), tick)
+
+
+@inner
+def last_ejected(program, send):
+    """Count a packet of a send's message that has been granted the way to its host; whether it is the last."""
+    program.ejected[send] += 1
+    return program.ejected[send] == packets_of(size(program.ranks, send), program.lengths.packet_bytes)
 
 
 @inner

@@ -31,11 +31,12 @@ class Ranks(NamedTuple):
 
     kind .. successor: see :class:`~flitlab.models.application.program.Program`. rank: int32 [operations]. numerator,
     denominator: nanoseconds of a time unit. left: int32 [operations], dependencies that are not met. stage: int8
-    [operations], of a send's message. asked: bool [operations], of a send, whether its RTS has arrived. ready ..
-    cause: see :class:`~flitlab.sim.engines.base.Execution`. free, holder: int64 [ranks * cpus], when a processor is
-    free and the operation that held it last. when, what: a binary heap of events, ordered by time and 8 * operation +
-    event. outbox: int64 [operations], sends whose message, as far as its stage says, joins a queue now. totals: see
-    above.
+    [operations], of a send's message. asked: bool [operations], of a send, whether its RTS has arrived. ready .. cause:
+    see :class:`~flitlab.sim.engines.base.Execution`. lane: int64 [ranks], 0; or, where several threads share a run and
+    a rank's host is in the region of another one, that region, plus 1. free, holder: int64 [ranks * cpus], when a
+    processor is free and the operation that held it last. when, what: a binary heap of events, ordered by time and 8 *
+    operation + event. outbox: int64 [operations], sends whose message, as far as its stage says, joins a queue now.
+    totals: see above.
     """
 
     kind: np.ndarray
@@ -48,6 +49,7 @@ class Ranks(NamedTuple):
     cpus: int
     rendezvous: int
     buffered: bool
+    confirmed: bool
     overhead: int
     resolution: int
     numerator: int
@@ -61,6 +63,7 @@ class Ranks(NamedTuple):
     queued: Ints
     delivered: Ints
     cause: Ints
+    lane: Ints
     free: Ints
     holder: Ints
     when: Ints
@@ -92,6 +95,7 @@ def make_ranks(workload: Workload, resolution: int = 1) -> Ranks:
         cpus=program.cpus,
         rendezvous=messages.rendezvous,
         buffered=messages.buffered,
+        confirmed=messages.confirmed,
         overhead=messages.overhead * resolution,
         resolution=resolution,
         numerator=unit.numerator,
@@ -105,6 +109,7 @@ def make_ranks(workload: Workload, resolution: int = 1) -> Ranks:
         queued=scratch(operations, np.int64, -1),
         delivered=scratch(operations, np.int64, -1),
         cause=scratch(operations, np.int64, -1),
+        lane=np.zeros(program.ranks, np.int64),
         free=np.zeros(processors, np.int64),
         holder=np.full(processors, -1, np.int64),
         when=scratch(events, np.int64),
@@ -186,11 +191,30 @@ def _pop(ranks):
     return first
 
 
+def divided(ranks: Ranks, region: Ints, regions: int) -> list[Ranks]:
+    """Divide a program before its first event among regions; region: int64 [ranks], in which the host of each is.
+
+    The parts share the arrays of which each entry belongs to one rank, or to a message that is in one region at a time.
+    """
+    parts = []
+    for here in range(regions):
+        part = ranks._replace(
+            lane=np.where(region == here, 0, region + 1),
+            when=scratch(len(ranks.when), np.int64),
+            what=scratch(len(ranks.what), np.int64),
+            outbox=scratch(len(ranks.outbox), np.int64),
+            totals=np.zeros_like(ranks.totals),
+        )
+        _begin(part)
+        parts.append(part)
+    return parts
+
+
 @kernel
 def _begin(ranks):
-    """Put the operations that wait for nothing into the heap."""
+    """Put the operations of the ranks here that wait for nothing into the heap."""
     for operation in range(len(ranks.left)):
-        if ranks.left[operation] == 0:
+        if ranks.left[operation] == 0 and ranks.lane[ranks.rank[operation]] == 0:
             _push(ranks, 0, 8 * operation + READY)
 
 
@@ -278,6 +302,14 @@ def _queued(ranks, operation, now):
 
 
 @inner
+def _is_confirmed(ranks, send):
+    """Tell whether a send to another rank is done when its message has been delivered."""
+    if ranks.amount[send] > ranks.rendezvous:
+        return True
+    return ranks.confirmed and ranks.rank[send] != ranks.rank[ranks.partner[send]]
+
+
+@inner
 def _arrived(ranks, operation, now):
     """Go on with a send whose message, as far as its stage says, is all at its receiver's host."""
     receive = ranks.partner[operation]
@@ -291,7 +323,7 @@ def _arrived(ranks, operation, now):
     else:
         ranks.stage[operation] = DELIVERED
         ranks.delivered[operation] = now
-        if ranks.amount[operation] > ranks.rendezvous:
+        if _is_confirmed(ranks, operation) and ranks.lane[ranks.rank[operation]] == 0:
             _push(ranks, now, 8 * operation + DONE)
         if ranks.ready[receive] >= 0:
             ranks.cause[receive] = 4 * operation + MESSAGE
@@ -310,8 +342,22 @@ def arrived(ranks, send, now):
 @inner
 def left(ranks, send, time):
     """Note that the last flit of a send's message, as far as its stage says, has left its host by ``time``."""
-    if ranks.stage[send] == DATA and ranks.amount[send] <= ranks.rendezvous and not ranks.buffered:
+    if ranks.stage[send] == DATA and not ranks.buffered and not _is_confirmed(ranks, send):
         _push(ranks, time, 8 * send + DONE)
+
+
+@inner
+def lane_of_waiting(ranks, send):
+    """Return the lane of the rank that waits until all of a message is delivered; 0: nobody in another region does."""
+    if ranks.stage[send] == DATA and _is_confirmed(ranks, send):
+        return ranks.lane[ranks.rank[send]]
+    return np.int64(0)
+
+
+@inner
+def will_be_delivered(ranks, send, time):
+    """Note that all of the message of a send that waits for that will have been delivered in another region."""
+    _push(ranks, time, 8 * send + DONE)
 
 
 @inner

@@ -154,15 +154,29 @@ def first_packets(const: Any, state: Any) -> None:
 
 
 @inner
+def take_record(pool):
+    """Take an unused record out of a pool."""
+    top = len(pool.free) - 1
+    pool.free[top] -= 1
+    return np.int64(pool.free[pool.free[top]])
+
+
+@inner
+def free_record(pool, packet):
+    """Give a record back to a pool."""
+    top = len(pool.free) - 1
+    pool.free[pool.free[top]] = packet
+    pool.free[top] += 1
+
+
+@inner
 def create(const, state, host, tick):
     """Turn a host's oldest packet into a record, sent at ``tick``, and move the host on to its next packet.
 
     Returns the packet.
     """
     host_record = state.host[host]
-    top = len(state.pool.free) - 1
-    state.pool.free[top] -= 1
-    packet = np.int64(state.pool.free[state.pool.free[top]])
+    packet = take_record(state.pool)
     state.pool.packet[packet, SOURCE] = host
     state.pool.packet[packet, BORN] = host_record[H_BORN]
     state.pool.packet[packet, SENT] = tick
@@ -266,9 +280,7 @@ def deliver(const, state, packet, tick):
     state.tally.pairs[const.net.host_switch[source] * const.net.switches + const.net.host_switch[destination]] += flits
     state.tally.by_source[source] += flits
     state.tally.by_destination[destination] += flits
-    top = len(state.pool.free) - 1
-    state.pool.free[state.pool.free[top]] = packet
-    state.pool.free[top] += 1
+    free_record(state.pool, packet)
     deliver_part(state.program, state.pool.packet[packet, SEND], tick)
 
 

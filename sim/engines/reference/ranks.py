@@ -103,7 +103,7 @@ class Ranks:
     def left(self, message: Message, tick: int) -> None:
         """Note that the last flit of a message leaves its host by a tick: an eager send is done then."""
         send = message.send
-        if self.stage[send] == DATA and self._is_eager(send) and not self.messages.buffered:
+        if self.stage[send] == DATA and not self.messages.buffered and not self._is_confirmed(send):
             self._expect(DONE, send, tick)
 
     def has_events(self) -> bool:
@@ -173,7 +173,7 @@ class Ranks:
         else:
             self.stage[send] = DELIVERED
             self.delivered[send] = now
-            if not self._is_eager(send):
+            if self._is_confirmed(send):
                 self._expect(DONE, send, now)
             if is_awaited:
                 self.cause[receive] = 4 * send + MESSAGE
@@ -186,6 +186,11 @@ class Ranks:
 
     def _is_eager(self, send: int) -> bool:
         return bool(self.amount[send] <= self.messages.rendezvous)
+
+    def _is_confirmed(self, send: int) -> bool:
+        """Whether a send to another rank is done when its message has been delivered."""
+        own = self.rank[send] == self.rank[self.partner[send]]
+        return not self._is_eager(send) or (self.messages.confirmed and not own)
 
     def _release(self, operation: int, what: int, now: int) -> None:
         """Meet the dependencies on an operation that ask for its end (FINISHED), or for its start (STARTED)."""

@@ -77,7 +77,7 @@ def _note(folder: Path, cpu_s: float) -> None:
     """Says in the manifest of a row what it took, and on what."""
     store = Store(folder)
     try:
-        note = {"cpu_s": round(cpu_s, 2), "machine": machine()}
+        note = {"cpu_s": round(cpu_s, 6), "machine": machine()}
         store.write_json(MANIFEST, {**read_manifest(folder), "row": note})
     finally:
         store.close()

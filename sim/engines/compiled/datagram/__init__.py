@@ -23,14 +23,16 @@ from flitlab.sim.engines.compiled.datagram.messages import make_talk
 from flitlab.sim.engines.compiled.datagram.program import act, wakes
 from flitlab.sim.engines.compiled.datagram.state import (
     ACK_BIT,
-    AFTER,
     AT,
     FREE_AT,
+    HEAD,
     KIND,
     NOBODY,
     POOL,
+    SERVING,
     SUBFLOW,
     SYN,
+    TAIL,
     TRACE,
     TRACED,
     WINDOW,
@@ -40,12 +42,16 @@ from flitlab.sim.engines.compiled.datagram.state import (
     larger_windows,
     longer_trace,
 )
+from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done
-from flitlab.sim.engines.datagram.base import RECEIVED, Counters, Trace, check_lossless
+from flitlab.sim.engines.datagram.base import LINK_COUNTS, RECEIVED, Counters, Trace, check_lossless
 
 _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LOW = np.int64(0xFFFFFFFF)
+
+_AHEAD, _SOON = 3, 1
+"""How many arrivals ahead memory is asked for, and then for what that points to."""
 
 _FEW = 8
 """Up to so many are put in order by exchanging neighbours."""
@@ -75,7 +81,8 @@ def _gather(const, state, tick):
     while link != NOBODY:
         state.members[count] = link
         count += 1
-        link = state.link[link, AFTER]
+        prefetch(state.link, link)
+        link = np.int64(state.after[link])
     return count
 
 
@@ -134,6 +141,48 @@ def _sort(members, scratch, count):
         members[place] = key
 
 
+@inner
+def _goes_on(const, link):
+    """Tell whether what comes off a link goes on another."""
+    return link < const.eject or const.feeders <= link < const.links
+
+
+@inner
+def _next_link(const, state, link):
+    """Find the link onto which the first packet of a link goes; at its host, that onto which its subflow sends."""
+    packet = state.link[link, HEAD]
+    if _goes_on(const, link):
+        return np.int64(state.path[np.int64(state.packet[packet, AT]) + 1])
+    return np.int64(state.path[state.path_start[state.packet[packet, SUBFLOW]]])
+
+
+@inner
+def _foresee(const, state, link):
+    """Begin to load what is looked at when the first packet of a link arrives."""
+    onto = _next_link(const, state, link)
+    prefetch(state.link, onto)
+    prefetch(state.link_counts, onto)
+    prefetch(const.fixed, onto)
+    if not _goes_on(const, link):
+        subflow = np.int64(state.packet[state.link[link, HEAD], SUBFLOW])
+        prefetch(state.senders.seq, subflow)
+        prefetch(state.senders.win, subflow)
+        prefetch(state.senders.rtt, subflow)
+        prefetch(state.senders.window, subflow)
+        prefetch(state.subflow_counts, subflow)
+        prefetch(state.receiver, subflow)
+        prefetch(state.held, subflow)
+
+
+@inner
+def _foresee_queue(const, state, link):
+    """Begin to load the packets of the queue that the first packet of a link, or the next of its subflow, joins."""
+    onto = _next_link(const, state, link)
+    if state.link[onto, SERVING] != NOBODY:
+        prefetch(state.packet, state.link[onto, SERVING])
+        prefetch(state.packet, state.link[onto, TAIL])
+
+
 @njit
 def advance(const, state, tick, until):
     """Simulate the ticks from ``tick`` to ``until`` - 1.
@@ -150,10 +199,19 @@ def advance(const, state, tick, until):
         if state.bits[slot >> np.uint64(6)] >> (slot & np.uint64(63)) & _ONE:
             count = _gather(const, state, tick)
             _line_up(state.members, state.scratch, count, const.seed, tick)
+            if count > 1:
+                for k in range(count):
+                    prefetch(state.packet, state.link[state.members[k] & _LOW, HEAD])
+                for k in range(min(count, _AHEAD)):
+                    _foresee(const, state, state.members[k] & _LOW)
             for k in range(count):
+                if k + _AHEAD < count:
+                    _foresee(const, state, state.members[k + _AHEAD] & _LOW)
+                if k + _SOON < count:
+                    _foresee_queue(const, state, state.members[k + _SOON] & _LOW)
                 link = state.members[k] & _LOW
                 packet = take_head(const, state, link, tick)
-                if link < const.eject or const.feeders <= link < const.links:
+                if _goes_on(const, link):
                     at = np.int64(state.packet[packet, AT]) + 1
                     state.packet[packet, AT] = at
                     accept(const, state, np.int64(state.path[at]), packet, tick)
@@ -222,8 +280,8 @@ class CompiledDatagrams:
     def counters(self) -> Counters:
         state, links = self._state, self._constants.links
         return Counters(
-            self._tick, state.subflow_counts.copy(), state.link_counts[:links].copy(), state.finished.copy(),
-            state.senders.win[:, CWND].copy(),
+            self._tick, state.subflow_counts.copy(), state.link_counts[:links, :LINK_COUNTS].copy(),
+            state.finished.copy(), state.senders.win[:, CWND].copy(),
         )  # fmt: skip
 
     def in_flight(self) -> Ints:

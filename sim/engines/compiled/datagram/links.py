@@ -10,20 +10,21 @@ from flitlab.models.jit import inner, njit
 from flitlab.models.rules.datagram import drops_early, service_ticks
 from flitlab.sim.engines.compiled.datagram.messages import note_busy
 from flitlab.sim.engines.compiled.datagram.state import (
-    AFTER,
     DATA,
     DECISIONS,
     DELAY,
-    DEPARTS,
+    FOLLOWED,
     FREE_AT,
     HEAD,
     KIND,
+    LEFT,
     LIMIT,
     MARKED_DATA,
     NEXT,
     NOBODY,
     OCCUPIED,
     RATIO,
+    SERVED,
     SERVICE,
     SERVING,
     SIZE,
@@ -56,20 +57,27 @@ def free_packet(state, packet):
 def await_head(const, state, link, tick):
     """Note that the first packet of a link arrives at ``tick``."""
     slot = np.uint64(tick & const.mask)
-    state.link[link, AFTER] = state.slot[slot]
+    state.after[link] = state.slot[slot]
     state.slot[slot] = link
     state.bits[slot >> np.uint64(6)] |= _ONE << (slot & np.uint64(63))
+
+
+@inner
+def _after(state, packet, left):
+    """Return the tick at which the packet behind one has left their queue; left: the tick at which that one has."""
+    return left + np.int64(np.uint32(state.packet[packet, FOLLOWED] - np.uint32(left & _LOW)))
 
 
 @inner
 def _let_go(const, state, link, now):
     """Forget the packets that have left a link's queue by now."""
     line = state.link[link]
-    packet = line[SERVING]
-    while packet != NOBODY and np.int32(np.uint32(state.packet[packet, DEPARTS]) - np.uint32(now & _LOW)) <= 0:
+    packet, served = line[SERVING], line[SERVED]
+    while packet != NOBODY and served <= now:
         line[OCCUPIED] -= np.int64(state.packet[packet, SIZE])
+        served = _after(state, packet, served)
         packet = np.int64(state.packet[packet, NEXT])
-    line[SERVING] = packet
+    line[SERVING], line[SERVED] = packet, served
 
 
 @inner
@@ -85,15 +93,15 @@ def _drop(const, state, link, packet):
 def join(const, state, link, packet, departs):
     """Put a packet at the end of a link; departs: tick at which it has left the queue."""
     line = state.link[link]
-    state.packet[packet, DEPARTS] = departs & _LOW
     state.packet[packet, NEXT] = NOBODY
     if line[SERVING] == NOBODY:
-        line[SERVING] = packet
+        line[SERVING], line[SERVED] = packet, departs
     if line[HEAD] == NOBODY:
-        line[HEAD] = packet
+        line[HEAD], line[LEFT] = packet, departs
         await_head(const, state, link, departs + const.fixed[link, DELAY])
     else:
         state.packet[line[TAIL], NEXT] = packet
+        state.packet[line[TAIL], FOLLOWED] = departs & _LOW
     line[TAIL] = packet
 
 
@@ -135,14 +143,13 @@ def take_head(const, state, link, now):
     """Take the first packet, which arrives now, off a link; the link awaits its next one."""
     line = state.link[link]
     packet = line[HEAD]
-    behind = np.int64(state.packet[packet, NEXT])
-    line[HEAD] = behind
+    behind, left = np.int64(state.packet[packet, NEXT]), _after(state, packet, line[LEFT])
     if line[SERVING] == packet:
-        line[SERVING] = behind
+        line[SERVING], line[SERVED] = behind, left
         line[OCCUPIED] -= np.int64(state.packet[packet, SIZE])
     if behind != NOBODY:
-        later = np.int64(np.uint32(state.packet[behind, DEPARTS]) - np.uint32(state.packet[packet, DEPARTS]))
-        await_head(const, state, link, now + later)
+        await_head(const, state, link, now + left - line[LEFT])
+    line[HEAD], line[LEFT] = behind, left
     return packet
 
 
@@ -152,8 +159,7 @@ def break_link(const, state, link, now):
     line = state.link[link]
     packet = line[HEAD]
     if packet != NOBODY:
-        ago = np.int64(np.int32(np.uint32(state.packet[packet, DEPARTS]) - np.uint32(now & _LOW)))
-        slot = np.uint64((now + ago + const.fixed[link, DELAY]) & const.mask)
+        slot = np.uint64((line[LEFT] + const.fixed[link, DELAY]) & const.mask)
         _unlink(state, slot, link)
     while packet != NOBODY:
         behind = np.int64(state.packet[packet, NEXT])
@@ -171,9 +177,9 @@ def break_link(const, state, link, now):
 def _unlink(state, slot, link):
     """Take a link out of a slot of the wheel; a bit left behind does no harm."""
     if state.slot[slot] == link:
-        state.slot[slot] = state.link[link, AFTER]
+        state.slot[slot] = state.after[link]
         return
     k = np.int64(state.slot[slot])
-    while state.link[k, AFTER] != link:
-        k = state.link[k, AFTER]
-    state.link[k, AFTER] = state.link[link, AFTER]
+    while state.after[k] != link:
+        k = np.int64(state.after[k])
+    state.after[k] = state.after[link]

@@ -12,6 +12,7 @@ from flitlab.models.transport.newreno import Rules, Senders, connect, make_sende
 from flitlab.models.transport.paths import Paths
 from flitlab.models.transport.session import LATEST, Session, first_samples, services
 from flitlab.models.transport.tcp import Tcp
+from flitlab.sim.engines.compiled.memory import aligned, whole_lines
 from flitlab.sim.engines.datagram.base import LINK_COUNTS, SUBFLOW_COUNTS
 
 # Fields of a packet record, uint32. A packet is in one list at a time: of the link that it is on, in its queue or
@@ -21,7 +22,7 @@ AT = 1  # its link's place in ``DatagramState.path``
 SUBFLOW = 2
 SEQUENCE = 3  # of data; of an acknowledgement the first packet that the receiver lacks
 STAMP = 4  # tick at which the data left the sender, its low 32 bits
-DEPARTS = 5  # tick at which it has left its queue, its low 32 bits
+FOLLOWED = 5  # tick at which the packet behind it has left the queue, its low 32 bits
 SIZE = 6  # bytes
 KIND = 7
 RECORD = 8
@@ -36,8 +37,9 @@ HEAD = 1  # first packet on it
 SERVING = 2  # first packet that is not known to have left the queue
 TAIL = 3
 OCCUPIED = 4  # bytes that are not known to have left
-AFTER = 5  # next link in the same slot of the wheel
-DECISIONS = 6  # of the random drop
+DECISIONS = 5  # of the random drop
+SERVED = 6  # tick at which the packet in SERVING has left the queue
+LEFT = 7  # tick at which the packet in HEAD has
 LINK = 8
 
 # Constants of a link, int64.
@@ -84,6 +86,7 @@ class DatagramState(NamedTuple):
     packet: np.ndarray  # uint32 [packets, RECORD]
     free: np.ndarray  # uint32 [packets + 1]: a stack of unused records; its height is in the last entry
     link: Ints  # int64 [links, LINK]
+    after: np.ndarray  # uint32 [links]: next link in the same slot of the wheel
     slot: np.ndarray  # uint32 [ticks]: first of the links whose first packet arrives then
     bits: np.ndarray  # uint64 [ticks / 64]: slots that are not empty
     members: Ints  # int64: scratch, the links or the timers of one tick
@@ -99,7 +102,7 @@ class DatagramState(NamedTuple):
     # for all that have been sent beyond (:func:`larger_windows`)
     timers: Ints  # int64 [subflows + 1]: a heap of tick << 24 | subflow
     subflow_counts: Ints
-    link_counts: Ints
+    link_counts: Ints  # int64 [links, LINK_COUNTS and what fills the cache line]
     finished: Ints
     trace: Ints  # int64 [entries, 3]
     wants: Ints  # int64: what has to grow before the next tick
@@ -130,7 +133,7 @@ def _constants(session: Session, alone: bool) -> DatagramConstants:
     links, subflows, hosts = len(session.delay), session.subflows, session.topology.hosts
     feeders = session.topology.channels + 2 * hosts
     pipes = subflows if transport.law and transport.ack_path == PURE_DELAY else 0
-    fixed = np.zeros((links + pipes, 4), np.int64)
+    fixed = aligned(links + pipes, 4, np.int64)
     fixed[:links, DELAY] = session.delay
     fixed[:links, RATIO] = session.ratio
     fixed[:links, LIMIT] = queues.queue_bytes
@@ -174,12 +177,13 @@ def _state(
     queues, subflows, packets = len(constants.fixed), session.subflows, constants.packets
     pool, ticks = 2 * constants.reserve, constants.mask + 1
     back = session.back or Paths(session.paths.start, np.zeros(0, np.int32))
-    link = np.zeros((queues, LINK), np.int64)
-    link[:, [HEAD, SERVING, TAIL, AFTER]] = NOBODY
+    link = aligned(queues, LINK, np.int64)
+    link[:, [HEAD, SERVING, TAIL]] = NOBODY
     return DatagramState(
-        packet=np.zeros((pool, RECORD), np.uint32),
+        packet=aligned(pool, RECORD, np.uint32),
         free=np.append(np.arange(pool)[::-1], pool).astype(np.uint32),
         link=link,
+        after=np.full(queues, NOBODY, np.uint32),
         slot=np.full(ticks, NOBODY, np.uint32),
         bits=np.zeros(ticks // 64, np.uint64),
         members=np.zeros(max(queues, subflows), np.int64),
@@ -194,7 +198,7 @@ def _state(
         held=np.zeros((subflows, 1), np.uint64),
         timers=timers,
         subflow_counts=np.zeros((subflows, SUBFLOW_COUNTS), np.int64),
-        link_counts=np.zeros((queues, LINK_COUNTS), np.int64),
+        link_counts=aligned(queues, whole_lines(LINK_COUNTS, np.int64), np.int64),
         finished=np.full(len(packets), -1, np.int64),
         trace=np.zeros(((1 << 12) + 2 * session.topology.hosts if traced else 0, 3), np.int64),
         wants=np.zeros(8, np.int64),
@@ -223,7 +227,7 @@ def larger_pool(state: DatagramState) -> DatagramState:
     """Make room for twice as many packet records."""
     old = len(state.packet)
     height = int(state.free[-1])
-    packet = np.zeros((2 * old, RECORD), np.uint32)
+    packet = aligned(2 * old, RECORD, np.uint32)
     packet[:old] = state.packet
     free = np.zeros(2 * old + 1, np.uint32)
     free[:old] = np.arange(old, 2 * old)[::-1]

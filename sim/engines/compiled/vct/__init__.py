@@ -14,11 +14,13 @@ from flitlab.sim.engines.compiled.records import deliver_all, log_is_full, run_p
 from flitlab.sim.engines.compiled.vct.allocation import serve
 from flitlab.sim.engines.compiled.vct.arrival import arrive_all, notice, send_all
 from flitlab.sim.engines.compiled.vct.deadlock import stuck
+from flitlab.sim.engines.compiled.vct.exchange import exchange
+from flitlab.sim.engines.compiled.vct.regions import fold, split
 from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState, build
 from flitlab.sim.engines.compiled.vct.together import serve_together
 from flitlab.sim.engines.compiled.wheel import drain
 
-__all__ = ["advance", "build", "moved", "stuck"]
+__all__ = ["advance", "build", "fold", "moved", "split", "stuck"]
 
 
 def moved(state: VctState) -> int:
@@ -41,35 +43,45 @@ def advance(const: VctConstants, state: VctState, now: int, until: int) -> int:
 @kernel
 def _advance(const, state, now, until):
     """Simulate where every head waits for one output and an input may send several packets at a time."""
-    tick = now
+    tick, alone = now, state.mail.regions == 1
     while tick < until:
-        if log_is_full(const, state):
-            return tick
-        arrive_all(const, state, tick)
-        deliver_all(const, state, tick, state.outputs.mask)
-        run_program(state.program, const, state, tick, notice)
-        send_all(const, state, tick)
-        count = drain(state.outputs, tick, state.members)
-        for i in range(count):
-            serve(const, state, state.members[i], tick)
-        state.tally.scalars[EVENTS] += count
-        tick = next_tick(state.program, state, tick, until, 0)
+        end = min(until, tick + state.mail.ahead)
+        while tick < end:
+            if log_is_full(const, state):
+                return tick
+            arrive_all(const, state, tick)
+            deliver_all(const, state, tick, state.outputs.mask)
+            run_program(state.program, const, state, tick, notice)
+            send_all(const, state, tick)
+            granted = state.tally.scalars[GRANTS]
+            count = drain(state.outputs, tick, state.members)
+            for i in range(count):
+                serve(const, state, state.members[i], tick)
+            state.tally.scalars[EVENTS] += state.tally.scalars[GRANTS] - granted
+            tick = next_tick(state.program, state, tick, end, 0) if alone else tick + 1
+        if not alone:
+            tick = exchange(const, state, tick, until)
     return tick
 
 
 @kernel
 def _advance_together(const, state, now, until):
     """Simulate where heads wait for several outputs, or where an input sends one packet at a time."""
-    tick = now
+    tick, alone = now, state.mail.regions == 1
     while tick < until:
-        if log_is_full(const, state):
-            return tick
-        arrive_all(const, state, tick)
-        deliver_all(const, state, tick, state.outputs.mask)
-        run_program(state.program, const, state, tick, notice)
-        send_all(const, state, tick)
-        count = drain(state.outputs, tick, state.members)
-        serve_together(const, state, state.members, count, tick)
-        state.tally.scalars[EVENTS] += count
-        tick = next_tick(state.program, state, tick, until, 0)
+        end = min(until, tick + state.mail.ahead)
+        while tick < end:
+            if log_is_full(const, state):
+                return tick
+            arrive_all(const, state, tick)
+            deliver_all(const, state, tick, state.outputs.mask)
+            run_program(state.program, const, state, tick, notice)
+            send_all(const, state, tick)
+            granted = state.tally.scalars[GRANTS]
+            count = drain(state.outputs, tick, state.members)
+            serve_together(const, state, state.members, count, tick)
+            state.tally.scalars[EVENTS] += state.tally.scalars[GRANTS] - granted
+            tick = next_tick(state.program, state, tick, end, 0) if alone else tick + 1
+        if not alone:
+            tick = exchange(const, state, tick, until)
     return tick

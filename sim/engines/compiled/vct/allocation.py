@@ -6,31 +6,21 @@ from flitlab.models.jit import inner
 from flitlab.models.rules.route import ON_ESCAPE
 from flitlab.models.rules.tables import ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import GRANTS
-from flitlab.sim.engines.compiled.records import FLITS, H_BORN, HOP, INPUT_VC, LATE, NEXT, NOBODY, WAY
+from flitlab.sim.engines.compiled.records import FLITS, HOP, INPUT_VC, LATE, NEXT, NOBODY, WAY
 from flitlab.sim.engines.compiled.ugal import by_congestion
+from flitlab.sim.engines.compiled.vct.exchange import crosses, post_delivery, post_packet, post_room
 from flitlab.sim.engines.compiled.vct.rows import (
     dequeue,
     eligible_from,
     flits_of,
+    give_back,
     key_at,
     present,
     room_for,
     want_at,
     wanted_vcs,
 )
-from flitlab.sim.engines.compiled.vct.state import (
-    BUSY,
-    FIRST_RETURN,
-    FRONT,
-    LACKING,
-    LEFT,
-    QUEUED,
-    RETURNS,
-    RING,
-    ROOM,
-    UPSTREAM,
-    WAITING,
-)
+from flitlab.sim.engines.compiled.vct.state import BUSY, FRONT, LACKING, LEFT, QUEUED, ROOM, WAITING
 from flitlab.sim.engines.compiled.wheel import wake
 
 
@@ -49,19 +39,10 @@ def grant(const, state, packet, vc, output, next_vc, tick):
 
     # The VC it leaves: room returns upstream, and the packet behind it comes to the front.
     back = tick + flits - 1 + const.credit
-    last = np.int64((state.vc[vc, FIRST_RETURN] + state.vc[vc, RETURNS]) & (const.ring - 1))
-    state.vc[vc, RING + 2 * last] = back
-    state.vc[vc, RING + 2 * last + 1] = flits
-    state.vc[vc, RETURNS] += 1
-    upstream = np.int64(state.vc[vc, UPSTREAM])
-    if upstream >= len(state.rows):  # a host
-        host = upstream - len(state.rows)
-        if state.host[host, H_BORN] <= back:
-            wake(state.senders, host, back)
-    elif state.rows[upstream, BUSY] <= back:  # if held, it is looked at when it falls free
-        place = np.uint64(vc - np.int64(const.net.ports.out_input[upstream]) * const.vcs)
-        if np.uint64(state.rows[upstream, LACKING]) >> place & np.uint64(1):
-            wake(state.outputs, upstream, back)
+    if crosses(state, vc):
+        post_room(state, vc, back, flits)
+    else:
+        give_back(const, state, vc, back, flits)
     state.vc[vc, LEFT] = tick + flits
     if by_congestion(const.rule):
         state.vc[vc, QUEUED] -= np.uint32(flits)
@@ -73,7 +54,9 @@ def grant(const, state, packet, vc, output, next_vc, tick):
         present(const, state, vc, behind, tick + flits)
 
     if next_vc == NOBODY:
-        slot = (tick + flits - 1 + const.switch + const.ejection) & state.outputs.mask
+        delivered = tick + flits - 1 + const.switch + const.ejection
+        post_delivery(state.program, state, packet, delivered)
+        slot = delivered & state.outputs.mask
         state.pool.packet[packet, NEXT] = state.leaving[slot]
         state.leaving[slot] = packet
         return
@@ -84,7 +67,11 @@ def grant(const, state, packet, vc, output, next_vc, tick):
         state.pool.packet[packet, WAY] = ON_ESCAPE
     channel = const.net.ports.out_channel[output]
     state.tally.channel_flits[channel] += flits
-    slot = (tick + const.switch + const.link + const.delay[channel] + const.header) & state.outputs.mask
+    comes = tick + const.switch + const.link + const.delay[channel] + const.header
+    if crosses(state, next_vc):
+        post_packet(state, packet, next_vc, comes)
+        return
+    slot = comes & state.outputs.mask
     state.pool.packet[packet, NEXT] = state.arriving[slot]
     state.arriving[slot] = packet
 

@@ -18,6 +18,7 @@ from flitlab.sim.engines.compiled.records import (
     BORN,
     DESTINATION,
     FLITS,
+    H_BORN,
     HOP,
     INPUT_VC,
     LATE,
@@ -32,10 +33,12 @@ from flitlab.sim.engines.compiled.vct.state import (
     ELIGIBLE,
     FIRST_RETURN,
     KEYS,
+    LACKING,
     RETURNS,
     RING,
     ROOM,
     SWITCH,
+    UPSTREAM,
     WAITING,
     WANTS,
 )
@@ -57,6 +60,24 @@ def reclaim(const, state, vc, tick):
         state.vc[vc, FIRST_RETURN] = (first + 1) & (const.ring - 1)
         state.vc[vc, RETURNS] -= 1
     return state.vc[vc, ROOM]
+
+
+@inner
+def give_back(const, state, vc, back, flits):
+    """Let room of an input VC return upstream, where it is usable from tick ``back`` on, and wake who waits for it."""
+    last = np.int64((state.vc[vc, FIRST_RETURN] + state.vc[vc, RETURNS]) & (const.ring - 1))
+    state.vc[vc, RING + 2 * last] = back
+    state.vc[vc, RING + 2 * last + 1] = flits
+    state.vc[vc, RETURNS] += 1
+    upstream = np.int64(state.vc[vc, UPSTREAM])
+    if upstream >= len(state.rows):  # a host
+        host = upstream - len(state.rows)
+        if state.host[host, H_BORN] <= back:
+            wake(state.senders, host, back)
+    elif state.rows[upstream, BUSY] <= back:  # if held, it is looked at when it falls free
+        place = np.uint64(vc - np.int64(const.net.ports.out_input[upstream]) * const.vcs)
+        if np.uint64(state.rows[upstream, LACKING]) >> place & np.uint64(1):
+            wake(state.outputs, upstream, back)
 
 
 @inner

@@ -13,16 +13,18 @@ from flitlab.models.rules.vc import Rings, last_resorts, make_rings
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.compiled import records
+from flitlab.sim.engines.compiled.mail import Mail, no_mail
 from flitlab.sim.engines.compiled.memory import aligned, whole_lines
 from flitlab.sim.engines.compiled.messages import Program, make_program
 from flitlab.sim.engines.compiled.records import NOBODY, Net, Pool, Tally
 from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, wake
 
 # Fields of an input VC record, uint32.
-FRONT, BACK, LEFT, ROOM, RETURNS, FIRST_RETURN, SWITCH, UPSTREAM, QUEUED, ELIGIBLE, RING = range(11)
+FRONT, BACK, LEFT, ROOM, RETURNS, FIRST_RETURN, SWITCH, UPSTREAM, QUEUED, ELIGIBLE, LANE, TWIN, RING = range(13)
 # UPSTREAM: the output that feeds it, or the number of outputs + the host. QUEUED: flits of the packets in it that are
 # routed and not granted, where congestion decides on ways. ELIGIBLE: the tick from which on its front packet may be
-# granted.
+# granted. LANE, TWIN: of a VC between regions (see ``exchange``), the region at the other end of its channel, plus 1,
+# and the record that the VC has there; LANE is 0 for all others.
 # From RING on: pairs (tick, flits) of room on its way back upstream, a ring of them.
 
 # Fields of an output's record, int64.
@@ -71,6 +73,7 @@ class VctState(NamedTuple):
     used: Ints  # int64 [outputs, 2]: credit in use behind each, and the tick in which it was counted (POLARIZED)
     outputs: Wheel
     senders: Wheel
+    mail: Mail
     program: Program | None
     tally: Tally
 
@@ -127,6 +130,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         used=np.full((outputs, 2), -1, np.int64),
         outputs=make_wheel(outputs, ticks),
         senders=make_wheel(hosts, ticks),
+        mail=no_mail(),
         program=make_program(scenario),
         tally=records.make_tally(topology),
     )

@@ -1,0 +1,41 @@
+"""Which runs several threads can share, each with a region of the network, and why the others have one thread."""
+
+from flitlab.models.application.workload import Workload
+from flitlab.models.rules.tables import UGAL_GLOBAL
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.vct import Vct
+
+LEAST_WORK = 256
+"""Switches times ticks from one meeting of threads to the next from which on several threads are used."""
+
+
+def alone(scenario: Scenario[Vct]) -> str:
+    """Say why one thread simulates a run of virtual cut-through, '' if several can share it."""
+    if scenario.routes.select == UGAL_GLOBAL:
+        return "ugal with mode global, where every packet looks at the queues of the whole network, runs on one thread"
+    switches, ticks = scenario.topology.switches, ahead(scenario)
+    if switches * ticks < LEAST_WORK:
+        few = f"{ticks} tick" + "s" * (ticks != 1)
+        return f"{switches} switches that affect each other within {few} are too few for more than one thread"
+    return ""
+
+
+def ahead(scenario: Scenario[Vct]) -> int:
+    """Ticks in which nothing that one switch does reaches another: neither a packet nor the room that it leaves.
+
+    Of a program, neither does word of a delivery reach a send that waits for it.
+    """
+    model, delay = scenario.switching, int(scenario.topology.delay.min(initial=0))
+    channel, last = model.switch + model.link + delay + model.header, _shortest(scenario) - 1
+    if isinstance(scenario.work, Workload):
+        return min(channel, last + model.credit, last + model.switch + model.ejection)
+    return min(channel, last + model.credit)
+
+
+def _shortest(scenario: Scenario[Vct]) -> int:
+    """Flits of the shortest packet."""
+    if not isinstance(scenario.work, Workload):
+        return min(scenario.source.flits)
+    from flitlab.sim.engines.compiled.messages import packet_lengths
+
+    return packet_lengths(scenario.work)[0]
