@@ -1,16 +1,17 @@
-"""Speed of programs in the packet engines: CPU-seconds of an all-to-all of 10 kB per pair among 256 ranks.
+"""Speed of programs in the packet engines: an all-to-all of 10 kB per pair among 256 ranks on MDDP(256, 6).
 
     python benchmarks/bench_applications.py [--runs 3]
 
 The kernels are compiled before the clock starts. Nothing is asserted: machines differ.
 """
 
-import argparse
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+from measured import Row, command, digits
 
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.program import Program
@@ -24,6 +25,8 @@ from flitlab.models.switching.wormhole import Wormhole
 from flitlab.models.traffic.source import Source
 from flitlab.sim.engines.base import DELIVERED_PACKETS, HOPS
 from flitlab.sim.engines.start import start
+
+RUNS = 3
 
 TIMES = {"header": 34, "switch": 4, "link": 7, "injection": 8, "ejection": 8, "credit": 7}
 FLITS, FLIT_BYTES, FLIT_NS = 32, 32, Fraction(32, 5)
@@ -48,7 +51,7 @@ def with_program(case: Scenario, what: Program, rendezvous: int) -> Scenario:
     """Rank r on host r."""
     whole = isinstance(case.switching, Deflection)
     how = Messages(FLITS * FLIT_BYTES, FLIT_BYTES, 0, FLITS, whole, rendezvous, 0, FLIT_NS)
-    return replace(case, workload=Workload(what, np.arange(what.ranks), how))
+    return replace(case, work=Workload(what, np.arange(what.ranks), how))
 
 
 def run(case: Scenario) -> tuple[float, int, np.ndarray]:
@@ -60,11 +63,8 @@ def run(case: Scenario) -> tuple[float, int, np.ndarray]:
     return time.process_time() - began, int(running.execution().finish.max()), running.scalars()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=3)
-    runs = parser.parse_args().runs
-    print("                                        makespan   packets   CPU-s (best)   M packet-hops/CPU-s")
+def rows(runs: int) -> Iterator[Row]:
+    """Two algorithms and two protocols in three disciplines."""
     for mode in ("vct", "wormhole", "deflection"):
         case = network(mode)
         run(with_program(case, make("application", kind="all_to_all", ranks=4, size_bytes=1).build(256), EAGER))
@@ -72,12 +72,12 @@ def main() -> None:
             what = make("application", kind="all_to_all", size_bytes=10_000, algorithm=algorithm).build(256)
             for protocol, limit in (("eager", EAGER), ("rendezvous", RENDEZVOUS)):
                 measured = [run(with_program(case, what, limit)) for _ in range(runs)]
+                rates = [counts[HOPS] / spent / 1e6 for spent, _, counts in measured]
                 best, done, counts = min(measured, key=lambda result: result[0])
-                print(
-                    f"{mode:<10} {algorithm:<8} {protocol:<10}  {done * float(FLIT_NS) / 1000:8.0f} us"
-                    f"   {counts[DELIVERED_PACKETS]:8}   {best:12.2f}   {counts[HOPS] / best / 1e6:20.2f}"
-                )
+                makespan = f"{done * float(FLIT_NS) / 1000:,.0f} us of {counts[DELIVERED_PACKETS]:,} packets"
+                note = f"{makespan} in {digits(best)} CPU-s"
+                yield Row(f"{mode}, all-to-all, {algorithm}, {protocol}", "M packet-hops/CPU-s", rates, note)
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, rows, RUNS)

@@ -1,15 +1,16 @@
-"""Speed of the engines: million flit-hops per CPU-second, and the ratio of compiled to reference.
+"""Speed of the engines: million flit-hops per CPU-second, of packets of 33 flits unless said otherwise.
 
     python benchmarks/bench_engines.py [--runs 3]
 
-A flit-hop is one flit over one channel between switches; the rate with injection and ejection channels is printed
-beside it.
-The kernel is compiled before the clock starts. Nothing is asserted: machines differ.
+A flit-hop is one flit over one channel between switches; channels of hosts do not count. The kernel is compiled before
+the clock starts. Nothing is asserted: machines differ.
 """
 
-import argparse
 import statistics
 import time
+from collections.abc import Iterator
+
+from measured import Row, command, digits
 
 from flitlab.models.instance import Instance
 from flitlab.models.registry import make
@@ -21,12 +22,14 @@ from flitlab.models.traffic.source import Source
 from flitlab.sim.engines.base import DELIVERED_FLITS, GRANTS, HOPS
 from flitlab.sim.engines.start import start
 
+RUNS = 3
+
 TIMES = {"header": 34, "switch": 4, "link": 7, "injection": 8, "ejection": 8, "credit": 7}
 
 
 def scenario(topology: dict, routing: str, vcs: int, flits: int = 33) -> Scenario:
-    """4 hosts a switch, uniform traffic, two packets a VC."""
-    graph = make("topology", hosts_per_switch=4, **topology).build()
+    """Uniform traffic, two packets a VC, 4 hosts a switch unless the topology says otherwise."""
+    graph = make("topology", **{"hosts_per_switch": 4} | topology).build()
     routes = make("routing", kind=routing, vc_policy="hop").build(graph)
     demand = make("traffic", kind="uniform").build(graph)
     keys = {"vcs": vcs, "buffer_flits": 2 * flits, **TIMES}
@@ -45,8 +48,8 @@ def mesh(flits: int) -> Scenario:
     return Scenario(Instance(graph, demand, routes), given.certified(graph, routes)[0], Source(flits=(flits,)))
 
 
-def speed(name: str, case: Scenario, load: float, seed: int, ticks: int) -> tuple[float, float, float, float]:
-    """(million flit-hops per CPU-second, the same over all channels, thousand grants, accepted flits/tick/host)."""
+def speed(name: str, case: Scenario, load: float, seed: int, ticks: int) -> tuple[float, float, float]:
+    """(million flit-hops per CPU-second, nanoseconds a grant, accepted flits/tick/host)."""
     run = start(name, case, load, seed)
     run.advance(ticks // 5)
     before, began = run.scalars(), time.process_time()
@@ -55,48 +58,37 @@ def speed(name: str, case: Scenario, load: float, seed: int, ticks: int) -> tupl
     change = run.scalars() - before
     flits = case.source.flits[0]
     accepted = change[DELIVERED_FLITS] / ticks / case.topology.hosts
-    hops = change[HOPS] * flits
-    every = hops + 2 * change[DELIVERED_FLITS]
-    return hops / spent / 1e6, every / spent / 1e6, change[GRANTS] / spent / 1e3, accepted
+    return change[HOPS] * flits / spent / 1e6, spent / change[GRANTS] * 1e9, accepted
 
 
-def table(title: str, name: str, case: Scenario, loads: list[float], ticks: int, runs: int) -> dict[float, float]:
-    """Print a row per load; the median speed in grants at each."""
-    print(f"\n{title} [{name}]")
-    print("  load  accepted   Mflit-hops/CPU-s (min median max)   all channels   k packet-hops/CPU-s")
-    medians = {}
-    for load in loads:
-        rows = [speed(name, case, load, seed, ticks) for seed in range(1, runs + 1)]
-        rates = sorted(row[0] for row in rows)
-        middle, every, medians[load] = (statistics.median(row[i] for row in rows) for i in range(3))
-        print(
-            f"  {load:<5} {rows[0][3]:8.4f}   {rates[0]:8.1f} {middle:8.1f} {rates[-1]:8.1f}"
-            f"   {every:14.1f}   {medians[load]:14.1f}"
-        )
-    return medians
+def works() -> Iterator[tuple[str, Scenario, list[float], int]]:
+    """(name, scenario, loads, ticks to measure) of each work."""
+    mddp = {"kind": "mddp", "n": 256, "degree": 6, "seed": 1}
+    yield "vct, RRG(256, 6), 5 VCs", scenario({**mddp, "kind": "rrg"}, "minimal", 5), [0.1, 0.24, 0.3, 0.6], 30_000
+    yield "vct, MDDP(256, 6), 4 VCs", scenario(mddp, "minimal", 4), [0.1, 0.2, 0.3, 0.6], 30_000
+    yield "deflection, MDDP(256, 6)", scenario(mddp, "deflection", 4), [0.1, 0.2, 0.3, 0.6], 30_000
+    for length in (1, 5):
+        yield f"wormhole, 8x8 mesh, packets of {length}", mesh(length), [0.1, 0.35], 40_000
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=3)
-    runs = parser.parse_args().runs
-    rrg = scenario({"kind": "rrg", "n": 256, "degree": 6, "seed": 1}, "minimal", 5)
-    mddp = scenario({"kind": "mddp", "n": 256, "degree": 6, "seed": 1}, "minimal", 4)
-    potato = scenario({"kind": "mddp", "n": 256, "degree": 6, "seed": 1}, "deflection", 4)
+def rows(runs: int) -> Iterator[Row]:
+    """Every work at each of its loads, and how much faster the compiled engine is than the reference."""
+    for name, case, loads, ticks in works():
+        speed("compiled", case, loads[0], 1, 100)  # compiles
+        for load in loads:
+            yield row(f"{name}, load {load}", "compiled", case, load, ticks, runs)
     small = scenario({"kind": "imase", "n": 64, "degree": 6}, "minimal", 4)
-    flits = {1: mesh(1), 5: mesh(5)}
-    for case in (mddp, potato, small, flits[1]):  # compile
-        speed("compiled", case, 0.1, 1, 100)
+    for name, ticks in (("compiled", 100_000), ("reference", 3_000)):
+        yield row(f"vct, imase(64, 6), load 0.2, engine `{name}`", name, small, 0.2, ticks, runs)
 
-    table("vct, RRG(256, 6), 5 hop-indexed VCs", "compiled", rrg, [0.1, 0.24, 0.3, 0.6], 30_000, runs)
-    table("vct, MDDP(256, 6), 4 hop-indexed VCs", "compiled", mddp, [0.1, 0.2, 0.3, 0.6], 30_000, runs)
-    table("deflection, MDDP(256, 6)", "compiled", potato, [0.1, 0.2, 0.3, 0.6], 30_000, runs)
-    for length, case in flits.items():
-        table(f"wormhole, 8x8 mesh, packets of {length}", "compiled", case, [0.1, 0.35], 40_000, runs)
-    slow = table("vct, imase(64, 6)", "reference", small, [0.2], 3_000, runs)
-    fast = table("vct, imase(64, 6)", "compiled", small, [0.2], 100_000, runs)
-    print(f"\ncompiled : reference = {fast[0.2] / slow[0.2]:.0f} : 1")
+
+def row(work: str, name: str, case: Scenario, load: float, ticks: int, runs: int) -> Row:
+    """Runs with different seeds."""
+    measured = [speed(name, case, load, seed, ticks) for seed in range(1, runs + 1)]
+    grant, accepted = (statistics.median(one[i] for one in measured) for i in (1, 2))
+    note = f"{digits(grant)} ns a grant; accepted {accepted:.3f}"
+    return Row(work, "M flit-hops/CPU-s", [one[0] for one in measured], note)
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, rows, RUNS)

@@ -6,11 +6,13 @@ Every rank has some messages to random ranks under way and sends the next one wh
 The kernel is compiled before the clock starts. Nothing is asserted: machines differ.
 """
 
-import argparse
 import time
+from collections.abc import Iterator
 from fractions import Fraction
+from statistics import median
 
 import numpy as np
+from measured import Row, command, digits
 
 from flitlab.models.application.builder import Builder
 from flitlab.models.application.messages import Messages
@@ -21,6 +23,8 @@ from flitlab.models.registry import make
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow
 from flitlab.sim.engines.start import start
+
+RUNS = 3
 
 RANKS, MESSAGES = 256, 100_000
 HOW = Messages(1024, 32, 0, 32, False, 1 << 40, 0, Fraction(32, 5))
@@ -55,18 +59,21 @@ def rate(case: Scenario) -> float:
     return run.delivered / (time.process_time() - began)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=3)
-    runs = parser.parse_args().runs
-    rate(network("hash", random_pairs(1, 1000, 1)))
-    print("at once   bytes            hash    random   (thousand messages/CPU-s, best)")
+def rows(runs: int) -> Iterator[Row]:
+    """Different numbers of messages under way, of like and of different sizes, on kept ways and on drawn ones."""
+    rate(network("hash", random_pairs(1, 1000, 1)))  # compiles
     for at_once in (1, 2, 3, 4, 8):
         for most_bytes in (1000, 20_000):
             what = random_pairs(at_once, most_bytes, MESSAGES // RANKS // at_once // (1 if at_once < 8 else 4))
-            best = [max(rate(network(select, what)) for _ in range(runs)) for select in ("hash", "random")]
-            print(f"{at_once:7}   1000..{most_bytes:<6}  {best[0] / 1000:8.0f}  {best[1] / 1000:8.0f}")
+            each, random = (rates(network(select, what), runs) for select in ("hash", "random"))
+            work = f"flow, MDDP(256, 6), {at_once} at once, 1000 to {most_bytes} B"
+            yield Row(work, "k messages/CPU-s", each, f"{digits(median(random))} with `select: random`")
+
+
+def rates(case: Scenario, runs: int) -> list[float]:
+    """Thousand messages per CPU-second of so many runs."""
+    return [rate(case) / 1000 for _ in range(runs)]
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, rows, RUNS)

@@ -12,8 +12,10 @@ import resource
 import subprocess
 import sys
 import time
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
+import measured
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
@@ -25,6 +27,7 @@ from flitlab.fluid.threads import threads, use_threads
 from flitlab.models.registry import make
 
 DEGREE = 10
+RUNS = 1
 
 
 class Row(NamedTuple):
@@ -106,7 +109,7 @@ def measure(row: Row, most: int) -> None:
     case = problem(row)
     cpu, wall = time.process_time(), time.perf_counter()
     found = solve(case, row.gap, "approx")
-    figures = {
+    result = {
         "gap": found.upper / found.lower - 1,
         "cpu": time.process_time() - cpu,
         "wall": time.perf_counter() - wall,
@@ -114,15 +117,30 @@ def measure(row: Row, most: int) -> None:
         "theta": found.lower,
         "method": found.method,
     }
-    print(json.dumps(figures))
+    print(json.dumps(result))
 
 
-def report(row: Row, most: int) -> None:
-    """Measure a line in a process of its own and print it."""
+def figures(row: Row, most: int) -> dict[str, Any]:
+    """Measure a line in a process of its own."""
     command = [sys.executable, __file__, "--measure", json.dumps(row), "--threads", str(most)]
     paths = os.pathsep.join(path for path in sys.path if path)
     done = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths})
-    got = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+def rows(runs: int) -> Iterator[measured.Row]:
+    """Permutations and all-to-all of up to 4,096 switches, to 1 %, on one thread."""
+    for row in SMALL + LARGE:
+        if row.gap == 0.01 and row.switches <= 4096 and row.demand != "longest matching":
+            got = [figures(row, 1) for _ in range(runs)]
+            name = f"mcf, {row.demand}, RRG({row.switches}, {DEGREE}), to {row.gap:.0%}"
+            note = f"{got[0]['memory']:,.0f} MiB; gap {got[0]['gap']:.2%}"
+            yield measured.Row(name, "CPU-s", [one["cpu"] for one in got], note)
+
+
+def report(row: Row, most: int) -> None:
+    """Measure a line and print it."""
+    got = figures(row, most)
     late = row.seconds is not None and got["cpu"] > row.seconds
     large = row.memory is not None and got["memory"] > row.memory
     short = "!" if late or large or got["gap"] > row.gap * (1 + 1e-9) else " "

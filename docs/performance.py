@@ -1,0 +1,39 @@
+"""Writes what ``benchmarks/run_all.py`` measured into docs/performance.md: ``python docs/performance.py``.
+
+A table stands between ``<!-- measured: NAME -->`` and ``<!-- end -->``; docs/performance.json holds what is in it.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parent
+PAGE, MEASURED = DOCS / "performance.md", DOCS / "performance.json"
+PLACE = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def written() -> str:
+    """The page, as it has to be."""
+    measured, said = json.loads(MEASURED.read_text("utf-8")), ""
+
+    def filled(place: re.Match[str]) -> str:
+        nonlocal said
+        found = measured[place[2]]
+        before, said = said, f"Measured on {found['on']}: {found['machine']}.\n\n"
+        return f"{place[1]}\n{said if said != before else ''}{table(found)}\n{place[3]}"
+
+    return PLACE.sub(filled, PAGE.read_text("utf-8"))
+
+
+def table(found: dict[str, Any]) -> str:
+    """The table of a benchmark, as the benchmark prints it."""
+    sys.path.insert(0, str(DOCS.parent / "benchmarks"))
+    import measured
+
+    return measured.table(measured.Row(**row) for row in found["rows"])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(written(), "utf-8")
