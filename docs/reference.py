@@ -32,6 +32,7 @@ TITLES = {
     "placement": ("Placements", "placement: {{kind: {}}}"),
     "metric": ("Metrics", "metrics: [{}]"),
     "ceiling": ("Ceilings", "ceilings: [{}]"),
+    "algorithm": ("Algorithms of collectives", "collective: {{algorithm: {}}}"),
     "column": ("Columns", "{}"),
     "figure": ("Figures", "outputs: {{figures: [{}]}}"),
 }
@@ -47,6 +48,7 @@ SEE = {
     "placement": "[Applications](../applications.md#placement) compares them.",
     "metric": "They are asked for under `metrics:` or by `simrun topology ... --metrics`.",
     "ceiling": "[Fluid ceilings](../fluid.md) has their linear programs and certificates.",
+    "algorithm": "[Collectives](../collectives.md#simulate-one) explains them and compares them with what is possible.",
     "column": "[Files of a run](../results.md) has them by table; [a plugin](../howto/column.md) may add some.",
     "figure": "[Make a figure for a paper](../howto/figure.md) says how to ask for them.",
 }

@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # they bring compilers along, which a configuration alone doe
     import numpy as np
 
     from flitlab.fluid.certificate import Certificate
+    from flitlab.fluid.collective.evidence import Evidence
     from flitlab.fluid.mcf.paths import Paths
     from flitlab.fluid.worst import Worst
 
@@ -35,12 +36,13 @@ class Ceiling:
     lower, upper: nan where omitted or not known; ``note`` says why.
     unit: ``load`` (theta multiplies T, as loads do), ``theta_hose`` (the same, with infinite host channels),
     ``flits/tick/host`` (``total``, as ``accepted``), ``flits/tick/flow`` or ``flits/tick`` (rates of flows and their
-    sum), ``hops``, ``ns`` (``makespan``: nothing is quicker than ``lower``), or ``1`` for ratios.
+    sum), ``hops``, ``ns`` (``makespan``: nothing is quicker than ``lower``), ``ticks/flit`` (``collective``: the same,
+    for units of a flit), or ``1`` for ratios.
     certificate: the lengths behind ``upper``, if lengths are.
     channel_load: float64 [channels], flits per tick of the flow that reaches ``lower``; None if there is none.
     flow: that flow between switches, of any scale: float64 [destinations with demand, channels], or paths for every
-    commodity of :class:`~flitlab.fluid.problem.Demand`; of ``worst_case`` the demand and prices that prove both ends.
-    None where it was not kept.
+    commodity of :class:`~flitlab.fluid.problem.Demand`; of ``worst_case`` the demand and prices that prove both ends,
+    of ``collective`` what proves a time. None where it was not kept.
     """
 
     ceiling: str
@@ -53,7 +55,7 @@ class Ceiling:
     note: str = ""
     certificate: "Certificate | None" = None
     channel_load: "np.ndarray | None" = None
-    flow: "np.ndarray | Paths | Worst | None" = None
+    flow: "np.ndarray | Paths | Worst | Evidence | None" = None
 
     @classmethod
     def omitted(cls, kind: str, unit: str, reason: str) -> "Ceiling":

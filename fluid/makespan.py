@@ -133,7 +133,9 @@ class _Work:
             apart = ends[0] != ends[1]
             for into, first, size in ((latency, there, length), (request, there, control), (consent, back, control)):
                 into[send] = np.where(apart, first + discipline.sending(topology, size * unit), 1.0)
-            if not messages.buffered and discipline.leaves:
+            if messages.confirmed:
+                leaving[send] = latency[send]
+            elif not messages.buffered and discipline.leaves:
                 leaving[send] = np.where(apart, discipline.sending(topology, length) + 1, 0.0)
             some = slice(count, count + int(apart.sum()))
             for array, values in ((sends, send), (source, ends[0]), (target, ends[1]), (flits, length * unit)):

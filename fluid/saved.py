@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from flitlab.models.instance import Instance
 from flitlab.models.topology.graph import Topology
 
 if TYPE_CHECKING:  # a certificate is read without what made it
+    from flitlab.fluid.collective.evidence import Evidence
     from flitlab.fluid.mcf.paths import Paths
     from flitlab.fluid.worst import Worst
 
@@ -31,7 +32,13 @@ class Saved:
     :class:`~flitlab.fluid.mcf.paths.Paths`, no path being empty. Of a flow by destination: node, int [destinations],
     switches; start: int [destinations + 1]; channel, flow: of each destination. Of a worst demand: source, target: int
     [pairs], switches; amount: float64 [pairs]; channel: int [k], those with a price: float64 [k * switches], of their
-    sources. The others are empty.
+    sources. Of a collective: collective, ranks: its kind and what takes part; able: what switches can do besides
+    forwarding, of ``multicast`` and ``reduce``; units: int [ranks], root: int [1]; bound: the time as a fraction; part:
+    int [switches], of_rank: int [ranks], the sets that prove it, see
+    :class:`~flitlab.fluid.collective.evidence.Evidence`; of an all-to-all lengths and a flow in their place. Of its
+    trees, if any: reached, their time as a fraction; tree: int [3 * trees], of each 0 (to its root) or 1 (from it), the
+    root, and how many parts follow it; first: int [trees + 1], their paths; start: int [paths + 1], the vertices of
+    each, which are in ``vertex``. The others are empty.
     Raises :class:`BadCertificate` unless all of it is so.
     """
 
@@ -54,14 +61,29 @@ class Saved:
     flow: np.ndarray
     amount: np.ndarray = field(default_factory=lambda: np.zeros(0))
     price: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    collective: str = ""
+    ranks: str = ""
+    able: str = ""
+    bound: str = ""
+    units: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    root: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    part: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    of_rank: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    reached: str = ""
+    tree: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    vertex: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __post_init__(self) -> None:
         for part in fields(self):
             _check_type(self, part.name)
+        if not of_collective(self.ceiling) and any(len(getattr(self, name)) for name in OF_COLLECTIVES):
+            self._refuse("a collective, of which the ceiling is none")
         if self.ceiling == WORST:
             self._check_demand()
         elif len(self.amount) or len(self.price):
             self._refuse("a worst demand, of which the ceiling is none")
+        elif len(self.tree) or len(self.vertex):
+            self._check_trees()
         elif len(self.flow) or len(self.start):
             self._check_flow()
         elif any(len(getattr(self, name)) for name in ("node", "source", "target", "first", "channel")):
@@ -70,19 +92,13 @@ class Saved:
     @classmethod
     def of(cls, instance: Instance, row: Ceiling) -> "Saved":
         """The certificate of a row that ``ceilings(..., keep_flow=True)`` gave; an end without proof is not claimed."""
-        none, real = np.zeros(0, np.int64), np.zeros(0)
-        z, flow = row.certificate, dict.fromkeys(("node", "source", "target", "first", "start", "channel"), none)
-        source, target, _ = instance.traffic.switch_pairs()
         if row.ceiling == WORST:
             return cls._of_demand(instance, row, cast("Worst", row.flow))
-        if isinstance(row.flow, np.ndarray):
-            rows, channel = np.nonzero(row.flow)
-            node = np.unique(target)
-            start = np.searchsorted(rows, np.arange(len(node) + 1))
-            flow |= {"node": node, "start": start, "channel": channel, "flow": row.flow[rows, channel]}
-        elif row.flow is not None:
-            paths = cast("Paths", row.flow)
-            flow |= {"source": source, "target": target, **paths._asdict()}
+        if of_collective(row.ceiling):
+            return cls._of_collective(instance, row, cast("Evidence", row.flow))
+        z, real = row.certificate, np.zeros(0)
+        source, _, _ = instance.traffic.switch_pairs()
+        flow = _flow_parts(instance, cast("Floats | Paths | None", row.flow))
         routes = instance.routes if row.ceiling == "mcf_paths" else None
         reached = row.flow is not None or len(source) == 0
         return cls(
@@ -90,8 +106,7 @@ class Saved:
             routes="" if routes is None else routes.content_hash, ceiling=row.ceiling,
             load=np.nan if row.load is None else float(row.load), lower=float(row.lower) if reached else np.nan,
             upper=np.nan if z is None else float(row.upper), network=real if z is None else z.network,
-            injection=real if z is None else z.injection, ejection=real if z is None else z.ejection,
-            **{"flow": real, **flow},
+            injection=real if z is None else z.injection, ejection=real if z is None else z.ejection, **flow,
         )  # fmt: skip
 
     @classmethod
@@ -106,6 +121,25 @@ class Saved:
             injection=real, ejection=real, node=none, source=worst.source, target=worst.target, first=none, start=none,
             channel=worst.priced, flow=real, amount=worst.amount,
             price=real if worst.price is None else worst.price.ravel(),
+        )  # fmt: skip
+
+    @classmethod
+    def _of_collective(cls, instance: Instance, row: Ceiling, proof: "Evidence") -> "Saved":
+        """What proves that no algorithm takes less than the lower end, and of an all-to-all that a flow does not."""
+        asked, z, real = proof.collective, proof.lengths, np.zeros(0)
+        able = [name for name in ("multicast", "reduce") if getattr(asked, name)]
+        proven = bool(proof.bound) or z is not None
+        flow = _flow_parts(instance if proof.instance is None else proof.instance, proof.flow)
+        flow |= _tree_parts(proof)
+        possible = proof.flow is not None or proof.reached is not None
+        return cls(
+            topology=instance.topology.content_hash, traffic="", routes="", ceiling=row.ceiling, load=np.nan,
+            lower=float(row.lower) if proven else np.nan, upper=float(row.upper) if possible else np.nan,
+            network=real if z is None else z.network, injection=real if z is None else z.injection,
+            ejection=real if z is None else z.ejection, **flow, collective=asked.kind, ranks=asked.ranks,
+            able=" ".join(able), bound="" if proof.bound is None else str(proof.bound), units=proof.amount,
+            root=np.array([asked.root]), part=proof.part, of_rank=proof.of_rank,
+            reached="" if proof.reached is None else str(proof.reached),
         )  # fmt: skip
 
     @property
@@ -149,18 +183,67 @@ class Saved:
         if not whole or (len(self.price) % len(self.channel) if len(self.channel) else len(self.price)):
             self._refuse("the parts of a worst demand do not fit each other")
 
+    def _check_trees(self) -> None:
+        """Raises unless the arrays of trees fit each other."""
+        whole = not len(self.flow) and len(self.tree) % 3 == 0
+        whole = whole and _counts(self.first, len(self.tree) // 3, len(self.start) - 1)
+        if not whole or not _counts(self.start, len(self.start) - 1, len(self.vertex)):
+            self._refuse("the parts of trees do not fit each other")
+
     def _refuse(self, why: str) -> None:
         raise BadCertificate(f"{self.ceiling}: {why}")
 
 
-TEXTS = ("topology", "traffic", "routes", "ceiling")
+def _flow_parts(instance: Instance, flow: "Floats | Paths | None") -> dict[str, Any]:
+    """The arrays of a flow by name, as a certificate has them."""
+    none: np.ndarray = np.zeros(0, np.int64)
+    parts: dict[str, Any] = {
+        **dict.fromkeys(("node", "source", "target", "first", "start", "channel"), none),
+        "flow": np.zeros(0),
+    }
+    source, target, _ = instance.traffic.switch_pairs()
+    if isinstance(flow, np.ndarray):
+        rows, channel = np.nonzero(flow)
+        node = np.unique(target)
+        start = np.searchsorted(rows, np.arange(len(node) + 1))
+        parts |= {"node": node, "start": start, "channel": channel, "flow": flow[rows, channel]}
+    elif flow is not None:
+        parts |= {"source": source, "target": target, **flow._asdict()}
+    return parts
+
+
+def _tree_parts(proof: "Evidence") -> dict[str, Any]:
+    """The arrays of trees by name, as a certificate has them; none if there are no trees."""
+    trees = [*((0, tree) for tree in proof.into), *((1, tree) for tree in proof.out)]
+    if not trees:
+        return {}
+    paths = [path for _, tree in trees for path in tree.paths]
+    return {
+        "tree": np.array([[away, tree.root, tree.count] for away, tree in trees]).ravel(),
+        "first": np.cumsum([0, *(len(tree.paths) for _, tree in trees)]),
+        "start": np.cumsum([0, *map(len, paths)]),
+        "vertex": np.array([vertex for path in paths for vertex in path], np.int64),
+    }
+
+
+def of_collective(ceiling: str) -> bool:
+    """Whether a row of ceilings.csv is about a collective."""
+    return ceiling.partition(":")[0] == "collective"
+
+
+TEXTS = ("topology", "traffic", "routes", "ceiling", "collective", "ranks", "able", "bound", "reached")
 NUMBERS = ("load", "lower", "upper")
 REALS = ("network", "injection", "ejection", "flow", "amount", "price")
 
 WORST = "worst_case"
 """The ceiling that a demand and prices prove."""
 
-LATER = ("amount", "price")
+OF_COLLECTIVES = (
+    "collective", "ranks", "able", "bound", "units", "root", "part", "of_rank", "reached", "tree", "vertex"
+)  # fmt: skip
+"""Parts that are of collectives alone."""
+
+LATER = ("amount", "price", *OF_COLLECTIVES)
 """Parts that files of other ceilings may lack."""
 
 

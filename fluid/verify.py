@@ -9,7 +9,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from flitlab.fluid.saved import WORST, BadCertificate, Saved, between
+from flitlab.fluid.saved import WORST, BadCertificate, Saved, between, of_collective
+from flitlab.fluid.verify_collective import along_trees, exchange, of_any_algorithm
 from flitlab.fluid.verify_worst import of_every_demand
 from flitlab.models.arrays import Bools, Floats, Ints, sums
 from flitlab.models.instance import Instance
@@ -69,6 +70,12 @@ def statement(saved: Saved) -> str:
     what, unit = ("accepted", " flits/tick/host") if saved.ceiling == "total" else ("theta", "")
     ends = [f"{saved.lower:.9g}{unit} <= " if saved.lower == saved.lower else "", what]
     ends += [f" <= {saved.upper:.9g}{unit}" if saved.upper == saved.upper else ""]
+    if of_collective(saved.ceiling):
+        name, able = saved.collective.replace("_", "-"), saved.able.replace(" ", " and ")
+        unit, what = " ticks/flit", f"{name} between {saved.ranks}"
+        ends = [f"{saved.lower:.9g}{unit} <= " if saved.lower == saved.lower else "", what]
+        ends += [f" <= {saved.upper:.9g}{unit}" if saved.upper == saved.upper else ""]
+        return f"{''.join(ends)}, by any algorithm{f', where switches {able}' if able else ''}"
     over = OVER.get(saved.ceiling, "by any routing")
     return f"{''.join(ends)}, {over}{f', at load {saved.load:.9g}' if saved.load == saved.load else ''}"
 
@@ -81,14 +88,18 @@ def verify(instance: Instance, saved: Saved) -> Verified:
     """
     _check_claim(saved)
     routes = instance.routes if saved.ceiling in OF_ROUTES else None
+    whatever = of_collective(saved.ceiling)  # brings its own demand
     own = {
-        "topology": instance.topology.content_hash, "traffic": instance.traffic.content_hash,
+        "topology": instance.topology.content_hash,
+        "traffic": "" if whatever else instance.traffic.content_hash,
         "routes": "" if routes is None else routes.content_hash,
     }  # fmt: skip
     for name, value in own.items():
         if getattr(saved, name) != value:
             other = "other routes" if name == "routes" else f"another {name}"
             raise BadCertificate(f"{saved.ceiling}: the certificate is of {other}")
+    if whatever:
+        return _of_collective(instance.topology, saved)
     _check_numbers(instance.topology, saved)
     if saved.ceiling == WORST:
         return Verified(*of_every_demand(instance, saved))
@@ -102,8 +113,22 @@ def verify(instance: Instance, saved: Saved) -> Verified:
     return Verified(lower, upper)
 
 
+def _of_collective(topology: Topology, saved: Saved) -> Verified:
+    """The time that no algorithm is below, and of an all-to-all that in which a flow delivers everything."""
+    if saved.collective != "all_to_all":
+        upper = float(along_trees(topology, saved)) if len(saved.tree) else np.nan
+        return Verified(float(of_any_algorithm(topology, saved)), upper)
+    instance, times = exchange(topology, saved)
+    _check_numbers(instance.topology, saved)
+    lower = _upper(instance, saved, None) if len(saved.network) else np.nan
+    upper = min(_lower(instance, saved, None, _demand(instance)), _at_hosts(instance)) if len(saved.flow) else np.nan
+    return Verified(float(times) / lower, float(times) / upper)
+
+
 def provable(ceiling: str) -> bool:
     """Whether a saved certificate can prove a ceiling of this name."""
+    if of_collective(ceiling):
+        return True
     return ceiling in (*BELOW, WORST) or ceiling.partition(":")[0] in BY_LENGTHS
 
 

@@ -2,7 +2,7 @@
 
 A component is one file with one pydantic model (:class:`Parameters`) under :func:`register`; its ``build`` method makes
 the frozen data object that the engines and the LPs work on. The built-in ones are found by
-importing every module of the category's package, so adding a file is all that adding a component
+importing every module of the category's packages, so adding a file is all that adding a component
 takes; a user's file does the same through ``plugins:``.
 """
 
@@ -16,18 +16,19 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from flitlab.models.near import near
 
-CATEGORIES = {
-    "topology": "flitlab.models.topology.families",
-    "routing": "flitlab.models.routing",
-    "traffic": "flitlab.models.traffic",
-    "metric": "flitlab.models.metrics",
-    "switching": "flitlab.models.switching",
-    "transport": "flitlab.models.transport",
-    "application": "flitlab.models.application.skeletons",
-    "placement": "flitlab.models.application.placements",
-    "ceiling": "flitlab.fluid.kinds",
+CATEGORIES: dict[str, tuple[str, ...]] = {
+    "topology": ("flitlab.models.topology.families",),
+    "routing": ("flitlab.models.routing",),
+    "traffic": ("flitlab.models.traffic",),
+    "metric": ("flitlab.models.metrics", "flitlab.fluid.metrics"),
+    "switching": ("flitlab.models.switching",),
+    "transport": ("flitlab.models.transport",),
+    "application": ("flitlab.models.application.skeletons",),
+    "placement": ("flitlab.models.application.placements",),
+    "ceiling": ("flitlab.fluid.kinds",),
+    "algorithm": ("flitlab.fluid.collective.algorithms",),
 }
-"""Category -> package whose modules register its built-in kinds."""
+"""Category -> packages whose modules register its built-in kinds."""
 
 
 KIND = {"switching": "mode"}
@@ -141,9 +142,10 @@ def _discover(category: str) -> None:
     if category in _discovered:
         return
     _discovered.add(category)
-    package = importlib.import_module(CATEGORIES[category])
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{package.__name__}.{module.name}")
+    for name in CATEGORIES[category]:
+        package = importlib.import_module(name)
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{name}.{module.name}")
 
 
 def names(category: str) -> list[str]:

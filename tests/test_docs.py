@@ -49,6 +49,7 @@ NOT_RUN = {
     "simrun configs/paper/": "minutes to hours; the same",
     "simrun configs/new_results.yaml": "half an hour; the same",
     "python docs/new_results.py": "the same",
+    "python benchmarks/run_all.py": "measures for minutes, and writes into docs; tests/test_benchmarks.py runs it",
     "simrun reproduce uni-f05 --full": "minutes to hours",
     "simrun reproduce --pages runs/paper": "takes what that has left",
     "simrun configs/jellyfish_mptcp_quick.yaml": "its transports compile for a minute; the same",
@@ -199,7 +200,7 @@ def configuration(text: str, place: str) -> None:
     base = {key: value for key, value in BASE.items() if simulates or key in ("topology", "traffic")}
     if datagram:
         base = {key: base[key] for key in ("topology", "traffic")}
-    elif given.get("experiment") == "application":
+    elif given.get("experiment") in ("application", "collective"):
         base = {key: BASE[key] for key in ("topology", "routing")}
     elif simulates and "loads" in given:
         base.pop("ceilings")
@@ -252,6 +253,14 @@ def test_tables_of_columns_are_those_of_the_code():
     """``python docs/columns.py`` writes them."""
     for page, text in runpy.run_path(str(DOCS / "columns.py"))["written"]().items():
         assert page.read_text("utf-8") == text, f"{page}: is not what docs/columns.py writes"
+
+
+def test_tables_of_speed_are_what_was_measured():
+    """``python docs/performance.py`` writes them; every benchmark has one."""
+    page = runpy.run_path(str(DOCS / "performance.py"))
+    assert page["PAGE"].read_text("utf-8") == page["written"]()
+    shown = {place[2] for place in page["PLACE"].finditer(page["PAGE"].read_text("utf-8"))}
+    assert shown == {path.stem.removeprefix("bench_") for path in (ROOT / "benchmarks").glob("bench_*.py")}
 
 
 def test_new_results_are_those_of_their_table():

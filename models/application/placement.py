@@ -1,12 +1,13 @@
 """What a placement is asked for."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from flitlab.models.application.program import Program
 from flitlab.models.arrays import Ints
-from flitlab.models.faults import Found, array_faults, at_first, plain, refuse
+from flitlab.models.faults import Found, array_faults, at_first, notes_faults, plain, refuse
 from flitlab.models.registry import Spec, SpecError, is_foreign
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.sound import unchanged
@@ -18,6 +19,10 @@ class PlacementSpec(Spec):
     def hosts(self, topology: Topology, program: Program) -> Ints:
         """int64 [ranks], the host of each rank, all different. Raises ``SpecError`` (also for too few hosts)."""
         raise NotImplementedError
+
+    def notes(self, topology: Topology, host: Ints) -> dict[str, Any]:
+        """What a reader of results should know (JSON-able) of the hosts that it gave, int64 [ranks]."""
+        return {}
 
     def build(self, topology: Topology, program: Program) -> np.ndarray:
         """int64 [ranks], the host of each rank, looked at. Raises ``SpecError``."""
@@ -31,6 +36,13 @@ class PlacementSpec(Spec):
             host = give(topology, program)
         refuse(_faults(host, program.ranks, topology.hosts))
         return plain(host, np.int64, copy=is_foreign(self))
+
+    def noted(self, topology: Topology, host: Ints) -> dict[str, Any]:
+        """The notes, looked at. Raises ``SpecError``."""
+        with unchanged(topology, self.notes):
+            notes = self.notes(topology, host)
+        refuse(notes_faults(notes))
+        return notes
 
 
 def _faults(host: np.ndarray, ranks: int, hosts: int) -> Found:

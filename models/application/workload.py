@@ -1,7 +1,8 @@
 """A program on the hosts of a network."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from typing import Any
 
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.program import Program
@@ -13,15 +14,18 @@ from flitlab.models.hashing import content_hash
 class Workload:
     """What :class:`~flitlab.models.scenario.Scenario` holds where hosts run a program instead of drawing packets.
 
-    host: int64 [ranks], the host of each rank, all different.
+    host: int64 [ranks], the host of each rank, all different. notes: what a reader of results should know of them.
     """
 
     program: Program
     host: Ints
     messages: Messages
+    notes: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
     def content_hash(self) -> str:
         """Hash of everything that results depend on."""
         messages = asdict(self.messages) | {"tick_ns": str(self.messages.tick_ns)}
+        if not messages["confirmed"]:  # results that were stored before there was such a rule keep their names
+            del messages["confirmed"]
         return content_hash(self.program.content_hash, self.host, messages)

@@ -1,7 +1,7 @@
 """What every metric in a configuration has in common."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from flitlab.models.faults import notes_faults, refuse
 from flitlab.models.metrics.summary import summary
@@ -14,7 +14,10 @@ class MetricSpec(Spec):
     """A quantity of a topology. A metric adds its parameters and defines :meth:`measure`.
 
     label: begins the names of its columns, in place of the kind; needed where one kind is asked for twice.
+    spoken: whether the names of its values say enough, so that without a label no kind stands before them.
     """
+
+    spoken: ClassVar[bool] = False
 
     label: str | None = None
 
@@ -27,7 +30,7 @@ class MetricSpec(Spec):
         raise NotImplementedError
 
     def columns(self, topology: Topology) -> dict[str, Any]:
-        """What is measured, by column name: ``<label>`` or ``<label>_<name>``.
+        """What is measured, by column name: ``<label>`` or ``<label>_<name>``, the kind for want of a label.
 
         Raises ``ValueError`` as :meth:`measure`, and ``FaultyError`` for values of a user's own that cannot be written.
         """
@@ -35,6 +38,8 @@ class MetricSpec(Spec):
             values = self.measure(topology)
         if is_foreign(self):
             refuse(notes_faults(values, f"values of the metric {self.kind}"))
+        if self.spoken and self.label is None:
+            return values
         head = self.label or self.kind
         return {f"{head}_{name}" if name else head: value for name, value in values.items()}
 

@@ -6,15 +6,13 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import ConfigDict, Field, model_validator
 
-from flitlab.models.arrays import Floats, Ints
-from flitlab.models.paths.bounded import paths_bounded, some_shortest
-from flitlab.models.paths.pathset import PathSet, concatenate
+from flitlab.models.paths.bounded import paths_bounded
 from flitlab.models.registry import SpecError, nested, register
 from flitlab.models.routing.form import MOST_DRAWS
-from flitlab.models.routing.layers import ends_of
-from flitlab.models.routing.paths import farthest, longest, path_notes, path_table, require_connected
-from flitlab.models.routing.planned import Plan, PlannedSpec, Weigh, Weighed, WeighedHops, thresholds
+from flitlab.models.routing.paths import farthest, longest, path_notes, require_connected
+from flitlab.models.routing.planned import Plan, PlannedSpec, Weigh, Weighed, WeighedHops
 from flitlab.models.routing.routes import LEAST_QUEUED, NO_PORTS, PER, Routes
+from flitlab.models.routing.weighed import weighed_table
 from flitlab.models.rules.tables import PATHS
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
@@ -130,35 +128,8 @@ class Optimal(PlannedSpec):
 
     def _routes(self, topology: Topology, plan: Plan, weighed: Weighed, notes: dict[str, Any]) -> Routes:
         """The table of the paths of all pairs, with and without demand."""
-        n = topology.switches
-        own = plan.source * n + plan.target
-        bare = _others(topology, own)
-        spare = some_shortest(topology, bare // n, bare % n, min(SPARE, plan.keep), self.seed)
-        pairs = np.concatenate([own, bare])
-        order = np.argsort(pairs, kind="stable")
-        paths, weight = _in_order(weighed.paths, spare, weighed.weight, order)
-        table = path_table(topology, [(pairs[order], paths)])
-        table = table._replace(threshold=thresholds(table.pair_start, weight))
+        own = plan.source * topology.switches + plan.target
+        table = weighed_table(topology, own, weighed.paths, weighed.weight, min(SPARE, plan.keep), self.seed)
         notes = {**notes, "paths_used": len(weighed.weight), **path_notes(topology, table)}
         routes = Routes(self.kind, NO_PORTS, PER[self.per], longest(table), notes=notes, form=PATHS, paths=table)
         return replace(routes, select=LEAST_QUEUED, draws=self.draws) if self.select == "adaptive" else routes
-
-
-def _others(topology: Topology, pairs: Ints) -> Ints:
-    """int64: the pairs of different switches with hosts, s * switches + t, that are not among ``pairs``."""
-    n, ends = topology.switches, ends_of(topology)
-    other = np.zeros((n, n), bool)
-    other[np.ix_(ends, ends)] = True
-    np.fill_diagonal(other, False)
-    other.ravel()[pairs] = False
-    return np.flatnonzero(other)
-
-
-def _in_order(weighed: PathSet, spare: PathSet, weight: Floats, order: Ints) -> tuple[PathSet, Floats]:
-    """Both sets as one whose pair i is pair ``order[i]``, and its weights; those of ``spare`` have equal ones."""
-    counts = np.concatenate([weighed.counts, spare.counts])
-    whole = np.concatenate([weight, np.repeat(1 / spare.counts, spare.counts)])
-    first = np.cumsum(counts) - counts
-    paths = concatenate([weighed, spare], order)
-    place = np.repeat(first[order] - paths.pair_start[:-1], paths.counts) + np.arange(len(whole))
-    return paths, whole[place]

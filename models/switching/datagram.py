@@ -133,11 +133,13 @@ class Datagram(Discipline):
         """Ticks for which nothing may arrive before a run counts as stuck: :data:`SILENCE_S` of retransmissions."""
         return int(SILENCE_S * 1e9 / (tick_of(topology, self.queues) * 10**9))
 
-    def messages(self, topology: Topology, rendezvous: int, overhead_ns: float, buffered: bool = False) -> Messages:
+    def messages(
+        self, topology: Topology, rendezvous: int, overhead_ns: float, buffered: bool = False, confirmed: bool = False
+    ) -> Messages:
         """Full packets of ``queues.packet_bytes``, with overheads in ticks; arguments as in ``Discipline.messages``."""
         size, tick_ns = self.queues.packet_bytes, tick_of(topology, self.queues) * 10**9
         overhead = ceil(Fraction(repr(float(overhead_ns))) / tick_ns)
-        return Messages(size, size, 0, 1, True, rendezvous, overhead, tick_ns, buffered)
+        return Messages(size, size, 0, 1, True, rendezvous, overhead, tick_ns, buffered, confirmed)
 
     def session(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> Session:
         """Flows, paths and links of a run at a load with a seed, for either engine.

@@ -106,11 +106,13 @@ class Discipline(ABC):
         """What a flit of a program's messages counts for: 1, or where ticks are those of bytes, as many as it has."""
         return 1
 
-    def messages(self, topology: Topology, rendezvous: int, overhead_ns: float, buffered: bool) -> Messages:
+    def messages(
+        self, topology: Topology, rendezvous: int, overhead_ns: float, buffered: bool, confirmed: bool = False
+    ) -> Messages:
         """How messages of a program become packets, for disciplines that count flows and so say what a packet is.
 
         rendezvous: bytes above which a message waits for its receiver. overhead_ns: nanoseconds for which a send, or a
-        receive, holds its processor. buffered: as in :class:`~flitlab.models.application.messages.Messages`.
+        receive, holds its processor. buffered, confirmed: as in :class:`~flitlab.models.application.messages.Messages`.
         """
         raise NotImplementedError
 

@@ -119,7 +119,7 @@ def _application(workload: Workload) -> dict[str, Any]:
         "bytes": int(program.amount[sends].sum()), "calculated_ns": int(program.amount[program.kind == CALC].sum()),
         "iterations_simulated": program.simulated, "iterations_total": program.iterations,
         "steps": [{**kind._asdict(), "occurrences": count} for kind, count in zip(kinds, counts, strict=True)],
-        "notes": program.notes,
+        "notes": program.notes | workload.notes,
     }  # fmt: skip
 
 
@@ -208,7 +208,8 @@ MOST_STEPS = 12
 
 
 def _print_application(scenario: dict[str, Any]) -> None:
-    found, kind = scenario["application"], scenario["config"]["application"]["kind"]
+    found, config = scenario["application"], scenario["config"]
+    kind = config["application"]["kind"] if "application" in config else config["collective"]["kind"]
     iterations = f"{found['iterations_simulated']} of {found['iterations_total']} iterations"
     print(
         f"  application  {kind}: {found['ranks']} ranks, {iterations}, {found['operations']:,} operations, "

@@ -3,6 +3,7 @@
 import argparse
 
 from flitlab.sim.cli.common import complain, no_run_folder, why
+from flitlab.sim.config.draft import PROGRAMS
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
 from flitlab.sim.exit import BAD
@@ -21,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
 
     asked = read_manifest(folder)
     wanted = options.figures or asked.get("figures") or []
-    kinds = wanted if options.figures or asked.get("experiment") in ("load_sweep", "application") else None
+    kinds = wanted if options.figures or asked.get("experiment") in ("load_sweep", *PROGRAMS) else None
     formats = options.format or asked.get("formats") or ("png", "svg")
     size = options.size or asked.get("size") or "column"
     try:

@@ -14,6 +14,7 @@ FORMS = {
     "ceiling": "ceilings: [{}]",
     "metric": "metrics: [{}]",
     "figure": "outputs: {{figures: [{}]}}",
+    "algorithm": "collective: {{algorithm: {}}}",
     "column": "{}",
 }
 """Category -> how a configuration names one of its kinds, where not as ``category: {kind: ...}``."""

@@ -18,11 +18,14 @@ from flitlab.sim.config.schema import MessagesConfig
 LOAD = 1.0
 """``load`` of a program, which sends when it has something to send."""
 
-KEYS = ("application", "placement", "messages")
-"""Keys that only this experiment knows."""
+KEYS = {
+    "application": ("application", "placement"), "collective": ("collective",),
+    "application or collective": ("messages",),
+}  # fmt: skip
+"""Experiment -> keys that no other one knows."""
 
 FOREIGN = ("traffic", "loads", "relative", "search", "metrics")
-"""Keys that mean nothing to it."""
+"""Keys that mean nothing where hosts run programs."""
 
 LATEST = 2**62
 """Ticks, or products of them, that still fit into an integer of 64 bits."""
@@ -31,22 +34,24 @@ LATEST = 2**62
 def refuse_misplaced(draft: Draft) -> None:
     """Refuses what means nothing to the experiment, because it is, or is not, that of applications."""
     discipline = draft.discipline
-    if draft.experiment == "application":
+    if draft.runs_program:
         for key in filter(draft.given, FOREIGN):
-            draft.refuse(key, _why_not(key))
+            draft.refuse(key, _why_not(key, draft.experiment))
         if discipline is not None and not discipline.programs:
-            draft.refuse("switching.mode", "is not for experiment: application")
+            draft.refuse("switching.mode", f"is not for experiment: {draft.experiment}")
+    for experiment, keys in KEYS.items():
+        for key in filter(draft.given, keys if draft.experiment not in experiment.split(" or ") else ()):
+            draft.refuse(key, f"is for experiment: {experiment}")
+    if draft.runs_program:
         return
-    for key in filter(draft.given, KEYS):
-        draft.refuse(key, "is for experiment: application")
     if discipline is not None and discipline.counts is None:
         draft.refuse("switching.mode", "is for experiment: application")
 
 
-def _why_not(key: str) -> str:
+def _why_not(key: str, experiment: str) -> str:
     if key in ("traffic", "loads"):
-        return "is not for experiment: application: its program says who sends what to whom, and when"
-    return "is not for experiment: application"
+        return f"is not for experiment: {experiment}: its program says who sends what to whom, and when"
+    return f"is not for experiment: {experiment}"
 
 
 def messages_of(draft: Draft, tick_ns: float | None, whole: bool) -> Messages | None:
@@ -64,7 +69,7 @@ def messages_of(draft: Draft, tick_ns: float | None, whole: bool) -> Messages | 
     return Messages(
         packet_bytes=payload, flit_bytes=given.flit_bytes, header_flits=given.header_flits,
         packet_flits=given.packet_flits, whole=whole, rendezvous=rendezvous_of(given),
-        overhead=_ticks(given.overhead_ns, tick), tick_ns=tick, buffered=given.buffered,
+        overhead=_ticks(given.overhead_ns, tick), tick_ns=tick, buffered=given.buffered, confirmed=given.confirmed,
     )  # fmt: skip
 
 
@@ -115,4 +120,5 @@ def traffic_of(program: Program, host: Ints, topology: Topology) -> Traffic:
 
 def plain_messages(config: MessagesConfig, flows: bool) -> dict[str, Any]:
     """``messages:`` with all defaults. flows: whether these carry them."""
-    return config.model_dump(mode="json", include={"rendezvous_bytes", "overhead_ns", "buffered"} if flows else None)
+    of_flows = {"rendezvous_bytes", "overhead_ns", "buffered", "confirmed"}
+    return config.model_dump(mode="json", include=of_flows if flows else None)

@@ -41,7 +41,7 @@ def ceilings_of(draft: Draft) -> list[CeilingSpec]:
             draft.refuse("relative.by", "is over the ways of a routing, and there is none")
         return listed if any(spec.kind == by for spec in listed) else [asked(by), *listed]
     if config.ceilings is None:
-        listed = [asked("makespan")] if experiment == "application" else _usual(config)
+        listed = [asked("makespan")] if experiment == "application" else [] if draft.runs_program else _usual(config)
     if has_budget(draft):
         known = {spec.kind for spec in listed}
         listed = [*listed, *(asked(kind) for kind in CERTIFIED if kind not in known)]

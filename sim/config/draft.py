@@ -20,6 +20,9 @@ BUDGET = "budget"
 """The experiment that ``simrun budget`` makes of a configuration: budgets and no loads. It is the name of their figure.
 """
 
+PROGRAMS = ("application", "collective")
+"""Experiments in which hosts run a program."""
+
 PATHS = ("path", "constants")
 """Keys of components whose texts are names of files."""
 
@@ -49,6 +52,11 @@ class Draft(Page):
             self.config = config.searching()
         elif experiment == BUDGET:
             self.config = config.budgeting(BUDGET)
+
+    @property
+    def runs_program(self) -> bool:
+        """Whether its hosts run a program, instead of drawing packets."""
+        return self.experiment in PROGRAMS
 
     def given(self, key: str) -> bool:
         """Whether a key at the top of the configuration has a value, right or wrong."""

@@ -4,7 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import product
+from math import log10
 from typing import Any
+
+from pydantic_core import PydanticCustomError
 
 from flitlab.sim.config.check import refuse_unknown
 from flitlab.sim.config.errors import Mistake, key_path, show
@@ -13,6 +16,7 @@ from flitlab.sim.config.load import Node, Place
 from flitlab.sim.config.overrides import is_sweep, merge
 from flitlab.sim.config.page import Page
 from flitlab.sim.config.schema import Config
+from flitlab.sim.config.units import as_bytes
 
 PER_SCENARIO = (
     "topology",
@@ -23,6 +27,7 @@ PER_SCENARIO = (
     "application",
     "placement",
     "messages",
+    "collective",
     "loads",
     "seeds",
     "measure",
@@ -164,7 +169,7 @@ def _sweep(node: Node, path: Place, mistakes: list[Mistake]) -> list[tuple[Node,
                 Mistake(node.value[other].where, f"{key}.{other}", "", "a sweep stands alone in its mapping")
             )
     if not options.is_list or not options.value:
-        problem = "must be a list of values, or {from, to, step}"
+        problem = "must be a list of values, {from, to, step} or {from, to, per_decade}"
         mistakes.append(Mistake(options.where, f"{key}.sweep", show(options.plain()), problem))
         return []
     labels = option_labels([option.plain() for option in options.value])
@@ -181,6 +186,8 @@ def _range(options: Node) -> Node:
 
     Raises ``ValueError`` where it stands for none, or for one that is too long.
     """
+    if options.is_map and set(options.value) == {"from", "to", "per_decade"}:
+        return _spaced(options)
     if not options.is_map or set(options.value) != {"from", "to", "step"}:
         return options
     given = [options.value[key].value for key in ("from", "to", "step")]
@@ -196,6 +203,28 @@ def _range(options: Node) -> Node:
     whole = isinstance(given[0], int) and isinstance(given[2], int)
     values = [first + i * step for i in range(int((last - first) / step) + 1)]
     return options.with_value([options.with_value(int(value) if whole else float(value)) for value in values])
+
+
+def _spaced(options: Node) -> Node:
+    """The list that ``{from, to, per_decade}`` stands for: values that grow by a factor, both ends included.
+
+    Bytes may have units. Raises ``ValueError`` where it stands for none, or for one that is too long.
+    """
+    try:
+        first, last, per_decade = (as_bytes(options.value[key].value) for key in ("from", "to", "per_decade"))
+    except PydanticCustomError as error:
+        raise ValueError(str(error)) from None
+    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in (first, last, per_decade)):
+        raise ValueError("from, to and per_decade must be numbers")
+    if not 0 < first <= last < float("inf") or not 0 < per_decade <= MOST_SCENARIOS:
+        raise ValueError("from must be above 0 and at most to, and per_decade above 0")
+    steps = max(1, round((log10(last) - log10(first)) * per_decade)) if last > first else 0
+    if steps >= MOST_SCENARIOS:
+        raise ValueError(f"more than {MOST_SCENARIOS:,} values are too many")
+    values = [first * (last / first) ** (i / max(steps, 1)) for i in range(steps + 1)]
+    whole = isinstance(first, int) and isinstance(last, int)
+    found = dict.fromkeys(round(value) if whole else value for value in values)
+    return options.with_value([options.with_value(value) for value in found])
 
 
 def option_labels(options: Sequence[Any]) -> list[Any]:

@@ -17,6 +17,7 @@ from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.sim.config.check import refuse_built, spec_of
+from flitlab.sim.config.collective import ranked
 from flitlab.sim.config.draft import Draft
 from flitlab.sim.config.flows import counts_flows
 from flitlab.sim.config.page import Page
@@ -59,6 +60,8 @@ class PartsBuilder:
         spec = draft.spec("topology")
         topology: Topology | None = self._part("topology", spec, (), draft)
         again = partial(self._made, "topology", spec, ())
+        if topology is not None:
+            topology = ranked(draft, topology)
         plain = {"topology": _plain(spec)}
         if draft.experiment == "metrics":
             return Parts(topology, again, None, None, None, plain)
@@ -88,13 +91,16 @@ class PartsBuilder:
         _found(self.once(key, lambda: check_order(program, rendezvous)), "application", draft)
 
     def placement(self, draft: Draft, topology: Topology, program: Program) -> Any:
-        """The host of each rank, and the mapping under ``placement:`` with all defaults."""
+        """The host of each rank, notes on them, and the mapping under ``placement:`` with all defaults."""
         spec: Any = draft.spec("placement") if draft.given("placement") else make("placement", kind="linear")
         if spec is None:
-            return None, None
+            return None, None, None
         key = ("placement", topology.content_hash, program.content_hash, _key(spec))
-        host = self.once(key, lambda: spec.build(topology, program))
-        return _found(host, "placement", draft), _plain(spec)
+        host = _found(self.once(key, lambda: spec.build(topology, program)), "placement", draft)
+        if host is None:
+            return None, None, None
+        notes = _found(self.once((*key, "notes"), lambda: spec.noted(topology, host)), "placement", draft)
+        return host, notes, _plain(spec)
 
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """What ``make`` returned, or the exception it raised, when it was first asked for."""

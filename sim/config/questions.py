@@ -1,12 +1,23 @@
 """The keys of the experiments that ask for more than a ceiling of a scenario."""
 
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
+from flitlab.models.collective.schedule import CollectiveName
 from flitlab.models.registry import whole
-from flitlab.sim.config.section import Section, unlike
+from flitlab.sim.config.section import BY_SHAPE, Section, unlike
+from flitlab.sim.config.units import as_bytes
+
+Component = Annotated[
+    Annotated[str, Tag("<text>")]
+    | Annotated[dict[str, Any], Tag("<map>")]
+    | Annotated[str, Tag("<list>")]
+    | Annotated[str, Tag("<number>")],
+    BY_SHAPE,
+]
+"""The name of a component, or a mapping with its keys."""
 
 Draws = Annotated[int, BeforeValidator(whole), Field(ge=1, le=10_000)]
 
@@ -50,6 +61,24 @@ class BudgetConfig(Section):
     window: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] | None = None
     tolerance: Annotated[float, Field(ge=1e-3, le=0.5)] = 0.01
     sensitivities: Annotated[list[Change], AfterValidator(unlike)] = list(CHANGES)
+
+
+class CollectiveConfig(Section):
+    """``collective:`` of the experiment of that name; see docs/collectives.md.
+
+    ranks: every host, or every switch that has some. size_bytes: S as NCCL's tests have it: of an all-gather what a
+    rank has in the end, of a reduce-scatter what it has at first, of an all-to-all all that it sends, its own part
+    included, else the vector of a rank. root: of those that have one. gflops: at which ranks reduce doubles, by
+    default at no cost. algorithm: its name, or a mapping with its keys; by default that which an MPI library would
+    choose.
+    """
+
+    kind: CollectiveName
+    ranks: Literal["hosts", "switches"] = "hosts"
+    size_bytes: Annotated[int, BeforeValidator(as_bytes), Field(ge=1, le=10**12)] = 2**20
+    root: Annotated[int, BeforeValidator(whole), Field(ge=0)] = 0
+    gflops: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    algorithm: Component | None = None
 
 
 class RelativeConfig(Section):

@@ -58,7 +58,7 @@ class OutputsConfig(Section):
 
     figures: list[Figure] = [
         "latency_load", "accepted_load", "hops_load", "throughput", "slowdown", "performance", "steps", "utilisation",
-        "timeline",
+        "timeline", "busbw_size", "time_size", "cut",
     ]  # fmt: skip
     relative_to: Which | None = None
     plots: list[PlotConfig] = []

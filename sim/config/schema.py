@@ -12,7 +12,14 @@ from pydantic_core import PydanticCustomError
 from flitlab.models.registry import whole
 from flitlab.models.transport.sizes import SizesSpec
 from flitlab.sim.config.loads import AnyLoads, PlacedLoads
-from flitlab.sim.config.questions import AdaptiveConfig, BudgetConfig, RelativeConfig, SaturationConfig, SearchConfig
+from flitlab.sim.config.questions import (
+    AdaptiveConfig,
+    BudgetConfig,
+    CollectiveConfig,
+    RelativeConfig,
+    SaturationConfig,
+    SearchConfig,
+)  # fmt: skip
 from flitlab.sim.config.reporting import ChoiceConfig, OutputsConfig, PublishedConfig, Which
 from flitlab.sim.config.section import BY_SHAPE, Count, Name, Section, unlike
 
@@ -22,8 +29,8 @@ class MessagesConfig(Section):
 
     packet_flits: of a full packet, ``header_flits`` among them; a flit carries ``flit_bytes``. A message of more than
     ``rendezvous_bytes`` (null: none) waits for its receiver; a send, or a receive, takes ``overhead_ns`` of a
-    processor. The send of any other message is done when the message has left its host, or at once (``buffered``). In
-    mode datagram ``switching.packet_bytes`` says what a packet is.
+    processor. The send of any other message is done when the message has left its host, at once (``buffered``), or when
+    it has been delivered (``confirmed``). In mode datagram ``switching.packet_bytes`` says what a packet is.
     """
 
     flit_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] = 32
@@ -32,11 +39,14 @@ class MessagesConfig(Section):
     rendezvous_bytes: Annotated[int, BeforeValidator(whole), Field(ge=0, le=2**60)] | None = 65536
     overhead_ns: Annotated[float, Field(ge=0, le=1e12)] = 0.0
     buffered: bool = False
+    confirmed: bool = False
 
     @model_validator(mode="after")
     def _room_for_payload(self) -> Self:
         if self.header_flits >= self.packet_flits:
             raise PydanticCustomError("no_payload", "header_flits must be fewer than packet_flits")
+        if self.buffered and self.confirmed:
+            raise PydanticCustomError("done_twice", "a send is done at once (buffered) or late (confirmed), not both")
         return self
 
 
@@ -120,6 +130,7 @@ class Config(Section):
     application: dict[str, Any] | None = None
     placement: dict[str, Any] | None = None
     messages: MessagesConfig = MessagesConfig()
+    collective: CollectiveConfig | None = None
     loads: AnyLoads | None = None
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1), AfterValidator(unlike)] = [1]
     measure: MeasureConfig = MeasureConfig()
@@ -128,7 +139,7 @@ class Config(Section):
     outputs: OutputsConfig = OutputsConfig()
     plugins: list[str] = []
     experiment: Literal[
-        "load_sweep", "saturation", "metrics", "ceilings", "relative", "search", "application"
+        "load_sweep", "saturation", "metrics", "ceilings", "relative", "search", "application", "collective"
     ] = "load_sweep"  # fmt: skip
     budget: BudgetConfig = BudgetConfig()
     relative: RelativeConfig = RelativeConfig()
@@ -182,5 +193,6 @@ NEEDS = {
     "search": ("topology", "traffic", "search"),
     "metrics": ("topology",),
     "application": ("topology", "routing", "application"),
+    "collective": ("topology", "routing", "collective"),
 }
 """Experiment -> keys that it cannot do without."""

@@ -19,7 +19,8 @@ from flitlab.sim.config.budget import Variant as Changed
 from flitlab.sim.config.budget import has_budget, variants
 from flitlab.sim.config.build import Builder, Built
 from flitlab.sim.config.check import crash
-from flitlab.sim.config.draft import BUDGET, Draft, carried_out
+from flitlab.sim.config.collective import Collective, unfolded
+from flitlab.sim.config.draft import BUDGET, PROGRAMS, Draft, carried_out
 from flitlab.sim.config.errors import ConfigError, Mistake
 from flitlab.sim.config.expand import Variant, expand
 from flitlab.sim.config.flows import ENDLESS_LOAD, counts_flows
@@ -42,8 +43,8 @@ class Case:
 
     keys: column of results.csv -> value, for the case label and the swept keys. loads: ascending.
     again: gives the topology. metrics: what is to be measured of it. instance: None for the experiment ``metrics``.
-    scenario: None where nothing is simulated. placing: how further loads are found, None if they are not. vary:
-    place of the key that ``search`` varies. flit_ns: None if not given.
+    scenario: None where nothing is simulated. collective: of the experiment of that name. placing: how further loads
+    are found, None if they are not. vary: place of the key that ``search`` varies. flit_ns: None if not given.
     """
 
     label: str
@@ -52,6 +53,7 @@ class Case:
     metrics: list[MetricSpec]
     instance: Instance | None
     scenario: Scenario | None
+    collective: Collective | None
     loads: list[float]
     placing: SaturationConfig | AdaptiveConfig | BudgetConfig | None
     seeds: list[int]
@@ -160,7 +162,12 @@ class Study:
     @property
     def simulates(self) -> bool:
         """Whether its answer is a table of points, results.csv."""
-        return self.experiment in ("load_sweep", "application")
+        return self.experiment == "load_sweep" or self.runs_programs
+
+    @property
+    def runs_programs(self) -> bool:
+        """Whether hosts run programs, instead of drawing packets."""
+        return self.experiment in PROGRAMS
 
     @property
     def columns(self) -> list[str]:
@@ -211,14 +218,14 @@ def read(
     root = apply_quick(root, mistakes) if quick else root
     for change in sets:
         root = apply_set(root, change, mistakes)
-    root = _named(root, Path(file).stem)
+    root = unfolded(_named(root, Path(file).stem))
     page, base = Page(root, mistakes), Path(file).resolve().parent
     load_plugins(page, base)
     own = page.at("experiment") or "load_sweep"
-    if own == "application" and experiment in ("load_sweep", BUDGET):
+    if own in PROGRAMS and experiment in ("load_sweep", BUDGET):
         page.refuse("experiment", "this command needs a load sweep")
         raise ConfigError(mistakes)
-    experiment = own if own == "application" and experiment == "ceilings" else experiment or own
+    experiment = own if own in PROGRAMS and experiment == "ceilings" else experiment or own
     name = str(page.at("name"))
     cases, budgets, config = _cases(root, page, name, str(experiment), base)
     if experiment == BUDGET:
@@ -376,7 +383,7 @@ def _built(builder: Builder, draft: Draft) -> Built | None:
 
 def _loads(draft: Draft) -> list[float]:
     """The loads, or what stands for those of programs and of flows, that have none."""
-    if draft.experiment == "application":
+    if draft.runs_program:
         return [LOAD]
     endless = draft.experiment == "load_sweep" and counts_flows(draft)
     return draft.config.load_list or ([ENDLESS_LOAD] if endless else [])
@@ -386,7 +393,7 @@ def _case(variant: Variant, draft: Draft, built: Built, ceilings: list[CeilingSp
     config = draft.config
     return Case(
         label=variant.label, keys=variant.keys, again=built.again, metrics=built.metrics, instance=built.instance,
-        scenario=built.scenario,
+        scenario=built.scenario, collective=built.collective,
         loads=_loads(draft), placing=config.placing, seeds=config.seeds,
         measure=config.measure, ceilings=ceilings, relative=config.relative, search=config.search, vary=vary,
         flit_ns=None if draft.switching is None else draft.switching.tick_ns,

@@ -23,8 +23,8 @@ def plan_of(scenario: Scenario[Flow, Workload], seed: int = 1, by_latency: bool 
     the latency of the channel from its host. routes: (source, destination, links) of all pairs of hosts with messages.
     hold: seconds for which operations hold their processors. size: bytes on the links, headers included; empty: of
     requests and consents. waits: whether a send is a rendezvous. buffered: whether other sends are done before their
-    messages have left. later: seconds from the time when all of a message
-    has passed to its delivery, of every route. The others are arrays of the program.
+    messages have left; confirmed: whether they are done when these have been delivered. later: seconds from the time
+    when all of a message has passed to its delivery, of every route. The others are arrays of the program.
 
     SimGrid gives flows that share a link rates in inverse proportion to the latencies of their routes, as TCP would
     (``by_latency``). Without that, links have no latency, and messages take that of their routes ``later``.
@@ -55,7 +55,7 @@ def plan_of(scenario: Scenario[Flow, Workload], seed: int = 1, by_latency: bool 
         links = [(bandwidth, 0.0) for bandwidth, _ in links]
     return {
         "hosts": scenario.topology.hosts, "links": links, "routes": routes, "later": later, "empty": empty,
-        "tick": tick, "buffered": messages.buffered,
+        "tick": tick, "buffered": messages.buffered, "confirmed": messages.confirmed,
         **{name: array.tolist() for name, array in arrays.items()},
     }  # fmt: skip
 

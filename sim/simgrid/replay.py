@@ -82,7 +82,7 @@ class Conductor:
             return
         send, delay = self.of[which]
         self.expect(Engine.clock + delay, send, ARRIVED)
-        if self.stage[send] == DATA and not (self.plan["waits"][send] or self.plan["buffered"]):
+        if self.stage[send] == DATA and not (self.plan["buffered"] or self.is_confirmed(send)):
             self.expect(Engine.clock, send, DONE)
         for column in (self.flying, self.of):
             column[which] = column[-1]
@@ -134,10 +134,15 @@ class Conductor:
             self.transfer(send, DATA, now)
         else:
             self.stage[send] = DELIVERED
-            if self.plan["waits"][send]:
+            if self.is_confirmed(send):
                 self.expect(now, send, DONE)
             if self.ready[receive]:
                 self.take_in(receive, now)
+
+    def is_confirmed(self, send: int) -> bool:
+        """Whether a send to another rank is done when its message has been delivered."""
+        late: bool = self.plan["waits"][send] or (self.plan["confirmed"] and not self.own(send))
+        return late
 
     def own(self, send: int) -> bool:
         """Whether a rank sends a message to itself."""

@@ -38,7 +38,7 @@ def byte_hops(topology: Topology, matrix: np.ndarray, host: np.ndarray) -> int:
     return int((matrix * distances(topology).astype(np.int64)[np.ix_(place, place)]).sum())
 
 
-@pytest.mark.parametrize("kind", ["linear", "round_robin", "random", "optimised"])
+@pytest.mark.parametrize("kind", ["linear", "round_robin", "random", "optimised", "ring"])
 @pytest.mark.parametrize("ranks", [1, 7, 32])
 def test_hosts_are_different_and_more_ranks_are_refused(kind, ranks):
     topology = build(**TORUS, hosts=2)

@@ -20,6 +20,7 @@ from flitlab.sim.config.application import traffic_of
 from flitlab.sim.engines.datagram.base import DROPPED, RECEIVED, SENT, TIMEOUTS, MessageLost
 from flitlab.sim.engines.start import start
 from tests.scenarios import build, line
+from tests.sim.test_application_engines import DONE
 
 ECMP = {"kind": "ecmp", "ways": 8, "routed": "source"}
 pytestmark = pytest.mark.long  # they need a kernel of their own
@@ -63,13 +64,13 @@ def calc(ns: int, *needs: int) -> tuple:
 
 def scenario(
     topology, work, kind="tcp", *, rendezvous=1 << 40, overhead_ns=0.0, routing=None, host=None, queues=None,
-    failures=None, buffered=False, **keys,
+    failures=None, done=None, **keys,
 ) -> Scenario:  # fmt: skip
     queues = queues or Queues()
     host = np.arange(work.ranks) if host is None else np.array(host)
     routing = make("routing", **(routing or ECMP))
     given = Datagram(make("transport", kind=kind, **keys), queues, routing, WITH_REPLACEMENT, failures=failures)
-    workload = Workload(work, host, given.messages(topology, rendezvous, overhead_ns, buffered))
+    workload = Workload(work, host, given.messages(topology, rendezvous, overhead_ns, **(done or {})))
     return Scenario(Instance(topology, traffic_of(work, host, topology), routing.build(topology)), given, workload)
 
 
@@ -140,7 +141,7 @@ def test_engines_agree_on_every_packet_and_operation(work, control, data):
     case = scenario(
         topology, work, kind, rendezvous=data.draw(st.sampled_from([0, 2000, 1 << 40])), host=host, queues=queues,
         overhead_ns=data.draw(st.sampled_from([0.0, 700.0])), routing={"kind": "ksp", "k": 3} if meshed else ECMP,
-        failures=LinkFailures(1, 5.0, 10.0) if failing else None, buffered=data.draw(st.booleans()), **keys,
+        failures=LinkFailures(1, 5.0, 10.0) if failing else None, done=data.draw(st.sampled_from(DONE)), **keys,
     )  # fmt: skip
     run = run_through(case, seed=data.draw(st.integers(0, 99)))
     execution, counters = run.execution(), run.counters()

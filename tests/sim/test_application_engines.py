@@ -82,6 +82,10 @@ def _renumber(rng: np.random.Generator, row: list[tuple]) -> list[tuple]:
     return [(*row[i][:5], [(place[other], early) for other, early in row[i][5]]) for i in order]
 
 
+DONE = [{}, {}, {"buffered": True}, {"confirmed": True}]
+"""Rules for when an eager send is done."""
+
+
 def with_program(case: Scenario, what: Program, how: Messages, host=None) -> Scenario:
     """The scenario with hosts that run a program, rank r on host r unless ``host`` says otherwise."""
     hosts = np.arange(what.ranks) if host is None else np.asarray(host)
@@ -100,7 +104,7 @@ def applications(draw, scenarios) -> Scenario:
         whole=isinstance(case.switching, Deflection),
         rendezvous=int(rng.choice([0, packet_bytes, 3 * packet_bytes, 1 << 40])), overhead=int(rng.integers(4)),
         tick_ns=Fraction(*(int(part) for part in rng.choice([[1, 1], [32, 5], [3, 2]]))),
-        buffered=bool(rng.random() < 0.3),
+        **DONE[int(rng.integers(4))],
     )  # fmt: skip
     hosts = case.topology.hosts
     ranks = int(rng.integers(2, min(hosts, 6) + 1))
@@ -195,13 +199,13 @@ def check_execution(workload: Workload, got: Execution) -> None:
     np.testing.assert_array_equal(got.ready, due)
 
     late = is_send & (what.amount > how.rendezvous)
-    eager = is_send & ~late
-    leaves = eager & (what.rank != what.peer) & (not how.buffered)
+    eager = is_send & ~late & (what.rank != what.peer)
+    confirmed, leaves = eager & how.confirmed, eager & (not how.buffered) & (not how.confirmed)
     delivered = np.where(is_receive, got.delivered[what.partner], -1)
     asked = np.maximum(got.ready, delivered)
     assert (got.finish[leaves] >= got.queued[leaves] + total_flits(what.amount[leaves], how)).all()
     assert (got.finish[leaves] <= got.delivered[leaves]).all()
-    done = np.where(late, got.delivered, np.where(leaves, got.finish, got.start + hold))
+    done = np.where(late | confirmed, got.delivered, np.where(leaves, got.finish, got.start + hold))
     np.testing.assert_array_equal(got.finish, done)
     np.testing.assert_array_equal(got.queued, np.where(is_send, got.start + hold, -1))
     assert (got.delivered[is_send] > got.queued[is_send]).all()
@@ -317,17 +321,20 @@ def test_messages_of_a_host_take_turns(mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_an_eager_send_is_done_when_its_last_flit_has_left(mode):
-    """Buffered, it is done at once, and the message that waits for it takes turns with its own."""
+    """Buffered, it is done at once, and the message that waits for it takes turns; confirmed, when it is there."""
     rows = [
         [(SEND, 320, 1, 0, 0, []), (SEND, 64, 2, 0, 0, [(0, False)])], [(RECV, 320, 0, 0, 0, [])],
         [(RECV, 64, 0, 0, 0, [])],
     ]  # fmt: skip
-    for buffered in (False, True):
-        how = messages(whole=mode == "deflection", buffered=buffered, overhead=2)
+    for rule in (DONE[1], *DONE[2:]):
+        how = messages(whole=mode == "deflection", overhead=2, **rule)
         got = executed(with_program(network(line(3), mode), program(rows), how, [1, 0, 2]))
-        if buffered:
+        if "buffered" in rule:
             assert got.finish[:2].tolist() == [2, 4]
             assert got.delivered[0] == 2 + latency(1, 48)
+        elif "confirmed" in rule:
+            first = 2 + latency(1, 40)
+            assert got.finish[:2].tolist() == got.delivered[:2].tolist() == [first, first + 2 + latency(1, 8)]
         else:
             assert got.finish[:2].tolist() == [2 + 40, 2 + 40 + 2 + 8]
             assert got.delivered[:2].tolist() == [2 + latency(1, 40), 44 + latency(1, 8)]

@@ -14,7 +14,7 @@ import pytest
 
 from flitlab.fluid.makespan import makespan_bounds
 from flitlab.models.application.builder import Builder
-from flitlab.models.application.collectives.choose import COLLECTIVES, collective
+from flitlab.models.application.collectives.choose import COLLECTIVES, collective, group_of
 from flitlab.models.application.program import RECV, SEND, Program
 from flitlab.models.application.workload import Workload
 from flitlab.models.scenario import Scenario
@@ -39,7 +39,33 @@ def blocks(p: int) -> int:
     return sum(j >> k & 1 for j in range(p) for k in range(log_up(p)))
 
 
+def levels(p: int) -> tuple[int, int, int]:
+    """Ranks of a group where nobody says how many, rounds of a tree in it, and how many groups there are."""
+    return group_of(p), log_up(group_of(p)), p // group_of(p)
+
+
+def hierarchical_all_gather(p: int, a: int, n: int) -> int:
+    group, log, count = levels(p)
+    return (log * a + (group - 1) * n) + (count - 1) * (a + group * n) + log * (a + p * n)
+
+
+def hierarchical_reduce_scatter(p: int, a: int, n: int) -> int:
+    group, log, count = levels(p)
+    return log * (a + n) + (count - 1) * (a + n // count) + log * a + (group - 1) * n // p
+
+
+def hierarchical_all_reduce(p: int, a: int, n: int) -> int:
+    _, log, count = levels(p)
+    return 2 * log * (a + n) + 2 * (count - 1) * (a + n // count)
+
+
 TEXTBOOK = {
+    ("all_gather", "bucket"): lambda p, a, n: (p - 1) * (a + n),
+    ("all_reduce", "bucket"): lambda p, a, n: 2 * (p - 1) * (a + n // p),
+    ("reduce_scatter", "bucket"): lambda p, a, n: (p - 1) * (a + n // p),
+    ("all_gather", "hierarchical"): hierarchical_all_gather,
+    ("all_reduce", "hierarchical"): hierarchical_all_reduce,
+    ("reduce_scatter", "hierarchical"): hierarchical_reduce_scatter,
     ("all_gather", "ring"): lambda p, a, n: (p - 1) * (a + n),
     ("all_gather", "bruck"): lambda p, a, n: log_up(p) * a + (p - 1) * n,
     ("all_gather", "recursive_doubling"): lambda p, a, n: log_up(p) * a + (p - 1) * n,
@@ -118,13 +144,15 @@ def test_times_are_those_of_the_textbook(mode, name, algorithm):
         power = p & (p - 1) == 0
         if (name, algorithm) in FOLDED and not power:
             continue
-        n = lcm(p, 1 << log_up(p)) if name in ("all_reduce", "reduce_scatter", "broadcast", "scatter") else 48
+        n = 2 * lcm(p, 1 << log_up(p)) if name in ("all_reduce", "reduce_scatter", "broadcast", "scatter") else 48
         apart = p % 3 > 0
         scenario, alpha = network(mode, p, apart)
         took = ticks(scenario, made(name, algorithm, p, n * FLIT), rendezvous=1 << 40)
         book, saved = TEXTBOOK[name, algorithm](p, alpha, n), 0
         if not power and name in ("broadcast", "scatter", "gather", "reduce"):
             saved = log_up(p) * alpha
+        if algorithm == "hierarchical" and group_of(p) == 3:
+            saved = 2 * alpha
         assert book - saved <= took <= book + 0.01, (p, apart)
 
 
@@ -182,6 +210,26 @@ def test_buffered_sends_are_done_at_once_and_their_messages_take_turns(mode):
     n = 65536 // FLIT
     assert ticks(scenario, program) == 3 * (alpha + n)
     assert ticks(scenario, program, buffered=True) == pytest.approx(6 * n, rel=0.02)
+
+
+@pytest.mark.parametrize("mode", long_after(1, ["flow", "vct"]))
+def test_a_ring_of_neighbours_takes_what_hosts_need(mode):
+    """All-gather round Kautz(4, 3): p - 1 messages, one after another, of a latency and 1,024 flits each."""
+    text = CONFIG.format(topology="{kind: kautz, degree: 4, diameter: 3}", mode=mode)
+    program = ["application={kind: all_gather, algorithm: ring, size_bytes: 32768}"]
+    (case,) = read("c.yaml", [*program, "placement={kind: ring}"], text=text).cases
+    run = start("compiled", case.scenario, 1.0, 1)
+    run.advance(1 << 24)
+    execution = run.execution()
+    model = case.scenario.switching
+    alpha = model.injection + model.ejection - 1 + 2 * (model.header + model.switch) + model.link
+    assert execution.finish.max() / execution.resolution == 79 * (alpha + 1024)
+    (linear,) = read("c.yaml", program, text=text).cases
+    assert makespan_bounds(linear.scenario).ticks < 1.01 * 79 * (alpha + 1024)
+    slow = start("compiled", linear.scenario, 1.0, 1)
+    slow.advance(1 << 24)
+    execution = slow.execution()
+    assert execution.finish.max() / execution.resolution > 1.9 * 79 * (alpha + 1024)
 
 
 def test_broadcasts_of_matrices_reach_their_bound():

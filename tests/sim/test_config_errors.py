@@ -175,7 +175,7 @@ def test_a_key_of_a_case_that_is_known_elsewhere_or_nowhere(mistakes):
         ("{from: one, to: 2, step: 1}", "from, to and step must be numbers"),
         ("{from: 2, to: 1, step: 1}", "from is above to"),
         ("{from: 1, to: 2, step: 0}", "step must be above 0"),
-        ("{from: 1, to: 2}", "must be a list of values, or {from, to, step}"),
+        ("{from: 1, to: 2}", "must be a list of values, {from, to, step} or {from, to, per_decade}"),
     ],
 )
 def test_a_range_says_what_is_wrong_with_it(mistakes, given, problem):
@@ -315,7 +315,8 @@ def test_a_published_value_of_no_scenario_is_refused(tmp_path):
         (
             GOOD + "engine: {sweep: [compiled, reference]}\n",
             "c.yaml:5: engine: cannot differ between scenarios; choices: topology, routing, switching, traffic, "
-            "transport, application, placement, messages, loads, seeds, measure, ceilings, relative, search, metrics",
+            "transport, application, placement, messages, collective, loads, seeds, measure, ceilings, relative, "
+            "search, metrics",
         ),
     ],
 )

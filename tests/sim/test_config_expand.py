@@ -75,8 +75,14 @@ def test_another_kind_replaces_the_mapping_but_for_what_belongs_to_no_kind():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("loads: {sweep: 3}", "f:1: loads.sweep = 3: must be a list of values, or {from, to, step}"),
-        ("topology:\n  n: {sweep: []}", "f:2: topology.n.sweep = []: must be a list of values, or {from, to, step}"),
+        (
+            "loads: {sweep: 3}",
+            "f:1: loads.sweep = 3: must be a list of values, {from, to, step} or {from, to, per_decade}",
+        ),
+        (
+            "topology:\n  n: {sweep: []}",
+            "f:2: topology.n.sweep = []: must be a list of values, {from, to, step} or {from, to, per_decade}",
+        ),
         ("topology: {n: {sweep: [1], to: 2}}", "f:1: topology.n.to: a sweep stands alone in its mapping"),
         ("topology: {n: {sweep: [1, 1]}}", "f:1: topology.n.sweep = 1: is listed twice"),
         ("cases: 3", "f:1: cases = 3: must be a list of mappings"),
@@ -181,7 +187,7 @@ def test_a_sweep_over_a_range(sweep, values):
         ("{from: 5, to: 2, step: 1}", "from is above to"),
         ("{from: 1, to: 2, step: 0}", "step must be above 0"),
         ("{from: 1, to: x, step: 1}", "from, to and step must be numbers"),
-        ("{from: 1, step: 1}", "must be a list of values, or {from, to, step}"),
+        ("{from: 1, step: 1}", "must be a list of values, {from, to, step} or {from, to, per_decade}"),
     ],
 )
 def test_a_range_that_is_none(sweep, problem):

@@ -152,7 +152,7 @@ def networks(monkeypatch):
     """Stands in for the simulation: minimal routing saturates at 0.31, deflection at 0.52; counts calls."""
     calls = []
 
-    def solve(file, engine, load, seed, measure, kinds=()):
+    def solve(file, engine, load, seed, measure, kinds=(), threads=1):
         import pickle
         from types import SimpleNamespace
 

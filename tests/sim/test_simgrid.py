@@ -19,13 +19,14 @@ from flitlab.sim.simgrid.compare import SimGridMissing, by_flow, by_simgrid, pyt
 from flitlab.sim.simgrid.plan import plan_of
 from tests.scenarios import build, one_way_ring
 from tests.sim.test_application_datagram import calc, program, receive, send
+from tests.sim.test_application_engines import DONE
 
 TICK_NS, FLIT = 6.4, 32
 
 
-def scenario(topology, work, *, rendezvous=1 << 40, overhead=0, buffered=False, routing=None) -> Scenario:
+def scenario(topology, work, *, rendezvous=1 << 40, overhead=0, routing=None, **done) -> Scenario:
     """Mode ``flow``: 16 ticks a switch, 1 a link; packets of 32 flits of 32 bytes without headers."""
-    messages = Messages(32 * FLIT, FLIT, 0, 32, False, rendezvous, overhead, Fraction(repr(TICK_NS)), buffered)
+    messages = Messages(32 * FLIT, FLIT, 0, 32, False, rendezvous, overhead, Fraction(repr(TICK_NS)), **done)
     routes = make("routing", **(routing or {"kind": "minimal", "select": "hash"})).build(topology)
     host = np.arange(work.ranks)
     workload, switching = Workload(work, host, messages), Flow(header=16)
@@ -178,14 +179,14 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("rendezvous", "buffered"), [(0, False), (1 << 40, False), (1 << 40, True)])
+@pytest.mark.parametrize(("rendezvous", "done"), [(0, {}), *((1 << 40, done) for done in DONE[1:])])
 @pytest.mark.parametrize("name", CASES)
-def test_simgrid_gives_the_same_times(name, rendezvous, buffered):
+def test_simgrid_gives_the_same_times(name, rendezvous, done):
     try:
         python = python_with_simgrid()
     except SimGridMissing as error:
         pytest.skip(str(error))
-    case = scenario(*CASES[name], rendezvous=rendezvous, overhead=5, buffered=buffered)
+    case = scenario(*CASES[name], rendezvous=rendezvous, overhead=5, **done)
     ours, theirs = by_flow(case, 1), by_simgrid(case, 1, python)
     assert ours.makespan == pytest.approx(theirs.makespan, rel=1e-3)
     np.testing.assert_allclose(ours.ranks, theirs.ranks, rtol=1e-2)

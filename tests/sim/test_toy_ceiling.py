@@ -124,7 +124,7 @@ def test_the_reference_describes_it(toy, monkeypatch):
     [
         ("{kind: one_hop, usable: 2}", "ceilings[0].usable = 2: must be less than or equal to 1"),
         ("{kind: one_hop, usabel: 1}", "ceilings[0].usabel = 1: unknown key; choices: kind, usable; did you mean"),
-        ("{kind: one_hop, gap: 0.1}", "gap goes with mcf, mcf_paths, total, decomposition, utilisation, not with one_"),
+        ("{kind: one_hop, gap: 0.1}", "gap goes with mcf, mcf_paths, total, decomposition, utilisation, collective,"),
         ("{kind: mcf, usable: 1}", "usable goes with one_hop, not with mcf"),
         ("one_hpo", "ceilings[0] = one_hpo: unknown ceiling"),
     ],

@@ -4,8 +4,10 @@ The limits are those of MPICH, on which MVAPICH2 is built: Thakur, Rabenseifner 
 doi:10.1177/1094342005051521, section 4, and the defaults of MPICH's control variables where the text gives none.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from math import prod
 
 import numpy as np
 
@@ -16,6 +18,8 @@ from flitlab.models.application.collectives import (
     all_to_all,
     barrier,
     broadcast,
+    bucket,
+    hierarchical,
     reduce_scatter,
     tree,
 )
@@ -65,6 +69,8 @@ COLLECTIVES = {
             "recursive_doubling": all_gather.recursive_doubling,
             "bruck": all_gather.bruck,
             "ring": all_gather.ring,
+            "bucket": bucket.all_gather,
+            "hierarchical": hierarchical.all_gather,
         },
         _all_gather,
         everybody=True,
@@ -74,6 +80,8 @@ COLLECTIVES = {
             "recursive_doubling": all_reduce.recursive_doubling,
             "rabenseifner": all_reduce.rabenseifner,
             "ring": all_reduce.ring,
+            "bucket": bucket.all_reduce,
+            "hierarchical": hierarchical.all_reduce,
         },
         lambda ranks, size: "recursive_doubling" if size <= 2048 else "rabenseifner",
         everybody=True,
@@ -106,6 +114,8 @@ COLLECTIVES = {
             "recursive_halving": reduce_scatter.recursive_halving,
             "pairwise": reduce_scatter.pairwise,
             "ring": reduce_scatter.ring,
+            "bucket": bucket.reduce_scatter,
+            "hierarchical": hierarchical.reduce_scatter,
         },
         lambda ranks, size: "recursive_halving" if size < 524288 else "pairwise",
         everybody=True,
@@ -124,21 +134,46 @@ def collective(
     ns_per_byte: float = 0.0,
     label: str | None = None,
     key: str = "algorithm",
+    dims: Sequence[int] = (),
+    group: int | None = None,
 ) -> None:
     """A step in which groups of ranks do a collective.
 
     groups: int64 [groups, ranks of a group], the root of each first. size: bytes that a rank has to give (of a scatter
     and a broadcast: the root; of an all-to-all: to each other rank). algorithm: its name, by default chosen by ranks
     and size. ns_per_byte: of a reduction. label: the step's name, by default the collective's.
-    key: the parameter that says which algorithm. Raises ``SpecError`` for one that the collective does not have.
+    key: the parameter that says which algorithm. dims: of ``bucket``, the sides of the torus that the ranks of a group
+    form, the last coordinate changing fastest; by default they form a ring. group: of ``hierarchical``, how many ranks
+    in a row are close together; by default :func:`group_of`.
+
+    Raises ``SpecError`` for an algorithm that the collective does not have, and dims or a group that do not fit the
+    ranks.
     """
     found = COLLECTIVES[name]
     ranks = groups.shape[1]
     taken = algorithm or found.choice(ranks, size)
     if taken not in found.algorithms:
         raise SpecError(f"is no algorithm of {name}", key, list(found.algorithms))
+    if prod(dims or (ranks,)) != ranks:
+        raise SpecError(f"the product must be the number of ranks, {ranks}", "dims")
+    if ranks % (group or 1):
+        raise SpecError(f"must divide the number of ranks, {ranks}", "group", list(map(str, divisors(ranks))))
+    sides = tuple(int(side) for side in dims if side > 1) or (ranks,)
     builder.begin(label or name, taken, size, ranks, found.everybody and ranks == builder.ranks)
-    found.algorithms[taken](Communicator(builder, np.asarray(groups), ns_per_byte), size)
+    found.algorithms[taken](
+        Communicator(builder, np.asarray(groups), ns_per_byte, sides, group or group_of(ranks)), size
+    )
+
+
+@cache
+def group_of(ranks: int) -> int:
+    """How many ranks are a group where nobody says it: the greatest divisor of their number up to its root."""
+    return max(side for side in divisors(ranks) if side * side <= ranks)
+
+
+def divisors(number: int) -> list[int]:
+    """All divisors of a number, in order."""
+    return [side for side in range(1, number + 1) if number % side == 0]
 
 
 def all_to_all_v(

@@ -14,12 +14,16 @@ class Communicator:
     """Groups of equally many ranks, all of which do the same at the same time, each group for itself.
 
     groups: int64 [groups, size], all ranks different. Algorithms number the ranks of a group from 0 in this order; the
-    root of a rooted collective is number 0. ns_per_byte: what it takes to reduce a byte with another.
+    root of a rooted collective is number 0. ns_per_byte: what it takes to reduce a byte with another. dims: the sides
+    of a grid that the ranks of a group form, the last coordinate changing fastest. group: how many ranks in a row are
+    close together.
     """
 
     builder: Builder
     groups: Ints
     ns_per_byte: float = 0.0
+    dims: tuple[int, ...] = ()
+    group: int = 1
 
     @property
     def size(self) -> int:
@@ -31,6 +35,11 @@ class Communicator:
     def members(self) -> np.ndarray:
         """0 .. size - 1."""
         return np.arange(self.size)
+
+    def among(self, members: Ints) -> "Communicator":
+        """Groups of some members of every group: int64 [groups, size], or int64 [size] for one."""
+        groups = self.groups[:, np.atleast_2d(members)].reshape(-1, members.shape[-1])
+        return Communicator(self.builder, groups, self.ns_per_byte)
 
     def expect(self, messages: int) -> None:
         """Raise ``SpecError`` if so many messages in each group would be too many for a program."""

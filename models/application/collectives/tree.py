@@ -39,9 +39,12 @@ def reduce(comm: Communicator, size: int) -> None:
 
 
 def scatter_parts(comm: Communicator, bounds: np.ndarray) -> None:
-    """Member i gets bytes bounds[i] .. bounds[i + 1] - 1 of the root; whole subtrees' parts travel together."""
+    """Member i gets bytes bounds[i] .. bounds[i + 1] - 1 of the root; whole subtrees' parts travel together.
+
+    bounds: int64 [members + 1], or [groups, members + 1] where groups differ.
+    """
     for parent, child in branches(comm.size):
-        comm.exchange(parent, child, bounds[below(comm.size, parent, child)] - bounds[child])
+        comm.exchange(parent, child, bounds[..., below(comm.size, parent, child)] - bounds[..., child])
 
 
 def scatter(comm: Communicator, size: int) -> None:

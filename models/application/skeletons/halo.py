@@ -7,12 +7,10 @@ import numpy as np
 from pydantic import Field
 
 from flitlab.models.application.builder import Builder
-from flitlab.models.application.skeletons.collective import Bytes, Repeats
+from flitlab.models.application.skeletons.collective import Bytes, Repeats, Side
 from flitlab.models.application.skeletons.skeleton import Skeleton
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import register
-
-Side = Annotated[int, Field(ge=1)]
 
 
 @register("application", "halo")

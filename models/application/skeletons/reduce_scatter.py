@@ -2,15 +2,18 @@
 
 from typing import ClassVar
 
-from flitlab.models.application.skeletons.collective import SizedCollective
+from flitlab.models.application.skeletons.collective import ArrangedCollective
 from flitlab.models.registry import register
 
 
 @register("application", "reduce_scatter")
-class ReduceScatter(SizedCollective):
+class ReduceScatter(ArrangedCollective):
     """Every rank gets its p-th part of the sum of ``size_bytes`` bytes of each.
 
-    algorithm: ``recursive_halving``, ``pairwise`` or ``ring``, by default as an MPI library chooses.
+    algorithm: ``recursive_halving``, ``pairwise``, ``ring``, ``bucket`` or ``hierarchical``, by default as an
+    MPI library chooses. dims: of ``bucket``, the sides of the torus that the ranks form, the last coordinate changing
+    fastest; by default one ring. group: of ``hierarchical``, how many ranks in a row are close together, such as the
+    hosts of a switch; by default the greatest divisor of the number of ranks up to its root.
 
     Example: ``application: {kind: reduce_scatter, size_bytes: 65536, ranks: 64}``
 

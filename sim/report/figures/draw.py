@@ -84,8 +84,10 @@ def captions(run: Run) -> dict[str, str]:
 
 
 def _kinds(run: Run) -> dict[str, Kind]:
-    """The registered figures of runs of its sort: of programs, or of points."""
-    sorts = {"programs"} if run.of_programs else {"packets", "flows", "budgets"}
+    """The registered figures of runs of its sort: of collectives, of other programs, or of points."""
+    sorts = {"packets", "flows", "budgets"}
+    if run.of_programs:
+        sorts = {"collectives"} if run.of_collectives else {"programs"}
     return {name: kind for name, kind in figures().items() if sorts & set(kind.of)}
 
 

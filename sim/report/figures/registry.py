@@ -16,8 +16,8 @@ from typing import Any, Literal, TypeVar
 PACKAGE = "flitlab.sim.report.figures.kinds"
 """Where the built-in figures are, in files of their names."""
 
-Of = Literal["packets", "flows", "programs", "network", "budgets"]
-"""What a figure shows: results of one of three sorts, the networks of the scenarios, or their loss budgets."""
+Of = Literal["packets", "flows", "programs", "collectives", "network", "budgets"]
+"""What a figure shows: results of one of four sorts, the networks of the scenarios, or their loss budgets."""
 
 Draw = TypeVar("Draw", bound=Callable[..., Any])
 

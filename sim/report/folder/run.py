@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from flitlab.fluid.kinds.spec import kind_of
+from flitlab.sim.config.draft import PROGRAMS
 from flitlab.sim.exit import RunStatus
 from flitlab.sim.experiment.ceilings import ceiling_columns
 from flitlab.sim.experiment.folders import altered, read_manifest, refuse_pipes
@@ -21,12 +22,12 @@ from flitlab.sim.report.folder.ceilings import Ceiling, Mark, Total, join, join_
 from flitlab.sim.report.folder.frames import Row, failed, read_csv
 from flitlab.sim.report.folder.units import Units
 
-PROGRAM_TABLES = ("steps", "utilisation", "timeline")
-"""Tables of the experiment ``application`` that figures are made of."""
+PROGRAM_TABLES = ("steps", "utilisation", "timeline", "collectives")
+"""Tables of programs that figures are made of."""
 
 
 def _of_programs(manifest: Mapping[str, Any]) -> bool:
-    return manifest.get("experiment") == "application"
+    return manifest.get("experiment") in PROGRAMS
 
 
 def _tables_of(manifest: Mapping[str, Any]) -> tuple[str, ...]:
@@ -88,6 +89,11 @@ class Run:
     def of_programs(self) -> bool:
         """Whether its results are of programs."""
         return _of_programs(self.manifest)
+
+    @property
+    def of_collectives(self) -> bool:
+        """Whether its programs are collectives of given sizes."""
+        return bool(self.manifest.get("experiment") == "collective")
 
     @property
     def of_flows(self) -> bool:

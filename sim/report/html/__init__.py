@@ -49,8 +49,9 @@ def write(folder: Path) -> Path:
         ("budget", "Where the throughput goes", budget.section(run, _waterfall(folder))),
         ("figures", "Figures", _figures(folder, drawn, _captions(run))),
         ("published", "Published values", tables.published(run.published)),
+        ("collectives", "Collectives", tables.collectives(run)),
         ("programs", "Programs", tables.programs(run)),
-        ("steps", "Collectives and other steps", tables.folded("every kind of step", tables.steps(run))),
+        ("steps", "Collectives and other steps", tables.folded("every kind of step", _steps(run))),
         ("scenarios", "Scenarios", tables.scenarios(run, standings)),
         ("network", "Inside the network", _network(document["inside"], found)),
         ("metrics", "Metrics", tables.metrics(run.metrics)),
@@ -69,6 +70,11 @@ def write(folder: Path) -> Path:
     }  # fmt: skip
     scripts = ("common.js", "theme.js", "charts.js", "network.js", "page.js")
     return write_page(folder / "report.html", name, "page.html", parts, document, scripts)
+
+
+def _steps(run: Run) -> str:
+    """The table of steps; a collective alone is its only one."""
+    return "" if run.of_collectives else tables.steps(run)
 
 
 def _section(id: str, title: str, body: str) -> str:

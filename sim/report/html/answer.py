@@ -10,6 +10,7 @@ from flitlab.fluid.kinds.spec import kind_of
 from flitlab.sim.experiment.saturation import ceiling_of
 from flitlab.sim.measure.rows import number
 from flitlab.sim.measure.saturation import Saturation, saturation
+from flitlab.sim.report.figures.collectives import BySize
 from flitlab.sim.report.folder.budget import ladders
 from flitlab.sim.report.folder.budget import sentence as sentence_of
 from flitlab.sim.report.folder.names import Names
@@ -89,7 +90,7 @@ def percent(share: float, digits: int = 0) -> str:
 
 def sentence(run: Run, found: Sequence[Standing]) -> str:
     """What the run found, as a person would say it; '' if there is nothing to say."""
-    of_points = [_of_budgets(run), _of_programs(run), _of_sweep(run, found), _of_flows(run)]
+    of_points = [_of_budgets(run), _of_collectives(run), _of_programs(run), _of_sweep(run, found), _of_flows(run)]
     parts = [*of_points, _of_relative(run), _of_search(run), _of_ceilings(run, found)]
     first = next(filter(None, parts), "")
     return " ".join(filter(None, (first, _of_published(run))))
@@ -147,6 +148,30 @@ def _of_programs(run: Run) -> str:
         mean = f", {fmean(others.values()):.2f} on average" if len(others) > 1 else ""
         parts.append(f"Performance relative to the reference: {_told(run, others, texts, 'reaches', 'range')}{mean}.")
     return " ".join(parts)
+
+
+def _of_collectives(run: Run) -> str:
+    """How much of what is possible the best algorithm reaches, at the largest size of each network and collective."""
+    by = BySize(run)
+    best: dict[str, float] = {}
+    algorithm: dict[str, str] = {}
+    for panel in by.panels if run.of_collectives else ():
+        rows = by.of(panel)
+        largest = max(number(row, "size_bytes") for row in rows)
+        for row in rows:
+            share = number(row, "efficiency")
+            if number(row, "size_bytes") == largest and share > best.get(panel, 0.0):
+                best[panel], algorithm[panel] = share, row.get("algorithm") or ""
+    if not best:
+        return ""
+    if len(best) > FEW:
+        low, high = min(best, key=best.__getitem__), max(best, key=best.__getitem__)
+        told = f"{percent(best[low])} ({low}, {algorithm[low]}) to {percent(best[high])} ({high}, {algorithm[high]})"
+    else:
+        told = ", ".join(
+            f"{percent(share)} by {algorithm[panel]}{f' ({panel})' if panel else ''}" for panel, share in best.items()
+        )
+    return f"Of what any algorithm could reach at the largest size, the best one reaches {told}."
 
 
 def _percents(shares: dict[str, float]) -> dict[str, str]:

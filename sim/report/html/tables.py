@@ -108,9 +108,38 @@ def raw(rows: Sequence[Row]) -> str:
     return table(names, [[short(row.get(name) or "") for name in names] for row in rows], text=text)
 
 
+COLLECTIVE = {
+    "size_bytes": ("S (bytes)", 1.0), "time_ns": ("time (µs)", 1e-3), "bound_ns": ("bound (µs)", 1e-3),
+    "reachable_ns": ("known to be reachable (µs)", 1e-3), "efficiency": ("bound / time", 1.0),
+    "busbw": ("busbw (GB/s)", 1.0), "busbw_bound": ("its bound (GB/s)", 1.0), "trees": ("trees", 1.0),
+    "chunks": ("chunks", 1.0), "depth": ("depth", 1.0),
+}  # fmt: skip
+"""Columns of collectives.csv in the report: name and factor."""
+
+
+def collectives(run: Run) -> str:
+    """One row per run of a collective, beside what any algorithm needs."""
+    if not run.of_collectives:
+        return ""
+    rows = [
+        (
+            row.get("scenario") or "", row.get("kind") or "", row.get("algorithm") or "",
+            *(plain(number(row, name) * factor) for name, (_, factor) in COLLECTIVE.items()),
+            row.get("bound_by") or "", row.get("proof") or "",
+        )
+        for row in run.tables.get("collectives", ())
+    ]  # fmt: skip
+    caption = (
+        "The bound holds for every algorithm. S and busbw are those of NCCL's tests. What is known to be reachable "
+        "leaves latency out."
+    )
+    head = ("scenario", "collective", "algorithm", *(name for name, _ in COLLECTIVE.values()), "bound by", "proof")
+    return table(head, rows, text=(0, 1, 2), caption=caption)
+
+
 def programs(run: Run) -> str:
     """One row per scenario and seed of an application."""
-    if not run.of_programs:
+    if not run.of_programs or run.of_collectives:
         return ""
     known = columns("programs").items()
     shown = [one for name, one in known if one.report and any(row.get(name) for row in run.rows)]

@@ -98,14 +98,15 @@ def _caption(topology: Topology) -> str:
 class Drawing:
     """Switches, links and hosts on an ax, which it gives its size.
 
-    stroke: what is particular about the line of a channel (for a bi-directional link, the first of its two).
+    stroke: what is particular about the line of a channel (for a bi-directional link, the first of its two). fill: the
+    colour of a switch.
     """
 
     def __init__(
         self, figure: Figure, ax: Axes, topology: Topology, places: Places,
-        stroke: Callable[[int], dict[str, Any]] = lambda channel: {},
+        stroke: Callable[[int], dict[str, Any]] = lambda channel: {}, fill: Callable[[int], str] = lambda v: SWITCH,
     ):  # fmt: skip
-        self.ax, self.topology, self.places, self.stroke = ax, topology, places, stroke
+        self.ax, self.topology, self.places, self.stroke, self.fill = ax, topology, places, stroke, fill
         self.xy, self.radius = places.xy, places.radius
         room = (2.3 if topology.hosts else 1.4) * self.radius
         (left, bottom), (right, top) = self.xy.min(axis=0) - room, self.xy.max(axis=0) + room
@@ -127,7 +128,8 @@ class Drawing:
 
     def _switches(self) -> None:
         discs = [Circle(tuple(place), self.radius) for place in self.xy]
-        self.ax.add_collection(PatchCollection(discs, facecolor=SWITCH, edgecolor="none", zorder=3))
+        colours = [self.fill(v) for v in range(len(discs))]
+        self.ax.add_collection(PatchCollection(discs, facecolor=colours, edgecolor="none", zorder=3))
         digits = len(str(self.topology.switches - 1))
         size = min(8.0, (1.15 if digits < 3 else 0.85) * self.radius * self.points)
         if size < LEAST_TEXT:

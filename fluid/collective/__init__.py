@@ -1,0 +1,1 @@
+"""What any algorithm needs for a collective on a network, with certificates, and trees that reach it."""

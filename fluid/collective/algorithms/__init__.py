@@ -1,0 +1,1 @@
+"""Algorithms of collectives, one file for those of a family; each makes a program for a network."""

@@ -1,0 +1,47 @@
+"""Schedules that somebody else has made."""
+
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from flitlab.fluid.collective.algorithms.spec import AlgorithmSpec, Once, Plan, Question, in_order, made
+from flitlab.models.collective.program import program_of
+from flitlab.models.collective.schedule import KINDS, Schedule, ScheduleError
+from flitlab.models.collective.stored import read_schedule
+from flitlab.models.registry import SpecError, register
+
+
+@register("algorithm", "file")
+class File(AlgorithmSpec):
+    """The schedule in a JSON file, which is followed chunk by chunk before it runs.
+
+    path: of the file, whose form docs/collectives.md describes. window: as for ``trees``.
+
+    Example: ``algorithm: {kind: file, path: mine.schedule.json}``
+    """
+
+    collectives: ClassVar[tuple[str, ...]] = tuple(KINDS)
+
+    path: str
+    window: Annotated[int, Field(ge=1, le=10_000)] = 1
+
+    def plan(self, question: Question, once: Once) -> Plan:
+        schedule: Schedule = made(once(("schedule file", self.path), lambda: self._read()))
+        if (schedule.kind, schedule.ranks) != (question.collective, question.count):
+            problem = f"is of {schedule.kind} among {schedule.ranks} ranks, not of {question.collective}"
+            raise SpecError(f"{problem} among {question.count}", "path")
+        if schedule.root != question.root:
+            raise SpecError(f"has the root {schedule.root}, not {question.root}", "path")
+        program = program_of(
+            schedule, question.piece, self.window, self.kind, question.size, question.ns_per_byte
+        )  # fmt: skip
+        return Plan(program, in_order(question), schedule=schedule)
+
+    def _read(self) -> Schedule:
+        try:
+            return read_schedule(Path(self.path))
+        except OSError as error:
+            raise SpecError(error.strerror or str(error), "path") from None
+        except ScheduleError as error:
+            raise SpecError(f"is no schedule that does what it should: {error}", "path") from None

@@ -1,0 +1,33 @@
+"""The ring whose consecutive ranks are neighbours, if there is one."""
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from flitlab.fluid.collective.algorithms.library import rounds, with_algorithm
+from flitlab.fluid.collective.algorithms.spec import AlgorithmSpec, Once, Plan, Question
+from flitlab.models.collective.ring import Ring, find_ring
+from flitlab.models.registry import register
+
+
+@register("algorithm", "hamiltonian_ring")
+class HamiltonianRing(AlgorithmSpec):
+    """A ring of ranks in an order in which each is next to the next one, or the least loaded order that is found.
+
+    Where no channel is slower than a host, and the order is a Hamiltonian cycle, no algorithm is faster between hosts.
+    ``seed`` draws the search.
+
+    Example: ``algorithm: hamiltonian_ring``
+
+    Source: Patarasuk and Yuan 2009, doi:10.1016/j.jpdc.2008.09.002.
+    """
+
+    collectives: ClassVar[tuple[str, ...]] = with_algorithm("ring")
+
+    seed: int = Field(default=1, ge=0)
+
+    def plan(self, question: Question, once: Once) -> Plan:
+        key = ("ring", question.topology.content_hash, self.seed)
+        found: Ring = once(key, lambda: find_ring(question.topology, self.seed))
+        notes = {"hamiltonian": found.hamiltonian, "ring_load": round(found.load, 6)}
+        return Plan(rounds(question, "ring"), found.order, notes=notes)

@@ -1,0 +1,30 @@
+"""Collectives in two levels: inside groups of ranks that are close together, and between groups."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from flitlab.fluid.collective.algorithms.library import rounds, with_algorithm
+from flitlab.fluid.collective.algorithms.spec import AlgorithmSpec, Once, Plan, Question, in_order
+from flitlab.models.collective.shape import group_sizes
+from flitlab.models.registry import register
+
+
+@register("algorithm", "hierarchical")
+class Hierarchical(AlgorithmSpec):
+    """Ranks of a group gather or reduce, one of each group goes round a ring, and groups spread what comes of it.
+
+    ``group``: ranks of a group, which follow each other; by default those of a switch or else of a pod, where all have
+    equally many, else the greatest divisor of the number of ranks up to its root.
+
+    Example: ``algorithm: {kind: hierarchical, group: 8}``
+    """
+
+    collectives: ClassVar[tuple[str, ...]] = with_algorithm("hierarchical")
+
+    group: Annotated[int, Field(ge=1)] | None = None
+
+    def plan(self, question: Question, once: Once) -> Plan:
+        sizes = group_sizes(question.topology)
+        group = self.group or sizes.get("switch") or sizes.get("pod")
+        return Plan(rounds(question, "hierarchical", group=group), in_order(question))

@@ -1,0 +1,180 @@
+"""Algorithms of communication libraries, which know nothing of the network."""
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar, TypeVar
+
+import numpy as np
+
+from flitlab.fluid.collective.algorithms.spec import AlgorithmSpec, Once, Plan, Question, in_order
+from flitlab.models.application.builder import Builder
+from flitlab.models.application.collectives.choose import COLLECTIVES, collective
+from flitlab.models.application.program import Program
+from flitlab.models.collective.schedule import KINDS
+from flitlab.models.registry import register
+
+GIVEN = ("all_gather", "all_to_all", "gather")
+"""Collectives of which a rank has one piece to give, or one for each other rank; of the others it has all."""
+
+
+def with_algorithm(name: str) -> tuple[str, ...]:
+    """The collectives that have an algorithm of a name."""
+    return tuple(kind for kind in KINDS if kind in COLLECTIVES and name in COLLECTIVES[kind].algorithms)
+
+
+def rounds(question: Question, algorithm: str | None, dims: Sequence[int] = (), group: int | None = None) -> Program:
+    """The program in rounds of an algorithm; by default of the one that a library would choose.
+
+    dims, group: how ranks are arranged, for algorithms that ask for it. Raises ``SpecError`` if it would be too long,
+    or if these do not fit the ranks.
+    """
+    count = question.count
+    builder = Builder(count)
+    size = question.piece if question.collective in GIVEN else question.size
+    everybody = (np.arange(count) + question.root)[None] % count
+    collective(builder, question.collective, everybody, size, algorithm, question.ns_per_byte, dims=dims, group=group)
+    return builder.build()
+
+
+class LibraryAlgorithm(AlgorithmSpec):
+    """An algorithm in rounds of messages, as MPI libraries have it; see the table in docs/applications.md."""
+
+    def plan(self, question: Question, once: Once) -> Plan:
+        return Plan(rounds(question, self.kind), in_order(question))
+
+
+L = TypeVar("L", bound=type[LibraryAlgorithm])
+
+
+def of_library(name: str) -> Callable[[L], L]:
+    """Class decorator: the algorithm of a name, for those collectives of a library that have it."""
+
+    def enter(cls: L) -> L:
+        cls.collectives = with_algorithm(name)
+        return register("algorithm", name)(cls)
+
+    return enter
+
+
+@register("algorithm", "library")
+class Library(AlgorithmSpec):
+    """The algorithm that an MPI library would choose for so many ranks and bytes.
+
+    Example: ``algorithm: library``
+
+    Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.
+    """
+
+    collectives: ClassVar[tuple[str, ...]] = tuple(kind for kind in KINDS if kind in COLLECTIVES)
+
+    def plan(self, question: Question, once: Once) -> Plan:
+        return Plan(rounds(question, None), in_order(question))
+
+
+@of_library("ring")
+class RingAlgorithm(LibraryAlgorithm):
+    """Every rank sends to the next one, in the order in which hosts are numbered, whatever the network.
+
+    Example: ``algorithm: ring``
+
+    Source: Patarasuk and Yuan 2009, doi:10.1016/j.jpdc.2008.09.002.
+    """
+
+
+@of_library("recursive_doubling")
+class RecursiveDoubling(LibraryAlgorithm):
+    """Ranks 1, 2, 4, ... apart exchange all that they have.
+
+    Example: ``algorithm: recursive_doubling``
+
+    Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.
+    """
+
+
+@of_library("recursive_halving")
+class RecursiveHalving(LibraryAlgorithm):
+    """Ranks ..., 4, 2, 1 apart exchange halves of what the other is to reduce.
+
+    Example: ``algorithm: recursive_halving``
+
+    Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.4.
+    """
+
+
+@of_library("rabenseifner")
+class Rabenseifner(LibraryAlgorithm):
+    """A reduce-scatter by recursive halving, then an all-gather by recursive doubling.
+
+    Example: ``algorithm: rabenseifner``
+
+    Source: Rabenseifner 2004, doi:10.1007/978-3-540-24685-5_1.
+    """
+
+
+@of_library("bruck")
+class Bruck(LibraryAlgorithm):
+    """Every rank passes on, in ceil(log2 p) rounds, all that it has, or all that has the round's distance in its way.
+
+    Example: ``algorithm: bruck``
+
+    Source: Bruck et al. 1997, doi:10.1109/71.642949.
+    """
+
+
+@of_library("pairwise")
+class Pairwise(LibraryAlgorithm):
+    """Every rank exchanges, in p - 1 rounds, what it has for one other rank.
+
+    Example: ``algorithm: pairwise``
+
+    Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, sections 4.3 and 4.4.
+    """
+
+
+@of_library("linear")
+class Linear(LibraryAlgorithm):
+    """Every rank sends all its messages at once, without waiting.
+
+    Example: ``algorithm: linear``
+
+    Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.3.
+    """
+
+
+@of_library("scattered")
+class Scattered(LibraryAlgorithm):
+    """Every rank has 32 of its messages under way at a time.
+
+    Example: ``algorithm: scattered``
+
+    Source: the default of MPICH's control variable MPIR_CVAR_ALLTOALL_THROTTLE.
+    """
+
+
+@of_library("binomial")
+class Binomial(LibraryAlgorithm):
+    """The root and the others are a binomial tree.
+
+    Example: ``algorithm: binomial``
+
+    Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.
+    """
+
+
+@of_library("van_de_geijn")
+class VanDeGeijn(LibraryAlgorithm):
+    """The root scatters the message, then a ring gathers it everywhere.
+
+    Example: ``algorithm: van_de_geijn``
+
+    Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.2.
+    """
+
+
+@of_library("scatter_doubling")
+class ScatterDoubling(LibraryAlgorithm):
+    """The root scatters the message, then recursive doubling gathers it everywhere.
+
+    Example: ``algorithm: scatter_doubling``
+
+    Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.2.
+    """

@@ -1,0 +1,57 @@
+"""Routes along the paths of trees that lead through switches without ranks."""
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+import numpy as np
+
+from flitlab.models.collective.pipeline import Stream
+from flitlab.models.paths.pathset import PathSet, starts
+from flitlab.models.routing.paths import longest, path_notes
+from flitlab.models.routing.routes import NO_PORTS, Routes
+from flitlab.models.routing.weighed import weighed_table
+from flitlab.models.rules.tables import PATHS, RANDOM
+from flitlab.models.topology.graph import Topology
+
+
+def routes_along(topology: Topology, streams: Iterable[Stream]) -> Routes | None:
+    """Routes by which messages between ranks go along the paths of streams; None where neighbours alone send.
+
+    Of the paths between two switches each takes the share of the messages that it has in the streams. Between other
+    switches there is a shortest path. Vertices beyond the switches are hosts.
+    """
+    used = _used(topology, streams)
+    if all(len(path) == 2 for paths in used.values() for path in paths):
+        return None
+    pairs = sorted(used)
+    channels, weight, counts = [], [], []
+    for pair in pairs:
+        paths = sorted(used[pair].items(), key=lambda item: (len(item[0]), item[0]))
+        total = sum(count for _, count in paths)
+        counts.append(len(paths))
+        weight += [count / total for _, count in paths]
+        channels += [_channels(topology, path) for path, _ in paths]
+    lengths = np.array([len(some) for some in channels], np.int64)
+    flat = np.array([channel for some in channels for channel in some], np.int32)
+    own = np.array([s * topology.switches + t for s, t in pairs], np.int64)
+    found = PathSet(starts(np.array(counts, np.int64)), starts(lengths), flat)
+    table = weighed_table(topology, own, found, np.array(weight), 1, 0)
+    return Routes("trees", NO_PORTS, RANDOM, longest(table), notes=path_notes(topology, table), form=PATHS, paths=table)
+
+
+def _used(topology: Topology, streams: Iterable[Stream]) -> dict[tuple[int, int], Counter[tuple[int, ...]]]:
+    """How many parts take which path of switches, by its ends."""
+    used: defaultdict[tuple[int, int], Counter[tuple[int, ...]]] = defaultdict(Counter)
+    for stream in streams:
+        for path in stream.paths:
+            inner = tuple(v for v in path if v < topology.switches)
+            if len(inner) > 1:
+                used[inner[0], inner[-1]][inner] += stream.count
+    return used
+
+
+def _channels(topology: Topology, path: tuple[int, ...]) -> list[int]:
+    """The first channel from each switch of a path to the next."""
+    n, ends = topology.switches, topology.src * topology.switches + topology.dst
+    return [int(np.searchsorted(ends, u * n + v)) for u, v in itertools.pairwise(path)]

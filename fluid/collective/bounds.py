@@ -1,0 +1,270 @@
+"""The least time of a collective on a network, whatever the algorithm, with what proves it.
+
+Times over bandwidth are fractions, in units (of an all-reduce, a broadcast and a reduction: vectors) over a channel of
+capacity 1; with a size and the delays of a discipline they become ticks. What is proved of each, and how, stands in
+docs/collectives.md.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Literal, cast
+
+import numpy as np
+
+from flitlab.fluid.ceiling import Ceiling
+from flitlab.fluid.collective import cuts
+from flitlab.fluid.collective.collective import ROOTED, Collective
+from flitlab.fluid.collective.cuts import Cut
+from flitlab.fluid.collective.evidence import Evidence
+from flitlab.fluid.collective.latency import Latency
+from flitlab.fluid.collective.network import Network
+from flitlab.fluid.collective.parts import Counted, Parts, all_reduce_parts
+from flitlab.fluid.collective.rooted import rooted_trees
+from flitlab.fluid.concurrent import concurrent_flow
+from flitlab.fluid.mcf.paths import Paths
+from flitlab.fluid.problem import FluidError
+from flitlab.models.arrays import Bools, Floats
+from flitlab.models.collective.schedule import KINDS
+from flitlab.models.instance import Instance
+from flitlab.models.registry import make
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.table import table_traffic
+from flitlab.models.traffic.traffic import Traffic
+
+By = Literal["cut", "parts", "latency", "cut with latency", "flow"]
+"""What a bound follows from."""
+
+PLANNED = 16
+"""Ranks up to which the linear program of rooted trees is solved beside the bounds; it takes 0.2 s for so many."""
+
+FINE, FINE_MOST, COARSE = 1e-4, 128, 1e-2
+"""Relative distance of the two ends of an all-to-all unless one is given, up to how many switches, and on more."""
+
+
+ALIKE = (
+    "no channel is slower than a host's, so the bound is that of the hosts and does not depend on the network; which "
+    "algorithms get there does"
+)
+"""What is to be said where bounds are the same on every network, or users will wonder."""
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """An all-to-all as a maximum concurrent flow of which every pair of ranks has its units.
+
+    instance: the demand. row: its ceiling. factor: what one over theta is times, to be a time.
+    """
+
+    instance: Instance
+    row: Ceiling
+    factor: Fraction
+
+    @property
+    def time(self) -> Fraction:
+        """The time that lengths of the channels prove."""
+        return self._time(self.row.upper)
+
+    @property
+    def reached(self) -> Fraction:
+        """The time in which a flow delivers everything."""
+        return self._time(self.row.lower)
+
+    def _time(self, theta: float) -> Fraction:
+        return Fraction(0) if np.isinf(theta) else self.factor / Fraction(theta)
+
+    @property
+    def text(self) -> str:
+        """How the flow was found, in words."""
+        return f"maximum concurrent flow, {self.row.method}"
+
+
+Proof = Cut | Parts | Flow
+"""What proves a time over bandwidth."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A least time: in ticks, or over bandwidth alone; what it follows from, and the proof (None: of latency)."""
+
+    time: Fraction
+    by: By
+    proof: Proof | None
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """All that is proved of a collective on a network.
+
+    proofs: of times over bandwidth, one for each sort, the simplest first.
+    """
+
+    collective: Collective
+    network: Network
+    proofs: dict[By, Proof]
+
+    @cached_property
+    def lower(self) -> Bound:
+        """The longest of the times over bandwidth that are proved, in units over a channel of capacity 1."""
+        by = max(self.proofs, key=lambda name: self.proofs[name].time)
+        return Bound(self.proofs[by].time, by, self.proofs[by])
+
+    @cached_property
+    def upper(self) -> tuple[Fraction, str] | None:
+        """The shortest time over bandwidth that is known to be possible, and by which schedule; None where none is.
+
+        Such a schedule exists; its messages may have to be very many and very small.
+        """
+        return min(((time, name) for name, time in schedules(self)), default=None)
+
+    @property
+    def note(self) -> str:
+        """Why the bound is the same on many networks, '' if it is not."""
+        alike = self.network.fast and self.collective.kind in ("all_gather", "reduce_scatter", "all_reduce")
+        return ALIKE if alike else ""
+
+    @property
+    def cut(self) -> Cut:
+        """The cut among the proofs, which every collective but an all-to-all has. Raises ``KeyError`` for that."""
+        return cast(Cut, self.proofs["cut"])
+
+    @property
+    def evidence(self) -> Evidence:
+        """What proves the ends, for a certificate."""
+        proof = self.lower.proof
+        if isinstance(proof, Flow):
+            row = proof.row
+            flow = cast(Floats | Paths | None, row.flow)
+            return Evidence(self.collective, self.network.amount, proof.instance, row.certificate, flow)
+        assert proof is not None
+        part, of_rank = proof.labels
+        return Evidence(self.collective, self.network.amount, bound=proof.time, part=part, of_rank=of_rank)
+
+    def at(self, size: Fraction | int, latency: Latency) -> Bound:
+        """The least time in ticks where a unit (or the vector) has ``size`` flits, or bytes if ticks are of bytes."""
+        return max((line.at(size) for line in lines(self, latency)), key=lambda bound: bound.time)
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A least time in ticks that grows with the size: ``fixed``, and ``each`` for every flit (or byte)."""
+
+    by: By
+    proof: Proof | None
+    each: Fraction
+    fixed: Fraction
+
+    def at(self, size: Fraction | int) -> Bound:
+        """The bound for a size."""
+        return Bound(self.fixed + self.each * size, self.by, self.proof)
+
+
+@lru_cache(maxsize=64)
+def lines(found: Bounds, latency: Latency) -> tuple[Line, ...]:
+    """All that is proved of a collective under the delays of a discipline, each as a function of the size.
+
+    One table serves all sizes; where two of its lines meet, another bound takes over.
+    """
+    network, none = found.network, Fraction(0)
+    table = [Line(by, proof, proof.time * latency.pace, none) for by, proof in found.proofs.items()]
+    table += [
+        Line("cut with latency", line.proof, line.each, latency.around(network, line.proof))
+        for line in table
+        if isinstance(line.proof, Cut) and line.proof.units
+    ]
+    longest = latency.longest(network, *needs(found.collective, network))
+    return (*table, Line("latency", None, none, longest))
+
+
+def bounds(topology: Topology, collective: Collective, gap: float | None = None) -> Bounds:
+    """Everything that is proved of a collective on a topology.
+
+    gap: relative distance at which the two ends of an all-to-all may stay, by default 1e-4, on more than 128 switches
+    1e-2.
+
+    Raises :class:`~flitlab.fluid.problem.FluidError` where it is not defined or numbers are too large to be exact.
+    """
+    if collective.kind not in KINDS:
+        raise FluidError(f"{collective.kind!r} is no collective that is bounded; choices: {', '.join(KINDS)}")
+    network = Network.of(topology, collective.ranks, collective.amounts)
+    if not 0 <= collective.root < network.ranks:
+        raise FluidError(f"root {collective.root} is none of the {network.ranks} ranks")
+    return Bounds(collective, network, _proofs(topology, collective, network, gap))
+
+
+def _proofs(topology: Topology, collective: Collective, network: Network, gap: float | None) -> dict[By, Proof]:
+    if collective.kind == "all_to_all":
+        return {"flow": _all_to_all(topology, collective, network, gap)}
+    if collective.kind in ROOTED:
+        return {"cut": getattr(cuts, collective.kind)(network, collective.root)}
+    cut: Cut = getattr(cuts, collective.kind)(network)
+    found: dict[By, Proof] = {"cut": cut}
+    counted = _counted(collective)
+    if collective.kind == "all_reduce" and counted is not None:
+        found["parts"] = all_reduce_parts(network, cut.capacity, counted)
+    return found
+
+
+def _counted(collective: Collective) -> Counted | None:
+    """What crosses between parts at least: copies enter them each, what is combined leaves them each; None: neither."""
+    if collective.multicast:
+        return None if collective.reduce else "in"
+    return "out" if collective.reduce else "both"
+
+
+def needs(collective: Collective, network: Network) -> tuple[Bools, Bools]:
+    """bool [ranks] each: ranks that something is needed of, and those that need something of each of them."""
+    every, root = np.ones(network.ranks, bool), np.arange(network.ranks) == collective.root
+    some = network.amount > 0
+    return {
+        "all_gather": (some, every), "reduce_scatter": (every, some), "all_reduce": (every, every),
+        "broadcast": (root, every), "reduce": (every, root), "scatter": (root, some), "gather": (some, root),
+        "all_to_all": (some, every),
+    }[collective.kind]  # fmt: skip
+
+
+def _all_to_all(topology: Topology, collective: Collective, network: Network, gap: float | None) -> Flow:
+    """The flow in which each rank sends its units to each other one."""
+    if collective.ranks == "switches":
+        topology = topology.with_hosts(network.is_rank.astype(np.int64), np.inf)
+    traffic, factor = _demand(topology, network)
+    instance = Instance(topology, traffic)
+    gap = gap or (FINE if topology.switches <= FINE_MOST else COARSE)
+    return Flow(instance, concurrent_flow(instance, "mcf", "auto", gap), factor)
+
+
+def _demand(topology: Topology, network: Network) -> tuple[Traffic, Fraction]:
+    """An all-to-all as a demand between hosts, and how many times as large it is."""
+    if len(set(network.amount.tolist())) == 1:
+        times = (network.ranks - 1) * int(network.amount[0])
+        return make("traffic", kind="all_to_all").build(topology), Fraction(times)
+    matrix = np.repeat(network.amount[:, None].astype(float), network.ranks, axis=1)
+    np.fill_diagonal(matrix, 0)
+    return table_traffic("all_to_all", topology, matrix, hose=False), Fraction(1)
+
+
+def schedules(found: Bounds) -> Iterator[tuple[str, Fraction]]:
+    """What is known to be possible: names of schedules, and the times over bandwidth that they reach."""
+    collective, network, lower = found.collective, found.network, found.lower
+    if isinstance(lower.proof, Flow):
+        yield "flow", lower.proof.reached
+    elif collective.kind in ("scatter", "gather"):  # one flow from many sources, or to many sinks
+        yield "flow", lower.time
+    elif _packs(network) and collective.kind != "all_reduce":
+        yield "trees", lower.time
+    elif _packs(network):
+        even = network.even()
+        gathered = cuts.all_gather(even).time
+        scattered = gathered if network.balanced else cuts.reduce_scatter(even).time
+        yield "reduce-scatter and all-gather", (scattered + gathered) / network.ranks
+        parts = found.proofs.get("parts")
+        if network.bare and network.mutual and isinstance(parts, Parts) and parts.best:
+            yield "spanning trees, both ways", parts.time
+        elif network.bare and network.ranks <= PLANNED:
+            yield "rooted trees", rooted_trees(network).reached
+
+
+def _packs(network: Network) -> bool:
+    """Whether trees to all ranks exist as far as cuts allow: there are no other vertices, or all are balanced."""
+    return network.bare or network.balanced

@@ -1,0 +1,202 @@
+"""Least times of collectives that one cut of the network proves, exactly.
+
+What must leave a side S of the network takes at least (units that must leave S) / (capacity of the arcs out of S).
+The best S is found by Newton's method for fractions, across all sinks at once: a maximum flow to each rank either
+reaches what the time so far asks for, or its least cut proves a longer time.
+
+Source: Dinkelbach, Management Science 13 (1967), doi:10.1287/mnsc.13.7.492.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+
+from flitlab.fluid.collective.maxflow import Residual, first_short, reach
+from flitlab.fluid.collective.network import Network
+from flitlab.fluid.problem import FluidError
+from flitlab.models.arrays import Bools, Ints
+
+Leaving = Literal["inside", "outside", "vector"]
+"""What must leave a side: the units of the ranks inside it, of those outside, or one vector, of size 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A side S of a network, which may part ranks from their switches, and what must leave it.
+
+    side: bool [vertices], the vertices in S. inside: bool [ranks], the ranks in S. units: what must leave. capacity:
+    of all channels out of S, as ``scale`` has it in :class:`~flitlab.fluid.collective.network.Network`.
+    """
+
+    side: Bools
+    inside: Bools
+    units: int
+    capacity: int
+    scale: Fraction
+
+    @classmethod
+    def of(cls, network: Network, side: Bools, inside: Bools, leaving: Leaving) -> "Cut":
+        """The cut of a side; raises ``ValueError`` if an infinite channel leaves it."""
+        capacity = network.out_of(side)
+        apart = int((side[network.place] != inside).sum())
+        if apart and network.host is None:
+            raise ValueError("a rank and its switch are on different sides of a cut, with an infinite channel between")
+        units = 1 if leaving == "vector" else int(network.amount[inside if leaving == "inside" else ~inside].sum())
+        return cls(side, inside, units, capacity + apart * (network.host or 0), network.scale)
+
+    @classmethod
+    def between_vertices(cls, network: Network, side: Bools, leaving: Leaving) -> "Cut":
+        """The cut of a set of vertices, bool [vertices], with all their ranks."""
+        return cls.of(network, side, side[network.place], leaving)
+
+    @property
+    def time(self) -> Fraction:
+        """The time in units over a channel of capacity 1 that what must leave S needs at least."""
+        return self.scale * self.units / self.capacity if self.units else Fraction(0)
+
+    @property
+    def text(self) -> str:
+        """What leaves S, in words.
+
+        >>> Cut(np.array([True, False]), np.array([True, False]), 15, 4, Fraction(1)).text
+        'what leaves S: 15 units through 4'
+        """
+        unit = "unit" if self.units == 1 else "units"
+        return f"what leaves S: {self.units} {unit} through {self.capacity / self.scale}"
+
+    @property
+    def labels(self) -> tuple[Ints, Ints]:
+        """int64 [vertices] and [ranks]: 0 in S, -1 outside."""
+        return self.side.astype(np.int64) - 1, self.inside.astype(np.int64) - 1
+
+    def turned(self) -> "Cut":
+        """A cut of the reversed network as one of the network: what leaves the one side there enters it here."""
+        return replace(self, side=~self.side, inside=~self.inside)
+
+
+def all_gather(network: Network) -> Cut:
+    """The cut of λ, the greatest of w(S) / B+(S) over the sides that lack some rank."""
+    at_host = int(network.amount.argmin())
+    return _gathering(network, network.sinks, at_host)
+
+
+def reduce_scatter(network: Network) -> Cut:
+    """The cut of a reduce-scatter: what ranks outside of S are to get depends on the data of those inside."""
+    return all_gather(network.reversed()).turned()
+
+
+def gather(network: Network, root: int) -> Cut:
+    """The cut of a gather to a rank: the units inside of S must reach the root, which is outside."""
+    return _gathering(network, network.place[[root]], root)
+
+
+def scatter(network: Network, root: int) -> Cut:
+    """The cut of a scatter from a rank: the units of ranks outside of S must come from the root, which is inside."""
+    return gather(network.reversed(), root).turned()
+
+
+def broadcast(network: Network, root: int) -> Cut:
+    """The cut of a broadcast from a rank: its vector must leave every S that it is in and some rank is not."""
+    others = network.is_rank.copy()
+    others[network.place[root]] = False
+    alone = np.arange(network.ranks) == root
+    at_host = None if network.host is None else Cut.of(network, np.zeros(network.vertices, bool), alone, "vector")
+    return _longest(at_host, _narrowest(network, int(network.place[root]), np.flatnonzero(others)), network)
+
+
+def reduce(network: Network, root: int) -> Cut:
+    """The cut of a reduction to a rank: a vector must leave every S that has some rank and lacks the root."""
+    return broadcast(network.reversed(), root).turned()
+
+
+def all_reduce(network: Network) -> Cut:
+    """The cut of an all-reduce: a vector must leave every S that has some rank and lacks some.
+
+    One rank is on either side of the narrowest cut, so broadcasts from it and reductions to it have that cut.
+    """
+    return _longest(broadcast(network, 0), reduce(network, 0), network)
+
+
+def _longest(one: Cut | None, other: Cut | None, network: Network) -> Cut:
+    """The cut that proves the longer time, the first of equal ones; one of nothing if there are none."""
+    found = [cut for cut in (one, other) if cut is not None]
+    nowhere = np.zeros(network.vertices, bool), np.zeros(network.ranks, bool)
+    return max(found, key=lambda cut: cut.time, default=Cut(*nowhere, 0, 0, network.scale))
+
+
+def _gathering(network: Network, sinks: Ints, at_host: int) -> Cut:
+    """The cut of the longest time in which units of S reach a rank outside, at one of the vertices ``sinks``.
+
+    Where ranks have channels of their own, a side that parts a rank from its switch is best if it has all but one
+    rank: ``at_host``. All others add no more than host channels and what comes through them to a side or to that one.
+    """
+    host_cut = None
+    if network.host is not None:
+        every = np.ones(network.vertices, bool)
+        host_cut = Cut.of(network, every, np.arange(network.ranks) != at_host, "inside")
+    return _longest(host_cut, _densest(network, sinks), network)
+
+
+def _densest(network: Network, sinks: Ints) -> Cut | None:
+    """The set of vertices with the greatest w(S) / B+(S) that lacks one of the sinks; None where all units are there.
+
+    Raises :class:`~flitlab.fluid.problem.FluidError` where something cannot leave a set at all.
+    """
+    cut = _all_but_one(network, sinks)
+    if cut is None:
+        return None
+    n, giving = network.vertices, np.flatnonzero(network.weight)
+    tail = np.concatenate([network.tail, np.full(len(giving), n)])
+    residual = Residual.of(n + 1, tail, np.concatenate([network.head, giving]))
+    reached, done = np.zeros(n + 1, bool), 0
+    while True:
+        p, q = Fraction(cut.units, cut.capacity).as_integer_ratio()
+        capacity = np.concatenate([p * network.capacity, q * network.weight[giving]])
+        done = first_short(residual, capacity, n, sinks, done, q * network.units)
+        if done == len(sinks):
+            return cut
+        reach(residual, n, reached)
+        cut = Cut.between_vertices(network, reached[:-1].copy(), "inside")
+        if cut.capacity == 0:
+            raise _cut_off(sinks[done])
+
+
+def _all_but_one(network: Network, sinks: Ints) -> Cut | None:
+    """The greatest w(S) / B+(S) of sets that lack just one vertex, a sink; None where all units are at the sinks."""
+    into = np.zeros(network.vertices, np.int64)
+    np.add.at(into, network.head, network.capacity)
+    wanting = [v for v in sinks.tolist() if network.units > network.weight[v]]
+    if lost := [v for v in wanting if into[v] == 0]:
+        raise _cut_off(lost[0])
+    ratios = [Fraction(network.units - int(network.weight[v]), int(into[v])) for v in wanting]
+    if not ratios:
+        return None
+    first = wanting[ratios.index(max(ratios))]
+    return Cut.between_vertices(network, np.arange(network.vertices) != first, "inside")
+
+
+def _narrowest(network: Network, root: int, sinks: Ints) -> Cut | None:
+    """The set of vertices with the least B+(S) that has the root and lacks one of the sinks; None if there are none.
+
+    Raises :class:`~flitlab.fluid.problem.FluidError` where a sink cannot be reached at all.
+    """
+    if len(sinks) == 0:
+        return None
+    side = np.arange(network.vertices) == root
+    residual = Residual.of(network.vertices, network.tail, network.head)
+    done = 0
+    while True:
+        cut = Cut.between_vertices(network, side, "vector")
+        if cut.capacity == 0:
+            raise _cut_off(sinks[done])
+        done = first_short(residual, network.capacity, root, sinks, done, cut.capacity)
+        if done == len(sinks):
+            return cut
+        side = np.zeros(network.vertices, bool)
+        reach(residual, root, side)
+
+
+def _cut_off(vertex: int) -> FluidError:
+    return FluidError(f"no collective is possible: switch {vertex}, which has ranks, is cut off from others")

@@ -1,0 +1,93 @@
+"""What latency alone adds to the time of a collective, as far as that is proved.
+
+All times are in ticks, of the delays that a discipline has in an empty network.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import dijkstra
+
+from flitlab.fluid.collective.cuts import Cut
+from flitlab.fluid.collective.network import Network
+from flitlab.models.arrays import Bools, Floats, Ints
+from flitlab.models.switching.discipline import Discipline
+from flitlab.models.topology.graph import Topology
+
+MOST_SOURCES = 1024
+"""Switches from which all distances are looked for; of more, so many of them, which still is a proof."""
+
+
+@dataclass(frozen=True, eq=False)
+class Latency:
+    """Delays of an empty network.
+
+    ways: [switches, switches] sparse, ticks of the quickest channel from one to another. ends: ticks of both channels
+    to hosts. flit: ticks that one flit takes on the fastest channel. last: ticks for which a host's channel is busy
+    with one flit beyond that delay, -1 at least. pace: the capacity of a channel that moves one flit (where ticks are
+    those of bytes, one byte) a tick.
+    """
+
+    ways: sparse.csr_array
+    ends: Fraction
+    flit: Fraction
+    last: Fraction
+    pace: Fraction
+
+    @classmethod
+    def of(cls, topology: Topology, discipline: Discipline, flit: int = 1) -> "Latency":
+        """The delays of a discipline. flit: ticks of a flit on the fastest channel; of datagrams, bytes of a packet."""
+        between, ends = discipline.crossing(topology)
+        ticks = between + topology.delay
+        order = np.lexsort((ticks, topology.dst, topology.src))
+        first = np.flatnonzero(np.diff((topology.src * topology.switches + topology.dst)[order], prepend=-1))
+        kept = order[first]
+        ways = sparse.csr_array((ticks[kept], (topology.src[kept], topology.dst[kept])), (topology.switches,) * 2)
+        last = discipline.sending(topology, np.array([float(flit)]))[0]
+        return cls(ways, Fraction(ends), Fraction(flit), Fraction(float(last)), Fraction(discipline.pace(topology)))
+
+    def longest(self, network: Network, sources: Bools, targets: Bools) -> Fraction:
+        """The longest time that a flit takes at least from one of some ranks to another one of some.
+
+        sources, targets: bool [ranks]; not all need be asked for, as any pair of ranks is a proof.
+        """
+        if not sources.any() or not targets.any() or int((sources | targets).sum()) < 2:
+            return Fraction(0)
+        beginning = _some(np.unique(network.place[sources]), network.alike)
+        distance = dijkstra(self.ways, indices=beginning)[:, np.unique(network.place[targets])]
+        return self.ends + Fraction(float(distance[np.isfinite(distance)].max(initial=0.0))) + self.last
+
+    def around(self, network: Network, cut: Cut) -> Fraction:
+        """The least time before anything has crossed a cut, and after it has, less the time of one flit.
+
+        What crosses does so in between, so its volume over the capacity of the cut may be added.
+        """
+        before = _from(self.ways, network.place[cut.inside])
+        after = _from(self.ways.T.tocsr(), network.place[~cut.inside])
+        crossing = self.ways.tocoo()
+        tail, head = crossing.coords
+        leaves = cut.side[tail] & ~cut.side[head]
+        apart = (
+            network.place[cut.side[network.place] & ~cut.inside],
+            network.place[~cut.side[network.place] & cut.inside],
+        )
+        there = np.concatenate([(before[tail] + crossing.data)[leaves], before[apart[0]], np.zeros(len(apart[1]))])
+        onward = np.concatenate([after[head[leaves]], np.zeros(len(apart[0])), after[apart[1]]])
+        return self.ends + Fraction(float(there.min())) + Fraction(float(onward.min())) - self.flit
+
+
+def _some(vertices: Ints, alike: bool) -> Ints:
+    """Vertices from which to look: one if all are alike, and not too many."""
+    if alike:
+        return vertices[:1]
+    if len(vertices) <= MOST_SOURCES:
+        return vertices
+    return vertices[np.linspace(0, len(vertices) - 1, MOST_SOURCES).astype(np.int64)]
+
+
+def _from(ways: sparse.csr_array, vertices: Ints) -> Floats:
+    """float64 [switches]: the least time from any of some vertices."""
+    found: Floats = dijkstra(ways, indices=np.unique(vertices), min_only=True)
+    return found

@@ -1,0 +1,56 @@
+"""What trees reach, recomputed from nothing but the network and the trees."""
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+from flitlab.fluid.collective.network import Network
+from flitlab.models.collective.tree import Tree, load
+
+
+def reached(network: Network, trees: Iterable[Tree]) -> Fraction:
+    """The time of an all-gather over trees, in units over a channel of capacity 1: that of the most loaded arc.
+
+    Raises ``ValueError`` if a tree does not reach every rank, or uses what is no arc, or if the numbers of trees of
+    roots are not as the units that start there.
+    """
+    trees = list(trees)
+    parts = parts_of_unit(network, trees)
+    for tree in trees:
+        check_spanning(network, tree)
+    return longest(network, trees) / parts
+
+
+def parts_of_unit(network: Network, trees: Iterable[Tree]) -> Fraction:
+    """How many trees there are for every unit. Raises ``ValueError`` if not as many for each."""
+    count = dict.fromkeys(range(network.vertices), 0)
+    for tree in trees:
+        if tree.count <= 0:
+            raise ValueError(f"{tree.count} is no number of trees, of root {tree.root}")
+        count[tree.root] += tree.count
+    weight = network.weight.tolist()
+    parts = Fraction(sum(count.values()), sum(weight))
+    wrong = [v for v, many in count.items() if many != parts * weight[v]]
+    if wrong:
+        v = wrong[0]
+        raise ValueError(f"{count[v]} trees have the root {v}, where {weight[v]} of {sum(weight)} units start")
+    return parts
+
+
+def check_spanning(network: Network, tree: Tree) -> None:
+    """Raise ``ValueError`` if a tree is none, or lacks a rank."""
+    lost = set(network.place.tolist()) - tree.reached()
+    if lost:
+        raise ValueError(f"a tree of root {tree.root} does not reach the rank at {min(lost)}")
+
+
+def longest(network: Network, trees: Iterable[Tree]) -> Fraction:
+    """The longest time that an arc needs for all trees over it, each with a part of size 1.
+
+    Raises ``ValueError`` if a tree uses an arc that the network lacks.
+    """
+    ends = zip(network.tail.tolist(), network.head.tolist(), strict=True)
+    capacity = dict(zip(ends, network.capacity.tolist(), strict=True))
+    used = load(trees)
+    if lost := sorted(used.keys() - capacity.keys()):
+        raise ValueError(f"a tree uses an arc {lost[0]} that the network has not")
+    return max((network.scale * Fraction(many, capacity[arc]) for arc, many in used.items()), default=Fraction(0))

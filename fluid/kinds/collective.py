@@ -1,0 +1,93 @@
+"""Lower bounds on the time of collectives, whatever the algorithm."""
+
+import math
+from collections.abc import Iterator
+from typing import Annotated, ClassVar
+
+from pydantic import BeforeValidator, Field
+
+from flitlab.fluid.ceiling import Ceiling
+from flitlab.fluid.collective.collective import Collective, Ranks
+from flitlab.fluid.context import Context
+from flitlab.fluid.kinds.spec import CeilingSpec, Quantities
+from flitlab.models.collective.schedule import CollectiveName
+from flitlab.models.instance import Instance
+from flitlab.models.registry import Parameters, register, whole
+
+UNIT = "ticks/flit"
+"""Unit of times over bandwidth: ticks, where a unit (of an all-reduce, a broadcast, a reduction: the vector) is one
+flit."""
+
+
+class Switches(Parameters):
+    """What switches do besides forwarding. multicast: copy messages. reduce: combine them."""
+
+    multicast: bool = False
+    reduce: bool = False
+
+
+def listed(value: object) -> object:
+    """One name in place of a list of names."""
+    return [value] if isinstance(value, str) else value
+
+
+Collectives = Annotated[list[CollectiveName], BeforeValidator(listed), Field(min_length=1)]
+"""Type of a key with collectives, or one."""
+
+USUAL: list[CollectiveName] = ["all_gather", "reduce_scatter", "all_reduce", "broadcast", "all_to_all"]
+"""Collectives that are bounded where none are named."""
+
+
+@register("ceiling", "collective")
+class CollectiveCeiling(CeilingSpec):
+    """Least times of collectives over bandwidth alone, by any algorithm, beside the least that is known to be possible.
+
+    of: the collectives, or one: ``all_gather``, ``reduce_scatter``, ``all_reduce``, ``broadcast``, ``reduce``,
+    ``scatter``, ``gather``, ``all_to_all``. ranks: ``hosts``, or ``switches`` for one rank on every switch that has
+    hosts, with an infinite channel. root: the rank that begins or ends a rooted collective.
+    amounts: units of each rank, 1 by default. switches: ``{multicast: true, reduce: true}`` for switches that copy
+    messages or combine them. gap: of ``all_to_all``, relative; by default 1e-4, on more than 128 switches 1e-2.
+    The traffic and the routing of the scenario do not matter. A time is in ticks where a unit is one flit: what a rank
+    gives to an all-gather, gets of a reduce-scatter, or the vector of an all-reduce or a broadcast.
+
+    Example: ``ceilings: [{kind: collective, of: [all_gather, all_reduce], ranks: hosts}]``
+
+    Source: docs/collectives.md has the proofs.
+    """
+
+    rank = 13
+    label = "least time of a collective"
+    unit = UNIT
+    quantities: ClassVar[Quantities] = {name: (f"least time, {name.replace('_', '-')}", UNIT) for name in USUAL}
+    line = False
+    beside_background = True
+    growth = 1.0
+
+    of: Collectives = USUAL
+    ranks: Ranks = "switches"
+    root: Annotated[int, BeforeValidator(whole), Field(ge=0)] = 0
+    amounts: list[int] | None = None
+    switches: Switches = Switches()
+    gap: float | None = Field(default=None, gt=0, lt=1)
+
+    def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
+        """The row of the first collective, then one of each."""
+        from flitlab.fluid.collective.bounds import bounds
+        from flitlab.fluid.concurrent import joined
+
+        for place, kind in enumerate(dict.fromkeys(self.of)):
+            found = bounds(instance.topology, self.asked(kind), self.gap)
+            lower, upper = found.lower, found.upper
+            reached = "nothing is known to reach it" if upper is None else f"possible: {upper[1]}"
+            time = f"{float(lower.time):.7g}" if lower.by == "flow" else str(lower.time)
+            text = f"{lower.proof.text}; " if lower.proof is not None else ""
+            for name in (["collective"] if place == 0 else []) + [f"collective:{kind}"]:
+                yield Ceiling(
+                    name, None, float(lower.time), math.nan if upper is None else float(upper[0]), UNIT, lower.by, 0.0,
+                    joined(f"{kind}, {time}: {text}{reached}", found.note), flow=found.evidence,
+                )  # fmt: skip
+
+    def asked(self, kind: CollectiveName) -> Collective:
+        """A collective as these keys describe it."""
+        amounts = None if self.amounts is None else tuple(self.amounts)
+        return Collective(kind, self.ranks, self.root, amounts, self.switches.multicast, self.switches.reduce)

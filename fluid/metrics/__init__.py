@@ -1,0 +1,1 @@
+"""Metrics of topologies that flows and cuts give."""

@@ -1,0 +1,215 @@
+"""What saved sets of switches and ranks prove of a collective, and saved trees, in whole numbers, with numpy alone.
+
+Nothing here is shared with what finds them: capacities are read afresh, and what crosses is summed anew.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import pairwise
+from math import isinf, lcm
+
+import numpy as np
+
+from flitlab.fluid.saved import BadCertificate, Saved
+from flitlab.models.instance import Instance
+from flitlab.models.registry import make
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.table import table_traffic
+
+FINEST = 2**20
+"""Denominator up to which a capacity is read as a fraction."""
+
+ABLE = ("", "multicast", "reduce", "multicast reduce")
+"""What switches may be said to do besides forwarding."""
+
+LEAVING = {
+    "all_gather": "inside", "gather": "inside", "reduce_scatter": "outside", "scatter": "outside",
+    "broadcast": "one", "reduce": "one", "all_reduce": "one",
+}  # fmt: skip
+"""Collective -> whose units must leave a side: of the ranks inside, of those outside, or one vector."""
+
+ROOT = {"broadcast": True, "scatter": True, "reduce": False, "gather": False}
+"""Collective -> whether its root is inside of a side that something must leave."""
+
+
+def of_any_algorithm(topology: Topology, saved: Saved) -> Fraction:
+    """The time, in units over a channel of capacity 1, that no algorithm for a collective is below.
+
+    Raises :class:`~flitlab.fluid.saved.BadCertificate` if the sets are none, or prove another time than is claimed.
+    """
+    _check(topology, saved)
+    found = _of_cut(topology, saved) if (saved.of_rank < 0).any() else _of_parts(topology, saved)
+    if str(found) != saved.bound:
+        raise BadCertificate(f"{saved.ceiling}: the sets prove {found}, where {saved.bound or 'nothing'} is claimed")
+    return found
+
+
+def along_trees(topology: Topology, saved: Saved) -> Fraction:
+    """The time, in units over a channel of capacity 1, in which all data goes along the saved trees.
+
+    Raises :class:`~flitlab.fluid.saved.BadCertificate` if a tree is none, uses a channel that is none or lacks a rank,
+    if they have not the roots that the collective asks for, or reach another time than is claimed.
+    """
+    _check(topology, saved)
+    arcs, at, common = _expanded(topology, saved)
+    load: Counter[tuple[int, int]] = Counter()
+    roots: tuple[Counter[int], Counter[int]] = Counter(), Counter()
+    for (away, root, count), paths in _trees(saved):
+        _check_tree(saved, root, paths, at)
+        if away not in (0, 1) or count <= 0:
+            raise BadCertificate(f"{saved.ceiling}: {count} parts do not follow a tree of root {root}")
+        roots[away][root] += count
+        for path in paths:
+            for x, y in pairwise(path):
+                load[(x, y) if away else (y, x)] += count
+    if lost := load.keys() - arcs.keys():
+        raise BadCertificate(f"{saved.ceiling}: a tree uses a channel {min(lost)} that there is not")
+    parts = _parts_of_unit(saved, at, *roots)
+    found = max(Fraction(many * common, arcs[arc]) for arc, many in load.items()) / parts
+    if str(found) != saved.reached:
+        raise BadCertificate(f"{saved.ceiling}: the trees reach {found}, where {saved.reached} is claimed")
+    return found
+
+
+def _expanded(topology: Topology, saved: Saved) -> tuple[dict[tuple[int, int], int], list[int], int]:
+    """Capacity by arc with hosts as vertices where their channels are finite, the vertices of ranks, and the scale."""
+    channels, host, common = _capacities(topology, saved)
+    arcs: Counter[tuple[int, int]] = Counter()
+    for u, v, c in zip(topology.src.tolist(), topology.dst.tolist(), channels, strict=True):
+        arcs[u, v] += c
+    at = _places(topology, saved).tolist()
+    if host:
+        for rank, v in enumerate(at):
+            arcs[v, topology.switches + rank] = arcs[topology.switches + rank, v] = host
+        at = [topology.switches + rank for rank in range(len(at))]
+    return dict(arcs), at, common
+
+
+def _trees(saved: Saved) -> Iterator[tuple[list[int], list[list[int]]]]:
+    """Of every tree its direction, root and count, and its paths."""
+    first, start, vertex = saved.first.tolist(), saved.start.tolist(), saved.vertex.tolist()
+    for i, tree in enumerate(saved.tree.reshape(-1, 3).tolist()):
+        yield tree, [vertex[start[p] : start[p + 1]] for p in range(first[i], first[i + 1])]
+
+
+def _check_tree(saved: Saved, root: int, paths: list[list[int]], at: list[int]) -> None:
+    """Raises unless each path leads from the tree before it to a vertex outside of it, and all ranks are reached."""
+    reached = {root}
+    for path in paths:
+        if len(path) < 2 or path[0] not in reached or path[-1] in reached:
+            raise BadCertificate(f"{saved.ceiling}: the path {path} adds no vertex to a tree of root {root}")
+        reached.add(path[-1])
+    if lost := set(at) - reached:
+        raise BadCertificate(f"{saved.ceiling}: a tree of root {root} does not reach the rank at {min(lost)}")
+
+
+def _parts_of_unit(saved: Saved, at: list[int], into: Counter[int], out: Counter[int]) -> Fraction:
+    """Into how many parts a unit, or the vector, is divided; raises unless the roots are those that are asked for."""
+    kind = saved.collective
+    used, idle = (into, out) if kind in ("reduce_scatter", "reduce") else (out, into)
+    wanted: Counter[int] = Counter()
+    if kind == "all_reduce":
+        wanted, idle = (+out if set(out) <= set(at) else wanted), into - out + (out - into)
+    elif kind in ("broadcast", "reduce"):
+        wanted[at[saved.root[0]]] = 1
+    elif kind in ("all_gather", "reduce_scatter"):
+        for vertex, units in zip(at, saved.units.tolist(), strict=True):
+            wanted[vertex] += units
+    parts = Fraction(used.total(), wanted.total()) if wanted.total() else Fraction(0)
+    if not parts or +idle or any(used[v] != parts * wanted[v] for v in used.keys() | wanted.keys()):
+        raise BadCertificate(f"{saved.ceiling}: the trees have not the roots that {kind!r} asks for")
+    return Fraction(used.total()) if kind == "all_reduce" else parts
+
+
+def exchange(topology: Topology, saved: Saved) -> tuple[Instance, Fraction]:
+    """The all-to-all of a certificate as a demand between hosts, and what its time is of one over theta."""
+    place = _check_ranks(topology, saved)
+    if saved.ranks == "switches":
+        topology = topology.with_hosts(np.bincount(place, minlength=topology.switches), np.inf)
+    if len(set(saved.units.tolist())) == 1:
+        demand = make("traffic", kind="all_to_all").build(topology)
+        return Instance(topology, demand), Fraction(int(saved.units[0]) * (len(place) - 1))
+    matrix = saved.units[:, None] * (1.0 - np.eye(len(place)))
+    return Instance(topology, table_traffic("all_to_all", topology, matrix, hose=False)), Fraction(1)
+
+
+def _places(topology: Topology, saved: Saved) -> np.ndarray:
+    """int64 [ranks]: the switch of every rank."""
+    if saved.ranks == "hosts":
+        return topology.host_switch
+    if saved.ranks != "switches":
+        raise BadCertificate(f"{saved.ceiling}: {saved.ranks!r} are no ranks")
+    return np.flatnonzero(topology.host_count) if topology.hosts else np.arange(topology.switches)
+
+
+def _check_ranks(topology: Topology, saved: Saved) -> np.ndarray:
+    """The places of the ranks. Raises unless there are units for each."""
+    place, units = _places(topology, saved), saved.units
+    if len(units) != len(place) or len(place) < 2 or units.min() < 0 or not units.any():
+        raise BadCertificate(f"{saved.ceiling}: there must be units, not all of them 0, for each of {len(place)} ranks")
+    return place
+
+
+def _check(topology: Topology, saved: Saved) -> None:
+    """Raises unless the parts of a certificate fit its topology."""
+    place = _check_ranks(topology, saved)
+    if saved.collective not in LEAVING or saved.able not in ABLE:
+        raise BadCertificate(f"{saved.ceiling}: nothing is known of {saved.collective!r} with {saved.able!r}")
+    if len(saved.root) != 1 or not 0 <= saved.root[0] < len(place):
+        raise BadCertificate(f"{saved.ceiling}: the root is none of {len(place)} ranks")
+    for name, size in (("part", topology.switches), ("of_rank", len(place))):
+        label = getattr(saved, name)
+        if len(label) != size or label.min() < -1 or label.max() >= len(place):
+            raise BadCertificate(f"{saved.ceiling}: {name} must be {size} numbers of parts, or -1")
+
+
+def _capacities(topology: Topology, saved: Saved) -> tuple[list[int], int, int]:
+    """Whole-number capacities of the channels, that of a host's (0 where infinite), and how many make 1."""
+    at_hosts = 0.0 if saved.ranks == "switches" or isinf(topology.host_capacity) else topology.host_capacity
+    read = [Fraction(value).limit_denominator(FINEST) for value in (*topology.capacity.tolist(), at_hosts)]
+    common = lcm(*(value.denominator for value in read))
+    *channels, host = (int(value * common) for value in read)
+    return channels, host, common
+
+
+def _crossing(topology: Topology, saved: Saved) -> tuple[Fraction, Fraction]:
+    """Capacity of the channels that leave the sets, and of those that enter them."""
+    channels, host, common = _capacities(topology, saved)
+    label, out, into = saved.part.tolist(), 0, 0
+    for u, v, c in zip(topology.src.tolist(), topology.dst.tolist(), channels, strict=True):
+        if label[u] != label[v]:
+            out += c * (label[u] >= 0)
+            into += c * (label[v] >= 0)
+    for v, own in zip(_places(topology, saved).tolist(), saved.of_rank.tolist(), strict=True):
+        if label[v] != own:
+            if not host:
+                raise BadCertificate(f"{saved.ceiling}: an infinite channel joins the sets")
+            both = host * ((label[v] >= 0) + (own >= 0))  # the channels from the rank and to it
+            out, into = out + both, into + both
+    return Fraction(out, common), Fraction(into, common)
+
+
+def _of_cut(topology: Topology, saved: Saved) -> Fraction:
+    """What must leave a side over what can."""
+    inside = saved.of_rank == 0
+    if saved.part.max() > 0 or saved.of_rank.max() != 0:
+        raise BadCertificate(f"{saved.ceiling}: a cut has one side, with some rank in it and some outside")
+    if ROOT.get(saved.collective, inside[saved.root[0]]) != inside[saved.root[0]]:
+        raise BadCertificate(f"{saved.ceiling}: the root is on the wrong side of the cut")
+    leaving = LEAVING[saved.collective]
+    units = 1 if leaving == "one" else sum(saved.units[inside if leaving == "inside" else ~inside].tolist())
+    return units / _crossing(topology, saved)[0]
+
+
+def _of_parts(topology: Topology, saved: Saved) -> Fraction:
+    """What must cross between parts that all have ranks, over what can."""
+    count = int(saved.of_rank.max()) + 1
+    if saved.collective != "all_reduce" or set(saved.of_rank.tolist()) != set(range(count)) or count < 2:
+        raise BadCertificate(f"{saved.ceiling}: parts of an all-reduce, each with a rank, prove something")
+    if saved.part.max() >= count:
+        raise BadCertificate(f"{saved.ceiling}: there is a part without ranks")
+    if saved.able == ABLE[-1]:
+        raise BadCertificate(f"{saved.ceiling}: parts prove nothing where switches copy and reduce")
+    out, into = _crossing(topology, saved)
+    return 2 * (count - 1) / {"": min(out, into), "multicast": into, "reduce": out}[saved.able]

@@ -1,0 +1,122 @@
+"""Programs that follow a schedule: its sends in its order, and never more than a few of them under way to a peer."""
+
+import numpy as np
+
+from flitlab.models.application.builder import LIMIT
+from flitlab.models.application.program import CALC, RECV, SEND, Program, Step
+from flitlab.models.arrays import Ints
+from flitlab.models.collective.schedule import Schedule, copied
+from flitlab.models.registry import SpecError
+
+_EARLY = 1
+
+
+def chunk_bytes(schedule: Schedule, piece: int) -> Ints:
+    """int64 [chunks]: bytes of each, where every piece of the data has ``piece``; as equal as bytes allow."""
+    key = (schedule.start + 1) * (schedule.ranks + 1) + schedule.goal + 1
+    order = np.argsort(key, kind="stable")
+    amount = schedule.amount[order]
+    ends = np.cumsum(amount)
+    fresh = np.diff(key[order], prepend=-1) != 0
+    ends -= np.repeat((ends - amount)[fresh], np.diff(np.append(np.flatnonzero(fresh), len(ends))))
+    found = np.empty(len(order), np.int64)
+    found[order] = ends * piece // schedule.parts - (ends - amount) * piece // schedule.parts
+    return found
+
+
+def program_of(
+    schedule: Schedule, piece: int, window: int, algorithm: str = "", size: int = 0, ns_per_byte: float = 0.0
+) -> Program:
+    """The program of a schedule whose pieces have ``piece`` bytes.
+
+    A send waits for the receives of its chunks; for the send before it from the same rank to the same peer to have
+    begun; and for that of ``window`` sends before to be done. Where that means delivered (``messages: {confirmed:
+    true}``), no more than ``window`` messages to a peer are under way. The tag of a message is its number.
+
+    algorithm, size: as results show them. ns_per_byte: nanoseconds that it takes to reduce a byte with another.
+    Raises ``SpecError`` for more operations than a program may have.
+    """
+    total = 2 * schedule.sends
+    if total > LIMIT:
+        raise SpecError(
+            f"the schedule has {total:,} operations, more than {LIMIT:,}; cut it into fewer chunks", "chunks"
+        )
+    messages = _Messages(schedule, piece, ns_per_byte)
+    pairs = messages.by_chunks(), messages.by_peer(window, 0), messages.by_peer(1, _EARLY), messages.reductions()
+    before, after = zip(*pairs, strict=True)
+    waited, waiting = np.concatenate(before), np.concatenate(after)
+    waited, waiting = np.unique(np.stack([waited, waiting], axis=1), axis=0).T
+    return messages.program(waited, waiting, Step(schedule.kind, algorithm, size, schedule.ranks))
+
+
+class _Messages:
+    """The operations of a schedule: a send and a receive of each message and, where that takes time, a reduction.
+
+    size, ns: int64 [sends], bytes of the message and nanoseconds of its reduction. kind, rank, number: int64
+    [operations], what, whose and of which message they are. send, receive, taken: int64 [sends], operations; ``taken``
+    is the one after which a message is of use, the receive or the reduction.
+    """
+
+    def __init__(self, schedule: Schedule, piece: int, ns_per_byte: float) -> None:
+        self.schedule = schedule
+        count = schedule.sends
+        self.size = chunk_bytes(schedule, piece)[schedule.chunk]
+        added = np.where(copied(schedule), 0, self.size) if ns_per_byte else np.zeros(count)
+        self.ns = np.rint(added * ns_per_byte).astype(np.int64)
+        every = np.arange(count)
+        reducing = every[self.ns > 0]
+        rank = np.concatenate([schedule.source, schedule.target, schedule.target[reducing]])
+        number = np.concatenate([every, every, reducing])
+        kind = np.repeat(np.array([SEND, RECV, CALC], np.int8), [count, count, len(reducing)])
+        order = np.lexsort((kind == CALC, schedule.step[number], rank))
+        self.kind, self.rank, self.number = kind[order], rank[order], number[order]
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        self.send, self.receive = place[:count], place[count : 2 * count]
+        self.taken = self.receive.copy()
+        self.taken[reducing] = place[2 * count :]
+
+    def by_chunks(self) -> tuple[Ints, Ints]:
+        """Pairs of what is taken in and the sends of the same chunk by the same rank in later steps."""
+        s = self.schedule
+        steps = int(s.step.max(initial=0)) + 1
+        got = (s.target * s.chunks + s.chunk) * steps + s.step
+        by = np.argsort(got)
+        low = np.searchsorted(got[by], (s.source * s.chunks + s.chunk) * steps)
+        count = np.searchsorted(got[by], (s.source * s.chunks + s.chunk) * steps + s.step) - low
+        which = np.repeat(low, count) + np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        return 2 * self.taken[by[which]], np.repeat(self.send, count)
+
+    def reductions(self) -> tuple[Ints, Ints]:
+        """Pairs of a receive and the reduction that follows it."""
+        some = self.taken != self.receive
+        return 2 * self.receive[some], self.taken[some]
+
+    def by_peer(self, distance: int, early: int) -> tuple[Ints, Ints]:
+        """Pairs of sends to the same peer, the second ``distance`` after the first; early: it waits for its begin."""
+        s = self.schedule
+        lane = s.source * s.ranks + s.target
+        order = np.lexsort((s.step, lane))
+        alike = lane[order[distance:]] == lane[order[:-distance]]
+        return 2 * self.send[order[:-distance][alike]] + early, self.send[order[distance:][alike]]
+
+    def program(self, waited: Ints, waiting: Ints, step: Step) -> Program:
+        """The program in which operations wait for others. waited: 2 * operation + early, ascending."""
+        is_send, is_calc = self.kind == SEND, self.kind == CALC
+        peer = np.where(is_send, self.schedule.target[self.number], self.schedule.source[self.number])
+        partner = np.where(is_send, self.receive[self.number], self.send[self.number])
+        operations = len(self.kind)
+        return Program(
+            start=np.searchsorted(self.rank, np.arange(self.schedule.ranks + 1)).astype(np.int64),
+            kind=self.kind,
+            amount=np.where(is_calc, self.ns[self.number], self.size[self.number]),
+            peer=np.where(is_calc, -1, peer).astype(np.int32),
+            tag=np.where(is_calc, 0, self.number).astype(np.int32),
+            cpu=np.zeros(operations, np.int16),
+            step=np.zeros(operations, np.int32),
+            partner=np.where(is_calc, -1, partner),
+            need=np.bincount(waiting, minlength=operations).astype(np.int32),
+            after=np.searchsorted(waited >> 1, np.arange(operations + 1)).astype(np.int64),
+            successor=2 * waiting + (waited & _EARLY),
+            steps=(step,),
+        )

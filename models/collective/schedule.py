@@ -1,0 +1,235 @@
+"""Schedules of collectives: which chunk of the data goes from whom to whom, in which step."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+
+from flitlab.models.arrays import Bools, Ints
+from flitlab.models.jit import njit
+
+ALL = -1
+"""In place of a rank: all of them."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A collective by what becomes of its data.
+
+    start, goal: for the number of ranks N and the root, the pairs (who has it at first, who needs it in the end) of its
+    pieces, either of them ``ALL``: what all have at first is to be reduced. share: what a piece is of S, the size in
+    which results state bandwidth (NCCL tests, PERFORMANCE.md). bus: factor of N by which bandwidth becomes that of the
+    busiest channel of a rank.
+    """
+
+    pieces: Callable[[int, int], Iterable[tuple[int, int]]]
+    share: Callable[[int], Fraction]
+    bus: Callable[[int], Fraction]
+
+
+def _each(ranks: int) -> Fraction:
+    return Fraction(1, ranks)
+
+
+def _whole(ranks: int) -> Fraction:
+    return Fraction(1)
+
+
+def _others(ranks: int) -> Fraction:
+    return Fraction(ranks - 1, ranks)
+
+
+CollectiveName = Literal[
+    "all_gather", "reduce_scatter", "all_reduce", "broadcast", "reduce", "gather", "scatter", "all_to_all"
+]  # fmt: skip
+"""Names of the collectives that have schedules."""
+
+KINDS: dict[str, Kind] = {
+    "all_gather": Kind(lambda n, root: ((r, ALL) for r in range(n)), _each, _others),
+    "reduce_scatter": Kind(lambda n, root: ((ALL, r) for r in range(n)), _each, _others),
+    "all_reduce": Kind(lambda n, root: [(ALL, ALL)], _whole, lambda n: 2 * _others(n)),
+    "broadcast": Kind(lambda n, root: [(root, ALL)], _whole, _whole),
+    "reduce": Kind(lambda n, root: [(ALL, root)], _whole, _whole),
+    "gather": Kind(lambda n, root: ((r, root) for r in range(n) if r != root), _each, _others),
+    "scatter": Kind(lambda n, root: ((root, r) for r in range(n) if r != root), _each, _others),
+    "all_to_all": Kind(lambda n, root: ((s, t) for s in range(n) for t in range(n) if s != t), _each, _others),
+}
+"""The collectives that have schedules, by name."""
+
+
+FAILURES = {
+    1: "is sent by rank {}, which has nothing of it then",
+    2: "is sent to rank {}, which has a part of it already",
+    3: "does not reach rank {} complete",
+}
+"""What may be wrong with the way of a chunk, as :func:`_follow` tells it."""
+
+
+class ScheduleError(ValueError):
+    """A schedule does not do what its collective asks for; the message says which chunk fails whom."""
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Which rank sends which chunk of the data to which other rank, in steps.
+
+    A rank sends a chunk as it has it before the step: of data that is reduced, the sum of its own and of all that it
+    was sent of it.
+
+    kind: the collective. ranks: how many take part. start, goal: int64 [chunks], who has a chunk at first and who needs
+    it in the end (``ALL``: everybody; what everybody has at first is reduced). amount: int64 [chunks], its size in
+    parts; parts: how many parts make up a piece (see :class:`Kind`). chunk, source, target, step: int64 [sends], sorted
+    by step. root: of those collectives that have one.
+    """
+
+    kind: str
+    ranks: int
+    start: Ints
+    goal: Ints
+    amount: Ints
+    parts: int
+    chunk: Ints
+    source: Ints
+    target: Ints
+    step: Ints
+    root: int = 0
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks the data has."""
+        return len(self.start)
+
+    @property
+    def sends(self) -> int:
+        """How many messages there are, one for each chunk that a rank sends another."""
+        return len(self.chunk)
+
+
+def check(schedule: Schedule) -> None:
+    """Raise :class:`ScheduleError` unless the schedule does what its collective asks for, chunk by chunk.
+
+    That the chunks make up the data; that nobody sends what it does not have; that no contribution is added twice; and
+    that in the end everybody has what it needs, complete.
+    """
+    _check_pieces(schedule)
+    s = schedule
+    if len(s.chunk) and (min(s.source.min(), s.target.min()) < 0 or max(s.source.max(), s.target.max()) >= s.ranks):
+        raise ScheduleError(f"ranks are 0 to {s.ranks - 1}")
+    order = np.lexsort((s.step, s.chunk))
+    first = np.searchsorted(s.chunk[order], np.arange(s.chunks + 1))
+    what, chunk, rank = _follow(s.ranks, s.start, s.goal, first, s.source[order], s.target[order], s.step[order])
+    if what:
+        problem = FAILURES[what]
+        raise ScheduleError(f"chunk {chunk} {problem.format(rank)}")
+
+
+def _check_pieces(s: Schedule) -> None:
+    found: dict[tuple[int, int], int] = {}
+    for start, goal, amount in zip(s.start.tolist(), s.goal.tolist(), s.amount.tolist(), strict=True):
+        found[start, goal] = found.get((start, goal), 0) + amount
+    for piece in KINDS[s.kind].pieces(s.ranks, s.root):
+        if found.pop(piece, 0) != s.parts:
+            raise ScheduleError(f"the chunks of {_told(piece)} are not all of it")
+    if found:
+        raise ScheduleError(f"{_told(next(iter(found)))} is no piece of a collective {s.kind}")
+
+
+def _told(piece: tuple[int, int]) -> str:
+    start, goal = ("all ranks" if end == ALL else f"rank {end}" for end in piece)
+    return f"what {start} has for {goal}"
+
+
+@njit
+def _follow(
+    ranks: int, start: Ints, goal: Ints, first: Ints, source: Ints, target: Ints, step: Ints
+) -> tuple[int, int, int]:
+    """Follow every chunk; returns (what is wrong, chunk, rank): 1 nothing to send, 2 added twice, 3 incomplete.
+
+    first: int64 [chunks + 1]; the sends of chunk c, by step, are first[c] .. first[c + 1] - 1.
+    """
+    words = (ranks + 63) // 64
+    has = np.zeros((ranks, words), np.uint64)
+    most = 0
+    for chunk in range(len(start)):
+        most = max(most, first[chunk + 1] - first[chunk])
+    carried = np.zeros((most, words), np.uint64)
+    full = np.zeros(words, np.uint64)
+    for rank in range(ranks):
+        full[rank // 64] |= np.uint64(1) << np.uint64(rank % 64)
+    for chunk in range(len(start)):
+        has[:] = 0
+        for rank in range(ranks):
+            if start[chunk] < 0 or start[chunk] == rank:
+                has[rank, rank // 64] |= np.uint64(1) << np.uint64(rank % 64)
+        i = first[chunk]
+        while i < first[chunk + 1]:
+            end = i
+            while end < first[chunk + 1] and step[end] == step[i]:
+                if not has[source[end]].any():
+                    return 1, chunk, source[end]
+                carried[end - i] = has[source[end]]
+                end += 1
+            for j in range(i, end):
+                to, what = target[j], carried[j - i]
+                complete = True
+                for word in range(words):
+                    if what[word] != full[word]:
+                        complete = False
+                if start[chunk] < 0 and complete:
+                    has[to] = full
+                    continue
+                for word in range(words):
+                    if has[to, word] & what[word]:
+                        return 2, chunk, to
+                    has[to, word] |= what[word]
+            i = end
+        for rank in range(ranks):
+            if goal[chunk] < 0 or goal[chunk] == rank:
+                for word in range(words):
+                    mine = full[word]
+                    if start[chunk] >= 0:
+                        mine = np.uint64(0)
+                        if start[chunk] // 64 == word:
+                            mine = np.uint64(1) << np.uint64(start[chunk] % 64)
+                    if has[rank, word] != mine:
+                        return 3, chunk, rank
+    return 0, -1, -1
+
+
+def copied(schedule: Schedule) -> Bools:
+    """bool [sends]: whether a send carries a chunk that is complete, which the receiver only keeps.
+
+    What is sent of a chunk that is never reduced is always complete; of one that is, from the step on in which one rank
+    has all contributions. The schedule must pass :func:`check`.
+    """
+    order = np.lexsort((schedule.step, schedule.chunk))
+    found = np.ones(len(order), np.bool_)
+    first = np.searchsorted(schedule.chunk[order], np.arange(schedule.chunks + 1))
+    _mark(schedule.ranks, schedule.start, first, schedule.source[order], schedule.target[order],
+          schedule.step[order], found)  # fmt: skip
+    back = np.empty(len(order), np.bool_)
+    back[order] = found
+    return back
+
+
+@njit
+def _mark(ranks: int, start: Ints, first: Ints, source: Ints, target: Ints, step: Ints, found: Bools) -> None:
+    """found: bool [sends], in the order of :func:`_follow`; becomes False where what is sent is not complete."""
+    count = np.ones(ranks, np.int64)
+    carried = np.zeros(len(source), np.int64)
+    for chunk in range(len(start)):
+        if start[chunk] >= 0:
+            continue
+        count[:] = 1
+        i = first[chunk]
+        while i < first[chunk + 1]:
+            end = i
+            while end < first[chunk + 1] and step[end] == step[i]:
+                carried[end] = count[source[end]]
+                end += 1
+            for j in range(i, end):
+                found[j] = carried[j] == ranks
+                count[target[j]] = ranks if found[j] else count[target[j]] + carried[j]
+            i = end

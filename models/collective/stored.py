@@ -1,0 +1,98 @@
+"""Schedules as JSON, in which those of other programs come in and ours go out."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from flitlab.models.collective.schedule import CollectiveName, Schedule, ScheduleError, check
+
+SUFFIX = ".schedule.json"
+"""How files of schedules end."""
+
+MOST_RANKS = 65_536
+"""Ranks of a schedule in a file; to follow it takes an eighth of the square of that in bytes."""
+
+Rank = Annotated[int, Field(ge=-1, lt=2**31)]
+Count = Annotated[int, Field(ge=0, lt=2**62)]
+
+
+class _File(BaseModel):
+    """What a file holds; see docs/collectives.md."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    format: Literal["flitlab schedule"]
+    version: Literal[1]
+    collective: CollectiveName
+    ranks: Annotated[int, Field(ge=2, le=MOST_RANKS)]
+    root: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    parts: Annotated[int, Field(ge=1, lt=2**62)]
+    chunks: list[tuple[Rank, Rank, Count]]
+    sends: list[tuple[Count, Rank, Rank, Count]]
+
+
+def write_schedule(schedule: Schedule, path: Path) -> None:
+    """Writes a schedule: chunks as [who has it at first, who needs it, parts], sends as [chunk, from, to, step].
+
+    -1 stands for all ranks. Raises ``OSError``.
+    """
+    s = schedule
+    chunks = np.stack([s.start, s.goal, s.amount], axis=1).tolist()
+    sends = np.stack([s.chunk, s.source, s.target, s.step], axis=1).tolist()
+    head = {
+        "format": "flitlab schedule", "version": 1, "collective": s.kind, "ranks": s.ranks, "root": s.root,
+        "parts": s.parts,
+    }  # fmt: skip
+    lines = [f" {json.dumps(name)}: {json.dumps(value)}" for name, value in head.items()]
+    lines += [_rows("chunks", chunks), _rows("sends", sends)]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def _rows(name: str, rows: list[list[int]]) -> str:
+    return f' "{name}": [\n' + ",\n".join(f"  {json.dumps(row)}" for row in rows) + "\n ]"
+
+
+def read_schedule(path: Path) -> Schedule:
+    """Reads a schedule and follows it.
+
+    Raises ``OSError``, and :class:`~flitlab.models.collective.schedule.ScheduleError` for what is no schedule or does
+    not do what its collective asks for.
+    """
+    try:
+        file = _File.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ScheduleError(f"{place}: {first['msg']}" if place else first["msg"]) from None
+    schedule = _schedule(file)
+    check(schedule)
+    return schedule
+
+
+def _schedule(file: _File) -> Schedule:
+    chunks = np.array(file.chunks, np.int64).reshape(-1, 3)
+    sends = np.array(file.sends, np.int64).reshape(-1, 4)
+    sends = sends[np.argsort(sends[:, 3], kind="stable")]
+    chunk, source, target, step = (np.ascontiguousarray(column) for column in sends.T)
+    ends = np.concatenate([chunks[:, :2].ravel(), source, target])
+    if (ends >= file.ranks).any() or (np.concatenate([source, target]) < 0).any():
+        raise ScheduleError(f"ranks are 0 to {file.ranks - 1}, and -1 in chunks stands for all")
+    if (chunk >= len(chunks)).any():
+        raise ScheduleError(f"chunks are 0 to {len(chunks) - 1}; a send is of chunk {chunk.max()}")
+    if file.root >= file.ranks:
+        raise ScheduleError(f"the root {file.root} is no rank")
+    start, goal, amount = (np.ascontiguousarray(column) for column in chunks.T)
+    return Schedule(
+        file.collective, file.ranks, start, goal, amount, file.parts, chunk, source, target, step, file.root
+    )  # fmt: skip
+
+
+def described(schedule: Schedule) -> dict[str, Any]:
+    """What there is to say of a schedule in a few numbers."""
+    return {
+        "collective": schedule.kind, "ranks": schedule.ranks, "chunks": schedule.chunks,
+        "sends": schedule.sends, "steps": int(schedule.step.max(initial=-1)) + 1,
+    }  # fmt: skip

@@ -1,0 +1,48 @@
+"""Tables of paths with weights for some pairs of switches, and shortest paths for all others."""
+
+import numpy as np
+
+from flitlab.models.arrays import Floats, Ints
+from flitlab.models.paths.bounded import some_shortest
+from flitlab.models.paths.pathset import PathSet, concatenate
+from flitlab.models.routing.layers import ends_of
+from flitlab.models.routing.paths import path_table
+from flitlab.models.routing.planned import thresholds
+from flitlab.models.routing.ways import PathTable
+from flitlab.models.topology.graph import Topology
+
+
+def weighed_table(topology: Topology, pairs: Ints, paths: PathSet, weight: Floats, spare: int, seed: int) -> PathTable:
+    """The table of the paths of all pairs of switches with hosts.
+
+    pairs: int64, different ones, s * switches + t, that have ``paths`` with ``weight`` [paths], 1 together for each.
+    All others have up to ``spare`` shortest paths, drawn from ``seed``, of equal weights.
+    """
+    n = topology.switches
+    bare = _others(topology, pairs)
+    shortest = some_shortest(topology, bare // n, bare % n, spare, seed)
+    every = np.concatenate([pairs, bare])
+    order = np.argsort(every, kind="stable")
+    joined, weights = _in_order(paths, shortest, weight, order)
+    table = path_table(topology, [(every[order], joined)])
+    return table._replace(threshold=thresholds(table.pair_start, weights))
+
+
+def _others(topology: Topology, pairs: Ints) -> Ints:
+    """int64: the pairs of different switches with hosts, s * switches + t, that are not among ``pairs``."""
+    n, ends = topology.switches, ends_of(topology)
+    other = np.zeros((n, n), bool)
+    other[np.ix_(ends, ends)] = True
+    np.fill_diagonal(other, False)
+    other.ravel()[pairs] = False
+    return np.flatnonzero(other)
+
+
+def _in_order(weighed: PathSet, spare: PathSet, weight: Floats, order: Ints) -> tuple[PathSet, Floats]:
+    """Both sets as one whose pair i is pair ``order[i]``, and its weights; those of ``spare`` have equal ones."""
+    counts = np.concatenate([weighed.counts, spare.counts])
+    whole = np.concatenate([weight, np.repeat(1 / spare.counts, spare.counts)])
+    first = np.cumsum(counts) - counts
+    paths = concatenate([weighed, spare], order)
+    place = np.repeat(first[order] - paths.pair_start[:-1], paths.counts) + np.arange(len(whole))
+    return paths, whole[place]

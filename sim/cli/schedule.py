@@ -1,0 +1,60 @@
+"""``simrun schedule FILE``."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from flitlab.models.collective.schedule import Schedule, ScheduleError
+from flitlab.models.collective.stored import SUFFIX, described, read_schedule, write_schedule
+from flitlab.sim.cli.common import complain, is_input, number, print_json, study_of, why
+from flitlab.sim.cli.trace import case_of
+from flitlab.sim.exit import BAD, OK
+
+
+def run(options: argparse.Namespace) -> int:
+    """Describes a schedule of a collective, from JSON or of a scenario, and writes it as JSON."""
+    file = Path(options.file)
+    if options.out is not None and (not options.out.name.endswith(SUFFIX) or is_input(options.out, file)):
+        if not options.out.name.endswith(SUFFIX):
+            complain(f"--out = {options.out}: must end in {SUFFIX}")
+        return BAD
+    schedule = _schedule(file, options)
+    if schedule is None or (options.out is not None and not _write(schedule, options.out)):
+        return BAD
+    summary: dict[str, Any] = {"schedule": str(file)} | described(schedule)
+    if options.json:
+        print_json(summary)
+    else:
+        for name, value in summary.items():
+            print(f"{name:<12}{number(value, 7) if isinstance(value, int) else value}")
+    return OK
+
+
+def _schedule(file: Path, options: argparse.Namespace) -> Schedule | None:
+    """The schedule that is meant, or None after a complaint."""
+    if file.suffix in (".yaml", ".yml"):
+        study = study_of(options)
+        case = None if study is None else case_of(study, options.scenario)
+        if case is None:
+            return None
+        if case.collective is None or case.collective.plan.schedule is None:
+            complain(
+                f"simrun schedule: {case.label}: follows no schedule; see experiment: collective, algorithm: trees"
+            )
+            return None
+        return case.collective.plan.schedule
+    try:
+        return read_schedule(file)
+    except (ScheduleError, OSError) as error:
+        complain(f"simrun schedule: {file}: {why(error) if isinstance(error, OSError) else error}")
+        return None
+
+
+def _write(schedule: Schedule, path: Path) -> bool:
+    """Whether it could be written; if not, a complaint has been."""
+    try:
+        write_schedule(schedule, path)
+    except OSError as error:
+        complain(f"--out = {path}: {why(error)}")
+        return False
+    return True

@@ -1,0 +1,139 @@
+"""The table of the experiment ``collective``: times beside what any algorithm needs, and bandwidths."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from flitlab.fluid.collective.collective import Collective as Bounded
+from flitlab.fluid.collective.latency import Latency
+from flitlab.fluid.problem import FluidError
+from flitlab.models.application.workload import Workload
+from flitlab.models.collective.schedule import KINDS
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.discipline import Discipline
+from flitlab.sim.config.collective import Collective
+from flitlab.sim.config.study import Case, Study
+from flitlab.sim.measure.status import Status
+
+if TYPE_CHECKING:  # solvers take long to import
+    from flitlab.fluid.collective.bounds import Bound, Bounds
+
+ROUNDING = 1e-9
+"""Part of a time by which it may be below its bound before that is a mistake of either."""
+
+
+@dataclass(frozen=True)
+class Least:
+    """What is known of the time of a collective without simulating it, in nanoseconds.
+
+    bound: the least that any algorithm needs; by, proof: what it follows from. reachable: of the best schedule that is
+    known, over bandwidth alone; None where there is none.
+    """
+
+    bound: float
+    by: str
+    proof: str
+    reachable: float | None
+
+
+class Leasts:
+    """The bounds of all scenarios of a study, those of one network and collective computed once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], Bounds | FluidError] = {}
+        self._latencies: dict[tuple[Any, ...], Latency] = {}
+
+    def of(self, case: Case) -> Least | None:
+        """The bounds of a scenario; None where there are none.
+
+        Raises :class:`~flitlab.fluid.problem.FluidError` where its numbers are too large to be exact.
+        """
+        asked, scenario = case.collective, case.program
+        if asked is None or scenario is None:
+            return None
+        found, messages, latency = self._bounds(asked), scenario.work.messages, self._latency(scenario)
+        flits = Fraction(asked.question.piece * messages.packet_flits, messages.packet_bytes) * latency.flit
+        least, tick = found.at(flits, latency), messages.tick_ns
+        times = [time for time in (found.upper and found.upper[0], asked.plan.reaches) if time is not None]
+        reachable = float(min(times) * flits * latency.pace * tick) if times else None
+        return Least(float(least.time * tick), least.by, _told(least), reachable)
+
+    def proof(self, case: Case) -> "Bound | None":
+        """What bounds a scenario by bandwidth alone; None where nothing does."""
+        try:
+            return None if case.collective is None else self._bounds(case.collective).lower
+        except FluidError:
+            return None
+
+    def _latency(self, scenario: Scenario[Discipline, Workload]) -> Latency:
+        """The delays of a scenario, which do not depend on sizes."""
+        discipline, unit = scenario.switching, scenario.switching.weight(scenario.work.messages)
+        key = (scenario.topology.content_hash, repr(discipline), unit)
+        if key not in self._latencies:
+            self._latencies[key] = Latency.of(scenario.topology, discipline, unit)
+        return self._latencies[key]
+
+    def _bounds(self, asked: Collective) -> "Bounds":
+        from flitlab.fluid.collective.bounds import bounds
+
+        question = asked.question
+        key = (question.topology.content_hash, question.collective, question.ranks, question.root)
+        if key not in self._known:
+            bounded = Bounded(question.collective, question.ranks, question.root)
+            try:
+                self._known[key] = bounds(question.topology, bounded)
+            except FluidError as error:
+                self._known[key] = error
+        found = self._known[key]
+        if isinstance(found, FluidError):
+            raise found
+        return found
+
+
+def _told(least: "Bound") -> str:
+    return "" if least.proof is None else least.proof.text
+
+
+def collectives(study: Study, results: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
+    """The rows of collectives.csv, and what is wrong with some; a result below its bound gets the status for that."""
+    leasts, rows, problems = Leasts(), [], []
+    by_label = {case.label: case for case in study.cases}
+    for result in results:
+        case = by_label[result["scenario"]]
+        if case.collective is None:
+            continue
+        try:
+            least = leasts.of(case)
+        except FluidError as error:
+            least = None
+            problems.append(f"{case.label}: no bound: {error}")
+        row = dict(_row(case, case.collective, result, least))
+        rows.append(row)
+        if row.get("efficiency") is not None and row["efficiency"] > 1 + ROUNDING:
+            result["status"] = Status.CEILING_VIOLATED
+            result["message"] = f"is done before the bound by {row['bound_by']} allows: {row['proof']}"
+            problems.append(f"{case.label}: {result['message']}")
+    return rows, problems
+
+
+def _row(case: Case, asked: Collective, result: Mapping[str, Any], least: Least | None) -> Iterator[tuple[str, Any]]:
+    """The columns of a row and their values."""
+    question, plan = asked.question, asked.plan
+    bus = float(KINDS[question.collective].bus(question.count))
+    time = result.get("total_ns")
+    yield from {"scenario": case.label, **case.keys, "seed": result["seed"]}.items()
+    yield from {"kind": question.collective, "algorithm": asked.algorithm, "ranks": question.count}.items()
+    yield from {"size_bytes": question.size, "time_ns": time}.items()
+    if least is not None:
+        yield from {"bound_ns": least.bound, "bound_by": least.by, "reachable_ns": least.reachable}.items()
+        yield "efficiency", least.bound / time if time else None
+    yield from {
+        "algbw": question.size / time if time else None,
+        "busbw": question.size * bus / time if time else None,
+    }.items()
+    if least is not None:
+        yield "busbw_bound", question.size * bus / least.bound if least.bound else None
+    yield from {"trees": plan.trees, "chunks": plan.chunks, "depth": plan.depth}.items()
+    if least is not None:
+        yield "proof", least.proof

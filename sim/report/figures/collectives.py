@@ -1,0 +1,146 @@
+"""What the figures of collectives share: panels by network, curves by algorithm, both over size."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from flitlab.models.arrays import Floats
+from flitlab.sim.measure.rows import number
+from flitlab.sim.report.figures import marks
+from flitlab.sim.report.figures.metrics.rows import combined
+from flitlab.sim.report.figures.programs import finish, panels_of, short
+from flitlab.sim.report.folder.frames import Row
+from flitlab.sim.report.folder.run import Run
+
+SIZE, ALGORITHM = "collective.size_bytes", "collective.algorithm"
+"""Swept keys that are the axis of x, and that make curves."""
+
+UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
+
+MOST_TICKS = 4
+"""Sizes that are named on an axis, about."""
+
+BAND = "#bdbdbd"
+"""Colour of what no algorithm can reach, as far as is known."""
+
+
+@dataclass(frozen=True)
+class BySize:
+    """The rows of collectives.csv by panel and algorithm."""
+
+    run: Run
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The usable rows."""
+        return [row for row in self.run.tables.get("collectives", []) if math.isfinite(number(row, "time_ns"))]
+
+    @cached_property
+    def _panel_keys(self) -> list[str]:
+        swept = self.run.manifest.get("columns", ())
+        return [
+            name for name in swept if name not in (SIZE, ALGORITHM) and len({row.get(name) for row in self.rows}) > 1
+        ]
+
+    def panel(self, row: Row) -> str:
+        """The panel that a row belongs to: what is swept besides sizes and algorithms."""
+        return combined(self._panel_keys, [row.get(name) or "" for name in self._panel_keys])
+
+    @cached_property
+    def panels(self) -> list[str]:
+        """All panels, in order of appearance."""
+        return list(dict.fromkeys(self.panel(row) for row in self.rows))
+
+    @cached_property
+    def algorithms(self) -> list[str]:
+        """All algorithms, in order of appearance."""
+        return list(dict.fromkeys(row.get("algorithm") or "" for row in self.rows))
+
+    def of(self, panel: str, algorithm: str | None = None) -> list[Row]:
+        """The rows of a panel, and of one algorithm."""
+        return [
+            row for row in self.rows
+            if self.panel(row) == panel and (algorithm is None or row.get("algorithm") == algorithm)
+        ]  # fmt: skip
+
+    def look(self, algorithm: str) -> dict[str, Any]:
+        """Colour, marker and dashes of an algorithm, the same in all panels."""
+        i = self.algorithms.index(algorithm)
+        found = (marks.OKABE_ITO, marks.MARKERS, marks.DASHES)
+        colour, marker, dashes = (kind[i % len(kind)] for kind in found)
+        return {"color": colour, "marker": marker, "linestyle": dashes}
+
+
+def over_size(rows: Sequence[Row], column: str) -> tuple[Floats, Floats]:
+    """Sizes, ascending, and the mean of a column over the rows of each; those without numbers are left out."""
+    found: dict[float, list[float]] = {}
+    for row in rows:
+        value = number(row, column)
+        if math.isfinite(value):
+            found.setdefault(number(row, "size_bytes"), []).append(value)
+    sizes = sorted(found)
+    return np.array(sizes), np.array([fmean(found[size]) for size in sizes])
+
+
+def figure_by_size(
+    run: Run, size: tuple[float, float], column: str, label: str, draw: Callable[[Axes, BySize, str], Sequence[Any]]
+) -> Figure | None:
+    """A figure with a panel for each network: a column over size, a curve for each algorithm, and what else is drawn.
+
+    label: of the column. draw: adds to the axes of a panel, and returns entries for the key.
+    """
+    by = BySize(run)
+    if not by.rows:
+        return None
+    figure, axes = panels_of(by.panels, size, height=1.9)
+    entries: list[Any] = []
+    for ax, panel in zip(axes, by.panels, strict=True):
+        entries = [*draw(ax, by, panel)]
+        for algorithm in by.algorithms:
+            x, y = over_size(by.of(panel, algorithm), column)
+            ax.plot(x, y, **by.look(algorithm), markersize=3, gid="curve")
+        _size_axis(ax)
+        if len(by.panels) > 1:
+            ax.set_title(short(panel, 44), fontsize=7)
+    below = axes[-1].get_subplotspec()
+    columns = below.get_gridspec().ncols if below is not None else 1
+    for i, ax in enumerate(axes):
+        ax.set_ylabel(label if i % columns == 0 else "")
+        ax.set_xlabel("size S" if i >= len(axes) - columns else "")
+    finish(figure, [*(marks.key(name, **by.look(name)) for name in by.algorithms), *entries])
+    return figure
+
+
+def _size_axis(ax: Axes) -> None:
+    """Sizes as an axis of powers of two, with a few that are named in units."""
+    ax.set_xscale("log", base=2)
+    low, high = (math.log2(end) for end in ax.get_xlim())
+    step = max(1, math.ceil((high - low) / MOST_TICKS))
+    ax.xaxis.set_major_locator(FixedLocator([2.0**i for i in range(math.ceil(low), math.floor(high) + 1, step)]))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: told_bytes(value)))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.tick_params(axis="x", labelsize=6)
+
+
+def told_bytes(value: float) -> str:
+    """A number of bytes in a unit in which it is small.
+
+    >>> told_bytes(65536), told_bytes(1 << 20), told_bytes(3)
+    ('64 KiB', '1 MiB', '3 B')
+    """
+    factor, unit = next(((factor, unit) for factor, unit in UNITS if value >= factor), UNITS[-1])
+    return f"{value / factor:.3g} {unit}"
+
+
+def shaded(label: str) -> Patch:
+    """The entry of the key for the band above what bounds allow."""
+    return Patch(facecolor=BAND, edgecolor="none", label=label)

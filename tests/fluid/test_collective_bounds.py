@@ -1,0 +1,208 @@
+"""Bounds of collectives: known values, what is possible beside them, and no program in less time than is proved."""
+
+from fractions import Fraction
+from math import lcm
+
+import numpy as np
+import pytest
+
+from flitlab.fluid.collective.bounds import Bounds, Collective, bounds
+from flitlab.fluid.collective.latency import Latency
+from flitlab.fluid.problem import FluidError
+from flitlab.models.application.collectives.choose import COLLECTIVES
+from flitlab.models.collective.schedule import KINDS
+from flitlab.models.topology.graph import Topology
+from flitlab.sim.config.study import read
+from tests import long_after
+from tests.fluid.fluid_cases import complete, cycle
+from tests.fluid.test_collective_saved import drawn
+from tests.scenarios import build
+from tests.sim.test_collective_times import made, ticks
+
+FLIT = 32
+
+
+def star(*capacity: float) -> Topology:
+    """A switch without ranks between switches that have one each, with links of these capacities."""
+    n = len(capacity)
+    links = [(v, n) for v in range(n)]
+    return Topology.from_links("star", n + 1, links, capacity=capacity).with_hosts([1] * n + [0])
+
+
+def ends(found: Bounds) -> tuple[Fraction, Fraction | None]:
+    return found.lower.time, found.upper and found.upper[0]
+
+
+@pytest.mark.parametrize(
+    ("topology", "ranks", "lower", "upper"),
+    [
+        (complete(5), "switches", "2/5", "2/5"), (cycle(6), "switches", "5/6", "5/6"),
+        (build("torus", dims=[4, 4]), "switches", "15/32", "15/32"),
+        (build("kautz", degree=3, diameter=2), "switches", "11/18", "11/18"),
+        (build("mesh", dims=[4, 4]), "switches", "5/8", "5/8"),
+        (star(1, 1, 1, 1), "switches", "3/2", "3/2"), (star(1, 4, 4, 4), "switches", "1", "3/2"),
+        (build("hyperx", dims=[1]).with_hosts(4), "hosts", "3/2", "3/2"),
+        (build("torus", dims=[4, 4]).with_hosts(2), "hosts", "31/16", "31/16"),
+    ],
+)  # fmt: skip
+def test_all_reduce(topology, ranks, lower, upper):
+    assert ends(bounds(topology, Collective("all_reduce", ranks))) == (Fraction(lower), Fraction(upper))
+
+
+def test_twice_the_all_gather_is_no_bound():
+    four = star(1, 4, 4, 4, 4)
+    assert 2 * bounds(four, Collective("all_gather")).lower.time / 5 == Fraction(8, 5)
+    assert bounds(four, Collective("all_reduce")).lower.time == 1
+
+
+@pytest.mark.parametrize(
+    ("multicast", "reduce", "expected"), [(False, False, "3/2"), (True, False, "3/2"), (True, True, "1")]
+)
+def test_switches_that_copy_and_reduce_leave_the_cut(multicast, reduce, expected):
+    one = build("hyperx", dims=[1]).with_hosts(4)
+    found = bounds(one, Collective("all_reduce", "hosts", multicast=multicast, reduce=reduce))
+    assert found.lower.time == Fraction(expected)
+    assert bounds(one, Collective("all_gather", "hosts", multicast=multicast)).lower.time == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "low", "high"),
+    [("torus", {"dims": [8, 8]}, 64, 64), ("kautz", {"degree": 4, "diameter": 3}, 54.600, 54.605),
+     ("rrg", {"n": 64, "degree": 6, "seed": 1}, 25.917, 25.919)],
+)  # fmt: skip
+def test_all_to_all(kind, parameters, low, high):
+    found = bounds(build(kind, **parameters), Collective("all_to_all"))
+    assert float(found.lower.time) == pytest.approx(low, abs=6e-4)
+    assert float(found.upper[0]) == pytest.approx(high, abs=6e-4)
+
+
+def test_all_to_all_of_unequal_amounts():
+    """On a directed ring of three: rank v sends a_v to both others, over one channel and over two."""
+    ring = Topology.from_arcs("ring", 3, [(0, 1), (1, 2), (2, 0)])
+    found = bounds(ring, Collective("all_to_all", amounts=(5, 1, 2)))
+    assert float(found.lower.time) == pytest.approx(2 * 5 + 2)
+    assert float(found.upper[0]) == pytest.approx(2 * 5 + 2, rel=1e-3)
+
+
+def test_amounts_count_for_what_moves_units():
+    path = Topology.from_links("path", 3, [(0, 1), (1, 2)], capacity=[1, 2])
+    times = {
+        kind: bounds(path, Collective(kind, root=1, amounts=(3, 0, 1))).lower.time
+        for kind in KINDS
+        if kind != "all_to_all"
+    }
+    assert times == {
+        "all_gather": 3, "reduce_scatter": 3, "all_reduce": Fraction(4, 3) / Fraction(3, 2) * Fraction(9, 8),
+        "broadcast": 1, "reduce": 1, "scatter": 3, "gather": 3,
+    }  # fmt: skip
+
+
+def test_what_is_possible_is_never_below_what_is_proved():
+    for seed in range(30):
+        topology = drawn(seed)
+        for kind in KINDS:
+            for ranks in ("switches", "hosts"):
+                lower, upper = ends(bounds(topology, Collective(kind, ranks)))
+                assert upper is None or lower <= upper, (seed, kind, ranks)
+
+
+def test_links_alike_both_ways_between_ranks_leave_no_interval():
+    for seed in range(40):
+        draw = np.random.default_rng(seed)
+        n = int(draw.integers(2, 12))
+        tree = [(v, int(draw.integers(0, v))) for v in range(1, n)]
+        links = np.concatenate([tree, draw.integers(0, n, (int(draw.integers(0, 2 * n)), 2))])
+        graph = Topology.from_links("drawn", n, links, capacity=draw.choice([0.5, 1, 2, 3], len(links)))
+        lower, upper = ends(bounds(graph, Collective("all_reduce")))
+        assert lower == upper
+        assert lower >= bounds(graph, Collective("broadcast")).lower.time
+
+
+def test_nothing_is_said_to_be_possible_without_a_proof():
+    """Three ranks and a switch that more enters than leaves, which may not be split off."""
+    arcs = [(0, 3), (1, 3), (2, 3), (3, 0), (3, 1), (3, 2)]
+    lopsided = Topology.from_arcs("star", 4, arcs, capacity=[2, 2, 2, 1, 1, 1]).with_hosts([1, 1, 1, 0])
+    known = {kind: bounds(lopsided, Collective(kind)).upper for kind in KINDS}
+    assert {kind for kind, upper in known.items() if upper} == {"scatter", "gather", "all_to_all"}
+
+
+def test_what_is_asked_for_wrongly_is_refused():
+    for wrong, message in (
+        (Collective("scan"), "no collective"),
+        (Collective("reduce", root=4), "none of the 4 ranks"),
+    ):
+        with pytest.raises(FluidError, match=message):
+            bounds(cycle(4), wrong)
+
+
+CONFIG = """
+experiment: application
+topology: {topology}
+routing: {{kind: minimal}}
+switching: {{mode: {mode}}}
+application: {{kind: barrier}}
+"""
+
+NETWORKS = [
+    "{kind: hyperx, dims: [1], hosts_per_switch: 4}", "{kind: mesh, dims: [2, 3]}",
+    "{kind: torus, dims: [3], hosts_per_switch: 2}", "{kind: kautz, degree: 2, diameter: 2}",
+]  # fmt: skip
+
+
+TIMED = "flow, flit_ns: 6.4, switch_ns: 20, link_ns: 40, header_ns: 13"
+MODES = {
+    TIMED: (FLIT, 1), TIMED.replace("flow", "vct"): (FLIT, 1), TIMED.replace("flow", "wormhole"): (FLIT, 1),
+    "datagram, packet_bytes: 1000, nic_mbps: 1000, link_us: 5, queue_packets: 10000": (1000, 1000),
+}  # fmt: skip
+"""Disciplines, with the bytes of a flit and the ticks that it takes."""
+
+
+@pytest.mark.parametrize("mode", long_after(1, list(MODES)))
+@pytest.mark.parametrize("network", NETWORKS)
+def test_no_program_takes_less(network, mode):
+    (case,) = read("c.yaml", text=CONFIG.format(topology=network, mode=mode)).cases
+    scenario, p = case.scenario, case.topology.hosts
+    size, flit = MODES[mode]
+    latency = Latency.of(case.topology, scenario.switching, flit)
+    for kind in KINDS:
+        found = bounds(case.topology, Collective(kind, "hosts"))
+        for flits in (lcm(p, 8), 20 * lcm(p, 8)):
+            unit = flits // p if kind in ("reduce_scatter", "scatter") else flits
+            bound = found.at(unit * flit, latency)
+            for algorithm in COLLECTIVES[kind].algorithms:
+                took = ticks(scenario, made(kind, algorithm, p, flits * size), rendezvous=1 << 40)
+                assert took >= bound.time - Fraction(1, 512), (kind, algorithm, flits)
+
+
+def test_two_ranks_exchange_in_just_the_time_that_is_proved():
+    for network in ("{kind: hyperx, dims: [2]}", "{kind: mesh, dims: [4], hosts: [1, 0, 0, 1]}"):
+        (case,) = read("c.yaml", text=CONFIG.format(topology=network, mode=TIMED)).cases
+        bound = bounds(case.topology, Collective("all_gather", "hosts")).at(
+            100, Latency.of(case.topology, case.scenario.switching)
+        )
+        assert bound.by == "cut with latency"
+        took = ticks(case.scenario, made("all_gather", "ring", 2, 100 * FLIT), rendezvous=1 << 40)
+        assert took == pytest.approx(float(bound.time), abs=0.01)
+
+
+def test_latency_binds_what_is_small_and_parts_what_is_large():
+    topology = build("torus", dims=[4, 4]).with_hosts(1)
+    (case,) = read("c.yaml", text=CONFIG.format(topology="{kind: torus, dims: [4, 4]}", mode=TIMED)).cases
+    found = bounds(topology, Collective("all_reduce", "hosts"))
+    latency = Latency.of(topology, case.scenario.switching)
+    model = case.scenario.switching
+    small, large = found.at(Fraction(1, 1000), latency), found.at(10**6, latency)
+    assert (small.by, large.by) == ("latency", "parts")
+    assert small.time == model.zero_load_latency(topology, 4, 1)
+    assert large.time == Fraction(15, 8) * 10**6
+
+
+def test_a_cut_counts_the_way_to_it_and_the_way_on():
+    """Ranks at the ends of a path of four switches, whose channel in the middle is slow."""
+    path = Topology.from_links("path", 4, [(0, 1), (1, 2), (2, 3)], capacity=[4, 1, 4], delay=[10, 100, 20])
+    path = path.with_hosts([1, 0, 0, 1], 4)
+    (case,) = read("c.yaml", text=CONFIG.format(topology=NETWORKS[0], mode=TIMED)).cases
+    latency = Latency.of(path, case.scenario.switching)
+    bound = bounds(path, Collective("all_gather", "hosts")).at(1000, latency)
+    assert bound.by == "cut with latency"
+    assert bound.time == 1000 + case.scenario.switching.zero_load_latency(path, 3, 1) + 130 - 1

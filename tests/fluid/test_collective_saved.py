@@ -1,0 +1,195 @@
+"""Certificates of collectives: what is saved is proven again in whole numbers, and nothing that was changed is."""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from flitlab.fluid.ceilings import asked, ceilings
+from flitlab.fluid.saved import BadCertificate, Saved
+from flitlab.fluid.verify import statement, verify
+from flitlab.fluid.verify_collective import of_any_algorithm
+from flitlab.models.collective.schedule import KINDS
+from flitlab.models.collective.tree import Tree
+from flitlab.models.topology.graph import Topology
+from tests.fluid.fluid_cases import INF, all_to_all, scenario
+from tests.fluid.test_collective_parts import pods
+from tests.scenarios import build
+
+
+def drawn(seed: int) -> Topology:
+    """A random digraph with unequal capacities, which have no short binary form, and hosts on some switches."""
+    draw = np.random.default_rng(seed)
+    n = int(draw.integers(2, 7))
+    arcs = np.concatenate([np.stack([np.arange(n), np.roll(np.arange(n), -1)], axis=1), draw.integers(0, n, (n, 2))])
+    topology = Topology.from_arcs("drawn", n, arcs, capacity=draw.choice([1 / 3, 0.1, 1, 2.5], len(arcs)))
+    return topology.with_hosts(draw.permutation([1, 2, *[0, 1, 3, 1, 0][: n - 2]]), float(draw.choice([0.3, 2, INF])))
+
+
+def saved_of(topology: Topology, **keys) -> dict[str, tuple]:
+    """Rows and their certificates by kind of collective."""
+    instance = scenario(topology, all_to_all(topology))
+    rows = ceilings(instance, [asked("collective", of=list(KINDS), **keys)], keep_flow=True)
+    return {row.ceiling.partition(":")[2]: (instance, row, Saved.of(instance, row)) for row in rows[1:]}
+
+
+@pytest.mark.parametrize("ranks", ["switches", "hosts"])
+def test_what_is_saved_is_proven(ranks, tmp_path):
+    for seed in range(8):
+        for kind, (instance, row, saved) in saved_of(drawn(seed), ranks=ranks, root=1).items():
+            if not saved.claims:
+                assert row.lower == 0
+                continue
+            saved.write(tmp_path / "c.npz")
+            again = Saved.read(tmp_path / "c.npz")
+            proven = verify(instance, again)
+            assert proven.confirms(again), (seed, kind)
+            if kind != "all_to_all":
+                assert of_any_algorithm(instance.topology, again) == Fraction(again.bound)
+                assert float(Fraction(again.bound)) == row.lower == again.lower
+            else:
+                assert proven.upper == pytest.approx(row.upper, rel=1e-9)
+
+
+def test_parts_and_unequal_amounts_are_proven():
+    topology = build("mesh", dims=[2, 3]).with_hosts(1)
+    for kind, (instance, _row, saved) in saved_of(topology, amounts=[3, 0, 1, 1, 4, 2], root=2).items():
+        assert verify(instance, saved).confirms(saved), kind
+    assert saved_of(topology)["all_reduce"][1].method == "parts"
+    instance, _row, saved = saved_of(pods(4), ranks="hosts")["all_reduce"]
+    assert saved.part[-1] == -1
+    assert verify(instance, saved).confirms(saved)
+    assert statement(saved) == "3 ticks/flit <= all-reduce between hosts, by any algorithm"
+
+
+def test_parts_count_what_switches_that_copy_or_combine_leave():
+    star = Topology.from_arcs("star", 4, [(0, 3), (1, 3), (2, 3), (3, 0), (3, 1), (3, 2)], capacity=[1] * 3 + [2] * 3)
+    star = star.with_hosts([1, 1, 1, 0])
+    for able, bound in (({"reduce": True}, "4/3"), ({"multicast": True}, "1"), ({}, "4/3")):
+        instance, _, saved = saved_of(star, switches=able)["all_reduce"]
+        assert saved.bound == bound
+        assert verify(instance, saved).confirms(saved)
+
+
+def moved(label: np.ndarray, place: int, to: int) -> np.ndarray:
+    changed = label.copy()
+    changed[place] = to
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        ("all_gather", {"bound": "16"}, "where 16 is claimed"),
+        ("all_gather", {"bound": ""}, "nothing is claimed"),
+        ("all_gather", {"collective": "gather", "root": np.array([3])}, "wrong side"),
+        ("all_gather", {"collective": "all_reduce"}, "the sets prove"),
+        ("all_gather", {"collective": "scan"}, "nothing is known"),
+        ("all_gather", {"able": "magic"}, "nothing is known"),
+        ("all_gather", {"ranks": "racks"}, "are no ranks"),
+        ("all_gather", {"units": np.zeros(12, np.int64)}, "must be units"),
+        ("all_gather", {"units": np.ones(11, np.int64)}, "must be units"),
+        ("all_gather", {"part": np.full(12, -1)}, "infinite channel"),
+        ("all_gather", {"part": np.zeros(13, np.int64)}, "part must be 12 numbers"),
+        ("all_gather", {"of_rank": np.full(12, -1)}, "some rank in it"),
+        ("all_gather", {"topology": "0"}, "another topology"),
+        ("broadcast", {"root": np.array([7])}, "wrong side"),
+        ("broadcast", {"root": np.array([12])}, "none of 12 ranks"),
+        ("all_reduce", {"collective": "all_gather"}, "parts of an all-reduce"),
+        ("all_reduce", {"able": "multicast reduce"}, "prove nothing"),
+        ("all_reduce", {"of_rank": np.arange(12) + (np.arange(12) > 5)}, "must be 12 numbers"),
+        ("all_reduce", {"part": moved(np.arange(12), 3, -1)}, "infinite channel"),
+    ],
+)  # fmt: skip
+def test_what_was_changed_proves_nothing(kind, change, message):
+    instance, _, saved = saved_of(build("mesh", dims=[3, 4]).with_hosts(1), root=0)[kind]
+    with pytest.raises(BadCertificate, match=message):
+        verify(instance, replace(saved, **change))
+
+
+def test_another_claim_is_not_confirmed():
+    found = saved_of(build("mesh", dims=[3, 4]).with_hosts(1))
+    for kind, change in (("all_gather", {"lower": 6.0}), ("all_to_all", {"lower": 13.0, "upper": 13.0}),
+                         ("all_to_all", {"upper": 11.9, "lower": 11.9})):  # fmt: skip
+        instance, _, saved = found[kind]
+        assert "not proven" in verify(instance, saved).unproven(replace(saved, **change))
+
+
+def test_other_ceilings_have_no_parts_of_a_collective():
+    instance = scenario(build("mesh", dims=[2, 2]).with_hosts(1), all_to_all(build("mesh", dims=[2, 2]).with_hosts(1)))
+    (row,) = ceilings(instance, [asked("mcf")], keep_flow=True)
+    with pytest.raises(BadCertificate, match="a collective"):
+        replace(Saved.of(instance, row), collective="all_gather")
+
+
+def chain(vertices, count=1, through=()) -> Tree:
+    """A tree that is a path, each step of which leads through some other vertices."""
+    return Tree(vertices[0], count, tuple((x, *through, y) for x, y in pairwise(vertices)))
+
+
+def round_trips(n: int, count=1, first=0, through=()) -> tuple[Tree, ...]:
+    """For each of n vertices the path from it through all others, in the order of their numbers."""
+    return tuple(chain([first + (v + i) % n for i in range(n)], count, through) for v in range(n))
+
+
+def one_way(n: int) -> Topology:
+    return Topology.from_arcs("ring", n, [(v, (v + 1) % n) for v in range(n)])
+
+
+LINE = Topology.from_links("line", 3, [(0, 1), (1, 2)], capacity=[2, 2])
+ONE = build("hyperx", dims=[1]).with_hosts(3, 2)
+BACK = tuple(chain([(v - i) % 4 for i in range(4)], 5) for v in range(4))
+
+
+@pytest.mark.parametrize(
+    ("topology", "kind", "keys", "trees", "reached"),
+    [
+        (one_way(4), "all_gather", {}, {"out": round_trips(4, 2)}, 3),
+        (one_way(4), "reduce_scatter", {}, {"into": BACK}, 3),
+        (one_way(4), "broadcast", {"root": 1}, {"out": round_trips(4)[1:2]}, 1),
+        (one_way(4), "reduce", {"root": 1}, {"into": BACK[1:2]}, 1),
+        (LINE, "all_reduce", {}, {"into": (chain([0, 1, 2]),), "out": (chain([0, 1, 2]),)}, Fraction(1, 2)),
+        (LINE, "all_gather", {"amounts": [2, 0, 1]},
+         {"out": (chain([0, 1, 2], 4), chain([2, 1, 0], 2))}, 1),
+        (ONE, "all_gather", {"ranks": "hosts"}, {"out": round_trips(3, 1, 1, (0,))}, 1),
+    ],
+)  # fmt: skip
+def test_trees_prove_what_is_possible(topology, kind, keys, trees, reached, tmp_path):
+    instance, row, _ = saved_of(topology.with_hosts(1) if not topology.hosts else topology, **keys)[kind]
+    whole = replace(row, upper=float(reached), flow=replace(row.flow, **trees, reached=Fraction(reached)))
+    Saved.of(instance, whole).write(tmp_path / "c.npz")
+    saved = Saved.read(tmp_path / "c.npz")
+    proven = verify(instance, saved)
+    assert (proven.lower, proven.upper) == (row.lower, float(reached))
+    assert proven.confirms(saved)
+    assert statement(saved).endswith("ticks/flit, by any algorithm")
+
+
+@pytest.mark.parametrize(
+    ("trees", "message"),
+    [
+        ({"out": round_trips(4)[1:]}, "not the roots"),
+        ({"out": (chain([0, 1, 2, 3], 2), *round_trips(4)[1:])}, "not the roots"),
+        ({"out": round_trips(4), "into": BACK[:1]}, "not the roots"),
+        ({"out": (chain([0, 1, 2]), *round_trips(4)[1:])}, "does not reach the rank at 3"),
+        ({"out": (chain([0, 1, 2, 1]), *round_trips(4)[1:])}, "adds no vertex"),
+        ({"out": (chain([0, 2, 1, 3]), *round_trips(4)[1:])}, "a channel .* that there is not"),
+        ({"out": (chain([0, 1, 2, 3], -1), *round_trips(4)[1:])}, "do not follow"),
+        ({"out": round_trips(4), "reached": Fraction(2)}, "where 2 is claimed"),
+    ],
+)  # fmt: skip
+def test_other_trees_prove_nothing(trees, message):
+    instance, row, _ = saved_of(one_way(4).with_hosts(1))["all_gather"]
+    row = replace(row, upper=3.0, flow=replace(row.flow, **{"reached": Fraction(3), **trees}))
+    with pytest.raises(BadCertificate, match=message):
+        verify(instance, Saved.of(instance, row))
+
+
+def test_arrays_of_trees_fit_each_other():
+    instance, row, _ = saved_of(one_way(4).with_hosts(1))["all_gather"]
+    saved = Saved.of(instance, replace(row, flow=replace(row.flow, out=round_trips(4), reached=Fraction(3))))
+    for change in ({"vertex": saved.vertex[:-1]}, {"tree": saved.tree[:-1]}, {"first": saved.first[:-1]}):
+        with pytest.raises(BadCertificate, match="parts of trees"):
+            replace(saved, **change)
