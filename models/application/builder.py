@@ -1,8 +1,10 @@
 """Programs from rounds: what some ranks do at the same stage of an algorithm, as arrays."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,19 @@ class MessageSet:
         return MessageSet(self.source[which], self.target[which], self.number[which])
 
 
+@dataclass(frozen=True)
+class Round:
+    """What ranks do together, all messages of which are sent at once.
+
+    source, target, size: int64 [messages], ranks and bytes. ns: nanoseconds of the longest calculation.
+    """
+
+    source: Ints
+    target: Ints
+    size: Ints
+    ns: int
+
+
 class Builder:
     """Collects rounds and makes a :class:`~flitlab.models.application.program.Program` of them.
 
@@ -45,11 +60,14 @@ class Builder:
     are in the order of the arrays. Messages of a lane have its number as their tag. A message of a rank to itself is
     left out, as is a calculation of no time.
 
-    ranks: how many there are. lane: of the rounds to come. iteration: of the steps to come.
+    ranks: how many there are. lane: of the rounds to come. iteration: of the steps to come. ticks: what an algorithm of
+    which a builder has the rounds takes on the network; None where the network is not known.
     """
 
-    def __init__(self, ranks: int) -> None:
+    def __init__(self, ranks: int, ticks: "Ticks | None" = None) -> None:
         self.ranks = ranks
+        self.ticks = ticks
+        self.chosen: dict[tuple[Hashable, ...], str] = {}
         self.lane = 0
         self.iteration = -1
         self._plan = Plan(ranks)
@@ -116,6 +134,17 @@ class Builder:
         """The program of all rounds so far. Arguments as in ``Program``."""
         return assemble(self._plan, simulated, iterations, dict(notes or {}))
 
+    def rounds(self) -> Iterator[Round]:
+        """All rounds so far in which anything is calculated or sent."""
+        sets = self._plan.messages or [(np.zeros(0, np.int64),) * 3 + (0,)]
+        source, target, size = (np.concatenate([some[part] for some in sets]) for part in range(3))
+        for _, pieces in groupby(self._plan.pieces, key=itemgetter(0)):
+            by_kind = [(kind, value) for _, kind, _, value in pieces]
+            sent = np.concatenate([np.zeros(0, np.int64), *(value for kind, value in by_kind if kind == SEND)])
+            ns = max((int(value.max(initial=0)) for kind, value in by_kind if kind == CALC), default=0)
+            if len(sent) or ns:
+                yield Round(source[sent], target[sent], size[sent], ns)
+
     def expect(self, operations: int) -> None:
         """Raise ``SpecError`` if so many more would be too many: for who is about to make large arrays of them."""
         if self._operations + operations > LIMIT:
@@ -131,3 +160,7 @@ class Builder:
         self._operations += count
         self._plan.rounds.append((self.lane, self._step))
         self._plan.pieces += [(number, kind, who, value) for kind, who, value in pieces]
+
+
+Ticks = Callable[[Builder], float]
+"""Estimates the ticks of the rounds that a builder has."""

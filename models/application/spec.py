@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from flitlab.models.application.builder import Ticks
 from flitlab.models.application.matching import check
 from flitlab.models.application.program import Program
 from flitlab.models.faults import refuse_other
@@ -26,9 +27,21 @@ class ApplicationSpec(Spec):
         """The program on a network of so many hosts. Raises ``SpecError``."""
         raise NotImplementedError
 
-    def build(self, hosts: int) -> Program:
-        """The program on a network of so many hosts, looked at. Raises ``SpecError``."""
-        return self.looked_at(self.program, hosts)
+    @property
+    def asks_for_best(self) -> bool:
+        """Whether some of its algorithms are to be those that are best on the network."""
+        return False
+
+    def tuned(self, hosts: int, ticks: Ticks | None) -> Program:
+        """The program with the algorithms that are best by an estimate of their ticks. Raises ``SpecError``."""
+        return self.program(hosts)
+
+    def build(self, hosts: int, ticks: Ticks | None = None) -> Program:
+        """The program on a network of so many hosts, looked at. Raises ``SpecError``.
+
+        ticks: estimates algorithms on the network; without it, those asked for as best are those of a library.
+        """
+        return self.looked_at(self.program if ticks is None else lambda count: self.tuned(count, ticks), hosts)
 
     def looked_at(self, give: Callable[[int], Program], hosts: int) -> Program:
         """The program that a method of this kind gives; the arrays of a user's own are gone through."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.program import Program
@@ -38,6 +38,9 @@ from flitlab.sim.config.size import length_refused, simulation_refused
 from flitlab.sim.config.window import measure_of_search
 from flitlab.sim.engines import disciplines as disciplines  # which have their engines by that
 from flitlab.sim.engines.table import check_runs
+
+
+_OfProgram = Scenario[Discipline, Workload]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +109,10 @@ class Builder:
         host, notes, placement = self.parts.placement(draft, topology, program)
         if notes is None:
             return None
-        built = self._with_program(draft, parts, spec, before, _Ranks(program, host, notes, messages))
+        ranks = _Ranks(program, host, notes, messages)
+        built = self._with_program(draft, parts, spec, before, ranks)
+        if built is not None and (tuned := self.parts.tuned(draft, cast("_OfProgram", built.scenario))) is not None:
+            built = self._with_program(draft, parts, spec, before, replace(ranks, program=tuned))
         own = {"application": application, "placement": placement}
         return None if built is None else replace(built, resolved={**built.resolved, **own})
 

@@ -7,11 +7,14 @@ from typing import Any
 
 from flitlab.models.application.order import check_order
 from flitlab.models.application.program import Program
+from flitlab.models.application.workload import Workload
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.metrics.summary import ALWAYS
 from flitlab.models.registry import Spec, make
 from flitlab.models.routing.planned import to_plan
 from flitlab.models.routing.routes import Routes
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.discipline import Discipline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.traffic.source import Source
@@ -84,6 +87,20 @@ class PartsBuilder:
             return None, None
         program = self.once(("application", topology.hosts, _key(spec)), lambda: spec.build(topology.hosts))
         return _found(program, "application", draft), _plain(spec)
+
+    def tuned(self, draft: Draft, scenario: Scenario[Discipline, Workload]) -> Program | None:
+        """The program with the algorithms that are best where it has those of a library; None if it asks for none."""
+        spec: Any = draft.spec("application")
+        if not spec.asks_for_best:
+            return None
+        from flitlab.fluid.tuning import Rounds  # solvers take long to import
+
+        hosts = scenario.topology.hosts
+        key = ("tuned", scenario.content_hash, _key(spec))
+        program: Program | None = _found(
+            self.once(key, lambda: spec.build(hosts, Rounds(scenario).ticks)), "application", draft
+        )
+        return program
 
     def order(self, draft: Draft, program: Program, rendezvous: int) -> None:
         """Refuses a program that waits for itself. rendezvous: a message of more bytes waits for its receive."""

@@ -4,7 +4,7 @@ The limits are those of MPICH, on which MVAPICH2 is built: Thakur, Rabenseifner 
 doi:10.1177/1094342005051521, section 4, and the defaults of MPICH's control variables where the text gives none.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
@@ -62,6 +62,9 @@ def _all_to_all(ranks: int, size: int) -> str:
         return "bruck"
     return "scattered" if size <= 32768 else "pairwise"
 
+
+BEST = "best"
+"""In place of an algorithm: the one that takes the least time on the network, where that is known."""
 
 COLLECTIVES = {
     "all_gather": Collective(
@@ -141,7 +144,8 @@ def collective(
 
     groups: int64 [groups, ranks of a group], the root of each first. size: bytes that a rank has to give (of a scatter
     and a broadcast: the root; of an all-to-all: to each other rank). algorithm: its name, by default chosen by ranks
-    and size. ns_per_byte: of a reduction. label: the step's name, by default the collective's.
+    and size; ``best``: the one with the least time by the builder's estimate, which is that of all groups at once.
+    ns_per_byte: of a reduction. label: the step's name, by default the collective's.
     key: the parameter that says which algorithm. dims: of ``bucket``, the sides of the torus that the ranks of a group
     form, the last coordinate changing fastest; by default they form a ring. group: of ``hierarchical``, how many ranks
     in a row are close together; by default :func:`group_of`.
@@ -151,18 +155,48 @@ def collective(
     """
     found = COLLECTIVES[name]
     ranks = groups.shape[1]
-    taken = algorithm or found.choice(ranks, size)
+    usual = found.choice(ranks, size)
+    taken = usual if algorithm in (None, BEST) else algorithm
     if taken not in found.algorithms:
-        raise SpecError(f"is no algorithm of {name}", key, list(found.algorithms))
+        raise SpecError(f"is no algorithm of {name}", key, [*found.algorithms, BEST])
     if prod(dims or (ranks,)) != ranks:
         raise SpecError(f"the product must be the number of ranks, {ranks}", "dims")
     if ranks % (group or 1):
         raise SpecError(f"must divide the number of ranks, {ranks}", "group", list(map(str, divisors(ranks))))
     sides = tuple(int(side) for side in dims if side > 1) or (ranks,)
-    builder.begin(label or name, taken, size, ranks, found.everybody and ranks == builder.ranks)
-    found.algorithms[taken](
-        Communicator(builder, np.asarray(groups), ns_per_byte, sides, group or group_of(ranks)), size
-    )
+
+    def carry_out(by: str, into: Builder) -> None:
+        into.begin(label or name, by, size, ranks, found.everybody and ranks == builder.ranks)
+        communicator = Communicator(into, np.asarray(groups), ns_per_byte, sides, group or group_of(ranks))
+        found.algorithms[by](communicator, size)
+
+    if algorithm == BEST:
+        key_of = (name, groups.tobytes(), groups.shape, size, ns_per_byte, sides, group)
+        taken = best_of([usual, *found.algorithms], carry_out, builder, key_of)
+    carry_out(taken, builder)
+
+
+def best_of(
+    algorithms: Iterable[str], carry_out: Callable[[str, Builder], None], builder: Builder, key: tuple[Hashable, ...]
+) -> str:
+    """The algorithm that takes the least time by the builder's estimate; of equal ones, and without any, the first.
+
+    carry_out: adds the rounds of an algorithm to a builder; ``SpecError`` says that it is none for these ranks. key:
+    what the answer depends on, which a builder is asked for once.
+    """
+    if builder.ticks is None:
+        return next(iter(algorithms))
+    if key not in builder.chosen:
+        times: dict[str, float] = {}
+        for name in dict.fromkeys(algorithms):
+            alone = Builder(builder.ranks)
+            try:
+                carry_out(name, alone)
+            except SpecError:
+                continue
+            times[name] = builder.ticks(alone)
+        builder.chosen[key] = min(times, key=lambda name: times[name])
+    return builder.chosen[key]
 
 
 @cache
@@ -182,13 +216,20 @@ def all_to_all_v(
     """A step in which every rank of a group has something else for each of the others.
 
     sizes: int64 [ranks of a group, ranks of a group], bytes from member to member; empty messages are sent too.
-    algorithm: ``scattered`` (the default, as in MPICH), ``linear`` or ``pairwise``. Otherwise as :func:`collective`.
+    algorithm: ``scattered`` (the default, as in MPICH), ``linear``, ``pairwise`` or ``best``. Otherwise as
+    :func:`collective`.
     """
     algorithms = {"scattered": all_to_all.scattered, "linear": all_to_all.linear, "pairwise": all_to_all.pairwise}
-    taken = algorithm or "scattered"
+    taken = "scattered" if algorithm in (None, BEST) else algorithm
     if taken not in algorithms:
-        raise SpecError("is no algorithm of all_to_all_v", "algorithm", list(algorithms))
+        raise SpecError("is no algorithm of all_to_all_v", "algorithm", [*algorithms, BEST])
     ranks = groups.shape[1]
     off = sizes.sum(axis=1) - np.diagonal(sizes)
-    builder.begin(label or "all_to_all_v", taken, int(off.max(initial=0)), ranks, ranks == builder.ranks)
-    algorithms[taken](Communicator(builder, np.asarray(groups)), sizes)
+
+    def carry_out(by: str, into: Builder) -> None:
+        into.begin(label or "all_to_all_v", by, int(off.max(initial=0)), ranks, ranks == builder.ranks)
+        algorithms[by](Communicator(into, np.asarray(groups)), sizes)
+
+    if algorithm == BEST:
+        taken = best_of(algorithms, carry_out, builder, ("all_to_all_v", groups.tobytes(), sizes.tobytes()))
+    carry_out(taken, builder)

@@ -4,7 +4,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flitlab.models.application.builder import Builder
+from flitlab.models.application.builder import Builder, Ticks
+from flitlab.models.application.collectives.choose import BEST
 from flitlab.models.application.program import Program
 from flitlab.models.application.ranks import choose_ranks
 from flitlab.models.application.spec import ApplicationSpec
@@ -20,8 +21,15 @@ class Skeleton(ApplicationSpec):
     rule: ClassVar[str] = "at least 1"
 
     def program(self, hosts: int) -> Program:
+        return self.tuned(hosts, None)
+
+    @property
+    def asks_for_best(self) -> bool:
+        return getattr(self, "algorithm", None) == BEST
+
+    def tuned(self, hosts: int, ticks: Ticks | None) -> Program:
         ranks = choose_ranks(self.ranks, hosts, self.allows, self.requirement())
-        builder = Builder(ranks)
+        builder = Builder(ranks, ticks)
         simulated, iterations = self.extent(ranks)
         self.prepare(builder)
         for builder.iteration in range(simulated):

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from flitlab.models.application.builder import Builder, MessageSet
-from flitlab.models.application.collectives.choose import collective
+from flitlab.models.application.collectives.choose import BEST, collective
 from flitlab.models.application.program import Program
 from flitlab.models.application.skeletons.skeleton import Skeleton
 from flitlab.models.arrays import Ints
@@ -37,7 +37,8 @@ class Training(Skeleton):
     microbatch is next is the ``schedule``'s business. While the last microbatch is on its way back, the gradients of
     every ``bucket`` layers (12 h^2 parameters a layer, without experts) are all-reduced in the data dimension beside
     the calculations; then follows the update. reduction: the algorithm of reductions, all-gathers and
-    reduce-scatters, ``ring`` as in NCCL or null: as an MPI library chooses. An iteration is a step.
+    reduce-scatters, ``ring`` as in NCCL or null: as an MPI library chooses. algorithm: ``best``, so that every
+    collective takes the algorithm that is best on the network. An iteration is a step.
 
     Example: ``application: {kind: training, tensor: 4, pipeline: 4, microbatches: 8, ranks: 64}``
 
@@ -62,6 +63,7 @@ class Training(Skeleton):
     bucket: Count = 1
     bytes_per_value: Annotated[int, Field(ge=1, le=16)] = 2
     reduction: str | None = "ring"
+    algorithm: Literal["best"] | None = None
     iterations: Annotated[int, Field(ge=1, le=10_000)] = 1
 
     def program(self, hosts: int) -> Program:
@@ -69,7 +71,13 @@ class Training(Skeleton):
             raise SpecError(f"must divide the {self.layers} layers", "pipeline")
         if self.data is not None and self.data % self.experts:
             raise SpecError(f"must divide data, {self.data}", "experts")
+        if self.algorithm is not None and "reduction" in self.model_fields_set:
+            raise SpecError("says nothing beside algorithm: best; leave one of them out", "reduction")
         return super().program(hosts)
+
+    @property
+    def asks_for_best(self) -> bool:
+        return BEST in (self.algorithm, self.reduction)
 
     def allows(self, ranks: int) -> bool:
         if self.data is not None:
@@ -199,7 +207,7 @@ class _Stage:
         spec = self.spec
         groups = self._by_expert.transpose(0, 2, 1).reshape(-1, spec.experts)
         size = spec.values * spec.top // spec.tensor // spec.experts
-        collective(self.builder, "all_to_all", groups, size, label=label)
+        collective(self.builder, "all_to_all", groups, size, spec.algorithm, label=label)
 
     def _reduce_gradients(self, layers: int) -> None:
         """All-reduce the gradients of so many layers beside the calculations."""
@@ -219,7 +227,8 @@ class _Stage:
 
     def _collective(self, name: str, groups: Ints, size: int, label: str) -> None:
         ns_per_byte = self.spec.time(1 / self.spec.bytes_per_value)
-        collective(self.builder, name, groups, size, self.spec.reduction, ns_per_byte, label, key="reduction")
+        taken = self.spec.algorithm or self.spec.reduction
+        collective(self.builder, name, groups, size, taken, ns_per_byte, label, key="reduction")
 
     def _pass(self, lane: int, name: str, messages: MessageSet) -> None:
         """Send to another stage beside the calculations."""

@@ -1,0 +1,77 @@
+"""Which algorithm of a collective is best on a network, for programs that ask for ``best``."""
+
+import numpy as np
+from scipy import sparse
+
+from flitlab.fluid.hosts import host_bound
+from flitlab.fluid.makespan import empty_latencies
+from flitlab.fluid.problem import FluidError, Problem
+from flitlab.fluid.split import split_use
+from flitlab.models.application.builder import Builder, Round
+from flitlab.models.application.messages import total_flits
+from flitlab.models.application.workload import Workload
+from flitlab.models.arrays import Floats
+from flitlab.models.registry import make
+from flitlab.models.routing.routes import Routes, RoutingSpec
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.discipline import Discipline
+from flitlab.models.traffic.table import table_traffic
+
+
+class Rounds:
+    """Estimates the ticks of algorithms on the network of a scenario, with its ranks where they are.
+
+    A round takes what the longest calculation takes, the latency of its farthest message in an empty network, and the
+    time in which the channel with the most to carry carries it, with messages split as the routing splits them. Rounds
+    follow each other. No message of another step is in the way.
+    """
+
+    def __init__(self, scenario: Scenario[Discipline, Workload]) -> None:
+        self.scenario = scenario
+        self._between = empty_latencies(scenario)
+        self._before = float(scenario.switching.sending(scenario.topology, np.zeros(1))[0])
+        self._routes = _split(scenario)
+        self._known: dict[bytes, float] = {}
+
+    def ticks(self, made: Builder) -> float:
+        """The estimate for an algorithm, of which a builder has the rounds and nothing else."""
+        return sum(map(self._round, made.rounds()))
+
+    def _round(self, given: Round) -> float:
+        work, discipline = self.scenario.work, self.scenario.switching
+        calculated = float(given.ns / work.messages.tick_ns)
+        ends = work.host[given.source], work.host[given.target]
+        apart = ends[0] != ends[1]
+        if not apart.any():
+            return calculated
+        source, target = (end[apart] for end in ends)
+        flits = total_flits(given.size[apart], work.messages) * discipline.weight(work.messages)
+        key = np.concatenate([source, target, flits]).astype(np.int64).tobytes()
+        if key not in self._known:
+            demand = sparse.coo_array((flits.astype(float), (source, target)), (self.scenario.topology.hosts,) * 2)
+            first = float(self._between(source, target).max()) + self._before
+            self._known[key] = first + self._carried(demand.tocsr())
+        return calculated + self._known[key]
+
+    def _carried(self, demand: sparse.csr_array) -> float:
+        """Ticks in which all channels have carried a demand [hosts, hosts] in flits."""
+        topology = self.scenario.topology
+        traffic = table_traffic("application", topology, demand)
+        busiest = max(demand.sum(axis=0).max(), demand.sum(axis=1).max())
+        full = 1 / host_bound(topology, traffic)
+        use: Floats = np.zeros(1)
+        if traffic.switch_demand.any():
+            use = split_use(Problem.of(topology, traffic, self._routes), topology, traffic)
+        return float(busiest * max(full, use.max()) * self.scenario.switching.pace(topology))
+
+
+def _split(scenario: Scenario[Discipline, Workload]) -> Routes:
+    """The routes of a scenario if they split every demand in a known way, else the minimal ones."""
+    try:
+        Problem.of(scenario.topology, scenario.instance.traffic, scenario.instance.routes)
+    except FluidError:
+        minimal = make("routing", kind="minimal")
+        assert isinstance(minimal, RoutingSpec)
+        return minimal.build(scenario.topology)
+    assert scenario.instance.routes is not None
+    return scenario.instance.routes
