@@ -39,7 +39,6 @@ from flitlab.sim.config.window import measure_of_search
 from flitlab.sim.engines import disciplines as disciplines  # which have their engines by that
 from flitlab.sim.engines.table import check_runs
 
-
 _OfProgram = Scenario[Discipline, Workload]
 
 
