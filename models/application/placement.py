@@ -34,7 +34,7 @@ class PlacementSpec(Spec):
         """What a method of the placement gives: a host of its own for every rank."""
         with unchanged(topology, give):
             host = give(topology, program)
-        refuse(_faults(host, program.ranks, topology.hosts))
+        refuse(host_faults(host, program.ranks, topology.hosts))
         return plain(host, np.int64, copy=is_foreign(self))
 
     def noted(self, topology: Topology, host: Ints) -> dict[str, Any]:
@@ -45,7 +45,8 @@ class PlacementSpec(Spec):
         return notes
 
 
-def _faults(host: np.ndarray, ranks: int, hosts: int) -> Found:
+def host_faults(host: np.ndarray, ranks: int, hosts: int) -> Found:
+    """What is wrong with an array that is to say on which host each rank is."""
     form = list(array_faults("the hosts of the ranks", host, np.integer, ranks))
     yield from form
     if form:

@@ -102,10 +102,13 @@ class PartsBuilder:
         )
         return program
 
-    def order(self, draft: Draft, program: Program, rendezvous: int) -> None:
-        """Refuses a program that waits for itself. rendezvous: a message of more bytes waits for its receive."""
+    def order(self, draft: Draft, program: Program, rendezvous: int, name: str = "application") -> None:
+        """Refuses a program that waits for itself. rendezvous: a message of more bytes waits for its receive.
+
+        name: of the key that gives it.
+        """
         key = ("order", program.content_hash, rendezvous)
-        _found(self.once(key, lambda: check_order(program, rendezvous)), "application", draft)
+        _found(self.once(key, lambda: check_order(program, rendezvous)), name, draft)
 
     def placement(self, draft: Draft, topology: Topology, program: Program) -> Any:
         """The host of each rank, notes on them, and the mapping under ``placement:`` with all defaults."""
