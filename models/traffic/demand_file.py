@@ -1,24 +1,25 @@
 """Demand from files: CSV of pairs, dense arrays, traces."""
 
 import csv
+import io
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 from scipy import sparse
 
 from flitlab.models.arrays import Floats
+from flitlab.models.readable import Text
 from flitlab.models.registry import SpecError
 
 
-def read_lines(path: Path, columns: tuple[str, ...], optional: int = 0) -> Iterator[tuple[str, list[str]]]:
+def read_lines(path: Path | Text, columns: tuple[str, ...], optional: int = 0) -> Iterator[tuple[str, list[str]]]:
     """(place for error messages, cells) of every line of a CSV; a header line, blanks and # comments are skipped.
 
     columns: what a line holds, the last ``optional`` of which may be missing. Raises ``SpecError``.
     """
-    if not path.is_file():
-        raise SpecError("no such file", key="path")
-    with path.open(newline="") as lines:
+    with _opened(path) as lines:
         for number, row in enumerate(csv.reader(lines), start=1):
             header = number == 1 and row and row[0].strip() == columns[0]
             if header or not row or row[0].lstrip().startswith("#"):
@@ -27,6 +28,15 @@ def read_lines(path: Path, columns: tuple[str, ...], optional: int = 0) -> Itera
             if not len(columns) - optional <= len(row) <= len(columns):
                 raise SpecError(f"{where}: expected {','.join(columns)}", key="path")
             yield where, row
+
+
+def _opened(path: Path | Text) -> TextIO:
+    """The lines of a file or a text. Raises ``SpecError``."""
+    if isinstance(path, Text):
+        return io.StringIO(path.content)
+    if not path.is_file():
+        raise SpecError("no such file", key="path")
+    return path.open(newline="")
 
 
 def end_of_pair(cell: str, size: int | None, where: str) -> int:
@@ -41,7 +51,7 @@ def end_of_pair(cell: str, size: int | None, where: str) -> int:
     return value
 
 
-def read_pairs(path: Path, size: int | None) -> sparse.csr_array:
+def read_pairs(path: Path | Text, size: int | None) -> sparse.csr_array:
     """float64 [size, size] from a CSV of ``src,dst,demand`` (a header line is allowed; repeated pairs add up).
 
     size: None takes what the largest number in the file needs. Raises ``SpecError`` that names the line.

@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import Field
 from scipy import sparse
 
+from flitlab.models.readable import source_of
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.demand_file import read_dense, read_pairs
@@ -18,6 +19,8 @@ from flitlab.models.traffic.traffic import Traffic, TrafficSpec
 @register("traffic", "matrix")
 class Matrix(TrafficSpec):
     """A demand matrix from a file: a CSV of ``src,dst,demand`` or a dense ``.npy``.
+
+    In place of the ``path`` of a file, ``text`` may hold the lines of the CSV.
 
     ``level: host`` numbers hosts; ``level: switch`` numbers switches and ``level: rack`` the switches that have
     hosts, and both split every entry equally over the hosts at its ends. ``downsample``: a matrix of more hosts
@@ -32,7 +35,8 @@ class Matrix(TrafficSpec):
     Source: MUT section IV-B (downsample, shuffle).
     """
 
-    path: Path
+    path: Path | None = None
+    text: str | None = None
     level: Literal["host", "switch", "rack"] = "host"
     normalise: Literal["hose", "none"] = "hose"
     downsample: bool = False
@@ -40,7 +44,11 @@ class Matrix(TrafficSpec):
     seed: int = Field(default=1, ge=0)
 
     def demand(self, topology: Topology) -> Traffic:
-        matrix = self._read(self._size(topology))
+        try:
+            matrix = self._read(self._size(topology))
+        except SpecError as error:
+            error.key = "path" if self.text is None else "text"
+            raise
         if self.shuffle:
             matrix = shuffled(matrix, self.seed)
         if not matrix.count_nonzero():
@@ -60,11 +68,15 @@ class Matrix(TrafficSpec):
         return topology.hosts if self.level == "host" else topology.switches
 
     def _read(self, size: int) -> sparse.csr_array:
-        read = read_dense if self.path.suffix == ".npy" else read_pairs
+        source = source_of(self.path, self.text)
+        wanted = None if self.downsample else size
+        if isinstance(source, Path) and source.suffix == ".npy":
+            matrix = sparse.csr_array(read_dense(source, wanted))
+        else:
+            matrix = read_pairs(source, wanted)
         if not self.downsample:
-            return sparse.csr_array(read(self.path, size))
-        matrix = sparse.csr_array(read(self.path, None))
+            return matrix
         if matrix.shape[0] < size:
-            raise SpecError(f"{self.path}: a matrix of {matrix.shape[0]}; {size} or more are needed", key="path")
+            raise SpecError(f"{source}: a matrix of {matrix.shape[0]}; {size} or more are needed", key="path")
         kept = evenly_spaced(matrix.shape[0], size)
         return sparse.csr_array(matrix[kept][:, kept])

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from flitlab.models.readable import source_of
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.formats import FormatError, ReadFormat, read
 from flitlab.models.topology.graph import Topology
@@ -10,10 +11,10 @@ from flitlab.models.topology.spec import TopologySpec
 
 @register("topology", "file")
 class File(TopologySpec):
-    """The topology in a file.
+    """The topology in a file, ``path``, or in a ``text`` that stands in the configuration itself.
 
     ``format`` (default: by suffix, .json, .graphml, .anynet, .topobench, .topobench_servers and
-    .topobench_capacities, an edge list otherwise):
+    .topobench_capacities, an edge list otherwise; a text of JSON or XML is known by its first character):
 
     * edgelist: lines ``u v [capacity] [delay]`` (or with commas), ``#`` starts a comment; ``directed`` tells
       whether a line is a uni-directional channel or a bi-directional link (default: what a comment on the first
@@ -40,26 +41,29 @@ class File(TopologySpec):
     (github.com/booksim/booksim2) and topobench (github.com/ankitsingla/topobench).
     """
 
-    path: str
+    path: str | None = None
+    text: str | None = None
     format: ReadFormat | None = None
     directed: bool | None = None
 
     def graph(self) -> Topology:
+        key = "path" if self.text is None else "text"
+        source = source_of(self.path, self.text)
         try:
-            topology = read(self.path, self.format, directed=self.directed)
+            topology = read(source, self.format, directed=self.directed)
         except OSError as error:
-            raise SpecError(f"{self.path}: {error.strerror}", key="path") from None
+            raise SpecError(f"{source}: {error.strerror}", key=key) from None
         except FormatError as error:
-            raise SpecError(str(error), key="path") from None
+            raise SpecError(str(error), key=key) from None
         if self.directed is not None and self.directed != topology.directed:
             found = "uni-directional" if topology.directed else "bi-directional"
-            raise SpecError(f"{self.path}: the file's channels are {found}", key="directed")
+            raise SpecError(f"{source}: its channels are {found}", key="directed")
         if pair := topology.unreachable_pair():
             labels = topology.notes.get("labels", range(topology.switches))
             u, v = (labels[end] for end in pair)
-            message = f"{self.path}: not strongly connected: no path from switch {u} to switch {v}"
+            message = f"{source}: not strongly connected: no path from switch {u} to switch {v}"
             if topology.kind == "edgelist" and topology.directed and self.directed is None:
                 message += "; directed: false if lines are bi-directional links"
-            raise SpecError(message, key="path")
-        notes = {**topology.notes, "file": self.path, "file_kind": topology.kind}
+            raise SpecError(message, key=key)
+        notes = {**topology.notes, "file": str(source), "file_kind": topology.kind}
         return replace(topology, kind=self.kind, notes=notes)

@@ -7,8 +7,9 @@ features that the file does not keep and raise ``OSError`` or :class:`CannotWrit
 from pathlib import Path
 from typing import Literal, get_args
 
+from flitlab.models.readable import FilePath, Readable, Text
 from flitlab.models.topology.formats.anynet import read_anynet, write_anynet
-from flitlab.models.topology.formats.common import CannotWriteError, FilePath, FormatError
+from flitlab.models.topology.formats.common import CannotWriteError, FormatError
 from flitlab.models.topology.formats.dot import write_dot
 from flitlab.models.topology.formats.edgelist import read_edgelist, write_edgelist
 from flitlab.models.topology.formats.graphml import read_graphml, write_graphml
@@ -41,6 +42,9 @@ SUFFIXES: dict[str, Format] = {
     "": "edgelist",
 }
 """Formats that suffixes stand for. Files of other names are read as edge lists, and not written."""
+
+BEGINS: dict[str, Format] = {"{": "json", "<": "graphml"}
+"""Formats by the first character of a text; others begin as edge lists do."""
 
 
 def format_of(path: FilePath) -> Format:
@@ -77,12 +81,13 @@ def write(topology: Topology, path: FilePath, format: Format | None = None) -> l
             return write_edgelist(topology, path)
 
 
-def read(path: FilePath, format: ReadFormat | None = None, directed: bool | None = None) -> Topology:
+def read(path: Readable, format: ReadFormat | None = None, directed: bool | None = None) -> Topology:
     """Read a topology; ``directed`` tells whether a line of an edge list is a channel or a link (see its reader).
 
+    format: by default, what the file's name stands for; of a text, what it begins as.
     Raises ``OSError`` or :class:`FormatError`.
     """
-    match format or SUFFIXES.get(Path(path).suffix.lower(), "edgelist"):
+    match format or _begins_as(path):
         case "json":
             return read_json(path)
         case "graphml":
@@ -96,6 +101,13 @@ def read(path: FilePath, format: ReadFormat | None = None, directed: bool | None
             raise FormatError(path, 1, f"{unread} files are written, not read; format is one of {choices}")
         case _:
             return read_edgelist(path, directed)
+
+
+def _begins_as(path: Readable) -> Format:
+    """The format of a file, by its name, or of a text, by its first character."""
+    if isinstance(path, Text):
+        return BEGINS.get(path.content.lstrip()[:1], "edgelist")
+    return SUFFIXES.get(Path(path).suffix.lower(), "edgelist")
 
 
 __all__ = [

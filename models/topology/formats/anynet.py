@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from flitlab.models.topology.formats.common import PAIRS, FilePath, Network, lost, need_links, text_of, write_lines
+from flitlab.models.readable import FilePath, Readable
+from flitlab.models.topology.formats.common import PAIRS, Network, lost, need_links, text_of, write_lines
 from flitlab.models.topology.graph import Topology
 
 
@@ -30,7 +31,7 @@ def write_anynet(topology: Topology, path: FilePath) -> list[str]:
     return lost(topology, "hosts", "delays", PAIRS)
 
 
-def read_anynet(path: FilePath) -> Topology:
+def read_anynet(path: Readable) -> Topology:
     """Read a BookSim 2 network file.
 
     A line is ``router R`` followed by any number of ``node H`` and ``router S [latency]``, or ``node H`` followed by
@@ -51,7 +52,7 @@ def read_anynet(path: FilePath) -> Topology:
 
 
 class _AnynetReader:
-    def __init__(self, path: FilePath) -> None:
+    def __init__(self, path: Readable) -> None:
         self.network = Network(path)
         self.latency: dict[tuple[str, str], tuple[int, int]] = {}  # (from, to) -> latency, line
         self.router_of: dict[int, tuple[str, int]] = {}  # node -> router, line

@@ -3,15 +3,13 @@
 import errno
 import math
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 import numpy as np
 
+from flitlab.models.readable import FilePath, Readable, Text
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import MOST
-
-FilePath: TypeAlias = str | Path
-"""Place of a file."""
 
 MAX_BYTES = 10**9
 """Files larger than this are not read."""
@@ -20,7 +18,7 @@ MAX_BYTES = 10**9
 class FormatError(ValueError):
     """A topology file that cannot be used; the message names the file and the line."""
 
-    def __init__(self, path: FilePath, line: int, message: str) -> None:
+    def __init__(self, path: Readable, line: int, message: str) -> None:
         super().__init__(f"{path}:{line}: {message}")
 
 
@@ -28,8 +26,10 @@ class CannotWriteError(ValueError):
     """A topology that a format cannot describe without making another network of it."""
 
 
-def text_of(path: FilePath) -> str:
+def text_of(path: Readable) -> str:
     """Content of a file. Raises ``OSError``, or :class:`FormatError` if it is not UTF-8."""
+    if isinstance(path, Text):
+        return path.content
     path = Path(path)
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
@@ -87,7 +87,7 @@ def need_links(topology: Topology, format: str) -> None:
 class Network:
     """Nodes and channels as a reader finds them."""
 
-    def __init__(self, path: FilePath) -> None:
+    def __init__(self, path: Readable) -> None:
         self.path = path
         self.nodes: dict[str, int] = {}  # label -> order of appearance
         self.ends: list[tuple[int, int]] = []

@@ -2,7 +2,8 @@
 
 import json
 
-from flitlab.models.topology.formats.common import PAIRS, FilePath, lost, write_lines
+from flitlab.models.readable import FilePath
+from flitlab.models.topology.formats.common import PAIRS, lost, write_lines
 from flitlab.models.topology.graph import Topology
 
 

@@ -4,7 +4,8 @@ import re
 
 import numpy as np
 
-from flitlab.models.topology.formats.common import PAIRS, FilePath, Network, lost, need_channels, text_of, write_lines
+from flitlab.models.readable import FilePath, Readable
+from flitlab.models.topology.formats.common import PAIRS, Network, lost, need_channels, text_of, write_lines
 from flitlab.models.topology.graph import Topology
 
 
@@ -32,7 +33,7 @@ def write_edgelist(topology: Topology, path: FilePath) -> list[str]:
     return lost(topology, *kept)
 
 
-def read_edgelist(path: FilePath, directed: bool | None = None) -> Topology:
+def read_edgelist(path: Readable, directed: bool | None = None) -> Topology:
     """Read lines ``u v [capacity] [delay]``, each a channel if ``directed``, else a link; # is a comment.
 
     Fields are separated by blanks or by single commas.

@@ -3,7 +3,8 @@
 import xml.sax
 from xml.sax.xmlreader import AttributesImpl as Attributes
 
-from flitlab.models.topology.formats.common import PAIRS, FilePath, FormatError, Network, lost, text_of
+from flitlab.models.readable import FilePath, Readable
+from flitlab.models.topology.formats.common import PAIRS, FormatError, Network, lost, text_of
 from flitlab.models.topology.graph import Topology
 
 
@@ -18,7 +19,7 @@ def write_graphml(topology: Topology, path: FilePath) -> list[str]:
     return lost(topology, "hosts", "capacities", "delays", "parallel channels", PAIRS)
 
 
-def read_graphml(path: FilePath) -> Topology:
+def read_graphml(path: Readable) -> Topology:
     """Read GraphML; the attributes that :func:`write_graphml` writes are used where they are given.
 
     An undirected graph's edges become bi-directional links.
@@ -34,7 +35,7 @@ def read_graphml(path: FilePath) -> Topology:
 class _GraphmlReader(xml.sax.ContentHandler):
     """Collects nodes and edges with their data, and the line each stands on."""
 
-    def __init__(self, path: FilePath) -> None:
+    def __init__(self, path: Readable) -> None:
         super().__init__()
         self.network = Network(path)
         self.directed: bool | None = None

@@ -9,7 +9,8 @@ import numpy as np
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from flitlab.models.topology.formats.common import FilePath, FormatError, text_of, write_lines, wrong_reverse
+from flitlab.models.readable import FilePath, Readable
+from flitlab.models.topology.formats.common import FormatError, text_of, write_lines, wrong_reverse
 from flitlab.models.topology.graph import Grid, Topology
 from flitlab.models.topology.limits import MOST
 
@@ -79,7 +80,7 @@ def json_text(topology: Topology) -> str:
     return "\n".join(["{", ",\n".join(lines), "}"])
 
 
-def read_json(path: FilePath) -> Topology:
+def read_json(path: Readable) -> Topology:
     """Read what :func:`write_json` wrote (or what was written by hand in the same form)."""
     text = text_of(path)
 

@@ -2,7 +2,8 @@
 
 import math
 
-from flitlab.models.topology.formats.common import FilePath, lost, write_lines
+from flitlab.models.readable import FilePath
+from flitlab.models.topology.formats.common import lost, write_lines
 from flitlab.models.topology.graph import Topology
 
 ENDLESS = 1e6

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Hashable
 from typing import Literal, TypeVar
 
-from flitlab.models.topology.formats.common import PAIRS, FilePath, Network, lost, need_links, text_of, write_lines
+from flitlab.models.readable import FilePath, Readable
+from flitlab.models.topology.formats.common import PAIRS, Network, lost, need_links, text_of, write_lines
 from flitlab.models.topology.graph import Topology
 
 K = TypeVar("K", bound=Hashable)
@@ -44,7 +45,7 @@ def write_topobench(topology: Topology, path: FilePath, layout: Layout = "topobe
     return [*missing, "fractions of capacities"] if rounded else missing
 
 
-def read_topobench(path: FilePath, layout: Layout = "topobench") -> Topology:
+def read_topobench(path: Readable, layout: Layout = "topobench") -> Topology:
     """Read a graph file of topobench: lines of whole numbers, each beginning with a switch, without comments.
 
     * ``topobench``: the switch, then its neighbours (GraphFromFile, the files of graphRepo). A switch may have
