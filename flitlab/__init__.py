@@ -1,14 +1,17 @@
 """How much of the throughput that any routing could reach does this interconnect deliver, and at what latency?
 
-``from flitlab import Experiment`` is the Python interface; ``import flitlab`` alone imports nothing else.
+``from flitlab import Experiment, simulate, ceiling, Topology`` is the Python interface; ``import flitlab`` alone
+imports nothing else.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from flitlab.sim.api import Experiment, RunError
+    from flitlab.models.topology.graph import Topology
+    from flitlab.sim.api import ConfigError, Experiment, RunError, Simulation, ceiling, simulate
 
-__all__ = ["Experiment", "RunError"]
+__all__ = ["ConfigError", "Experiment", "RunError", "Simulation", "Topology", "ceiling", "simulate"]
 
 
 def __getattr__(name: str) -> Any:
@@ -18,9 +21,7 @@ def __getattr__(name: str) -> Any:
     from flitlab.sim.threads import one_thread
 
     one_thread()
-    import flitlab.sim.api
-
-    return getattr(flitlab.sim.api, name)
+    return getattr(import_module("flitlab.models.topology.graph" if name == "Topology" else "flitlab.sim.api"), name)
 
 
 def __dir__() -> list[str]:

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from flitlab.models.html import facts, interval
 from flitlab.models.topology.graph import Topology
 
 if TYPE_CHECKING:  # they bring compilers along, which a configuration alone does not need
@@ -56,6 +57,15 @@ class Ceiling:
     certificate: "Certificate | None" = None
     channel_load: "np.ndarray | None" = None
     flow: "np.ndarray | Paths | Worst | Evidence | None" = None
+
+    def _repr_html_(self) -> str:
+        """Shows it in notebooks, as a table of what is certain."""
+        ends = "unknown" if math.isnan(self.lower) and math.isnan(self.upper) else interval(self.lower, self.upper)
+        about = {
+            "certified": ends, "unit": self.unit, "at load": self.load, "method": self.method,
+            "seconds": f"{self.seconds:.3g}", "note": self.note or None,
+        }  # fmt: skip
+        return facts(f"Ceiling {self.ceiling}", about)
 
     @classmethod
     def omitted(cls, kind: str, unit: str, reason: str) -> "Ceiling":

@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.hashing import content_hash
+from flitlab.models.html import facts, interval
 
 if TYPE_CHECKING:  # only conversions need it, and it takes long to import
     import networkx as nx
@@ -234,13 +235,20 @@ class Topology:
     def from_networkx(cls, graph: "nx.Graph", kind: str = "networkx") -> "Topology":
         """A topology from any networkx graph; nodes are numbered in their order; reads capacity, delay and hosts.
 
-        Undirected edges become two channels; in a directed graph that carries ``reverse``, pairs are kept.
+        Undirected edges become two channels; in a directed graph that carries ``reverse``, pairs are kept. Where no
+        node says how many ``hosts`` it has, hosts are not stated. ``notes`` keep labels other than 0, 1, 2, ...
+
+        Raises ``ValueError`` for a graph without nodes, and for attributes that are no such numbers.
         """
+        if not len(graph):
+            raise ValueError("a graph without nodes is no network")
         index = {node: i for i, node in enumerate(graph.nodes)}
         edges = [(index[u], index[v], data) for u, v, data in graph.edges(data=True)]
         pairs = [(u, v) for u, v, _ in edges]
-        capacity = [float(data.get("capacity", 1.0)) for _, _, data in edges]
-        delay = [int(data.get("delay", 0)) for _, _, data in edges]
+        of_edges = [(f"edge {u!r}-{v!r}", data) for u, v, data in graph.edges(data=True)]
+        of_nodes = [(f"node {node!r}", data) for node, data in graph.nodes(data=True)]
+        capacity = _attribute(of_edges, "capacity", 1.0, float)
+        delay = _attribute(of_edges, "delay", 0, int)
         if graph.is_directed():
             topology = cls.from_arcs(kind, len(index), pairs, capacity=capacity, delay=delay)
             if edges and all("reverse" in data for _, _, data in edges):
@@ -253,4 +261,37 @@ class Topology:
                 topology = replace(topology, reverse=reverse)
         else:
             topology = cls.from_links(kind, len(index), pairs, capacity=capacity, delay=delay)
-        return topology.with_hosts([int(data.get("hosts", 0)) for _, data in graph.nodes(data=True)])
+        if list(index) != list(range(len(index))):
+            topology = replace(topology, notes={"labels": [str(node) for node in index]})
+        if not any("hosts" in data for _, data in of_nodes):
+            return topology
+        return topology.with_hosts(_attribute(of_nodes, "hosts", 0, int))
+
+    def _repr_html_(self) -> str:
+        """Shows it in notebooks, as a table of what it is made of."""
+        degrees, capacities = np.unique(self.out_degree), np.unique(self.capacity)
+        about = {
+            "switches": self.switches, "channels": self.channels, "hosts": self.hosts,
+            "directed": "yes" if self.directed else "no",
+            "channels out of a switch": interval(*degrees[[0, -1]]) if len(degrees) else None,
+            "capacity of a channel": interval(*capacities[[0, -1]]) if len(capacities) else None,
+            "capacity of a host": f"{self.host_capacity:g}",
+        }  # fmt: skip
+        return facts(f"Topology {self.kind}", about)
+
+
+def _attribute(given: list[tuple[str, dict[str, Any]]], name: str, default: float, kind: type) -> list[Any]:
+    """The numbers of an attribute, at least 0. given: (what has it, for messages, all its attributes)."""
+    found = []
+    for what, data in given:
+        value = data.get(name, default)
+        try:
+            number = kind(value)
+            wrong = not (0 <= number < float("inf")) or (kind is float and number == 0) or number != float(value)
+        except (TypeError, ValueError, OverflowError):
+            wrong = True
+        if wrong:
+            must = "a positive number" if kind is float else "a whole number from 0"
+            raise ValueError(f"{what}: {name} = {value!r} must be {must}")
+        found.append(number)
+    return found

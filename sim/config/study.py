@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.models.application.workload import Workload
+from flitlab.models.html import facts
 from flitlab.models.instance import Instance
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.routing.routes import Routes
@@ -104,6 +105,21 @@ class Case:
 
     def __repr__(self) -> str:
         return f"<Case {self.label}>"
+
+    def _repr_html_(self) -> str:
+        """Shows it in notebooks, as a table of what is simulated and bounded."""
+        topology = self.topology
+        about = {
+            **self.keys, "topology": f"{topology.kind}, {topology.switches} switches, {topology.hosts} hosts",
+            "routing": self.routes and self.routes.kind,
+            "traffic": self.instance and self.instance.traffic.kind,
+            "switching": self.scenario and self.scenario.switching.mode,
+            "loads": ", ".join(f"{load:g}" for load in self.loads) or None,
+            "seeds": ", ".join(map(str, self.seeds)) if self.scenario else None,
+            "ceilings": ", ".join(spec.kind for spec in self.ceilings) or None,
+            "deadlock": self.certificate or None,
+        }  # fmt: skip
+        return facts(f"Case {self.label}", about)
 
 
 @dataclass(frozen=True, eq=False)

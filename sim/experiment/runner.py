@@ -24,7 +24,7 @@ from flitlab.sim.experiment.budget import BudgetRuns
 from flitlab.sim.experiment.ceilings import CeilingRuns
 from flitlab.sim.experiment.cluster import ClusterError
 from flitlab.sim.experiment.collective import collectives
-from flitlab.sim.experiment.folders import MANIFEST, ManifestError, content, digest_of, read_manifest
+from flitlab.sim.experiment.folders import MANIFEST, ManifestError, content, read_manifest
 from flitlab.sim.experiment.manifest import keep_topologies, manifest, now
 from flitlab.sim.experiment.metrics import MetricRuns
 from flitlab.sim.experiment.points import PointRuns
@@ -36,7 +36,7 @@ from flitlab.sim.experiment.relative import RelativeRuns
 from flitlab.sim.experiment.runs import Runs
 from flitlab.sim.experiment.search import SearchRuns
 from flitlab.sim.experiment.shards import Shard
-from flitlab.sim.experiment.store import RecordError, Store, StoreError, read_record
+from flitlab.sim.experiment.store import Memory, RecordError, Store, StoreError, read_record
 from flitlab.sim.experiment.tables import metrics_columns, metrics_row, result_columns, result_row
 from flitlab.sim.measure.status import Status
 
@@ -69,10 +69,10 @@ Work = Callable[[Tasks, int, int], str]
 """What becomes of the calls: (calls, how often they tell the bar, processes that are of use) -> why it stopped."""
 
 
-def run(study: Study, folder: Path, jobs: int, pool: Pool | None = None, threads: int = 1) -> Report:
+def run(study: Study, folder: Path | Memory, jobs: int, pool: Pool | None = None, threads: int = 1) -> Report:
     """Runs what is not in the folder yet, in ``jobs`` processes here or in a pool, and writes all its files.
 
-    threads: that may share a simulation, in each of the processes.
+    folder: of the file system, or in memory. threads: that may share a simulation, in each of the processes.
     Raises :class:`~flitlab.sim.experiment.store.StoreError` if the folder cannot be used,
     :class:`~flitlab.sim.experiment.store.WriteError` if that turns out later on.
     """
@@ -185,10 +185,15 @@ def describe(study: Study, store: Store) -> dict[str, Any]:
     Where another configuration was run before, this is said, and the tables, figures and page of that are removed.
     Shards must all be of the same study.
     """
+    if isinstance(store, Memory):
+        described = {**manifest(study), "tables": {}}
+        store.write_json(MANIFEST, {**described, "status": RunStatus.RUNNING})
+        store.write(RESOLVED, yaml_text(study.resolved()))
+        return described
     _refuse_other_semantics(store.folder)
     before = _manifest_of(store.folder)
     resolved = study.resolved()
-    text = yaml.safe_dump(resolved, sort_keys=False, allow_unicode=True)
+    text = yaml_text(resolved)
     changed = _changed(store.folder, resolved, text)
     if changed and store.shared:
         raise StoreError(f"holds another configuration, of which shards may be running: {_listed(changed)}")
@@ -206,6 +211,13 @@ def describe(study: Study, store: Store) -> dict[str, Any]:
 
 
 RESOLVED = "config.resolved.yaml"
+
+
+def yaml_text(value: Any) -> str:
+    """A mapping as the text of a YAML file, keys in their order."""
+    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
+    return text
+
 
 KEPT = "results that it asks for are used, all others stay in their files and are not shown"
 
@@ -244,7 +256,7 @@ def _outdate(store: Store, manifest: dict[str, Any]) -> None:
 
 def _run(
     study: Study,
-    folder: Path,
+    folder: Path | Memory,
     work: Work,
     missing: Sequence[str] = (),
     others: Sequence[Path] = (),
@@ -256,7 +268,7 @@ def _run(
     """
     for other in others:
         _refuse_other_semantics(other)
-    store = Store(folder)
+    store = folder if isinstance(folder, Memory) else Store(folder)
     try:
         described = describe(study, store)
         for other in others:
@@ -270,7 +282,7 @@ def _run(
             described["tables"] |= dict.fromkeys(tables, "")
             store.write_json(MANIFEST, {**described, "status": RunStatus.RUNNING})
             _save(report, store)
-            described["tables"] |= {name: digest_of(folder / name) for name in tables}
+            described["tables"] |= {name: store.digest(name) for name in tables}
             outcome = {
                 "status": RunStatus.of(report.exit_code), "finished": now(), "results": len(report.results),
                 "ceilings": len(report.ceilings), "problems": report.problems, "published": report.published,
@@ -422,6 +434,8 @@ def _tables(report: Report) -> dict[str, Table]:
 def _save(report: Report, store: Store) -> None:
     for name, (columns, rows) in _tables(report).items():
         if name.endswith(".parquet"):
+            if isinstance(store, Memory):
+                continue
             _write_parquet(store.folder / name, list(columns), rows)
         else:
             store.write_csv(name, columns, rows)

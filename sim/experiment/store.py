@@ -17,7 +17,7 @@ from typing import Any
 
 from flitlab.models.instance import Instance
 from flitlab.models.scenario import Scenario
-from flitlab.sim.experiment.folders import ForeignFolder, content, entries, refuse_foreign, refuse_pipes
+from flitlab.sim.experiment.folders import ForeignFolder, content, digest_of, entries, refuse_foreign, refuse_pipes
 from flitlab.sim.experiment.progress import say
 from flitlab.sim.experiment.task import ScenarioFile
 
@@ -142,7 +142,11 @@ class Store:
         writer.writerows([cell(row.get(column)) for column in columns] for row in rows)
         self.write(name, text.getvalue())
 
-    def scenario(self, scenario: Scenario | Instance, name: str) -> ScenarioFile:
+    def digest(self, name: str) -> str:
+        """SHA-256 of what a file holds."""
+        return digest_of(self.folder / name)
+
+    def scenario(self, scenario: Scenario | Instance, name: str) -> ScenarioFile | bytes:
         """A scenario, or what ceilings are of, pickled for the workers under a name that follows from its content."""
         try:
             if self._scratch is None:  # of this process alone: nobody else's pickles are ever read
@@ -153,6 +157,51 @@ class Store:
         except OSError as error:
             raise WriteError(f"a scenario cannot be written: {error.strerror or error}") from None
         return ScenarioFile(path.resolve())
+
+
+class Memory(Store):
+    """The files of a run that stands in no folder: the same files, in memory.
+
+    files: name -> text.
+    """
+
+    def __init__(self) -> None:
+        self.folder = Path("memory")
+        self.shared = False
+        self.files: dict[str, str] = {}
+        self._pickles: dict[str, bytes] = {}
+
+    def close(self) -> None:
+        """Forgets what only the run itself needed."""
+        self._pickles.clear()
+
+    def write(self, name: str, text: str) -> None:
+        """Replaces a file."""
+        self.files[name] = text
+
+    def remove(self, name: str) -> None:
+        """Removes a file, if it is there."""
+        self.files.pop(name, None)
+
+    def record(self, name: str) -> dict[str, Any] | None:
+        """The result in a file, None if there is none."""
+        return json.loads(self.files[name]) if name in self.files else None
+
+    def digest(self, name: str) -> str:
+        """SHA-256 of what a file holds."""
+        return hashlib.sha256(self.files[name].encode("utf-8", "backslashreplace")).hexdigest()
+
+    def scenario(self, scenario: Scenario | Instance, name: str) -> bytes:
+        """A scenario, or what ceilings are of, pickled for the workers."""
+        if name not in self._pickles:
+            self._pickles[name] = pickle.dumps(scenario, pickle.HIGHEST_PROTOCOL)
+        return self._pickles[name]
+
+    def copy(self, folder: Path) -> None:
+        """Writes its files into a folder, as far as they are not there."""
+        for name, text in self.files.items():
+            if not (folder / name).exists():
+                replace_file(folder / name, text.encode("utf-8", "backslashreplace"))
 
 
 def read_record(folder: Path, name: str) -> dict[str, Any] | None:

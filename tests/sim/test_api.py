@@ -1,4 +1,4 @@
-"""The Python interface: the same names, folders and messages as the command line."""
+"""The Python interface: the same names, tables and messages as the command line, in a folder or in memory."""
 
 import os
 import subprocess
@@ -37,7 +37,10 @@ def experiment(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("statement", "modules"),
-    [("import flitlab", {"numpy", "yaml"}), ("from flitlab import Experiment", {"networkx", "asyncio"})],
+    [
+        ("import flitlab", {"numpy", "yaml"}),
+        ("from flitlab import Experiment, ceiling", {"networkx", "asyncio", "flitlab.sim.report"}),
+    ],
 )
 def test_importing_flitlab_imports_nothing_that_can_wait(statement, modules):
     heavy = modules | {"pandas", "matplotlib", "scipy.special", "rich"}
@@ -61,6 +64,54 @@ def test_results_are_those_of_the_command_line(experiment, tmp_path):
         assert list(frame.columns) == list(table.columns) and len(frame) == len(table)
         pd.testing.assert_frame_equal(frame.drop(columns=["cpu_s", "seconds"], errors="ignore"),
                                       table.drop(columns=["cpu_s", "seconds"], errors="ignore"))  # fmt: skip
+
+
+def without_seconds(frame):
+    return frame.drop(columns=["cpu_s", "seconds"], errors="ignore")
+
+
+def test_a_run_in_memory_writes_nothing_and_gives_the_same(experiment, tmp_path):
+    within = Experiment.load(SCENARIO).run(jobs=1)
+    assert not list(tmp_path.iterdir()) and within.folder is None and "in memory" in repr(within)
+    for name in ("results", "ceilings", "saturation"):
+        one, other = getattr(within, name), getattr(experiment, name)
+        pd.testing.assert_frame_equal(without_seconds(one), without_seconds(other))
+        assert one.attrs == other.attrs
+    assert within.columns.equals(experiment.columns)
+    plt.switch_backend("Agg")
+    lines = [[line.get_xydata() for line in one.plot("latency_load").lines] for one in (within, experiment)]
+    assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(*lines, strict=True)) and lines[0]
+    plt.close("all")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(FileNotFoundError, match=r"memory: this run has no flows\.csv; it has ceilings\.csv"):
+        _ = within.flows
+
+
+def test_what_was_computed_in_memory_is_kept_in_a_folder(experiment, monkeypatch):
+    within = Experiment.load(SCENARIO).run(jobs=1)
+    from flitlab.sim.experiment import task
+
+    monkeypatch.setattr(task, "failure", lambda error: pytest.fail(f"computed again: {error}"))
+    before = within.results
+    kept = within.run(out="kept", jobs=1)
+    assert kept.folder.name == "kept" and kept.results["cpu_s"].equals(before["cpu_s"])
+    assert main(["report", "kept"]) == 0
+    assert Experiment.open("kept").results.equals(before)
+
+
+def test_units_and_meanings_are_with_the_frame(experiment):
+    attrs = experiment.results.attrs
+    assert attrs["units"]["accepted"] == "flits/tick/host" and attrs["units"]["latency_mean"] == "ticks"
+    assert attrs["meaning"]["accepted"] == "Flits that hosts received."
+    assert experiment.columns.loc["accepted", "unit"] == "flits/tick/host"
+    assert "lower" in experiment.ceilings.attrs["meaning"]
+
+
+def test_notebooks_show_tables(experiment):
+    case = experiment.scenarios["routing=minimal"]
+    for shown, said in ((experiment, "results.csv"), (case, "imase"), (case.topology, "channels out of a switch")):
+        html = shown._repr_html_()
+        assert html.startswith("<table") and html.count("<table") == html.count("</table>") and said in html
 
 
 def test_overrides_replace_keys_as_set_does():

@@ -1,41 +1,41 @@
-"""The Python interface: a configuration to check, run and look at, with pandas frames and matplotlib axes.
+"""A configuration to check, run and look at, with pandas frames and matplotlib axes."""
 
->>> from flitlab import Experiment
->>> experiment = Experiment.load("configs/quick.yaml", loads=[0.2, 0.6], seeds=[1])  # doctest: +SKIP
->>> experiment.run(jobs=1).results[["scenario", "load", "accepted", "latency_mean"]]  # doctest: +SKIP
->>> ax = experiment.plot("latency_load")  # doctest: +SKIP
-"""
-
+import json
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 import yaml
 
-from flitlab.sim.config.errors import ConfigError
+from flitlab.models.html import facts
+from flitlab.sim.api.frames import columns_of, facts_of, frame_of
+from flitlab.sim.api.given import component, configuration, plain
+from flitlab.sim.config.draft import PROGRAMS
+from flitlab.sim.config.keys import SECTIONS
 from flitlab.sim.config.study import Case, Study, read
 from flitlab.sim.exit import INTERRUPTED
-from flitlab.sim.experiment.pool import processes
-from flitlab.sim.experiment.runner import Report
-from flitlab.sim.experiment.runner import run as run_study
-from flitlab.sim.experiment.store import StoreError
-from flitlab.sim.measure.columns.registry import Table, columns
-from flitlab.sim.report.folder.run import Run
+from flitlab.sim.experiment.store import Memory, Store
 
 if TYPE_CHECKING:  # what takes longest to import waits until it is used
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["ConfigError", "Experiment", "RunError", "StoreError"]
+    from flitlab.sim.experiment.runner import Report
 
 MAPPING = "configuration"
 """What messages call a configuration that stands in no file, and the name of its run folder."""
 
 COLUMN = (3.5, 2.4)
 """Inches of a figure, as in ``sim/report/figures/style.mplstyle``."""
+
+MOST_ROWS = 20
+"""Rows of the table of scenarios that a notebook shows of an experiment."""
+
+DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+"""What writes YAML: that of libyaml, where PyYAML has it, takes a tenth of the time."""
 
 MOST_PROBLEMS = 20
 """More problems than this are counted, not listed."""
@@ -48,7 +48,7 @@ class RunError(Exception):
     problem.
     """
 
-    def __init__(self, report: Report):
+    def __init__(self, report: "Report"):
         more = len(report.problems) - MOST_PROBLEMS
         lines = [*report.problems[:MOST_PROBLEMS], *([f"... and {more} more"] if more > 0 else [])]
         super().__init__("\n".join(lines) or f"see status and message of the rows in {report.folder}")
@@ -63,11 +63,12 @@ class Experiment:
     Attributes
     ----------
     folder : Path or None
-        The run folder; None before the first run.
+        The run folder; None before the first run, and where that is kept in memory.
     """
 
     def __init__(self, study: Study | None, folder: Path | None = None):
         self._study = study
+        self._memory: Memory | None = None
         self.folder = folder
 
     @classmethod
@@ -81,6 +82,9 @@ class Experiment:
         ----------
         source
             A YAML file, or a mapping with the same names. Paths in a mapping are relative to the current folder.
+            In place of a component's mapping its name will do, of ``topology`` a networkx graph or a ``Topology``,
+            of ``traffic`` a matrix of demands: an array [hosts, hosts] or [switches, switches] in flits per tick at
+            load 1, taken as it is.
         quick
             Apply the ``quick:`` mapping of the configuration.
         sets
@@ -94,11 +98,14 @@ class Experiment:
             With everything that is wrong, one line each; ``mistakes`` has them one by one.
         """
         changes = dict(sets or {}) | {key.replace("__", "."): value for key, value in overrides.items()}
-        lines = [f"{key}={_flow(value)}" for key, value in changes.items()]
-        if isinstance(source, Mapping):
-            text = yaml.safe_dump(_plain(source), sort_keys=False, allow_unicode=True)
+        whole = configuration(source) if isinstance(source, Mapping) else None
+        topology = changes.get("topology", source.get("topology") if isinstance(source, Mapping) else None)
+        given = {key: component(key, value, topology) if key in SECTIONS else value for key, value in changes.items()}
+        lines = [f"{key}={_flow(value)}" for key, value in given.items()]
+        if whole is not None:
+            text = yaml.dump(whole, Dumper=DUMPER, sort_keys=False, allow_unicode=True)
             return cls(read(MAPPING, lines, quick, text=text))
-        return cls(read(source, lines, quick))
+        return cls(read(str(source), lines, quick))
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
@@ -117,7 +124,7 @@ class Experiment:
     def study(self) -> Study:
         """The configuration as it was understood; of an opened folder, read from its config.resolved.yaml."""
         if self._study is None:
-            assert self.folder is not None
+            assert self.folder is not None, "an experiment has one of the two"
             self._study = read(self.folder / "config.resolved.yaml")
         return self._study
 
@@ -142,12 +149,13 @@ class Experiment:
         return pd.DataFrame([_described(case) for case in self.study.cases]).set_index("scenario")
 
     def run(self, out: str | Path | None = None, jobs: int | None = None, threads: int = 1) -> Self:
-        """Runs what the folder does not hold yet.
+        """Runs what has not been run yet.
 
         Parameters
         ----------
         out
-            The run folder; by default ``runs/<name>``, as on the command line.
+            The run folder, such as ``runs/<name>``, where the command line has it. By default that of the experiment,
+            or none: everything is then kept in memory, until a folder is given.
         jobs
             Processes; by default as many as have a processor for each of their threads. 1 computes in this process.
         threads
@@ -166,10 +174,17 @@ class Experiment:
         KeyboardInterrupt
             The run was interrupted; the same call goes on from what is in the folder.
         """
-        folder = Path("runs") / self.study.name if out is None else Path(out)
+        from flitlab.sim.experiment.pool import processes
+        from flitlab.sim.experiment.runner import run
+
+        folder = self.folder if out is None else Path(out)
+        study, memory = self.study, self._memory or Memory()
+        if folder is not None and self._memory is not None:
+            with closing(Store(folder)):
+                memory.copy(folder)
         with _without_main():
-            report = run_study(self.study, folder, jobs or processes(threads), threads=threads)
-        self.folder = folder
+            report = run(study, memory if folder is None else folder, jobs or processes(threads), threads=threads)
+        self.folder, self._memory = folder, memory if folder is None else None
         if report.exit_code == INTERRUPTED:
             raise KeyboardInterrupt
         if report.exit_code:
@@ -178,7 +193,10 @@ class Experiment:
 
     @property
     def results(self) -> "pd.DataFrame":
-        """results.csv: a row for each scenario, load and seed."""
+        """results.csv: a row for each scenario, load and seed.
+
+        ``attrs["units"]`` and ``attrs["meaning"]`` of a frame have the unit of each column, and what it is.
+        """
         return self._frame("results.csv")
 
     @property
@@ -211,10 +229,9 @@ class Experiment:
         """The columns of results.csv that were measured, by name: unit, label of an axis, and what each means."""
         import pandas as pd
 
-        run = Run.read(self._ran())
-        forms: list[Table] = ["programs"] if run.of_programs else ["flows", "packets"] if run.of_flows else ["packets"]
-        table = columns(*forms)
-        found = [table[name] for name in self.results.columns if name in table]
+        there = list(self.results.columns)
+        table = columns_of("results.csv", self._of_programs, "host_throughput" in there)
+        found = [table[name] for name in there if name in table]
         rows = [{"column": one.name, "unit": one.unit, "label": one.axis, "meaning": one.meaning} for one in found]
         return pd.DataFrame(rows, columns=["column", "unit", "label", "meaning"]).set_index("column")
 
@@ -239,34 +256,73 @@ class Experiment:
         """
         from flitlab.sim.report.figures.draw import draw_on
         from flitlab.sim.report.folder.plugins import know_figures
+        from flitlab.sim.report.folder.run import Run
 
         alone = ax is None
         ax = _column() if ax is None else ax
-        know_figures(self._ran(), [name])
-        draw_on(ax, Run.read(self._ran()), name, alone=alone)
+        with self._on_disk() as folder:
+            know_figures(folder, [name])
+            draw_on(ax, Run.read(folder), name, alone=alone)
         return ax
 
-    def _ran(self) -> Path:
-        if self.folder is None:
+    @contextmanager
+    def _on_disk(self) -> Iterator[Path]:
+        """The run folder; of a run in memory, one that is there for as long as it is needed."""
+        self._refuse_before_run()
+        if self.folder is not None:
+            yield self.folder
+            return
+        assert self._memory is not None
+        with tempfile.TemporaryDirectory() as folder:
+            self._memory.copy(Path(folder))
+            yield Path(folder)
+
+    def _refuse_before_run(self) -> None:
+        if self.folder is None and self._memory is None:
             raise RuntimeError("this experiment has not run: call run(), or Experiment.open(DIR) for an earlier run")
-        return self.folder
+
+    @property
+    def _tables(self) -> dict[str, Path | str]:
+        """The tables of the run by name: files, or texts in memory."""
+        self._refuse_before_run()
+        if self.folder is not None:
+            return {file.name: file for file in sorted(self.folder.glob("*.csv"))}
+        assert self._memory is not None
+        return {name: text for name, text in sorted(self._memory.files.items()) if name.endswith(".csv")}
+
+    @property
+    def _of_programs(self) -> bool:
+        """Whether its results are of programs."""
+        if self._study is not None:
+            return self._study.runs_programs
+        assert self.folder is not None
+        return json.loads((self.folder / "manifest.json").read_text("utf-8")).get("experiment") in PROGRAMS
 
     def _frame(self, name: str) -> "pd.DataFrame":
-        import pandas as pd
-
-        path = self._ran() / name
-        if not path.exists():
-            held = ", ".join(sorted(file.name for file in path.parent.glob("*.csv")))
-            raise FileNotFoundError(f"{path.parent}: this run has no {name}; it has {held or 'no tables'}")
-        try:
-            # names such as "NA" are no missing numbers
-            return pd.read_csv(path, keep_default_na=False, na_values=[""])
-        except pd.errors.EmptyDataError:
-            return pd.DataFrame()
+        tables = self._tables
+        if name not in tables:
+            place = "memory" if self.folder is None else self.folder
+            raise FileNotFoundError(f"{place}: this run has no {name}; it has {', '.join(tables) or 'no tables'}")
+        frame = frame_of(tables[name], ())
+        known = columns_of(name, self._of_programs, "host_throughput" in frame.columns)
+        return frame_of(tables[name], known.values())
 
     def __repr__(self) -> str:
-        name = self._study.name if self._study is not None else self._ran().name
-        return f"<Experiment {name}, {f'in {self.folder}' if self.folder else 'not run yet'}>"
+        name = self.folder.name if self._study is None and self.folder is not None else self.study.name
+        return f"<Experiment {name}, {self._state}>"
+
+    @property
+    def _state(self) -> str:
+        if self.folder is not None:
+            return f"in {self.folder}"
+        return "not run yet" if self._memory is None else "in memory"
+
+    def _repr_html_(self) -> str:
+        """Shows it in notebooks: what it is, where its results are, and its scenarios."""
+        tables = ", ".join(self._tables) if self.folder or self._memory else None
+        about = {**facts_of(self.study), "results": self._state, "tables": tables}
+        scenarios: str = self.check().to_html(max_rows=MOST_ROWS)
+        return facts(f"Experiment {self.study.name}", about) + scenarios
 
 
 def _described(case: Case) -> dict[str, Any]:
@@ -291,19 +347,8 @@ def _column() -> "Axes":
 
 def _flow(value: Any) -> str:
     """A value as YAML on one line."""
-    text: str = yaml.safe_dump([_plain(value)], default_flow_style=True, width=sys.maxsize, allow_unicode=True)
+    text: str = yaml.safe_dump([plain(value)], default_flow_style=True, width=sys.maxsize, allow_unicode=True)
     return text.strip()[1:-1]
-
-
-def _plain(value: Any) -> Any:
-    """Mappings, lists and scalars as YAML knows them, from what is usual in Python."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple | range):
-        return [_plain(item) for item in value]
-    return str(value) if isinstance(value, Path) else value
 
 
 @contextmanager

@@ -1,0 +1,135 @@
+"""What Python gives for a specification: objects, names and mappings, as a configuration has them."""
+
+import io
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from flitlab.models.registry import Parameters, SpecError, UnknownKindError, kind_key, make
+from flitlab.models.topology.formats.own_json import json_text
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import Traffic
+from flitlab.sim.config.errors import ConfigError, Mistake
+from flitlab.sim.config.keys import SECTIONS
+
+
+def configuration(given: Mapping[str, Any], topology: Any = None) -> dict[str, Any]:
+    """A mapping as a configuration has it, plain: of names, objects and arrays in place of specifications, too.
+
+    topology: what is given for it outside of this mapping.
+    Raises :class:`~flitlab.sim.config.errors.ConfigError` for an object that is none of a specification.
+    """
+    found = {str(key): value for key, value in given.items()}
+    topology = found.get("topology", topology)
+    for name in SECTIONS:
+        if name in found:
+            found[name] = _options(name, found[name], topology)
+    if isinstance(cases := found.get("cases"), list | tuple):
+        found["cases"] = [configuration(case, topology) if isinstance(case, Mapping) else case for case in cases]
+    return {key: plain(value) for key, value in found.items()}
+
+
+def plain(value: Any) -> Any:
+    """Mappings, lists and scalars as YAML knows them, from what is usual in Python."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple | range):
+        return [plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def component(category: str, value: Any, topology: Any = None) -> Any:
+    """A component as a configuration has it, from its name, its specification or the thing itself.
+
+    topology: what is given for the topology, of which a matrix of demands is.
+    """
+    if isinstance(value, str):
+        return {kind_key(category): value}
+    if isinstance(value, Parameters):
+        return value.model_dump(mode="json", exclude_unset=True)
+    if category == "topology" and (graph := topology_of(value)) is not None:
+        return {"kind": "file", "text": json_text(graph)}
+    if category == "traffic" and (matrix := _matrix(value)) is not None:
+        level = "host" if isinstance(value, Traffic) else _level(matrix, topology)
+        return {"kind": "matrix", "text": _pairs(matrix), "level": level, "normalise": "none"}
+    if value is None or isinstance(value, Mapping):
+        return value
+    taken = {"topology": ", a Topology, a networkx graph", "traffic": ", a Traffic, a square matrix"}
+    problem = f"is a {type(value).__name__}; must be a name, a mapping{taken.get(category, '')} or a specification"
+    raise ConfigError([Mistake("configuration", category, "", problem)])
+
+
+def topology_of(value: Any) -> Topology | None:
+    """The topology that an object is, or that a graph of networkx means; None of anything else.
+
+    A switch has one host where nothing says how many.
+    Raises :class:`~flitlab.sim.config.errors.ConfigError` for a graph that is no network.
+    """
+    networkx = sys.modules.get("networkx")
+    if networkx is not None and isinstance(value, networkx.Graph):
+        try:
+            value = Topology.from_networkx(value)
+        except ValueError as error:
+            raise ConfigError([Mistake("configuration", "topology", "", str(error))]) from None
+    if not isinstance(value, Topology):
+        return None
+    return value if value.hosts_stated or value.hosts else value.with_hosts(1, value.host_capacity)
+
+
+def _options(category: str, value: Any, topology: Any) -> Any:
+    """A component, or all options of a sweep over some."""
+    if isinstance(value, Mapping) and isinstance(value.get("sweep"), list | tuple):
+        return {**value, "sweep": [component(category, option, topology) for option in value["sweep"]]}
+    return component(category, value, topology)
+
+
+def _matrix(value: Any) -> sparse.csr_array | None:
+    """A square of demands, from what may hold one; None of anything else. Raises ``ConfigError``."""
+    if isinstance(value, Traffic):
+        source, target, amount = value.pairs()
+        hosts = value.topology.hosts
+        return sparse.csr_array((amount, (source, target)), (hosts, hosts))
+    if hasattr(value, "to_numpy"):
+        value = value.to_numpy()
+    if not (isinstance(value, np.ndarray) or sparse.issparse(value)):
+        return None
+    if value.ndim != 2 or value.shape[0] != value.shape[1]:
+        problem = f"a matrix of demands is square; this one is {' x '.join(map(str, value.shape))}"
+        raise ConfigError([Mistake("configuration", "traffic", "", problem)])
+    try:
+        return sparse.csr_array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ConfigError([Mistake("configuration", "traffic", "", "has entries that are no numbers")]) from None
+
+
+def _pairs(matrix: sparse.csr_array) -> str:
+    """The lines ``src,dst,demand`` of a matrix."""
+    entries, text = sparse.coo_array(matrix), io.StringIO("src,dst,demand\n")
+    text.seek(0, io.SEEK_END)
+    for u, v, amount in zip(entries.row.tolist(), entries.col.tolist(), entries.data.tolist(), strict=True):
+        if amount:
+            text.write(f"{u},{v},{amount!r}\n")
+    return text.getvalue()
+
+
+def _level(matrix: sparse.csr_array, topology: Any) -> str:
+    """Whether a matrix is of as many hosts or of as many switches as there are. Raises ``ConfigError``."""
+    graph = topology_of(topology)
+    if graph is None:
+        try:
+            graph = make("topology", **plain(component("topology", topology))).build()
+        except (KeyError, TypeError, ValueError, SpecError, UnknownKindError):
+            return "host"  # what is wrong with the topology is said where it is read
+    size = matrix.shape[0]
+    if size == graph.hosts:
+        return "host"
+    if size == graph.switches:
+        return "switch"
+    problem = f"a matrix of {size}; there are {graph.hosts} hosts and {graph.switches} switches"
+    raise ConfigError([Mistake("configuration", "traffic", "", problem)])

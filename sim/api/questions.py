@@ -1,0 +1,176 @@
+"""Single questions to a network, answered in memory: what it delivers, and what it could deliver at most."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from flitlab.fluid.ceiling import Ceiling
+from flitlab.models.near import near
+from flitlab.sim.api.experiment import Experiment
+from flitlab.sim.config.errors import ConfigError, Mistake
+
+if TYPE_CHECKING:  # pandas takes long to import
+    import pandas as pd
+
+SHOWN = ("load", "seed", "accepted", "latency_mean", "latency_p99", "hops_mean", "saturated", "status")
+"""Columns that a notebook shows of a simulation."""
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """The answer of :func:`simulate`: a row for each load and seed, with every column of results.csv.
+
+    A column is an attribute, too, ``simulation.accepted``: its value where there is one row, else a series.
+
+    Attributes
+    ----------
+    frame : pandas.DataFrame
+        All rows; ``attrs["units"]`` and ``attrs["meaning"]`` say what the columns are.
+    experiment : Experiment
+        What was run, with its ``scenarios``, ``ceilings`` and ``plot``; its ``run(out)`` keeps all in a folder.
+    """
+
+    frame: "pd.DataFrame"
+    experiment: Experiment
+
+    def __getattr__(self, name: str) -> Any:
+        """The value of a column, or its values."""
+        if name.startswith("_") or name not in self.frame.columns:
+            meant = None if name.startswith("_") else near(name, list(self.frame.columns))
+            hint = f"; did you mean {meant!r}?" if meant else ""
+            raise AttributeError(f"a simulation has no column {name!r}{hint}")
+        column = self.frame[name]
+        return column.iloc[0] if len(column) == 1 else column
+
+    def __dir__(self) -> list[str]:
+        """The names of columns, too."""
+        return sorted([*super().__dir__(), *self.frame.columns])
+
+    def __repr__(self) -> str:
+        return f"<Simulation of {len(self.frame)} points>\n{self._shown.to_string(index=False)}"
+
+    def _repr_html_(self) -> str:
+        """Shows it in notebooks, as a table of its main columns."""
+        table: str = self._shown.to_html(index=False)
+        return table
+
+    @property
+    def _shown(self) -> "pd.DataFrame":
+        return self.frame[[name for name in SHOWN if name in self.frame.columns]]
+
+
+def simulate(
+    topology: Any,
+    routing: Any = "minimal",
+    traffic: Any = "uniform",
+    load: float | str | Sequence[float] | Mapping[str, Any] = 0.5,
+    *,
+    seeds: int | Sequence[int] = 1,
+    jobs: int = 1,
+    threads: int = 1,
+    **keys: Any,
+) -> Simulation:
+    """Simulates one scenario and measures it; nothing is written.
+
+    Parameters
+    ----------
+    topology
+        The name of a topology, a mapping with its keys, a networkx graph or a :class:`Topology`. Of a graph the
+        attributes ``capacity`` and ``delay`` of edges and ``hosts`` of nodes count; a switch has one host if no node
+        has the attribute.
+    routing
+        The name of a routing, or a mapping with its keys.
+    traffic
+        The name of a pattern, a mapping with its keys, or a matrix of demands: an array, a sparse array or a frame,
+        [hosts, hosts] or [switches, switches], in flits per tick at load 1. Rows and columns of switches are in the
+        order of the graph's nodes.
+    load
+        One load, in (0, 1], or several: the factor of the demand.
+    seeds
+        One seed or several; a row each.
+    jobs, threads
+        Processes, and threads that may share a simulation; results are the same for any number.
+    keys
+        Further keys of a configuration, two underscores for a dot: ``switching__vcs=4, measure__ticks=5000,
+        traffic__packet_flits=8, ceilings=["mcf"], engine="reference"``.
+
+    Raises
+    ------
+    ConfigError
+        With everything that is wrong, one line each.
+    RunError
+        The simulation failed, or passed a ceiling that was asked for.
+    """
+    given = {
+        "name": "simulation", "topology": topology, "routing": routing, "traffic": traffic,
+        "loads": list(load) if isinstance(load, Sequence) and not isinstance(load, str) else load,
+        "seeds": [seeds] if isinstance(seeds, int) else list(seeds), "ceilings": [],
+    }  # fmt: skip
+    experiment = Experiment.load(given, **keys).run(jobs=jobs, threads=threads)
+    return Simulation(experiment.results, experiment)
+
+
+def ceiling(
+    topology: Any,
+    demand: Any = "uniform",
+    kind: str | Mapping[str, Any] = "mcf",
+    *,
+    routing: Any = None,
+    load: float | None = None,
+    **keys: Any,
+) -> Ceiling:
+    """The certified interval of what a topology can carry of a demand; nothing is simulated, nothing is written.
+
+    Parameters
+    ----------
+    topology, demand
+        As the ``topology`` and ``traffic`` of :func:`simulate`. A matrix of demands is taken as it is, so that theta is
+        its largest factor that can be carried.
+    kind
+        The name of a ceiling, as ``simrun list ceiling`` has them, or a mapping with its keys. ``mcf`` is what any
+        routing could reach.
+    routing
+        As that of :func:`simulate`, for ceilings of a routing (``mcf_paths``, ``split``, ...).
+    load
+        Where it depends on the load (``total``).
+    keys
+        Further keys of a configuration, two underscores for a dot.
+
+    Returns
+    -------
+    Ceiling
+        With ``lower`` and ``upper``, their ``unit``, and what proves them.
+
+    Raises
+    ------
+    ConfigError
+        With everything that is wrong, one line each; also where there is no such ceiling of this network.
+    """
+    from flitlab.fluid.ceilings import ceilings
+    from flitlab.fluid.problem import FluidError
+
+    given = {
+        "name": "ceiling", "experiment": "ceilings", "topology": topology, "traffic": demand,
+        "ceilings": [dict(kind) if isinstance(kind, Mapping) else kind],
+    }  # fmt: skip
+    if routing is not None:
+        given["routing"] = routing
+    if load is not None:
+        given["loads"] = [load]
+    (case,) = Experiment.load(given, **keys).study.cases
+    (spec,) = case.ceilings
+    assert case.instance is not None
+    try:
+        rows = ceilings(case.instance, [spec], case.loads, keep_flow=True)
+    except FluidError as error:
+        raise _refused(spec.kind, str(error)) from None
+    found = next((row for row in rows if row.ceiling == spec.kind), None)
+    if found is None:
+        raise _refused(spec.kind, "there is none of this network")
+    if found.method == "omitted":
+        raise _refused(spec.kind, found.note)
+    return found
+
+
+def _refused(kind: str, problem: str) -> ConfigError:
+    return ConfigError([Mistake("configuration", "ceilings[0]", kind, problem)])
