@@ -116,7 +116,7 @@ class BufferedSpec(CreditedSpec):
         Arguments as in :meth:`SwitchingSpec.refusals`.
         """
         yield from super().refusals(topology, routes, flits)
-        yield from unit_capacities(topology)
+        yield from unit_capacities(topology, self.mode)
         if routes is None or flits is None:
             return
         if routes.deflection:
@@ -154,10 +154,20 @@ def too_small(longest: int, why: str = "") -> SpecError:
     return SpecError(f"must hold a whole packet, {longest} flits{why}", key="switching.buffer_flits")
 
 
-def unit_capacities(topology: Topology) -> Iterator[SpecError]:
-    """Refusals of the capacities of a topology, all of which must be 1 where every channel moves one flit a tick."""
+def unit_capacities(topology: Topology, mode: str) -> Iterator[SpecError]:
+    """Refusals of the capacities of a topology, all of which must be 1 where every channel moves one flit a tick.
+
+    mode: the discipline, for the message.
+    """
     if topology.host_capacity != 1:
         problem = "must be 1 in a simulation (.inf is for experiment: ceilings)"
         yield SpecError(problem, key="topology.host_capacity")
     if np.any(topology.capacity != 1):
-        yield SpecError("must be 1 for all channels in a simulation", key="topology.capacity")
+        problem = (
+            f"must be 1 for all channels in mode {mode}, which moves one flit a tick over each; "
+            "modes datagram and flow, and ceilings, take channels of any capacity"
+        )
+        if "capacity_of" in topology.notes:
+            yield SpecError(f"capacities {problem}", key="topology.capacity_of")
+        else:
+            yield SpecError(problem, key="topology.capacity")

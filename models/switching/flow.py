@@ -67,6 +67,10 @@ class FlowSpec(CreditedSpec):
         yield from super().refusals(topology, routes, flits)
         if not np.isfinite(topology.host_capacity):
             yield SpecError("must be finite in a simulation", key="topology.host_capacity")
+        two_way = topology.reverse >= 0
+        if self.duplex != "full" and (topology.capacity != topology.capacity[topology.reverse])[two_way].any():
+            problem = f"the two directions of a link share one capacity with duplex {self.duplex}, and some have two"
+            yield SpecError(problem, key="switching.duplex")
         if routes is not None and not routes.oblivious:
             problem = f"{routes.kind} routing decides on the way: mode flow needs one that fixes the ways beforehand"
             yield SpecError(problem, key="routing")

@@ -50,7 +50,7 @@ class IdealSpec(TimedSpec):
     def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
         """Refusals of delays that are no ticks, of capacities other than 1, and of hot-potato routing."""
         yield from super().refusals(topology, routes, flits)
-        yield from unit_capacities(topology)
+        yield from unit_capacities(topology, self.mode)
         if routes is not None and routes.deflection:
             problem = "deflection is what a switch does that holds few packets; mode ideal holds all, so none deflects"
             yield SpecError(problem, key="routing")

@@ -11,17 +11,9 @@ from scipy.sparse.csgraph import connected_components
 from flitlab.models.arrays import Bools
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.links import amount, drawn, numbers
 
-
-def _share_or_count(value: int | float) -> int | float:
-    if not value >= 0:
-        raise ValueError("must be 0 or more")
-    if isinstance(value, float) and value >= 1:
-        raise ValueError("a share is below 1; a whole number, without a point, counts them")
-    return value
-
-
-Amount = Annotated[int | float, AfterValidator(_share_or_count)]
+Amount = Annotated[int | float, AfterValidator(amount)]
 """A share below 1 of all there are, or how many of them: what is written with a point is a share."""
 
 
@@ -51,16 +43,14 @@ class Failures(BaseModel):
         Raises :class:`~flitlab.models.registry.SpecError` (keys: failures, failures.links, failures.switches) if
         there is not as much to fail or if not every switch reaches every other one afterwards.
         """
-        switches = _drawn(self.switches, topology.switches, [self.seed, 0], "switches")
+        switches = drawn(self.switches, topology.switches, [self.seed, 0], "failures.switches")
         works = np.ones(topology.switches, bool)
         works[switches] = False
         left = works[topology.src] & works[topology.dst]
-        # the number of a link is that of its first channel
-        first = np.where(topology.reverse < 0, np.arange(topology.channels), topology.reverse)
-        first = np.minimum(first, np.arange(topology.channels))
-        links = np.unique(first[left])
-        failed = links[_drawn(self.links, len(links), [self.seed, 1], "links")]
-        rest = _restricted(topology, works, left & ~np.isin(first, failed))
+        link = numbers(topology)
+        links = np.unique(link[left])
+        failed = links[drawn(self.links, len(links), [self.seed, 1], "failures.links")]
+        rest = restricted(topology, works, left & ~np.isin(link, failed))
         _check_connected(rest, np.flatnonzero(works))
         notes = _notes(topology.notes, works)
         notes["failed"] = {"links": len(failed), "switches": np.sort(switches).tolist()}
@@ -68,15 +58,7 @@ class Failures(BaseModel):
         return replace(rest, notes=notes, grid=topology.grid if intact else None)
 
 
-def _drawn(amount: float, count: int, seed: list[int], key: str) -> np.ndarray:
-    """Which of ``count`` things fail, int64 [failed]."""
-    number = round(amount * count) if isinstance(amount, float) else amount
-    if number > count:
-        raise SpecError(f"there are only {count}", key=f"failures.{key}")
-    return np.random.default_rng(seed).permutation(count)[:number]
-
-
-def _restricted(topology: Topology, switches: np.ndarray, channels: np.ndarray) -> Topology:
+def restricted(topology: Topology, switches: np.ndarray, channels: np.ndarray) -> Topology:
     """The working switches (bool [switches]) and channels (bool [channels]) of a topology."""
     number = np.cumsum(switches) - 1
     place = np.append(np.cumsum(channels) - 1, -1)  # place[-1]: no reverse

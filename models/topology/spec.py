@@ -11,6 +11,7 @@ from flitlab.models.registry import Spec, SpecError, is_foreign, nested
 from flitlab.models.topology.failures import Failures
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.rates import CapacityOf
 from flitlab.models.topology.sound import connection_faults, sound_topology
 
 
@@ -21,6 +22,7 @@ class TopologySpec(Spec):
     hosts: list[int] | None = None
     host_capacity: float = 1.0
     capacity: float = 1.0
+    capacity_of: CapacityOf | None = None
     failures: Failures | None = None
 
     def graph(self) -> Topology:
@@ -60,6 +62,7 @@ class TopologySpec(Spec):
             )
         topology = self._with_hosts(topology)
         topology = replace(topology, capacity=topology.capacity * self.capacity)
+        topology = self.capacity_of.set_on(topology) if self.capacity_of else topology
         return self.failures.strike(topology) if self.failures else topology
 
     def _with_hosts(self, topology: Topology) -> Topology:

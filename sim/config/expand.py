@@ -20,6 +20,7 @@ from flitlab.sim.config.units import as_bytes
 
 PER_SCENARIO = (
     "topology",
+    "capacity_of",
     "routing",
     "switching",
     "traffic",
@@ -67,7 +68,7 @@ def expand(root: Node, name: str, mistakes: list[Mistake]) -> list[Variant]:
             if len(picked) == MOST_SCENARIOS:
                 mistakes.append(Mistake(root.where, "", "", f"more than {MOST_SCENARIOS} scenarios"))
                 return []
-            picked.append((label, picks, option.with_value({**kept, **option.value})))
+            picked.append((label, picks, _in_topology(option.with_value({**kept, **option.value}), mistakes)))
     names = _short_names(list(dict.fromkeys(path for _, picks, _ in picked for path in picks)))
     return [_variant(label, picks, node, names, name) for label, picks, node in picked]
 
@@ -77,6 +78,17 @@ def _variant(label: str | None, picks: dict[Place, Any], node: Node, names: dict
     keys = {} if label is None else {"case": label}
     keys |= {key_path(path): value for path, value in picks.items()}
     return Variant(", ".join(parts if label is None else [label, *parts]) or name, keys, node)
+
+
+def _in_topology(node: Node, mistakes: list[Mistake]) -> Node:
+    """A configuration whose ``capacity_of`` stands in ``topology``, which it is a key of wherever it is written."""
+    given, topology = node.get("capacity_of"), node.get("topology")
+    if given is None or given.value is None or topology is None or not topology.is_map:
+        return node
+    if topology.get("capacity_of") is not None:
+        mistakes.append(Mistake(given.where, "capacity_of", "", "is given in topology, too: leave one of them out"))
+    rest = {key: value for key, value in node.value.items() if key != "capacity_of"}
+    return node.with_value({**rest, "topology": topology.with_value({**topology.value, "capacity_of": given})})
 
 
 def _without_common_sweeps(root: Node, mistakes: list[Mistake]) -> Node:

@@ -11,7 +11,7 @@ from flitlab.sim.config.errors import ConfigError, Mistake
 from flitlab.sim.config.load import Node, Place, load_text
 
 OF_ANY_KIND = {
-    "topology": ("hosts_per_switch", "host_capacity", "capacity", "failures"),
+    "topology": ("hosts_per_switch", "host_capacity", "capacity", "capacity_of", "failures"),
     "traffic": ("packet_flits", "arrivals", "burst"),
     "application": ("ranks", "gflops"),
 }

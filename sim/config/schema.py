@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, Tag, model_validato
 from pydantic_core import PydanticCustomError
 
 from flitlab.models.registry import whole
+from flitlab.models.topology.rates import CapacityOf
 from flitlab.models.transport.sizes import SizesSpec
 from flitlab.sim.config.loads import AnyLoads, PlacedLoads
 from flitlab.sim.config.questions import (
@@ -123,6 +124,7 @@ class Config(Section):
     schema_: Literal[1] = Field(default=1, alias="schema")
     name: Name | None = None
     topology: dict[str, Any] | None = None
+    capacity_of: CapacityOf | None = None
     routing: dict[str, Any] | None = None
     switching: dict[str, Any] = {}
     traffic: dict[str, Any] | None = None

@@ -30,14 +30,15 @@ def is_drawn(network: Network) -> bool:
 
 
 def redrawn(network: Network, draw: int) -> Network:
-    """A network with ``draw`` added to every seed: of the topology, of its failures, of the traffic."""
+    """A network with ``draw`` added to every seed: of the topology, its slow links and failures, and of the traffic."""
     found = {category: dict(parameters) for category, parameters in network.items()}
     for category, parameters in found.items():
         field = spec_class(category, parameters["kind"]).model_fields.get("seed")
         if field is not None:
             parameters["seed"] = parameters.get("seed", field.get_default()) + draw
-    if failures := found["topology"].get("failures"):
-        found["topology"]["failures"] = {**failures, "seed": failures.get("seed", 1) + draw}
+    for key in ("capacity_of", "failures"):
+        if drawn := found["topology"].get(key):
+            found["topology"][key] = {**drawn, "seed": drawn.get("seed", 1) + draw}
     return found
 
 
