@@ -37,8 +37,8 @@ class Failures(BaseModel):
         """The network that is left.
 
         ``notes["failed"]`` has the number of failed links and the numbers that the failed switches had. A
-        network in which anything failed is no grid any more. Of the other notes ``tiers`` and ``labels`` are
-        adapted; the rest tell of the network as it was built.
+        network in which anything failed is no grid any more. Of the other notes ``tiers``, ``clusters`` and ``labels``
+        are adapted; the rest tell of the network as it was built.
 
         Raises :class:`~flitlab.models.registry.SpecError` (keys: failures, failures.links, failures.switches) if
         there is not as much to fail or if not every switch reaches every other one afterwards.
@@ -95,10 +95,10 @@ def _check_connected(topology: Topology, number: np.ndarray) -> None:
 def _notes(notes: dict[str, Any], works: Bools) -> dict[str, Any]:
     """Notes without the failed switches. works: bool [switches]."""
     notes = dict(notes)
-    if "tiers" in notes:
-        before = np.append(0, np.cumsum(works))
-        tiers = [[name, int(before[a]), int(before[a + k] - before[a])] for name, a, k in notes["tiers"]]
-        notes["tiers"] = [tier for tier in tiers if tier[2]]
+    before = np.append(0, np.cumsum(works))
+    for key in {"tiers", "clusters"} & notes.keys():
+        parts = [[name, int(before[a]), int(before[a + k] - before[a])] for name, a, k in notes[key]]
+        notes[key] = [part for part in parts if part[2]]
     if "labels" in notes:
         notes["labels"] = [label for label, works_too in zip(notes["labels"], works, strict=True) if works_too]
     return notes

@@ -178,7 +178,8 @@ def _note_faults(topology: Topology) -> Found:
             yield "grid", f"a grid of {' x '.join(map(str, grid.dims))} has {size} switches, not {n}"
         elif not _fills(grid, n):
             yield "grid", "grid.coordinates must lie inside of grid.dims and differ from switch to switch"
-    yield from _tier_faults(notes.get("tiers") if isinstance(notes, dict) else None, n)
+    for key in ("tiers", "clusters"):
+        yield from _part_faults(key, notes.get(key) if isinstance(notes, dict) else None, n)
 
 
 def _fills(grid: Grid, n: int) -> bool:
@@ -188,17 +189,18 @@ def _fills(grid: Grid, n: int) -> bool:
     return bool(inside) and bool(np.bincount(np.ravel_multi_index(tuple(place.T), dims), minlength=n).all())
 
 
-def _tier_faults(tiers: Any, n: int) -> Found:
-    if not tiers:
+def _part_faults(key: str, parts: Any, n: int) -> Found:
+    """Whether the tiers (or the clusters, as ``key`` says) follow one another from the first switch to the last."""
+    if not parts:
         return
-    whole = isinstance(tiers, list) and all(isinstance(tier, list | tuple) and len(tier) == 3 for tier in tiers)
-    if not whole or not all(is_whole(first) and is_whole(count) for _, first, count in tiers):
-        yield "tiers", "notes['tiers'] must list [name, first switch, number of switches]"
+    whole = isinstance(parts, list) and all(isinstance(part, list | tuple) and len(part) == 3 for part in parts)
+    if not whole or not all(is_whole(first) and is_whole(count) for _, first, count in parts):
+        yield key, f"notes['{key}'] must list [name, first switch, number of switches]"
         return
     following = 0
-    for name, first, count in tiers:
+    for name, first, count in parts:
         if first != following:
-            yield "tiers", f"tier {name!r} starts at switch {first}, the one before ends at {following - 1}"
+            yield key, f"{key[:-1]} {name!r} starts at switch {first}, the one before ends at {following - 1}"
         following = first + count
     if following != n:
-        yield "tiers", f"the tiers hold {following} switches, the topology {n}"
+        yield key, f"the {key} hold {following} switches, the topology {n}"

@@ -12,7 +12,7 @@ from flitlab.models.registry import make
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.report.network.drawing import draw_topology, figure_of
-from flitlab.sim.report.network.places import PLACES, suitable
+from flitlab.sim.report.network.places import PLACES, clusters_of, suitable
 
 KINDS = {
     "kautz": {"kind": "kautz", "degree": 3, "diameter": 2},
@@ -21,6 +21,9 @@ KINDS = {
     "mesh": {"kind": "mesh", "dims": [2, 3, 4], "hosts_per_switch": 9},
     "imase": {"kind": "imase", "n": 24, "degree": 3},
     "rrg": {"kind": "rrg", "n": 32, "degree": 4},
+    "polarfly": {"kind": "polarfly", "q": 4},
+    "twisted_torus": {"kind": "twisted_torus", "dims": [6, 3], "twist": 3},
+    "hammingmesh": {"kind": "hammingmesh", "a": 2, "b": 2, "x": 2, "y": 2},
 }
 
 
@@ -41,7 +44,16 @@ def arrows(figure):
 
 @pytest.mark.parametrize(
     ("name", "style"),
-    [("kautz", "circular"), ("hypercube", "grid"), ("torus", "grid"), ("imase", "circular"), ("rrg", "circular")],
+    [
+        ("kautz", "circular"),
+        ("hypercube", "grid"),
+        ("torus", "grid"),
+        ("imase", "circular"),
+        ("rrg", "circular"),
+        ("polarfly", "clustered"),
+        ("twisted_torus", "grid"),
+        ("hammingmesh", "grid"),
+    ],
 )
 def test_style_that_suits(name, style):
     assert suitable(topology(name)) == style
@@ -94,9 +106,10 @@ def test_parallel_links_do_not_cover_each_other():
 @pytest.mark.parametrize("style", PLACES)
 def test_switches_do_not_overlap(name, style):
     found = topology(name)
-    if style == "layered" or (style == "grid" and found.grid is None):
-        pytest.skip("no tiers or no grid")
-    places = PLACES[style](found)
+    try:
+        places = PLACES[style](found)
+    except ValueError as error:
+        pytest.skip(str(error))
     apart = np.linalg.norm(places.xy[:, None] - places.xy, axis=2)
     assert apart[~np.eye(len(apart), dtype=bool)].min() > 2 * places.radius
     assert np.linalg.norm(places.outward, axis=1) == pytest.approx(1)
@@ -108,6 +121,43 @@ def test_layers_stand_on_each_other_with_hosts_below():
     assert [name for name, _ in places.names] == ["edge", "core"]
     assert (places.outward == [0, -1]).all()
     assert "edge" in [text.get_text() for text in figure_of(layered()).axes[0].texts]
+
+
+def test_clusters_stand_apart():
+    for kind in (
+        {"kind": "polarfly", "q": 4},
+        {"kind": "dragonfly", "a": 4},
+        {"kind": "dring", "supernodes": 5, "switches": 12},
+    ):
+        found = make("topology", **kind).build()
+        assert suitable(found) == "clustered"
+        sizes = clusters_of(found)
+        assert sum(sizes) == found.switches
+        cluster = np.repeat(np.arange(len(sizes)), sizes)
+        xy = PLACES["clustered"](found).xy
+        centre = np.array([xy[cluster == i].mean(axis=0) for i in range(len(sizes))])
+        nearest = np.linalg.norm(xy[:, None] - centre, axis=2).argmin(axis=1)
+        assert (nearest == cluster).all()
+    broken = make("topology", kind="dragonfly", a=4, failures={"switches": 1}).build()
+    assert suitable(broken) == "circular"  # its groups are not equal any more
+
+
+def test_boards_of_a_hammingmesh_stand_in_rows_and_columns():
+    parameters = {"kind": "hammingmesh", "a": 2, "b": 2, "x": 3, "y": 2, "radix": 4}  # with two levels of switches
+    found = make("topology", **parameters).build()
+    xy = PLACES["grid"](found).xy
+    node = xy[:24].reshape(2, 3, 2, 2, 2)  # board row, board column, row, column
+    assert (np.diff(node, axis=3) == [1, 0]).all()
+    assert (np.diff(node, axis=2) == [0, -1]).all()
+    assert (np.diff(node, axis=1)[..., 0] > 2).all()
+    first = {name: first for name, first, _ in found.notes["tiers"]}
+    row, column = first["row switch"], first["column switch"]
+    assert xy[row, 1] == node[0, 0, 0, 0, 1]
+    assert xy[row, 0] > node[..., 0].max()
+    assert xy[column, 0] == node[0, 0, 0, 0, 0]
+    assert xy[column, 1] < node[..., 1].min()
+    broken = make("topology", **parameters, failures={"switches": 1}).build()
+    assert suitable(broken) == "layered"
 
 
 def test_neighbours_on_a_grid_stand_side_by_side():
@@ -174,6 +224,8 @@ def test_bad_requests_are_refused(tmp_path):
         draw_topology(rrg, tmp_path / "x.png", "layered")
     with pytest.raises(ValueError, match=r"pictures are \.png or \.svg"):
         draw_topology(rrg, tmp_path / "x.pdf")
+    with pytest.raises(ValueError, match="no clusters"):
+        draw_topology(rrg, tmp_path / "x.png", "clustered")
     assert not list(tmp_path.iterdir())
     with pytest.raises(OSError, match="No such file"):
         draw_topology(rrg, tmp_path / "none" / "x.png")

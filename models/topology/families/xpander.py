@@ -20,7 +20,7 @@ class Xpander(TopologySpec):
     to every other node. Drawn again until it is connected.
 
     Valid: degree 3 or more, or lift 1, the complete graph; up to 5 * 10**6 channels. With degree 2 it is rings, most
-    draws of which are not connected.
+    draws of which are not connected. ``notes["clusters"]`` are the nodes.
 
     Example: ``topology: {kind: xpander, degree: 5, lift: 8, seed: 1}``
 
@@ -45,4 +45,6 @@ class Xpander(TopologySpec):
         here = pairs[:, :1] * self.lift + np.arange(self.lift)
         there = pairs[:, 1:] * self.lift + matched
         links = np.column_stack([here.ravel(), there.ravel()])
-        return Topology.from_links(self.kind, (self.degree + 1) * self.lift, links)
+        clusters = [[f"node {i}", i * self.lift, self.lift] for i in range(self.degree + 1)]
+        notes = {"clusters": clusters}
+        return Topology.from_links(self.kind, (self.degree + 1) * self.lift, links, notes=notes)

@@ -1,4 +1,4 @@
-"""Draws networks: on a circle, by springs, in layers or on a grid, and large ones as matrices of distances."""
+"""Draws networks on a circle, by springs, in clusters or layers or on a grid, and large ones as matrices of hops."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -43,10 +43,11 @@ def draw_topology(topology: Topology, path: str | Path, style: Style = "auto") -
 
     Parameters
     ----------
-    style: ``circular``, on a circle by number; ``spring``, by forces; ``layered``, tier by tier (needs
-        notes["tiers"]); ``grid``, by coordinates (needs a topology.grid of up to four dimensions); ``matrix``.
-        ``auto`` draws a matrix of more than :data:`MOST_NODES` switches, else layered or grid where possible,
-        else circular.
+    style: ``circular``, on a circle by number; ``spring``, by forces; ``clustered``, cluster beside cluster (needs
+        notes["clusters"], or groups); ``layered``, tier by tier (needs notes["tiers"]); ``grid``, by coordinates (needs
+        a topology.grid of up to four dimensions, a twisted torus or a HammingMesh); ``matrix``.
+        ``auto`` draws a matrix of more than :data:`MOST_NODES` switches, else clustered, grid or layered where
+        possible, else circular.
 
     Returns
     -------

@@ -1,7 +1,8 @@
 """Where the switches and hosts of a network stand in a drawing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Literal
 
 import networkx as nx
@@ -11,11 +12,17 @@ from scipy.spatial import cKDTree
 from flitlab.models.arrays import Floats
 from flitlab.models.topology.graph import Topology
 
-Style = Literal["auto", "circular", "spring", "layered", "grid", "matrix"]
+Style = Literal["auto", "circular", "spring", "clustered", "layered", "grid", "matrix"]
 """How a topology is drawn; ``auto`` takes what suits it."""
 
 MOST_NODES = 120
 """Switches beyond which ``auto`` draws a matrix."""
+
+BOARD_GAP = 0.7
+"""Places that boards are apart, over those of neighbours on a board."""
+
+MOST_DIMENSIONS = 4
+"""Dimensions of a grid beyond which it is not drawn as one."""
 
 WIDTH = 3.5
 """Width of a picture in inches: one column of a paper."""
@@ -72,6 +79,35 @@ def _spring(topology: Topology) -> Places:
     return Places(xy, xy / np.maximum(away, 1e-9))
 
 
+def clusters_of(topology: Topology) -> list[int]:
+    """The sizes of the clusters that follow one another in a topology's numbering; none where it has no clusters.
+
+    They are those of notes["clusters"], or the equal groups of a dragonfly.
+    """
+    notes, n = topology.notes, topology.switches
+    if "clusters" in notes:
+        return [count for _, _, count in notes["clusters"]]
+    size = notes.get("group_size", 0)
+    return [size] * (n // size) if size and n == size * notes.get("groups", 0) else []
+
+
+def _clustered(topology: Topology) -> Places:
+    """Every cluster on a circle of its own, and these side by side on a large one, clockwise from the top."""
+    sizes = np.array(clusters_of(topology))
+    if not len(sizes):
+        raise ValueError(f"{topology.kind} has no clusters to be drawn side by side")
+    around = np.where(sizes > 1, np.maximum(0.6, sizes / (2 * np.pi)), 0.0)
+    share = around + 0.9  # of the large circle, to either side of a cluster's centre
+    turn = np.pi / 2 - 2 * np.pi * (np.cumsum(share) - share / 2) / share.sum()
+    outside = np.column_stack([np.cos(turn), np.sin(turn)])
+    far = max(share.sum() / np.pi, float(share.max())) * (len(sizes) > 1)
+    cluster = np.repeat(np.arange(len(sizes)), sizes)
+    place = np.arange(topology.switches) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    angle = turn[cluster] - 2 * np.pi * place / sizes[cluster]
+    unit = np.column_stack([np.cos(angle), np.sin(angle)])
+    return Places(far * outside[cluster] + around[cluster, None] * unit, unit)
+
+
 def _layered(topology: Topology) -> Places:
     """Tier above tier in the order of notes["tiers"], each spread over the whole width; hosts below."""
     tiers = topology.notes.get("tiers")
@@ -90,26 +126,62 @@ def _layered(topology: Topology) -> Places:
 
 def _grid(topology: Topology) -> Places:
     """By coordinates: the last dimension to the right, the one before it downwards, further ones askew."""
-    steps = _steps(topology)
-    if topology.grid is None or steps is None:
+    xy = _on_paper(topology)
+    if xy is None:
         raise ValueError(f"{topology.kind} has no grid of up to four dimensions to be drawn by")
-    xy = topology.grid.coordinates @ steps
     return Places(xy, np.broadcast_to([0.8, -0.6], xy.shape), fan=0.4)
 
 
-def _steps(topology: Topology) -> Floats | None:
-    """float64 [dimensions, 2]: the step along each dimension; None without a grid that fits on paper."""
-    if topology.grid is None or len(topology.grid.dims) > 4:
+def _on_paper(topology: Topology) -> Floats | None:
+    """float64 [switches, 2]: where a network that has coordinates is drawn; None of one without, or of too many."""
+    return _boards(topology) if "boards" in topology.notes else _coordinates(topology)
+
+
+def _coordinates(topology: Topology) -> Floats | None:
+    """float64 [switches, 2]: places in a grid, or in a twisted torus, which is numbered row by row; None of others."""
+    dims, grid = topology.notes["dims"] if "twist" in topology.notes else [], topology.grid
+    if grid is not None:
+        return grid.coordinates @ _steps(grid.dims) if len(grid.dims) <= MOST_DIMENSIONS else None
+    if not 0 < len(dims) <= MOST_DIMENSIONS or prod(dims) != topology.switches:
         return None
-    width, _, depth = [*topology.grid.dims[::-1], 1, 1][:3]
+    return np.indices(dims).reshape(len(dims), -1).T @ _steps(dims)
+
+
+def _boards(topology: Topology) -> Floats | None:
+    """float64 [switches, 2]: a HammingMesh board by board, switches of rows to the right and of columns below.
+
+    None where failures have taken switches from it.
+    """
+    boards, tiers = topology.notes["boards"], topology.notes["tiers"]
+    a, b = boards["size"]
+    size = {name: count for name, _, count in tiers}
+    if size["accelerator"] != a * b * boards["columns"] * boards["rows"] or "failed" in topology.notes:
+        return None
+    j, i, r, c = np.indices((boards["rows"], boards["columns"], b, a)).reshape(4, -1)
+    across, down = i * (a + BOARD_GAP) + c, j * (b + BOARD_GAP) + r
+    parts = [np.column_stack([across, -down])]
+    for name, line in (("row", np.unique(down)), ("column", np.unique(across))):
+        beyond = (across if name == "row" else down).max() + 1 + BOARD_GAP
+        for tier in (f"{name} switch", f"{name} spine"):
+            each = size.get(tier, 0) // len(line)
+            along, aside = np.repeat(line, each), np.tile(beyond + np.arange(each), len(line))
+            parts.append(np.column_stack([aside, -along] if name == "row" else [along, -aside]))
+            beyond += each
+    return np.concatenate(parts)
+
+
+def _steps(dims: Sequence[int]) -> Floats:
+    """float64 [dimensions, 2]: the step along each dimension."""
+    width, _, depth = [*dims[::-1], 1, 1][:3]
     askew = np.array([0.38, 0.42]) if depth == 2 else np.array([0.75, 0.62]) / depth
     across = np.array([1.0, 0.45]) * (width + 0.3)
-    return np.array([[1.0, 0.0], [0.0, -1.0], askew, across][: len(topology.grid.dims)])[::-1]
+    return np.array([[1.0, 0.0], [0.0, -1.0], askew, across][: len(dims)])[::-1]
 
 
 PLACES: dict[str, Callable[[Topology], Places]] = {
     "circular": _circular,
     "spring": _spring,
+    "clustered": _clustered,
     "layered": _layered,
     "grid": _grid,
 }
@@ -119,7 +191,9 @@ def suitable(topology: Topology, most: int = MOST_NODES) -> Style:
     """The style that ``auto`` stands for. most: switches beyond which it is a matrix."""
     if topology.switches > most:
         return "matrix"
-    if topology.notes.get("tiers"):
-        return "layered"
+    if clusters_of(topology):
+        return "clustered"
     ring = topology.grid is not None and topology.grid.wrap and len(topology.grid.dims) == 1
-    return "circular" if ring or _steps(topology) is None else "grid"
+    if not ring and _on_paper(topology) is not None:
+        return "grid"
+    return "layered" if topology.notes.get("tiers") else "circular"

@@ -1,0 +1,68 @@
+"""DRing: supernodes of top-of-rack switches on a ring."""
+
+import numpy as np
+from pydantic import Field
+
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.spec import TopologySpec
+from flitlab.models.topology.wiring import evenly
+
+REACH = 2
+"""Places along the ring that a supernode is linked over."""
+
+
+@register("topology", "dring")
+class DRing(TopologySpec):
+    """DRing: a flat network of supernodes on a ring, each fully linked to the next two on either side.
+
+    The ``switches`` are shared out evenly over the ``supernodes``. Every switch is linked to every switch of the
+    supernodes one and two places away on the ring, and to none of its own. Supernodes of equal size n make degree
+    4 n. With ``ports`` every switch has as many ports, of which those without links take hosts; else
+    ``hosts_per_switch`` says how many hosts each has.
+
+    Switches are numbered supernode by supernode. m supernodes of n switches have 2 m n**2 links; supernodes k places
+    apart are ceil(k / 2) hops from one another, switches of the same supernode 2.
+    Valid: 5 or more supernodes (with fewer, some would be linked twice), as many switches at least, up to 2 * 10**7
+    channels.
+
+    Example: ``topology: {kind: dring, supernodes: 8, switches: 24, hosts_per_switch: 4}``
+
+    Example: ``topology: {kind: dring, supernodes: 12, switches: 80, ports: 64}``
+
+    Source: Harsh, Abdu Jyothi and Godfrey, Spineless data centers, HotNets 2020, doi:10.1145/3422604.3425945. Which
+    supernodes have one switch more, where the switches cannot be shared out equally, is our choice.
+    """
+
+    supernodes: int = Field(ge=2 * REACH + 1)
+    switches: int = Field(ge=1)
+    ports: int | None = Field(default=None, ge=1)
+
+    def graph(self) -> Topology:
+        supernodes, switches = self.supernodes, self.switches
+        if switches < supernodes:
+            raise SpecError(f"fewer than one for each supernode; at least {supernodes}", key="switches")
+        largest = -(-switches // supernodes)
+        refuse_if_huge(switches * largest * 2 * REACH, "switches")
+        sizes = evenly(switches, supernodes)
+        first = np.cumsum(sizes) - sizes
+        links = []
+        for ahead in range(1, REACH + 1):
+            for here in range(supernodes):
+                there = (here + ahead) % supernodes
+                pair = np.indices((sizes[here], sizes[there])).reshape(2, -1).T
+                links.append(pair + np.array([first[here], first[there]]))
+        clusters = [[f"supernode {i}", int(first[i]), int(sizes[i])] for i in range(supernodes)]
+        notes = {"clusters": clusters}
+        topology = Topology.from_links(self.kind, switches, np.concatenate(links), notes=notes)
+        return topology if self.ports is None else self._filled(topology, self.ports)
+
+    def _filled(self, topology: Topology, ports: int) -> Topology:
+        """The network with a host on every port that has no link."""
+        self.refuse_other_hosts("ports")
+        most = int(topology.out_degree.max())
+        if ports < most:
+            raise SpecError(f"a switch has {most} links; at least {most}", key="ports")
+        refuse_if_huge(topology.switches * ports, "ports", "hosts")
+        return topology.with_hosts(ports - topology.out_degree)

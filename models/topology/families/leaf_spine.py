@@ -1,0 +1,75 @@
+"""Leaf-spine networks: folded Clos networks of two tiers."""
+
+from fractions import Fraction
+
+import numpy as np
+from pydantic import Field
+
+from flitlab.models.arrays import Ints
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.spec import TopologySpec
+
+
+def leaf_spine_links(leaves: int, spines: int, multiplicity: int) -> Ints:
+    """int64 [m, 2]: every leaf 0, 1, .. linked so many times to every spine ``leaves``, ``leaves`` + 1, .."""
+    leaf, spine = np.indices((leaves, spines)).reshape(2, -1)
+    return np.repeat(np.column_stack([leaf, leaves + spine]), multiplicity, axis=0)
+
+
+@register("topology", "leaf_spine")
+class LeafSpine(TopologySpec):
+    """Leaf-spine network: every leaf switch, which has hosts, is linked to every spine switch, which has none.
+
+    ``multiplicity`` parallel links join a leaf to a spine. ``hosts_per_leaf`` is given, or follows from
+    ``oversubscription``, the hosts' capacity over that of the links of a leaf (default 1): multiplicity * spines *
+    oversubscription, times the common key ``capacity`` of the links over ``host_capacity``. ``notes`` tell the
+    oversubscription. At 1, all-to-all traffic and every permutation reach the full rate of hosts.
+
+    leaves + spines switches, numbered leaves first; leaves * spines * multiplicity links; diameter 2.
+    Valid: up to 2 * 10**7 channels and hosts.
+
+    Example: ``topology: {kind: leaf_spine, leaves: 8, spines: 4, hosts_per_leaf: 8}``
+
+    Example: ``topology: {kind: leaf_spine, leaves: 6, spines: 2, multiplicity: 2, oversubscription: 3}``
+
+    Source: Alizadeh and Edsall, On the data path performance of leaf-spine datacenter fabrics, HOTI 2013,
+    doi:10.1109/HOTI.2013.23.
+    """
+
+    leaves: int = Field(ge=1)
+    spines: int = Field(ge=1)
+    hosts_per_leaf: int | None = Field(default=None, ge=1)
+    multiplicity: int = Field(default=1, ge=1)
+    oversubscription: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+    def graph(self) -> Topology:
+        leaves, spines = self.leaves, self.spines
+        refuse_if_huge(2 * leaves * spines * self.multiplicity, "leaves")
+        per_leaf = self._hosts_per_leaf()
+        refuse_if_huge(leaves * per_leaf, "hosts_per_leaf", "hosts")
+        tiers = [["leaf", 0, leaves], ["spine", leaves, spines]]
+        notes = {"tiers": tiers, "oversubscription": float(per_leaf / self._hosts_served())}
+        links = leaf_spine_links(leaves, spines, self.multiplicity)
+        topology = Topology.from_links(self.kind, leaves + spines, links, notes=notes)
+        return topology.with_hosts(per_leaf * (np.arange(leaves + spines) < leaves))
+
+    def _hosts_served(self) -> Fraction:
+        """Hosts of a leaf that its links to the spines serve at full rate."""
+        rate = 1 if self.host_capacity == float("inf") else Fraction(repr(self.host_capacity))
+        return self.spines * self.multiplicity * Fraction(repr(self.capacity)) / rate
+
+    def _hosts_per_leaf(self) -> int:
+        if self.hosts_per_leaf is not None and self.oversubscription is not None:
+            raise SpecError("give either hosts_per_leaf or oversubscription", key="oversubscription")
+        if self.hosts_per_leaf is not None:
+            self.refuse_other_hosts("hosts_per_leaf")
+            return self.hosts_per_leaf
+        wanted = Fraction(repr(self.oversubscription or 1.0)) * self._hosts_served()
+        near = sorted({max(1, int(wanted)), int(wanted) + 1})
+        if wanted.denominator > 1:
+            fit = ", ".join(f"{float(hosts / self._hosts_served()):g} ({hosts})" for hosts in near)
+            problem = f"makes {float(wanted):g} hosts per leaf; nearest (with the hosts): {fit}"
+            raise SpecError(problem, key="oversubscription")
+        return int(wanted)

@@ -1,0 +1,77 @@
+"""Multi-plane networks: copies of a network, and hosts with a port to each."""
+
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from flitlab.models.arrays import Ints
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.spec import TopologySpec, build_nested
+
+
+def numbers(nodes: int, planes: int, tiers: list[Any]) -> Ints:
+    """int64 [planes, switches]: the number of each switch of each plane, tier by tier and plane by plane in a tier.
+
+    nodes: how many come before all of them. tiers: [name, first switch, number of switches] of one plane.
+    """
+    plane = np.arange(planes)[:, None]
+    parts = [nodes + planes * first + plane * count + np.arange(count) for _, first, count in tiers]
+    return np.concatenate(parts, axis=1)
+
+
+@register("topology", "planes")
+class Planes(TopologySpec):
+    """Multi-plane network: ``count`` copies of a network, and a node for each host with a port to each copy.
+
+    ``of`` is the network of one plane. Each of its hosts becomes a network card (NIC): a node of its own, with one host
+    and a link to the host's switch in every plane. That link has the capacity that host channels have in ``of``; the
+    host's own channel to its card has ``host_capacity`` (default 1), all planes together. So four planes of full speed
+    would serve a host of rate 4, and a host of rate 1 whose ports have a quarter of it each is
+    ``{kind: planes, count: 4, capacity: 0.25, of: {...}}``, as ``capacity`` multiplies that of all links, ports
+    included. Disciplines that want capacity 1 everywhere take planes as fast as the host.
+
+    A message may take any plane, packet by packet if the routing is per packet; a card does not join planes in shortest
+    paths, since a path through one is longer. (The ceiling ``mcf`` without a path set may send through cards.)
+    Hops count the two links of cards.
+
+    H hosts and N switches in ``of`` make H + count * N nodes, numbered: cards by host; then, tier by tier, the
+    switches of every plane. ``failures`` of this topology strike each plane on its own, those inside ``of`` all alike.
+    Valid: any topology with hosts of finite capacity; up to 2 * 10**7 channels.
+
+    Example: ``topology: {kind: planes, count: 2, of: {kind: leaf_spine, leaves: 4, spines: 2, hosts_per_leaf: 2}}``
+
+    Source: Zhao et al., Insights into DeepSeek-V3 (multi-plane fat tree), ISCA 2025, arXiv:2505.09343. Cards as nodes
+    are our model of them.
+    """
+
+    count: int = Field(ge=1)
+    of: dict[str, Any]
+
+    def graph(self) -> Topology:
+        plane = build_nested(self.of, "of")
+        hosts = plane.hosts
+        if not hosts:
+            raise SpecError("the network of a plane needs hosts, and this one has none", key="of")
+        if not np.isfinite(plane.host_capacity):
+            raise SpecError("must be finite: it is the capacity of a port", key="of.host_capacity")
+        refuse_if_huge(self.count * (plane.channels + 2 * hosts), "count")
+        tiers = plane.notes.get("tiers") or [["switch", 0, plane.switches]]
+        number = numbers(hosts, self.count, tiers)
+        copies = np.stack([number[:, plane.src], number[:, plane.dst]], axis=-1).reshape(-1, 2)
+        turn = np.arange(self.count)[:, None] * plane.channels
+        reverse = np.where(plane.reverse < 0, -1, plane.reverse + turn).ravel()
+        card = np.tile(np.arange(hosts), self.count)
+        ports = np.column_stack([card, number[:, plane.host_switch].ravel()])
+        up = len(copies) + np.arange(len(ports))
+        above = [[name, hosts + self.count * first, self.count * size] for name, first, size in tiers]
+        return Topology.from_channels(
+            self.kind, hosts + number.size,
+            np.concatenate([copies, ports, ports[:, ::-1]]),
+            np.concatenate([reverse, up + len(ports), up]),
+            capacity=np.append(np.tile(plane.capacity, self.count), np.full(2 * len(ports), plane.host_capacity)),
+            delay=np.append(np.tile(plane.delay, self.count), np.zeros(2 * len(ports), np.int64)),
+            notes={"planes": self.count, "tiers": [["NIC", 0, hosts], *above]},
+        ).with_hosts(np.arange(hosts + number.size) < hosts)  # fmt: skip
