@@ -207,6 +207,9 @@ def _plot(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--size", choices=("column", "double"), help="for one column of a paper, 3.5 in, or across two, 7.16 in"
     )
+    parser.add_argument(
+        "--y", choices=("linear", "log", "both"), help="axis of latencies; both: linear, and logarithmic above"
+    )
 
 
 def _view(parser: argparse.ArgumentParser) -> None:

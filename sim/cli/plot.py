@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         if kinds is not None and not asked.get("plots"):
             know_figures(folder, kinds)
-        files = draw(folder, kinds, formats=formats, size=size)
+        files = draw(folder, kinds, formats=formats, size=size, y=options.y)
         if any("network" in figures()[name].of for name in wanted if name in figures()):
             files += draw_networks(read(folder / "config.resolved.yaml"), folder, wanted, formats)
         for path in files:

@@ -53,17 +53,20 @@ class OutputsConfig(Section):
     from metrics.csv. relative_to: the scenario with whose time that of an application is compared, or a mapping of
     swept keys that fits one for each program.
 
-    formats: of both. size: for one column of a paper, 3.5 in wide, or across two, 7.16 in.
+    formats: of both. size: for one column of a paper, 3.5 in wide, or across two, 7.16 in. y: the axis of latencies,
+    ``both`` linear around zero load and logarithmic above, or all ``linear`` or ``log``; where it breaks follows from
+    the latency at zero load alone, so that it is the same in all runs of a study.
     """
 
     figures: list[Figure] = [
-        "latency_load", "accepted_load", "hops_load", "throughput", "slowdown", "performance", "steps", "utilisation",
-        "timeline", "busbw_size", "time_size", "cut",
+        "latency_load", "accepted_load", "saturation", "hops_load", "throughput", "slowdown", "performance",
+        "steps", "utilisation", "timeline", "busbw_size", "time_size", "cut",
     ]  # fmt: skip
     relative_to: Which | None = None
     plots: list[PlotConfig] = []
     formats: Annotated[list[Literal["png", "svg", "pdf"]], Field(min_length=1)] = ["png", "svg"]
     size: Literal["column", "double"] = "column"
+    y: Literal["linear", "log", "both"] = "both"
     html: bool = True
     parquet: bool = False
 

@@ -51,6 +51,8 @@ class _Scenario(_Read):
     ceilings: list[str] = []
     measured: dict[str, Any] | None = None
     placed: bool = False
+    searched: bool = False
+    zero_load_latency: Annotated[float, Field(ge=0)] | None = None
 
 
 class _Row(_Read):
@@ -85,6 +87,7 @@ class _Manifest(_Read):
     figures: list[str] = []
     formats: list[Literal["png", "svg", "pdf"]] = []
     size: Literal["column", "double"] = "column"
+    y: Literal["linear", "log", "both"] = "both"
     plots: list[PlotConfig] = []
     metrics: list[str] = []
     columns: list[str] = []

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from flitlab.models.hashing import content_hash
-from flitlab.models.scenario import SEMANTICS_VERSION
+from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
+from flitlab.models.switching.discipline import PACKETS
 from flitlab.models.topology.formats.own_json import json_text
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.experiment.ceilings import names_of
+from flitlab.sim.experiment.saturation import is_search
 from flitlab.sim.experiment.store import Store
 from flitlab.sim.experiment.task import measure_of
 
@@ -48,6 +50,7 @@ def manifest(study: Study) -> dict[str, Any]:
         "figures": list(study.outputs.figures),
         "formats": list(study.outputs.formats),
         "size": study.outputs.size,
+        "y": study.outputs.y,
         "plots": [plot.model_dump(mode="json", exclude_none=True) for plot in study.outputs.plots],
         "metrics": list(dict.fromkeys(metric.label or metric.kind for case in study.cases for metric in case.metrics)),
         "ceilings": list(dict.fromkeys(spec.kind for case in study.cases for spec in case.ceilings)),
@@ -98,6 +101,8 @@ def _scenario(case: Case) -> dict[str, Any]:
     if scenario is not None:
         described |= {"hash": scenario.content_hash, "switching": case.resolved["switching"]}
         described |= {"measured": measure_of(case.measure, scenario), "placed": case.placing is not None}
+        if scenario.counted == PACKETS:
+            described |= {"searched": is_search(case), "zero_load_latency": _zero_load(scenario)}
     if case.workload is not None:
         described["placement"] = case.resolved.get("placement", {}) | case.workload.notes
     if scenario is not None and case.ticks:
@@ -109,6 +114,12 @@ def _scenario(case: Case) -> dict[str, Any]:
             "certificate": case.certificate,
         }
     return described
+
+
+def _zero_load(scenario: Scenario[Any, Any]) -> float:
+    """Ticks of the longest packet over the longest route with nobody in its way; channels have their mean delay."""
+    delay = scenario.topology.delay
+    return scenario.zero_load_latency + scenario.routes.hops_max * (float(delay.mean()) if len(delay) else 0.0)
 
 
 def _version(name: str) -> str | None:

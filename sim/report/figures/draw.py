@@ -1,29 +1,35 @@
 """``draw(folder)``: the figures of a run folder, as PNG, SVG and PDF, the same bytes every time."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from flitlab.sim.config.study import Study
 from flitlab.sim.report.figures import marks
+from flitlab.sim.report.figures.grid import grid_of, share_axes
 from flitlab.sim.report.figures.marks import Look
 from flitlab.sim.report.figures.metrics import figure as of_metrics
 from flitlab.sim.report.figures.metrics.specification import plots_of
+from flitlab.sim.report.figures.panels import MOST_CURVES, Layout, layout
 from flitlab.sim.report.figures.registry import Kind, figures
 from flitlab.sim.report.figures.style import SIZES, in_style, save
 from flitlab.sim.report.folder.names import Names
 from flitlab.sim.report.folder.run import Run
 
+WHOLE = {"budgets", "saturation"}
+"""Sorts of figures of points that lay themselves out."""
+
 
 def draw(
     folder: Path, kinds: list[str] | None = None, flit_ns: float | None = None,
-    formats: Sequence[str] = ("png", "svg"), size: str = "column",
+    formats: Sequence[str] = ("png", "svg"), size: str = "column", y: str | None = None,
 ) -> list[Path]:  # fmt: skip
     """Draws figures of a run folder into ``folder/figures/<kind>.<format>``.
 
@@ -35,7 +41,8 @@ def draw(
         :func:`draw_networks`.
     flit_ns: duration of a flit; from the manifest or the columns if None. Without it, axes are in ticks.
     formats: of :data:`~flitlab.sim.report.figures.style.FORMATS`. size: of
-        :data:`~flitlab.sim.report.figures.style.SIZES`.
+        :data:`~flitlab.sim.report.figures.style.SIZES`. y: the axis of latencies, ``linear``, ``log`` or ``both``; from
+        the manifest if None.
 
     Returns
     -------
@@ -47,6 +54,8 @@ def draw(
     """
     folder = Path(folder)
     run = Run.read(folder)
+    if y is not None:
+        run = replace(run, manifest=run.manifest | {"y": y})
     makers, mistakes = _makers(run, flit_ns, size)
     known = figures()
     chosen = [name for name in makers if run.metrics or known[name].usual] if kinds is None else kinds
@@ -85,7 +94,7 @@ def captions(run: Run) -> dict[str, str]:
 
 def _kinds(run: Run) -> dict[str, Kind]:
     """The registered figures of runs of its sort: of collectives, of other programs, or of points."""
-    sorts = {"packets", "flows", "budgets"}
+    sorts = {"packets", "flows", *WHOLE}
     if run.of_programs:
         sorts = {"collectives"} if run.of_collectives else {"programs"}
     return {name: kind for name, kind in figures().items() if sorts & set(kind.of)}
@@ -100,7 +109,7 @@ def _makers(run: Run, flit_ns: float | None, size: str) -> tuple[dict[str, Calla
     if run.of_programs:
         return {name: partial(in_style(kind.draw), run, SIZES[size]) for name, kind in _kinds(run).items()}, []
     return {
-        name: partial(in_style(kind.draw), run, SIZES[size]) if "budgets" in kind.of
+        name: partial(in_style(kind.draw), run, SIZES[size]) if WHOLE & set(kind.of)
         else partial(figure_of, run, name, flit_ns, size)
         for name, kind in _kinds(run).items()
     }, []  # fmt: skip
@@ -108,52 +117,94 @@ def _makers(run: Run, flit_ns: float | None, size: str) -> tuple[dict[str, Calla
 
 @in_style
 def figure_of(run: Run, name: str, flit_ns: float | None = None, size: str = "column") -> Figure | None:
-    """One figure, laid out and ready to save; None if the run has nothing to show in it."""
-    figure = Figure(layout="constrained", figsize=SIZES[size])
-    FigureCanvasAgg(figure)
-    return figure if _draw_points(figure.add_subplot(), run, figures()[name], flit_ns, alone=True) else None
+    """One figure, laid out and ready to save; None if the run has nothing to show in it.
+
+    What is swept over topologies or traffic are panels of it, see :mod:`~flitlab.sim.report.figures.panels`.
+    """
+    kind, plan = figures()[name], layout(run)
+    if not _suits(kind, run):
+        return None
+    figure, axes = grid_of([panel.name for panel in plan.panels], SIZES[size], plan.across)
+    look = Look(Names(plan.curves), whole=run if len(plan.panels) > 1 else None)
+    entries: list[Any] = []
+    for ax, panel in zip(axes, plan.panels, strict=True):
+        here = replace(look, here=panel.run.scenarios)
+        found = kind.draw(ax, panel.run, run.units(flit_ns), here) or ()
+        entries += [entry for entry in found if entry.get_label() not in {one.get_label() for one in entries}]
+    drawn = [ax for ax in axes if ax.has_data()]
+    if not drawn:
+        return None
+    if len(axes) > 1:
+        share_axes(figure, drawn)
+    marks.finish_panels(figure, drawn, *_key(drawn, run, look, entries, plan))
+    return figure
 
 
 @in_style
 def draw_on(ax: Axes, run: Run, name: str, flit_ns: float | None = None, alone: bool = False) -> None:
-    """Draws a figure of a run on axes. alone: they have their figure for themselves, and the key goes below them.
+    """Draws a figure of a run on axes, all its curves together. alone: no others are there, and the key goes below.
 
-    Raises ValueError for a figure that does not exist, or for which the run has nothing to show.
+    Raises ValueError for a figure that does not exist, for which the run has nothing to show, or which takes panels.
     """
     if run.of_programs:
         raise ValueError(f"{name}: figures of applications have axes of their own; simrun plot draws them")
     if run.metrics:
         found = {plot.name: partial(of_metrics.draw_on, ax, run, plot, alone) for plot in plots_of(run)[0]}
     else:
-        found = {key: partial(_draw_points, ax, run, kind, flit_ns, alone) for key, kind in _kinds(run).items()}
+        found = {key: partial(_draw_together, ax, run, kind, flit_ns, alone) for key, kind in _kinds(run).items()}
     if name not in found:
         raise ValueError(f"no figure named {name}; choices: {', '.join(found)}")
     if not found[name]():
         raise ValueError(f"{name}: this run has nothing to show in it")
 
 
-def _draw_points(ax: Axes, run: Run, kind: Kind, flit_ns: float | None, alone: bool) -> bool:
-    """Draws a figure of points, if there is anything to show."""
-    if ("flows" if run.of_flows else "packets") not in kind.of:
+def _suits(kind: Kind, run: Run) -> bool:
+    return ("flows" if run.of_flows else "packets") in kind.of
+
+
+def _draw_together(ax: Axes, run: Run, kind: Kind, flit_ns: float | None, alone: bool) -> bool:
+    """Draws a figure of points without panels, if there is anything to show."""
+    if not _suits(kind, run):
         return False
-    look = Look(Names(run.scenarios))
-    entries = kind.draw(ax, run, run.units(flit_ns), look)
+    plan = layout(run, beside=False)
+    if len(plan.curves) > MOST_CURVES:
+        raise ValueError(
+            f"{kind.name}: {len(plan.curves)} curves are more than one pair of axes can show (at most {MOST_CURVES}); "
+            "simrun plot draws panels of them"
+        )
+    look = Look(Names(plan.curves))
+    (panel,) = plan.panels
+    entries = kind.draw(ax, panel.run, run.units(flit_ns), look) or ()
     if not ax.has_data():
         return False
-    marks.finish(ax, *_key(ax, run, look, entries or ()), alone)
+    marks.finish(ax, *_key([ax], run, look, entries, plan), alone)
     return True
 
 
-def _key(ax: Axes, run: Run, look: Look, entries: Sequence[Any]) -> tuple[list[Any], str]:
-    """Entries and title of the key, with those of the figure itself; failed points are mentioned."""
-    handles = ax.get_legend_handles_labels()[0]
-    named = any(isinstance(text, marks.Name) for text in ax.texts)
-    if not handles and named and len(run.scenarios) > 1:  # the names of ceilings refer to markers
-        handles += [marks.key(look.names[s], **look[s] | {"linestyle": "none"}) for s in run.scenarios]
-    gids = [line.get_gid() for line in ax.lines if np.size(line.get_xdata())]
+def _key(
+    axes: Sequence[Axes], run: Run, look: Look, entries: Sequence[Any], plan: Layout
+) -> tuple[list[Any], str]:  # fmt: skip
+    """Entries and title of the key, with those of the figure itself; what is averaged or left out is mentioned."""
+    shown = {str(handle.get_label()): handle for ax in axes for handle in ax.get_legend_handles_labels()[0]}
+    order = [look.names[label] for label in look.names.labels]
+    handles = [shown[name] for name in sorted(shown, key=lambda one: order.index(one) if one in order else -1)]
+    named = any(isinstance(text, marks.Name) for ax in axes for text in ax.texts)
+    if not handles and named and len(plan.curves) > 1:  # the names of ceilings refer to markers
+        handles += [marks.key(look.names[s], **look[s] | {"linestyle": "none"}) for s in plan.curves]
+    gids = {artist.get_gid() for ax in axes for artist in (*ax.lines, *ax.patches) if not _is_empty(artist)}
     handles += entries
     if "saturated" in gids:
         handles.append(marks.key("past saturation", marker="o", markerfacecolor="white"))
+    if "spread" in gids or "range" in gids:
+        handles.append(marks.key(f"whiskers: range of {plan.draws} draws", linestyle="-", linewidth=0.5, marker="_"))
     count = len(run.failures)
-    failures = f"{count} failed point{'s' * (count > 1)} left out" if count else ""
-    return handles, " · ".join(filter(None, (look.names.title, failures)))
+    notes = [
+        look.names.title, plan.left_out, "markers: probes of a search, not joined" if "probes" in gids else "",
+        plan.averaged,
+        f"{count} failed point{'s' * (count > 1)} left out" if count else "",
+    ]  # fmt: skip
+    return handles, " · ".join(filter(None, notes))
+
+
+def _is_empty(artist: Any) -> bool:
+    return isinstance(artist, Line2D) and not np.size(artist.get_xdata())

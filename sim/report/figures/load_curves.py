@@ -1,13 +1,17 @@
 """What the figures of load sweeps share: axes of traffic and latency, with the ceilings."""
 
+import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.marks import Look
+from flitlab.sim.report.figures.scale import Scale, scale_latency, zero_load
 from flitlab.sim.report.folder.ceilings import Mark
 from flitlab.sim.report.folder.frames import column
 from flitlab.sim.report.folder.run import Run
@@ -17,15 +21,19 @@ FAR = 2.5
 """Ceilings further right than this many times the largest measured traffic are named at the edge."""
 
 
-def draw_latency(ax: Axes, run: Run, units: Units, look: Look, x: str) -> None:
+def draw_latency(ax: Axes, run: Run, units: Units, look: Look, x: str) -> list[Any]:
     """Mean latency over accepted or offered traffic, with its intervals and the ceilings. x: the column."""
     latency, half = column("latency_mean", units.time), column("latency_ci95", units.time)
     marks.draw_curves(ax, run.rows, look, column(x, units.rate), latency, half)
     if not ax.lines:
-        return
-    marks.knee_scale(ax, run.rows, latency)
+        return []
+    whole = look.whole or run
+    values = [value for row in whole.rows if math.isfinite(value := latency(row)) and math.isfinite(number(row, x))]
+    how: Scale = run.manifest.get("y") or "both"
+    entries = scale_latency(ax, values, zero_load(whole) * units.time, how)
     traffic_axis(ax, run, units, look, x)
-    ax.set_ylabel(units.axis("latency_mean"))
+    ax.set_ylabel(units.axis("latency_mean") + (", log scale" if how == "log" else ""))
+    return entries
 
 
 def traffic_axis(ax: Axes, run: Run, units: Units, look: Look, what: str, ceilings: bool = True) -> None:
@@ -38,7 +46,7 @@ def traffic_axis(ax: Axes, run: Run, units: Units, look: Look, what: str, ceilin
     ax.set_xlim(0, 1.05 * max([measured, *(mark.upper * units.rate for mark in near)]) or None)
     ax.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     ax.set_xlabel(units.axis(what))
-    if units.flit_ns:
+    if units.flit_ns and look.alone:
         there, back = partial(np.multiply, units.time), partial(np.multiply, units.rate)
         top = ax.secondary_xaxis("top", functions=(there, back))
         top.set_xlabel("flit/tick/host")
@@ -55,5 +63,5 @@ def _far_note(ax: Axes, far: list[Mark], units: Units, look: Look) -> None:
 
 def largest(ax: Axes, axis: str) -> float:
     """The largest coordinate of the curves and totals on an ax; 0 if there are none."""
-    lines = [line for line in ax.lines if line.get_gid() in ("curve", "total")]
+    lines = [line for line in ax.lines if line.get_gid() in ("curve", "probes", "total")]
     return max((float(max(getattr(line, f"get_{axis}data")())) for line in lines), default=0.0)

@@ -17,7 +17,7 @@ from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Annotation
-from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, MaxNLocator
+from matplotlib.ticker import FuncFormatter
 from matplotlib.transforms import Bbox, ScaledTranslation
 
 from flitlab.fluid.kinds.spec import kind_of
@@ -26,6 +26,7 @@ from flitlab.sim.report.folder.ceilings import Mark, Total
 from flitlab.sim.report.folder.curves import Curve, curves
 from flitlab.sim.report.folder.frames import Key, Row
 from flitlab.sim.report.folder.names import Names
+from flitlab.sim.report.folder.run import Run
 
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
@@ -43,10 +44,19 @@ NEUTRAL = "#444444"
 THETA_DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (8, 1.5, 1, 1.5, 1, 1.5)))
 """Of the lines of ceilings, by rank; further ones have the last."""
 
+LETTERS = 19
+"""Letters of the title of a key in an inch."""
+
 HALO = (patheffects.withStroke(linewidth=1.5, foreground="white"),)
 
 THOUSANDS = FuncFormatter(lambda value, _: f"{value:,.12g}")
 """Tick labels such as 10,000."""
+
+COLLIDES = 10_000.0
+"""What a place of a name costs that covers a text or a marker."""
+
+MARKER = 3.0
+"""Pixels around the middle of a marker that no name may cover."""
 
 Place = tuple[tuple[float, float], tuple[float, float], str, str]
 """Where a name may stand: the point it belongs to, an offset in points, ha, va."""
@@ -54,32 +64,52 @@ Place = tuple[tuple[float, float], tuple[float, float], str, str]
 
 @dataclass(frozen=True)
 class Look:
-    """Colour, marker, dashes and short name of every scenario, the same in all figures of a run."""
+    """Colour, marker, dashes and short name of every curve, the same in all panels and figures of a run.
+
+    here: labels of the curves on the axes that are drawn; None for all. whole: the run that all panels show together.
+    """
 
     names: Names
+    here: Sequence[str] | None = None
+    whole: Run | None = None
 
     def __getitem__(self, scenario: str) -> dict[str, Any]:
         i = self.names.labels.index(scenario)
         colour, marker, dashes = (next(islice(cycle(kind), i, None)) for kind in (OKABE_ITO, MARKERS, DASHES))
         return {"color": colour, "marker": marker, "linestyle": dashes}
 
+    @property
+    def shown(self) -> Sequence[str]:
+        """The labels of the curves on these axes."""
+        return self.names.labels if self.here is None else self.here
+
+    @property
+    def alone(self) -> bool:
+        """Whether there are no other panels."""
+        return self.whole is None
+
     def colour(self, scenarios: Sequence[str]) -> str:
         """Colour of something that belongs to these scenarios: theirs if it is only one of several."""
-        alone = len(scenarios) == 1 and len(self.names.labels) > 1
+        alone = len(scenarios) == 1 and len(self.shown) > 1
         return self[scenarios[0]]["color"] if alone else NEUTRAL
 
     def named(self, what: str, scenarios: Sequence[str]) -> str:
         """``what`` and the markers of the scenarios it belongs to, unless these are all."""
-        if set(scenarios) >= set(self.names.labels):
+        if set(scenarios) >= set(self.shown):
             return what
         if len(scenarios) > 4:
-            return f"{what} ({len(scenarios)} of {len(self.names.labels)})"
+            return f"{what} ({len(scenarios)} of {len(self.shown)})"
         glyphs = "".join(GLYPHS[self[s]["marker"]] for s in scenarios)
         return f"{what} (\u200a{glyphs}\u200a)"
 
 
 class Name(Annotation):
-    """A text with several places it may take; :func:`settle` picks the emptiest."""
+    """A text with several places it may take; :func:`settle` picks the emptiest.
+
+    instead: the entry of the key that says what it says, where no place is free of other texts and markers.
+    """
+
+    instead: Any = None
 
     def __init__(self, ax: Axes, text: str, places: Sequence[Place], xycoords: Any = "data", **style: Any):
         xy, offset, ha, va = places[0]
@@ -102,15 +132,27 @@ def draw_curves(
 ) -> None:
     """One line per scenario through the means over replicates, with its 95 % confidence band.
 
-    Points past saturation have hollow markers. style: overrides the look of the lines.
+    Points past saturation have hollow markers; probes of a search are not joined, and have no band. Of several draws
+    thin whiskers reach from the least to the greatest. style: overrides the look of the lines.
     """
     for curve in curves(rows, x, y, half):
         own, past = look[curve.scenario], curve.saturated
         line = own | {"label": look.names[curve.scenario], "markevery": np.flatnonzero(~past).tolist()}
-        ax.plot(curve.x, curve.y, **line | dict(style), gid="curve")
+        line |= dict(style) | ({} if curve.joined else {"linestyle": "none"})
+        ax.plot(curve.x, curve.y, **line, gid="curve" if curve.joined else "probes")
         band(ax, curve, own["color"])
+        spread(ax, curve, own["color"])
         hollow = {"markerfacecolor": "white", "markeredgecolor": own["color"], "marker": own["marker"]}
         ax.plot(curve.x[past], curve.y[past], linestyle="none", gid="saturated", **hollow)
+
+
+def spread(ax: Axes, curve: Curve, colour: str) -> None:
+    """Thin whiskers from the least to the greatest of several draws."""
+    known = np.isfinite(curve.low)
+    if known.any():
+        x, ends = np.repeat(curve.x[known], 2), np.column_stack([curve.low, curve.high])[known].ravel()
+        ax.vlines(x[::2], ends[::2], ends[1::2], color=colour, linewidth=0.5, gid="spread", zorder=1.7)
+        ax.plot(x, ends, color=colour, linestyle="none", marker="_", markersize=3, markeredgewidth=0.5, gid="spread")
 
 
 def band(ax: Axes, curve: Curve, colour: str) -> None:
@@ -130,49 +172,6 @@ def whiskers(ax: Axes, curve: Curve, colour: str) -> None:
     ax.vlines(curve.x[known], low, high, color=colour, linewidth=0.9, gid="band")
 
 
-def knee_scale(ax: Axes, rows: Iterable[Row], y: Key, headroom: float = 4.0) -> None:
-    """A y axis from 0 that is linear around the knee and logarithmic above it, if anything is there.
-
-    The linear part reaches ``headroom`` times the smallest value, the zero-load one; no point is
-    clipped however far past saturation it lies. The logarithmic part is shaded.
-    """
-    drawn = [value for curve in curves(rows, y, y) for value in curve.y]
-    lowest, highest = min(drawn), max(drawn)
-    ticks = _ticks(MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]), 0, headroom * lowest)
-    knee = float(ticks[-1])
-    if lowest <= 0 or highest <= 1.2 * knee:
-        ax.set_ylim(0, max(1.08 * highest, min(1.02 * ax.dataLim.y1, 1.5 * highest)) or 1)
-        return
-    top = max(2 * knee, 1.6 * highest)
-    ax.set_yscale("symlog", linthresh=knee, linscale=2.0 * math.log10(top / knee))
-    ax.set_ylim(0, top)
-    above = _round(2.5 * knee, top, (1,)) if top / knee > 10 else _round(1.9 * knee, top, (1, 2, 5))
-    ax.yaxis.set_major_locator(FixedLocator([*ticks, *above]))
-    ax.yaxis.set_major_formatter(THOUSANDS)
-    ax.yaxis.set_minor_locator(FixedLocator(_round(knee, top, range(2, 10))))
-    ax.axhspan(knee, top, color="#f3f3f3", linewidth=0, zorder=0)
-    ax.annotate(
-        "log scale", (0, knee), xycoords=ax.get_yaxis_transform(), xytext=(3, 2),
-        textcoords="offset points", fontsize=7, color="#777777", gid="log",
-    )  # fmt: skip
-
-
-def _round(start: float, end: float, digits: Iterable[int]) -> list[float]:
-    """The numbers from ``start`` to ``end`` that are one of the digits with zeros behind it.
-
-    >>> _round(30, 600, (1, 2, 5))
-    [50.0, 100.0, 200.0, 500.0]
-    """
-    decades = range(math.floor(math.log10(start)), math.ceil(math.log10(end)) + 1)
-    numbers = [float(digit) * 10.0**decade for decade in decades for digit in digits]
-    return [number for number in numbers if start <= number <= end]
-
-
-def _ticks(locator: Locator, start: float, end: float) -> Floats:
-    ticks = np.asarray(locator.tick_values(start, end))
-    return ticks[ticks >= start]
-
-
 def draw_thetas(ax: Axes, marks: Iterable[Mark], look: Look, rate: float = 1.0) -> None:
     """Ceilings as vertical lines, each with its name; the certified interval is a thin band.
 
@@ -180,16 +179,32 @@ def draw_thetas(ax: Axes, marks: Iterable[Mark], look: Look, rate: float = 1.0) 
     """
     for mark in marks:
         lower, upper, colour = mark.lower * rate, mark.upper * rate, look.colour(mark.scenarios)
-        dashes = THETA_DASHES[min(kind_of(mark.name).rank, len(THETA_DASHES) - 1)]
+        dashes = theta_dashes(mark.name)
         ax.axvline(upper, color=colour, linestyle=dashes, linewidth=0.8, zorder=1.8, gid="ceiling")
+        if mark.range is not None:
+            ax.axvspan(
+                mark.range[0] * rate,
+                mark.range[1] * rate,
+                color=colour,
+                alpha=0.1,
+                linewidth=0,
+                zorder=1.1,
+                gid="range",
+            )
         if upper > lower:
             ax.axvspan(lower, upper, color=colour, alpha=0.15, linewidth=0, zorder=1.2, gid="interval")
         sides: list[tuple[float, float, str]] = [(lower, -1.5, "right"), (upper, 1.5, "left")]
         places: list[Place] = [
-            ((x, height), (offset, 0), ha, "bottom") for height in np.arange(0.02, 0.7, 0.04) for x, offset, ha in sides
+            ((x, height), (offset, 0), ha, "bottom") for height in np.arange(0.02, 0.9, 0.04) for x, offset, ha in sides
         ]
         text = look.named(mark.name, mark.scenarios).translate(UPRIGHT)
-        Name(ax, text, places, xycoords=ax.get_xaxis_transform(), rotation=90, color=colour, gid="theta")
+        name = Name(ax, text, places, xycoords=ax.get_xaxis_transform(), rotation=90, color=colour, gid="theta")
+        name.instead = key(mark.name, color=NEUTRAL, linestyle=dashes, linewidth=0.8)
+
+
+def theta_dashes(name: str) -> Any:
+    """The dashes of the line of a ceiling, by its rank."""
+    return THETA_DASHES[min(kind_of(name).rank, len(THETA_DASHES) - 1)]
 
 
 def draw_totals(ax: Axes, totals: Iterable[Total], look: Look, rate: float = 1.0) -> None:
@@ -208,7 +223,7 @@ def draw_totals(ax: Axes, totals: Iterable[Total], look: Look, rate: float = 1.0
 def draw_diagonal(ax: Axes, reach: float) -> None:
     """The line where everything offered is accepted."""
     ax.plot([0, reach], [0, reach], color="#999999", linewidth=0.7, zorder=1.1, gid="diagonal")
-    figure, low = ax.get_figure(root=True), 0.03 * reach
+    figure, low = ax.get_figure(root=True), 0.08 * reach
     assert figure is not None
     above = ax.transData + ScaledTranslation(-2 / 72, 4 / 72, figure.dpi_scale_trans)
     ax.text(
@@ -221,15 +236,46 @@ def finish(ax: Axes, handles: Sequence[Any], title: str, alone: bool) -> None:
     """Adds the key, below axes that have their figure for themselves, and finds the place of every name."""
     figure = ax.get_figure(root=True)
     assert figure is not None
-    renderer = RendererAgg(figure.bbox.width, figure.bbox.height, figure.dpi)  # whatever the figure's own canvas is
     if alone:
-        legend_below(figure, handles, title, renderer)
-    elif handles:
+        finish_panels(figure, [ax], handles, title)
+        return
+    renderer = _renderer(figure)
+    if handles:
         ax.legend(handles=handles, title=title or None)
     figure.draw_without_rendering()
     if break_labels(ax, renderer):
         figure.draw_without_rendering()
     settle(ax, renderer)
+
+
+def finish_panels(figure: Figure, axes: Sequence[Axes], handles: Sequence[Any], title: str) -> None:
+    """Adds the key of all panels below them, and finds the place of every name.
+
+    The sort of a name for which a panel has no free place stands in the key instead, for all panels.
+    """
+    renderer, height = _renderer(figure), figure.get_figheight()
+    entries = list(handles)
+    for _ in range(len(axes) * 8):
+        legend_below(figure, entries, title, renderer)
+        figure.draw_without_rendering()
+        if any([break_labels(ax, renderer) for ax in axes]):
+            figure.draw_without_rendering()
+        crowded = [name for ax in axes for name in settle(ax, renderer) if name.instead is not None]
+        if not crowded:
+            return
+        named = {name.instead.get_label(): name.instead for name in crowded}
+        for text in [text for ax in axes for text in ax.texts if isinstance(text, Name)]:
+            if text.instead is not None and text.instead.get_label() in named:
+                text.remove()
+        entries += [entry for label, entry in named.items() if label not in {one.get_label() for one in entries}]
+        for legend in list(figure.legends):
+            legend.remove()
+        figure.set_figheight(height)
+
+
+def _renderer(figure: Figure) -> RendererAgg:
+    """Measures texts, whatever the figure's own canvas is."""
+    return RendererAgg(figure.bbox.width, figure.bbox.height, figure.dpi)
 
 
 def break_labels(ax: Axes, renderer: RendererAgg) -> bool:
@@ -252,24 +298,35 @@ def in_lines(text: str, lines: int) -> str:
     return "\n".join(wrap(text, len(text) // lines + 5))
 
 
-def settle(ax: Axes, renderer: RendererAgg) -> None:
-    """Moves every :class:`Name` to the place where it covers least; call when the layout is final."""
-    obstacles = np.concatenate([np.empty((0, 2)), *map(_along, ax.lines)])
+def settle(ax: Axes, renderer: RendererAgg) -> list[Name]:
+    """Moves every :class:`Name` to the place where it covers least; call when the layout is final.
+
+    Returns those that cover a text or a marker even there, or reach out of the axes.
+    """
+    lines = [line for line in ax.lines if np.size(line.get_xdata())]
+    obstacles = np.concatenate([np.empty((0, 2)), *map(_along, lines)])
+    points = np.concatenate([np.empty((0, 2)), *map(_marked, lines)])
     frame = ax.get_window_extent(renderer)
     names = [text for text in ax.texts if isinstance(text, Name)]
     taken = [text.get_window_extent(renderer) for text in ax.texts if text not in names]
+    crowded = []
     for name in names:
         costs = []
         for rank, place in enumerate(name.places):
             name.move(place)
-            costs.append(rank + _cost(name.get_window_extent(renderer), frame, taken, obstacles))
+            costs.append(rank + _cost(name.get_window_extent(renderer), frame, taken, obstacles, points))
         name.move(name.places[int(np.argmin(costs))])
         taken.append(name.get_window_extent(renderer))
+        if min(costs) >= COLLIDES:
+            crowded.append(name)
+    return crowded
 
 
 def _along(line: Line2D, step: float = 2.0) -> Floats:
     """Points along a line, a few pixels apart."""
     points = line.get_transform().transform(np.asarray(line.get_xydata()))
+    if line.get_linestyle() in ("None", "none", ""):
+        return points
     pieces = []
     for a, b in pairwise(points):
         count = int(min(np.hypot(*(b - a)) / step, 5000)) + 1
@@ -277,11 +334,24 @@ def _along(line: Line2D, step: float = 2.0) -> Floats:
     return np.concatenate([*pieces, points[-1:]])
 
 
-def _cost(box: Bbox, frame: Bbox, taken: Sequence[Bbox], obstacles: Floats) -> float:
+def _marked(line: Line2D) -> Floats:
+    """Places of the markers of a line."""
+    if line.get_marker() in ("None", "none", "", None):
+        return np.empty((0, 2))
+    found: Floats = line.get_transform().transform(np.asarray(line.get_xydata()))
+    return found
+
+
+def _cost(box: Bbox, frame: Bbox, taken: Sequence[Bbox], obstacles: Floats, points: Floats) -> float:
     outside = not (frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1)
-    inside = (obstacles > (box.x0, box.y0)) & (obstacles < (box.x1, box.y1))
     covered = sum(box.overlaps(other) for other in taken)
-    return 10_000.0 * outside + 300.0 * covered + 2.0 * int(inside.all(axis=1).sum())
+    marked = _inside(points, box.padded(MARKER))
+    return COLLIDES * (10 * outside + covered + marked) + 2.0 * _inside(obstacles, box)
+
+
+def _inside(points: Floats, box: Bbox) -> int:
+    within = (points > (box.x0, box.y0)) & (points < (box.x1, box.y1))
+    return int(within.all(axis=1).sum())
 
 
 def key(label: str, **style: Any) -> Line2D:
@@ -293,6 +363,7 @@ def legend_below(figure: Figure, handles: Sequence[Any], title: str, renderer: R
     """A key below the axes, where it hides nothing, in as many columns as fit; the figure grows by its height."""
     if not handles and not title:
         return
+    title = "\n".join(wrap(title, max(30, int(LETTERS * figure.get_figwidth()))))
     for columns in range(max(1, len(handles)), 0, -1):
         legend = figure.legend(handles=handles, title=title, loc="outside lower center", ncols=columns)
         extent = legend.get_window_extent(renderer)

@@ -116,7 +116,7 @@ def panels_of(items: Sequence[Any], size: tuple[float, float], height: float = 0
     return figure, [figure.add_subplot(rows, columns, i + 1) for i in range(len(items))]
 
 
-def finish(figure: Figure, handles: Sequence[Any]) -> None:
+def finish(figure: Figure, handles: Sequence[Any], title: str = "") -> None:
     """Puts the key below the axes."""
     renderer = RendererAgg(figure.bbox.width, figure.bbox.height, figure.dpi)
-    marks.legend_below(figure, handles, "", renderer)
+    marks.legend_below(figure, handles, title, renderer)

@@ -1,7 +1,9 @@
 """Certified ceilings as ceilings.csv holds them; equal ones of several scenarios are one mark."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +23,7 @@ class Ceiling:
     """One row of ceilings.csv, as a certified interval; both ends NaN when it was omitted.
 
     load: NaN except for ceilings that depend on it (``total``). given: which ends the row has; where one is missing,
-    both are the other.
+    both are the other. range: the least and the greatest of several draws of which it is the mean.
     """
 
     scenario: str
@@ -33,12 +35,12 @@ class Ceiling:
     method: str
     note: str
     given: Literal["both", "lower", "upper"] = "both"
+    range: tuple[float, float] | None = None
 
     @classmethod
     def from_row(cls, row: Row) -> "Ceiling":
         """Reads a row; an end that is missing is taken from the other."""
         lower, upper = number(row, "lower"), number(row, "upper")
-        text = {column: row.get(column) or "" for column in ("unit", "method", "note")}
         return cls(
             scenario=row.get("scenario") or "",
             name=row.get("ceiling") or "",
@@ -46,7 +48,9 @@ class Ceiling:
             lower=upper if math.isnan(lower) else lower,
             upper=lower if math.isnan(upper) else upper,
             given="both" if math.isnan(lower) == math.isnan(upper) else "upper" if math.isnan(lower) else "lower",
-            **text,
+            unit=row.get("unit") or "",
+            method=row.get("method") or "",
+            note=row.get("note") or "",
         )
 
     @property
@@ -69,18 +73,37 @@ class Ceiling:
 
     def scaled(self, factor: float, beside: float = 0.0) -> "Ceiling":
         """The ceiling in another unit: its ends times ``factor``, plus ``beside``, what is carried besides."""
-        return replace(self, lower=self.lower * factor + beside, upper=self.upper * factor + beside)
+        ends = self.range and (self.range[0] * factor + beside, self.range[1] * factor + beside)
+        return replace(self, lower=self.lower * factor + beside, upper=self.upper * factor + beside, range=ends)
+
+
+def averaged(draws: Sequence[Ceiling], scenario: str, rates: Sequence[float]) -> Ceiling:
+    """The mean of one ceiling over draws, as that of a scenario. rates: mean traffic of each draw at load 1.
+
+    Ends are weighted by rates, so that the mean holds of traffic. Draws without the ceiling do not count.
+    """
+    known = [(one, rate) for one, rate in zip(draws, rates, strict=True) if one.known]
+    if len(known) < 2:
+        return replace(known[0][0] if known else draws[0], scenario=scenario)
+    mean = fmean(rate for _, rate in known) or 1.0
+    lower, upper = (fmean(getattr(one, end) * rate / mean for one, rate in known) for end in ("lower", "upper"))
+    ends = min(one.lower * rate / mean for one, rate in known), max(one.upper * rate / mean for one, rate in known)
+    return replace(known[0][0], scenario=scenario, lower=lower, upper=upper, range=ends)
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A ceiling that one or several scenarios share, in flits/tick/host of accepted traffic."""
+    """A ceiling that one or several scenarios share, in flits/tick/host of accepted traffic.
+
+    range: the least and the greatest of the draws of which it is the mean.
+    """
 
     name: str
     scenarios: tuple[str, ...]
     lower: float
     upper: float
     method: str
+    range: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +131,7 @@ def join(marks: list[Mark], ceiling: Ceiling) -> None:
             lower, upper = min(mark.lower, ceiling.lower), max(mark.upper, ceiling.upper)
             marks[i] = replace(mark, scenarios=scenarios, lower=lower, upper=upper)
             return
-    marks.append(Mark(ceiling.name, (ceiling.scenario,), ceiling.lower, ceiling.upper, ceiling.method))
+    marks.append(Mark(ceiling.name, (ceiling.scenario,), ceiling.lower, ceiling.upper, ceiling.method, ceiling.range))
 
 
 def join_total(totals: list[Total], new: Total) -> None:

@@ -1,7 +1,7 @@
 """Curves: means over replicates of what rows hold, by increasing load."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -9,7 +9,11 @@ import numpy as np
 
 from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.sim.measure.interval import mean_and_half
+from flitlab.sim.measure.rows import flag
 from flitlab.sim.report.folder.frames import Key, Row, load, saturated
+
+DRAW, PROBE = "curve.draw", "curve.probe"
+"""Columns that say of which draw of a topology or of traffic a row is, and whether a search placed its load."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +21,9 @@ class Curve:
     """Means over replicates, by increasing load.
 
     load, x, y: float64 [points]. half: half-width of the 95 % interval of y, NaN where unknown.
-    saturated: bool [points], whether any replicate was. replicates: int64 [points].
+    saturated: bool [points], whether any replicate was. replicates: int64 [points]. low, high: float64 [points], the
+    least and the greatest of several draws, NaN where there are none. joined: whether points may be joined by a line;
+    those of a search are probes, of which no two need be of the same seeds.
     """
 
     scenario: str
@@ -27,12 +33,16 @@ class Curve:
     half: Floats
     saturated: Bools
     replicates: Ints
+    low: Floats
+    high: Floats
+    joined: bool = True
 
 
 def curves(rows: Iterable[Row], x: Key, y: Key, half: Key | None = None) -> list[Curve]:
     """One curve per scenario in order of appearance; rows without a finite x and y are left out.
 
-    half: the half-width that a single replicate states for itself.
+    Of several draws the mean is over draws, each the mean of its own replicates, at loads that all of them have. half:
+    the half-width that a single replicate states for itself.
     """
     groups: dict[str, dict[float, list[Row]]] = {}
     for row in rows:
@@ -42,16 +52,38 @@ def curves(rows: Iterable[Row], x: Key, y: Key, half: Key | None = None) -> list
 
 
 def _curve(scenario: str, points: dict[float, list[Row]], x: Key, y: Key, half: Key | None) -> Curve:
-    loads = sorted(points)
-    replicates = [points[value] for value in loads]
-    alone = half or (lambda row: math.nan)
-    means, halves = np.array([mean_and_half([y(r) for r in rows], alone(rows[0])) for rows in replicates]).T
+    joined = not any(flag(row, PROBE) for rows in points.values() for row in rows)
+    alone = half if half is not None and joined else lambda row: math.nan
+    by_draw = {value: _draws(points[value]) for value in sorted(points)}
+    most = max(map(len, by_draw.values()))
+    loads = [value for value, draws in by_draw.items() if len(draws) == most or not joined]
+    found = [_point(by_draw[value], y, alone) for value in loads]
+    means, halves, low, high = np.array(found).T
     return Curve(
         scenario=scenario,
         load=np.array(loads),
-        x=np.array([fmean(map(x, rows)) for rows in replicates]),
+        x=np.array([fmean(fmean(map(x, rows)) for rows in by_draw[value]) for value in loads]),
         y=means,
-        half=halves,
-        saturated=np.array([any(map(saturated, rows)) for rows in replicates]),
-        replicates=np.array([len(rows) for rows in replicates]),
+        half=halves if joined else np.full(len(loads), math.nan),
+        saturated=np.array([any(map(saturated, points[value])) for value in loads]),
+        replicates=np.array([len(points[value]) for value in loads]),
+        low=low,
+        high=high,
+        joined=joined,
     )
+
+
+def _draws(rows: Iterable[Row]) -> list[list[Row]]:
+    """The replicates of each draw."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.get(DRAW) or "", []).append(row)
+    return list(found.values())
+
+
+def _point(draws: Sequence[Sequence[Row]], y: Key, alone: Key) -> tuple[float, float, float, float]:
+    """Mean, half-width, least and greatest at one load."""
+    if len(draws) == 1:
+        return *mean_and_half([y(row) for row in draws[0]], alone(draws[0][0])), math.nan, math.nan
+    means = [fmean(map(y, rows)) for rows in draws]
+    return *mean_and_half(means), min(means), max(means)

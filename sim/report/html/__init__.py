@@ -117,7 +117,10 @@ def _figures(folder: Path, drawn: Sequence[charts.Chart], captions: dict[str, st
     """Interactive charts with the static figures that stand for them, then the other static ones."""
     static = _pictures(folder)
     static.pop(BUDGET, None)  # it has a section of its own
-    parts = [_chart(chart, static.pop(chart["name"], None)) for chart in drawn]
+    parts = []
+    for chart in drawn:
+        first = "." not in chart["name"]
+        parts.append(_chart(chart, static.pop(chart["name"], None), first))
     order = {name: i for i, name in enumerate(captions)}
     rest = sorted(static, key=lambda name: (order.get(name, len(order)), name))
     parts += [_figure(static[name], captions.get(name, name)) for name in rest]
@@ -145,13 +148,14 @@ def _pictures(folder: Path) -> dict[str, Path]:
     return {file.stem: file for suffix in ("png", "svg") for file in sorted(folder.glob(f"figures/*.{suffix}"))}
 
 
-def _chart(chart: charts.Chart, file: Path | None) -> str:
-    """What the script draws a chart into; until then, and without it, the static figure."""
-    title, note = escape(chart["title"]), escape(chart.get("note") or "")
+def _chart(chart: charts.Chart, file: Path | None, first: bool) -> str:
+    """What the script draws a chart into; until then, and without it, the static figure, which has all its panels."""
+    title, note = ": ".join(filter(None, (chart["title"], chart.get("panel")))), escape(chart.get("note") or "")
     image = _image(file, chart["title"]) if file else '<p class="soft">The script of the page draws this.</p>'
     return (
-        f'<figure class="chart" data-chart="{escape(chart["name"])}">\n<h3>{title}</h3>\n'
-        f'<div class="static">{image}</div>\n<figcaption>{note}</figcaption></figure>\n'
+        f'<figure class="chart{"" if first else " further"}" data-chart="{escape(chart["name"])}">\n'
+        f'<h3>{escape(title)}</h3>\n<div class="static">{image if first else ""}</div>\n'
+        f"<figcaption>{note}</figcaption></figure>\n"
     )
 
 

@@ -6,7 +6,8 @@ const MARKERS = [
   "M0 4.6L4.3-3.4H-4.3Z", "M-1.5-4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3Z", "M-4.4-2.4L-2.4-4.4L0-2L2.4-4.4L4.4-2.4L2 0L4.4 2.4L2.4 4.4L0 2L-2.4 4.4L-4.4 2.4L-2 0Z",
   "M-4.6 0L3.4-4.3V4.3Z",
 ];
-const FIRST = 8; // curves that are shown to begin with
+const FIRST = 12; // curves that are shown to begin with; the legend says which others there are
+const ROUND = [1, 1.5, 2, 3, 4, 5, 6, 8, 10]; // first digits of round numbers
 const FAR = 2.5; // ceilings further right than this many times the largest measured traffic are named at the edge
 const MOST_MARKED = 60; // curves of more points than this are lines without markers
 
@@ -29,8 +30,14 @@ function logTicks(low, high) {
   return found;
 }
 
-// A scale: at(value) in 0 .. 1, its ticks, and for a knee where the logarithmic part begins.
-function scaleOf(kind, values, zero, count) {
+function roundUp(value) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return ROUND.map((digit) => digit * power).find((round) => round >= value * (1 - 1e-9));
+}
+
+// A scale: at(value) in 0 .. 1, its ticks, and for a knee where the logarithmic part begins: a round number from three
+// times the latency at zero load on, whatever else was measured.
+function scaleOf(kind, values, zero, count, idle = null) {
   let low = Math.min(...values), high = Math.max(...values);
   if (kind === "log" && low > 0) {
     const span = Math.max(high / low, 1.5);
@@ -38,8 +45,10 @@ function scaleOf(kind, values, zero, count) {
     return { at: (v) => Math.log(v / low) / Math.log(high / low), ticks: logTicks(low, high) };
   }
   if (kind === "knee" && low > 0) {
-    const knee = ticks(0, 4 * low, 4).pop();
-    if (high > 1.2 * knee) {
+    let knee = roundUp(3 * (idle || low));
+    if (low > knee) knee = roundUp(1.2 * low);
+    if (high <= knee) return { at: (v) => v / knee, ticks: ticks(0, knee, count) };
+    {
       const top = Math.max(2 * knee, 1.4 * high), share = 0.7;
       const upper = logTicks(2.2 * knee, top), most = Math.ceil(upper.length / 4);
       return {
@@ -61,10 +70,12 @@ class Chart {
     Object.assign(this, { figure, page, own: new Map(), point: null, identity: `chart-${spec.name}` });
     this.box = put(figure, "div");
     this.legend = put(figure, "ul", { class: "legend", "aria-label": "Curves" });
+    this.aside = put(figure, "p", { class: "soft aside" });
     this.tip = put(figure, "div", { class: "tip", hidden: "" });
     this.live = put(figure, "p", { class: "unseen", "aria-live": "polite" });
     figure.insertBefore(this.box, figure.querySelector("figcaption"));
     figure.insertBefore(this.legend, figure.querySelector("figcaption"));
+    figure.insertBefore(this.aside, figure.querySelector("figcaption"));
     figure.classList.add("ready");
     this.update(spec);
     choice.on(() => this.draw());
@@ -113,8 +124,10 @@ class Chart {
     const totals = (spec.totals || []).filter((t) => !t.keys.length || t.keys.some((key) => this.states().get(key)));
     const loads = spec.x.unit === "rate", zero = spec.shared !== false;
     const high = spec.y.scale === "linear" ? lines.flatMap((l) => l.y.map((y, i) => Math.min(y + (l.half[i] || 0), 1.3 * Math.max(...ys)))).concat(totals.flatMap((t) => t.y.filter((_, i) => t.x[i] <= 1.06 * measured))) : [];
-    const X = scaleOf(spec.x.scale, [...xs, ...near.map((m) => m.upper), ...(loads || (zero && spec.x.scale !== "log") ? [0] : [])].map((v) => v * fx), zero, Math.max(3, Math.floor(width / 85)));
-    const Y = scaleOf(spec.y.scale, [...ys, ...high.filter(Number.isFinite)].map((v) => v * fy), zero, 6);
+    const ends = spec.ends || { x: [], y: [] };
+    const X = scaleOf(spec.x.scale, [...xs, ...ends.x, ...near.map((m) => m.upper), ...(loads || (zero && spec.x.scale !== "log") ? [0] : [])].map((v) => v * fx), zero, Math.max(3, Math.floor(width / 85)));
+    const inY = ends.y.filter((y) => spec.y.scale === "linear" || y > 0);
+    const Y = scaleOf(spec.y.scale, [...ys, ...inY, ...high.filter(Number.isFinite)].map((v) => v * fy), zero, 6, spec.y.zero && spec.y.zero * fy);
     const yNames = Y.ticks.map((t) => format(t));
     const left = 30 + 6.6 * Math.max(...yNames.map((t) => t.length)), right = width - 10, top = 10, bottom = height - 44;
     const px = (v) => left + (right - left) * X.at(v * fx), py = (v) => bottom - (bottom - top) * Y.at(v * fy);
@@ -144,8 +157,8 @@ class Chart {
     totals.forEach((t) => put(inner, "path", { class: "total", d: `M${t.x.map((x, i) => `${px(x)} ${py(t.y[i])}`).join("L")}` }));
     if (totals.length) this.nameTotal(svg, totals[0]);
     lines.forEach((line) => this.drawLine(inner, line));
-    this.drawMarks(svg, near);
-    if (far.length) far.slice(0, 4).forEach((m, i) => put(svg, "text", { class: "name", x: right - 4, y: top + 14 + 14 * i, "text-anchor": "end" }, `${this.markName(m)} at ${format(m.upper * fx)} →`));
+    const homeless = this.drawMarks(svg, near).concat(far.map((m) => `${this.markName(m)} at ${format(m.upper * fx)}, beyond the axis`));
+    this.aside.textContent = homeless.length ? `Ceilings not named above: ${homeless.join("; ")}.` : "";
     this.halo = put(svg, "circle", { class: "halo", r: 8, visibility: "hidden" });
     svg.addEventListener("pointermove", (event) => this.near(event));
     svg.addEventListener("pointerdown", (event) => this.near(event));
@@ -173,8 +186,9 @@ class Chart {
       const half = (px(line.x[1]) - px(line.x[0])) / 2;
       path = `M${(px(line.x[0]) - half).toFixed(1)} ${bottom}` + known.map((i) => `V${py(line.y[i]).toFixed(1)}H${(px(line.x[i]) + half).toFixed(1)}`).join("") + `V${bottom}`;
     }
-    put(svg, "path", { class: "curve", d: path, style: `stroke:${paint}`, "stroke-dasharray": DASHES[line.dash % DASHES.length] });
-    if (this.spec.lines || this.spec.step || known.length > MOST_MARKED) return;
+    (line.low || []).forEach((low, i) => { if (low !== null) put(svg, "path", { d: `M${px(line.x[i])} ${py(low)}V${py(line.high[i])}`, style: `stroke:${paint};stroke-width:1` }); });
+    if (!line.apart) put(svg, "path", { class: "curve", d: path, style: `stroke:${paint}`, "stroke-dasharray": DASHES[line.dash % DASHES.length] });
+    if (this.spec.lines || this.spec.step || (known.length > MOST_MARKED && !line.apart)) return;
     const hollow = new Set(line.hollow);
     for (const i of known) put(svg, "path", { d: MARKERS[line.look % MARKERS.length], transform: `translate(${at(i)})`, style: `stroke:${paint};stroke-width:1.6;fill:${hollow.has(i) ? "var(--paper)" : paint}` });
   }
@@ -185,22 +199,40 @@ class Chart {
     return names.length && names.length <= 2 && names.join().length < 30 ? `${mark.name} (${names.join(", ")})` : `${mark.name} (${mark.keys.length} of ${this.spec.series.length})`;
   }
 
+  // Where the markers of curves are, which no name may cover.
+  markers() {
+    const { px, py, top } = this.place;
+    return this.lines().flatMap((line) => line.x.map((x, i) => [x, line.y[i]]).filter(([x, y]) => x !== null && y !== null).map(([x, y]) => [px(x), Math.max(py(y), top)]));
+  }
+
+  // Ceilings: a line each, and a name beside it where nothing else is; what finds no room is told below the chart.
   drawMarks(svg, marks) {
-    const { px, top, bottom } = this.place, taken = [], fx = this.factor(this.spec.x);
+    const { px, top, bottom, left, right } = this.place, fx = this.factor(this.spec.x), taken = [], points = this.markers(), homeless = [];
     for (const mark of [...marks].sort((a, b) => a.upper - b.upper)) {
-      const x = px(mark.upper), group = put(svg, "g"), text = this.markName(mark), length = 6 * text.length + 10;
+      const x = px(mark.upper), group = put(svg, "g"), text = this.markName(mark), length = 6 * text.length + 6;
+      const paint = mark.keys.length === 1 ? `stroke:${colour(mark.keys[0])}` : "";
       put(group, "title", {}, `${text}: ${format(mark.lower * fx)} to ${format(mark.upper * fx)}, ${mark.method}`);
+      if (mark.range) put(group, "rect", { class: "interval", x: px(mark.range[0]), y: top, width: px(mark.range[1]) - px(mark.range[0]), height: bottom - top, style: "opacity:.08" });
       put(group, "rect", { class: "interval", x: px(mark.lower), y: top, width: Math.max(x - px(mark.lower), 0), height: bottom - top });
-      put(group, "path", { class: "theta", d: `M${x} ${top}V${bottom}`, "stroke-dasharray": THETA[mark.name] || "" });
-      if (marks.length > 9) continue;
-      const crowded = marks.some((other) => px(other.upper) < x - 1 && px(other.upper) > x - 15) && x + 14 < this.place.right;
-      const at = crowded ? x + 12 : x - 4;
-      let start = top + 4;
-      while (taken.some((t) => Math.abs(t.at - at) < 12 && start < t.end && start + length > t.start)) start += 8;
-      if (start + length > bottom) continue;
-      taken.push({ at, start, end: start + length });
-      put(group, "text", { class: "name", transform: `translate(${at} ${start}) rotate(-90)`, "text-anchor": "end" }, text);
+      put(group, "path", { class: "theta", d: `M${x} ${top}V${bottom}`, "stroke-dasharray": THETA[mark.name] || "", style: paint });
+      const place = this.roomFor(x, length, taken, points);
+      if (!place) { homeless.push(`${text} at ${format(mark.upper * fx)}`); continue; }
+      taken.push(place);
+      put(group, "text", { class: "name", transform: `translate(${place.at} ${place.start}) rotate(-90)`, "text-anchor": "end" }, text);
     }
+    return homeless;
+  }
+
+  // A free place for an upright name left or right of a line at x.
+  roomFor(x, length, taken, points) {
+    const { top, bottom, left, right } = this.place;
+    for (let start = top + 4; start + length <= bottom - 2; start += 8)
+      for (const at of [x - 4, x + 12]) {
+        if (at - 11 < left || at + 2 > right) continue;
+        const free = taken.every((t) => Math.abs(t.at - at) >= 13 || start >= t.end || start + length <= t.start);
+        if (free && points.every(([px, py]) => px < at - 16 || px > at + 8 || py < start - 6 || py > start + length + 6)) return { at, start, end: start + length };
+      }
+    return null;
   }
 
   drawLegend() {
@@ -221,6 +253,8 @@ class Chart {
       button.addEventListener("click", () => toggle([key], !states.get(key)));
       if (String(key) === focused) button.focus();
     }
+    const shown = [...seen.keys()].filter((key) => states.get(key)).length;
+    if (shown < seen.size) put(legend, "li", { class: "soft" }, `${shown} of ${seen.size} curves are shown`);
     if (seen.size > 4) {
       const some = [...seen.keys()].some((key) => !states.get(key)), button = put(put(legend, "li"), "button", { type: "button" }, some ? "all" : "none");
       button.addEventListener("click", () => toggle([...seen.keys()], some));
@@ -258,6 +292,7 @@ class Chart {
     if (line.load) rows.push(`load ${format(line.load[i])}${line.hollow.includes(i) ? ", past saturation" : ""}`);
     rows.push(`${this.label(spec.y)}: ${format(line.y[i] * fy)}${half}`, `${this.label(spec.x)}: ${format(line.x[i] * fx)}`);
     if (line.seeds && line.seeds[i] > 1) rows.push(`mean of ${line.seeds[i]}`);
+    if (line.low && line.low[i] !== null) rows.push(`draws from ${format(line.low[i] * fy)} to ${format(line.high[i] * fy)}`);
     this.halo.setAttribute("cx", x); this.halo.setAttribute("cy", y); this.halo.setAttribute("visibility", "visible");
     this.tip.textContent = "";
     put(this.tip, "strong", {}, line.name);

@@ -2,7 +2,7 @@
 
 import csv
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,17 @@ from flitlab.sim.report.figures.metrics import rows as metrics
 from flitlab.sim.report.figures.metrics.figure import caption
 from flitlab.sim.report.figures.metrics.series import series
 from flitlab.sim.report.figures.metrics.specification import plots_of
+from flitlab.sim.report.figures.panels import Layout, Panel, layout
+from flitlab.sim.report.figures.scale import zero_load
 from flitlab.sim.report.folder.curves import Curve, curves
-from flitlab.sim.report.folder.frames import Key, column, load
+from flitlab.sim.report.folder.frames import column, load
 from flitlab.sim.report.folder.names import Names
 from flitlab.sim.report.folder.run import Run
 
 Chart = dict[str, Any]
 """What the script draws. name: of the static figure it stands for. x, y: label, unit ('rate', 'time' or '') and scale
-('linear', 'log' or 'knee'). series, marks (vertical lines), totals (dashed curves): see below. diagonal: whether y = x
-is drawn."""
+('linear', 'log' or 'knee'). panel: its title among others of the same sort, whose axes have the same ``ends``. series,
+marks (vertical lines), totals (dashed curves): see below. diagonal: whether y = x is drawn."""
 
 DIGITS = 5
 """Significant digits of a coordinate."""
@@ -45,41 +47,86 @@ def charts(run: Run, folder: Path) -> list[Chart]:
 
 
 def _sweep(run: Run) -> Iterable[Chart]:
-    accepted, offered = column("accepted"), column("offered")
-    latency = curves(run.rows, accepted, column("latency_mean"), column("latency_ci95"))
-    yield _chart(
-        "latency_load", "Latency over accepted traffic", _axis_of("accepted"),
-        _axis_of("latency_mean", "knee"), _series(run, latency), marks=_marks(run),
-        note="Bands are 95 % intervals, hollow markers are past saturation, vertical lines certified ceilings.",
+    """The charts of a load sweep, each once for every panel."""
+    plan = layout(run)
+    look = Names(plan.curves)
+    yield from _panels(plan, "latency_load", [_latency(run, panel, look) for panel in plan.panels])
+    yield from _panels(plan, "accepted_load", [_accepted(panel, look) for panel in plan.panels])
+    yield from _panels(plan, "percentiles", [_percentiles(panel, look) for panel in plan.panels])
+    hops = "Path length over accepted traffic", "hops_mean", _axis("mean hops"), "Channels between switches."
+    yield from _panels(plan, "hops_load", [_plain(panel, look, "accepted", *hops) for panel in plan.panels])
+    note = "Of the host that gets the least of what it creates; below saturation about 1, but for packets under way."
+    fairness = "Fairness between sources", "min_flow_ratio", _axis_of("min_flow_ratio"), note
+    yield from _panels(plan, "fairness", [_plain(panel, look, "offered", *fairness) for panel in plan.panels])
+
+
+def _panels(plan: Layout, name: str, found: Sequence[Chart]) -> Iterable[Chart]:
+    """Charts of one name, told apart by their panels, with axes that reach as far as those of all of them."""
+    kept = [(panel, chart) for panel, chart in zip(plan.panels, found, strict=True) if chart["series"]]
+    lines = [line for _, chart in kept for line in chart["series"]]
+    reach = {axis: [value for line in lines for value in line[axis] if value is not None] for axis in "xy"}
+    ends = {axis: [min(values), max(values)] for axis, values in reach.items() if values}
+    for i, (panel, chart) in enumerate(kept):
+        notes = (
+            chart["note"],
+            _sentence(plan.averaged),
+            _sentence(f"{plan.left_out} are shown" if plan.left_out else ""),
+        )
+        several = {"panel": panel.name, "ends": ends} if len(kept) > 1 else {}
+        yield chart | {"name": f"{name}.{i + 1}" if i else name, "note": " ".join(filter(None, notes))} | several
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def _latency(run: Run, panel: Panel, look: Names) -> Chart:
+    latency = curves(panel.run.rows, column("accepted"), column("latency_mean"), column("latency_ci95"))
+    of_points = "Markers are probes of a search, which are not joined" if panel.searched else "Bands are 95 % intervals"
+    chart = _chart(
+        "latency_load", "Latency over accepted traffic", _axis_of("accepted"), _axis_of("latency_mean", "knee"),
+        _series(look, latency), marks=_marks(panel.run, look),
+        note=f"{of_points}, hollow markers are past saturation, vertical lines certified ceilings.",
     )  # fmt: skip
-    yield _chart(
-        "accepted_load", "Accepted over offered traffic", _axis_of("offered"),
-        _axis_of("accepted"), _series(run, curves(run.rows, offered, accepted)), marks=_marks(run),
-        totals=_totals(run), diagonal=True,
+    zero = zero_load(run)
+    how = {"linear": "linear", "log": "log"}.get(run.manifest.get("y") or "both", "knee")
+    chart["y"] |= {"scale": how, "zero": zero if math.isfinite(zero) else None}
+    return chart
+
+
+def _accepted(panel: Panel, look: Names) -> Chart:
+    return _chart(
+        "accepted_load", "Accepted over offered traffic", _axis_of("offered"), _axis_of("accepted"),
+        _series(look, curves(panel.run.rows, column("offered"), column("accepted"))),
+        marks=_marks(panel.run, look), totals=_totals(panel.run, look), diagonal=True,
         note="The grey diagonal is all that is offered; “total” bounds what any network like it could accept.",
     )  # fmt: skip
+
+
+def _percentiles(panel: Panel, look: Names) -> Chart:
+    """Median and tails, told apart by dashes; of probes, which have none, the tail alone."""
     tails = [("latency_p50", "median", 0), ("latency_p99", "99 %", 1), ("latency_p999", "99.9 %", 2)]
-    yield _chart(
-        "percentiles", "Median and tails of the latency", _axis_of("accepted"),
-        _axis("packet latency", "time", "log"),
-        [line for name, what, dash in tails for line in _series(run, _over(run, accepted, name), what, dash)],
-        note="Solid: median; dashed: 99 % and 99.9 % of packets are faster.",
-    )  # fmt: skip
-    yield _chart(
-        "hops_load", "Path length over accepted traffic", _axis_of("accepted"), _axis("mean hops"),
-        _series(run, _over(run, accepted, "hops_mean")), note="Channels between switches.",
-    )  # fmt: skip
-    yield _chart(
-        "fairness", "Fairness between sources", _axis_of("offered"),
-        _axis_of("min_flow_ratio"), _series(run, _over(run, offered, "min_flow_ratio")),
-        note="Of the host that gets the least of what it creates; below saturation about 1, but for packets under way.",
-    )  # fmt: skip
+    note = "Solid: median; dashed: 99 % and 99.9 % of packets are faster."
+    if panel.searched:
+        tails, note = tails[1:2], "99 % of packets are faster; probes of a search."
+    lines = [
+        line for name, what, dash in tails
+        for line in _series(look, curves(panel.run.rows, column("accepted"), column(name)), what, dash)
+    ]  # fmt: skip
+    axes = _axis_of("accepted"), _axis("packet latency", "time", "log")
+    return _chart("percentiles", "Median and tails of the latency", *axes, lines, note=note)
+
+
+def _plain(panel: Panel, look: Names, over: str, title: str, name: str, axis: Chart, note: str) -> Chart:
+    """A column over accepted or offered traffic."""
+    lines = _series(look, curves(panel.run.rows, column(over), column(name)))
+    return _chart(name, title, _axis_of(over), axis, lines, note=note)
 
 
 def _slowdown(run: Run) -> Chart | None:
     found = [
         line for dash, (name, (what, _)) in enumerate(SLOWDOWNS.items())
-        for line in _series(run, curves(run.rows, load, column(name)), what, dash)
+        for line in _series(Names(run.scenarios), curves(run.rows, load, column(name)), what, dash)
     ]  # fmt: skip
     axes = _axis("load (fraction of NIC rate)"), _axis_of("slowdown_mean", "log")
     note = "Solid: mean over flows; dashed: 99th percentile."
@@ -133,10 +180,6 @@ def _metric_charts(run: Run) -> list[Chart]:
     return [chart for chart in found if any(len(line["x"]) > 1 for line in chart["series"])]
 
 
-def _over(run: Run, x: Key, name: str) -> list[Curve]:
-    return curves(run.rows, x, column(name))
-
-
 def _chart(name: str, title: str, x: Chart, y: Chart, series: Sequence[Chart], **more: Any) -> Chart:
     return {"name": name, "title": title, "x": x, "y": y, "series": list(series), **more}
 
@@ -152,22 +195,22 @@ def _axis_of(name: str, scale: str = "linear") -> Chart:
     return _axis(one.label if unit else one.axis, unit, scale)
 
 
-def _series(run: Run, found: Iterable[Curve], what: str = "", dash: int | None = None) -> list[Chart]:
+def _series(names: Names, found: Iterable[Curve], what: str = "", dash: int | None = None) -> list[Chart]:
     """Curves of scenarios, which have the same look in all charts. dash: of ``what`` is drawn, else the scenario's."""
-    names = Names(run.scenarios)
-    place = {scenario: i for i, scenario in enumerate(run.scenarios)}
     lines = []
     for curve in found:
-        i = place[curve.scenario]
+        i = names.labels.index(curve.scenario)
         name = ", ".join(filter(None, (names[curve.scenario], what)))
         lines.append(_line(curve, name, i, i if dash is None else dash))
     return lines
 
 
 def _line(curve: Curve, name: str, look: int, dash: int) -> Chart:
-    """key: what the legend of all charts has in common. hollow: points past saturation."""
+    """key: what the legend of all charts has in common. hollow: points past saturation. low, high: of several draws."""
     half = curve.half if np.isfinite(curve.half).any() else np.zeros(0)
-    return {
+    draws = {"low": numbers(curve.low), "high": numbers(curve.high)} if np.isfinite(curve.low).any() else {}
+    more = draws | ({} if curve.joined else {"apart": True})
+    return more | {
         "key": look, "name": name, "look": look, "dash": dash, "x": numbers(curve.x), "y": numbers(curve.y),
         "half": numbers(half), "hollow": np.flatnonzero(curve.saturated).tolist(), "load": numbers(curve.load),
         "seeds": curve.replicates.tolist(),
@@ -180,28 +223,29 @@ def _plain_line(run: Run, scenario: str, x: Floats, y: Floats) -> Chart:
     return {"key": i, "name": name, "look": i, "dash": i, "x": numbers(x), "y": numbers(y), "half": [], "hollow": []}
 
 
-def _marks(run: Run) -> list[Chart]:
-    """Ceilings of one number. keys: the scenarios that they belong to, none if these are all."""
-    place = {scenario: i for i, scenario in enumerate(run.scenarios)}
-    rate: Callable[[str], int] = place.__getitem__
+def _marks(run: Run, names: Names) -> list[Chart]:
+    """Ceilings of one number. keys: the curves that they belong to, none if these are all."""
     return [
         {
             "name": mark.name, "lower": _short(mark.lower), "upper": _short(mark.upper), "method": mark.method,
-            "keys": [] if len(mark.scenarios) == len(run.scenarios) else list(map(rate, mark.scenarios)),
+            "range": mark.range and numbers(mark.range), "keys": _belongs(run, names, mark.scenarios),
         }
         for mark in run.thetas() if math.isfinite(mark.upper)
     ]  # fmt: skip
 
 
-def _totals(run: Run) -> list[Chart]:
-    place = {scenario: i for i, scenario in enumerate(run.scenarios)}
+def _totals(run: Run, names: Names) -> list[Chart]:
     return [
         {
             "name": "total", "x": numbers(total.offered), "y": numbers(total.accepted),
-            "keys": [] if len(total.scenarios) == len(run.scenarios) else [place[s] for s in total.scenarios],
+            "keys": _belongs(run, names, total.scenarios),
         }
         for total in run.totals()
     ]  # fmt: skip
+
+
+def _belongs(run: Run, names: Names, scenarios: Sequence[str]) -> list[int]:
+    return [] if len(scenarios) == len(run.scenarios) else [names.labels.index(one) for one in scenarios]
 
 
 def numbers(values: Iterable[float]) -> list[float | None]:

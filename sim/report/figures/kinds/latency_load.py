@@ -1,5 +1,7 @@
 """The figure ``latency_load``."""
 
+from typing import Any
+
 from matplotlib.axes import Axes
 
 from flitlab.sim.report.figures.load_curves import draw_latency
@@ -10,6 +12,6 @@ from flitlab.sim.report.folder.units import Units
 
 
 @figure("latency_load", "packets", place=1)
-def latency_load(ax: Axes, run: Run, units: Units, look: Look) -> None:
+def latency_load(ax: Axes, run: Run, units: Units, look: Look) -> list[Any]:
     """Latency over accepted traffic: the latency-load curve of the field, with the ceilings."""
-    draw_latency(ax, run, units, look, "accepted")
+    return draw_latency(ax, run, units, look, "accepted")

@@ -1,5 +1,7 @@
 """The figure ``latency_offered``."""
 
+from typing import Any
+
 from matplotlib.axes import Axes
 
 from flitlab.sim.report.figures.load_curves import draw_latency
@@ -10,6 +12,6 @@ from flitlab.sim.report.folder.units import Units
 
 
 @figure("latency_offered", "packets", place=4, usual=False)
-def latency_offered(ax: Axes, run: Run, units: Units, look: Look) -> None:
+def latency_offered(ax: Axes, run: Run, units: Units, look: Look) -> list[Any]:
     """Latency over offered traffic."""
-    draw_latency(ax, run, units, look, "offered")
+    return draw_latency(ax, run, units, look, "offered")

@@ -5,10 +5,12 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from flitlab.sim.measure.rows import flag
 from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.load_curves import traffic_axis
 from flitlab.sim.report.figures.marks import Look, key
 from flitlab.sim.report.figures.registry import figure
+from flitlab.sim.report.folder.curves import PROBE
 from flitlab.sim.report.folder.frames import column
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.folder.units import Units
@@ -23,10 +25,11 @@ PERCENTILES: dict[str, tuple[str, Any]] = {
 
 @figure("percentiles", "packets", place=5, usual=False)
 def percentiles(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
-    """Median and tails of the latency over accepted traffic."""
+    """Median and tails of the latency over accepted traffic; of probes of a search, the 99th percentile alone."""
     x = column("accepted", units.rate)
-    for name, (_, dashes) in PERCENTILES.items():
-        style = {"linestyle": dashes} | ({} if name == "latency_p50" else {"label": "_"})
+    shown = {"latency_p99": PERCENTILES["latency_p99"]} if any(flag(row, PROBE) for row in run.rows) else PERCENTILES
+    for i, (name, (_, dashes)) in enumerate(shown.items()):
+        style = {"linestyle": dashes} | ({"label": "_"} if i else {})
         marks.draw_curves(ax, run.rows, look, x, column(name, units.time), style=style)
     if not ax.lines:
         return []
@@ -34,4 +37,4 @@ def percentiles(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
     ax.yaxis.set_major_formatter(marks.THOUSANDS)
     traffic_axis(ax, run, units, look, "accepted", ceilings=False)
     ax.set_ylabel(f"packet latency ({units.time_name})")
-    return [key(name, linestyle=dashes) for name, dashes in PERCENTILES.values()]
+    return [key(name, linestyle=dashes) for name, dashes in shown.values()]

@@ -102,4 +102,5 @@ def _means(run: Run, replicates: list[list[Row]], y: Quantity) -> Floats:
 
 def _plain(x: Floats, y: Floats, half: Floats, counts: list[int]) -> Curve:
     """A curve that belongs to no single scenario, and of which no point is past saturation."""
-    return Curve("", x, x, y, half, np.zeros(len(x), bool), np.array(counts))
+    none = np.full(len(x), math.nan)
+    return Curve("", x, x, y, half, np.zeros(len(x), bool), np.array(counts), none, none)

@@ -1,0 +1,158 @@
+"""The figure ``saturation``."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from flitlab.fluid.kinds.spec import kind_of
+from flitlab.sim.experiment.saturation import Efficient, ceiling_of
+from flitlab.sim.measure.interval import mean_and_half
+from flitlab.sim.measure.saturation import Saturation
+from flitlab.sim.measure.saturation import saturation as saturation_of
+from flitlab.sim.report.figures import marks
+from flitlab.sim.report.figures.marks import HALO, NEUTRAL, Look
+from flitlab.sim.report.figures.panels import Panel, layout
+from flitlab.sim.report.figures.programs import figure_of, finish
+from flitlab.sim.report.figures.registry import figure
+from flitlab.sim.report.folder.ceilings import Ceiling
+from flitlab.sim.report.folder.names import Names
+from flitlab.sim.report.folder.run import Run
+
+LINE, MARGIN = 0.17, 0.6
+"""Inches of a bar, or of the heading of a panel, and of the axis of x."""
+
+WIDE = 0.68
+"""Part of its line that a bar takes."""
+
+MOST_LINES = 80
+"""Bars and headings of a figure; what is left out is said in its key."""
+
+HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx")
+"""Of the bars of curves, so that they are told apart in grey, too."""
+
+GLYPHS: tuple[dict[str, Any], ...] = (
+    {"marker": "|", "markersize": 10, "markeredgewidth": 1.4},
+    {"marker": "s", "markersize": 5, "markerfacecolor": "none", "markeredgewidth": 0.9},
+    {"marker": "^", "markersize": 3, "markeredgewidth": 0},
+    {"marker": "o", "markersize": 6.5, "markerfacecolor": "none", "markeredgewidth": 0.6},
+)
+"""Markers of ceilings by rank, each to be seen where others stand at the same place; further ones have the last."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Where a curve's scenarios saturate, in loads, and their ceilings.
+
+    value: NaN where some load was not saturated; then ``least`` is carried. half: of the 95 % interval, NaN where
+    unknown. of: the ceiling that efficiency is a part of.
+    """
+
+    curve: str
+    value: float
+    half: float
+    least: float
+    chain: Sequence[Ceiling]
+    of: Efficient | None
+
+
+@figure("saturation", "saturation", place=2)
+def saturation(run: Run, size: tuple[float, float]) -> Figure | None:
+    """The highest load that each scenario carries, with its 95 % interval, against the chain of its ceilings."""
+    plan = layout(run)
+    look = Look(Names(plan.curves))
+    groups = [(panel.name, bars) for panel in plan.panels if (bars := bars_of(run, panel))]
+    if not any(math.isfinite(bar.value) for _, bars in groups for bar in bars):
+        return None
+    lines = [line for name, bars in groups for line in ([name] if len(groups) > 1 else []) + list(bars)]
+    shown = lines[:MOST_LINES]
+    drawn, ax = figure_of((size[0], MARGIN + LINE * max(len(shown), 3)))
+    for place, line in enumerate(shown):
+        if isinstance(line, Bar):
+            _draw(ax, line, place, look)
+    names = [look.names[line.curve] if isinstance(line, Bar) else line for line in shown]
+    ax.set_yticks(range(len(shown)), names)
+    for label, line in zip(ax.get_yticklabels(), shown, strict=True):
+        label.set_fontweight("normal" if isinstance(line, Bar) else "bold")
+    ax.set_ylim(len(shown) - 0.4, -0.6)
+    ax.set_xlim(left=0)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(visible=False, axis="y")
+    ax.set_xlabel("load at saturation")
+    of = {line.of.name for line in shown if isinstance(line, Bar) and line.of is not None}
+    if of:
+        ax.set_title(f"% of {of.pop() if len(of) == 1 else 'ceiling'}", loc="right", fontsize=6.5, pad=3)
+    notes = [
+        "bars: simulated, with 95 % interval", plan.averaged, plan.left_out,
+        f"the first {len(shown)} of {len(lines)} lines" if len(shown) < len(lines) else "",
+    ]  # fmt: skip
+    finish(drawn, _key([line for line in shown if isinstance(line, Bar)]), " · ".join(filter(None, notes)))
+    return drawn
+
+
+def bars_of(run: Run, panel: Panel) -> list[Bar]:
+    """The bars of a panel; several draws are one bar, the mean of theirs."""
+    found = []
+    for curve in panel.run.scenarios:
+        points = [point for scenario in panel.of[curve] if (point := _point(run, scenario)) is not None]
+        if not points:
+            continue
+        value, half = points[0].value, points[0].half
+        if len(points) > 1:
+            value, half = mean_and_half([one.value for one in points], resolution=max(one.resolution for one in points))
+        chain = [one for one in panel.run.ceilings if one.scenario == curve and one.known and one.is_line]
+        chain.sort(key=lambda one: kind_of(one.name).rank)
+        of = ceiling_of(panel.run.ceiling_columns(curve))
+        found.append(Bar(curve, value, half, fmean(one.lower for one in points), chain, of))
+    return found
+
+
+def _point(run: Run, scenario: str) -> Saturation | None:
+    """The saturation point of a scenario; None where nothing is carried, or known."""
+    rows = [row for row in run.rows if row.get("scenario") == scenario and row.get("load") and row.get("seed")]
+    found = saturation_of(rows, run.limit(scenario))
+    return found if found is not None and found.upper else None
+
+
+def _draw(ax: Axes, bar: Bar, place: int, look: Look) -> None:
+    """A bar, hollow where the scenario is not saturated, its interval, and its ceilings on a thin line."""
+    own, known = look[bar.curve], math.isfinite(bar.value)
+    reach = bar.value if known else bar.least
+    hatch = HATCHES[look.names.labels.index(bar.curve) % len(HATCHES)]
+    face, edge = (own["color"], "white") if known else ("white", own["color"])
+    style: dict[str, Any] = {"facecolor": face, "edgecolor": edge, "hatch": hatch, "linewidth": 0.6}
+    ax.barh(place, reach, WIDE, **style, gid="bar" if known else "carried")
+    if known and math.isfinite(bar.half):
+        ends = [max(bar.value - bar.half, 0.0), bar.value + bar.half]
+        ax.plot(ends, [place] * 2, color="black", linewidth=0.9, marker="|", markersize=4, gid="interval", zorder=2.6)
+    text = f"{reach:.3g}" if known else f"> {reach:.3g}"
+    ax.annotate(
+        text, (0, place), xytext=(3, 0), textcoords="offset points", va="center", fontsize=6.5, path_effects=HALO,
+        gid="value", zorder=3,
+    )  # fmt: skip
+    if bar.chain:
+        ends = [min(one.lower for one in bar.chain), max(one.upper for one in bar.chain)]
+        ax.plot([min(reach, ends[0]), ends[1]], [place] * 2, color=NEUTRAL, linewidth=0.5, zorder=1.4, gid="chain")
+    for one in bar.chain:
+        ax.plot([one.upper], [place], linestyle="none", **_look(one.name), gid="ceiling", zorder=2.8)
+    if bar.of is not None:
+        ax.annotate(
+            f"{'' if known else '≥ '}{100 * reach / bar.of.upper:.0f}", (1, place), xycoords=ax.get_yaxis_transform(),
+            xytext=(3, 0), textcoords="offset points", va="center", fontsize=6.5, gid="share",
+        )  # fmt: skip
+
+
+def _look(ceiling: str) -> dict[str, Any]:
+    return {"color": "black"} | GLYPHS[min(kind_of(ceiling).rank, len(GLYPHS) - 1)]
+
+
+def _key(bars: Sequence[Bar]) -> list[Any]:
+    names = dict.fromkeys(one.name for bar in bars for one in bar.chain)
+    handles = [marks.key(name, **_look(name)) for name in sorted(names, key=lambda name: kind_of(name).rank)]
+    if any(math.isnan(bar.value) for bar in bars):
+        handles.append(marks.key("hollow: carried, not saturated"))
+    return handles
