@@ -31,7 +31,11 @@ def listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-Collectives = Annotated[list[CollectiveName], BeforeValidator(listed), Field(min_length=1)]
+_OneOrMore = CollectiveName | list[CollectiveName]
+
+Collectives = Annotated[
+    list[CollectiveName], BeforeValidator(listed, json_schema_input_type=_OneOrMore), Field(min_length=1)
+]
 """Type of a key with collectives, or one."""
 
 USUAL: list[CollectiveName] = ["all_gather", "reduce_scatter", "all_reduce", "broadcast", "all_to_all"]

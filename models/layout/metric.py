@@ -18,7 +18,7 @@ class PhysicalSpec(MetricSpec):
 
     constants: Constants = Field(default_factory=load)
 
-    @field_validator("constants", mode="before")
+    @field_validator("constants", mode="before", json_schema_input_type=Any)
     @classmethod
     def _loaded(cls, given: Any) -> Any:
         return given if isinstance(given, Constants) else load(given)

@@ -30,6 +30,9 @@ _POLICIES = {
 }  # fmt: skip
 
 
+VcPolicyKind = Literal["any", "hop", "rising", "reserve", "dateline", "layered", "legs", "escape", "groups"]
+
+
 class VcPolicySpec(Spec):
     """``vc_policy`` of a routing; a plain string in a config is its kind.
 
@@ -51,7 +54,7 @@ class VcPolicySpec(Spec):
     1993, doi:10.1109/71.250114.
     """
 
-    kind: Literal["any", "hop", "rising", "reserve", "dateline", "layered", "legs", "escape", "groups"]
+    kind: VcPolicyKind
     choose: Literal["on_entry", "at_crossing"] = "on_entry"
     order: Literal["short_first", "long_first", "random"] = "short_first"
     layers: int | None = Field(default=None, ge=1, le=255)

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import field_validator
 
 from flitlab.models.registry import Spec, is_foreign
-from flitlab.models.routing.policy import VcPolicySpec, with_vc_policy
+from flitlab.models.routing.policy import VcPolicyKind, VcPolicySpec, with_vc_policy
 from flitlab.models.routing.sound import sound_routes
 from flitlab.models.routing.ways import NO_PORTS, PER, SELECT, PathTable, Routes
 from flitlab.models.rules.tables import (
@@ -48,7 +48,7 @@ class RoutingSpec(Spec):
 
     vc_policy: VcPolicySpec | None = None
 
-    @field_validator("vc_policy", mode="before")
+    @field_validator("vc_policy", mode="before", json_schema_input_type=VcPolicyKind | VcPolicySpec | None)
     @classmethod
     def _from_name(cls, value: Any) -> Any:
         return {"kind": value} if isinstance(value, str) else value

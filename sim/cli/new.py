@@ -9,6 +9,12 @@ from pathlib import Path
 from flitlab.sim.cli.common import complain
 from flitlab.sim.exit import BAD
 
+MODELINE = "# yaml-language-server: $schema={}\n"
+"""A first line by which editors that know the YAML language server complete and check a file."""
+
+SCHEMA = Path(str(files("flitlab.sim.config") / "schema.json")).resolve()
+"""The file that holds what ``simrun schema`` prints."""
+
 EDGES = "own_graph"
 """The kind that comes with an edge list. Each kind is a file in ``sim/cli/starters``."""
 
@@ -41,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
 
 def starter(kind: str, name: str, edges: str) -> str:
     """The text of a starter configuration, under a name of its own. edges: the file of its edge list."""
-    text = (files("flitlab.sim.cli") / "starters" / f"{kind}.yaml").read_text("utf-8")
+    text = MODELINE.format(SCHEMA) + (files("flitlab.sim.cli") / "starters" / f"{kind}.yaml").read_text("utf-8")
     return text.replace("NAME", _plain(name)).replace("EDGES", _plain(edges))
 
 

@@ -13,6 +13,7 @@ from flitlab.sim.threads import one_thread
 
 ENGINES = ("reference", "compiled", "both")
 STARTERS = ("main", "sweep", "jellyfish_vs_fat_tree", "own_graph")
+SHELLS = ("bash", "zsh", "fish")
 CATEGORIES = (
     "topology", "routing", "traffic", "switching", "transport", "application", "placement", "metric", "ceiling",
     "algorithm", "column", "figure",
@@ -43,6 +44,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         hint = "; a value with blanks needs quotes: --set 'routing={kind: minimal}'" if apart else ""
         parser.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
     return options
+
+
+def whole_parser() -> argparse.ArgumentParser:
+    """The parser of all arguments."""
+    return _parser()[0]
 
 
 def commands() -> dict[str, argparse.ArgumentParser]:
@@ -95,6 +101,14 @@ def _check(parser: argparse.ArgumentParser) -> None:
 def _new(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", choices=STARTERS)
     parser.add_argument("file", metavar="FILE", nargs="?", type=Path, help="default: KIND.yaml; never overwritten")
+
+
+def _schema(parser: argparse.ArgumentParser) -> None:
+    """No options at all."""
+
+
+def _completion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=SHELLS, help="the script says in its first lines where it goes")
 
 
 def _list(parser: argparse.ArgumentParser) -> None:
@@ -311,6 +325,8 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "check": ("check a configuration and show what it means and will cost", _check),
     "quick": ("run a moment of every scenario, to see that all of it works", _check),
     "new": ("write a commented configuration to begin with", _new),
+    "schema": ("print the JSON schema of configurations, by which editors complete and check them", _schema),
+    "completion": ("print a script by which a shell completes commands and their options", _completion),
     "list": ("list what a configuration may name", _list),
     "show": ("describe a topology, routing, traffic, metric or ceiling and its parameters", _show),
     "topology": ("measure, and export, the topology of a configuration", _topology),

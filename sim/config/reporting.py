@@ -34,9 +34,9 @@ class PlotConfig(Section):
     name: of the files; by default from y and x.
     """
 
-    y: Annotated[list[str], BeforeValidator(listed), Field(min_length=1)]
+    y: Annotated[list[str], BeforeValidator(listed, json_schema_input_type=str | list[str]), Field(min_length=1)]
     x: str | None = None
-    by: Annotated[list[str], BeforeValidator(listed)] | None = None
+    by: Annotated[list[str], BeforeValidator(listed, json_schema_input_type=str | list[str])] | None = None
     where: dict[str, int | float | str | list[int | float | str]] = {}
     log: Literal["", "x", "y", "xy"] | None = None
     cumulative: bool = False

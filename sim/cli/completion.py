@@ -1,0 +1,26 @@
+"""``simrun completion SHELL``."""
+
+import argparse
+from pathlib import Path
+
+import shtab
+
+from flitlab.sim.cli.parser import whole_parser
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the script by which a shell completes commands, options and names of files."""
+    parser = whole_parser()
+    _complete_files(parser)
+    print(shtab.complete(parser, options.shell))
+    return 0
+
+
+def _complete_files(parser: argparse.ArgumentParser) -> None:
+    """Lets arguments that are files or folders be completed as such."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                _complete_files(command)
+        elif action.type is Path or "FILE" in str(action.metavar):
+            action.complete = shtab.DIRECTORY if action.metavar == "DIR" else shtab.FILE  # type: ignore[attr-defined]

@@ -1,0 +1,12 @@
+"""``simrun schema``."""
+
+import argparse
+import json
+
+from flitlab.sim.config.json_schema import json_schema
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the JSON schema of configurations."""
+    print(json.dumps(json_schema(), indent=1, ensure_ascii=False))
+    return 0
