@@ -7,8 +7,7 @@ from itertools import product
 from math import log10
 from typing import Any
 
-from pydantic_core import PydanticCustomError
-
+from flitlab.models.registry import whole
 from flitlab.sim.config.check import refuse_unknown
 from flitlab.sim.config.errors import Mistake, key_path, show
 from flitlab.sim.config.keys import keys_of
@@ -16,7 +15,6 @@ from flitlab.sim.config.load import Node, Place
 from flitlab.sim.config.overrides import is_sweep, merge
 from flitlab.sim.config.page import Page
 from flitlab.sim.config.schema import Config
-from flitlab.sim.config.units import as_bytes
 
 PER_SCENARIO = (
     "topology",
@@ -212,20 +210,17 @@ def _range(options: Node) -> Node:
         raise ValueError("step must be above 0" if step <= 0 else "from is above to")
     if last - first >= MOST_SCENARIOS * step:
         raise ValueError(f"more than {MOST_SCENARIOS:,} values are too many")
-    whole = isinstance(given[0], int) and isinstance(given[2], int)
+    integers = isinstance(given[0], int) and isinstance(given[2], int)
     values = [first + i * step for i in range(int((last - first) / step) + 1)]
-    return options.with_value([options.with_value(int(value) if whole else float(value)) for value in values])
+    return options.with_value([options.with_value(int(value) if integers else float(value)) for value in values])
 
 
 def _spaced(options: Node) -> Node:
     """The list that ``{from, to, per_decade}`` stands for: values that grow by a factor, both ends included.
 
-    Bytes may have units. Raises ``ValueError`` where it stands for none, or for one that is too long.
+    Raises ``ValueError`` where it stands for none, or for one that is too long.
     """
-    try:
-        first, last, per_decade = (as_bytes(options.value[key].value) for key in ("from", "to", "per_decade"))
-    except PydanticCustomError as error:
-        raise ValueError(str(error)) from None
+    first, last, per_decade = (whole(options.value[key].value) for key in ("from", "to", "per_decade"))
     if any(isinstance(value, bool) or not isinstance(value, int | float) for value in (first, last, per_decade)):
         raise ValueError("from, to and per_decade must be numbers")
     if not 0 < first <= last < float("inf") or not 0 < per_decade <= MOST_SCENARIOS:
@@ -234,8 +229,8 @@ def _spaced(options: Node) -> Node:
     if steps >= MOST_SCENARIOS:
         raise ValueError(f"more than {MOST_SCENARIOS:,} values are too many")
     values = [first * (last / first) ** (i / max(steps, 1)) for i in range(steps + 1)]
-    whole = isinstance(first, int) and isinstance(last, int)
-    found = dict.fromkeys(round(value) if whole else value for value in values)
+    integers = isinstance(first, int) and isinstance(last, int)
+    found = dict.fromkeys(round(value) if integers else value for value in values)
     return options.with_value([options.with_value(value) for value in found])
 
 

@@ -8,7 +8,6 @@ from pydantic_core import PydanticCustomError
 from flitlab.models.collective.schedule import CollectiveName
 from flitlab.models.registry import whole
 from flitlab.sim.config.section import BY_SHAPE, Section, unlike
-from flitlab.sim.config.units import as_bytes
 
 Component = Annotated[
     Annotated[str, Tag("<text>")]
@@ -75,7 +74,7 @@ class CollectiveConfig(Section):
 
     kind: CollectiveName
     ranks: Literal["hosts", "switches"] = "hosts"
-    size_bytes: Annotated[int, BeforeValidator(as_bytes), Field(ge=1, le=10**12)] = 2**20
+    size_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**12)] = 2**20
     root: Annotated[int, BeforeValidator(whole), Field(ge=0)] = 0
     gflops: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     algorithm: Component | None = None

@@ -33,6 +33,7 @@ from flitlab.sim.config.questions import AdaptiveConfig, BudgetConfig, RelativeC
 from flitlab.sim.config.reporting import ChoiceConfig, OutputsConfig, PublishedConfig
 from flitlab.sim.config.schema import Config, MeasureConfig
 from flitlab.sim.config.size import points_refused
+from flitlab.sim.config.units import without_units
 
 TENTHS = [i / 10 for i in range(1, 11)]
 """The loads at which a ceiling is drawn that depends on them, where no others are known."""
@@ -230,11 +231,12 @@ def read(
     """
     mistakes: list[Mistake] = []
     root = load_file(file, mistakes, text)
-    unread = list(mistakes)
     root = apply_quick(root, mistakes) if quick else root
     for change in sets:
         root = apply_set(root, change, mistakes)
-    root = unfolded(_named(root, Path(file).stem))
+    root = without_units(_named(root, Path(file).stem), mistakes)
+    unread = list(mistakes)
+    root = unfolded(root)
     page, base = Page(root, mistakes), Path(file).resolve().parent
     load_plugins(page, base)
     own = page.at("experiment") or "load_sweep"

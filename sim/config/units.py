@@ -1,35 +1,127 @@
-"""Numbers with units, as people write them."""
+"""Numbers with units, as people write them: ``64MB``, ``1KiB``, ``5us``, ``100Gbps``, ``10%``.
+
+The name of a key says its quantity and the unit in which numbers alone are: ``size_bytes``, ``link_ns``, ``nic_mbps``.
+Texts that have a unit are converted before anything else looks at them, so a sweep over them is one over numbers.
+"""
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from pydantic_core import PydanticCustomError
+from flitlab.models.near import near
+from flitlab.sim.config.errors import Mistake, key_path, show
+from flitlab.sim.config.load import Node, Place
 
-BYTES = {
-    "": 1, "B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20,
-    "GiB": 2**30, "TiB": 2**40,
-}  # fmt: skip
+NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+"""A number without unit, as a regular expression of Python and of JSON schemas."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What a number is of. name: in messages. units: unit -> factor. base: unit of numbers alone."""
+
+    name: str
+    units: Mapping[str, Decimal]
+    base: str
+
+    @property
+    def pattern(self) -> str:
+        """A regular expression of numbers with any of the units."""
+        return rf"^\s*{NUMBER}\s*({'|'.join(map(re.escape, self.units))})\s*$"
+
+    def number(self, text: str) -> int | float | None:
+        """A number with a unit in the unit of numbers alone, None if the text is none."""
+        found = re.fullmatch(rf"\s*({NUMBER})\s*(\S.*?)\s*", text)
+        if found is None or found[2] not in self.units:
+            return None
+        value = Decimal(found[1]) * self.units[found[2]] / self.units[self.base]
+        return int(value) if value == value.to_integral_value() else float(value)
+
+
+def _powers(suffix: str, first: str, base: int, factor: int = 1) -> dict[str, Decimal]:
+    """The units with prefixes, each ``base`` times the one before. first: what the prefixes are."""
+    prefixes = first.split()
+    return {prefix + suffix: Decimal(factor) * base ** (i + 1) for i, prefix in enumerate(prefixes)}
+
+
+BYTES = {"B": Decimal(1), **_powers("B", "k M G T", 1000), "KB": Decimal(1000), **_powers("B", "Ki Mi Gi Ti", 1024)}
 """Unit -> bytes; kB and its like are powers of ten, KiB and its like of two."""
 
+TIMES = {"ns": Decimal(1), "us": Decimal(10**3), "µs": Decimal(10**3), "ms": Decimal(10**6), "s": Decimal(10**9)}
+"""Unit -> nanoseconds."""
 
-def as_bytes(value: Any) -> Any:
-    """A number of bytes, which may have a unit; whatever is no text as it is. Raises ``PydanticCustomError``.
+RATES = {
+    "bps": Decimal(1), **_powers("bps", "k M G T", 1000), **_powers("bit/s", "k M G T", 1000),
+    "B/s": Decimal(8), **_powers("B/s", "k M G T", 1000, 8), **_powers("B/s", "Ki Mi Gi Ti", 1024, 8),
+}  # fmt: skip
+"""Unit -> bits per second."""
 
-    >>> as_bytes("64 MB"), as_bytes("1KiB"), as_bytes(512)
-    (64000000, 1024, 512)
+PERCENT = {"%": Decimal(1)}
+
+SHARE = Quantity("share", {"%": Decimal(1), "": Decimal(100)}, "")
+"""A part of a whole, between 0 and 1: what a percentage is under any key that no other quantity belongs to."""
+
+QUANTITIES: dict[str, Quantity] = {
+    "bytes": Quantity("size", BYTES, "B"),
+    **{unit: Quantity("time", TIMES, unit) for unit in ("ns", "us", "ms")},
+    "seconds": Quantity("time", TIMES, "s"),
+    **{unit.lower(): Quantity("rate", RATES, unit) for unit in ("kbps", "Mbps", "Gbps")},
+    "percent": Quantity("percentage", PERCENT, "%"),
+}
+"""Last word of a key's name -> what its value is."""
+
+OWN_WORDS = ("published", "chosen", "outputs", "plugins", "name", "label", "text", "path")
+"""Keys under which texts are what they are."""
+
+
+def quantity_of(key: str, section: str = "") -> Quantity | None:
+    """What the value of a key is of, by its name; None where numbers have no unit.
+
+    section: the key above it.
+
+    >>> quantity_of("size_bytes").name, quantity_of("link_ns").base, quantity_of("seed")
+    ('size', 'ns', None)
     """
-    if not isinstance(value, str):
-        return int(value) if isinstance(value, float) and value.is_integer() else value
-    number, unit = _parted(value)
-    if number is None or unit not in BYTES or number * BYTES[unit] % 1:
-        units = ", ".join(unit for unit in BYTES if unit)
-        problem = "must be a whole number of bytes, with or without a unit: {units}"
-        raise PydanticCustomError("bytes", problem, {"units": units})
-    return int(number * BYTES[unit])
+    if (section, key) == ("measure", "window"):
+        return QUANTITIES["seconds"]
+    return QUANTITIES.get(key.rpartition("_")[2])
 
 
-def _parted(text: str) -> tuple[Decimal | None, str]:
-    """A number and the unit behind it; None if there is none."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?(?:[eE]\d+)?)\s*([A-Za-z]*)\s*", text)
-    return (Decimal(found[1]), found[2]) if found else (None, "")
+def without_units(node: Node, mistakes: list[Mistake], path: Place = (), quantity: Quantity | None = None) -> Node:
+    """A configuration with plain numbers where it has numbers with units; what is wrong is added to the mistakes.
+
+    quantity: that of the key which holds the node.
+    """
+    if node.is_map:
+        value: Any = {}
+        for key, inner in node.value.items():
+            if key in OWN_WORDS:
+                value[key] = inner
+                continue
+            name, above = key.rpartition(".")[2], str(path[-1]) if path else key.rpartition(".")[0]
+            within = quantity if key in RANGE else quantity_of(name, above)
+            value[key] = without_units(inner, mistakes, (*path, key), within)
+        return node.with_value(value)
+    if node.is_list:
+        return node.with_value([without_units(one, mistakes, (*path, i), quantity) for i, one in enumerate(node.value)])
+    return node if not isinstance(node.value, str) else _plain(node, mistakes, path, quantity)
+
+
+RANGE = ("sweep", "from", "to", "step")
+"""Keys of sweeps, under which values are those of the key above."""
+
+
+def _plain(node: Node, mistakes: list[Mistake], path: Place, quantity: Quantity | None) -> Node:
+    if quantity is None:
+        share = SHARE.number(node.value)
+        return node if share is None else node.with_value(float(share))  # also of 100%, as a count is a whole number
+    number = quantity.number(node.value)
+    if number is None:
+        unit = re.sub(rf"\s*{NUMBER}\s*", "", node.value, count=1).strip()
+        problem = f"is no {quantity.name}: must be a number, of {quantity.base} if it has no unit"
+        choices = tuple(quantity.units)
+        mistakes.append(Mistake(node.where, key_path(path), show(node.value), problem, choices, near(unit, choices)))
+        return node.with_value(None)
+    return node.with_value(number)

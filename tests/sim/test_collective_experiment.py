@@ -81,7 +81,7 @@ def test_all_leaves_out_what_the_network_has_not(tmp_path):
     [
         ("collective.algorithm=pairwise", "pairwise is no algorithm of all_gather"),
         ("collective.algorithm=tree", "did you mean 'trees'"),
-        ("collective.size_bytes=1 MIB", "must be a whole number of bytes, with or without a unit"),
+        ("collective.size_bytes=1 MIB", "is no size: must be a number, of B if it has no unit; choices: B, kB"),
         ("switching={mode: vct, flit_ns: 6.4}", "collective.ranks = switches: is for mode flow"),
         ("collective.root=16", "is no rank: there are 16"),
         ("loads=[0.1]", "is not for experiment: collective: its program says who sends what to whom"),
