@@ -27,6 +27,7 @@ from flitlab.sim.cli import main
 from flitlab.sim.cli.parser import commands
 from flitlab.sim.config.study import read
 from flitlab.sim.experiment.scoreboard.rows import PAPERS
+from flitlab.sim.judge.claim import read_claim
 from flitlab.sim.measure.columns import registry as columns
 from flitlab.sim.report.figures import registry as figures
 from tests import ROOT
@@ -193,8 +194,11 @@ def python(block: Block, here: Path, namespace: dict) -> dict:
 
 
 def configuration(text: str, place: str) -> None:
-    """Reads a configuration, or a part of one on top of BASE."""
+    """Reads a claim, a configuration, or a part of one on top of BASE."""
     given = yaml.safe_load(text)
+    if "reported" in given:
+        read_claim(place)
+        return
     simulates = given.get("experiment", "load_sweep") == "load_sweep"
     datagram = isinstance(given.get("switching"), dict) and given["switching"].get("mode") == "datagram"
     base = {key: value for key, value in BASE.items() if simulates or key in ("topology", "traffic")}

@@ -164,6 +164,13 @@ def _budget(parser: argparse.ArgumentParser) -> None:
     _json(parser)
 
 
+def _judge(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="CLAIM", help="YAML: a topology, its traffic, and what is reported of it")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a key of the file")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="folder for the page (default: runs/NAME-judge)")
+    _json(parser)
+
+
 def _trace(parser: argparse.ArgumentParser) -> None:
     _configuration(parser)
     parser.add_argument(
@@ -332,6 +339,7 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "topology": ("measure, and export, the topology of a configuration", _topology),
     "ceilings": ("compute the ceilings of a configuration, nothing else", _ceilings),
     "budget": ("measure where the throughput goes: from what any routing could reach to what is carried", _budget),
+    "judge": ("say whether a result that somebody reports is possible, and what proves it", _judge),
     "trace": ("follow one packet of a configuration, tick by tick", _trace),
     "goal": ("describe a program (GOAL text, NAME.program or a configuration), and write it in another form", _goal),
     "schedule": ("describe the schedule of a collective (JSON or a configuration), and write it as JSON", _schedule),

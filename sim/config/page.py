@@ -52,3 +52,7 @@ class Page:
         """What is written at a place, as plain values; None where nothing is."""
         node = self._root.get(*path)
         return None if node is None else node.plain()
+
+    def where(self, *path: str | int) -> str:
+        """The place ``file:line`` of what is written at a path or, where nothing is, of the closest key above it."""
+        return self._root.nearest(path).where

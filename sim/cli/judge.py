@@ -1,0 +1,92 @@
+"""``simrun judge CLAIM``."""
+
+import argparse
+from pathlib import Path
+
+from flitlab.fluid.problem import FluidError
+from flitlab.fluid.saved import Saved
+from flitlab.sim.cli.common import complain, json_text, number, print_json, print_table, why
+from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.exit import BAD, CHECK_FAILED, FAILED, OK
+from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
+from flitlab.sim.judge.claim import read_claim
+from flitlab.sim.judge.verdict import Check, Verdict, judge
+from flitlab.sim.judge.witness import UnconfirmedError
+
+MARK = "judge.json"
+"""The file that shows that a folder is one of this command."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Judges a claim, prints what is said of it, and writes a page with the proofs."""
+    try:
+        claim = read_claim(options.file, options.set)
+        folder = options.out or Path("runs") / f"{claim.name}-judge"
+        refuse_foreign(folder, MARK)
+        verdict = judge(claim)
+    except ConfigError as error:
+        complain(*map(str, error.mistakes))
+        return BAD
+    except ForeignFolder as error:
+        complain(f"simrun judge: {folder}: {error}")
+        return BAD
+    except FluidError as error:
+        complain(f"{options.file}: {error}")
+        return BAD
+    except UnconfirmedError as error:
+        complain(f"{options.file}: a certificate is not confirmed, so nothing is said: {error}")
+        return FAILED
+    try:
+        page = _write(verdict, folder)
+    except OSError as error:
+        complain(f"simrun judge: {why(error)}")
+        return BAD
+    if options.json:
+        print_json(verdict.plain())
+    else:
+        _print(verdict)
+        print(f"page in {page}")
+    return OK if verdict.possible else CHECK_FAILED
+
+
+def _write(verdict: Verdict, folder: Path) -> Path:
+    """The page, its figure, and the certificates; what an earlier claim left in the folder goes."""
+    from flitlab.sim.report.figures.claim import figure_of
+    from flitlab.sim.report.figures.style import save
+    from flitlab.sim.report.html.claim import write
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("witness-*.npz"):
+        old.unlink()
+    (folder / MARK).write_text(json_text(verdict.plain()) + "\n", "utf-8")
+    (folder / "claim.yaml").write_text(verdict.claim.text, "utf-8")
+    for place, check in enumerate(verdict.checks, 1):
+        if check.witness is not None and check.witness.proof is not None:
+            Saved.of(verdict.claim.instance, check.witness.proof).write(folder / f"witness-{place}.npz")
+    png, _ = save(figure_of(verdict), folder / "figures" / "judge")
+    return write(verdict, folder, png)
+
+
+def _print(verdict: Verdict) -> None:
+    """The verdict as a table, then in sentences."""
+    columns = [
+        ("reported", lambda check: f"{check.what} {check.reported}"), ("verdict", lambda check: check.verdict),
+        ("limit", lambda check: number(check.limit, 5)), ("limited by", lambda check: check.which),
+        ("share", lambda check: f"{100 * check.efficiency:.3g} %"), ("where", lambda check: check.where),
+    ]  # fmt: skip
+    print_table(verdict.claim.name, columns, verdict.checks)
+    print(verdict.sentence)
+    for check in verdict.checks:
+        _print_more(check)
+    stuck = verdict.deadlock
+    if stuck is not None:
+        print(f"deadlock: {'prone' if stuck.prone else 'none'}: {stuck.note}")
+    for sentence in verdict.claim.assumed:
+        print(f"assumed: {sentence}")
+
+
+def _print_more(check: Check) -> None:
+    for hint in check.hints:
+        print(f"  {check.what} {check.reported}: {hint}")
+    if check.note:
+        print(f"  {check.note}")

@@ -1,0 +1,1 @@
+"""``simrun judge``: whether a result that somebody reports is possible at all, and what proves it."""

@@ -1,0 +1,384 @@
+"""A result that somebody reports, as a file says it: a network, its traffic, and numbers with units."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from flitlab.fluid.ceiling import Ceiling
+from flitlab.fluid.ceilings import ceilings
+from flitlab.fluid.kinds.spec import asked
+from flitlab.fluid.problem import FluidError
+from flitlab.models.instance import Instance
+from flitlab.models.registry import Spec, make, whole
+from flitlab.models.switching.timed import TimedSpec
+from flitlab.sim.config.build import Builder
+from flitlab.sim.config.check import validated
+from flitlab.sim.config.draft import Draft
+from flitlab.sim.config.errors import ConfigError, Mistake, show
+from flitlab.sim.config.load import Node, Place, load_file, read_text
+from flitlab.sim.config.overrides import apply_set, put
+from flitlab.sim.config.page import Page
+from flitlab.sim.config.plugins import load_plugins
+from flitlab.sim.config.section import Name, Section
+from flitlab.sim.judge.outputs import QUANTITIES, OutputError, Row, of_booksim2, of_csv
+from flitlab.sim.judge.quantity import Quantity, Scale, UnitError, asks_capacity, is_time, quantity
+
+MEASURED = 0.02
+"""What a mean over a run that ends may be off by, relatively, where nothing else is said."""
+
+RATE, TIME = "flits/cycle/node", "cycles"
+"""Units where none are given."""
+
+SHORT = {"topology": ("path", "file"), "traffic": ("kind", None), "routing": ("kind", None)}
+"""Section -> the key that a bare text stands for, and the kind that is meant then."""
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class ReportedConfig(Section):
+    """An entry of ``reported:``: numbers, or a file with them.
+
+    load: flits that hosts create and the network carries; beside a throughput only what hosts create. throughput: what
+    hosts receive. latency: mean, from the creation of a packet to its tail at its host. In ``csv`` they name columns.
+    unit: of each, or a text for those that it suits. error: what a mean may be off by, relatively; by default 0.02 for
+    what is measured, 0 for a load alone.
+    """
+
+    load: Any = None
+    throughput: Any = None
+    latency: Any = None
+    unit: str | dict[str, str] | None = None
+    error: Annotated[float, Field(ge=0, lt=1)] | None = None
+    csv: str | None = None
+    booksim2: str | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "ReportedConfig":
+        given = [what for what in QUANTITIES if getattr(self, what) is not None]
+        if self.csv is not None and self.booksim2 is not None:
+            raise PydanticCustomError("two_files", "gives two files: csv or booksim2")
+        if self.booksim2 is not None and (given or self.unit is not None):
+            raise PydanticCustomError("known_names", "an output of BookSim2 has names and units of its own")
+        if self.booksim2 is None and not given:
+            raise PydanticCustomError("nothing_reported", "needs load, throughput or latency")
+        return self
+
+
+class DelaysConfig(Section):
+    """``delays:`` of the network that was measured: of a channel with the switch behind it, and of all else.
+
+    hop: from a switch to the next. ends: from the creation of a packet's head to its host, over one switch. unit: of
+    both.
+    """
+
+    hop: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    ends: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    unit: str = TIME
+
+
+class ClaimConfig(Section):
+    """A whole claim; ``topology``, ``traffic``, ``routing``, ``switching`` and ``plugins`` as in a configuration."""
+
+    name: Name | None = None
+    topology: Any = None
+    traffic: Any = None
+    routing: Any = None
+    switching: Any = None
+    plugins: Any = None
+    vcs: Annotated[int, BeforeValidator(whole), Field(ge=1, le=64)] | None = None
+    delays: DelaysConfig | None = None
+    link_gbps: Positive | None = None
+    cycle_ns: Positive | None = None
+    reported: Annotated[list[ReportedConfig], Field(min_length=1)]
+
+
+@dataclass(frozen=True)
+class Delays:
+    """The least time of a packet's head, in ticks: of each hop between switches, and of all else. source: of whom."""
+
+    hop: float
+    ends: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Point:
+    """What is reported together. where: the place, ``file:line``. Quantities are None where nothing is said of them."""
+
+    where: str
+    load: Quantity | None
+    throughput: Quantity | None
+    latency: Quantity | None
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """A result to be judged.
+
+    text: of the file. senders: hosts that send, over which rates are means. delays: None where no latency is reported
+    and none are known. flits: the mean length of a packet. assumed: sentences on what the file leaves open.
+    capacity: the ceiling of uniform traffic, if a unit refers to it.
+    """
+
+    file: str
+    name: str
+    text: str
+    instance: Instance
+    senders: int
+    flits: float
+    vcs: int | None
+    delays: Delays | None
+    points: list[Point]
+    assumed: list[str]
+    capacity: Ceiling | None
+
+
+def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = ()) -> Claim:
+    """Reads and builds a claim.
+
+    sets: ``key.path=value`` changes. Raises :class:`~flitlab.sim.config.errors.ConfigError` with all mistakes.
+    """
+    mistakes: list[Mistake] = []
+    root = load_file(file, mistakes)
+    for change in sets:
+        root = apply_set(root, change, mistakes)
+    page, base = Page(root, mistakes), Path(file).resolve().parent
+    config = validated(ClaimConfig, page, (), page.at())
+    load_plugins(page, base)
+    draft = Draft(_configuration(root, page, config), "ceilings", base, mistakes)
+    for key in ("topology", "traffic"):
+        if not draft.given(key):
+            page.refuse(key, "is missing")
+    built = None if mistakes else Builder().build(draft)
+    if built is None or config is None or built.instance is None:
+        raise ConfigError(mistakes)
+    instance, source = built.instance, draft.source
+    assert source is not None
+    if instance.traffic.background is not None:
+        page.refuse("traffic.background", "is not judged: a claim has one load, and this part does not grow with it")
+    flits = _mean_flits(source.packet_flits)
+    found = _Reader(page, config, base, instance, flits, draft)
+    points = list(found.points())
+    delays = found.delays(any(point.latency is not None for point in points))
+    if mistakes:
+        raise ConfigError(mistakes)
+    assumed = [*_drawn(draft), *_of_delays(delays, points), *_of_means(points)]
+    return Claim(
+        str(file), config.name or Path(file).stem, read_text(file), instance, found.scale.hosts, flits,
+        config.vcs or _vcs(draft), delays, points, assumed, found.capacity,
+    )  # fmt: skip
+
+
+def _configuration(root: Node, page: Page, config: ClaimConfig | None) -> Node:
+    """The part of a claim that is a configuration, in its long form."""
+    keys = ("name", "topology", "traffic", "routing", "switching", "plugins")
+    kept = root.with_value({key: node for key, node in root.value.items() if key in keys})
+    for section, (key, kind) in SHORT.items():
+        node = kept.get(section)
+        if node is not None and isinstance(node.value, str):
+            plain = {key: node} | ({} if kind is None else {"kind": node.with_value(kind)})
+            kept = put(kept, (section,), node.with_value(plain))
+    vcs, switching = root.get("vcs"), kept.get("switching")
+    if vcs is None or config is None or (switching is not None and not switching.is_map):
+        return kept
+    if kept.get("switching", "vcs") is not None:
+        page.refuse("vcs", "is given in switching, too")
+        return kept
+    return put(kept, ("switching", "vcs"), vcs)
+
+
+def _mean_flits(given: Any) -> float:
+    if isinstance(given, int):
+        return float(given)
+    whole = sum(part.share for part in given)
+    return float(sum(part.flits * part.share for part in given) / whole)
+
+
+def _vcs(draft: Draft) -> int | None:
+    """The VCs that ``switching`` gives; None where it gives none."""
+    return getattr(draft.switching, "vcs", None) if draft.has("switching", "vcs") else None
+
+
+class _Reader:
+    """Turns entries of a claim into quantities; what is wrong with them is refused."""
+
+    def __init__(
+        self, page: Page, config: ClaimConfig, base: Path, instance: Instance, flits: float, draft: Draft
+    ) -> None:
+        self.page, self.config, self.base, self.instance, self.draft = page, config, base, instance, draft
+        self.capacity: Ceiling | None = None
+        topology, spec = instance.topology, draft.switching
+        cycle_ns = config.cycle_ns or (None if spec is None else spec.tick_ns)
+        self.scale = Scale(
+            int((instance.traffic.rate > 0).sum()),
+            topology.switches,
+            flits,
+            topology.host_capacity,
+            None,
+            config.link_gbps,
+            cycle_ns,
+        )
+
+    def points(self) -> Iterator[Point]:
+        """The points of all entries, in order."""
+        for i, entry in enumerate(self.config.reported):
+            place: Place = ("reported", i)
+            for where, texts in self._rows(entry, place):
+                if (point := self._point(entry, place, where, texts)) is not None:
+                    yield point
+
+    def _rows(self, entry: ReportedConfig, place: Place) -> list[tuple[str, dict[str, str]]]:
+        """Where each row stands, and the texts of what it reports."""
+        named = {what: getattr(entry, what) for what in QUANTITIES if getattr(entry, what) is not None}
+        if entry.csv is None and entry.booksim2 is None:
+            return [(self.page.where(*place), {what: self._text(place, what, value) for what, value in named.items()})]
+        name = entry.csv or entry.booksim2 or ""
+        key, path = (*place, "csv" if entry.csv else "booksim2"), self.base / name
+        try:
+            found: list[Row] = of_csv(path, self._columns(place, named)) if entry.csv else of_booksim2(path)
+        except OutputError as error:
+            self.page.refuse(key, str(error))
+            return []
+        except ConfigError as error:
+            self.page.refuse(key, error.mistakes[0].problem)
+            return []
+        return [(f"{name}:{line}", texts) for line, texts in found]
+
+    def _columns(self, place: Place, named: Mapping[str, Any]) -> dict[str, str]:
+        """Quantity -> name of its column."""
+        for what, value in named.items():
+            if not isinstance(value, str):
+                self.page.refuse((*place, what), "must be the name of a column of the CSV file")
+        return {what: str(value) for what, value in named.items()}
+
+    def _text(self, place: Place, what: str, value: Any) -> str:
+        """A number as it is written."""
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            self.page.refuse((*place, what), "must be a number")
+            return ""
+        return str(value) if isinstance(value, str) else repr(value)
+
+    def _point(self, entry: ReportedConfig, place: Place, where: str, texts: dict[str, str]) -> Point | None:
+        before = len(self.page.mistakes)
+        units = self._units(entry, place, texts)
+        found: dict[str, Quantity] = {}
+        for what, text in texts.items():
+            if not text or units is None:
+                continue
+            alone = what == "load" and "throughput" not in texts
+            error = (0.0 if alone else MEASURED) if entry.error is None else entry.error
+            key = (*place, what) if entry.booksim2 is None else (*place, "booksim2")
+            try:
+                factor = self._factor(units[what], what == "latency")
+                found[what] = quantity(text, units[what], factor, error)
+            except UnitError as problem:
+                self._refuse_unit(place, problem)
+            except ValueError as problem:
+                told = "" if entry.csv is None and entry.booksim2 is None else f"{where}: {text!r} "
+                self.page.refuse(key, f"{told}{problem}")
+        if "throughput" in found and "load" not in found and math.isinf(self.instance.topology.host_capacity):
+            why = "says nothing without a load where host channels are infinite: report the load, too"
+            self.page.refuse((*place, "throughput"), why)
+        if len(self.page.mistakes) > before:
+            return None
+        return Point(where, found.get("load"), found.get("throughput"), found.get("latency"))
+
+    def _refuse_unit(self, place: Place, error: UnitError) -> None:
+        """Refuses a unit at its own key, or what it needs at the key that is missing."""
+        self.page.refuse((*place, "unit"), str(error), error.choices)
+
+    def _units(self, entry: ReportedConfig, place: Place, texts: Mapping[str, str]) -> dict[str, str] | None:
+        """The unit of each quantity; None once it is refused."""
+        usual = {what: TIME if what == "latency" else RATE for what in texts}
+        if entry.unit is None:
+            return usual
+        if isinstance(entry.unit, dict):
+            for what, unit in entry.unit.items():
+                if what not in texts:
+                    self.page.refuse((*place, "unit", what), "is not reported here", tuple(texts))
+                    return None
+                if is_time(unit) != (what == "latency"):
+                    self.page.refuse((*place, "unit", what), f"is no unit of a {what}")
+                    return None
+            return usual | entry.unit
+        timely = is_time(entry.unit)
+        meant = [what for what in texts if (what == "latency") == timely]
+        if not meant:
+            kind = "a time" if timely else "a rate"
+            self.page.refuse((*place, "unit"), f"is a unit of {kind}, and {', '.join(texts)} is none")
+            return None
+        return usual | dict.fromkeys(meant, entry.unit)
+
+    def _factor(self, unit: str, timely: bool) -> float:
+        """What one of a unit is, in ticks or in flits per tick and host. Raises ``UnitError``."""
+        if timely:
+            return self.scale.time(unit)
+        if asks_capacity(unit) and self.capacity is None:
+            self.capacity = _capacity(self.instance)
+            known = {name: getattr(self.scale, name) for name in Scale.__dataclass_fields__}
+            self.scale = Scale(**{**known, "capacity": self.capacity.lower})
+        return self.scale.rate(unit)
+
+    def delays(self, needed: bool) -> Delays | None:
+        """The least delays of the network, refused where a latency needs them and nothing says what they are."""
+        given, spec = self.config.delays, self.draft.switching
+        if given is not None:
+            try:
+                tick = self.scale.time(given.unit)
+            except UnitError as error:
+                self.page.refuse("delays.unit", str(error), error.choices)
+                return None
+            return Delays(given.hop * tick, given.ends * tick, "delays of the claim")
+        if isinstance(spec, TimedSpec):
+            ticks = spec.ticks()
+            each = ticks["header"] + ticks["switch"]
+            ends = ticks["injection"] + each + ticks["ejection"]
+            stated = any(key.endswith(("_ticks", "_ns")) for key in self.draft.at("switching") or {})
+            source = "switching of the claim" if stated else ""
+            return Delays(each + ticks["link"], ends, source)
+        if needed:
+            self.page.refuse("switching.mode", "has no delays in cycles: say delays: {hop: ..., ends: ...}")
+        return None
+
+
+def _capacity(instance: Instance) -> Ceiling:
+    """What any routing can carry of uniform traffic on the same network. Raises ``UnitError``."""
+    uniform = make("traffic", kind="uniform").build(instance.topology)
+    try:
+        return ceilings(Instance(instance.topology, uniform), [asked("mcf")])[0]
+    except FluidError as error:
+        raise UnitError(f"needs what the network carries of uniform traffic: {error}") from None
+
+
+def _drawn(draft: Draft) -> Iterator[str]:
+    """Says which parts are drawn at random, so that another draw is another claim."""
+    for section, word in (("topology", "graph"), ("traffic", "traffic")):
+        spec = draft.spec(section)
+        if isinstance(spec, Spec) and "seed" in type(spec).model_fields:
+            seed = show(spec.model_dump()["seed"])
+            yield (
+                f"The {word} of kind {spec.kind} is drawn at random, here with seed {seed}: another draw has another "
+                "ceiling, and a claim is best judged with the very one, as a file."
+            )
+
+
+def _of_delays(delays: Delays | None, points: list[Point]) -> Iterator[str]:
+    if delays is not None and not delays.source and any(point.latency is not None for point in points):
+        yield (
+            f"No delays are given: latencies are compared with flitlab's default network, {delays.hop:g} cycles a hop "
+            f"between switches and {delays.ends:g} for the rest. Say delays or switching if the network has others."
+        )
+
+
+def _of_means(points: list[Point]) -> Iterator[str]:
+    errors = {each.error for point in points for each in (point.throughput, point.latency) if each is not None}
+    if errors:
+        told = ", ".join(f"{100 * error:g} %" for error in sorted(errors))
+        yield f"Throughputs and latencies are means of runs that end, and may be off by {told} (error)."
+    if any(point.throughput is not None and point.load is None for point in points):
+        yield "Where no load is given, hosts create as much as the busiest host's channel takes, and no more."

@@ -1,0 +1,59 @@
+"""The least mean latency that packets can have: all delays of their shortest ways, and nobody in their way."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from flitlab.fluid.problem import Problem
+from flitlab.models.arrays import Floats
+from flitlab.models.instance import Instance
+from flitlab.sim.judge.claim import Delays
+
+ENOUGH = 1e-9
+"""A share of what is offered that is all of it, but for rounding."""
+
+
+@dataclass(frozen=True)
+class Least:
+    """The least mean latency in ticks, and what it is made of: mean hops between switches, and ticks of each part."""
+
+    ticks: float
+    hops: float
+    network: float
+    ends: float
+    tail: float
+
+
+class ZeroLoad:
+    """Distances of the demand of an instance, in ticks; within its routes where these are fixed beforehand.
+
+    flits: the mean length of a packet; its tail follows its head at the rate of a host's channel.
+    """
+
+    def __init__(self, instance: Instance, delays: Delays, flits: float) -> None:
+        topology, traffic, routes = instance.topology, instance.traffic, instance.routes
+        self.delays, self.tail = delays, (flits - 1) / topology.host_capacity
+        known = routes if routes is not None and routes.oblivious else None
+        amount, away, hops = np.zeros(0), np.zeros(0), np.zeros(0)
+        if traffic.switch_pairs()[2].size:
+            problem = Problem.of(topology, traffic, known)
+            amount = problem.demand.amount
+            away = problem.distances(delays.hop + topology.delay.astype(float))
+            hops = problem.distances(np.ones(topology.channels))
+        within = max(float(traffic.rate.sum()) - float(amount.sum()), 0.0)
+        self._amount = np.concatenate([[within], amount])
+        self._away, self._hops = (np.concatenate([[0.0], each]) for each in (away, hops))
+
+    def least(self, share: float = 1.0) -> Least:
+        """Over the nearest pairs that make ``share`` of the demand, as an unfair network may leave others behind."""
+        order = np.argsort(self._away, kind="stable")
+        weight = self._amount[order]
+        if share < 1 - ENOUGH:
+            before = np.cumsum(weight) - weight
+            weight = np.clip(share * weight.sum() - before, 0, weight)
+        network, hops = (_mean(each[order], weight) for each in (self._away, self._hops))
+        return Least(network + self.delays.ends + self.tail, hops, network, self.delays.ends, self.tail)
+
+
+def _mean(value: Floats, weight: Floats) -> float:
+    return float((value * weight).sum() / weight.sum())

@@ -1,0 +1,100 @@
+"""``write(verdict, folder)``: one self-contained page on a claim, with the proofs of what is said of it."""
+
+import base64
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from flitlab.sim.judge.verdict import Check, Verdict
+from flitlab.sim.judge.witness import Witness
+from flitlab.sim.report.html.shell import write_page
+from flitlab.sim.report.html.tables import folded, plain, table
+
+CAPTION = (
+    "Limits are in flits per cycle and sending host, or in cycles. Of a load or throughput the last share is that of "
+    "the ceiling, the load at which every demand is met; of a latency it is the least one over the one reported."
+)
+CHECK = (
+    "A verifier that shares nothing with the solvers has confirmed every certificate before this page was written. "
+    "witness-N.npz holds all lengths of the N-th."
+)
+
+
+def write(verdict: Verdict, folder: Path, figure: Path | None) -> Path:
+    """Writes ``folder/judge.html``; figure: a picture (PNG or SVG) that it shows. Raises ``OSError``."""
+    sections = [
+        ("numbers", "The numbers", _numbers(verdict.checks)), ("figure", "Of what is possible", _picture(figure)),
+        ("proofs", "What proves it", _proofs(verdict.checks)), ("deadlock", "Deadlock", _deadlock(verdict)),
+        ("assumed", "What is assumed", _list(verdict.claim.assumed)),
+        ("claim", "The claim", f'<pre tabindex="0">{escape(verdict.claim.text)}</pre>\n'),
+    ]  # fmt: skip
+    body = "".join(
+        f'<section id="{id}" aria-label="{escape(title)}">\n<h2>{escape(title)}</h2>\n{text}</section>\n'
+        for id, title, text in sections if text
+    )  # fmt: skip
+    parts = {"answer": escape(verdict.sentence), "facts": _facts(verdict), "sections": body}
+    return write_page(
+        folder / "judge.html", verdict.claim.name, "claim.html", parts, {}, ("common.js", "theme.js")
+    )  # fmt: skip
+
+
+def _facts(verdict: Verdict) -> str:
+    claim, row = verdict.claim, verdict.ceiling
+    topology = claim.instance.topology
+    facts = [
+        f"{topology.kind}, {topology.switches} switches, {topology.hosts} hosts", claim.instance.traffic.kind,
+        f"ceiling {row.ceiling} {row.lower:.5g} – {row.upper:.5g} ({row.unit})",
+    ]  # fmt: skip
+    warnings = [] if verdict.possible else [verdict.verdict]
+    warnings += ["deadlock-prone"] if verdict.deadlock is not None and verdict.deadlock.prone else []
+    state = "".join(f'<li class="warn">{escape(text)}</li>' for text in warnings)
+    return state + "".join(f"<li>{escape(fact)}</li>" for fact in facts)
+
+
+def _numbers(checks: Sequence[Check]) -> str:
+    head = ("reported", "verdict", "value", "limit", "limited by", "share", "where", "note")
+    rows = [
+        (
+            f"{check.what} {check.reported}", check.verdict, plain(check.reported.value), plain(check.limit),
+            check.which, f"{100 * check.efficiency:.3g} %", check.where,
+            "; ".join(filter(None, (check.note, *check.hints))),
+        ) for check in checks
+    ]  # fmt: skip
+    return table(head, rows, text=(0, 1, 4, 6, 7), caption=CAPTION)
+
+
+def _picture(file: Path | None) -> str:
+    if file is None:
+        return ""
+    kind = "png" if file.suffix == ".png" else "svg+xml"
+    coded = base64.b64encode(file.read_bytes()).decode("ascii")
+    return f'<figure><img alt="Shares of what is possible" src="data:image/{kind};base64,{coded}"></figure>\n'
+
+
+def _proofs(checks: Sequence[Check]) -> str:
+    found = [check for check in checks if check.witness is not None]
+    parts = [f"<p>{escape(CHECK)}</p>\n"] if any(check.witness and check.witness.proof for check in found) else []
+    for check in found:
+        assert check.witness is not None
+        parts.append(f"<h3>{escape(f'{check.what} {check.reported}')}</h3>\n<p>{escape(check.witness.statement)}</p>\n")
+        parts.append(_channels(check.witness))
+    return "".join(parts)
+
+
+def _channels(witness: Witness) -> str:
+    listed = witness.facts.get("channels", [])
+    rows = [(str(u), str(v), plain(rest[0]) if rest else "1") for u, v, *rest in listed]
+    return folded(f"{len(rows)} channels of the proof", table(("from", "to", "length"), rows, text=())) if rows else ""
+
+
+def _deadlock(verdict: Verdict) -> str:
+    stuck = verdict.deadlock
+    if stuck is None:
+        return ""
+    word = "Nothing rules a deadlock out" if stuck.prone else "Packets cannot deadlock"
+    return f"<p>{escape(f'{word} with {verdict.claim.vcs} virtual channels: {stuck.note}.')}</p>\n"
+
+
+def _list(sentences: Sequence[str]) -> str:
+    items = "".join(f"<li>{escape(sentence)}</li>\n" for sentence in sentences)
+    return f"<ul>\n{items}</ul>\n" if items else ""

@@ -1,0 +1,395 @@
+"""``simrun judge`` says *impossible* of what is, with a proof that others can check, and of nothing else."""
+
+import csv
+import json
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from flitlab.fluid.saved import Saved
+from flitlab.fluid.verify import verify
+from flitlab.sim.cli import main
+from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.judge.claim import read_claim
+from flitlab.sim.judge.quantity import Scale, UnitError, quantity
+from flitlab.sim.judge.verdict import judge
+from tests import ROOT
+
+MESH = "topology: {kind: mesh, dims: [8, 8]}\ntraffic: {kind: uniform}\n"
+RING = "topology: {kind: torus, dims: [8]}\ntraffic: {kind: uniform}\n"
+ACROSS = "topology: {kind: torus, dims: [8]}\ntraffic: {kind: shift, by: 4}\n"
+CROWDED = "topology: {kind: flattened_butterfly, k: 4, n: 2, hosts_per_switch: 16}\ntraffic: {kind: uniform}\n"
+CUBE = "topology: {kind: hypercube, dim: 4}\ntraffic: {kind: uniform, packet_flits: 5}\n"
+
+THETA = {MESH: 63 / 128, RING: 7 / 8, ACROSS: 1 / 2, CROWDED: 63 / 256, CUBE: 1.0}
+"""Closed forms. Mesh: of 32 hosts 32 / 63 of their flits cross a bisection of 8 channels. Ring: 16 channels, 8 hosts,
+and 16 / 7 hops on average; across, 4. Four switches, all joined, 16 x 16 / 63 for each channel. Cube: its hosts."""
+
+
+@pytest.fixture
+def judged(tmp_path):
+    """The verdict on a claim of a network and lines of ``reported``."""
+
+    def of(text, *reported):
+        path = tmp_path / "claim.yaml"
+        path.write_text(text + "reported:\n" + "".join(f"  - {line}\n" for line in reported))
+        return judge(read_claim(path))
+
+    return of
+
+
+RIGHT = [(network, f"{{load: {share * theta:.4g}}}") for network, theta in THETA.items() for share in (0.3, 0.97)]
+RIGHT += [(network, f"{{throughput: {0.99 * theta:.4g}}}") for network, theta in THETA.items()]
+RIGHT += [
+    (MESH, "{load: 0.492}"),
+    (MESH, "{throughput: 0.55}"),  # past the ceiling, where some get less than others
+    (MESH, "{load: 0.9, throughput: 0.6}"),
+    (MESH, "{load: 0.1, throughput: 0.1007}"),  # of a run that happened to draw more
+    (RING, "{load: 0.6, unit: fraction of capacity}"),
+    (CROWDED, "{load: 3.9, unit: flits/cycle/switch}"),
+    (CROWDED, "{throughput: 15.5, unit: flits/cycle/network}"),
+    (CUBE, "{load: 0.19, unit: packets/cycle}"),
+    (CUBE, "{load: 0.2, latency: 30}"),
+]  # fmt: skip
+WRONG = [(network, f"{{load: {share * theta:.4g}}}") for network, theta in THETA.items() for share in (1.05, 2, 8)]
+WRONG += [
+    (MESH, "{throughput: 0.98}"),  # a link counted in both directions
+    (MESH, "{load: 0.3, throughput: 0.6}"),  # more than hosts create
+    (MESH, "{throughput: 3.9}"),  # bits for bytes
+    (CROWDED, "{throughput: 3.9}"),  # a mean per switch for one per host
+    (CROWDED, "{throughput: 15.5}"),  # all hosts together for one
+    (CUBE, "{load: 0.9, unit: packets/cycle}"),  # flits for packets
+    (RING, "{load: 1.2, unit: fraction of capacity}"),
+    (MESH, "{load: 0.2, latency: 10}"),  # of 16 / 3 hops on average
+    (CUBE, "{latency: 8}"),  # of the head instead of the tail
+    (MESH + "cycle_ns: 2\n", "{latency: 0.02, unit: us}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("network", "reported"), RIGHT)
+def test_what_is_possible_is_never_called_impossible(judged, network, reported):
+    assert judged(network, reported).verdict == "possible"
+
+
+@pytest.mark.parametrize(("network", "reported"), WRONG)
+def test_what_is_impossible_is_found(judged, network, reported):
+    found = judged(network, reported)
+    assert found.verdict == "impossible"
+    assert found.witness is not None and found.witness.statement in found.sentence
+
+
+@pytest.mark.parametrize("network", THETA)
+def test_the_efficiency_is_the_share_of_the_ceiling(judged, network):
+    found = judged(network, f"{{load: {THETA[network] / 2:.6g}}}")
+    assert found.efficiency == pytest.approx(0.5, rel=2e-3)
+    assert found.ceiling.lower <= THETA[network] * (1 + 1e-9) and found.ceiling.upper >= THETA[network] * (1 - 1e-9)
+
+
+def test_one_impossible_number_makes_a_claim_impossible(judged):
+    found = judged(MESH, "{load: 0.2}", "{load: 0.8}", "{latency: 40}")
+    assert [check.verdict for check in found.checks] == ["possible", "impossible", "possible"]
+    assert found.verdict == "impossible"
+
+
+def test_a_claim_near_the_ceiling_is_decided_by_an_exact_solution(judged):
+    assert judged(MESH, "{load: 0.49215}").verdict == "possible"
+    assert judged(MESH, "{load: 0.49230}").verdict == "impossible"
+
+
+def test_a_throughput_that_needs_unfairness_says_so(judged):
+    found = judged(MESH, "{throughput: 0.55}")
+    assert found.efficiency > 1 and "some demands get less" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("network", "reported", "slip"),
+    [
+        (MESH, "{throughput: 0.9}", "factor 2"), (MESH, "{load: 3.2}", "bits for bytes"),
+        (CROWDED, "{throughput: 3.5}", "per switch"), (CUBE, "{load: 4.5}", "packets"),
+        (CROWDED, "{throughput: 15}", "whole network"),
+    ],
+)  # fmt: skip
+def test_slips_that_would_explain_a_number_are_named(judged, network, reported, slip):
+    assert any(slip in hint for hint in judged(network, reported).checks[0].hints)
+
+
+# What proves it
+
+
+def graph_of(topology):
+    """A multi-graph of networkx with the channels, so that nothing of ours finds the distances."""
+    graph = nx.MultiDiGraph()
+    for c, (u, v) in enumerate(zip(topology.src.tolist(), topology.dst.tolist(), strict=True)):
+        graph.add_edge(u, v, channel=c)
+    return graph
+
+
+def test_a_cut_is_one(judged):
+    found = judged(MESH, "{load: 0.8}")
+    witness, instance = found.witness, found.claim.instance
+    inside = set(witness.facts["side"])
+    topology, demand = instance.topology, instance.traffic.switch_demand
+    crossing = sum(u in inside and v not in inside for u, v in zip(topology.src, topology.dst, strict=True))
+    wanted = sum(demand[u, v] for u in inside for v in range(64) if v not in inside)
+    assert witness.kind == "cut" and witness.bound == pytest.approx(crossing / wanted)
+    assert witness.bound < 0.8 and len(witness.facts["channels"]) == crossing
+
+
+@pytest.mark.parametrize("what", ["load", "throughput"])
+def test_lengths_bound_what_networkx_finds(judged, what):
+    """A graph of which no cut is as tight as the optimum."""
+    network = "topology: {kind: imase, n: 20, degree: 3, hosts_per_switch: 4}\ntraffic: {kind: uniform}\n"
+    limit = judged(network, f"{{{what}: 0.9}}").checks[0].limit
+    found = judged(network, f"{{{what}: {1.003 * limit:.6g}, error: 0}}")
+    row = found.checks[0].witness.proof
+    assert found.checks[0].witness.kind == "lengths"
+    instance, z = found.claim.instance, row.certificate
+    graph, topology = graph_of(instance.topology), instance.topology
+
+    def far(u, v, channels):
+        return min(z.network[channel["channel"]] for channel in channels.values())
+
+    length = dict(nx.all_pairs_dijkstra_path_length(graph, weight=far))
+    demand = instance.traffic.switch_demand
+    pairs = [(demand[s, t], length[s][t]) for s in range(20) for t in range(20)]
+    offered = float(topology.capacity @ z.network)
+    if row.load is None:
+        assert offered / sum(amount * away for amount, away in pairs) == pytest.approx(row.upper, rel=1e-9)
+    else:
+        most = offered + sum(row.load * amount * max(0, 1 - away) for amount, away in pairs)
+        assert most / topology.hosts == pytest.approx(row.upper, rel=1e-9)
+    assert row.upper < found.checks[0].reported.low
+
+
+def test_saved_certificates_are_verified(tmp_path, judged):
+    found = judged(RING, "{load: 1.0}", "{throughput: 0.98}")
+    main(["judge", str(tmp_path / "claim.yaml"), "--out", str(tmp_path / "out")])
+    file = tmp_path / "out" / "witness-1.npz"
+    saved = Saved.read(file)
+    assert verify(found.claim.instance, saved).confirms(saved)
+
+
+@pytest.mark.parametrize("hosts", [1, 3])
+def test_the_least_latency_is_the_mean_over_all_pairs(judged, hosts):
+    network = f"topology: {{kind: mesh, dims: [3, 4], hosts_per_switch: {hosts}}}\ntraffic: {{kind: uniform}}\n"
+    network += "delays: {hop: 3, ends: 5}\n"
+    found = judged(network, "{latency: 100}").checks[0]
+    graph = nx.grid_2d_graph(3, 4)
+    total = sum(sum(row.values()) for _, row in nx.all_pairs_shortest_path_length(graph)) * hosts**2
+    pairs = (12 * hosts) * (12 * hosts - 1)
+    assert found.limit == pytest.approx(5 + 3 * total / pairs)
+
+
+def test_a_routing_that_goes_round_has_a_longer_least_latency(judged):
+    """In a ring of eight no way of up*/down* leads over the link that its tree leaves out."""
+    short = judged(RING + "routing: minimal\n", "{latency: 100}").checks[0].limit
+    long = judged(RING + "routing: updown\n", "{latency: 100}").checks[0].limit
+    assert short == pytest.approx(3 + 2 * 16 / 7) and long > 1.05 * short
+
+
+def test_a_routing_has_a_ceiling_of_its_own(judged):
+    mesh = "topology: {kind: mesh, dims: [4, 4]}\ntraffic: {kind: transpose}\n"
+    free, dor = (judged(mesh + more, "{load: 0.2}") for more in ("", "routing: dor\n"))
+    assert dor.ceiling.ceiling == "mcf_paths" and dor.ceiling.upper == pytest.approx(1 / 3, rel=1e-3)
+    assert free.ceiling.ceiling == "mcf" and free.ceiling.lower > 1 / 3
+
+
+# What other simulators say
+
+
+def curves():
+    """Points of BookSim2 on three networks, below saturation and past it."""
+    return json.loads((ROOT / "benchmarks" / "booksim2_curves.json").read_text())["configs"]
+
+
+KINDS = {
+    "mesh8x8_dor_uniform_1flit": "{kind: mesh, dims: [8, 8]}",
+    "torus8x8_dimorder_uniform_1flit": "{kind: torus, dims: [8, 8]}",
+    "hypercube64_dor_uniform_1flit": "{kind: hypercube, dim: 6}",
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_all_that_booksim2_measured_is_possible_and_twice_it_is_not(tmp_path, judged, name):
+    points = curves()[name]["points"]
+    with (tmp_path / "curve.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["offered", "accepted", "packet_latency"], extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(points)
+    network = f"topology: {KINDS[name]}\ntraffic: {{kind: uniform, include_self: true}}\nrouting: dor\nvcs: 4\n"
+    network += "delays: {hop: 4, ends: 6}\n"
+    entry = "{{csv: curve.csv, load: offered, throughput: {}, latency: packet_latency}}"
+    found = judged(network, entry.format("accepted"))
+    assert found.verdict == "possible" and not found.deadlock.prone
+    assert len([check for check in found.checks if check.what == "throughput"]) == len(points)
+    assert 0.5 < found.efficiency < 1.02
+    assert judged(network, f"{{throughput: {2 * max(point['accepted'] for point in points)}}}").verdict == "impossible"
+
+
+BOOKSIM = """\
+Class 0:
+Packet latency average = 19.5
+Accepted flit rate average= 0.21
+====== Overall Traffic Statistics ======
+====== Traffic class 0 ======
+Packet latency average = 23.5 (1 samples)
+\tminimum = 9 (1 samples)
+Network latency average = 22.5 (1 samples)
+Injected packet rate average = 0.04 (1 samples)
+Accepted packet rate average = 0.04 (1 samples)
+Injected flit rate average = 0.2002 (1 samples)
+Accepted flit rate average = 0.1998 (1 samples)
+Hops average = 5.2 (1 samples)
+Total run time 0.5
+"""
+
+
+def test_the_output_of_booksim2_is_read(tmp_path, judged):
+    (tmp_path / "run.log").write_text(BOOKSIM)
+    found = judged(MESH, "{booksim2: run.log}")
+    assert [(check.what, check.reported.value) for check in found.checks] == [("throughput", 0.1998), ("latency", 23.5)]
+    assert found.checks[0].where == "run.log:4" and found.verdict == "possible"
+
+
+# Deadlocks
+
+
+@pytest.mark.parametrize(
+    ("routing", "vcs", "prone"),
+    [("dor", 1, True), ("dor", 2, False), ("minimal", 1, True), ("minimal", 4, False), ("updown", 1, False)],
+)
+def test_routes_that_may_deadlock_are_found(judged, routing, vcs, prone):
+    torus = "topology: {kind: torus, dims: [4, 4]}\ntraffic: {kind: uniform}\n"
+    found = judged(torus + f"routing: {routing}\nvcs: {vcs}\n", "{load: 0.1}").deadlock
+    assert found.prone == prone
+    if prone:
+        steps = found.note.partition("may deadlock: ")[2].split(" waits for ")
+        assert len(steps) > 2 and steps[0] == steps[-1]
+
+
+def test_nothing_is_said_of_deadlocks_without_vcs(judged):
+    assert judged(RING + "routing: minimal\n", "{load: 0.1}").deadlock is None
+
+
+# Numbers and units
+
+
+@pytest.mark.parametrize(
+    ("unit", "factor"),
+    [
+        ("flits/cycle/node", 1), ("flits per tick per host", 1), ("packets/cycle", 4), ("packets/cycle/router", 1),
+        ("flits/cycle/network", 1 / 64), ("Gbps per host", 0.01), ("GB/s per host", 0.08), ("Mbps", 1e-5),
+        ("fraction of line rate", 1), ("fraction of capacity", 0.5), ("Tbps/network", 10 / 64),
+    ],
+)  # fmt: skip
+def test_units_of_rates(unit, factor):
+    assert Scale(64, 16, 4.0, 1.0, 0.5, 100.0, 2.0).rate(unit) == pytest.approx(factor)
+
+
+@pytest.mark.parametrize(("unit", "factor"), [("cycles", 1), ("tick", 1), ("ns", 0.5), ("us", 500), ("ms", 5e5)])
+def test_units_of_times(unit, factor):
+    assert Scale(64, 16, 4.0, 1.0, cycle_ns=2.0).time(unit) == pytest.approx(factor)
+
+
+@pytest.mark.parametrize("unit", ["flits", "flits/cycle/rack", "gbps", "parsecs", "Gbps per rack"])
+def test_unknown_units_of_rates_are_refused(unit):
+    with pytest.raises(UnitError):
+        Scale(64, 16, 4.0, 1.0).rate(unit)
+
+
+@pytest.mark.parametrize(
+    ("text", "slack"), [("0.5", 0.0005), ("0.12345", 5e-6), ("12", 0.05), ("7e-3", 5e-6), ("0.500000", 5e-7)]
+)
+def test_a_number_may_be_off_by_half_its_last_digit(text, slack):
+    found = quantity(text, "cycles", 1.0, 0.0)
+    assert found.high - found.value == pytest.approx(slack) and found.value - found.low == pytest.approx(slack)
+
+
+# The command
+
+
+def test_the_command_writes_a_page_and_ends_with_code_3(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    claim = tmp_path / "c.yaml"
+    claim.write_text(MESH + "reported: [{throughput: 0.9}]\n")
+    assert main(["judge", str(claim), "--json"]) == 3
+    found = json.loads(capsys.readouterr().out)
+    assert found["verdict"] == "impossible" and found["witness"]["kind"] == "cut"
+    assert found["ceiling_upper"] == pytest.approx(63 / 128, rel=2e-3) and found["efficiency"] > 1.8
+    page = (tmp_path / "runs" / "c-judge" / "judge.html").read_text()
+    assert "Impossible" in page and 'src="http' not in page and 'href="http' not in page
+    assert (tmp_path / "runs" / "c-judge" / "figures" / "judge.png").exists()
+    assert main(["judge", str(claim), "--set", "reported=[{throughput: 0.4}]"]) == 0
+    assert not list((tmp_path / "runs" / "c-judge").glob("witness*"))
+    assert "81.2 %" in capsys.readouterr().out
+
+
+def test_a_graph_in_a_file_is_judged(tmp_path, capsys):
+    (tmp_path / "net.txt").write_text("# directed: false\n0 1\n1 2\n2 3\n3 0\n")
+    (tmp_path / "c.yaml").write_text("topology: net.txt\ntraffic: uniform\nreported: [{load: 1.2}]\n")
+    assert main(["judge", str(tmp_path / "c.yaml"), "--out", str(tmp_path / "o"), "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["witness"]["kind"] == "hosts"
+
+
+def test_a_folder_of_others_is_left_alone(tmp_path, capsys):
+    (tmp_path / "o").mkdir()
+    (tmp_path / "o" / "thesis.tex").write_text("")
+    (tmp_path / "c.yaml").write_text(RING + "reported: [{load: 0.2}]\n")
+    assert main(["judge", str(tmp_path / "c.yaml"), "--out", str(tmp_path / "o")]) == 2
+    assert "not ours" in capsys.readouterr().err
+
+
+ASK = "reported: [{load: 0.1}]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (MESH, "c.yaml:1: reported: is missing"),
+        ("traffic: {kind: uniform}\n" + ASK, "c.yaml:1: topology: is missing"),
+        (RING + "reported: []\n", "c.yaml:3: reported = []: must have at least 1 item"),
+        (RING + "reported: [{}]\n", "c.yaml:3: reported[0]: needs load, throughput or latency"),
+        (RING + "reported: [{load: -1}]\n", "c.yaml:3: reported[0].load = -1: must be more than 0"),
+        (RING + "reported: [{load: much}]\n", "c.yaml:3: reported[0].load = much: is no number"),
+        (RING + "reported: [{load: true}]\n", "c.yaml:3: reported[0].load = true: must be a number"),
+        (RING + "reported: [{lod: 1}]\n", "c.yaml:3: reported[0].lod = 1: unknown key"),
+        (RING + "reported: [{load: 1, unit: flits}]\n", "c.yaml:3: reported[0].unit = flits: is no unit of a rate"),
+        (RING + "reported: [{load: 1, unit: us}]\n", "is a unit of a time, and load is none"),
+        (RING + "reported: [{latency: 1, unit: us}]\n", "c.yaml:3: reported[0].unit = us: needs cycle_ns"),
+        (RING + "reported: [{load: 1, unit: Gbps per host}]\n", "reported[0].unit = Gbps per host: needs link_gbps"),
+        (RING + "reported: [{load: 1, unit: {latency: us}}]\n", "reported[0].unit.latency = us: is not reported here"),
+        (RING + "reported: [{csv: no.csv, load: x}]\n", "c.yaml:3: reported[0].csv = no.csv: No such file"),
+        (RING + "reported: [{csv: t.csv, load: x}]\n", "reported[0].csv = t.csv: has no column 'x'; it has a, b"),
+        (RING + "reported: [{csv: t.csv, load: a}]\n", "t.csv:3: 'soon' is no number"),
+        (RING + "reported: [{csv: t.csv, load: 1}]\n", "reported[0].load = 1: must be the name of a column"),
+        (RING + "reported: [{booksim2: t.csv}]\n", "has no 'Overall Traffic Statistics': is that the whole output?"),
+        (RING + "reported: [{booksim2: t.csv, load: 1}]\n", "BookSim2 has names and units of its own"),
+        (RING + "vcs: 0\n" + ASK, "c.yaml:3: vcs = 0: must be greater than or equal to 1"),
+        (RING + "vcs: 2\nswitching: {vcs: 2}\n" + ASK, "c.yaml:3: vcs = 2: is given in switching, too"),
+        (RING + "loads: [0.1]\n" + ASK, "c.yaml:3: loads = [0.1]: unknown key"),
+        (RING + "routing: minmal\n" + ASK, "c.yaml:3: routing.kind = minmal: unknown routing"),
+        ("topology: {kind: tourus}\ntraffic: uniform\n" + ASK, "c.yaml:1: topology.kind = tourus: unknown topology"),
+        ("topology: gone.txt\ntraffic: uniform\n" + ASK, "c.yaml:1: topology.path"),
+        (RING + "switching: {mode: datagram}\nreported: [{latency: 9}]\n", "has no delays in cycles"),
+    ],
+)  # fmt: skip
+def test_wrong_claims_are_refused_with_file_line_and_key(tmp_path, capsys, text, expected):
+    (tmp_path / "t.csv").write_text("a,b\n0.1,1\nsoon,2\n")
+    (tmp_path / "c.yaml").write_text(text)
+    assert main(["judge", str(tmp_path / "c.yaml"), "--out", str(tmp_path / "o")]) == 2
+    error = capsys.readouterr().err
+    assert expected in error, error
+    assert "Traceback" not in error and not (tmp_path / "o").exists()
+
+
+def test_a_throughput_alone_says_nothing_where_hosts_are_infinite(judged):
+    with pytest.raises(ConfigError, match="report the load"):
+        judged(RING.replace("dims: [8]", "dims: [8], host_capacity: .inf"), "{throughput: 0.2}")
+
+
+def test_demands_of_any_size_are_judged_by_what_senders_do(judged):
+    """One host of sixteen takes all: senders get a fifteenth of its channel each."""
+    network = "topology: {kind: mesh, dims: [4, 4]}\ntraffic: {kind: incast, senders: 15}\n"
+    text = judged(network, "{load: 0.9}")
+    assert text.verdict == "possible" and np.isclose(text.claim.instance.traffic.column_sums.max(), 1)
