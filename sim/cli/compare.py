@@ -21,7 +21,7 @@ from flitlab.sim.exit import BAD
 from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
 from flitlab.sim.measure.interval import MEANING
 from flitlab.sim.report import compare
-from flitlab.sim.report.compare_configs import Configuration, differences
+from flitlab.sim.report.compare_configs import Configuration, changed, differences
 from flitlab.sim.report.folder.run import Run
 
 DOCUMENT = "compare.json"
@@ -51,11 +51,12 @@ def run(options: argparse.Namespace) -> int:
         complain(f"simrun compare: {why(error)}")
         return BAD
     if comparison is None:
-        complain(f"{' and '.join(runs)} differ in more than what was swept (allow it with --allow KEY):", *wrong)
+        more = "differ in more than what was swept, or changed by --set (allow it with --allow KEY):"
+        complain(f"{' and '.join(runs)} {more}", *wrong)
         return BAD
     out = options.out or Path("runs") / ("compare-" + "-".join(name.replace("/", "-") for name in runs))
     document = {"runs": {name: str(folder) for name, folder in zip(runs, folders, strict=True)},
-                "scenarios": comparison.document()}  # fmt: skip
+                "changed": changed(configurations), "scenarios": comparison.document()}  # fmt: skip
     try:
         refuse_foreign(out, DOCUMENT)
         out.mkdir(parents=True, exist_ok=True)
@@ -71,6 +72,8 @@ def run(options: argparse.Namespace) -> int:
         print_json({**document, "figures": [str(file) for file in files]})
     else:
         _print(comparison)
+        if document["changed"]:
+            print(f"changed by --set, {' | '.join(runs)}: {'; '.join(document['changed'])}")
         print(f"figures in {out}")
     return 0
 

@@ -1,10 +1,15 @@
-"""Progress on stderr, on a terminal only: a bar, and where each scenario saturates as far as that is known."""
+"""Progress on stderr: on a terminal and in notebooks a bar, and where each scenario saturates as far as that is known.
+
+Elsewhere, as in the log of a batch job, a line each minute says that the run is alive.
+"""
 
 import math
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 from flitlab.sim.measure.saturation import Saturation, saturation
@@ -71,6 +76,52 @@ class Bar:
         return Group(*lines, self._bar)
 
 
+MINUTE = 60.0
+"""Seconds between two lines of a run that nobody watches."""
+
+
+class Heartbeat:
+    """A line each minute, also while no point is done."""
+
+    def __init__(self, total: int, every: float = MINUTE):
+        self._total = total
+        self._done = 0
+        self._started = time.monotonic()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._beat, args=(every,), daemon=True)
+
+    def advance(self, ticks: int = 0, scenario: str = "", row: Row | None = None) -> None:
+        """One more point is done."""
+        self._done += 1
+
+    def __enter__(self) -> "Heartbeat":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+
+    def _beat(self, every: float) -> None:
+        while not self._ended.wait(every):
+            say(heartbeat(self._done, self._total, time.monotonic() - self._started))
+
+
+def heartbeat(done: int, total: int, seconds: float) -> str:
+    """How far a run is, in words.
+
+    >>> heartbeat(0, 40, 60), heartbeat(10, 40, 600), heartbeat(43, 40, 7260)
+    ('0 of 40 points after 1 min', '10 of 40 points after 10 min, about 30 min to go', '43 points after 2 h 1 min')
+    """
+    text = f"{done} of {total} points" if done <= total else f"{done} points"
+    text += f" after {_minutes(seconds)}"
+    return text + (f", about {_minutes(seconds * (total - done) / done)} to go" if 0 < done < total else "")
+
+
+def _minutes(seconds: float) -> str:
+    hours, minutes = divmod(max(1, round(seconds / 60)), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
 def estimate(point: Saturation) -> str:
     """Where a scenario saturates, in words.
 
@@ -89,12 +140,25 @@ def estimate(point: Saturation) -> str:
 @contextmanager
 def progress(total: int) -> Iterator[Progress]:
     """Reports on ``total`` points."""
-    if total == 0 or not sys.stderr.isatty():
+    notebook = _can_show_in_notebook()
+    if total == 0:
         yield Quiet()
-        return
-    from rich.console import Console
-    from rich.live import Live
+    elif not (notebook or sys.stderr.isatty()):
+        with Heartbeat(total) as beats:
+            yield beats
+    else:
+        from rich.console import Console
+        from rich.live import Live
 
-    bar = Bar(total)
-    with Live(bar, console=Console(stderr=True), refresh_per_second=4):
-        yield bar
+        bar = Bar(total)
+        with Live(bar, console=Console(stderr=not notebook), refresh_per_second=4):
+            yield bar
+
+
+def _can_show_in_notebook() -> bool:
+    """Whether this is a notebook that can show what changes, for which it needs ipywidgets."""
+    if "ipykernel" not in sys.modules or find_spec("ipywidgets") is None:
+        return False
+    from rich.console import Console
+
+    return Console().is_jupyter

@@ -25,11 +25,13 @@ PARTS = ("topology", "routing", "traffic")
 class Configuration:
     """What was run. values: key -> its values over all scenarios, as JSON. swept: keys that differ between scenarios.
 
+    changed: keys that were given another value than the file has, by ``--set``.
     hashes: topology, routing or traffic -> content hashes over all scenarios.
     """
 
     values: dict[str, frozenset[str]]
     swept: frozenset[str]
+    changed: frozenset[str]
     hashes: dict[str, frozenset[str]]
 
     @classmethod
@@ -45,7 +47,9 @@ class Configuration:
         differing = {key for key in found if len({one.get(key) for one in scenarios}) > 1}
         described = [one for one in manifest.get("scenarios", ()) if isinstance(one, dict)]
         hashes = {part: frozenset(one[part]["hash"] for one in described if part in one) for part in PARTS}
-        return cls(found, frozenset({*differing, *manifest.get("columns", ())} - {"semantics_version"}), hashes)
+        swept = frozenset({*differing, *manifest.get("columns", ())} - {"semantics_version"})
+        sets = [one.removeprefix("--set ") for one in manifest.get("changes", ()) if one.startswith("--set ")]
+        return cls(found, swept, frozenset(one.partition("=")[0].strip() for one in sets), hashes)
 
 
 def _independent(scenario: dict[str, str]) -> dict[str, str]:
@@ -55,23 +59,34 @@ def _independent(scenario: dict[str, str]) -> dict[str, str]:
 
 
 def differences(configurations: Sequence[Configuration], allowed: Collection[str] = ()) -> list[str]:
-    """One line for each key in which runs differ although neither of them swept it and it is not allowed.
+    """One line for each key in which runs differ although none of them swept it or was given it by ``--set``.
 
-    allowed: keys; what stands below them may differ too.
+    allowed: keys that may differ all the same; what stands below them may, too.
     """
-    may = {*allowed, *(key for one in configurations for key in one.swept)}
-    keys = dict.fromkeys(key for one in configurations for key in one.values)
-    differing = [key for key in keys if _differs(key, [one.values.get(key, frozenset()) for one in configurations])]
-    lines = [
-        f"{key}: {' | '.join(shown(one.values.get(key, frozenset())) for one in configurations)}"
-        for key in differing if not _is_below(key, may)
-    ]  # fmt: skip
+    may = {*allowed, *(key for one in configurations for key in one.swept | one.changed)}
+    differing = _differing(configurations)
+    lines = [_line(key, configurations) for key in differing if not _is_below(key, may)]
     for part in PARTS:
         on_what = (part, "topology")
         explained = any(_is_below(key, on_what) for key in [*differing, *may])
         if not explained and len({one.hashes[part] for one in configurations if one.hashes[part]}) > 1:
             lines.append(f"{part}: equal in the configurations, but another one was built (a file has changed?)")
     return lines
+
+
+def changed(configurations: Sequence[Configuration]) -> list[str]:
+    """One line for each key in which runs differ because one of them was given it by ``--set``."""
+    keys = {key for one in configurations for key in one.changed}
+    return [_line(key, configurations) for key in _differing(configurations) if _is_below(key, keys)]
+
+
+def _differing(configurations: Sequence[Configuration]) -> list[str]:
+    keys = dict.fromkeys(key for one in configurations for key in one.values)
+    return [key for key in keys if _differs(key, [one.values.get(key, frozenset()) for one in configurations])]
+
+
+def _line(key: str, configurations: Sequence[Configuration]) -> str:
+    return f"{key}: {' | '.join(shown(one.values.get(key, frozenset())) for one in configurations)}"
 
 
 def _differs(key: str, values: Sequence[frozenset[str]]) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from flitlab.sim.cli.run import _print_points
 from flitlab.sim.experiment.saturation import ceiling_of, limit_of
 from flitlab.sim.measure.interval import MEANING
 from flitlab.sim.report.compare import Estimate, compare, differ, draw
-from flitlab.sim.report.compare_configs import Configuration, differences
+from flitlab.sim.report.compare_configs import Configuration, changed, differences
 from flitlab.sim.report.folder.curves import curves
 from flitlab.sim.report.folder.frames import column
 from flitlab.sim.report.folder.frames import load as load_of
@@ -291,3 +292,15 @@ def test_every_view_shows_the_same_interval(tmp_path, capsys):
     assert "108 ± 9.9" in capsys.readouterr().out
     _print_points("x", rows[:1])
     assert "104 ± 900" in capsys.readouterr().out  # of a single seed, that over its batches
+
+
+def test_what_was_changed_on_the_command_line_may_differ(tmp_path):
+    configurations = []
+    for name, changes, vcs in (("a", [], 4), ("b", ["--set switching.vcs=8", "--quick"], 8)):
+        (tmp_path / name).mkdir()
+        resolved = {**BASE, "switching": {**BASE.get("switching", {}), "vcs": vcs}}
+        (tmp_path / name / "config.resolved.yaml").write_text(yaml.safe_dump(resolved))
+        configurations.append(Configuration.read(tmp_path / name, {"changes": changes}))
+    assert differences(configurations) == [] and changed(configurations) == ["switching.vcs: 4 | 8"]
+    asked = [replace(one, changed=frozenset({"switching.buffer_flits"})) for one in configurations]
+    assert differences(asked) == ["switching.vcs: 4 | 8"] and changed(asked) == []

@@ -1,11 +1,12 @@
-"""Progress: on a terminal points, estimates and what is left; elsewhere nothing."""
+"""Progress: on a terminal points, estimates and what is left; elsewhere a line each minute."""
 
 import io
 import sys
+import time
 
 from rich.console import Console
 
-from flitlab.sim.experiment.progress import MOST_SCENARIOS, Bar, Quiet, progress
+from flitlab.sim.experiment.progress import MOST_SCENARIOS, Bar, Heartbeat, Quiet, progress
 
 
 class Terminal(io.StringIO):
@@ -18,8 +19,22 @@ class Terminal(io.StringIO):
 def test_quiet_where_nobody_looks(capsys):
     with progress(3) as bar:
         bar.advance(100, "a", {"load": 0.1, "seed": 1, "saturated": False})
-    assert isinstance(bar, Quiet)
+    assert isinstance(bar, Heartbeat)
     assert capsys.readouterr() == ("", "")
+    with progress(0) as bar:
+        assert isinstance(bar, Quiet)
+
+
+def test_a_log_has_a_line_each_minute(capsys):
+    with Heartbeat(4, every=0.02) as beats:
+        time.sleep(0.1)
+        beats.advance()
+        time.sleep(0.1)
+    time.sleep(0.05)
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "0 of 4 points after 1 min" and said[-1] == "1 of 4 points after 1 min, about 1 min to go"
+    time.sleep(0.1)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_terminal_shows_points_and_estimates(monkeypatch):
