@@ -55,9 +55,10 @@ class HammingMesh(TopologySpec):
 
     This is one plane; the paper's systems have four such planes, and a ``capacity`` of 4 stands for them.
 
-    a b x y accelerators, numbered board by board and row by row, then the switches of rows and those of columns. Links
-    on a board: b (a - 1) + a (b - 1). Between two halves of the boards' columns are 2 / a links for each accelerator of
-    a half, which has four ports: 1/4 of its rate for 2 by 2 boards (Hx2Mesh), 1/8 for 4 by 4, leave in all-to-all.
+    a b x y accelerators, numbered board by board and row by row, then the switches of rows and those of columns; on
+    each board b (a - 1) + a (b - 1) links. What goes to another column of boards takes a channel to the switches of a
+    row, of which there are 2 / a for each accelerator: of the rate of its four ports, all-to-all reaches about
+    1 / (2 a), 1/4 on 2 by 2 boards (Hx2Mesh) and 1/8 on 4 by 4.
     Valid: a, b, x, y from 1; radix even; at most radix * radix / 2 ends of a row or column; up to 2 * 10**7 channels.
 
     Example: ``topology: {kind: hammingmesh, a: 2, b: 2, x: 4, y: 4}``
