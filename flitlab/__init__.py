@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from flitlab.models.topology.graph import Topology
     from flitlab.sim.api import ConfigError, Experiment, RunError, Simulation, ceiling, simulate
 
+__version__ = "0.1.0"
+"""The version of flitlab: the only place that says it."""
+
 __all__ = ["ConfigError", "Experiment", "RunError", "Simulation", "Topology", "ceiling", "simulate"]
 
 

@@ -9,7 +9,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
+import flitlab
 from tests import ROOT
 
 pytestmark = pytest.mark.long
@@ -90,16 +92,35 @@ def test_published_configurations_are_in_the_wheel(built):
     assert wanted == {Path(name).name for name in names if "/share/flitlab/configs/paper/" in name}
 
 
-def test_tests_are_in_neither(built):
+def test_the_sdist_has_tests_and_configurations_and_the_wheel_no_tests(built):
     with tarfile.open(built[1]) as archive:
-        names = [*archive.getnames(), *files_of(built[0])]
-    assert not [name for name in names if "tests" in Path(name).parts]
+        inside = {name.partition("/")[2] for name in archive.getnames()}
+    for folder, pattern in (("tests", "*.py"), ("configs", "*.yaml"), ("benchmarks", "*.py"), ("docs", "*.md")):
+        wanted = {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob(pattern)}
+        assert wanted and wanted <= inside
+    assert {"CHANGELOG.md", "CITATION.cff", "LICENSE", "README.md", "SECURITY.md", "paper.md"} <= inside
+    assert not [name for name in files_of(built[0]) if "tests" in Path(name).parts]
+
+
+def test_the_wheel_says_that_it_is_typed_and_which_version_it_is(built):
+    files = files_of(built[0])
+    (metadata,) = (data.decode() for name, data in files.items() if name.endswith(".dist-info/METADATA"))
+    assert "flitlab/py.typed" in files
+    assert f"\nVersion: {flitlab.__version__}\n" in metadata and "\nClassifier: Typing :: Typed\n" in metadata
+
+
+def test_those_who_cite_are_told_the_same_version():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert cited["version"] == flitlab.__version__ and cited["cff-version"] == "1.2.0"
+    assert f"({flitlab.__version__})" in (ROOT / "CHANGELOG.md").read_text("utf-8")
 
 
 def test_what_is_installed_runs_without_the_checkout(built, tmp_path):
     with zipfile.ZipFile(built[2]) as archive:
         archive.extractall(tmp_path)
     code = (
-        f"import flitlab, flitlab.sim.cli as c; assert flitlab.__file__.startswith({str(tmp_path)!r}); c.main(['list'])"
+        f"import flitlab, flitlab.sim.cli as c; assert flitlab.__file__.startswith({str(tmp_path)!r});"
+        f"assert c.main([{str(ROOT / 'configs' / 'quick.yaml')!r}, '--out', 'run', '--jobs', '1']) == 0"
     )
     python("-c", code, cwd=tmp_path)
+    assert (tmp_path / "run" / "results.csv").exists() and (tmp_path / "run" / "report.html").exists()

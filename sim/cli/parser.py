@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import flitlab
 from flitlab.models.near import near
 from flitlab.sim.exit import BAD
 from flitlab.sim.threads import one_thread
@@ -375,9 +376,7 @@ def _version_or_help(parser: argparse.ArgumentParser) -> Callable[[argparse.Name
         if not options.version:
             parser.print_help()
             return BAD
-        from importlib.metadata import version
-
-        print(f"flitlab {version('flitlab')}")
+        print(f"flitlab {flitlab.__version__}")
         return 0
 
     return run

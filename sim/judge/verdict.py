@@ -220,7 +220,7 @@ class _Judge:
         if row.certificate is not None and row.upper * self.instance.topology.hosts < created * (1 - ROUNDING):
             return of_total(self.instance, row, claimed)
         statement = (
-            f"At load {row.load:.6g} hosts that send create {offer:.6g} flits per tick each, on average, and no "
+            f"At load {row.load:.6g}, hosts that send create {offer:.6g} flits per tick each, on average, and no "
             "network delivers more than that."
         )
         return Witness("offer", statement, "offer", offer, {"load": row.load})

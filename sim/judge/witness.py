@@ -152,7 +152,7 @@ def of_total(instance: Instance, row: Ceiling, claimed: float) -> Witness:
     assert z is not None and row.load is not None
     length = z.capacity_length(instance.topology)
     statement = (
-        f"At load {row.load:.6g} no more than {row.upper * instance.topology.hosts:.6g} flits per tick arrive at all "
+        f"At load {row.load:.6g}, no more than {row.upper * instance.topology.hosts:.6g} flits per tick arrive at all "
         f"{instance.topology.hosts} hosts together, however unfairly: with the lengths of this certificate a tick "
         f"offers {length:.6g} of length, and what a pair offers adds at most 1 less its distance for each flit."
     )
@@ -178,7 +178,7 @@ def _lost_at_cut(instance: Instance, row: Ceiling) -> Iterator[Witness]:
     demand, capacity = load * sum(cut.demand for cut in ways), sum(cut.capacity for cut in ways)
     few = np.flatnonzero(inside if 2 * inside.sum() <= len(inside) else ~inside).tolist()
     statement = (
-        f"At load {load:.6g} {demand:.6g} flits per tick are to cross between the {len(few)} switches {_listed(few)} "
+        f"At load {load:.6g}, {demand:.6g} flits per tick are to cross between the {len(few)} switches {_listed(few)} "
         f"and the others, over channels of {capacity:g}; so no more than {bound * topology.hosts:.6g} arrive at all "
         f"{topology.hosts} hosts together, however unfairly."
     )
