@@ -55,6 +55,7 @@ class Datagram(Discipline):
     mode: ClassVar[str] = "datagram"
     counts: ClassVar[Counted | None] = FLOWS
     programs: ClassVar[bool] = True
+    draws_paths: ClassVar[bool] = True
     leaves: ClassVar[bool] = False  # packets may be dropped before they leave
 
     transport: TransportSpec
@@ -233,7 +234,7 @@ class DatagramSpec(SwitchingSpec):
         failing, transport, sizes = self.link_failures, setting.transport, setting.sizes
         failures = None if failing is None else LinkFailures(**failing.model_dump())
         if transport is None:
-            transport = make("transport", kind="tcp")
+            transport = make("transport", kind=self.usual_transport)
         assert setting.routing is not None
         return Datagram(
             transport, self.queues, setting.routing, setting.path_draw, sizes, not setting.together, setting.seconds,

@@ -33,13 +33,14 @@ class Discipline(ABC):
     """What a switch does with what arrives: the parameters and delays of one discipline, in ticks.
 
     A discipline of one's own is a frozen dataclass with ``mode`` and its fields, and may leave the rest as it is.
-    mode: its name. counts: :data:`PACKETS`, :data:`FLOWS`, or None where only programs run. programs: whether hosts
-    can run them. exact: its times are not rounded up to ticks. leaves: a send is done when all of its message is under
-    way.
+    mode: its name. counts: :data:`PACKETS`, :data:`FLOWS`, or None where only programs run. draws_paths: whether a flow
+    draws whole paths at its source. programs: whether hosts can run them. exact: its times are not rounded up to ticks.
+    leaves: a send is done when all of its message is under way.
     """
 
     mode: ClassVar[str]
     counts: ClassVar[Counted | None] = PACKETS
+    draws_paths: ClassVar[bool] = False
     programs: ClassVar[bool] = False
     exact: ClassVar[bool] = False
     leaves: ClassVar[bool] = True
@@ -187,12 +188,14 @@ class SwitchingSpec(Parameters, ABC):
     """The keys of ``switching:`` in one mode; unknown keys and wrong types are refused, nothing is converted.
 
     beside: places outside of ``switching:`` that mean something in this mode, and in others only if these name them.
+    usual_transport: kind of ``transport:`` of flows where none is given.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     beside: ClassVar[tuple[str, ...]] = ()
     discipline: ClassVar[type[Discipline]]
+    usual_transport: ClassVar[str] = "tcp"
 
     mode: str
 

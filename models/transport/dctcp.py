@@ -5,6 +5,8 @@ from pydantic import Field
 from flitlab.models.arrays import Floats
 from flitlab.models.registry import register
 from flitlab.models.transport.law import Transport, WindowedSpec, halve, law
+from flitlab.models.transport.sprayed import SPRAYED, refuse_keys, sprayed_keys
+from flitlab.models.transport.spraying import DCTCP, Paths, Spraying, Spread
 from flitlab.models.transport.tcp import additive
 
 GAIN = 1.0 / 16.0
@@ -22,12 +24,24 @@ class Dctcp(WindowedSpec):
 
     The running mean of the marked share has gain 1/16. Losses are treated as TCP does.
 
+    In mode spray it is another law: a window that grows by a packet a round trip, and shrinks by a third of what a
+    marked acknowledgement reports and by what is trimmed. Its keys are then ``paths`` and ``spread``, as of ``nscc``,
+    and ``init_window``.
+
     Example: ``transport: {kind: dctcp, mark_packets: 20}``
 
     Source: Alizadeh et al., Data Center TCP, SIGCOMM 2010, doi:10.1145/1851182.1851192; RFC 8257.
     """
 
     mark_packets: int = Field(default=20, ge=1, le=10**6)
+    paths: Paths | None = None
+    spread: Spread | None = None
 
     def transport(self) -> Transport:
+        refuse_keys(self, SPRAYED, "datagram")
         return self.windowed(law(additive, halve, by_share), mark_packets=self.mark_packets)
+
+    def spraying(self) -> Spraying:
+        refuse_keys(self, {*type(self).model_fields} - {"kind", "flows", "init_window", *SPRAYED}, "spray")
+        window = self.init_window if "init_window" in self.model_fields_set else None
+        return Spraying(DCTCP, **sprayed_keys(self), init_window=window, flows=self.flows)

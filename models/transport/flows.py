@@ -46,6 +46,11 @@ def together(traffic: Traffic, flows: int, sizes: Sizes, packet_bytes: int, seed
     return endless._replace(packets=_packets(sizes, packet_bytes, seed, len(endless.source)))
 
 
+def in_bytes(flows: Flows, sizes: Sizes, seed: int) -> Flows:
+    """The flows with what they are of in bytes, of the same draws, in the place of packets."""
+    return flows._replace(packets=_packets(sizes, 1, seed, len(flows.source)))
+
+
 def arriving(
     traffic: Traffic, load: float, sizes: Sizes, packet_bytes: int, nic_ticks: Fraction, ticks: int, seed: int
 ) -> Flows:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from flitlab.models.registry import Spec, is_foreign
+from flitlab.models.registry import Spec, SpecError, is_foreign
 from flitlab.models.transport.control import (
     ACK_PATHS,
     INSTANT,
@@ -19,6 +19,7 @@ from flitlab.models.transport.control import (
     law,
 )
 from flitlab.models.transport.sound import sound_transport
+from flitlab.models.transport.spraying import SPRAYING, Spraying
 
 __all__ = [
     "ACK_PATHS", "INSTANT", "MEMORY", "PURE_DELAY", "REVERSE_PATH", "Law", "Transport", "TransportSpec", "WindowedSpec",
@@ -46,6 +47,10 @@ class TransportSpec(Spec):
     def build(self) -> Transport:
         """How hosts send, looked at. Raises ``SpecError``."""
         return self.looked_at(self.transport)
+
+    def spraying(self) -> Spraying:
+        """How hosts spray. Raises ``SpecError``, as most transports do not."""
+        raise SpecError(f"kind {self.kind} does not spray", key="transport", choices=SPRAYING)
 
     def looked_at(self, give: Callable[[], Transport]) -> Transport:
         """What a method of the transport gives; a law of a user's own is tried."""

@@ -4,6 +4,8 @@ from pydantic import Field
 
 from flitlab.models.registry import register
 from flitlab.models.transport.law import Transport, TransportSpec
+from flitlab.models.transport.sprayed import SPRAYED, refuse_keys, sprayed_keys
+from flitlab.models.transport.spraying import PACED, Paths, Spraying, Spread
 
 
 @register("transport", "none")
@@ -13,12 +15,21 @@ class Unresponsive(TransportSpec):
     rate: of a flow, as a fraction of the network interface's; its subflows share it evenly. A finite flow that has lost
     a packet is never complete.
 
+    In mode spray packets take one of ``paths``, as ``spread`` says, which learns of nothing here.
+
     Example: ``transport: {kind: none, rate: 0.5}``
 
     Source: Postel, RFC 768, 1980.
     """
 
     rate: float = Field(default=1.0, gt=0, le=1)
+    paths: Paths | None = None
+    spread: Spread | None = None
 
     def transport(self) -> Transport:
+        refuse_keys(self, SPRAYED, "datagram")
         return Transport(repr(self), None, self.flows, self.subflows, start_ms=self.start_ms, rate=self.rate)
+
+    def spraying(self) -> Spraying:
+        refuse_keys(self, {"subflows", "start_ms"}, "spray")
+        return Spraying(credit=PACED, **sprayed_keys(self), rate=self.rate, flows=self.flows)

@@ -29,9 +29,12 @@ def is_endless(draft: Draft) -> bool:
 
 
 def transport_of(draft: Draft) -> TransportSpec | None:
-    """What sends packets, by default TCP; None once what is wrong with it is refused."""
-    found: TransportSpec | None = draft.spec("transport") if draft.given("transport") else make("transport", kind="tcp")
-    return found
+    """What sends packets, or what usually does; None once what is wrong with it is refused."""
+    if draft.given("transport"):
+        found: TransportSpec | None = draft.spec("transport")
+        return found
+    usual: TransportSpec = make("transport", kind="tcp" if draft.switching is None else draft.switching.usual_transport)
+    return usual
 
 
 def refuse_times(draft: Draft) -> None:

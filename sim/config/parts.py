@@ -22,7 +22,6 @@ from flitlab.models.traffic.traffic import Traffic
 from flitlab.sim.config.check import refuse_built, spec_of
 from flitlab.sim.config.collective import ranked
 from flitlab.sim.config.draft import Draft
-from flitlab.sim.config.flows import counts_flows
 from flitlab.sim.config.page import Page
 from flitlab.sim.config.schema import SourceConfig
 from flitlab.sim.config.section import named
@@ -206,8 +205,9 @@ def metrics_of(draft: Draft) -> list[MetricSpec]:
 
 
 def _with_source_routes(draft: Draft, routing: Any) -> Any:
-    """Where flows are sent and nothing else is said, equal-cost paths are drawn at the source."""
-    if routing is None or routing.kind != "ecmp" or "routed" in routing.model_fields_set or not counts_flows(draft):
+    """Where flows draw their paths and nothing else is said, those of equal cost are drawn at the source."""
+    draws = draft.discipline is not None and draft.discipline.draws_paths
+    if routing is None or routing.kind != "ecmp" or "routed" in routing.model_fields_set or not draws:
         return routing
     return routing.model_copy(update={"routed": "source"})
 

@@ -10,10 +10,10 @@ from flitlab.models.switching.datagram import Datagram
 from flitlab.models.switching.deflection import Deflection
 from flitlab.models.switching.flow import Flow
 from flitlab.models.switching.ideal import Ideal
+from flitlab.models.switching.spray import Spray
 from flitlab.models.switching.vct import Vct
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.base import ApplicationRun
-from flitlab.sim.engines.datagram.base import DatagramRun
 from flitlab.sim.engines.regions import alone
 from flitlab.sim.engines.table import Engines, Start, runs
 
@@ -27,7 +27,7 @@ def vct() -> Engines:
     from flitlab.sim.engines.trace import compiled, reference
 
     watches = {"compiled": compiled.VctWatch, "reference": reference.VctWatch}
-    return Engines(VctNetwork, partial(start, kernel), watches)
+    return Engines(VctNetwork, partial(start, kernel), watches=watches)
 
 
 @runs(Wormhole)
@@ -39,7 +39,7 @@ def wormhole() -> Engines:
     from flitlab.sim.engines.trace import compiled, reference
 
     watches = {"compiled": compiled.WormholeWatch, "reference": reference.WormholeWatch}
-    return Engines(WormholeNetwork, partial(start, kernel), watches)
+    return Engines(WormholeNetwork, partial(start, kernel), watches=watches)
 
 
 @runs(Deflection)
@@ -51,7 +51,7 @@ def deflection() -> Engines:
     from flitlab.sim.engines.trace import compiled, reference
 
     watches = {"compiled": compiled.DeflectionWatch, "reference": reference.DeflectionWatch}
-    return Engines(DeflectionNetwork, partial(start, kernel), watches)
+    return Engines(DeflectionNetwork, partial(start, kernel), watches=watches)
 
 
 @runs(Ideal)
@@ -88,15 +88,29 @@ def _of_program(run: Callable[..., ApplicationRun]) -> Start:
 def datagram() -> Engines:
     """The engines of datagrams, which run sessions: flows, or the connections of a program."""
     from flitlab.sim.engines.compiled.datagram import CompiledDatagrams
+    from flitlab.sim.engines.datagram.both import BothDatagrams
     from flitlab.sim.engines.reference.datagram import ReferenceDatagrams
 
-    return Engines(_of_session(ReferenceDatagrams), _of_session(CompiledDatagrams))
+    return Engines(_of_session(ReferenceDatagrams), _of_session(CompiledDatagrams), BothDatagrams)
 
 
-def _of_session(run: Callable[..., DatagramRun]) -> Start:
+@runs(Spray)
+def spray() -> Engines:
+    """The engines of sprayed packets, which run sessions of flows."""
+    from flitlab.sim.engines.reference.spray import ReferenceSpray
+    from flitlab.sim.engines.spray.both import BothSprays
+
+    return Engines(_of_session(ReferenceSpray), _not_compiled, BothSprays)
+
+
+def _not_compiled(scenario: Scenario, load: float, seed: int, log: bool = False) -> Any:
+    raise ValueError("mode spray has no compiled engine: say engine: reference")
+
+
+def _of_session(run: Callable[..., Any]) -> Start:
     """The start of runs that take a session."""
 
-    def start(scenario: Scenario[Datagram], load: float, seed: int, log: bool = False, **more: Any) -> DatagramRun:
+    def start(scenario: Scenario[Any], load: float, seed: int, log: bool = False, **more: Any) -> Any:
         return run(scenario.switching.session(scenario.instance, scenario.work, load, seed), log, **more)
 
     return start

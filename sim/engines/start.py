@@ -5,10 +5,9 @@ from typing import Any
 
 from flitlab.models.application.workload import Workload
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.discipline import FLOWS, Discipline
+from flitlab.models.switching.discipline import Discipline
 from flitlab.sim.engines import disciplines as disciplines  # which have their engines by that
 from flitlab.sim.engines.compare import BothApplicationRun, BothRun
-from flitlab.sim.engines.datagram.both import BothDatagrams
 from flitlab.sim.engines.table import alone, engines_of, every
 
 
@@ -27,8 +26,8 @@ def start(
         more = {} if threads == 1 or alone(engine, scenario) else {"threads": threads}
         return engines_of(scenario.switching).start(engine)(scenario, load, seed, log, **more)
     compiled, reference = (start(name, scenario, load, seed, log=True) for name in ("compiled", "reference"))
-    if scenario.switching.counts == FLOWS:
-        return BothDatagrams(compiled, reference)
+    if (both := engines_of(scenario.switching).both) is not None:
+        return both(compiled, reference)
     return (BothApplicationRun if isinstance(scenario.work, Workload) else BothRun)(compiled, reference)
 
 

@@ -23,14 +23,16 @@ class Start(Protocol):
 
 @dataclass(frozen=True)
 class Engines:
-    """What runs a discipline. watches: by engine, what makes a run that looks at one packet; empty where nothing does.
+    """What runs a discipline.
 
-    A watch is called with (scenario, load, seed, id of the packet) and is a
-    :class:`~flitlab.sim.engines.trace.base.Watch`.
+    both: compares two runs of it, None: they are compared as those of packets and programs are. watches: by engine,
+    what makes a run that looks at one packet; empty where nothing does. A watch is called with (scenario, load, seed,
+    id of the packet) and is a :class:`~flitlab.sim.engines.trace.base.Watch`.
     """
 
     reference: Start
     compiled: Start
+    both: Callable[[Any, Any], Any] | None = None
     watches: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
     def start(self, engine: str) -> Start:

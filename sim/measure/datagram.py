@@ -27,10 +27,8 @@ from flitlab.sim.engines.datagram.base import (
     DatagramRun,
 )
 from flitlab.sim.measure.columns.registry import measured
+from flitlab.sim.measure.completion import completion
 from flitlab.sim.measure.result import FlowsResult
-
-SIZE_CLASSES = {"small": 100_000, "medium": 10_000_000, "large": float("inf")}
-"""Name -> bytes of the largest flow; the field's customary bounds."""
 
 
 class Window(NamedTuple):
@@ -72,7 +70,9 @@ def measure_flows(run: DatagramRun, scenario: Scenario | None, load: float, how:
     row = _summary(session, before, after, throughput)
     times = _times(session, after) if session.flows.packets.any() else None
     if times is not None:
-        row |= _completion(session, *times)
+        done, slowdown = times
+        size = session.flows.packets * session.queues.packet_bytes
+        row |= completion(size, done * session.tick_s * 1e3, slowdown)
     row |= measured("flows", Counted(session, before, after, throughput))
     flows = _flow_rows(session, moved, throughput, last - first, times)
     detail = {"flows": flows, "channel_use": _use(session, before, after)}
@@ -144,26 +144,6 @@ def _times(session: Session, after: Counters) -> tuple[Floats, Floats]:
     start = np.minimum.reduceat(session.start, session.first[:-1])
     done = np.where(after.finished >= 0, after.finished - start, np.nan)
     return done, done / alone_ticks(session)
-
-
-def _completion(session: Session, done: Floats, slowdown: Floats) -> dict[str, Any]:
-    """Completion times and slowdowns, of all flows and by size class."""
-    size = session.flows.packets * session.queues.packet_bytes
-    complete = ~np.isnan(done)
-    row: dict[str, Any] = {"flows": len(size), "flows_complete": int(complete.sum())}
-    classes, lower = [("", np.ones(len(size), bool))], 0.0
-    for name, upper in SIZE_CLASSES.items():
-        classes.append((f"_{name}", (size > lower) & (size <= upper)))
-        lower = upper
-    for name, members in classes:
-        some = members & complete
-        if name:
-            row[f"flows{name}"] = int(members.sum())
-        for column, values in (("fct_ms", done * session.tick_s * 1e3), ("slowdown", slowdown)):
-            chosen = values[some]
-            row[f"{column}_mean{name}"] = float(chosen.mean()) if len(chosen) else float("nan")
-            row[f"{column}_p99{name}"] = float(np.percentile(chosen, 99)) if len(chosen) else float("nan")
-    return row
 
 
 def _flow_rows(

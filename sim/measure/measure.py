@@ -6,11 +6,13 @@ from typing import Any
 from flitlab.models.cputime import CpuTime
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.discipline import FLOWS, PACKETS, PROGRAMS
+from flitlab.models.switching.spray import Spray
 from flitlab.sim.engines.start import start
 from flitlab.sim.measure.application import Ending, measure_program
 from flitlab.sim.measure.datagram import Window, measure_flows
 from flitlab.sim.measure.point import Measure, measure_packets
 from flitlab.sim.measure.result import Result
+from flitlab.sim.measure.spray import measure_sprayed
 
 How = Measure | Window | Ending
 """How long to run, and what of it counts: of packets, of flows, and of programs."""
@@ -18,6 +20,10 @@ How = Measure | Window | Ending
 _KINDS: dict[str, tuple[type[How], Callable[..., Result]]] = {
     PACKETS: (Measure, measure_packets), FLOWS: (Window, measure_flows), PROGRAMS: (Ending, measure_program),
 }  # fmt: skip
+
+
+_OF_MODE: dict[str, Callable[..., Result]] = {Spray.mode: measure_sprayed}
+"""What measures runs of a mode that are unlike others that count the same."""
 
 
 def how(scenario: Scenario, values: dict[str, Any]) -> How:
@@ -35,7 +41,8 @@ def measure(engine: str, scenario: Scenario, load: float, seed: int, how: How, t
     """
     spent = CpuTime()
     growing, offered = scenario.at(load)
-    result = _KINDS[scenario.counted][1](start(engine, growing, offered, seed, threads=threads), growing, offered, how)
+    measures = _OF_MODE.get(scenario.switching.mode, _KINDS[scenario.counted][1])
+    result = measures(start(engine, growing, offered, seed, threads=threads), growing, offered, how)
     result.row["cpu_s"] = spent.seconds
     result.detail["compile_s"] = spent.compile_s
     return result

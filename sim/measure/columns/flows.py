@@ -25,6 +25,10 @@ declare(
     Column("flows", "retransmissions", "Packets that were sent again, in the window."),
     Column("flows", "timeouts", "Retransmission timeouts in the window."),
     Column("flows", "marks", "Packets that a queue marked, in the window."),
+    Column("flows", "trims", "Packets that a queue trimmed, in the window (spray)."),
+    Column("flows", "acks", "Acknowledgements that receivers sent, in the window (spray)."),
+    Column("flows", "nacks", "Trimmed packets that receivers asked for again, in the window (spray)."),
+    Column("flows", "pulls", "Pulls that receivers sent, in the window (spray)."),
     Column("flows", "rtt_ms_mean", "Round trip time that senders saw, on average.", "ms", "mean round trip time"),
     Column("flows", "queue_mean", "Packets in a queue, on average over queues and time.", "packets", "mean queue"),
     Column("flows", "queue_mean_max", "Packets in the queue that was fullest on average.", "packets", "fullest queue"),
@@ -53,6 +57,10 @@ for end, which in SIZES.items():
     )  # fmt: skip
 
 declare(
+    Column("flows", "fct_ms_max", "Longest completion time of all flows (spray).", "ms", "longest completion time",
+           summary="longest (ms)"),
+    Column("flows", "fct_receiver_ms_mean", "Mean time until the receiver of a flow had all of it (spray).", "ms",
+           "mean completion time at the receiver"),
     Column("flows", "mcf_paths_drawn", "Maximum concurrent flow over the paths that the subflows drew.", NIC),
     Column("flows", "mmf_drawn", "Max-min fair rates over the paths drawn, per host.", NIC, "max-min fair throughput"),
     Column("flows", "mmf_drawn_min", "The least of these rates.", NIC),

@@ -1,0 +1,247 @@
+"""By which port a sprayed packet leaves a switch.
+
+An entropy stands for a path: by a hash at every switch where routes are next hops, and for one of the paths of its
+pair of switches where these are whole paths.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import uint64
+
+from flitlab.models.arrays import Int, Ints
+from flitlab.models.jit import kernel, routine
+from flitlab.models.rules.bits import lowest, popcount, select
+from flitlab.models.rules.draw import below, draw
+from flitlab.models.rules.route import next_hops
+from flitlab.models.rules.spray.streams import SALT, SWITCH
+from flitlab.models.rules.tables import PATHS, Tables
+
+# What a switch chooses by among equal next hops (``at_switch``).
+BY_HASH, ROUND_ROBIN, LEAST_LEVEL, FLOWLET, HASH_UNLESS_WORST = 0, 1, 2, 3, 4
+
+_GAMMA, _DELTA, _SIGMA = uint64(0x9E3779B97F4A7C15), uint64(0xD1B54A32D192ED03), uint64(0xA0761D6478BD642F)
+_MIX1, _MIX2 = uint64(0xBF58476D1CE4E5B9), uint64(0x94D049BB133111EB)
+_27, _30, _31 = uint64(27), uint64(30), uint64(31)
+_ONE = np.uint64(1)
+
+
+@kernel
+def mixed(a: Int, b: Int, c: Int) -> int:
+    """A hash of three numbers, 0 .. 2**63 - 1.
+
+    It is the mix of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014, doi:10.1145/2714064.2660195), twice.
+    """
+    word = uint64(a) * _GAMMA + uint64(b) * _DELTA
+    word = (word ^ (word >> _30)) * _MIX1
+    word = (word ^ (word >> _27)) * _MIX2
+    word = (word ^ (word >> _31)) + uint64(c) * _SIGMA
+    word = (word ^ (word >> _30)) * _MIX1
+    word = (word ^ (word >> _27)) * _MIX2
+    return np.int64((word ^ (word >> _31)) >> uint64(1))
+
+
+@routine
+def make_salts(seed: Int, salts: Ints) -> None:
+    """Draw the salt of every switch, int64 [switches], and one more for the paths of flows."""
+    for switch in range(len(salts)):
+        salts[switch] = draw(seed, SALT, switch, 0)
+
+
+@kernel
+def flow_key(flow: Int, backwards: bool) -> int:
+    """What a flow's packets, or the answers to them, are called in hashes."""
+    return np.int64(2 * flow + backwards)
+
+
+@kernel
+def way_of(r: Tables, salts: Ints, paths: Int, origin: Int, target: Int, key: Int, entropy: Int) -> int:
+    """The way of a packet, fixed at its first switch: the number of its path (PATHS), else 0.
+
+    The entropies 0 .. paths - 1 of a flow are spread evenly over the paths of its pair, in proportion to their weights.
+    """
+    if r.form != PATHS or origin == target:
+        return np.int64(0)
+    return _path_of(r, salts[len(salts) - 1], np.int64(paths), origin * r.switches + target, key, np.int64(entropy))
+
+
+@routine
+def _path_of(r: Tables, salt: Int, paths: Int, pair: Int, key: Int, entropy: Int) -> int:
+    word = mixed(salt, key, 0)
+    turn = (entropy + (word >> 40)) % paths
+    drawn = ((turn << 32) + (word & 0xFFFFFFFF)) // paths  # 32 bits
+    first, end = r.pair_start[pair], r.pair_start[pair + 1]
+    if len(r.path_threshold) == 0:
+        return first + (drawn * (end - first) >> 32)
+    path = first
+    while path + 1 < end and np.int64(r.path_threshold[path]) <= drawn:
+        path += 1
+    return path
+
+
+@kernel
+def hashed_port(r: Tables, salts: Ints, ports: np.uint64, here: Int, target: Int, key: Int, entropy: Int) -> int:
+    """The port of a set that the hash of a packet chooses, by their weights where the routes have some."""
+    count = popcount(ports)
+    if count == 1:
+        return lowest(ports)
+    word = mixed(salts[here], key, entropy)
+    if len(r.port_threshold) == 0:
+        return select(ports, (word >> 31) * count >> 32)
+    port, drawn = lowest(ports), word >> 55
+    while popcount(ports) > 1 and np.int64(r.port_threshold[target, here, port]) <= drawn:
+        ports &= ports - _ONE
+        port = lowest(ports)
+    return port
+
+
+@kernel
+def spray_port(
+    r: Tables, salts: Ints, way: Int, hop: Int, here: Int, target: Int, key: Int, entropy: Int
+) -> int:  # fmt: skip
+    """The port by which a packet leaves a switch that is not its target, where switches do not choose themselves."""
+    if r.form == PATHS:
+        return np.int64(r.path_port[r.path_start[way] + hop])
+    return hashed_port(r, salts, next_hops(r, way, hop, here, target), here, target, key, entropy)
+
+
+class Switches(NamedTuple):
+    """What switches that choose themselves look at and remember.
+
+    policy: ROUND_ROBIN ...; seed: of draws. low, high: int64 [links], bytes of data and of control in each queue, kept
+    by the engine; room: int64 [links], of data. level, level_at: int64 [links], how full each was when looked at, and
+    when. fresh: ticks for which that is good. silence: ticks after which a flow may move (FLOWLET). order: int64
+    [switches, ports], a permutation of its ports; place: int64 [switches], of the next in it; draws: int64 [switches].
+    kept, kept_at: int64 [switches, flow keys], the port of a flow and when its last packet came (FLOWLET).
+    """
+
+    policy: int
+    seed: int
+    low: Ints
+    high: Ints
+    room: Ints
+    level: Ints
+    level_at: Ints
+    fresh: int
+    silence: int
+    order: Ints
+    place: Ints
+    draws: Ints
+    kept: Ints
+    kept_at: Ints
+
+
+def make_switches(
+    policy: int, seed: int, room: Ints, degrees: Ints, keys: int, fresh: int, silence: int
+) -> Switches:  # fmt: skip
+    """Switches with so many ports each, int64 [switches], and empty queues; keys: of all flows, both ways."""
+    links, count = len(room), len(degrees)
+    most = int(degrees.max(initial=1))
+    order = np.tile(np.arange(most), (count, 1))
+    none = np.full((count, keys), -1, np.int64) if policy == FLOWLET else np.zeros((1, 1), np.int64)
+    return Switches(
+        policy, seed, np.zeros(links, np.int64), np.zeros(links, np.int64), room.astype(np.int64),
+        np.zeros(links, np.int64), np.full(links, -fresh - 1, np.int64), fresh, silence, order, np.full(count, most),
+        np.zeros(count, np.int64), none, none.copy(),
+    )  # fmt: skip
+
+
+@routine
+def chosen_port(
+    r: Tables, salts: Ints, w: Switches, out_start: Ints, here: Int, target: Int, hop: Int, key: Int, entropy: Int,
+    data: bool, now: Int,
+) -> int:  # fmt: skip
+    """The port by which a packet leaves a switch that chooses itself; data: whether it is full data, not control."""
+    ports = next_hops(r, np.int64(0), hop, here, target)
+    count = popcount(ports)
+    if count == 1:
+        return lowest(ports)
+    if w.policy == FLOWLET:
+        return _flowlet(w, out_start, ports, count, here, key, now)
+    hashed = hashed_port(r, salts, ports, here, target, key, entropy)
+    if w.policy == HASH_UNLESS_WORST:
+        return _unless_worst(w, out_start, ports, hashed, here, now)
+    if not data:
+        return hashed
+    if w.policy == ROUND_ROBIN:
+        return _in_turn(w, ports, here)
+    return _least(w, out_start, ports, here, now)
+
+
+@kernel
+def _word(w: Switches, here: Int) -> int:
+    """The next draw of a switch."""
+    w.draws[here] += 1
+    return draw(w.seed, SWITCH, here, w.draws[here] - 1)
+
+
+@routine
+def _in_turn(w: Switches, ports: np.uint64, here: Int) -> int:
+    """The next of the ports in a random order of all; after the last comes a new order."""
+    order, degree = w.order[here], np.int64(w.order.shape[1])
+    while True:
+        if w.place[here] >= degree:
+            for k in range(degree - 1, 0, -1):
+                other = below(_word(w, here), k + 1)
+                order[k], order[other] = order[other], order[k]
+            w.place[here] = 0
+        port = order[w.place[here]]
+        w.place[here] += 1
+        if ports >> np.uint64(port) & _ONE:
+            return np.int64(port)
+
+
+@kernel
+def _level(w: Switches, link: Int, now: Int) -> int:
+    """How full a queue is, as it was known a moment ago: 0 below 5 % of its room, 1 below 10, 2 below 20, 3."""
+    if now - w.level_at[link] > w.fresh:
+        held, room = w.low[link] + w.high[link], w.room[link]
+        w.level[link] = np.int64(20 * held >= room) + np.int64(10 * held >= room) + np.int64(5 * held >= room)
+        w.level_at[link] = now
+    return w.level[link]
+
+
+@routine
+def _least(w: Switches, out_start: Ints, ports: np.uint64, here: Int, now: Int) -> int:
+    """The port of least level, one of several at random."""
+    best: Int = np.int64(4)
+    ties, rest = np.uint64(0), ports
+    while rest != 0:
+        port = lowest(rest)
+        rest &= rest - _ONE
+        level = _level(w, out_start[here] + port, now)
+        if level < best:
+            best, ties = level, np.uint64(0)
+        if level == best:
+            ties |= _ONE << np.uint64(port)
+    count = popcount(ties)
+    return lowest(ties) if count == 1 else select(ties, below(_word(w, here), count))
+
+
+@routine
+def _flowlet(w: Switches, out_start: Ints, ports: np.uint64, count: Int, here: Int, key: Int, now: Int) -> int:
+    """The port that a flow had, another one if it was silent and that is strictly better."""
+    port, silent = w.kept[here, key], now - w.kept_at[here, key] > w.silence
+    if port < 0:
+        port = _least(w, out_start, ports, here, now)
+    elif silent and _word(w, here) & 1:
+        other = _least(w, out_start, ports, here, now)
+        if _level(w, out_start[here] + other, now) < _level(w, out_start[here] + port, now):
+            port = other
+    w.kept[here, key], w.kept_at[here, key] = port, now
+    return port
+
+
+@routine
+def _unless_worst(w: Switches, out_start: Ints, ports: np.uint64, hashed: Int, here: Int, now: Int) -> int:
+    """The port that the hash chose or, half of the time if it is at the worst level and others are not, a best one."""
+    if _word(w, here) & 1:
+        return hashed
+    worst, best, rest = np.int64(-1), np.int64(4), ports
+    while rest != 0:
+        level = np.int64(_level(w, out_start[here] + lowest(rest), now))
+        worst, best = max(worst, level), min(best, level)
+        rest &= rest - _ONE
+    if best == worst or _level(w, out_start[here] + hashed, now) < worst:
+        return hashed
+    return _least(w, out_start, ports, here, now)

@@ -1,0 +1,162 @@
+"""How a sender chooses the entropy, and so the path, of each packet, and what it learns of them."""
+
+import numpy as np
+
+from flitlab.models.arrays import Int
+from flitlab.models.jit import kernel, routine
+from flitlab.models.rules.draw import below, draw
+from flitlab.models.rules.spray.layout import (
+    BITMAP,
+    CELLS,
+    DRAWN,
+    EXPLORE,
+    FROZEN,
+    GOOD,
+    HEAD,
+    MARKED,
+    MASK,
+    MIXED,
+    OBLIVIOUS,
+    OPENED,
+    QUEUE_HEAD,
+    QUEUE_TAIL,
+    READ,
+    REPS,
+    REPS_LIST,
+    ROUND,
+    TIMED_OUT,
+    TRIMMED,
+    VALID,
+    WALK,
+    WINDOW,
+    WRITTEN,
+    Rules,
+    Senders,
+)
+from flitlab.models.rules.spray.streams import ENTROPY, ROUND_MASK
+
+_WORST = 15
+"""The largest penalty of an entropy."""
+
+_EXPLORED = 16
+"""Packets that take entropies at random after ``reps`` was frozen."""
+
+
+@kernel
+def choose_entropy(r: Rules, s: Senders, i: Int) -> int:
+    """The entropy of the next packet of sender i: 0 .. paths - 1."""
+    if r.paths == 1:
+        return np.int64(0)
+    if r.spread == OBLIVIOUS:
+        return _walk(r, s, i)
+    return _by_feedback(r, s, i)
+
+
+@routine
+def _by_feedback(r: Rules, s: Senders, i: Int) -> int:
+    if r.spread == BITMAP:
+        return _unpenalised(r, s, i)
+    if r.spread == REPS:
+        return _recycled(r, s, i)
+    seq = s.seq[i]
+    if r.spread == REPS_LIST and seq[OPENED] < min(np.int64(s.win[i, WINDOW]) // r.mtu, r.paths):
+        seq[OPENED] += 1
+        return seq[OPENED] % r.paths
+    if seq[QUEUE_HEAD] < seq[QUEUE_TAIL]:
+        place = seq[QUEUE_HEAD] & (s.queue.shape[1] - 1)
+        seq[QUEUE_HEAD] += 1
+        return np.int64(s.queue[i, place])
+    return _unpenalised(r, s, i) if r.spread == MIXED else _random(r, s, i)
+
+
+@kernel
+def _here(r: Rules, s: Senders, i: Int) -> int:
+    """The entropy at hand in the walk; every round has another order."""
+    seq = s.seq[i]
+    if seq[WALK] >= r.paths:
+        seq[WALK] = 0
+        seq[MASK] = below(draw(r.seed, ROUND_MASK, i, seq[ROUND]), r.paths)
+        seq[ROUND] += 1
+    return seq[WALK] ^ seq[MASK]
+
+
+@kernel
+def _walk(r: Rules, s: Senders, i: Int) -> int:
+    entropy = _here(r, s, i)
+    s.seq[i, WALK] += 1
+    return entropy
+
+
+@kernel
+def _unpenalised(r: Rules, s: Senders, i: Int) -> int:
+    """The next entropy of the walk without a penalty; the first one that is skipped loses 1 of its own."""
+    entropy = _walk(r, s, i)
+    for step in range(r.paths):
+        if s.penalty[i, entropy] == 0:
+            break
+        if step == 0:
+            s.penalty[i, entropy] -= np.uint8(1)
+        entropy = _walk(r, s, i)
+    return entropy
+
+
+@kernel
+def _random(r: Rules, s: Senders, i: Int) -> int:
+    s.seq[i, DRAWN] += 1
+    return below(draw(r.seed, ENTROPY, i, s.seq[i, DRAWN] - 1), r.paths)
+
+
+@kernel
+def _recycled(r: Rules, s: Senders, i: Int) -> int:
+    """The oldest good entropy that was not used again; frozen, all cells in turn; else one at random."""
+    seq = s.seq[i]
+    if seq[FROZEN] > 0 and seq[WRITTEN] > 0:
+        cell = seq[READ] % seq[WRITTEN]
+        seq[READ] = cell + 1
+        return s.ring[i, cell]
+    if seq[EXPLORE] > 0:
+        seq[EXPLORE] -= 1
+        return _random(r, s, i)
+    if seq[VALID] > 0:
+        cell = (seq[HEAD] - seq[VALID]) % CELLS
+        seq[VALID] -= 1
+        return s.ring[i, cell]
+    return _random(r, s, i)
+
+
+@kernel
+def learn(r: Rules, s: Senders, i: Int, entropy: Int, what: Int, now: Int) -> None:
+    """Feedback of an entropy: GOOD, MARKED, TRIMMED or, for none in particular, TIMED_OUT."""
+    if r.spread != OBLIVIOUS and r.paths > 1:
+        _learn(r, s, i, np.int64(entropy), np.int64(what), np.int64(now))
+
+
+@routine
+def _learn(r: Rules, s: Senders, i: Int, entropy: Int, what: Int, now: Int) -> None:
+    seq = s.seq[i]
+    if r.spread == REPS:
+        _refill(r, s, i, entropy, what, now)
+        return
+    if r.spread != REPS_LIST and what != GOOD:
+        worse = np.int64(s.penalty[i, entropy]) + (1 if what == MARKED else 4 if what == TRIMMED else _WORST)
+        s.penalty[i, entropy] = np.uint8(min(worse, np.int64(_WORST)))
+    if r.spread != BITMAP and what == GOOD and seq[QUEUE_TAIL] - seq[QUEUE_HEAD] < s.queue.shape[1]:
+        s.queue[i, seq[QUEUE_TAIL] & (s.queue.shape[1] - 1)] = np.uint16(entropy)
+        seq[QUEUE_TAIL] += 1
+
+
+@kernel
+def _refill(r: Rules, s: Senders, i: Int, entropy: Int, what: Int, now: Int) -> None:
+    seq = s.seq[i]
+    if seq[FROZEN] > 0 and now >= seq[FROZEN]:
+        seq[FROZEN] = seq[HEAD] = seq[VALID] = seq[WRITTEN] = 0
+        seq[EXPLORE] = _EXPLORED
+    if what == TIMED_OUT:
+        if seq[FROZEN] == 0 and seq[EXPLORE] == 0:
+            seq[FROZEN] = now + r.freeze
+            seq[READ] = 0
+    elif what == GOOD:
+        s.ring[i, seq[HEAD]] = entropy
+        seq[HEAD] = (seq[HEAD] + 1) % CELLS
+        seq[VALID] = min(seq[VALID] + 1, CELLS)
+        seq[WRITTEN] = min(seq[WRITTEN] + 1, CELLS)

@@ -1,0 +1,170 @@
+"""Sprayed packets: two queues at every output, trimming, and a path for each packet."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from math import ceil
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from flitlab.models.application.workload import Workload
+from flitlab.models.arrays import Floats
+from flitlab.models.hashing import content_hash
+from flitlab.models.instance import Instance
+from flitlab.models.registry import SpecError, make, register, whole
+from flitlab.models.routing.routes import Routes
+from flitlab.models.switching.discipline import FLOWS, Counted, Discipline, Setting, SwitchingSpec
+from flitlab.models.switching.hash_form import common_form
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.source import Source
+from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_session, spray_tick
+from flitlab.models.transport.flows import Flows, arriving, in_bytes, together
+from flitlab.models.transport.law import TransportSpec
+from flitlab.models.transport.session import LATEST
+from flitlab.models.transport.sizes import SizesSpec
+
+PLACES = {
+    **{key: f"switching.{key}" for key in ("header_bytes", "at_switch")},
+    **{key: key for key in ("traffic", "loads", "transport", "routing")},
+    **{key: f"traffic.{key}" for key in ("sizes.bytes", "sizes.path", "sizes.mean_bytes")},
+    "host_capacity": "topology.host_capacity", "seconds": "measure.seconds",
+}  # fmt: skip
+"""Key of what is wrong with a session -> where it stands in a configuration."""
+
+
+@dataclass(frozen=True)
+class Spray(Discipline):
+    """Packets that take a path each, in queues that trim what they have no room for.
+
+    A tick is the time of a byte on the fastest channel. poisson: flows come in Poisson processes at the load; else
+    every pair of the pattern has one from the beginning. seconds: how long flows come, and a run lasts at most.
+    """
+
+    mode: ClassVar[str] = "spray"
+    counts: ClassVar[Counted | None] = FLOWS
+    leaves: ClassVar[bool] = False  # packets may be trimmed before they leave
+
+    transport: TransportSpec
+    fabric: Fabric
+    sizes: SizesSpec
+    poisson: bool = True
+    seconds: float = 2.0
+
+    @property
+    def content_hash(self) -> str:
+        """Hash of everything that results depend on."""
+        sizes = [self.sizes.model_dump(mode="json"), *self.sizes.build().table()]
+        transport = self.transport.model_dump(mode="json")
+        return content_hash(transport, asdict(self.fabric), sizes, self.poisson, self.seconds)
+
+    def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
+        """The common form with no field of its own, and the hash of all that it does have."""
+        return common_form(self.mode, {}), [self.content_hash]
+
+    def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
+        """The keys of ``switching:`` that give this discipline; ``flit_ns`` means nothing here."""
+        given = asdict(self.fabric)
+        del given["control_bytes"]
+        return {"mode": self.mode, **given, "ecn": None if self.fabric.ecn is None else list(self.fabric.ecn)}
+
+    def zero_load_latency(self, topology: Topology, hops: int, flits: int) -> int:
+        """Ticks of a packet of so many bytes where all channels are equally fast: each takes in all of it first."""
+        link = ceil(Fraction(repr(float(self.fabric.link_us))) / 10**6 / spray_tick(topology, self.fabric))
+        return (hops + 2) * (max(1, link) + flits)
+
+    def pace(self, topology: Topology) -> float:
+        """The capacity of the fastest channel, host channels included: it moves a byte a tick."""
+        return max(float(topology.capacity.max(initial=0.0)), topology.host_capacity)
+
+    def sending(self, topology: Topology, length: Floats) -> Floats:
+        """Ticks, float64, that a host's channel is busy with so many bytes, until the last of them has left."""
+        return length * (self.pace(topology) / topology.host_capacity)
+
+    def session(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> SpraySession:
+        """Flows, rules and links of a run at a load with a seed, for either engine.
+
+        The instance must have routes. Raises ``SpecError`` whose key is a name of :data:`PLACES`.
+        """
+        assert instance.routes is not None
+        spraying, topology = self.transport.spraying(), instance.topology
+        tick = spray_tick(topology, self.fabric)
+        if Fraction(repr(self.seconds)) / tick > LATEST:
+            most = f"at a tick of {float(tick * 10**9):.3g} ns a run may take {float(LATEST * tick):.6g} s"
+            raise SpecError(most, key="seconds")
+        flows = self._flows(instance, spraying.flows, load, seed, tick)
+        return make_spray_session(topology, instance.routes, spraying, self.fabric, flows, seed)
+
+    def check(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> None:
+        """Raise ``SpecError``, whose key is a place of the configuration, where there is no session for a run."""
+        try:
+            self.session(instance, work, load, seed)
+        except SpecError as error:
+            error.key = PLACES.get(error.key or "", "switching")
+            raise
+
+    def _flows(self, instance: Instance, flows: int, load: float, seed: int, tick: Fraction) -> Flows:
+        """Flows with bytes of payload as their packets."""
+        topology, traffic, sizes = instance.topology, instance.traffic, self.sizes.build()
+        if not self.poisson:
+            return together(traffic, flows, sizes, 1, seed)
+        nic = Fraction(repr(float(self.fabric.nic_mbps))) * Fraction(repr(float(topology.host_capacity)))
+        of_packet = Fraction(8 * self.fabric.mtu_bytes, 10**6) / nic / tick
+        until = int(Fraction(repr(self.seconds)) / tick)
+        return in_bytes(arriving(traffic, load, sizes, self.fabric.payload, of_packet, until, seed), sizes, seed)
+
+
+def _ascending(marks: list[float]) -> list[float]:
+    if len(marks) != 2 or not 0 <= marks[0] <= marks[1]:
+        raise ValueError("must be two numbers, 0 or more, ascending")
+    return marks
+
+
+@register("switching", "spray")
+class SpraySpec(SwitchingSpec):
+    """Packets that take a path each, in queues that trim what they have no room for, as Ultra Ethernet has them.
+
+    ``transport:`` is nscc by default; ``traffic.sizes`` says how large flows are. A queue has room for
+    ``queue_packets`` or ``queue_bytes`` of data, by default for a product of bandwidth and delay. ``ecn``: packets
+    behind another one from which on some, and above which all are marked; or, up to 1, parts of the room.
+    """
+
+    discipline: ClassVar[type[Spray]] = Spray
+    beside: ClassVar[tuple[str, ...]] = ("transport", "traffic.sizes")
+    usual_transport: ClassVar[str] = "nscc"
+
+    mode: Literal["spray"]
+    mtu_bytes: Annotated[int, BeforeValidator(whole), Field(ge=65, le=65535)] = 4150
+    header_bytes: Annotated[int, BeforeValidator(whole), Field(ge=0, le=65534)] = 64
+    nic_mbps: Annotated[float, Field(gt=0, le=1e7)] = 100_000.0
+    link_us: Annotated[float, Field(ge=0, le=1e6)] = 1.0
+    switch_ns: Annotated[float, Field(ge=0, le=1e9)] = 0.0
+    queue_packets: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] | None = None
+    queue_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**10)] | None = None
+    ecn: Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], AfterValidator(_ascending)] | None = None
+    trim: bool = True
+    at_switch: Literal["ecmp", "round_robin", "adaptive", "flowlet", "ecmp_adaptive"] = "ecmp"
+
+    @property
+    def fabric(self) -> Fabric:
+        """Links, switches and packets as the keys describe them; ``queue_packets`` becomes bytes."""
+        room = self.queue_bytes if self.queue_packets is None else self.queue_packets * self.mtu_bytes
+        return Fabric(
+            mtu_bytes=self.mtu_bytes, header_bytes=self.header_bytes, nic_mbps=self.nic_mbps, link_us=self.link_us,
+            switch_ns=self.switch_ns, queue_bytes=room, ecn=None if self.ecn is None else (self.ecn[0], self.ecn[1]),
+            trim=self.trim, at_switch=self.at_switch,
+        )  # fmt: skip
+
+    def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
+        """Two keys for the same thing, and a queue that nothing fits into."""
+        if self.queue_packets is not None and self.queue_bytes is not None:
+            yield SpecError("give either queue_packets or queue_bytes", key="switching.queue_bytes")
+        elif self.queue_bytes is not None and self.queue_bytes < self.mtu_bytes:
+            yield SpecError(f"a packet of {self.mtu_bytes} bytes does not fit", key="switching.queue_bytes")
+
+    def build(self, setting: Setting) -> Spray:
+        """The discipline with these links, and with the transport and the flows of its setting."""
+        if setting.sizes is None:
+            raise SpecError("missing: flows of mode spray end", key="traffic.sizes")
+        transport = setting.transport or make("transport", kind=self.usual_transport)
+        return Spray(transport, self.fabric, setting.sizes, not setting.together, setting.seconds)

@@ -1,0 +1,18 @@
+"""A constant window."""
+
+from flitlab.models.registry import register
+from flitlab.models.transport.sprayed import SprayedSpec
+from flitlab.models.transport.spraying import CONSTANT, Spraying
+
+
+@register("transport", "constant")
+class Constant(SprayedSpec):
+    """A window that stays as it is, whatever is marked or trimmed.
+
+    Example: ``transport: {kind: constant, init_window: 40}``
+
+    Source: the constant window of the Ultra Ethernet simulator, which runs it as a baseline.
+    """
+
+    def spraying(self) -> Spraying:
+        return self.sprayed(window=CONSTANT)

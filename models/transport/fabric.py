@@ -1,0 +1,270 @@
+"""One run of sprayed packets, laid out for the engines: links and their queues, flows, and the rules of hosts."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+
+from flitlab.models.arrays import Ints
+from flitlab.models.registry import SpecError
+from flitlab.models.routing.paths import farthest, longest
+from flitlab.models.routing.routes import PATHS, Routes
+from flitlab.models.rules.datagram import RATIO_BITS, service_ticks
+from flitlab.models.rules.spray.layout import Rules
+from flitlab.models.rules.spray.ports import BY_HASH, FLOWLET, HASH_UNLESS_WORST, LEAST_LEVEL, ROUND_ROBIN
+from flitlab.models.rules.tables import DIGITS, TABLE, Tables
+from flitlab.models.topology.distances import distances
+from flitlab.models.topology.graph import Topology
+from flitlab.models.transport.flows import Flows
+from flitlab.models.transport.session import LATEST
+from flitlab.models.transport.spraying import NDP, NO_CREDIT, PACED, SPREADS, Spraying
+
+__all__ = ["AT_SWITCH", "LATEST", "Fabric", "SpraySession", "SprayedFlows", "make_spray_session", "spray_tick"]
+
+AT_SWITCH = {
+    "ecmp": BY_HASH, "round_robin": ROUND_ROBIN, "adaptive": LEAST_LEVEL, "flowlet": FLOWLET,
+    "ecmp_adaptive": HASH_UNLESS_WORST,
+}  # fmt: skip
+"""What switches choose by, by its name in a configuration."""
+
+MOST_PACKETS = 1 << 28
+"""Packets that the flows of a run may have together: each takes 10 bytes."""
+
+MOST_KEPT = 1 << 26
+"""Ports of flows that switches may remember together."""
+
+_NEVER_MARKS = np.int64(1) << 60
+
+# Constants of NSCC are given for a network of 100 Gb/s and 12 us.
+_REFERENCE_BDP, _REFERENCE_S = 150_000, Fraction(12, 10**6)
+_MARGIN_S, _QUEUES = Fraction(15, 10**6), 6
+_LOW_MARK, _HIGH_MARK = Fraction(1, 5), Fraction(4, 5)
+_MOST_BDP, _TARGET = 1.5, 0.75
+_UNTRIMMED_QUEUES = 5
+_FREEZE_S, _FRESH_S, _SILENCE_S = Fraction(1, 100), Fraction(1, 10**7), Fraction(1, 10**5)
+_QUANTUM, _PULL_QUANTA, _EMPTY_QUANTA, _PACE = 256, 64, 4, 0.99
+_NDP_PACKETS = 8
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """Links, switches and packets: ``switching:`` of mode spray.
+
+    mtu_bytes: a full packet on the wire, ``header_bytes`` of it no payload. control_bytes: a packet without payload.
+    capacity 1 of a channel or host is ``nic_mbps``. link_us, switch_ns: rounded up to ticks. queue_bytes: room for data
+    in the queue of a channel as fast as a host, None: a product of bandwidth and delay, and without trimming five; of a
+    slower or faster channel in proportion. ecn: marks begin and end at so many packets or, if both are at most 1, parts
+    of the room; None: 0.2 and 0.8 products. trim: full queues trim; else they drop. at_switch: key of
+    :data:`AT_SWITCH`.
+    """
+
+    mtu_bytes: int = 4150
+    header_bytes: int = 64
+    control_bytes: int = 64
+    nic_mbps: float = 100_000.0
+    link_us: float = 1.0
+    switch_ns: float = 0.0
+    queue_bytes: int | None = None
+    ecn: tuple[float, float] | None = None
+    trim: bool = True
+    at_switch: str = "ecmp"
+
+    @property
+    def payload(self) -> int:
+        """Bytes of payload of a full packet."""
+        return self.mtu_bytes - self.header_bytes
+
+
+@dataclass(frozen=True, eq=False)
+class SprayedFlows:
+    """Finite flows in order of their start.
+
+    source, destination: hosts; bytes: payload; packets; last_size: bytes on the wire of the last packet; start: ticks;
+    int64 [flows] each.
+    """
+
+    source: Ints
+    destination: Ints
+    bytes: Ints
+    packets: Ints
+    last_size: Ints
+    start: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class SpraySession:
+    """Everything that a run of sprayed packets depends on.
+
+    A tick is the time of one byte on the fastest channel, ``tick_s`` seconds. Links are the channels between switches,
+    then one from each host to its switch, then one from each switch to each of its hosts. delay: int64 [links], ticks;
+    ratio: int64 [links], ticks of a byte times 2**RATIO_BITS. room: int64 [links], bytes of data in a queue; twice as
+    much of control. low, high: int64 [links], bytes of data up to which none is marked, and above which all are.
+    routes: for the functions of :mod:`flitlab.models.rules.spray.ports`. at_switch: what switches choose by (BY_HASH
+    ...); fresh, silence: ticks, of levels and of flowlets.
+    """
+
+    topology: Topology
+    fabric: Fabric
+    routes: Tables
+    rules: Rules
+    flows: SprayedFlows
+    tick_s: Fraction
+    delay: Ints
+    ratio: Ints
+    room: Ints
+    low: Ints
+    high: Ints
+    at_switch: int
+    fresh: int
+    silence: int
+
+    @property
+    def seed(self) -> int:
+        """The seed of all draws."""
+        return self.rules.seed
+
+    def ticks(self, seconds: float | Fraction) -> int:
+        """Ticks in so many seconds, rounded up."""
+        return ceil(_exact(seconds) / self.tick_s)
+
+
+def _exact(value: float | Fraction) -> Fraction:
+    return value if isinstance(value, Fraction) else Fraction(repr(float(value)))
+
+
+def _fastest(topology: Topology) -> float:
+    return max(float(topology.capacity.max(initial=0.0)), topology.host_capacity)
+
+
+def spray_tick(topology: Topology, fabric: Fabric) -> Fraction:
+    """Seconds of a tick: of one byte on the fastest channel. Raises ``SpecError``."""
+    if not np.isfinite(_fastest(topology)):
+        raise SpecError("must be finite in a simulation", key="host_capacity")
+    return Fraction(8, 10**6) / (_exact(fabric.nic_mbps) * _exact(_fastest(topology)))
+
+
+def make_spray_session(
+    topology: Topology, routes: Routes, spraying: Spraying, fabric: Fabric, flows: Flows, seed: int
+) -> SpraySession:
+    """Lay out a run. flows: with bytes of payload as their packets, in order of their start.
+
+    Raises ``SpecError`` for routes that no entropy can index, packets without room, and what would not fit into memory.
+    """
+    _check(topology, routes, fabric, flows)
+    tick = spray_tick(topology, fabric)
+    capacity = np.concatenate([topology.capacity, np.full(2 * topology.hosts, topology.host_capacity)])
+    ratio = np.ceil(capacity.max() / capacity * 2.0**RATIO_BITS).astype(np.int64)
+    delay = _delays(topology, fabric, tick)
+    rules, room = _rules(topology, routes, spraying, fabric, delay, int(ratio[-1]), tick, seed)
+    rooms = np.maximum(np.ceil(room * capacity / topology.host_capacity), fabric.mtu_bytes).astype(np.int64)
+    low, high = _marks(topology, spraying, fabric, rules, capacity, room)
+    return SpraySession(
+        topology, fabric, routes.tables(topology), rules, _in_packets(flows, fabric), tick, delay, ratio, rooms, low,
+        high, AT_SWITCH[fabric.at_switch], ceil(_FRESH_S / tick), ceil(_SILENCE_S / tick),
+    )  # fmt: skip
+
+
+def _check(topology: Topology, routes: Routes, fabric: Fabric, flows: Flows) -> None:
+    if not len(flows.source):
+        raise SpecError("no host sends anything", key="traffic")
+    if (own := np.flatnonzero(flows.source == flows.destination)).size:
+        raise SpecError(f"host {flows.source[own[0]]} would send to itself", key="traffic")
+    if routes.form not in (TABLE, DIGITS, PATHS):
+        raise SpecError(
+            "entropies stand for next hops or whole paths, and this routing has neither", key="routing",
+            choices=("ecmp", "minimal", "ksp", "optimal", "allpath"),
+        )  # fmt: skip
+    if fabric.at_switch != "ecmp" and routes.form == PATHS:
+        raise SpecError(
+            "switches choose among next hops, and this routing has whole paths", key="at_switch", choices=("ecmp",)
+        )
+    if fabric.at_switch == "flowlet" and topology.switches * len(flows.source) * 2 > MOST_KEPT:
+        raise SpecError("switches would have to remember too many flows", key="at_switch")
+    if fabric.header_bytes >= fabric.mtu_bytes:
+        raise SpecError(f"a packet of {fabric.mtu_bytes} bytes has no payload", key="header_bytes")
+    if (packets := int((-(-flows.packets // fabric.payload)).sum())) > MOST_PACKETS:
+        raise SpecError(f"{packets:.2g} packets are more than {MOST_PACKETS:.2g}", key="traffic")
+
+
+def _delays(topology: Topology, fabric: Fabric, tick: Fraction) -> Ints:
+    """Ticks of every link, and of the switch at its end."""
+    link = max(1, ceil(_exact(fabric.link_us) / 10**6 / tick))
+    switch = ceil(_exact(fabric.switch_ns) / 10**9 / tick)
+    delay = np.full(topology.channels + 2 * topology.hosts, link + switch)
+    delay[topology.channels + topology.hosts :] = link
+    delay[: topology.channels] += topology.delay
+    return delay
+
+
+def _in_packets(flows: Flows, fabric: Fabric) -> SprayedFlows:
+    size = flows.packets
+    packets = -(-size // fabric.payload)
+    last = size - (packets - 1) * fabric.payload + fabric.header_bytes
+    return SprayedFlows(flows.source, flows.destination, size, packets, last, flows.start)
+
+
+def _channels_of_longest(topology: Topology, routes: Routes) -> int:
+    """Channels between switches of the longest route between hosts."""
+    if routes.form == PATHS:
+        assert routes.paths is not None
+        return longest(routes.paths)
+    return farthest(topology) if routes.hops_max <= int(distances(topology).max(initial=0)) else routes.hops_max
+
+
+def _rules(
+    topology: Topology, routes: Routes, spraying: Spraying, fabric: Fabric, delay: Ints, ratio: int, tick: Fraction,
+    seed: int,
+) -> tuple[Rules, int]:  # fmt: skip
+    """The rules of hosts, and bytes of room in the queue of a channel as fast as they are."""
+    mtu, channels, hosts = fabric.mtu_bytes, topology.channels, topology.hosts
+    hops = _channels_of_longest(topology, routes)
+    way = int(delay[channels]) + int(delay[channels + hosts]) + hops * int(delay[:channels].max(initial=0))
+    trip = 2 * way + (hops + 2) * (service_ticks(ratio, mtu) + service_ticks(ratio, fabric.control_bytes))
+    rate = topology.host_capacity / _fastest(topology)
+    product = trip * rate
+    room = fabric.queue_bytes
+    if room is None:
+        room = ceil(product / mtu) * mtu * (1 if fabric.trim else _UNTRIMMED_QUEUES)
+        room = _NDP_PACKETS * mtu if spraying.credit == NDP else room
+    target = spraying.target if spraying.target is not None else (_TARGET if fabric.trim else 1.0)
+    target = target * trip
+    a, b = product / _REFERENCE_BDP, target / float(_REFERENCE_S / tick)
+    timeout = ceil(_MARGIN_S / tick) + _QUEUES * service_ticks(ratio, room)
+    if spraying.timeout_us is not None:
+        timeout = max(1, ceil(_exact(spraying.timeout_us) / 10**6 / tick))
+    first = _MOST_BDP * product if spraying.init_window is None else float(spraying.init_window * mtu)
+    by_packets = spraying.credit == NDP
+    gap = ceil(service_ticks(ratio, mtu) / spraying.rate)
+    mss = fabric.payload
+    rules = Rules(
+        seed=seed, mtu=mtu, header=fabric.header_bytes, control=fabric.control_bytes, window=spraying.window,
+        credit=spraying.credit, spread=SPREADS[spraying.spread], paths=spraying.paths, ack_bytes=spraying.ack_bytes,
+        trims=int(fabric.trim), answers=int(spraying.credit != PACED), rtt0=trip, timeout=timeout,
+        freeze=ceil(_FREEZE_S / tick), gap=gap, quantum=mtu if by_packets else _QUANTUM,
+        pull_quanta=1 if by_packets else _PULL_QUANTA, empty_quanta=1 if by_packets else _EMPTY_QUANTA, gate=8 * mtu,
+        rate=rate, first_window=first, most_bdp=_MOST_BDP, target=target, alpha=4.0 * mss * a * b / target,
+        fair=5.0 * mss * a, eta=0.15 * mss * a, fast=0.25 * a, gamma=0.8, weight=1.0 / 80.0,
+        near=float(Fraction(1, 10**6) / tick),
+        byte_gap=(mtu + fabric.control_bytes) / mtu / rate if by_packets else 1.0 / (_PACE * rate),
+        oversubscription=spraying.oversubscription or 1.0,
+    )  # fmt: skip
+    return rules, room
+
+
+def _marks(
+    topology: Topology, spraying: Spraying, fabric: Fabric, rules: Rules, capacity: "np.ndarray", room: int
+) -> tuple[Ints, Ints]:
+    """Bytes of data behind a packet up to which it is not marked, and above which it is, of every link."""
+    mtu, product = fabric.mtu_bytes, Fraction(rules.rtt0) * Fraction(rules.rate)
+    packets = ceil(product / mtu)
+    if fabric.ecn is None:
+        bounds = [float(ceil(part * packets) * mtu) for part in (_LOW_MARK, _HIGH_MARK)]
+    else:
+        unit = room if fabric.ecn[1] <= 1 else mtu
+        bounds = [bound * unit for bound in fabric.ecn]
+    low, high = (np.ceil(bound * capacity / topology.host_capacity).astype(np.int64) for bound in bounds)
+    to_hosts = slice(topology.channels + topology.hosts, None)
+    if spraying.credit not in (NO_CREDIT, PACED):
+        low[to_hosts] = high[to_hosts] = _NEVER_MARKS
+    return low, np.maximum(low + 1, high)

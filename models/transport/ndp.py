@@ -1,0 +1,27 @@
+"""NDP: trimming and pulls."""
+
+from flitlab.models.registry import register
+from flitlab.models.transport.sprayed import SprayedSpec
+from flitlab.models.transport.spraying import NDP, Spraying, Spread
+
+
+@register("transport", "ndp")
+class Ndp(SprayedSpec):
+    """A first window at the rate of the host, and then a packet for each pull of the receiver.
+
+    Each packet that arrives, whole or trimmed, earns a pull, which the receiver sends at its own rate; packets that were
+    trimmed are sent again first. init_window: packets, by default 15. Queues of mode spray have room for 8 packets by
+    default under this transport. There is no return to sender.
+
+    Example: ``transport: {kind: ndp, init_window: 23}``
+
+    Source: Handley et al., Re-architecting datacenter networks and stacks for low latency and high performance,
+    SIGCOMM 2017, doi:10.1145/3098822.3098825.
+    """  # noqa: E501
+
+    spread: Spread = "oblivious"
+    sack_threshold: int = 1
+
+    def spraying(self) -> Spraying:
+        found = self.sprayed(credit=NDP)
+        return found if self.init_window is not None else self.model_copy(update={"init_window": 15}).spraying()

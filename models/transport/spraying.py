@@ -1,0 +1,81 @@
+"""What a transport that sprays is: the numbers of its senders and receivers."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from flitlab.models.rules.spray.layout import (
+    BITMAP,
+    CONSTANT,
+    DCTCP,
+    MIXED,
+    NDP,
+    NO_CREDIT,
+    NO_WINDOW,
+    NSCC,
+    OBLIVIOUS,
+    PACED,
+    RCCC,
+    REPS,
+    REPS_LIST,
+)
+
+__all__ = [
+    "CONSTANT",
+    "DCTCP",
+    "NDP",
+    "NO_CREDIT",
+    "NO_WINDOW",
+    "NSCC",
+    "PACED",
+    "RCCC",
+    "SPRAYING",
+    "SPREADS",
+    "Paths",
+    "Spraying",
+    "Spread",
+]  # fmt: skip
+
+SPRAYING = ("nscc", "rccc", "nscc_rccc", "ndp", "dctcp", "constant", "none")
+"""The kinds that spray."""
+
+SPREADS = {"oblivious": OBLIVIOUS, "bitmap": BITMAP, "reps": REPS, "mixed": MIXED, "reps_list": REPS_LIST}
+Spread = Literal["oblivious", "bitmap", "reps", "mixed", "reps_list"]
+
+MOST_PATHS = 1 << 15
+
+
+def _power_of_two(value: int) -> int:
+    if value & (value - 1):
+        below = 1 << (value.bit_length() - 1)
+        raise ValueError(f"must be a power of two; nearest {below}, {2 * below}")
+    return value
+
+
+Paths = Annotated[int, Field(ge=1, le=MOST_PATHS), AfterValidator(_power_of_two)]
+
+
+@dataclass(frozen=True)
+class Spraying:
+    """How hosts spray, in the units of the configuration.
+
+    window, credit: what limits senders, see :mod:`flitlab.models.rules.spray.layout`. paths: entropies of a flow;
+    spread: how one is chosen, a key of :data:`SPREADS`. ack_bytes: received since the last acknowledgement that cause
+    one. init_window: packets, None: 1.5 products of bandwidth and delay. target: of queueing delay, as a part of the
+    longest round trip, None: 0.75 with trimming, else 1. timeout_us: None: 15 us and six full queues.
+    oversubscription: of the network, None: found, 1: receivers do not heed it. rate: of PACED, as a fraction of the
+    network interface. flows: of each pair of hosts.
+    """
+
+    window: int = NO_WINDOW
+    credit: int = NO_CREDIT
+    paths: int = 64
+    spread: str = "mixed"
+    ack_bytes: int = 16384
+    init_window: int | None = None
+    target: float | None = None
+    timeout_us: float | None = None
+    oversubscription: float | None = 1.0
+    rate: float = 1.0
+    flows: int = 1

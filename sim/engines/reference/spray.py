@@ -1,0 +1,563 @@
+"""The spray discipline: queues that trim, switches that spread packets, and hosts that answer them.
+
+In one tick services end first, then packets come to the ends of links, in an order that is drawn for every tick
+(:func:`flitlab.models.rules.datagram.precedence`), then timers ring.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+from simpy.events import EventPriority
+
+from flitlab.models.rules.datagram import precedence, service_ticks
+from flitlab.models.rules.spray import layout
+from flitlab.models.rules.spray.credit import (
+    PULL_ENTROPIES,
+    claim,
+    count_arrival,
+    look,
+    make_pacers,
+    next_pull,
+    on_pull,
+    throttles,
+)
+from flitlab.models.rules.spray.layout import NDP, PACED, RCCC, make_receivers, make_senders
+from flitlab.models.rules.spray.ports import (
+    BY_HASH,
+    chosen_port,
+    make_salts,
+    make_switches,
+    spray_port,
+    way_of,
+)
+from flitlab.models.rules.spray.queues import evicts, is_marked
+from flitlab.models.rules.spray.receiver import bits_from, bits_of, on_data, on_request, on_trimmed
+from flitlab.models.rules.spray.sender import (
+    ASKS,
+    IS_AGAIN,
+    deadline,
+    may_send,
+    on_ack,
+    on_nack,
+    on_nack_entropy,
+    on_timeout,
+    pace,
+    request,
+    send,
+)
+from flitlab.models.transport.fabric import LATEST, SpraySession
+from flitlab.sim.engines.reference.clock import Alarm, Clock
+from flitlab.sim.engines.spray import base
+from flitlab.sim.engines.spray.base import Counters, Trace, flow_table
+
+DEPARTURES = EventPriority(2)
+ARRIVALS = 3
+_START, _TIMEOUT, _PACE, _PULL, _LOOK = (ARRIVALS + (1 << 63) + (kind << 32) for kind in range(5))
+"""Priorities in a tick; above ARRIVALS stands the precedence of the link, above the others a flow or host."""
+
+DATA, ACK, NACK, PULL, RTS = range(5)
+
+LEAST_DATA = 128
+"""Bytes below which data counts as control where switches choose."""
+
+CONTROL_TURNS = 10
+"""Control packets that a host sends for each data packet, while both wait."""
+
+
+@dataclass(slots=True, eq=False)
+class Packet:
+    """A packet on its way.
+
+    kind: DATA ... key: of hashes. target: host that it goes to. number, flags: of data, and echoed; claim: the credit
+    that it asks for. marked, trimmed, last_hop: what became of it, and echoed. way: fixed at its first switch; hop:
+    channels between switches behind it. expected, received, start, bits: of an acknowledgement. granted: of a pull.
+    """
+
+    kind: int
+    flow: int
+    size: int
+    entropy: int
+    key: int
+    target: "Host"
+    number: int = -1
+    flags: int = 0
+    claim: int = 0
+    marked: bool = False
+    trimmed: bool = False
+    last_hop: bool = False
+    way: int = 0
+    hop: int = 0
+    expected: int = 0
+    received: int = 0
+    start: int = 0
+    bits: int = 0
+    granted: int = 0
+
+    @property
+    def is_data(self) -> bool:
+        """Whether it is whole data."""
+        return self.kind == DATA and not self.trimmed
+
+
+class Link:
+    """A server and the link behind it; end: what takes in packets there."""
+
+    def __init__(self, network: "ReferenceSpray", number: int, end: Callable[[Packet], None]):
+        self.network, self.number, self.end = network, number, end
+        self.clock = network.clock
+        self.delay, self.ratio = int(network.given.delay[number]), int(network.given.ratio[number])
+        self.counts = [0] * base.LINK_COUNTS
+        self.serving: Packet | None = None
+
+    def serve(self, packet: Packet) -> None:
+        """Begin to send a packet."""
+        self.serving = packet
+        ticks = service_ticks(self.ratio, packet.size)
+        self.counts[base.BUSY] += ticks
+        Alarm(self.clock, self.clock.now + ticks, DEPARTURES, self._leave)
+
+    def _leave(self, alarm: Any) -> None:
+        packet = self.serving
+        assert packet is not None
+        self.serving = None
+        self.has_left(packet)
+        arrives = self.clock.now + self.delay
+        turn = EventPriority(ARRIVALS + self.network.precedence(self.network.given.seed, arrives, self.number))
+        Alarm(self.clock, arrives, turn, self._arrive, packet)
+        self.go_on()
+
+    def _arrive(self, alarm: Any) -> None:
+        self.end(alarm.value)
+
+    def has_left(self, packet: Packet) -> None:
+        """Do what is done at the end of a service."""
+
+    def go_on(self) -> None:
+        """Begin the next service, if something waits."""
+        raise NotImplementedError
+
+
+class Queue(Link):
+    """An output of a switch: control before data."""
+
+    def __init__(self, network: "ReferenceSpray", number: int, end: Callable[[Packet], None]):
+        super().__init__(network, number, end)
+        given = network.given
+        self.low_room, self.high_room = int(given.room[number]), 2 * int(given.room[number])
+        self.low_mark, self.high_mark = int(given.low[number]), int(given.high[number])
+        self.is_last = number >= given.topology.channels + given.topology.hosts
+        self.data: deque[Packet] = deque()
+        self.control: deque[Packet] = deque()
+        self.low = self.high = 0
+        self.full = self.drawn = 0
+
+    def accept(self, packet: Packet) -> None:
+        """Take a packet into the queue, or trim or drop one where it is full."""
+        if packet.is_data:
+            self._accept_data(packet)
+        else:
+            self._accept_control(packet)
+        if self.serving is None:
+            self.go_on()
+
+    def _accept_control(self, packet: Packet) -> None:
+        if self.high + packet.size > self.high_room:
+            self.counts[base.DROPS] += 1
+            return
+        self.counts[base.ACCEPTED] += 1
+        self.control.append(packet)
+        self._hold(0, packet.size)
+
+    def _accept_data(self, packet: Packet) -> None:
+        victim = None
+        if self.low + packet.size > self.low_room:
+            victim = packet
+            heads = evicts(self.network.given.seed, self.number, self.full)
+            self.full += 1
+            if heads and self.data:
+                victim = self.data.pop()
+                self.counts[base.ACCEPTED] -= 1
+                self._hold(-victim.size, 0)
+        if victim is not packet:
+            self.counts[base.ACCEPTED] += 1
+            self.data.append(packet)
+            self._hold(packet.size, 0)
+        if victim is not None:
+            self._cut(victim)
+
+    def _cut(self, victim: Packet) -> None:
+        rules = self.network.given.rules
+        if not rules.trims:
+            self.counts[base.DROPS] += 1
+            return
+        self.counts[base.CUT] += 1
+        victim.size, victim.trimmed, victim.last_hop = rules.control, True, self.is_last
+        self._accept_control(victim)
+
+    def _hold(self, data: int, control: int) -> None:
+        self.low += data
+        self.high += control
+        self.counts[base.MOST] = max(self.counts[base.MOST], self.low)
+        self.network.note_queue(self.number, self.low, self.high)
+
+    def has_left(self, packet: Packet) -> None:
+        if not packet.is_data:
+            self._hold(0, -packet.size)
+            return
+        self._hold(-packet.size, 0)
+        marked = is_marked(
+            self.network.given.seed, self.number, self.drawn, self.low, self.low_mark, self.high_mark
+        )  # fmt: skip
+        self.drawn += self.low_mark < self.low <= self.high_mark
+        if marked and not packet.marked:
+            packet.marked = True
+            self.counts[base.MARKED] += 1
+
+    def go_on(self) -> None:
+        if self.control:
+            self.serve(self.control.popleft())
+        elif self.data:
+            self.serve(self.data.popleft())
+
+
+class Host(Link):
+    """A host: its server, the connections that wait for it, and what takes in packets."""
+
+    def __init__(self, network: "ReferenceSpray", index: int):
+        topology = network.given.topology
+        self.switch = int(topology.host_switch[index])
+        super().__init__(network, topology.channels + index, lambda packet: network.enter(packet, self.switch))
+        self.index = index
+        self.control: deque[Packet] = deque()
+        self.waiting: deque[int] = deque()
+        self.turn = 0
+
+    def ask(self, flow: int) -> None:
+        """Let a connection wait for its turn, if it may send."""
+        if flow not in self.waiting and self.network.may_send(flow):
+            self.waiting.append(flow)
+        if self.serving is None:
+            self.go_on()
+
+    def post(self, packet: Packet) -> None:
+        """Send a packet without data."""
+        self.control.append(packet)
+        if self.serving is None:
+            self.go_on()
+
+    def go_on(self) -> None:
+        data_first = not self.control
+        if self.control and self.waiting:
+            data_first = self.turn == 0
+            self.turn = (self.turn + 1) % (CONTROL_TURNS + 1)
+        if data_first and self._send_data():
+            return
+        if self.control:
+            self.counts[base.ACCEPTED] += 1
+            self.serve(self.control.popleft())
+
+    def _send_data(self) -> bool:
+        network = self.network
+        while self.waiting:
+            flow = self.waiting.popleft()
+            if network.may_send(flow):
+                self.counts[base.ACCEPTED] += 1
+                self.serve(network.next_packet(flow, len(self.waiting)))
+                if network.may_send(flow):
+                    self.waiting.append(flow)
+                return True
+        return False
+
+
+def _code(function: Any, *arguments: Any) -> Callable[..., Any]:
+    """Machine code of a compiled function for arguments of these types, which is quicker to call."""
+    if not hasattr(function, "overloads"):
+        return function  # type: ignore[no-any-return]  # not compiled, as NUMBA_DISABLE_JIT asks
+    signature = tuple(numba.typeof(argument) for argument in arguments)
+    function.compile(signature)
+    code: Callable[..., Any] = function.overloads[signature].entry_point
+    return code
+
+
+class ReferenceSpray:
+    """A simulation of sprayed packets under way in SimPy (see :class:`flitlab.sim.engines.spray.base.SprayRun`)."""
+
+    latest = LATEST
+
+    def __init__(self, session: SpraySession, trace: bool = False):
+        self.given = session
+        self.clock = Clock()
+        topology, rules, flows = session.topology, session.rules, session.flows
+        self.rules = rules
+        self.senders = make_senders(rules, flows.packets, flows.last_size, flows.start)
+        self.receivers = make_receivers(self.senders)
+        self.pacers = make_pacers(topology.hosts, len(flows.source))
+        self.salts = np.zeros(topology.switches + 1, np.int64)
+        make_salts(session.seed, self.salts)
+        self.switches = make_switches(
+            session.at_switch, session.seed, session.room, topology.out_degree, 2 * len(flows.source), session.fresh,
+            session.silence,
+        )  # fmt: skip
+        self._compile()
+        self._trace: list[tuple[int, int, int]] | None = [] if trace else None
+        channels, hosts = topology.channels, topology.hosts
+        self.hosts = [Host(self, h) for h in range(hosts)]
+        self.queues = [Queue(self, c, self._into(int(topology.dst[c]))) for c in range(channels)]
+        self.last = [Queue(self, channels + hosts + h, self._onto(h)) for h in range(hosts)]
+        self.links: list[Link] = [*self.queues, *self.hosts, *self.last]
+        self.source, self.destination = flows.source.tolist(), flows.destination.tolist()
+        self.alarms: set[int] = set()
+        self.pulls: set[tuple[int, int]] = set()
+        first = _PACE if rules.credit == PACED else _START
+        for i, tick in enumerate(flows.start.tolist()):
+            self._ring(tick, first, i, self._pace if rules.credit == PACED else self._start)
+
+    def _compile(self) -> None:
+        r, s, g, p, w, t = self.rules, self.senders, self.receivers, self.pacers, self.switches, self.given.routes
+        out, salts = self.given.topology.out_start, self.salts
+        self.precedence = _code(precedence, r.seed, 0, 0)
+        self._may_send = _code(may_send, r, s, 0)
+        self._send = _code(send, r, s, 0, 0, 0)
+        self._on_ack = _code(on_ack, r, s, 0, 0, 0, 0, False, 0, False, 0, 0, 0)
+        self._on_nack = _code(on_nack, r, s, 0, 0, False, False, 0)
+        self._on_nack_entropy = _code(on_nack_entropy, r, s, 0, 0, False, False, 0)
+        self._on_pull = _code(on_pull, r, s, 0, 0)
+        self._on_timeout = _code(on_timeout, r, s, 0, 0)
+        self._deadline = _code(deadline, r, s, 0)
+        self._request = _code(request, r, s, 0, 0, 0)
+        self._pace_on = _code(pace, r, s, 0)
+        self._on_data = _code(on_data, r, g, 0, 0, 0, False, False, 0)
+        self._on_trimmed = _code(on_trimmed, r, g, 0, 0)
+        self._on_request = _code(on_request, r, g, 0)
+        self._bits_from = _code(bits_from, g, 0, 0, False)
+        self._bits_of = _code(bits_of, g, 0, 0)
+        self._claim = _code(claim, r, g, p, 0, 0, 0, False, 0)
+        self._next_pull = _code(next_pull, r, g, p, 0, 0)
+        self._count_arrival = _code(count_arrival, r, p, 0, 0, 0)
+        self._look_at = _code(look, r, p, 0, 0)
+        self._way_of = _code(way_of, t, salts, 0, 0, 0, 0, 0)
+        self._spray_port = _code(spray_port, t, salts, 0, 0, 0, 0, 0, 0)
+        self._chosen_port = _code(chosen_port, t, salts, w, out, 0, 0, 0, 0, 0, False, 0)
+
+    def _into(self, switch: int) -> Callable[[Packet], None]:
+        def come(packet: Packet) -> None:
+            packet.hop += 1
+            self.forward(packet, switch)
+
+        return come
+
+    def _onto(self, host: int) -> Callable[[Packet], None]:
+        return lambda packet: self.receive(packet, self.hosts[host])
+
+    def _ring(self, tick: int, kind: int, index: int, action: Callable[[int], None]) -> None:
+        Alarm(self.clock, tick, EventPriority(kind + index), lambda alarm: action(alarm.value), index)
+
+    # switches
+
+    def enter(self, packet: Packet, switch: int) -> None:
+        """Let a packet come from its host to its first switch, where its way is fixed."""
+        packet.way = self._way_of(
+            self.given.routes, self.salts, self.rules.paths, switch, packet.target.switch, packet.key, packet.entropy
+        )  # fmt: skip
+        self.forward(packet, switch)
+
+    def forward(self, packet: Packet, switch: int) -> None:
+        """Put a packet that is at a switch into the queue of an output."""
+        given, target = self.given, packet.target.switch
+        if switch == target:
+            self.last[packet.target.index].accept(packet)
+            return
+        if given.at_switch == BY_HASH:
+            port = self._spray_port(
+                given.routes, self.salts, packet.way, packet.hop, switch, target, packet.key, packet.entropy
+            )  # fmt: skip
+        else:
+            data = packet.is_data and packet.size >= LEAST_DATA
+            port = self._chosen_port(
+                given.routes, self.salts, self.switches, given.topology.out_start, switch, target, packet.hop,
+                packet.key, packet.entropy, data, self.clock.now,
+            )  # fmt: skip
+        self.queues[int(given.topology.out_start[switch]) + port].accept(packet)
+
+    def note_queue(self, number: int, low: int, high: int) -> None:
+        """Keep what switches that choose themselves look at."""
+        if self.given.at_switch != BY_HASH:
+            self.switches.low[number], self.switches.high[number] = low, high
+
+    # senders
+
+    def may_send(self, flow: int) -> bool:
+        """Whether a connection may send."""
+        return bool(self._may_send(self.rules, self.senders, flow))
+
+    def next_packet(self, flow: int, waiting: int) -> Packet:
+        """The packet that a connection sends, which it may, while so many others wait."""
+        number, size, flags, entropy, wanted = self._send(self.rules, self.senders, flow, waiting, self.clock.now)
+        packet = self._packet(DATA, flow, entropy, size)
+        packet.number, packet.flags, packet.claim = number, flags, wanted
+        self._watch(flow)
+        return packet
+
+    def _packet(self, kind: int, flow: int, entropy: int, size: int = 0) -> Packet:
+        backwards = kind in (ACK, NACK, PULL)
+        to = self.source[flow] if backwards else self.destination[flow]
+        return Packet(kind, flow, size or self.rules.control, entropy, 2 * flow + backwards, self.hosts[to])
+
+    def _watch(self, flow: int) -> None:
+        """Set the timer of a sender that has none."""
+        if flow not in self.alarms and self.rules.answers:
+            self.alarms.add(flow)
+            self._ring(self.clock.now + self.rules.timeout, _TIMEOUT, flow, self._expire)
+
+    def _start(self, flow: int) -> None:
+        self.hosts[self.source[flow]].ask(flow)
+
+    def _pace(self, flow: int) -> None:
+        more = self._pace_on(self.rules, self.senders, flow)
+        self.hosts[self.source[flow]].ask(flow)
+        if more:
+            self._ring(self.clock.now + self.rules.gap, _PACE, flow, self._pace)
+
+    def _expire(self, flow: int) -> None:
+        r, s, now, host = self.rules, self.senders, self.clock.now, self.hosts[self.source[flow]]
+        tick = self._deadline(r, s, flow)
+        if 0 <= tick <= now:
+            if self._on_timeout(r, s, flow, now):
+                entropy, wanted = self._request(r, s, flow, len(host.waiting), now)
+                packet = self._packet(RTS, flow, entropy)
+                packet.claim = wanted
+                host.post(packet)
+            host.ask(flow)
+            tick = self._deadline(r, s, flow)
+        if tick < 0:
+            self.alarms.remove(flow)
+        else:
+            self._ring(max(tick, now + 1), _TIMEOUT, flow, self._expire)
+
+    # hosts
+
+    def receive(self, packet: Packet, host: Host) -> None:
+        """Let a packet come to its host."""
+        self._taken[packet.kind](self, packet, host)
+
+    def _take_data(self, packet: Packet, host: Host) -> None:
+        r, g, now, flow = self.rules, self.receivers, self.clock.now, packet.flow
+        asks = packet.flags & ASKS != 0
+        answer: int | None
+        if packet.trimmed:
+            answer = NACK if self._on_trimmed(r, g, flow, packet.number) else ACK
+        else:
+            if self._trace is not None:
+                self._trace.append((now, flow, packet.number))
+            acks = self._on_data(r, g, flow, packet.number, packet.size, packet.marked, asks, now)
+            answer = ACK if acks else None
+        reply = None if answer is None else self._answer(answer, packet, packet.marked or asks)
+        self._claim_credit(packet, host, packet.trimmed)
+        if throttles(r):
+            what = int(packet.marked)
+            if packet.trimmed:
+                what = layout.TIMED_OUT if packet.last_hop else layout.TRIMMED
+            self._count_arrival(r, self.pacers, host.index, what, now)
+            self._look(host)
+        if reply is not None:
+            host.post(reply)
+
+    def _answer(self, kind: int, packet: Packet, exact: bool) -> Packet:
+        """An acknowledgement or its contrary, with what the receiver has by now."""
+        g, flow = self.receivers, packet.flow
+        reply = self._packet(kind, flow, packet.entropy)
+        reply.number, reply.flags, reply.marked, reply.last_hop = (
+            packet.number, packet.flags, packet.marked, packet.last_hop,
+        )  # fmt: skip
+        if kind == ACK:
+            reply.expected, reply.received = g.got[flow, layout.EXPECTED], g.got[flow, layout.BYTES]
+            reply.start = self._bits_from(g, flow, packet.number, exact)
+            reply.bits = self._bits_of(g, flow, reply.start)
+        return reply
+
+    def _take_request(self, packet: Packet, host: Host) -> None:
+        self._on_request(self.rules, self.receivers, packet.flow)
+        reply = self._answer(ACK, packet, False)
+        self._claim_credit(packet, host, True)
+        host.post(reply)
+
+    def _claim_credit(self, packet: Packet, host: Host, owed: bool) -> None:
+        if self.rules.credit in (RCCC, NDP):
+            self._claim(
+                self.rules, self.receivers, self.pacers, host.index, packet.flow, packet.claim, owed, self.clock.now
+            )
+            self._await_pull(host)
+
+    def _take_ack(self, packet: Packet, host: Host) -> None:
+        self._on_ack(
+            self.rules, self.senders, packet.flow, packet.expected, packet.received, packet.number,
+            packet.flags & IS_AGAIN != 0, packet.entropy, packet.marked, packet.start, packet.bits, self.clock.now,
+        )  # fmt: skip
+        host.ask(packet.flow)
+
+    def _take_nack(self, packet: Packet, host: Host) -> None:
+        r, s, flow, now = self.rules, self.senders, packet.flow, self.clock.now
+        if self._on_nack(r, s, flow, packet.number, packet.flags & IS_AGAIN != 0, packet.last_hop, now):
+            host.ask(flow)
+            self._on_nack_entropy(r, s, flow, packet.entropy, packet.marked, packet.last_hop, now)
+        host.ask(flow)
+
+    def _take_pull(self, packet: Packet, host: Host) -> None:
+        self._on_pull(self.rules, self.senders, packet.flow, packet.granted)
+        host.ask(packet.flow)
+
+    _taken = (_take_data, _take_ack, _take_nack, _take_pull, _take_request)
+
+    # pacers
+
+    def _await_pull(self, host: Host) -> None:
+        due = int(self.pacers.due[host.index])
+        if due >= 0 and (host.index, due) not in self.pulls:
+            self.pulls.add((host.index, due))
+            self._ring(due, _PULL, host.index, self._pull)
+
+    def _pull(self, index: int) -> None:
+        now, host = self.clock.now, self.hosts[index]
+        self.pulls.remove((index, now))
+        flow = self._next_pull(self.rules, self.receivers, self.pacers, index, now)
+        self._await_pull(host)
+        if flow >= 0:
+            got = self.receivers.got[flow]
+            packet = self._packet(PULL, flow, (int(got[layout.PULLS]) - 1) % PULL_ENTROPIES)
+            packet.granted = int(got[layout.GIVEN])
+            host.post(packet)
+
+    def _look(self, host: Host) -> None:
+        tick = int(self.pacers.look[host.index])
+        if tick >= 0 and (-1 - host.index, tick) not in self.pulls:
+            self.pulls.add((-1 - host.index, tick))
+            self._ring(tick, _LOOK, host.index, self._look_again)
+
+    def _look_again(self, index: int) -> None:
+        self.pulls.remove((-1 - index, self.clock.now))
+        self._look_at(self.rules, self.pacers, index, self.clock.now)
+        self._look(self.hosts[index])
+
+    # the run
+
+    def advance(self, until: int) -> None:
+        if until > self.clock.now:
+            self.clock.run(int(until))
+
+    def counters(self) -> Counters:
+        links = np.array([link.counts for link in self.links], np.int64)
+        return Counters(self.clock.now, flow_table(self.given, self.senders, self.receivers), links)
+
+    def ended(self) -> bool:
+        if not self.rules.answers:
+            return bool((self.receivers.got[:, layout.COMPLETE] >= 0).all())
+        return bool((self.senders.seq[:, layout.FINISHED] >= 0).all())
+
+    def trace(self) -> Trace:
+        if self._trace is None:
+            raise ValueError("the run was started without trace=True")
+        return Trace(*np.array(self._trace, np.int64).reshape(-1, 3).T.copy())

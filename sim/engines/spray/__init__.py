@@ -1,0 +1,1 @@
+"""What runs of sprayed packets have in common, in either engine."""

@@ -1,0 +1,87 @@
+"""What a run of sprayed packets counts, in either engine."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from flitlab.models.arrays import Ints
+from flitlab.models.rules.spray import layout
+from flitlab.models.rules.spray.layout import Receivers, Senders
+from flitlab.models.transport.fabric import SpraySession
+
+# Columns of Counters.flow.
+RESENT = 0  # packets that were sent again
+TIMEOUTS = 1
+TRIMS = 2  # packets that came trimmed
+MARKS = 3  # packets that came with a mark, those that the receiver had already included
+ACKS = 4
+NACKS = 5
+PULLS = 6
+RECEIVED = 7  # bytes on the wire, each packet counted once
+SENT = 8  # bytes on the wire of packets sent at least once
+FINISHED = 9  # tick at which the sender knew that all had arrived, -1 before
+COMPLETE = 10  # tick at which all had arrived, -1 before
+FLOW_COUNTS = 11
+
+# Columns of Counters.link.
+ACCEPTED = 0  # packets of any kind that the link took for good, trimmed ones included
+DROPS = 1  # packets of any kind
+CUT = 2  # packets that were trimmed
+MARKED = 3  # packets that were marked
+MOST = 4  # largest amount of data in the queue, bytes
+BUSY = 5  # ticks for which the link was sending, services that go on counted whole
+LINK_COUNTS = 6
+
+
+@dataclass(frozen=True)
+class Counters:
+    """The counters of a run for everything up to, not including, ``tick``.
+
+    flow: int64 [flows, FLOW_COUNTS]. link: int64 [links, LINK_COUNTS].
+    """
+
+    tick: int
+    flow: Ints
+    link: Ints
+
+
+class Trace(NamedTuple):
+    """Every whole data packet that reached its host, in order: int64 [packets] each."""
+
+    tick: Ints
+    flow: Ints
+    number: Ints
+
+
+class SprayRun(Protocol):
+    """One simulation of sprayed packets under way; given: the session that is simulated."""
+
+    given: SpraySession
+
+    def advance(self, until: int) -> None:
+        """Simulate ticks up to, not including, ``until``."""
+
+    def counters(self) -> Counters:
+        """All counters now, copied."""
+
+    def ended(self) -> bool:
+        """Whether every flow has come to its end: at its sender or, where nobody answers, at its receiver."""
+
+    def trace(self) -> Trace:
+        """The packets received so far; only if the run was started with ``trace=True``."""
+
+
+def flow_table(session: SpraySession, s: Senders, g: Receivers) -> Ints:
+    """``Counters.flow`` as senders and receivers have it."""
+    seq, got = s.seq, g.got
+    fresh = seq[:, layout.NEXT] * session.rules.mtu
+    all_sent = seq[:, layout.NEXT] == seq[:, layout.PACKETS]
+    sent = fresh - all_sent * (session.rules.mtu - seq[:, layout.LAST_SIZE])
+    return np.stack(
+        [
+            seq[:, layout.RESENT], seq[:, layout.TIMEOUTS], got[:, layout.TRIMS], got[:, layout.MARKS],
+            got[:, layout.ACKS], got[:, layout.NACKS], got[:, layout.PULLS], got[:, layout.BYTES], sent,
+            seq[:, layout.FINISHED], got[:, layout.COMPLETE],
+        ], axis=1,
+    )  # fmt: skip

@@ -1,0 +1,32 @@
+"""Completion times of flows that end, as columns of results.csv."""
+
+from typing import Any
+
+import numpy as np
+
+from flitlab.models.arrays import Floats, Ints
+
+SIZE_CLASSES = {"small": 100_000, "medium": 10_000_000, "large": float("inf")}
+"""Name -> bytes of the largest flow; the field's customary bounds."""
+
+
+def completion(size: Ints, fct_ms: Floats, slowdown: Floats) -> dict[str, Any]:
+    """Completion times and slowdowns, of all flows and by size class.
+
+    size: bytes, int64 [flows]; fct_ms, slowdown: float64 [flows], NaN of those that are not complete.
+    """
+    complete = ~np.isnan(fct_ms)
+    row: dict[str, Any] = {"flows": len(size), "flows_complete": int(complete.sum())}
+    classes, lower = [("", np.ones(len(size), bool))], 0.0
+    for name, upper in SIZE_CLASSES.items():
+        classes.append((f"_{name}", (size > lower) & (size <= upper)))
+        lower = upper
+    for name, members in classes:
+        some = members & complete
+        if name:
+            row[f"flows{name}"] = int(members.sum())
+        for column, values in (("fct_ms", fct_ms), ("slowdown", slowdown)):
+            chosen = values[some]
+            row[f"{column}_mean{name}"] = float(chosen.mean()) if len(chosen) else float("nan")
+            row[f"{column}_p99{name}"] = float(np.percentile(chosen, 99)) if len(chosen) else float("nan")
+    return row

@@ -1,0 +1,201 @@
+"""One point of the spray discipline: completion times of flows, and what happened to their packets."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flitlab.models.arrays import Floats, Ints
+from flitlab.models.fairness import jain
+from flitlab.models.pairs import PairCounts
+from flitlab.models.scenario import Scenario
+from flitlab.models.topology.distances import distances
+from flitlab.models.transport.fabric import SpraySession
+from flitlab.sim.engines.base import Flows
+from flitlab.sim.engines.spray.base import (
+    ACCEPTED,
+    ACKS,
+    BUSY,
+    COMPLETE,
+    CUT,
+    DROPS,
+    FINISHED,
+    MARKED,
+    MARKS,
+    MOST,
+    NACKS,
+    PULLS,
+    RECEIVED,
+    RESENT,
+    SENT,
+    TIMEOUTS,
+    TRIMS,
+    Counters,
+    SprayRun,
+)
+from flitlab.sim.measure.completion import completion
+from flitlab.sim.measure.datagram import Window
+from flitlab.sim.measure.result import FlowsResult
+
+_FIRST_STEP, _GROWTH = 16, 1.5
+"""Round trips after which is looked whether all flows have ended, and how much longer the next steps are."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """Completion times of flows: float64 [flows], ticks; NaN where one is not complete.
+
+    sender, receiver: until either knows of all. slowdown: of the sender's, over that of the same flow alone.
+    """
+
+    sender: Floats
+    receiver: Floats
+    slowdown: Floats
+
+
+def measure_sprayed(run: SprayRun, scenario: Scenario | None, load: float, how: Window) -> FlowsResult:
+    """Measure a run of sprayed packets, from the beginning of a window until its end or that of the last flow.
+
+    Of detail, ``flows`` has the rows of flows.csv, ``channel_use`` the part of the window, by capacity, for which each
+    channel between switches was sending.
+    """
+    session = run.given
+    first, last = (session.ticks(seconds) for seconds in how.window)
+    run.advance(first)
+    before = run.counters()
+    _go_on(run, first, last)
+    after = run.counters()
+    end = last
+    if run.ended():
+        ends = after.flow[:, FINISHED if session.rules.answers else COMPLETE]
+        end = min(last, max(first, int(ends.max())) + 1)
+    ticks, times = end - first, _times(session, after)
+    moved = after.flow - before.flow
+    throughput = _fractions(session, moved[:, RECEIVED], ticks)
+    row = _summary(session, before, after, throughput, ticks)
+    milliseconds = float(session.tick_s) * 1e3
+    row |= completion(session.flows.bytes, times.sender * milliseconds, times.slowdown)
+    row |= _ends(times, milliseconds)
+    use = (after.link - before.link)[: session.topology.channels, BUSY] / ticks * session.topology.capacity
+    detail = {"flows": _flow_rows(session, after, times), "channel_use": np.round(use, 4).tolist()}
+    delivered = _count(session, moved[:, RECEIVED])
+    present = _count(session, before.flow[:, SENT] - before.flow[:, RECEIVED])
+    fastest = max(float(session.topology.capacity.max(initial=0.0)), session.topology.host_capacity)
+    return FlowsResult(row, detail, delivered, present, ticks / fastest, throughput)
+
+
+def _go_on(run: SprayRun, tick: int, last: int) -> None:
+    """Advance a run to a tick, or a little beyond the end of its last flow."""
+    step = float(_FIRST_STEP * run.given.rules.rtt0)
+    while tick < last and not run.ended():
+        tick = min(last, tick + int(step))
+        run.advance(tick)
+        step *= _GROWTH
+
+
+def _count(session: SpraySession, sent: Ints) -> Flows:
+    """Bytes on the wire, int64 [flows], by their ends."""
+    topology, flows = session.topology, session.flows
+    place = topology.host_switch[flows.source] * topology.switches + topology.host_switch[flows.destination]
+    pairs = PairCounts.of(topology.switches, place, sent)
+    sources, targets = (np.bincount(hosts, sent, topology.hosts) for hosts in (flows.source, flows.destination))
+    return Flows(pairs, sources.astype(np.int64), targets.astype(np.int64))
+
+
+def _fractions(session: SpraySession, received: Ints, ticks: int) -> Floats:
+    """Bytes in so many ticks as a fraction of what a network interface sends in them; the same shape."""
+    return received / (session.rules.rate * ticks)
+
+
+def _summary(
+    session: SpraySession, before: Counters, after: Counters, throughput: Floats, ticks: int
+) -> dict[str, Any]:  # fmt: skip
+    moved, links = (after.flow - before.flow).sum(axis=0), (after.link - before.link).sum(axis=0)
+    names = {"retransmissions": RESENT, "timeouts": TIMEOUTS, "acks": ACKS, "nacks": NACKS, "pulls": PULLS}
+    per_host = _fractions(session, moved[RECEIVED], ticks) / session.topology.hosts
+    return {
+        "host_throughput": float(per_host),
+        "throughput_mean": float(throughput.mean()),
+        "throughput_min": float(throughput.min()),
+        "throughput_max": float(throughput.max()),
+        "jain": jain(throughput),
+        "drops": int(links[DROPS]),
+        "trims": int(links[CUT]),
+        "marks": int(links[MARKED]),
+        **{name: int(moved[place]) for name, place in names.items()},
+        "queue_max": float(after.link[:, MOST].max() / session.rules.mtu),
+        "packet_hops": int(links[ACCEPTED]),
+        "ticks": ticks,
+        "seconds": ticks * float(session.tick_s),
+    }
+
+
+def _times(session: SpraySession, after: Counters) -> Times:
+    start = session.flows.start
+    sender, receiver = (np.where(ends >= 0, ends - start, np.nan) for ends in after.flow[:, [FINISHED, COMPLETE]].T)
+    if not session.rules.answers:
+        sender = receiver
+    return Times(sender, receiver, sender / alone_ticks(session))
+
+
+def alone_ticks(session: SpraySession) -> Floats:
+    """float64 [flows]: ticks from a flow's start until its sender knows that all of it has arrived, if it is alone.
+
+    It goes by a shortest route and never waits for its window. Where channels are faster than hosts this is what no
+    flow falls below.
+    """
+    topology, rules, flows = session.topology, session.rules, session.flows
+    place = topology.host_switch
+    hops = distances(topology)[place[flows.source], place[flows.destination]].astype(np.int64)
+    channels, nic = topology.channels, topology.channels
+    quickest = int(session.ratio[:channels].min(initial=session.ratio[nic]))
+    delay = (
+        session.delay[nic] + session.delay[-1] + hops * int(session.delay[:channels].min(initial=session.delay[nic]))
+    )
+    size = np.where(flows.packets > 1, rules.mtu, flows.last_size)
+
+    def services(bytes_: Ints) -> Ints:
+        """Of a packet on all links."""
+        return 2 * _served(session.ratio[nic], bytes_) + hops * _served(quickest, bytes_)
+
+    more = np.maximum(flows.packets - 2, 0) * _served(session.ratio[nic], np.full(len(hops), rules.mtu))
+    tail = np.where(flows.packets > 2, _served(session.ratio[nic], flows.last_size), 0)
+    answers = services(np.full(len(hops), rules.control)) + delay if rules.answers else 0
+    ticks: Floats = (services(size) + delay + more + tail + answers).astype(float)
+    return ticks
+
+
+def _served(ratio: int, size: Ints) -> Ints:
+    """Ticks of packets of so many bytes, int64 [packets]."""
+    ticks: Ints = (size * int(ratio) + 65535) >> 16
+    return ticks
+
+
+def _ends(times: Times, milliseconds: float) -> dict[str, Any]:
+    """The largest completion time, and the mean of what receivers see."""
+    known = times.sender[~np.isnan(times.sender)]
+    arrived = times.receiver[~np.isnan(times.receiver)]
+    return {
+        "fct_ms_max": float(known.max() * milliseconds) if len(known) else float("nan"),
+        "fct_receiver_ms_mean": float(arrived.mean() * milliseconds) if len(arrived) else float("nan"),
+    }
+
+
+def _flow_rows(session: SpraySession, after: Counters, times: Times) -> list[dict[str, Any]]:
+    """Rows of flows.csv."""
+    flows, unknown = session.flows, np.full(len(times.sender), np.nan)
+    tick_us = session.tick_s * 10**6
+
+    def us(ticks: Ints | Floats) -> Floats:
+        """Microseconds, as exact as numbers are."""
+        found: Floats = ticks * float(tick_us.numerator) / tick_us.denominator
+        return found
+
+    columns = {
+        "source": flows.source, "destination": flows.destination, "bytes": flows.bytes, "start_us": us(flows.start),
+        "fct_sender_us": us(times.sender if session.rules.answers else unknown), "fct_receiver_us": us(times.receiver),
+        "slowdown": times.slowdown, "retransmissions": after.flow[:, RESENT], "timeouts": after.flow[:, TIMEOUTS],
+        "trims": after.flow[:, TRIMS], "marks": after.flow[:, MARKS],
+    }  # fmt: skip
+    rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+    return [{"flow": i, **dict(zip(columns, row, strict=True))} for i, row in enumerate(rows)]

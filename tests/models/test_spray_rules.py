@@ -1,0 +1,468 @@
+"""What senders, receivers, queues and pacers of sprayed packets decide, against the sentences that say so."""
+
+from collections import Counter
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flitlab.models.registry import SpecError, make
+from flitlab.models.rules.spray import layout as at
+from flitlab.models.rules.spray.credit import claim, make_pacers, next_pull, on_pull, pull_target
+from flitlab.models.rules.spray.layout import Rules, make_receivers, make_senders
+from flitlab.models.rules.spray.ports import make_salts, way_of
+from flitlab.models.rules.spray.queues import evicts, is_marked
+from flitlab.models.rules.spray.receiver import bits_from, bits_of, on_data, on_trimmed
+from flitlab.models.rules.spray.sender import may_send, on_ack, on_nack, on_timeout, send
+from flitlab.models.rules.spray.spread import choose_entropy, learn
+from flitlab.models.rules.spray.window import window_on_ack, window_on_trim
+from flitlab.models.transport.fabric import Fabric, make_spray_session
+from flitlab.models.transport.flows import Flows
+from flitlab.models.transport.spraying import Spraying
+
+MTU, MSS = 4150, 4086
+
+
+def session(transport=None, fabric=None, routing=None, sizes=(2_000_000,), seed=1):
+    """A session of flows from host 0 to the last host of a fat tree of 128 hosts."""
+    topology = make("topology", kind="fat_tree", k=8).build()
+    routes = make("routing", **(routing or {"kind": "ecmp", "ways": 16})).build(topology)
+    spraying = make("transport", **(transport or {"kind": "nscc"})).spraying()
+    count = len(sizes)
+    flows = Flows(np.zeros(count, int), np.full(count, 127), np.array(sizes), np.zeros(count, int))
+    return make_spray_session(topology, routes, spraying, fabric or Fabric(), flows, seed)
+
+
+def parties(of):
+    """Rules, senders and receivers of a session."""
+    senders = make_senders(of.rules, of.flows.packets, of.flows.last_size, of.flows.start)
+    return of.rules, senders, make_receivers(senders)
+
+
+@pytest.fixture(scope="module")
+def nscc():
+    return session()
+
+
+def test_the_numbers_of_the_network_are_those_of_the_specification(nscc):
+    us = float(nscc.tick_s) * 1e6
+    assert nscc.rules.rtt0 * us == pytest.approx(14.02272, abs=1e-9)
+    assert nscc.rules.timeout * us == pytest.approx(100.656, abs=1e-9)
+    assert nscc.rules.first_window == 262_926
+    assert nscc.room.tolist() == [43 * MTU] * len(nscc.room)
+    assert (nscc.low[0], nscc.high[0]) == (9 * MTU, 35 * MTU)
+    fast = session(fabric=Fabric(nic_mbps=400_000))
+    assert fast.rules.rtt0 * float(fast.tick_s) * 1e6 == pytest.approx(12.50568, abs=1e-9)
+    assert fast.room[0] == 151 * MTU
+
+
+def test_a_message_is_full_packets_and_a_short_last_one(nscc):
+    assert nscc.flows.packets.tolist() == [490]
+    assert nscc.flows.last_size.tolist() == [2010]
+    short = session(sizes=(1, MSS, MSS + 1))
+    assert short.flows.packets.tolist() == [1, 1, 2]
+    assert short.flows.last_size.tolist() == [65, MTU, 65]
+
+
+def test_untrimmed_queues_are_five_times_as_long_and_credit_keeps_last_queues_from_marking():
+    assert session(fabric=Fabric(trim=False)).room[0] == 5 * 43 * MTU
+    credit = session({"kind": "rccc"})
+    hosts = credit.topology.hosts
+    assert (credit.low[-hosts:] > 1 << 50).all()
+    assert (credit.low[:-hosts] == 9 * MTU).all()
+
+
+def test_marks_may_be_parts_of_the_room():
+    assert session(fabric=Fabric(queue_bytes=100 * MTU, ecn=(0.25, 0.75))).low[0] == 25 * MTU
+    assert session(fabric=Fabric(queue_bytes=100 * MTU, ecn=(12, 37))).high[0] == 37 * MTU
+
+
+# paths
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**62), paths=st.sampled_from([2, 8, 64]))
+def test_oblivious_uses_every_entropy_once_in_each_round(seed, paths):
+    rules, senders, _ = parties(session({"kind": "nscc", "spread": "oblivious", "paths": paths}, seed=seed))
+    rounds = [[choose_entropy(rules, senders, 0) for _ in range(paths)] for _ in range(4)]
+    assert all(sorted(one) == list(range(paths)) for one in rounds)
+    if paths == 64:
+        assert len({tuple(one) for one in rounds}) > 1
+
+
+def test_bitmap_skips_what_is_penalised_and_forgives_one_each_time():
+    rules, senders, _ = parties(session({"kind": "nscc", "spread": "bitmap", "paths": 4}))
+    walk = [choose_entropy(rules, senders, 0) for _ in range(4)]
+    bad = walk[0]
+    learn(rules, senders, 0, bad, at.TRIMMED, 0)
+    learn(rules, senders, 0, walk[1], at.GOOD, 0)
+    assert senders.penalty[0].tolist() == [4 * (e == bad) for e in range(4)]
+    used = [choose_entropy(rules, senders, 0) for _ in range(12)]
+    assert bad not in used
+    assert senders.penalty[0, bad] == 0
+    for _ in range(9):
+        learn(rules, senders, 0, bad, at.MARKED, 0)
+    assert senders.penalty[0, bad] == 9
+    learn(rules, senders, 0, bad, at.TIMED_OUT, 0)
+    assert senders.penalty[0, bad] == 15
+
+
+def test_all_entropies_penalised_still_gives_one():
+    rules, senders, _ = parties(session({"kind": "nscc", "spread": "bitmap", "paths": 2}))
+    for entropy in (0, 1):
+        learn(rules, senders, 0, entropy, at.TRIMMED, 0)
+    assert choose_entropy(rules, senders, 0) in (0, 1)
+    assert senders.penalty[0].sum() == 7
+
+
+def test_reps_takes_good_entropies_again_the_oldest_first_and_once_each():
+    rules, senders, _ = parties(session({"kind": "nscc", "spread": "reps", "paths": 64}))
+    for entropy in (5, 6, 7):
+        learn(rules, senders, 0, entropy, at.GOOD, 0)
+    learn(rules, senders, 0, 9, at.MARKED, 0)
+    assert [choose_entropy(rules, senders, 0) for _ in range(3)] == [5, 6, 7]
+    assert senders.seq[0, at.DRAWN] == 0
+    choose_entropy(rules, senders, 0)
+    assert senders.seq[0, at.DRAWN] == 1
+    for entropy in range(10):  # two more than there are cells
+        learn(rules, senders, 0, entropy, at.GOOD, 0)
+    assert [choose_entropy(rules, senders, 0) for _ in range(8)] == list(range(2, 10))
+
+
+def test_reps_freezes_after_a_timeout_and_explores_after_it():
+    rules, senders, _ = parties(session({"kind": "nscc", "spread": "reps", "paths": 64}))
+    for entropy in (5, 6, 7):
+        learn(rules, senders, 0, entropy, at.GOOD, 0)
+    learn(rules, senders, 0, 0, at.TIMED_OUT, 100)
+    assert [choose_entropy(rules, senders, 0) for _ in range(7)] == [5, 6, 7, 5, 6, 7, 5]
+    learn(rules, senders, 0, 9, at.GOOD, 100 + rules.freeze)
+    drawn = senders.seq[0, at.DRAWN]
+    for _ in range(16):
+        choose_entropy(rules, senders, 0)
+    assert senders.seq[0, at.DRAWN] == drawn + 16
+    assert choose_entropy(rules, senders, 0) == 9
+
+
+def test_mixed_takes_what_was_good_before_the_walk():
+    rules, senders, _ = parties(session({"kind": "nscc", "spread": "mixed", "paths": 64}))
+    learn(rules, senders, 0, 42, at.GOOD, 0)
+    learn(rules, senders, 0, 43, at.MARKED, 0)
+    assert choose_entropy(rules, senders, 0) == 42
+    assert senders.penalty[0, 43] == 1
+    assert senders.seq[0, at.ROUND] == 0
+    choose_entropy(rules, senders, 0)
+    assert senders.seq[0, at.ROUND] == 1
+
+
+@pytest.mark.parametrize("entropies", [16, 64])
+def test_entropies_are_shared_evenly_by_the_paths_of_a_pair(entropies):
+    of = session({"kind": "nscc", "paths": entropies}, routing={"kind": "ksp", "k": 8})
+    salts = np.zeros(of.topology.switches + 1, np.int64)
+    make_salts(1, salts)
+    tables = of.routes
+    for key in range(4):
+        ways = [way_of(tables, salts, entropies, 0, 31, key, entropy) for entropy in range(entropies)]
+        assert sorted(Counter(ways).values()) == [entropies // 8] * 8
+
+
+def test_entropies_are_shared_by_weight():
+    of = session({"kind": "nscc", "paths": 64}, routing={"kind": "ksp", "k": 2})
+    salts = np.zeros(of.topology.switches + 1, np.int64)
+    make_salts(1, salts)
+    threshold = np.full(len(of.routes.path_start) - 1, 1 << 30, np.uint32)  # a quarter for the first of two paths
+    threshold[1::2] = (1 << 32) - 1
+    tables = of.routes._replace(path_threshold=threshold)
+    ways = Counter(way_of(tables, salts, 64, 0, 31, 0, entropy) for entropy in range(64))
+    assert sorted(ways.values()) == [16, 48]
+
+
+# queues
+
+
+def test_queues_toss_a_fair_coin_and_mark_by_what_is_left_behind():
+    heads = sum(evicts(1, 7, i) for i in range(2000))
+    assert 900 < heads < 1100
+    assert not is_marked(1, 0, 0, 1000, 1000, 3000)
+    assert is_marked(1, 0, 0, 3001, 1000, 3000)
+    half = sum(is_marked(1, 3, i, 2000, 1000, 3000) for i in range(2000))
+    assert 900 < half < 1100
+
+
+# receivers
+
+
+def test_a_receiver_acknowledges_every_fourth_full_packet(nscc):
+    rules, _, receivers = parties(nscc)
+    acked = [n for n in range(41) if on_data(rules, receivers, 0, n, MTU, False, False, n)]
+    assert acked == [0, *range(4, 41, 4)]
+    assert receivers.got[0, at.EXPECTED] == 41
+
+
+def test_a_receiver_acknowledges_marks_requests_and_duplicates_at_once(nscc):
+    rules, _, receivers = parties(nscc)
+    on_data(rules, receivers, 0, 0, MTU, False, False, 0)
+    assert on_data(rules, receivers, 0, 1, MTU, True, False, 0)
+    assert on_data(rules, receivers, 0, 2, MTU, False, True, 0)
+    assert on_data(rules, receivers, 0, 2, MTU, False, False, 0)
+    assert receivers.got[0, at.BYTES] == 3 * MTU
+
+
+def test_a_receiver_acknowledges_when_the_last_hole_is_filled_after_it_was_asked(nscc):
+    rules, _, receivers = parties(nscc)
+    for number in (0, 2):
+        on_data(rules, receivers, 0, number, MTU, False, False, 0)
+    assert on_data(rules, receivers, 0, 4, MTU, False, True, 0)
+    assert not on_data(rules, receivers, 0, 1, MTU, False, False, 0)
+    assert on_data(rules, receivers, 0, 3, MTU, False, False, 0)
+    assert not on_data(rules, receivers, 0, 5, MTU, False, False, 0)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(0, 200), min_size=1, max_size=150))
+def test_acknowledgements_say_what_has_come(numbers):
+    rules, _, receivers = parties(OF_NUMBERS)
+    for number in numbers:
+        on_data(rules, receivers, 0, number, MTU, False, False, 0)
+    known, got = set(numbers), receivers.got[0]
+    expected = next(n for n in range(300) if n not in known)
+    assert got[at.EXPECTED] == expected
+    assert got[at.OUT_OF_ORDER] == sum(n > expected for n in known)
+    assert got[at.BYTES] == MTU * len(known)
+    start = bits_from(receivers, 0, numbers[-1], False)
+    assert start == max(numbers[-1] - 63, expected + 1)
+    bits = bits_of(receivers, 0, start) % 2**64
+    assert {start + b for b in range(64) if bits >> b & 1} == {n for n in known if start <= n < start + 64}
+    assert bits_from(receivers, 0, numbers[-1], True) == numbers[-1]
+
+
+OF_NUMBERS = session()
+
+
+def test_a_trimmed_packet_is_asked_for_unless_it_has_come(nscc):
+    rules, _, receivers = parties(nscc)
+    assert on_trimmed(rules, receivers, 0, 3)
+    on_data(rules, receivers, 0, 3, MTU, False, False, 0)
+    assert not on_trimmed(rules, receivers, 0, 3)
+
+
+# senders
+
+
+def sent(rules, senders, count, now=0):
+    return [send(rules, senders, 0, 0, now + i)[:3] for i in range(count)]
+
+
+def ack(rules, senders, receivers, number, now, marked=False, again=False):
+    """The acknowledgement of a packet, taken in by the sender."""
+    got = receivers.got[0]
+    start = bits_from(receivers, 0, number, marked)
+    return on_ack(
+        rules, senders, 0, got[at.EXPECTED], got[at.BYTES], number, again, 0, marked, start,
+        bits_of(receivers, 0, start), now,
+    )  # fmt: skip
+
+
+def test_a_sender_fills_its_window_and_asks_for_an_answer_with_the_last_packet_of_it(nscc):
+    rules, senders, _ = parties(nscc)
+    flags = []
+    while may_send(rules, senders, 0):
+        flags.append(send(rules, senders, 0, 0, 0)[2])
+    assert len(flags) == 262_926 // MTU
+    assert flags == [0] * (len(flags) - 1) + [1]
+
+
+def test_trimmed_packets_are_sent_again_first_lowest_number_first_and_leave_the_flight(nscc):
+    rules, senders, _ = parties(nscc)
+    sent(rules, senders, 10)
+    for number in (7, 3, 5):
+        assert on_nack(rules, senders, 0, number, False, False, 100)
+    assert not on_nack(rules, senders, 0, 3, False, False, 100)
+    assert senders.seq[0, at.FLIGHT] == 7 * MTU
+    assert [row[0] for row in sent(rules, senders, 4, 200)] == [3, 5, 7, 10]
+    assert senders.seq[0, at.FLIGHT] == 11 * MTU
+    assert senders.seq[0, at.RESENT] == 3
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32))
+def test_flight_is_what_the_receiver_is_not_known_to_have(seed):
+    """Packets come in any order, some trimmed, some twice: in the end all is known and nothing is under way."""
+    rules, senders, receivers = parties(OF_49)
+    draw = Random(seed)
+    order, now = [], 0
+    while not receivers.got[0, at.COMPLETE] >= 0 or senders.seq[0, at.FINISHED] < 0:
+        now += 1
+        if may_send(rules, senders, 0) and (not order or draw.random() < 0.5):
+            number, size, flags, *_ = send(rules, senders, 0, 0, now)
+            order.append((number, size, flags))
+            continue
+        number, size, flags = order.pop(draw.randrange(len(order)))
+        if draw.random() < 0.1 and on_trimmed(rules, receivers, 0, number):
+            on_nack(rules, senders, 0, number, flags & 2 != 0, False, now)
+        elif on_data(rules, receivers, 0, number, size, False, True, now):
+            ack(rules, senders, receivers, number, now, again=flags & 2 != 0)
+        if not order and not may_send(rules, senders, 0) and senders.seq[0, at.FINISHED] < 0:
+            raise AssertionError("nothing is under way, and nothing may be sent")
+    assert senders.seq[0, at.FLIGHT] == 0
+    assert senders.seq[0, at.AGAIN] == 0
+    assert not senders.flying.any()
+    assert senders.seq[0, at.KNOWN] == 49 * 64 + 200_000
+
+
+OF_49 = session(sizes=(200_000,))
+
+
+def test_the_round_trip_is_measured_where_it_is_certain(nscc):
+    rules, senders, receivers = parties(nscc)
+    sent(rules, senders, 3)
+    on_data(rules, receivers, 0, 0, MTU, False, True, 0)
+    ack(rules, senders, receivers, 0, 150_000)
+    assert senders.seq[0, at.BASE] == 150_000
+    on_nack(rules, senders, 0, 1, False, False, 160_000)
+    sent(rules, senders, 1, 170_000)
+    on_data(rules, receivers, 0, 1, MTU, False, True, 0)
+    ack(rules, senders, receivers, 1, 171_000)  # of the first time, though it was sent again
+    assert senders.seq[0, at.BASE] == 150_000
+
+
+def test_a_timeout_puts_one_packet_into_the_queue_and_narrows_the_window(nscc):
+    rules, senders, _ = parties(nscc)
+    sent(rules, senders, 5)
+    assert not on_timeout(rules, senders, 0, rules.timeout)
+    assert senders.seq[0, at.FLIGHT] == 4 * MTU
+    assert senders.win[0, at.WINDOW] == 262_926 - MTU
+    assert sent(rules, senders, 1, rules.timeout)[0] == (0, MTU, 3)
+
+
+# windows
+
+
+def moved(marked, delay, average=0.0, news=MTU):
+    """The window of a sender with ten packets, and what it gathered, after an acknowledgement."""
+    rules, senders, _ = parties(OF_NUMBERS)
+    senders.win[0, :2] = 10 * MTU, average
+    window_on_ack(rules, senders, 0, news, marked, int(rules.rtt0 + delay), 10)
+    return senders.win[0, at.WINDOW] / MTU, senders.win[0, 2]
+
+
+def test_the_four_cells_of_the_window():
+    rules = OF_NUMBERS.rules
+    target = rules.target
+    assert moved(True, target / 2) == (10.0, 0.0)  # marked though early: nothing
+    window, gathered = moved(False, target * 0.5)
+    assert (window, gathered) == (
+        10.0,
+        pytest.approx(rules.alpha * MTU * (target - int(rules.rtt0 + target * 0.5) + rules.rtt0)),
+    )
+    assert moved(False, 2 * target) == (10.0, pytest.approx(rules.fair * MTU))
+    late = 2 * target
+    average = (1 - rules.weight) * late + rules.weight * int(late)
+    cut = max(1 - 0.8 * (average - target) / average, 0.5)
+    assert moved(True, late, average=late)[0] == pytest.approx(10 * cut, rel=1e-6)
+    assert moved(True, late, average=0.0) == (10.0, 0.0)  # the average is not late yet
+
+
+def test_a_whole_window_without_delay_widens_it_fast():
+    rules, senders, _ = parties(OF_NUMBERS)
+    senders.win[0, at.WINDOW] = 10 * MTU
+    for _ in range(35):
+        window_on_ack(rules, senders, 0, MTU, False, rules.rtt0, 10)
+    assert senders.seq[0, at.IS_FAST] == 1
+    before = senders.win[0, at.WINDOW]
+    window_on_ack(rules, senders, 0, MTU, False, rules.rtt0, 10)
+    assert senders.win[0, at.WINDOW] - before == pytest.approx(rules.fast * MTU)
+
+
+def test_a_trimmed_packet_narrows_the_window_by_itself():
+    rules, senders, _ = parties(OF_NUMBERS)
+    window_on_trim(rules, senders, 0, MTU, 10)
+    assert senders.win[0, at.WINDOW] == 262_926 - MTU
+
+
+def test_quick_adaptation_sets_the_window_to_what_arrived():
+    rules, senders, _ = parties(OF_NUMBERS)
+    senders.seq[0, at.FLIGHT] = 50 * MTU
+    window_on_trim(rules, senders, 0, MTU, 10)  # opens a period
+    window_on_ack(rules, senders, 0, 2 * MTU, True, -1, 20)
+    period = int(rules.rtt0 + rules.target)
+    window_on_trim(rules, senders, 0, MTU, 11 + period)
+    assert senders.win[0, at.WINDOW] == 2 * MTU
+    assert senders.seq[0, at.IGNORE] == 50 * MTU
+    window_on_trim(rules, senders, 0, MTU, 12 + period)  # still ignored
+    assert senders.win[0, at.WINDOW] == 2 * MTU
+
+
+# credit
+
+
+def test_a_sender_asks_for_what_it_lacks_and_loses_its_first_credit_with_the_first_answer():
+    rules, senders, _ = parties(session({"kind": "rccc"}, sizes=(100_000,)))
+    sent(rules, senders, 3)
+    assert pull_target(rules, senders, 0, 0) == -(-MTU // 256)  # speculating: a packet at least
+    on_pull(rules, senders, 0, 64)
+    assert senders.seq[0, at.CREDIT] == 64 * 256
+    want = 22 * MTU - 64 * 256 - (MTU - senders.seq[0, at.LAST_SIZE])
+    assert pull_target(rules, senders, 0, 0) == 64 + -(-want // 256)
+    assert pull_target(rules, senders, 0, 4) == 64 + -(-(want // 4) // 256)
+
+
+def test_a_pacer_serves_in_turn_at_its_rate():
+    rules, _, receivers = parties(session({"kind": "rccc"}, sizes=(10**6,) * 3))
+    pacers = make_pacers(128, 3)
+    for flow in range(3):
+        claim(rules, receivers, pacers, 127, flow, 200, False, 1000)
+    now, turns = 1000, []
+    for _ in range(9):
+        turns.append(next_pull(rules, receivers, pacers, 127, now))
+        now = pacers.due[127]
+    assert turns == [0, 1, 2] * 3
+    assert now - 1000 == 9 * round(64 * 256 / 0.99)
+    rest = [next_pull(rules, receivers, pacers, 127, int(pacers.due[127])) for _ in range(3)]
+    assert rest == [0, 1, 2]
+    assert receivers.got[:, at.GIVEN].tolist() == [200] * 3
+    slow = 0
+    while pacers.due[127] >= 0 and next_pull(rules, receivers, pacers, 127, int(pacers.due[127])) >= 0:
+        slow += 1
+    assert slow == 3 * -(-262_926 // (64 * 256))  # each up to 1.5 products beyond its target
+
+
+def test_ndp_grants_a_packet_for_each_that_came():
+    rules, senders, receivers = parties(session({"kind": "ndp"}, sizes=(10**6,)))
+    assert senders.seq[0, at.CREDIT] == 15 * MTU
+    pacers = make_pacers(128, 1)
+    for _ in range(5):
+        claim(rules, receivers, pacers, 127, 0, 0, False, 0)
+    now, pulls = 0, 0
+    while (flow := next_pull(rules, receivers, pacers, 127, now)) >= 0:
+        assert flow == 0
+        pulls, now = pulls + 1, int(pacers.due[127])
+    assert (pulls, receivers.got[0, at.GIVEN], now) == (5, 5, 5 * (MTU + 64))
+
+
+# refusals
+
+
+def test_what_cannot_be_sprayed_is_refused():
+    with pytest.raises(SpecError, match="next hops or whole paths"):
+        session(routing={"kind": "valiant"})
+    with pytest.raises(SpecError, match="whole paths"):
+        session(fabric=Fabric(at_switch="adaptive"), routing={"kind": "ksp", "k": 2})
+    with pytest.raises(SpecError, match="does not spray"):
+        make("transport", kind="tcp").spraying()
+    with pytest.raises(SpecError, match=r"switching\.mode: spray"):
+        make("transport", kind="nscc").build()
+    with pytest.raises(SpecError, match=r"mark_packets: not for switching\.mode spray"):
+        make("transport", kind="dctcp", mark_packets=3).spraying()
+    with pytest.raises(SpecError, match=r"paths: not for switching\.mode datagram"):
+        make("transport", kind="dctcp", paths=4).build()
+
+
+def test_every_kind_that_sprays_has_rules():
+    for kind in ("nscc", "rccc", "nscc_rccc", "ndp", "dctcp", "constant", "none"):
+        spraying = make("transport", kind=kind).spraying()
+        assert isinstance(spraying, Spraying)
+        assert isinstance(session({"kind": kind}).rules, Rules)
+        assert replace(spraying) == spraying

@@ -1,0 +1,156 @@
+"""Sprayed packets in the reference engine, against closed forms to the tick."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from flitlab.models.registry import make
+from flitlab.models.rules.spray.layout import FLIGHT
+from flitlab.models.transport.fabric import Fabric, make_spray_session
+from flitlab.models.transport.flows import Flows
+from flitlab.sim.engines.reference.spray import ReferenceSpray
+from flitlab.sim.engines.spray import base
+from flitlab.sim.measure.datagram import Window
+from flitlab.sim.measure.spray import alone_ticks, measure_sprayed
+
+TREE = make("topology", kind="fat_tree", k=8).build()
+SMALL = make("topology", kind="fat_tree", k=4).build()
+
+
+def session(flows, transport, fabric=None, topology=TREE, routing=None, seed=1):
+    """A session of flows (source, destination, bytes, tick)."""
+    columns = [np.array(column, np.int64) for column in zip(*flows, strict=True)]
+    routes = make("routing", **(routing or {"kind": "ecmp", "ways": 16})).build(topology)
+    spraying = make("transport", **transport).spraying()
+    return make_spray_session(topology, routes, spraying, fabric or Fabric(), Flows(*columns), seed)
+
+
+def completed(of, seconds=0.02):
+    """Completion times at senders, microseconds, and the counters, of a run that ends."""
+    run = ReferenceSpray(of)
+    run.advance(of.ticks(seconds))
+    counters = run.counters()
+    assert run.ended()
+    assert (run.senders.seq[:, FLIGHT] == 0).all()
+    wire = of.flows.bytes + of.flows.packets * of.rules.header
+    assert (counters.flow[:, base.RECEIVED] == wire).all()
+    return (counters.flow[:, base.FINISHED] - of.flows.start) * float(of.tick_s) * 1e6, counters
+
+
+@pytest.mark.parametrize(
+    ("size", "target", "mbps", "published"),
+    [
+        (2_000_000, 127, 100_000, 176.1995),
+        (2_000_000, 4, 100_000, 171.5253),
+        (2_000_000, 1, 100_000, 166.851),
+        (2_000_000, 127, 400_000, 53.0499),
+        (20_000_000, 127, 100_000, 1638.753),
+        (100_000, 127, 100_000, 21.8187),
+        (1_000, 127, 100_000, 12.5414),
+    ],
+)
+def test_a_flow_alone_takes_the_time_of_the_closed_form(size, target, mbps, published):
+    of = session([(0, target, size, 7)], {"kind": "nscc", "paths": 128}, Fabric(nic_mbps=mbps))
+    hops = {127: 6, 4: 4, 1: 2}[target]
+    full, last, control = 4150, int(of.flows.last_size[0]), 64
+    link, packets = of.ticks(1e-6), int(of.flows.packets[0])
+    ticks = (packets + hops - 2) * full + last if packets > 2 else hops * last
+    ticks += hops * link + hops * (control + link)
+    found, counters = completed(of)
+    assert counters.flow[0, base.FINISHED] - 7 == ticks == alone_ticks(of)[0]
+    assert found[0] == pytest.approx(published, abs=5e-4)  # to the digits that are published
+    if size == 2_000_000 and mbps == 100_000:
+        assert counters.flow[0, base.ACKS] == 124
+        assert not counters.flow[0, [base.MARKS, base.TRIMS, base.RESENT]].any()
+
+
+def test_a_flow_alone_under_credit_pays_the_pacer_one_part_in_a_hundred():
+    found, _ = completed(session([(0, 127, 2_000_000, 0)], {"kind": "rccc", "paths": 128}))
+    tau = 0.332
+    assert found[0] == pytest.approx(176.1995 + (490 - 14.02272 / tau) * tau / 99 - tau, abs=0.1)
+    assert found[0] == pytest.approx(177.368, abs=0.006)
+
+
+@pytest.mark.parametrize("kind", ["nscc", "rccc", "nscc_rccc", "ndp", "dctcp", "constant"])
+@pytest.mark.parametrize("spread", ["oblivious", "bitmap", "reps", "mixed"])
+def test_an_incast_takes_no_less_than_its_bytes_and_not_much_more(kind, spread):
+    flows = [(host, 0, 100_000, 0) for host in range(4, 16)]
+    transport = {"kind": kind, "spread": spread, "paths": 16}
+    found, counters = completed(session(flows, transport, topology=SMALL))
+    wire, tau, hops = 12 * (100_000 + 25 * 64), 0.332, 6
+    bound = (hops - 1) * (tau + 1) + wire * 8e-5 + 1 + hops * (64 * 8e-5 + 1)
+    assert bound <= found.max() <= 1.35 * bound
+    assert counters.flow[:, base.TRIMS].sum() == counters.link[:, base.CUT].sum()
+
+
+@pytest.mark.parametrize("kind", ["nscc", "rccc", "nscc_rccc"])
+def test_no_flow_of_a_permutation_beats_the_same_flow_alone(kind):
+    flows = [(host, (host + 8) % 16, 200_000, 1000 * host) for host in range(16)]
+    of = session(flows, {"kind": kind, "paths": 32}, topology=SMALL)
+    found, counters = completed(of)
+    alone = alone_ticks(of) * float(of.tick_s) * 1e6
+    assert (found >= alone - 1e-9).all()
+    assert found.mean() < 1.6 * alone.mean()
+    assert counters.link[:, base.DROPS].sum() == 0
+
+
+@pytest.mark.parametrize("policy", ["round_robin", "adaptive", "flowlet", "ecmp_adaptive"])
+def test_switches_that_choose_spread_what_one_entropy_would_not(policy):
+    flows = [(host, (host + 8) % 16, 400_000, 0) for host in range(16)]
+    transport = {"kind": "nscc", "paths": 1}
+    fixed, _ = completed(session(flows, transport, topology=SMALL))
+    chosen, _ = completed(session(flows, transport, Fabric(at_switch=policy), topology=SMALL))
+    assert chosen.max() < fixed.max()
+
+
+def test_without_trimming_what_is_dropped_is_sent_again_after_the_timeout():
+    flows = [(host, 0, 100_000, 0) for host in range(4, 16)]
+    fabric = Fabric(trim=False, queue_bytes=20 * 4150)
+    found, counters = completed(session(flows, {"kind": "nscc"}, fabric, topology=SMALL), 1.0)
+    assert counters.link[:, base.DROPS].sum() > 0
+    assert counters.flow[:, base.TIMEOUTS].sum() >= counters.link[:, base.DROPS].sum() > 0
+    assert counters.flow[:, base.TRIMS].sum() == 0
+    assert found.min() > 0
+
+
+def test_a_constant_rate_leaves_no_gap_and_hears_no_answer():
+    of = session([(0, 15, 400_000, 0)], {"kind": "none", "rate": 0.5}, topology=SMALL)
+    run = ReferenceSpray(of, trace=True)
+    run.advance(of.ticks(0.001))
+    ticks = run.trace().tick
+    assert run.ended()
+    assert set(np.diff(ticks)[:-1].tolist()) == {2 * 4150}
+    assert run.counters().flow[0, [base.ACKS, base.FINISHED]].tolist() == [0, -1]
+
+
+@pytest.mark.parametrize("routing", [{"kind": "ksp", "k": 4}, {"kind": "ecmp", "ways": 4, "routed": "source"}])
+def test_whole_paths_carry_what_next_hops_do(routing):
+    flows = [(host, (host + 8) % 16, 200_000, 0) for host in range(16)]
+    of = session(flows, {"kind": "nscc", "paths": 16}, topology=SMALL, routing=routing)
+    found, _ = completed(of)
+    assert found.mean() < 1.6 * alone_ticks(of).mean() * float(of.tick_s) * 1e6
+
+
+def test_a_slow_channel_has_a_queue_as_much_shorter_and_delays_who_does_not_heed_it():
+    capacity = SMALL.capacity.copy()
+    slow = int(np.flatnonzero(SMALL.src == 16)[0])  # a core switch
+    capacity[slow] = 0.25
+    of = session([(0, 15, 100_000, 0)], {"kind": "nscc"}, topology=replace(SMALL, capacity=capacity))
+    whole = session([(0, 15, 100_000, 0)], {"kind": "nscc"}, topology=SMALL)
+    assert of.room[slow] == -(-whole.room[slow] // 4)
+    assert of.ratio[slow] == 4 * of.ratio[slow - 1]
+
+
+def test_a_point_has_rows_of_flows_and_an_end_at_the_last_of_them():
+    of = session([(0, 15, 100_000, 1250), (5, 11, 20_000, 0)], {"kind": "nscc"}, topology=SMALL)
+    result = measure_sprayed(ReferenceSpray(of), None, 1.0, Window((0.0, 1.0)))
+    first, second = result.detail["flows"]
+    assert (first["source"], first["destination"], first["bytes"], first["start_us"]) == (0, 15, 100_000, 0.1)
+    assert first["fct_sender_us"] == 21.81872
+    assert first["fct_sender_us"] - first["fct_receiver_us"] == pytest.approx(6 * (1 + 64 * 8e-5), abs=1e-9)
+    assert second["slowdown"] >= 1.0
+    assert result.row["flows_complete"] == 2
+    assert result.row["fct_ms_max"] == pytest.approx(0.02181872)
+    assert result.row["seconds"] == pytest.approx((21.81872 + 0.1) * 1e-6, abs=1e-10)
+    assert result.delivered.pairs.amount.sum() == 100_000 + 20_000 + 30 * 64
