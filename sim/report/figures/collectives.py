@@ -17,7 +17,7 @@ from flitlab.models.arrays import Floats
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.metrics.rows import combined
-from flitlab.sim.report.figures.programs import finish, panels_of, short
+from flitlab.sim.report.figures.programs import finish, in_title, panels_of
 from flitlab.sim.report.folder.frames import Row
 from flitlab.sim.report.folder.run import Run
 
@@ -110,7 +110,7 @@ def figure_by_size(
             ax.plot(x, y, **by.look(algorithm), markersize=3, gid="curve")
         _size_axis(ax)
         if len(by.panels) > 1:
-            ax.set_title(short(panel, 44), fontsize=7)
+            in_title(ax, panel)
     below = axes[-1].get_subplotspec()
     columns = below.get_gridspec().ncols if below is not None else 1
     for i, ax in enumerate(axes):

@@ -121,9 +121,10 @@ def figure_of(run: Run, name: str, flit_ns: float | None = None, size: str = "co
 
     What is swept over topologies or traffic are panels of it, see :mod:`~flitlab.sim.report.figures.panels`.
     """
-    kind, plan = figures()[name], layout(run)
+    kind = figures()[name]
     if not _suits(kind, run):
         return None
+    plan = layout(run, beside=kind.panels)
     figure, axes = grid_of([panel.name for panel in plan.panels], SIZES[size], plan.across)
     look = Look(Names(plan.curves), whole=run if len(plan.panels) > 1 else None)
     entries: list[Any] = []
@@ -167,7 +168,7 @@ def _draw_together(ax: Axes, run: Run, kind: Kind, flit_ns: float | None, alone:
     if not _suits(kind, run):
         return False
     plan = layout(run, beside=False)
-    if len(plan.curves) > MOST_CURVES:
+    if kind.panels and len(plan.curves) > MOST_CURVES:
         raise ValueError(
             f"{kind.name}: {len(plan.curves)} curves are more than one pair of axes can show (at most {MOST_CURVES}); "
             "simrun plot draws panels of them"

@@ -295,7 +295,7 @@ def break_labels(ax: Axes, renderer: RendererAgg) -> bool:
 
 def in_lines(text: str, lines: int) -> str:
     """A text on as many lines, all about as long."""
-    return "\n".join(wrap(text, len(text) // lines + 5))
+    return "\n".join(wrap(text, len(text) // lines + 5, break_on_hyphens=False))
 
 
 def settle(ax: Axes, renderer: RendererAgg) -> list[Name]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
@@ -13,13 +13,18 @@ from matplotlib.figure import Figure
 
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures import marks
-from flitlab.sim.report.figures.marks import OKABE_ITO
+from flitlab.sim.report.figures.marks import OKABE_ITO, in_lines
 from flitlab.sim.report.figures.metrics.rows import combined
 from flitlab.sim.report.folder.frames import Row
 from flitlab.sim.report.folder.run import Run
 
 MOST_PANELS = 24
-"""Panels of a figure beyond which programs are left out."""
+"""Panels of a figure beyond which programs are left out, which its key says."""
+
+PER_INCH = 17.0
+"""Letters of the title of a panel in an inch."""
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -82,9 +87,19 @@ def label_groups(ax: Axes, names: Sequence[str]) -> None:
     ax.grid(visible=False, axis="x")
 
 
-def short(text: str, most: int = 36) -> str:
-    """A text, cut where it is too long."""
-    return text if len(text) <= most else text[: most - 1] + "…"
+def in_title(ax: Axes, text: str) -> None:
+    """The whole title of a panel, on as many lines as it takes."""
+    figure, place = ax.get_figure(root=True), ax.get_subplotspec()
+    assert figure is not None
+    columns = 1 if place is None else place.get_gridspec().ncols
+    room = PER_INCH * figure.get_figwidth() / columns
+    ax.set_title(in_lines(text, 1 + int(len(text) / room)), fontsize=6.5, pad=2)
+
+
+def first_of(items: Sequence[Item], what: str) -> tuple[Sequence[Item], str]:
+    """As many items as a figure has panels for, and what is said of the others."""
+    left_out = f"the first {MOST_PANELS} of {len(items)} {what} are shown" if len(items) > MOST_PANELS else ""
+    return items[:MOST_PANELS], left_out
 
 
 def first_seed(rows: Sequence[Row]) -> list[Row]:

@@ -30,7 +30,7 @@ class Kind:
     """A kind of figure: what runs it is for and the function that draws it.
 
     of: the runs that have it. draw: as the module says. place: the lower, the earlier it is shown. usual: whether it is
-    drawn where ``outputs.figures`` names none.
+    drawn where ``outputs.figures`` names none. panels: whether a figure of points is drawn once for each panel.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Kind:
     draw: Callable[..., Any]
     place: int
     usual: bool
+    panels: bool
 
     @property
     def caption(self) -> str:
@@ -48,10 +49,12 @@ class Kind:
 _registered: dict[str, Kind] = {}
 
 
-def figure(name: str, *of: Of, place: int = 100, usual: bool = True) -> Callable[[Draw], Draw]:
+def figure(
+    name: str, *of: Of, place: int = 100, usual: bool = True, panels: bool = True
+) -> Callable[[Draw], Draw]:  # fmt: skip
     """Decorator that registers a function as the figure of a name.
 
-    of, place, usual: as in :class:`Kind`. Raises ``ValueError`` for a name that another function holds.
+    of, place, usual, panels: as in :class:`Kind`. Raises ``ValueError`` for a name that another function holds.
     """
 
     def enter(draw: Draw) -> Draw:
@@ -60,7 +63,7 @@ def figure(name: str, *of: Of, place: int = 100, usual: bool = True) -> Callable
         holder = _registered.get(name)
         if holder is not None and _origin(holder.draw) != _origin(draw):
             raise ValueError(f"figure {name!r} is registered already, by {holder.draw.__module__}")
-        _registered[name] = Kind(name, of, draw, place, usual)
+        _registered[name] = Kind(name, of, draw, place, usual, panels)
         return draw
 
     return enter

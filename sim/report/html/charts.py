@@ -12,6 +12,7 @@ from flitlab.models.arrays import Floats
 from flitlab.sim.measure.columns.registry import RATE, RESULTS, TICKS, columns
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures.kinds.slowdown import SLOWDOWNS
+from flitlab.sim.report.figures.load_curves import FAR
 from flitlab.sim.report.figures.metrics import rows as metrics
 from flitlab.sim.report.figures.metrics.figure import caption
 from flitlab.sim.report.figures.metrics.series import series
@@ -30,6 +31,9 @@ marks (vertical lines), totals (dashed curves): see below. diagonal: whether y =
 
 DIGITS = 5
 """Significant digits of a coordinate."""
+
+REACH = 1.3
+"""Bands are shown up to so many times the greatest value of all."""
 
 MOST_FLOWS = 400
 """Points of a curve of flows by rank; of more flows, evenly spaced ranks are shown."""
@@ -63,9 +67,7 @@ def _sweep(run: Run) -> Iterable[Chart]:
 def _panels(plan: Layout, name: str, found: Sequence[Chart]) -> Iterable[Chart]:
     """Charts of one name, told apart by their panels, with axes that reach as far as those of all of them."""
     kept = [(panel, chart) for panel, chart in zip(plan.panels, found, strict=True) if chart["series"]]
-    lines = [line for _, chart in kept for line in chart["series"]]
-    reach = {axis: [value for line in lines for value in line[axis] if value is not None] for axis in "xy"}
-    ends = {axis: [min(values), max(values)] for axis, values in reach.items() if values}
+    ends = _ends([chart for _, chart in kept])
     for i, (panel, chart) in enumerate(kept):
         notes = (
             chart["note"],
@@ -74,6 +76,25 @@ def _panels(plan: Layout, name: str, found: Sequence[Chart]) -> Iterable[Chart]:
         )
         several = {"panel": panel.name, "ends": ends} if len(kept) > 1 else {}
         yield chart | {"name": f"{name}.{i + 1}" if i else name, "note": " ".join(filter(None, notes))} | several
+
+
+def _ends(found: Sequence[Chart]) -> dict[str, list[float]]:
+    """Least and greatest coordinates of charts that are to have the same axes, with bands and ceilings near by."""
+    lines = [line for chart in found for line in chart["series"]]
+    ends = {}
+    for axis in "xy":
+        values = [value for line in lines for value in line[axis] if value is not None]
+        if values:
+            ends[axis] = [min(values), max(values)]
+    if not ends:
+        return {}
+    marks = [mark["upper"] for chart in found for mark in chart.get("marks", ())]
+    near = [value for value in marks if value <= FAR * ends["x"][1]]
+    ends["x"][1] = max([ends["x"][1], *near])
+    if found[0]["y"]["scale"] == "linear":
+        bands = [y + half for line in lines for y, half in zip(line["y"], line["half"], strict=False) if y and half]
+        ends["y"][1] = max(ends["y"][1], min(max(bands, default=0.0), REACH * ends["y"][1]))
+    return ends
 
 
 def _sentence(text: str) -> str:

@@ -22,7 +22,8 @@ PALE = 0.45
 HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx")
 """Of the pale part of a bar, so that series are told apart in grey, too."""
 
-MEAN = "mean"
+MEAN, ACROSS = "mean", "-----"
+"""Name of the group of bars that are means over programs, and their hatch."""
 
 
 @figure("performance", "programs", place=8)
@@ -41,11 +42,12 @@ def performance(run: Run, size: tuple[float, float]) -> Figure | None:
         values = [by.mean(column, program, series) for program in by.programs]
         shares = [by.mean("efficiency", program, series) for program in by.programs]
         if len(groups) > len(by.programs):
-            values, shares = [*values, mean_of(values)], [*shares, math.nan]
+            values, shares = [*values, mean_of(values)], [*shares, 0.0]
         scale = 1.0 if relative else 1e-6
         for g, (value, share) in enumerate(zip(values, shares, strict=True)):
             if math.isfinite(value):
-                _bar(ax, g + (s - (len(by.series) - 1) / 2) * step, value * scale, share, step, by, series)
+                place = g + (s - (len(by.series) - 1) / 2) * step
+                _bar(ax, place, value * scale, share, step, by, series, mean=g == len(by.programs))
     if not ax.patches:
         return None
     if relative:
@@ -65,17 +67,26 @@ def performance(run: Run, size: tuple[float, float]) -> Figure | None:
         handles += [
             Patch(facecolor="#555555", label="dark: the bound's share of the time"),
         ]
+    if len(groups) > len(by.programs):
+        handles.append(
+            Patch(facecolor="white", edgecolor="#555555", hatch=ACROSS, linewidth=0, label="mean over programs")
+        )
     finish(figure, handles)
     return figure
 
 
-def _bar(ax: Axes, x: float, value: float, share: float, width: float, by: ByProgram, series: str) -> None:
-    """A bar, dark up to the share of its time that the lower bound explains; all of it where there is none."""
+def _bar(
+    ax: Axes, x: float, value: float, share: float, width: float, by: ByProgram, series: str, mean: bool
+) -> None:  # fmt: skip
+    """A bar, dark up to the share of its time that the lower bound explains; all of it where there is none.
+
+    mean: of all programs, of which no bound is known: hatched across, and nowhere dark.
+    """
     colour, i = by.colour(series), by.series.index(series)
     dark = value if math.isnan(share) else value * min(share, 1.0)
     ax.bar(x, dark, 0.92 * width, color=colour, linewidth=0, gid="bar")
     style: dict[str, Any] = {"facecolor": _pale(colour), "edgecolor": colour, "linewidth": 0.4}
-    style["hatch"] = HATCHES[i % len(HATCHES)]
+    style["hatch"] = HATCHES[i % len(HATCHES)] + (ACROSS if mean else "")
     ax.bar(x, value - dark, 0.92 * width, bottom=dark, **style, gid="rest")
     if len(by.programs) * len(by.series) <= 30:
         ax.annotate(

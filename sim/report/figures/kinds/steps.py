@@ -8,9 +8,13 @@ from matplotlib.figure import Figure
 
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures import marks
-from flitlab.sim.report.figures.programs import ByProgram, figure_of, finish, mean_of, short
+from flitlab.sim.report.figures.marks import in_lines
+from flitlab.sim.report.figures.programs import ByProgram, figure_of, finish, mean_of
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.folder.run import Run
+
+LONGEST = 36
+"""Letters of a name from which on it takes another line."""
 
 MOST_STEPS = 24
 """Kinds of steps of which the efficiency is drawn, those that take longest."""
@@ -42,7 +46,7 @@ def steps(run: Run, size: tuple[float, float]) -> Figure | None:
                 style: dict[str, Any] = {"color": by.colour(series), "marker": marker}
                 place = i + (s - (len(by.series) - 1) / 2) * step
                 ax.plot(100 * value, place, linestyle="none", **style, gid="curve")
-    ax.set_yticks(range(len(names)), [short(name) for name in names], fontsize=6)
+    ax.set_yticks(range(len(names)), [in_lines(name, 1 + len(name) // LONGEST) for name in names], fontsize=6)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_xlim(0, 104)
     ax.set_xlabel("bound / time (%)")
@@ -50,7 +54,10 @@ def steps(run: Run, size: tuple[float, float]) -> Figure | None:
         marks.key(series, color=by.colour(series), marker=marks.MARKERS[s % len(marks.MARKERS)])
         for s, series in enumerate(by.series) if len(by.series) > 1
     ]  # fmt: skip
-    finish(figure, handles)
+    rest = len(total) - len(chosen)
+    finish(
+        figure, handles, f"the {MOST_STEPS} kinds of steps that take longest; {rest} more are left out" if rest else ""
+    )
     return figure
 
 

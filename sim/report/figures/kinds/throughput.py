@@ -22,7 +22,7 @@ ROOM = 50
 """Characters of the names of all groups beyond which they stand askew."""
 
 
-@figure("throughput", "flows", place=6)
+@figure("throughput", "flows", place=6, panels=False)
 def throughput(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
     """Throughput per host by transport and routing, with what equal rates and fair sharing would give."""
     points = points_of(run)
@@ -83,8 +83,8 @@ def _entries(ax: Axes) -> list[Line2D]:
     """What the key says of lines that belong to no transport."""
     gids = {line.get_gid() for line in ax.lines}
     looks: dict[str, tuple[str, dict[str, Any]]] = {
-        "replicates": ("range of replicates", {"linestyle": "-", "linewidth": 3, "alpha": 0.4}),
-        "flows": ("range of flows", {"linestyle": "-", "linewidth": 0.6}),
+        "replicates": ("thick: range of replicates", {"linestyle": "-", "linewidth": 3, "alpha": 0.4}),
+        "flows": ("whiskers: range of flows", {"linestyle": "-", "linewidth": 0.6, "marker": "_", "markersize": 3}),
         "ceiling": ("equal rates for all (mcf)", {"linestyle": "-", "linewidth": 0.9}),
         "fair": ("max-min fair on the paths drawn", {"linestyle": DASHES[3], "linewidth": 1}),
     }

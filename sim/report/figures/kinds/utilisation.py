@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.marks import DASHES
-from flitlab.sim.report.figures.programs import MOST_PANELS, ByProgram, finish, first_seed, panels_of, unit_of
+from flitlab.sim.report.figures.programs import ByProgram, finish, first_of, first_seed, in_title, panels_of, unit_of
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.folder.run import Run
 
@@ -18,7 +18,7 @@ from flitlab.sim.report.folder.run import Run
 def utilisation(run: Run, size: tuple[float, float]) -> Figure | None:
     """Use of the channels between switches over time: mean of all (thick) and the busiest (thin), by program."""
     by, rows = ByProgram(run), run.tables.get("utilisation", [])
-    programs = [p for p in by.programs if any(by.rows(rows, p, s) for s in by.series)][:MOST_PANELS]
+    programs, left_out = first_of([p for p in by.programs if any(by.rows(rows, p, s) for s in by.series)], "programs")
     if not programs:
         return None
     figure, panels = panels_of(programs, size)
@@ -37,7 +37,7 @@ def utilisation(run: Run, size: tuple[float, float]) -> Figure | None:
                 ax.plot(edges, np.append(values, values[-1]), drawstyle="steps-post", **style, gid="curve")
         ax.set_xlim(0, max(ends) * factor)
         ax.set_ylim(0, 104)
-        ax.set_title(f"{program} ({unit})".strip() if program else f"time ({unit})", fontsize=7, pad=2)
+        in_title(ax, f"{program}, time ({unit})" if program else f"time ({unit})")
         ax.xaxis.set_major_locator(MaxNLocator(4))
     figure.supylabel("channel use (%)", fontsize=7.5)
     handles = [
@@ -46,5 +46,5 @@ def utilisation(run: Run, size: tuple[float, float]) -> Figure | None:
     ]  # fmt: skip
     handles += [marks.key("mean of all channels", linestyle="-", linewidth=1.2)]
     handles += [marks.key("busiest channel of the moment", linestyle="-", linewidth=0.5)]
-    finish(figure, handles)
+    finish(figure, handles, left_out)
     return figure
