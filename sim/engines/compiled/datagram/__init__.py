@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from flitlab.models.arrays import Ints
-from flitlab.models.jit import inner, njit, routine
-from flitlab.models.rules.bits import lowest
-from flitlab.models.rules.datagram import precedence
+from flitlab.models.jit import inner, njit
 from flitlab.models.transport.feeders import with_feeders
 from flitlab.models.transport.newreno import CWND
 from flitlab.models.transport.session import LATEST, Change, Session
 from flitlab.sim.engines.base import Execution, Standing
-from flitlab.sim.engines.compiled.datagram.hosts import deliver, ring, take_timer
+from flitlab.sim.engines.compiled.awaited import NOBODY, gather, has_members, line_up, next_slot
+from flitlab.sim.engines.compiled.datagram.hosts import deliver, ring
 from flitlab.sim.engines.compiled.datagram.links import accept, break_link, take_head
 from flitlab.sim.engines.compiled.datagram.messages import make_talk
 from flitlab.sim.engines.compiled.datagram.program import act, wakes
@@ -27,7 +26,6 @@ from flitlab.sim.engines.compiled.datagram.state import (
     FREE_AT,
     HEAD,
     KIND,
-    NOBODY,
     POOL,
     SERVING,
     SUBFLOW,
@@ -44,46 +42,14 @@ from flitlab.sim.engines.compiled.datagram.state import (
 )
 from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done
+from flitlab.sim.engines.compiled.timers import take_timer
 from flitlab.sim.engines.datagram.base import LINK_COUNTS, RECEIVED, Counters, Trace, check_lossless
 
-_ONE = np.uint64(1)
-_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LOW = np.int64(0xFFFFFFFF)
+_SUBFLOW = np.int64(0xFFFFFF)
 
 _AHEAD, _SOON = 3, 1
 """How many arrivals ahead memory is asked for, and then for what that points to."""
-
-_FEW = 8
-"""Up to so many are put in order by exchanging neighbours."""
-
-
-@inner
-def _next_slot(const, state, tick, until):
-    """Find the first tick from ``tick`` on, and before ``until``, in which a link awaits a packet; else ``until``."""
-    around = min(tick + const.mask + 1, until)
-    while tick < around:
-        slot = np.uint64(tick & const.mask)
-        word = state.bits[slot >> np.uint64(6)] & (_ALL << (slot & np.uint64(63)))
-        if word:
-            return min(tick - (tick & 63) + lowest(word), until)
-        tick += 64 - (tick & 63)
-    return until
-
-
-@inner
-def _gather(const, state, tick):
-    """List the links that await a packet in a tick in ``state.members``; how many they are."""
-    slot = np.uint64(tick & const.mask)
-    link = np.int64(state.slot[slot])
-    state.slot[slot] = NOBODY
-    state.bits[slot >> np.uint64(6)] &= ~(_ONE << (slot & np.uint64(63)))
-    count = np.int64(0)
-    while link != NOBODY:
-        state.members[count] = link
-        count += 1
-        prefetch(state.link, link)
-        link = np.int64(state.after[link])
-    return count
 
 
 @inner
@@ -91,54 +57,9 @@ def _gather_timers(const, state, tick):
     """List the timers that ring in a tick in ``state.members``, each numbered after all links; how many they are."""
     count = np.int64(0)
     while state.timers[len(state.timers) - 1] > 0 and state.timers[0] >> 24 == tick:
-        state.members[count] = const.links + take_timer(state)
+        state.members[count] = const.links + (take_timer(state.timers) & _SUBFLOW)
         count += 1
     return count
-
-
-@inner
-def _line_up(members, scratch, count, seed, tick):
-    """Put those who do something in a tick in the order of precedence.
-
-    Where they are several, the precedence is put above their numbers. members: int64, the first ``count`` are used.
-    scratch: int64 [2 * members + 1].
-    """
-    if count == 1:
-        return
-    for k in range(count):
-        members[k] = precedence(seed, tick, members[k])
-    if count > _FEW:
-        _sort(members, scratch, count)
-        return
-    for i in range(1, count):
-        for k in range(i, 0, -1):  # to exchange always is quicker than to mispredict whether
-            low, high = min(members[k - 1], members[k]), max(members[k - 1], members[k])
-            members[k - 1], members[k] = low, high
-
-
-@routine
-def _sort(members, scratch, count):
-    """Sort many by distributing them over as many buckets by what was drawn, which is even.
-
-    The little left to do is done by insertion. members: int64, the first ``count`` are used. scratch: int64 [2 *
-    members + 1].
-    """
-    ends, spread = scratch[: count + 1], scratch[count + 1 :]
-    ends[:] = 0
-    for k in range(count):
-        ends[((members[k] >> 32) * count >> 31) + 1] += 1
-    for k in range(count):
-        ends[k + 1] += ends[k]
-    for k in range(count):
-        bucket = (members[k] >> 32) * count >> 31
-        spread[ends[bucket]] = members[k]
-        ends[bucket] += 1
-    for k in range(count):
-        key, place = spread[k], np.int64(k)
-        while place > 0 and members[place - 1] > key:
-            members[place] = members[place - 1]
-            place -= 1
-        members[place] = key
 
 
 @inner
@@ -192,13 +113,12 @@ def advance(const, state, tick, until):
     while True:
         timers = state.timers[len(state.timers) - 1]
         rings = state.timers[0] >> 24 if timers > 0 else until
-        tick = _next_slot(const, state, tick, wakes(state.talk, min(rings, until)))
+        tick = next_slot(const, state, tick, wakes(state.talk, min(rings, until)))
         if tick >= until:
             return until
-        slot = np.uint64(tick & const.mask)
-        if state.bits[slot >> np.uint64(6)] >> (slot & np.uint64(63)) & _ONE:
-            count = _gather(const, state, tick)
-            _line_up(state.members, state.scratch, count, const.seed, tick)
+        if has_members(const, state, tick):
+            count = gather(const, state, tick)
+            line_up(state.members, state.scratch, count, const.seed, tick)
             if count > 1:
                 for k in range(count):
                     prefetch(state.packet, state.link[state.members[k] & _LOW, HEAD])
@@ -219,7 +139,7 @@ def advance(const, state, tick, until):
                     deliver(const, state, link, packet, tick)
         count = _gather_timers(const, state, tick)
         if count > 0:
-            _line_up(state.members, state.scratch, count, const.seed, tick)
+            line_up(state.members, state.scratch, count, const.seed, tick)
         for k in range(count):
             ring(const, state, (state.members[k] & _LOW) - const.links, tick)
         act(state.talk, const, state, tick)

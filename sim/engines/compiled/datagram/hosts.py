@@ -42,6 +42,7 @@ from flitlab.sim.engines.compiled.datagram.state import (
     TRACED,
     WINDOW,
 )
+from flitlab.sim.engines.compiled.timers import put_timer
 from flitlab.sim.engines.datagram.base import ARRIVED, RECEIVED, RESENT, RTT, SAMPLES, SENT, TIMEOUTS
 
 _LOW = np.int64(0xFFFFFFFF)
@@ -208,38 +209,7 @@ def deliver(const, state, link, packet, now):
 @inner
 def set_timer(state, tick, subflow):
     """Have a subflow looked at in a tick, by putting it into the heap of timers."""
-    place = state.timers[len(state.timers) - 1]
-    state.timers[len(state.timers) - 1] += 1
-    key = min(tick, LATEST) << 24 | subflow
-    while place > 0:
-        parent = (place - 1) >> 1
-        if state.timers[parent] <= key:
-            break
-        state.timers[place] = state.timers[parent]
-        place = parent
-    state.timers[place] = key
-
-
-@inner
-def take_timer(state):
-    """Remove the first timer from the heap; its subflow."""
-    top = state.timers[0]
-    state.timers[len(state.timers) - 1] -= 1
-    count = state.timers[len(state.timers) - 1]
-    key = state.timers[count]
-    place = np.int64(0)
-    while True:
-        child = 2 * place + 1
-        if child >= count:
-            break
-        if child + 1 < count and state.timers[child + 1] < state.timers[child]:
-            child += 1
-        if state.timers[child] >= key:
-            break
-        state.timers[place] = state.timers[child]
-        place = child
-    state.timers[place] = key
-    return top & np.int64(0xFFFFFF)
+    put_timer(state.timers, min(tick, LATEST) << 24 | subflow)
 
 
 @routine

@@ -8,6 +8,7 @@ import numpy as np
 
 from flitlab.models.jit import inner, njit
 from flitlab.models.rules.datagram import drops_early, service_ticks
+from flitlab.sim.engines.compiled.awaited import NOBODY, await_packet
 from flitlab.sim.engines.compiled.datagram.messages import note_busy
 from flitlab.sim.engines.compiled.datagram.state import (
     DATA,
@@ -21,7 +22,6 @@ from flitlab.sim.engines.compiled.datagram.state import (
     LIMIT,
     MARKED_DATA,
     NEXT,
-    NOBODY,
     OCCUPIED,
     RATIO,
     SERVED,
@@ -34,7 +34,6 @@ from flitlab.sim.engines.compiled.datagram.state import (
 from flitlab.sim.engines.datagram.base import ACCEPTED, DROPPED, DROPS, MARKS, MOST, STAY
 
 _LOW = np.int64(0xFFFFFFFF)
-_ONE = np.uint64(1)
 
 
 @inner
@@ -51,15 +50,6 @@ def free_packet(state, packet):
     top = len(state.free) - 1
     state.free[state.free[top]] = packet
     state.free[top] += np.uint32(1)
-
-
-@inner
-def await_head(const, state, link, tick):
-    """Note that the first packet of a link arrives at ``tick``."""
-    slot = np.uint64(tick & const.mask)
-    state.after[link] = state.slot[slot]
-    state.slot[slot] = link
-    state.bits[slot >> np.uint64(6)] |= _ONE << (slot & np.uint64(63))
 
 
 @inner
@@ -98,7 +88,7 @@ def join(const, state, link, packet, departs):
         line[SERVING], line[SERVED] = packet, departs
     if line[HEAD] == NOBODY:
         line[HEAD], line[LEFT] = packet, departs
-        await_head(const, state, link, departs + const.fixed[link, DELAY])
+        await_packet(const, state, link, departs + const.fixed[link, DELAY])
     else:
         state.packet[line[TAIL], NEXT] = packet
         state.packet[line[TAIL], FOLLOWED] = departs & _LOW
@@ -148,7 +138,7 @@ def take_head(const, state, link, now):
         line[SERVING], line[SERVED] = behind, left
         line[OCCUPIED] -= np.int64(state.packet[packet, SIZE])
     if behind != NOBODY:
-        await_head(const, state, link, now + left - line[LEFT])
+        await_packet(const, state, link, now + left - line[LEFT])
     line[HEAD], line[LEFT] = behind, left
     return packet
 

@@ -12,6 +12,7 @@ from flitlab.models.transport.newreno import Rules, Senders, connect, make_sende
 from flitlab.models.transport.paths import Paths
 from flitlab.models.transport.session import LATEST, Session, first_samples, services
 from flitlab.models.transport.tcp import Tcp
+from flitlab.sim.engines.compiled.awaited import NOBODY
 from flitlab.sim.engines.compiled.memory import aligned, whole_lines
 from flitlab.sim.engines.datagram.base import LINK_COUNTS, SUBFLOW_COUNTS
 
@@ -44,8 +45,6 @@ LINK = 8
 
 # Constants of a link, int64.
 DELAY, RATIO, LIMIT, SERVICE = range(4)
-
-NOBODY: Any = np.int64(0xFFFFFFFF)
 
 # Fields of a receiver, int64.
 EXPECTED = 0  # first packet that it lacks
