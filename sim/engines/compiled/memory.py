@@ -21,6 +21,13 @@ def aligned(records: int, words: int, dtype: Any) -> np.ndarray:
     return room[first : first + records * words].reshape(records, words)
 
 
+def in_lines(records: np.ndarray) -> np.ndarray:
+    """Copy records so that they begin with a cache line."""
+    copy = aligned(*records.shape, records.dtype)
+    copy[:] = records
+    return copy
+
+
 def whole_lines(words: int, dtype: Any) -> int:
     """Round the words of a record up to whole cache lines."""
     line: int = _LINE // np.dtype(dtype).itemsize
@@ -44,13 +51,28 @@ def prefetch(typingctx: Any, array: Any, record: Any) -> Any:
     """Begin to load the first cache line of a record of an array, which may be written soon."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        view = context.make_array(array)(context, builder, args[0])
-        distance = builder.mul(args[1], builder.extract_value(view.strides, 0))
-        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        to_write, keep, data = number(1), number(3), number(1)
-        builder.call(function, [builder.gep(builder.bitcast(view.data, byte), [distance]), to_write, keep, data])
-        return context.get_dummy_value()
+        return _prefetch(context, builder, array, args, ir.IntType(64)(0))
 
     return types.none(array, types.int64), codegen
+
+
+@intrinsic
+def prefetch_line(typingctx: Any, array: Any, record: Any, line: Any) -> Any:
+    """Begin to load a cache line of a record of an array, 0 for its first, which may be written soon."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _prefetch(context, builder, array, args, builder.mul(args[2], ir.IntType(64)(_LINE)))
+
+    return types.none(array, types.int64, types.int64), codegen
+
+
+def _prefetch(context: Any, builder: Any, array: Any, args: Any, beyond: Any) -> Any:
+    """Begin to load what is so many bytes beyond the beginning of a record; args: an array and the record."""
+    byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+    view = context.make_array(array)(context, builder, args[0])
+    place = builder.add(builder.mul(args[1], builder.extract_value(view.strides, 0)), beyond)
+    kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+    function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+    to_write, keep, data = number(1), number(3), number(1)
+    builder.call(function, [builder.gep(builder.bitcast(view.data, byte), [place]), to_write, keep, data])
+    return context.get_dummy_value()

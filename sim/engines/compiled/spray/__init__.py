@@ -1,0 +1,204 @@
+"""The spray discipline, compiled.
+
+In a tick services end first, then packets come to the ends of links, in an order that is drawn for every tick, then
+timers ring. What hosts and switches decide is in :mod:`flitlab.models.rules.spray`.
+"""
+
+import numpy as np
+
+from flitlab.models.jit import inner, njit
+from flitlab.models.rules.spray import layout
+from flitlab.models.rules.spray.ports import chosen_port, flow_key
+from flitlab.models.transport.fabric import SpraySession
+from flitlab.sim.engines.compiled.awaited import NOBODY, gather, has_members, line_up, next_slot
+from flitlab.sim.engines.compiled.spray.ahead import foresee, foresee_packet, foresee_queues
+from flitlab.sim.engines.compiled.spray.hosts import (
+    begin_flow,
+    deliver,
+    expire,
+    look_again,
+    pull,
+    settle_nic,
+)
+from flitlab.sim.engines.compiled.spray.links import accept, is_answer, is_whole, settle, take_head
+from flitlab.sim.engines.compiled.spray.state import (
+    BUSY,
+    ENTROPY,
+    FLOW,
+    HOP,
+    HOST,
+    KIND,
+    KIND_BITS,
+    LOOK_TIMER,
+    MARKED,
+    MOST,
+    PACE_TIMER,
+    POOL,
+    PULL_TIMER,
+    SETTLE_TIMER,
+    SIZE,
+    TAKEN,
+    TIMEOUT_TIMER,
+    TO,
+    TRACE,
+    TRACED,
+    build,
+    larger_pool,
+    longer_trace,
+)
+from flitlab.sim.engines.compiled.timers import take_timer
+from flitlab.sim.engines.spray.base import Counters, Trace, flow_table
+
+_LOW, _ONE = np.int64(0xFFFFFFFF), np.int64(1)
+
+_AHEAD, _SOON = 6, 2
+"""How many arrivals ahead memory is asked for, and then for what that points to."""
+
+LEAST_DATA = 128
+"""Bytes below which data counts as control where switches choose."""
+
+
+@inner
+def _look(const, ways, state, here, packet, now):
+    """Let a switch choose the link onto which a packet goes, by what it sees of its queues."""
+    record, switches, first, end = state.packet[packet], ways.switches, ways.out_start[here], ways.out_start[here + 1]
+    for link in range(first, end):
+        if now - switches.level_at[link] > switches.fresh:
+            settle(const, state, link, now)
+    kind, hop, entropy = record[KIND], np.int64(record[HOP]), np.int64(record[ENTROPY])
+    key, target = flow_key(np.int64(record[FLOW]), is_answer(kind)), ways.host_switch[np.int64(record[HOST])]
+    data = is_whole(kind) and np.int64(record[SIZE]) >= LEAST_DATA
+    return first + chosen_port(
+        ways.routes, ways.salts, switches, ways.out_start, here, target, hop, key, entropy, data, now
+    )
+
+
+@inner
+def _arrive(const, ways, state, k, now):
+    """Let the first packet of the k-th link of the tick come to its end."""
+    link = state.members[k] & _LOW
+    end = const.fixed[link, TO]
+    if link >= const.inject and link < const.eject:
+        settle_nic(const, state, link - const.inject, now)
+    else:
+        settle(const, state, link, now)
+    packet = take_head(const, state, link, now)
+    if link >= const.eject:
+        settle_nic(const, state, end, now)
+        deliver(const, state, end, packet, now)
+        return
+    onto = state.onto[k]
+    if onto == NOBODY:
+        onto = _look(const, ways, state, end, packet, now)
+    accept(const, state, onto, packet, now)
+
+
+@inner
+def _ring(const, state, key, now):
+    """Let a timer ring."""
+    kind, index = key >> const.index_bits & ((_ONE << KIND_BITS) - 1), key & ((_ONE << const.index_bits) - 1)
+    host = index if kind >= PULL_TIMER else const.ends[index, 0]
+    settle_nic(const, state, host, now)
+    if kind == TIMEOUT_TIMER:
+        expire(const, state, host, index, now)
+    elif kind == PULL_TIMER:
+        pull(const, state, host, now)
+    elif kind == LOOK_TIMER:
+        look_again(const, state, host, now)
+    elif kind != SETTLE_TIMER:
+        begin_flow(const, state, host, index, kind == PACE_TIMER, now)
+
+
+@inner
+def _settle_all(const, state, now):
+    """Find out what all servers have done up to and in a tick."""
+    for link in range(const.links):
+        if link >= const.inject and link < const.eject:
+            settle_nic(const, state, link - const.inject, now)
+        else:
+            settle(const, state, link, now)
+
+
+@njit
+def advance(const, ways, state, tick, until):
+    """Simulate the ticks from ``tick`` to ``until`` - 1.
+
+    Returns the tick reached, which is earlier, and has timers that did not ring yet, if something has to grow first
+    (see ``state.wants``).
+    """
+    count_at, shift = len(state.timers) - 1, const.index_bits + KIND_BITS
+    while True:
+        rings = state.timers[0] >> shift if state.timers[count_at] > 0 else until
+        tick = next_slot(const, state, tick, min(rings, until))
+        if tick >= until:
+            break
+        if has_members(const, state, tick):
+            count = gather(const, state, tick)
+            line_up(state.members, state.scratch, count, const.rules.seed, tick)
+            for k in range(count):
+                foresee_packet(state, k)
+            for k in range(min(count, _AHEAD)):
+                foresee(const, ways, state, k)
+            for k in range(count):
+                if k + _AHEAD < count:
+                    foresee(const, ways, state, k + _AHEAD)
+                if k + _SOON < count:
+                    foresee_queues(const, state, k + _SOON)
+                _arrive(const, ways, state, k, tick)
+        while state.timers[count_at] > 0 and state.timers[0] >> shift == tick:
+            if state.free[len(state.free) - 1] < const.reserve:
+                break
+            _ring(const, state, take_timer(state.timers), tick)
+        if state.free[len(state.free) - 1] < const.reserve:
+            state.wants[POOL] = 1
+        if state.wants[POOL] | state.wants[TRACE]:
+            return tick
+        tick += 1
+    _settle_all(const, state, until - 1)
+    return until
+
+
+class CompiledSpray:
+    """A simulation of sprayed packets under way, compiled (see :class:`flitlab.sim.engines.spray.base.SprayRun`)."""
+
+    def __init__(self, session: SpraySession, trace: bool = False):
+        self.given = session
+        self._constants, self._state, self._ways = build(session, trace)
+        self._tick = 0
+
+    @property
+    def latest(self) -> int:
+        """The last tick that a run may reach."""
+        return self._constants.latest
+
+    def advance(self, until: int) -> None:
+        """Simulate ticks up to, not including, ``until``.
+
+        Raises ``OverflowError`` beyond the last tick that timers are made for.
+        """
+        if until > self.latest:
+            raise OverflowError(f"a run takes more than {self.latest} ticks, and timers are not made for more")
+        while self._tick < until:
+            self._tick = advance(self._constants, self._ways, self._state, self._tick, until)
+            for flag, grow in ((POOL, larger_pool), (TRACE, longer_trace)):
+                if self._state.wants[flag]:
+                    self._state = grow(self._state)
+                    self._state.wants[flag] = 0
+
+    def counters(self) -> Counters:
+        state = self._state
+        flows = flow_table(self.given, state.senders, state.receivers)
+        link = state.link
+        links = [link[:, TAKEN], *state.lost.T, link[:, MARKED], link[:, MOST], link[:, BUSY]]
+        return Counters(self._tick, flows, np.stack(links, axis=1))
+
+    def ended(self) -> bool:
+        state = self._state
+        if not self.given.rules.answers:
+            return bool((state.receivers.got[:, layout.COMPLETE] >= 0).all())
+        return bool((state.senders.seq[:, layout.FINISHED] >= 0).all())
+
+    def trace(self) -> Trace:
+        if not len(self._state.trace):
+            raise ValueError("the run was started without trace=True")
+        return Trace(*self._state.trace[: self._state.wants[TRACED]].T.copy())

@@ -1,0 +1,232 @@
+"""Queues and links: two FIFOs, a server, and a fixed delay behind it.
+
+What a server has done is found out when somebody looks at its link, at the latest when the first packet beyond it
+arrives at the next place: that arrival is the only event of a packet on a link, and a link awaits one at a time.
+"""
+
+import numpy as np
+
+from flitlab.models.jit import inner
+from flitlab.models.rules.datagram import service_ticks
+from flitlab.models.rules.spray.queues import evicts, is_marked
+from flitlab.sim.engines.compiled.awaited import NOBODY, await_packet
+from flitlab.sim.engines.compiled.spray.state import (
+    BEFORE,
+    BUSY,
+    CONTROL,
+    CUT,
+    DATA,
+    DELAY,
+    DRAWN,
+    DROPS,
+    ENDED,
+    ENDS,
+    FLYING,
+    FULLS,
+    HIGH,
+    KIND,
+    KINDS,
+    LAST_HOP,
+    LONG,
+    LOW,
+    MARK,
+    MARK_HIGH,
+    MARK_LOW,
+    MARKED,
+    MOST,
+    NEXT,
+    RATIO,
+    REQUEST,
+    ROOM,
+    SERVING,
+    SHORT,
+    SIZE,
+    TAKEN,
+    TRIM,
+    WHOLE,
+)
+
+_LOW = np.int64(0xFFFFFFFF)
+
+
+@inner
+def make_packet(state):
+    """Take an unused packet record."""
+    top = len(state.free) - 1
+    state.free[top] -= np.uint32(1)
+    return np.int64(state.free[state.free[top]])
+
+
+@inner
+def free_packet(state, packet):
+    """Give a packet record back."""
+    top = len(state.free) - 1
+    state.free[state.free[top]] = packet
+    state.free[top] += np.uint32(1)
+
+
+@inner
+def is_whole(kind):
+    """Tell whether a packet of this kind is data that was not trimmed."""
+    return kind & (KINDS | TRIM) == DATA
+
+
+@inner
+def is_answer(kind):
+    """Tell whether a packet of this kind goes from where its flow goes to where that comes from."""
+    return kind & KINDS != DATA and kind & KINDS != REQUEST
+
+
+@inner
+def append(state, line, which, packet):
+    """Put a packet at the end of one of the lists of a link: FLYING, CONTROL or WHOLE."""
+    record = state.packet[packet]
+    record[NEXT] = NOBODY
+    if line[which] == NOBODY:
+        line[which] = packet
+    else:
+        state.packet[line[which + 1], NEXT] = packet
+        if which == WHOLE:
+            record[BEFORE] = line[which + 1]
+    line[which + 1] = packet
+
+
+@inner
+def take_first(state, line, which):
+    """Take the first packet off one of the lists of a link, which is not empty."""
+    packet = line[which]
+    line[which] = np.int64(state.packet[packet, NEXT])
+    return packet
+
+
+@inner
+def _take_youngest(state, line):
+    """Take the last packet out of the low FIFO of a link, which is not empty."""
+    packet = line[WHOLE + 1]
+    if packet == line[WHOLE]:
+        line[WHOLE] = NOBODY
+    else:
+        before = np.int64(state.packet[packet, BEFORE])
+        state.packet[before, NEXT] = NOBODY
+        line[WHOLE + 1] = before
+    return packet
+
+
+@inner
+def begin(const, state, link, packet, tick):
+    """Let the server of a link, which is idle, begin with a packet."""
+    line, fixed, size = state.link[link], const.fixed[link], np.int64(state.packet[packet, SIZE])
+    if size == const.rules.mtu:
+        service = fixed[LONG]
+    elif size == const.rules.control:
+        service = fixed[SHORT]
+    else:
+        service = service_ticks(fixed[RATIO], size)
+    line[SERVING], line[ENDS] = packet, tick + service
+    line[BUSY] += service
+    if line[FLYING] == NOBODY:
+        await_packet(const, state, link, tick + service + fixed[DELAY])
+
+
+@inner
+def end_service(state, line):
+    """Let the server of a link be done with its packet, which flies on; it is returned."""
+    packet = line[SERVING]
+    append(state, line, FLYING, packet)
+    state.packet[packet, ENDED] = line[ENDS] & _LOW
+    line[SERVING] = NOBODY
+    return packet
+
+
+@inner
+def settle(const, state, link, now):
+    """Find out what the server of a switch's output has done up to and in this tick."""
+    line = state.link[link]
+    while line[SERVING] != NOBODY and line[ENDS] <= now:
+        ended, packet = line[ENDS], end_service(state, line)
+        record = state.packet[packet]
+        if is_whole(record[KIND]):
+            line[LOW] -= np.int64(record[SIZE])
+            if line[LOW] > const.fixed[link, MARK_LOW]:
+                _mark(const, state, link, record)
+        else:
+            line[HIGH] -= np.int64(record[SIZE])
+        _go_on(const, state, link, ended)
+
+
+@inner
+def _go_on(const, state, link, tick):
+    """Let the server of a switch's output, which is idle, begin with what waits."""
+    line = state.link[link]
+    if line[CONTROL] != NOBODY:
+        begin(const, state, link, take_first(state, line, CONTROL), tick)
+    elif line[WHOLE] != NOBODY:
+        begin(const, state, link, take_first(state, line, WHOLE), tick)
+
+
+@inner
+def _mark(const, state, link, record):
+    """Mark a packet that leaves many bytes behind it, or draw whether to."""
+    line, low, high = state.link[link], const.fixed[link, MARK_LOW], const.fixed[link, MARK_HIGH]
+    marked = is_marked(const.rules.seed, link, line[DRAWN], line[LOW], low, high)
+    if line[LOW] <= high:
+        line[DRAWN] += 1
+    if marked and record[KIND] & MARK == 0:
+        record[KIND] |= MARK
+        line[MARKED] += 1
+
+
+@inner
+def take_head(const, state, link, now):
+    """Take the first packet beyond the server, which arrives now, off a link that is settled; it awaits the next."""
+    line = state.link[link]
+    packet = take_first(state, line, FLYING)
+    if line[FLYING] != NOBODY:
+        later = np.uint32(state.packet[line[FLYING], ENDED] - state.packet[packet, ENDED])
+        await_packet(const, state, link, now + np.int64(later))
+    elif line[SERVING] != NOBODY:
+        await_packet(const, state, link, line[ENDS] + const.fixed[link, DELAY])
+    return packet
+
+
+@inner
+def accept(const, state, link, packet, now):
+    """Take a packet into the queue of a switch's output, or trim or drop one where it is full."""
+    settle(const, state, link, now)
+    line, lost = state.link[link], state.lost[link]
+    size, victim = np.int64(state.packet[packet, SIZE]), packet
+    if is_whole(state.packet[packet, KIND]):
+        victim = NOBODY
+        if line[LOW] + size > const.fixed[link, ROOM]:
+            victim = packet
+            heads = evicts(const.rules.seed, link, line[FULLS])
+            line[FULLS] += 1
+            if heads and line[WHOLE] != NOBODY:
+                victim = _take_youngest(state, line)
+                line[LOW] -= np.int64(state.packet[victim, SIZE])
+                line[TAKEN] -= 1
+        if victim != packet:
+            append(state, line, WHOLE, packet)
+            line[LOW] += size
+            line[TAKEN] += 1
+            line[MOST] = max(line[MOST], line[LOW])
+        if victim != NOBODY:
+            if const.rules.trims == 0:
+                lost[DROPS] += 1
+                free_packet(state, victim)
+                victim = NOBODY
+            else:
+                lost[CUT] += 1
+                state.packet[victim, SIZE] = const.rules.control
+                state.packet[victim, KIND] |= (TRIM | LAST_HOP) if link >= const.eject else TRIM
+    if victim != NOBODY:
+        size = np.int64(state.packet[victim, SIZE])
+        if line[HIGH] + size > 2 * const.fixed[link, ROOM]:
+            lost[DROPS] += 1
+            free_packet(state, victim)
+        else:
+            append(state, line, CONTROL, victim)
+            line[HIGH] += size
+            line[TAKEN] += 1
+    if line[SERVING] == NOBODY:
+        _go_on(const, state, link, now)

@@ -1,0 +1,237 @@
+"""The constants and the state that the kernels of sprayed packets work on."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from flitlab.models.arrays import Bytes, Ints, Masks, Words
+from flitlab.models.rules.datagram import RATIO_BITS
+from flitlab.models.rules.spray.credit import Pacers, make_pacers
+from flitlab.models.rules.spray.layout import PACED, Receivers, Rules, Senders, make_receivers, make_senders
+from flitlab.models.rules.spray.ports import Switches, make_salts, make_switches
+from flitlab.models.rules.tables import Tables
+from flitlab.models.transport.fabric import LATEST, SpraySession
+from flitlab.sim.engines.compiled.awaited import NOBODY
+from flitlab.sim.engines.compiled.memory import aligned, in_lines
+
+# Fields of a packet record, uint32. A packet is in one list of one link at a time.
+NEXT = 0  # behind it in that list
+BEFORE = 1  # before it in the low FIFO
+ENDED = 1  # beyond the server: tick at which its service ended, its low 32 bits
+KIND = 2
+FLOW = 3
+SIZE = 4
+ENTROPY = 5
+WAY = 6  # the number of its path, where routes are paths
+HOST = 7  # to which it goes
+HOP = 8  # channels between switches behind it
+NUMBER = 9  # of data; of an answer the data that caused it
+VALUE = 10  # of data and requests the pull target, of a pull what is granted, of an ACK the first packet missing
+START = 11  # of an ACK: the first packet of which BITS says whether it has come
+RECEIVED = 12  # of an ACK: distinct bytes, in two words
+BITS = 14  # in two words
+RECORD = 16  # one cache line
+
+# KIND is one of these, and flags.
+DATA, ACK, NACK, PULL, REQUEST = (np.uint32(kind) for kind in range(5))
+KINDS = np.uint32(7)
+ASKED, AGAIN = np.uint32(8), np.uint32(16)
+MARK, TRIM, LAST_HOP = np.uint32(32), np.uint32(64), np.uint32(128)
+
+# Fields of a link, int64. Of lists the first packet, and behind it the last.
+FLYING = 0  # beyond the server
+CONTROL = 2  # the high FIFO
+WHOLE = 4  # the low FIFO
+SERVING = 6
+ENDS = 7  # tick at which its service does
+LOW, HIGH = 8, 9  # bytes of data and of control, what is served included
+FULLS = 10  # times that the queue was full
+DRAWN = 11  # times that a mark was drawn
+TAKEN, MOST, BUSY, MARKED = 12, 13, 14, 15  # columns of Counters.link
+LINK = 16  # two cache lines
+
+DROPS, CUT = 0, 1  # columns of SprayState.lost
+
+# Constants of a link, int64.
+DELAY, RATIO, LONG, SHORT, ROOM, MARK_LOW, MARK_HIGH, TO = range(8)
+
+# Fields of the network interface of a host, int64. Those who wait are flows.
+FIRST_TURN, LAST_TURN, WAITING, CYCLE = range(4)
+NIC = 8
+
+NOT_LISTED = np.int64(-2)
+
+# Kinds of timers, in the order in which those of one tick ring.
+START_TIMER, TIMEOUT_TIMER, PACE_TIMER, PULL_TIMER, LOOK_TIMER = (np.int64(kind) for kind in range(5))
+SETTLE_TIMER = np.int64(5)  # of an interface that is watched
+KIND_BITS = 3
+
+# Entries of SprayState.wants: flags, and how many entries of the trace there are.
+POOL, TRACE, TRACED = 0, 1, 2
+
+_ENDLESS = 1 << 62
+
+
+class SprayConstants(NamedTuple):
+    """The constants of a run of sprayed packets; times are in ticks."""
+
+    inject: int  # first of the links from hosts
+    eject: int  # first of the links to hosts
+    links: int
+    mask: int  # slots of the wheel, less 1
+    reserve: int  # packets that may be made in one tick, and a timer
+    index_bits: int  # of a timer, for its flow or host
+    latest: int  # last tick that a timer can have
+    watched: bool  # a timeout may come before anybody else looks at the interface that has sent
+    rules: Rules
+    fixed: Ints  # int64 [links, 8]
+    ends: Ints  # int64 [flows, 2]: hosts from which and to which each goes
+
+
+class Ways(NamedTuple):
+    """What switches choose by."""
+
+    at_switch: int
+    paths: int
+    routes: Tables
+    salts: Ints
+    out_start: Ints
+    host_switch: Ints
+    switches: Switches  # of which the queues' bytes are those of the links
+
+
+class SprayState(NamedTuple):
+    """The state of a run of sprayed packets: all that changes."""
+
+    packet: Words  # uint32 [packets, RECORD]
+    free: Words  # uint32 [packets + 1]: a stack of unused records; its height is in the last entry
+    link: Ints  # int64 [links, LINK]
+    after: Words  # uint32 [links]: next link in the same slot of the wheel
+    slot: Words  # uint32 [ticks]: first of the links whose first packet arrives then
+    bits: Masks  # uint64 [ticks / 64]: slots that are not empty
+    members: Ints  # int64: scratch, the links of one tick
+    scratch: Ints  # int64: to put them in order
+    onto: Ints  # int64: scratch, the links onto which their packets go
+    nic: Ints  # int64 [hosts, NIC]
+    turn: Ints  # int64 [flows]: which waits next for its turn at the same host, -1: none, or NOT_LISTED
+    alarm: Bytes  # uint8 [flows]: 1 where a timeout is awaited
+    timers: Ints  # int64: a heap of tick, kind and flow or host; how many they are is in the last entry
+    senders: Senders
+    receivers: Receivers
+    pacers: Pacers
+    lost: Ints  # int64 [links, 2]: packets dropped and trimmed
+    trace: Ints  # int64 [entries, 3]
+    wants: Ints  # int64: what has to grow before the next tick
+
+
+def build(session: SpraySession, traced: bool) -> tuple[SprayConstants, SprayState, Ways]:
+    """Make the constants and the state of a run at tick 0. traced: whether every whole data packet is recorded."""
+    constants = _constants(session)
+    rules, flows, hosts = session.rules, session.flows, session.topology.hosts
+    links, count, ticks, pool = constants.links, len(flows.source), constants.mask + 1, 2 * constants.reserve
+    link = aligned(links, LINK, np.int64)
+    link[:, [FLYING, CONTROL, WHOLE, SERVING]] = NOBODY
+    senders = make_senders(rules, flows.packets, flows.last_size, flows.start)
+    receivers = make_receivers(senders)
+    state = SprayState(
+        packet=aligned(pool, RECORD, np.uint32),
+        free=np.append(np.arange(pool)[::-1], pool).astype(np.uint32),
+        link=link,
+        after=np.full(links, NOBODY, np.uint32),
+        slot=np.full(ticks, NOBODY, np.uint32),
+        bits=np.zeros(ticks // 64, np.uint64),
+        members=np.zeros(links, np.int64),
+        scratch=np.zeros(2 * links + 1, np.int64),
+        onto=np.zeros(links, np.int64),
+        nic=aligned(hosts, NIC, np.int64),
+        turn=np.full(count, NOT_LISTED),
+        alarm=np.zeros(count, np.uint8),
+        timers=_first_timers(session, constants),
+        senders=senders._replace(seq=in_lines(senders.seq)),
+        receivers=receivers._replace(got=in_lines(receivers.got)),
+        pacers=make_pacers(hosts, count),
+        lost=np.zeros((links, 2), np.int64),
+        trace=np.zeros(((1 << 12) + 2 * hosts if traced else 0, 3), np.int64),
+        wants=np.zeros(8, np.int64),
+    )
+    return constants, state, _ways(session, link)
+
+
+def _ways(session: SpraySession, link: Ints) -> Ways:
+    topology = session.topology
+    salts = np.zeros(topology.switches + 1, np.int64)
+    make_salts(session.seed, salts)
+    switches = make_switches(
+        session.at_switch, session.seed, session.room, topology.out_degree, 2 * len(session.flows.source),
+        session.fresh, session.silence,
+    )  # fmt: skip
+    return Ways(
+        at_switch=session.at_switch,
+        paths=session.rules.paths,
+        routes=session.routes,
+        salts=salts,
+        out_start=topology.out_start.astype(np.int64),
+        host_switch=topology.host_switch.astype(np.int64),
+        switches=switches._replace(low=link[:, LOW], high=link[:, HIGH]),
+    )
+
+
+def _constants(session: SpraySession) -> SprayConstants:
+    topology, rules, flows = session.topology, session.rules, session.flows
+    links, hosts = len(session.delay), topology.hosts
+    inject, eject = topology.channels, topology.channels + hosts
+    fixed = aligned(links, 8, np.int64)
+    fixed[:, DELAY], fixed[:, RATIO] = session.delay, session.ratio
+    for field, size in ((LONG, rules.mtu), (SHORT, rules.control)):
+        fixed[:, field] = _ticks(session.ratio, size)
+    fixed[:, ROOM], fixed[:, MARK_LOW], fixed[:, MARK_HIGH] = session.room, session.low, session.high
+    fixed[inject:eject, [MARK_LOW, MARK_HIGH]] = _ENDLESS
+    fixed[:, TO] = np.concatenate([topology.dst, topology.host_switch, np.arange(hosts)])
+    longest = session.delay + fixed[:, [LONG, SHORT]].max(axis=1)
+    least = int(flows.last_size.min(initial=rules.mtu))
+    at_once = int((session.delay[inject:eject] // np.maximum(_ticks(session.ratio, least)[inject:eject], 1) + 3).sum())
+    index_bits = max(len(flows.source), hosts).bit_length()
+    return SprayConstants(
+        inject=inject,
+        eject=eject,
+        links=links,
+        mask=max(64, 1 << int(longest.max() + 1).bit_length()) - 1,
+        reserve=at_once + 2 * hosts,
+        index_bits=index_bits,
+        latest=min(LATEST, (1 << (63 - KIND_BITS - index_bits)) - 1),
+        watched=bool(rules.timeout <= session.delay[inject:eject].max()),
+        rules=rules,
+        fixed=fixed,
+        ends=np.stack([flows.source, flows.destination], axis=1).astype(np.int64),
+    )
+
+
+def _ticks(ratio: Ints, size: int) -> Ints:
+    """Ticks that each link takes to send so many bytes, as :func:`flitlab.models.rules.datagram.service_ticks`."""
+    return (size * ratio + (1 << RATIO_BITS) - 1) >> RATIO_BITS
+
+
+def _first_timers(session: SpraySession, constants: SprayConstants) -> Ints:
+    """Make the heap of timers, in which flows begin; there is room for two of each flow and three of each host."""
+    flows, kind = len(session.flows.start), PACE_TIMER if session.rules.credit == PACED else START_TIMER
+    keys = (np.minimum(session.flows.start, constants.latest) << KIND_BITS | kind) << constants.index_bits
+    timers = np.zeros(2 * flows + 3 * session.topology.hosts + 1, np.int64)
+    timers[:flows], timers[-1] = np.sort(keys | np.arange(flows)), flows  # sorted is a heap
+    return timers
+
+
+def larger_pool(state: SprayState) -> SprayState:
+    """Make room for twice as many packet records."""
+    old, height = len(state.packet), int(state.free[-1])
+    packet = aligned(2 * old, RECORD, np.uint32)
+    packet[:old] = state.packet
+    free = np.zeros(2 * old + 1, np.uint32)
+    free[:old] = np.arange(old, 2 * old)[::-1]
+    free[old : old + height] = state.free[:height]
+    free[-1] = old + height
+    return state._replace(packet=packet, free=free)
+
+
+def longer_trace(state: SprayState) -> SprayState:
+    """Make room for twice as many entries of the trace."""
+    return state._replace(trace=np.concatenate([state.trace, np.zeros_like(state.trace)]))
