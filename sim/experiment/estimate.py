@@ -42,6 +42,7 @@ from flitlab.models.topology.distances import sampled_distances
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.questions import AdaptiveConfig
 from flitlab.sim.config.study import Case, read
+from flitlab.sim.experiment.origin import processor
 from flitlab.sim.experiment.saturation import questions
 
 NETWORK = """\
@@ -183,7 +184,7 @@ class Prices:
     def __init__(self, say: Callable[[str], None]):
         self.say = say
         # the prices of another version of this file may mean something else
-        here = (platform.node(), platform.machine(), _processor(), SEMANTICS_VERSION, Path(__file__).read_text("utf-8"))
+        here = (platform.node(), platform.machine(), processor(), SEMANTICS_VERSION, Path(__file__).read_text("utf-8"))
         self.file = cache_folder().parent / f"prices-{content_hash(*here)[:16]}{LEVEL}.json"
         self._known = _read(self.file)
 
@@ -226,14 +227,6 @@ def _read(file: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 
 @cache

@@ -65,6 +65,12 @@ class _Drawn(_Read):
     files: dict[str, str] | list[str] = {}
 
 
+class _Source(_Read):
+    commit: str | None = None
+    modified: bool | None = None
+    repository: str | None = None
+
+
 class _Manifest(_Read):
     """What of a manifest is read by anybody. All of it may be absent: tables can be drawn without."""
 
@@ -80,6 +86,7 @@ class _Manifest(_Read):
     changes: list[str] = []
     command: list[str] = []
     versions: dict[str, str | None] = {}
+    source: _Source = _Source()
     cpu_s: float = 0.0
     compile_s: float = 0.0
     flit_ns: Annotated[float, Field(gt=0)] | None = None

@@ -3,7 +3,6 @@
 import platform
 import sys
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,10 @@ from flitlab.models.topology.formats.own_json import json_text
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.experiment.ceilings import names_of
+from flitlab.sim.experiment.origin import machine, source, versions
 from flitlab.sim.experiment.saturation import is_search
 from flitlab.sim.experiment.store import Store
 from flitlab.sim.experiment.task import measure_of
-
-LIBRARIES = ("flitlab", "numpy", "numba", "scipy", "highspy", "networkx", "simpy")
 
 KEPT, MOST_CHANNELS = 100, 20_000
 """So many topologies at most are kept in the folder of a run, none of more channels: those that a page can show."""
@@ -35,8 +33,10 @@ def manifest(study: Study) -> dict[str, Any]:
         "experiment": study.experiment,
         "engine": study.engine,
         "created": now(),
-        "versions": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
+        "versions": versions(),
+        "source": source(),
         "platform": platform.platform(),
+        "machine": machine(),
         "command": sys.argv,
         "semantics_version": SEMANTICS_VERSION,
         "config_hash": content_hash({key: value for key, value in resolved.items() if key != "name"}),
@@ -120,13 +120,6 @@ def _zero_load(scenario: Scenario[Any, Any]) -> float:
     """Ticks of the longest packet over the longest route with nobody in its way; channels have their mean delay."""
     delay = scenario.topology.delay
     return scenario.zero_load_latency + scenario.routes.hops_max * (float(delay.mean()) if len(delay) else 0.0)
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 def _common(values: list[Any]) -> Any:

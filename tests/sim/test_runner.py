@@ -2,7 +2,9 @@
 
 import csv
 import json
+import re
 import shutil
+import tomllib
 from concurrent.futures import BrokenExecutor
 from types import SimpleNamespace
 
@@ -20,6 +22,7 @@ from flitlab.sim.engines.base import EngineMismatch
 from flitlab.sim.experiment import runner
 from flitlab.sim.experiment.store import Store, StoreError
 from flitlab.sim.experiment.task import failure
+from tests import ROOT
 
 CONFIG = """\
 name: tiny
@@ -225,9 +228,17 @@ def test_the_resolved_configuration_gives_the_same_points(run, fakes, tmp_path):
     assert [row["accepted"] for row in rows(again)] == [row["accepted"] for row in rows(report)]
 
 
+def dependencies():
+    """The names of what flitlab is built on, as pyproject.toml has them."""
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    return {re.match(r"[\w-]+", one)[0] for one in listed}
+
+
 def test_the_manifest_says_what_was_run(run):
     manifest = json.loads((run(sets=["switching={flit_ns: 2.667, link_ns: 18}"]).folder / "manifest.json").read_text())
     assert manifest["flit_ns"] == 2.667 and manifest["changes"] and manifest["versions"]["numpy"]
+    assert manifest["versions"].keys() == {"flitlab", "python", "llvmlite", *dependencies()}
+    assert manifest["source"].keys() == {"commit", "modified", "repository"} and manifest["machine"]["processor"]
     first, second = manifest["scenarios"]
     assert first["ticks"]["link"] == 7 and first["switching"]["mode"] == "vct"
     assert second["switching"]["mode"] == "deflection" and second["switching"]["hold_packets"] == 8

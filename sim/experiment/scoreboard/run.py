@@ -1,8 +1,6 @@
 """Rows of the scoreboard, run: what is finished already, what it will take, and which rows are a shard's."""
 
 import os
-import platform
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -13,6 +11,7 @@ from flitlab.sim.config.study import read
 from flitlab.sim.exit import FAILED, INTERRUPTED, RunStatus
 from flitlab.sim.experiment.folders import MANIFEST, ManifestError, read_manifest
 from flitlab.sim.experiment.manifest import now
+from flitlab.sim.experiment.origin import processor
 from flitlab.sim.experiment.pool import Lasting, cpu_seconds
 from flitlab.sim.experiment.runner import Report, run
 from flitlab.sim.experiment.scoreboard.file import read_row
@@ -85,11 +84,7 @@ def _note(folder: Path, cpu_s: float) -> None:
 
 def machine() -> str:
     """The processor that this runs on."""
-    try:
-        names = re.findall(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text())
-    except OSError:
-        names = []
-    return f"{len(names) or os.cpu_count()} cores, {names[0] if names else platform.processor() or platform.machine()}"
+    return f"{os.cpu_count()} cores, {processor()}"
 
 
 def known_costs(full: bool) -> dict[str, float]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from flitlab.sim.config.draft import BUDGET
 from flitlab.sim.exit import RunStatus
+from flitlab.sim.experiment.origin import how_to_get
 from flitlab.sim.report.figures.draw import captions, draw
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.html import answer, budget, charts, network, tables
@@ -203,9 +204,9 @@ def _reproduce(run: Run) -> str:
     arguments = [str(word) for word in command[1:]]
     versions = run.manifest.get("versions", {})
     needs = [f"{name}=={versions[name]}" for name in versions if versions[name] and name not in ("flitlab", "python")]
-    flitlab = f"flitlab {versions.get('flitlab') or '(from its source)'}"
     lines = [
-        f"# Python {versions.get('python', '')}, {flitlab}, semantics version {run.manifest.get('semantics_version')}",
+        f"# Python {versions.get('python', '')}, semantics version {run.manifest.get('semantics_version')}",
+        *how_to_get(run.manifest.get("source", {}), versions.get("flitlab")),
         f"pip install {shlex.join(needs)}",
         f"simrun {shlex.join(arguments)}",
     ]
