@@ -72,8 +72,8 @@ def run(options: argparse.Namespace) -> int:
         print_json({**document, "figures": [str(file) for file in files]})
     else:
         _print(comparison)
-        if document["changed"]:
-            print(f"changed by --set, {' | '.join(runs)}: {'; '.join(document['changed'])}")
+        if lines := changed(configurations):
+            print(f"changed by --set, {' | '.join(runs)}: {'; '.join(lines)}")
         print(f"figures in {out}")
     return 0
 

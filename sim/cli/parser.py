@@ -138,8 +138,8 @@ def _topology(parser: argparse.ArgumentParser) -> None:
         "--export",
         metavar="PATH",
         type=Path,
-        help="write it as .json, .graphml, .anynet (BookSim), .topobench, .topobench_servers, .topobench_capacities, "
-        ".xml (SimGrid), .dot (Graphviz) or an edge list (.txt)",
+        help="write it as .json, .graphml, .gml, .anynet (BookSim), .topobench, .topobench_servers, "
+        ".topobench_capacities, .xml (SimGrid), .dot (Graphviz) or an edge list (.txt)",
     )
     parser.add_argument("--draw", metavar="PATH", type=Path, help="draw it into a .png or .svg file")
 

@@ -1,4 +1,4 @@
-"""``simrun schema``."""
+"""The command ``simrun schema``."""
 
 import argparse
 import json

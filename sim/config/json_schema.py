@@ -29,6 +29,11 @@ LIMITS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exc
 PARTS = ("CollectiveConfig", "SearchConfig")
 """Sections that need keys, but not in a case or beside cases."""
 
+GLOB = {
+    "type": "object", "properties": {"glob": {"type": "string"}}, "required": ["glob"], "additionalProperties": False
+}  # fmt: skip
+"""All files whose names fit, in place of the path of one."""
+
 SWEEP = {"$ref": "#/$defs/sweep"}
 
 Schema = dict[str, Any]
@@ -186,6 +191,8 @@ def _with_units(schema: Schema, swept: bool) -> None:
     for name, value in schema.get("properties", {}).items():
         if "const" not in value:
             found = _numbers(value, name, "measure" if name == "window" else "")
+            if name == "path":
+                found = {"anyOf": [found, GLOB]}
             schema["properties"][name] = {"anyOf": [found, SWEEP]} if swept else found
 
 

@@ -24,6 +24,7 @@ from flitlab.sim.config.collective import Collective, unfolded
 from flitlab.sim.config.draft import BUDGET, PROGRAMS, Draft, carried_out
 from flitlab.sim.config.errors import ConfigError, Mistake
 from flitlab.sim.config.expand import Variant, expand
+from flitlab.sim.config.files import with_files
 from flitlab.sim.config.flows import ENDLESS_LOAD, counts_flows
 from flitlab.sim.config.load import Node, Place, load_file, read_text
 from flitlab.sim.config.overrides import apply_quick, apply_set, put
@@ -235,9 +236,11 @@ def read(
     for change in sets:
         root = apply_set(root, change, mistakes)
     root = without_units(_named(root, Path(file).stem), mistakes)
+    base = Path(file).resolve().parent
+    root = with_files(root, base, mistakes)
     unread = list(mistakes)
     root = unfolded(root)
-    page, base = Page(root, mistakes), Path(file).resolve().parent
+    page = Page(root, mistakes)
     load_plugins(page, base)
     own = page.at("experiment") or "load_sweep"
     if own in PROGRAMS and experiment in ("load_sweep", BUDGET):

@@ -9,9 +9,11 @@ from typing import Literal, get_args
 
 from flitlab.models.readable import FilePath, Readable, Text
 from flitlab.models.topology.formats.anynet import read_anynet, write_anynet
+from flitlab.models.topology.formats.attributed import Attributes
 from flitlab.models.topology.formats.common import CannotWriteError, FormatError
 from flitlab.models.topology.formats.dot import write_dot
 from flitlab.models.topology.formats.edgelist import read_edgelist, write_edgelist
+from flitlab.models.topology.formats.gml import read_gml, write_gml
 from flitlab.models.topology.formats.graphml import read_graphml, write_graphml
 from flitlab.models.topology.formats.own_json import read_json, write_json
 from flitlab.models.topology.formats.simgrid import write_simgrid
@@ -19,7 +21,7 @@ from flitlab.models.topology.formats.topobench import read_topobench, write_topo
 from flitlab.models.topology.graph import Topology
 
 ReadFormat = Literal[
-    "edgelist", "graphml", "json", "anynet", "topobench", "topobench_servers", "topobench_capacities"
+    "edgelist", "graphml", "gml", "json", "anynet", "topobench", "topobench_servers", "topobench_capacities"
 ]  # fmt: skip
 """File formats that are read; they are written too."""
 
@@ -29,6 +31,7 @@ Format = ReadFormat | Literal["simgrid", "dot"]
 SUFFIXES: dict[str, Format] = {
     ".json": "json",
     ".graphml": "graphml",
+    ".gml": "gml",
     ".anynet": "anynet",
     ".topobench": "topobench",
     ".topobench_servers": "topobench_servers",
@@ -42,6 +45,9 @@ SUFFIXES: dict[str, Format] = {
     "": "edgelist",
 }
 """Formats that suffixes stand for. Files of other names are read as edge lists, and not written."""
+
+ATTRIBUTED = ("graphml", "gml", "edgelist")
+"""Formats whose edges have attributes by name; of edge lists only those that networkx writes."""
 
 BEGINS: dict[str, Format] = {"{": "json", "<": "graphml"}
 """Formats by the first character of a text; others begin as edge lists do."""
@@ -69,6 +75,8 @@ def write(topology: Topology, path: FilePath, format: Format | None = None) -> l
             return write_json(topology, path)
         case "graphml":
             return write_graphml(topology, path)
+        case "gml":
+            return write_gml(topology, path)
         case "anynet":
             return write_anynet(topology, path)
         case "simgrid":
@@ -81,17 +89,28 @@ def write(topology: Topology, path: FilePath, format: Format | None = None) -> l
             return write_edgelist(topology, path)
 
 
-def read(path: Readable, format: ReadFormat | None = None, directed: bool | None = None) -> Topology:
+def read(
+    path: Readable,
+    format: ReadFormat | None = None,
+    directed: bool | None = None,
+    attributes: Attributes = Attributes(),  # noqa: B008 it is frozen
+) -> Topology:
     """Read a topology; ``directed`` tells whether a line of an edge list is a channel or a link (see its reader).
 
-    format: by default, what the file's name stands for; of a text, what it begins as.
+    format: by default, what the file's name stands for; of a text, what it begins as. attributes: the names of those
+    that count, in formats that have some.
     Raises ``OSError`` or :class:`FormatError`.
     """
-    match format or _begins_as(path):
+    chosen = format or _begins_as(path)
+    if attributes != Attributes() and chosen not in ATTRIBUTED:
+        raise FormatError(path, 1, f"{chosen} files have no attributes; those of {', '.join(ATTRIBUTED)} have some")
+    match chosen:
         case "json":
             return read_json(path)
         case "graphml":
-            return read_graphml(path)
+            return read_graphml(path, attributes)
+        case "gml":
+            return read_gml(path, attributes)
         case "anynet":
             return read_anynet(path)
         case "topobench" | "topobench_servers" | "topobench_capacities" as layout:
@@ -100,7 +119,7 @@ def read(path: Readable, format: ReadFormat | None = None, directed: bool | None
             choices = ", ".join(get_args(ReadFormat))
             raise FormatError(path, 1, f"{unread} files are written, not read; format is one of {choices}")
         case _:
-            return read_edgelist(path, directed)
+            return read_edgelist(path, directed, attributes)
 
 
 def _begins_as(path: Readable) -> Format:
@@ -112,6 +131,7 @@ def _begins_as(path: Readable) -> Format:
 
 __all__ = [
     "SUFFIXES",
+    "Attributes",
     "CannotWriteError",
     "Format",
     "FormatError",
@@ -120,6 +140,7 @@ __all__ = [
     "read",
     "read_anynet",
     "read_edgelist",
+    "read_gml",
     "read_graphml",
     "read_json",
     "read_topobench",
@@ -127,6 +148,7 @@ __all__ = [
     "write_anynet",
     "write_dot",
     "write_edgelist",
+    "write_gml",
     "write_graphml",
     "write_json",
     "write_simgrid",

@@ -1,9 +1,10 @@
 """GraphML, the XML format that networkx, Gephi, yEd and igraph share."""
 
 import xml.sax
-from xml.sax.xmlreader import AttributesImpl as Attributes
+from xml.sax.xmlreader import AttributesImpl
 
 from flitlab.models.readable import FilePath, Readable
+from flitlab.models.topology.formats.attributed import Attributed, Attributes
 from flitlab.models.topology.formats.common import PAIRS, FormatError, Network, lost, text_of
 from flitlab.models.topology.graph import Topology
 
@@ -19,8 +20,8 @@ def write_graphml(topology: Topology, path: FilePath) -> list[str]:
     return lost(topology, "hosts", "capacities", "delays", "parallel channels", PAIRS)
 
 
-def read_graphml(path: Readable) -> Topology:
-    """Read GraphML; the attributes that :func:`write_graphml` writes are used where they are given.
+def read_graphml(path: Readable, attributes: Attributes = Attributes()) -> Topology:  # noqa: B008 it is frozen
+    """Read GraphML; attributes are by default those that :func:`write_graphml` writes, each where it is given.
 
     An undirected graph's edges become bi-directional links.
     """
@@ -29,7 +30,7 @@ def read_graphml(path: Readable) -> Topology:
         xml.sax.parseString(text_of(path), reader)
     except xml.sax.SAXParseException as error:
         raise FormatError(path, error.getLineNumber() or 1, f"not XML: {error.getMessage()}") from None
-    return reader.topology()
+    return reader.topology(attributes)
 
 
 class _GraphmlReader(xml.sax.ContentHandler):
@@ -41,8 +42,7 @@ class _GraphmlReader(xml.sax.ContentHandler):
         self.directed: bool | None = None
         self.names: dict[str, str] = {}  # key id -> attribute name
         self.defaults: dict[str, str] = {}
-        self.nodes: dict[str, tuple[int, dict[str, str]]] = {}
-        self.edges: list[tuple[int, dict[str, str], dict[str, str]]] = []
+        self.graph = Attributed(self.network)
         self.data: dict[str, str] = {}
         self.key = ""
         self.text: list[str] = []
@@ -52,7 +52,7 @@ class _GraphmlReader(xml.sax.ContentHandler):
         number: int = self._locator.getLineNumber()  # type: ignore[attr-defined]
         return number
 
-    def startElement(self, name: str, attrs: Attributes) -> None:
+    def startElement(self, name: str, attrs: AttributesImpl) -> None:
         match name:
             case "key":
                 self.key = self._need(name, attrs, "id")
@@ -64,15 +64,15 @@ class _GraphmlReader(xml.sax.ContentHandler):
             case "node":
                 self.data = {}
                 label = self._need(name, attrs, "id")
-                if label in self.nodes:
-                    self.network.fail(self.line, f"node {label!r} stands on line {self.nodes[label][0]} too")
-                self.nodes[label] = (self.line, self.data)
+                if label in self.graph.nodes:
+                    self.network.fail(self.line, f"node {label!r} stands on line {self.graph.nodes[label][0]} too")
+                self.graph.nodes[label] = (self.line, self.data)
             case "edge":
                 self.data = {}
                 ends = {end: self._need(name, attrs, end) for end in ("source", "target")}
                 if attrs.get("directed", own := str(self.directed).lower()) != own:
                     self.network.fail(self.line, f"directed differs from the graph's ({own})")
-                self.edges.append((self.line, ends, self.data))
+                self.graph.edges.append((self.line, ends, self.data))
             case "data":
                 self.key = self._need(name, attrs, "key")
         self.text = []
@@ -89,25 +89,14 @@ class _GraphmlReader(xml.sax.ContentHandler):
         elif name in ("node", "edge"):
             self.data = {}  # data that follow belong to the graph
 
-    def _need(self, element: str, attrs: Attributes, name: str) -> str:
+    def _need(self, element: str, attrs: AttributesImpl, name: str) -> str:
         if name not in attrs:
             self.network.fail(self.line, f"<{element}> without {name}")
         return attrs[name]
 
-    def topology(self) -> Topology:
-        network, hosts = self.network, {}
-        for label, (line, data) in self.nodes.items():
-            network.node(label)
-            if (count := (self.defaults | data).get("hosts")) is not None:
-                hosts[label] = network.whole(line, "hosts", count)
-        for line, ends, data in self.edges:
-            values = {"capacity": "1", "delay": "0"} | self.defaults | data
-            for end in ends.values():
-                if end not in self.nodes:
-                    network.fail(line, f"unknown node {end!r}")
-            about = line, ends["source"], ends["target"], values["capacity"], values["delay"]
-            if self.directed:
-                network.channel(*about, values.get("reverse", "-1"))
-            else:
-                network.link(*about)
-        return network.topology("graphml", hosts or None)
+    def topology(self, attributes: Attributes) -> Topology:
+        """The topology, with the defaults of its keys."""
+        for data in (*(data for _, data in self.graph.nodes.values()), *(data for _, _, data in self.graph.edges)):
+            data |= self.defaults | data
+        self.graph.directed = bool(self.directed)
+        return self.graph.topology("graphml", attributes)
