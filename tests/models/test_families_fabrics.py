@@ -170,17 +170,23 @@ def test_polarstar_takes_the_larger_supernode():
 
 
 def test_polarstar_of_the_paper():
-    # SPAA 2024: radix 15 as 12 + 3, 1064 routers with 5 endpoints: the largest of all splits of the radix
+    # SPAA 2024: radix 15 as 12 + 3, 1064 routers with 5 endpoints
     topology = build("polarstar", q=11, d=3)
     assert (topology.switches, topology.out_degree.max(), topology.host_count.max()) == (1064, 15, 5)
-    orders = {}
-    for q, d in product(range(2, 15), range(13)):
-        if q + 1 + d == 15 and q in (2, 3, 4, 5, 7, 8, 9, 11, 13):
-            try:
-                orders[q, d] = build("polarstar", q=q, d=d).switches
-            except SpecError:
-                assert d % 4 == 1 or d == 10  # 2 d + 1 = 21 is no prime power
-    assert max(orders, key=orders.get) == (11, 3)
+    assert build("polarstar", degree=15).content_hash == topology.content_hash
+
+
+@pytest.mark.parametrize("degree", range(3, 14))
+def test_largest_polarstar_of_a_degree(degree):
+    orders = []
+    for q in range(2, degree):
+        try:
+            orders.append(build("polarstar", q=q, d=degree - q - 1).switches)
+        except SpecError:
+            continue
+    topology = build("polarstar", degree=degree)
+    assert topology.switches == max(orders)
+    assert topology.notes["q"] + 1 + topology.notes["d"] == degree == topology.out_degree.max()
 
 
 def test_polarstar_refuses_degrees_without_a_supernode():
@@ -189,6 +195,11 @@ def test_polarstar_refuses_degrees_without_a_supernode():
     assert refusal("polarstar", q=3, d=2, supernode="inductive_quad").key == "d"
     assert refusal("polarstar", q=6, d=3).key == "q"
     assert refusal("polarstar", q=32, d=10**9).key == "d"
+    assert refusal("polarstar", q=3).key == "d"
+    assert refusal("polarstar", d=3).key == "q"
+    assert refusal("polarstar", degree=7, q=3).key == "q"
+    assert refusal("polarstar", degree=3, supernode="paley").key == "degree"
+    assert refusal("polarstar", degree=200).key == "degree"
 
 
 # Dragonfly+
@@ -497,7 +508,7 @@ def test_leaf_spine_by_oversubscription():
     assert build("leaf_spine", leaves=3, spines=4, capacity=4, hosts_per_leaf=48).notes["oversubscription"] == 3
     error = refusal("leaf_spine", leaves=3, spines=4, oversubscription=1.2)
     assert error.key == "oversubscription"
-    assert str(error) == "makes 4.8 hosts per leaf; nearest (with the hosts): 1 (4), 1.25 (5)"
+    assert str(error) == "makes 4.8 hosts per leaf; in place of it, nearest hosts_per_leaf 4, 5"
     assert refusal("leaf_spine", leaves=3, spines=4, oversubscription=1, hosts_per_leaf=4).key == "oversubscription"
     assert refusal("leaf_spine", leaves=3, spines=4, hosts_per_leaf=4, hosts_per_switch=4).key == "hosts_per_switch"
 

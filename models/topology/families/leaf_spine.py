@@ -9,6 +9,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.nearest import listed
 from flitlab.models.topology.spec import TopologySpec
 
 
@@ -67,9 +68,8 @@ class LeafSpine(TopologySpec):
             self.refuse_other_hosts("hosts_per_leaf")
             return self.hosts_per_leaf
         wanted = Fraction(repr(self.oversubscription or 1.0)) * self._hosts_served()
-        near = sorted({max(1, int(wanted)), int(wanted) + 1})
         if wanted.denominator > 1:
-            fit = ", ".join(f"{float(hosts / self._hosts_served()):g} ({hosts})" for hosts in near)
-            problem = f"makes {float(wanted):g} hosts per leaf; nearest (with the hosts): {fit}"
+            near = listed(sorted({max(1, int(wanted)), int(wanted) + 1}))
+            problem = f"makes {float(wanted):g} hosts per leaf; in place of it, nearest hosts_per_leaf {near}"
             raise SpecError(problem, key="oversubscription")
         return int(wanted)

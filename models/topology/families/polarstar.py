@@ -56,6 +56,15 @@ def paley_links(order: int) -> Ints:
     return np.column_stack([u[near], v[near]])
 
 
+EXISTS = {"inductive_quad": is_quad_degree, "paley": is_paley_degree}
+"""Kind of supernode -> whether there is one of a degree."""
+
+
+def order_of(q: int, d: int, supernode: Supernode) -> int:
+    """Switches of the star product."""
+    return (q * q + q + 1) * (2 * d + (2 if supernode == "inductive_quad" else 1))
+
+
 @register("topology", "polarstar")
 class PolarStar(TopologySpec):
     """PolarStar: every point of a polarity graph becomes a supernode, and every link a matching of two supernodes.
@@ -70,52 +79,82 @@ class PolarStar(TopologySpec):
     supernodes of quadrics get no links more then, since f is not its own inverse, and have degree q + d. Without
     ``supernode`` it is the larger of the two that exist.
 
+    Either q and d are given, or the largest ``degree`` of a switch: then the q and d with q + 1 + d = degree are taken
+    that make the most switches; ``notes`` tell them.
+
     (q**2 + q + 1) (2 d + 2) or (q**2 + q + 1) (2 d + 1) switches, numbered supernode by supernode, of diameter at most
     3. Each has ceil((q + 1 + d) / 3) hosts unless ``hosts_per_switch`` says otherwise.
 
-    Valid: q a prime power; d as above; up to 2 * 10**7 channels.
+    Valid: q a prime power; d as above; any degree from 3; up to 2 * 10**7 channels.
 
     Example: ``topology: {kind: polarstar, q: 3, d: 3}``
 
     Example: ``topology: {kind: polarstar, q: 2, d: 2, supernode: paley}``
+
+    Example: ``topology: {kind: polarstar, degree: 6}``
 
     Source: Lakhotia, Monroe, Isham, Besta, Blach, Hoefler and Petrini, PolarStar, SPAA 2024, arXiv:2302.07217. Star
     product: Bermond, Delorme and Farhi, Ann. Discrete Math. 20, 1984. The paper's inductive quads have the same orders,
     degrees and property; which of two pairs has the hub is our choice, and so are the quadrics' supernodes under Paley.
     """
 
-    q: int = Field(le=MAX_Q)
-    d: int = Field(ge=0)
+    q: int | None = Field(default=None, le=MAX_Q)
+    d: int | None = Field(default=None, ge=0)
+    degree: int | None = Field(default=None, ge=3, le=2 * MAX_Q)
     supernode: Supernode | None = None
 
     def graph(self) -> Topology:
-        q, d = self.q, self.d
-        if not is_polarfly_order(q):
-            what = "must be a prime power" if q < 2 else "not a prime power"
-            raise SpecError(f"{what}; nearest {listed(nearest(q, is_polarfly_order))}", key="q")
-        points = q * q + q + 1
-        refuse_if_huge(points * (2 * d + 2) * (q + 1 + d), "d")
-        quad = self._takes_quad()
-        size = 2 * d + 2 if quad else 2 * d + 1
-        member = np.arange(size)
+        q, d, supernode = self._chosen()
+        size = order_of(q, d, supernode) // (q * q + q + 1)
+        refuse_if_huge(order_of(q, d, supernode) * (q + 1 + d), "d" if self.degree is None else "degree")
+        quad, member = supernode == "inductive_quad", np.arange(size)
         image = member ^ 1 if quad else field(size).product[field(size).power[1], member]
         links, quadrics = polarity_links(q)
-        between = (links[:, None] * size + np.column_stack([member, image])).reshape(-1, 2)
+        points = np.arange(q * q + q + 1)[:, None, None]
         inner = inductive_quad_links(d) if quad else paley_links(size)
-        inside = (np.arange(points)[:, None, None] * size + inner).reshape(-1, 2)
         partners = np.column_stack([member[::2], member[1::2]]) if quad else np.zeros((0, 2), np.int64)
-        looped = (quadrics[:, None, None] * size + partners).reshape(-1, 2)
-        clusters = [[f"supernode {x}", x * size, size] for x in range(points)]
-        notes = {"supernode": "inductive_quad" if quad else "paley", "clusters": clusters}
-        wired = np.concatenate([between, inside, looped])
-        topology = Topology.from_links(self.kind, points * size, wired, notes=notes)
-        return topology.with_hosts((q + 1 + d + 2) // 3)
+        wired = [
+            links[:, None] * size + np.column_stack([member, image]),
+            points * size + inner,
+            quadrics[:, None, None] * size + partners,
+        ]
+        clusters = [[f"supernode {x}", x * size, size] for x in range(len(points))]
+        notes = {"q": q, "d": d, "supernode": supernode, "clusters": clusters}
+        ends = np.concatenate([part.reshape(-1, 2) for part in wired])
+        return Topology.from_links(self.kind, len(points) * size, ends, notes=notes).with_hosts((q + 1 + d + 2) // 3)
 
-    def _takes_quad(self) -> bool:
-        """Whether supernodes are inductive quads; raises SpecError where there is no supernode of this degree."""
-        valid = {"inductive_quad": is_quad_degree, "paley": is_paley_degree}
-        able = [name for name in valid if self.supernode in (None, name)]
-        if any(valid[name](self.d) for name in able):
-            return valid[able[0]](self.d) and able[0] == "inductive_quad"
-        near = nearest(self.d, lambda d: any(valid[name](d) for name in able), low=0)
+    def _able(self) -> list[Supernode]:
+        """The kinds of supernode that may be taken, the larger one first."""
+        return [self.supernode] if self.supernode else ["inductive_quad", "paley"]
+
+    def _chosen(self) -> tuple[int, int, Supernode]:
+        """q, d and the kind of supernode; raises SpecError where there is no such product."""
+        if self.degree is not None:
+            for key in ("q", "d"):
+                if key in self.model_fields_set:
+                    raise SpecError("degree already chooses it: leave this out", key=key)
+            return self._largest(self.degree)
+        if self.q is None or self.d is None:
+            raise SpecError("missing: give q and d, or degree", key="q" if self.q is None else "d")
+        if not is_polarfly_order(self.q):
+            what = "must be a prime power" if self.q < 2 else "not a prime power"
+            raise SpecError(f"{what}; nearest {listed(nearest(self.q, is_polarfly_order))}", key="q")
+        able = self._able()
+        for supernode in able:
+            if EXISTS[supernode](self.d):
+                return self.q, self.d, supernode
+        near = nearest(self.d, lambda d: any(EXISTS[name](d) for name in able), low=0)
         raise SpecError(f"no {' or '.join(able)} of that degree; nearest {listed(near)}", key="d")
+
+    def _largest(self, degree: int) -> tuple[int, int, Supernode]:
+        """The most switches of this degree; of equally many the largest q."""
+        found = [
+            (order_of(q, degree - q - 1, supernode), q, supernode)
+            for q in range(2, min(degree, MAX_Q + 1))
+            for supernode in self._able()
+            if is_polarfly_order(q) and EXISTS[supernode](degree - q - 1)
+        ]
+        if not found:
+            raise SpecError(f"no q and d with q + 1 + d = {degree} for supernode {self.supernode}", key="degree")
+        _, q, supernode = max(found)
+        return q, degree - q - 1, supernode
