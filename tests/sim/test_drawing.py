@@ -24,7 +24,19 @@ KINDS = {
     "polarfly": {"kind": "polarfly", "q": 4},
     "twisted_torus": {"kind": "twisted_torus", "dims": [6, 3], "twist": 3},
     "hammingmesh": {"kind": "hammingmesh", "a": 2, "b": 2, "x": 2, "y": 2},
+    "hyperx": {"kind": "hyperx", "dims": [3, 5], "hosts_per_switch": 2},
+    "cube": {"kind": "hypercube", "dim": 5},
+    "dragonfly": {"kind": "dragonfly", "a": 4, "p": 2, "h": 2},
+    "slim_fly": {"kind": "slim_fly", "q": 3},
+    "vl2": {"kind": "vl2", "da": 4, "di": 4},
 }
+
+
+SUITS = {
+    "kautz": "circular", "hypercube": "grid", "torus": "grid", "imase": "circular", "rrg": "circular", "hyperx": "grid",
+    "cube": "grid", "dragonfly": "clustered", "slim_fly": "clustered", "vl2": "layered",
+    "polarfly": "clustered", "twisted_torus": "grid", "hammingmesh": "grid",
+}  # fmt: skip
 
 
 def topology(name):
@@ -42,19 +54,7 @@ def arrows(figure):
     return [patch for patch in figure.axes[0].patches if isinstance(patch, FancyArrowPatch)]
 
 
-@pytest.mark.parametrize(
-    ("name", "style"),
-    [
-        ("kautz", "circular"),
-        ("hypercube", "grid"),
-        ("torus", "grid"),
-        ("imase", "circular"),
-        ("rrg", "circular"),
-        ("polarfly", "clustered"),
-        ("twisted_torus", "grid"),
-        ("hammingmesh", "grid"),
-    ],
-)
+@pytest.mark.parametrize(("name", "style"), SUITS.items())
 def test_style_that_suits(name, style):
     assert suitable(topology(name)) == style
 
@@ -62,7 +62,7 @@ def test_style_that_suits(name, style):
 def test_styles_of_layers_rings_and_large_networks():
     assert suitable(layered()) == "layered"
     assert suitable(make("topology", kind="torus", dims=[9]).build()) == "circular"
-    assert suitable(make("topology", kind="hypercube", dim=5).build()) == "circular"
+    assert suitable(make("topology", kind="hyperx", dims=[6]).build()) == "circular"
     assert suitable(make("topology", kind="torus", dims=[11, 11]).build()) == "matrix"
 
 
@@ -77,9 +77,10 @@ def test_every_link_channel_and_switch_is_drawn_once(name, style):
     labels = [text.get_text() for text in figure.axes[0].texts]
     assert [label for label in labels if label.isdigit()] == [str(v) for v in range(found.switches)]
     hosts = [label for label in labels if label.startswith("×")]
-    assert hosts == (["×9"] * 24 if name == "mesh" else [])
-    dots = figure.axes[0].collections[0].get_paths()
-    assert len(dots) == (0 if name == "mesh" else found.hosts)
+    many = {"mesh": ["×9"] * 24, "vl2": ["×20"] * 4}.get(name, [])
+    assert hosts == many
+    stubs = figure.axes[0].collections[0].get_paths()
+    assert len(stubs) == (0 if many else found.hosts)
 
 
 def test_arrows_point_the_way_of_uni_directional_channels():
@@ -140,6 +141,8 @@ def test_clusters_stand_apart():
         assert (nearest == cluster).all()
     broken = make("topology", kind="dragonfly", a=4, failures={"switches": 1}).build()
     assert suitable(broken) == "circular"  # its groups are not equal any more
+    broken = make("topology", kind="slim_fly", q=3, failures={"switches": 1}).build()
+    assert sorted(clusters_of(broken)) == [2, 3, 3, 3, 3, 3]
 
 
 def test_boards_of_a_hammingmesh_stand_in_rows_and_columns():
@@ -158,6 +161,41 @@ def test_boards_of_a_hammingmesh_stand_in_rows_and_columns():
     assert xy[column, 1] < node[..., 1].min()
     broken = make("topology", **parameters, failures={"switches": 1}).build()
     assert suitable(broken) == "layered"
+
+
+@pytest.mark.parametrize("name", ["dragonfly", "slim_fly", "polarfly"])
+def test_the_disc_of_a_cluster_holds_its_switches_and_no_others(name):
+    found = topology(name)
+    places = PLACES["clustered"](found)
+    sizes = clusters_of(found)
+    cluster = np.repeat(np.arange(len(sizes)), sizes)
+    assert len(places.areas) == len(sizes)
+    for i, (centre, radius) in enumerate(places.areas):
+        inside = np.linalg.norm(places.xy - centre, axis=1) < radius
+        assert (inside == (cluster == i)).all()
+
+
+def test_rows_and_columns_of_a_hyperx_are_its_dimensions():
+    found = topology("hyperx")
+    xy = PLACES["grid"](found).xy
+    assert len(np.unique(xy[:, 0])) == 5 and len(np.unique(xy[:, 1])) == 3
+    assert ((xy[found.src] == xy[found.dst]).sum(axis=1) == 1).all()  # neighbours share a row or a column
+
+
+def test_every_link_of_a_hypercube_is_along_a_row_or_a_column():
+    found = topology("cube")
+    xy = PLACES["grid"](found).xy
+    assert ((xy[found.src] == xy[found.dst]).sum(axis=1) == 1).all()
+
+
+@pytest.mark.parametrize("name", ["hyperx", "cube", "torus", "dragonfly"])
+def test_nothing_reaches_out_of_the_picture(name):
+    figure = figure_of(topology(name))
+    (left, right), (bottom, top) = figure.axes[0].get_xlim(), figure.axes[0].get_ylim()
+    for arrow in arrows(figure):
+        a, b = np.array(arrow._posA_posB)
+        middle = (a + b) / 2 + 0.5 * arrow.get_connectionstyle().rad * np.array([b[1] - a[1], a[0] - b[0]])
+        assert left <= middle[0] <= right and bottom <= middle[1] <= top
 
 
 def test_neighbours_on_a_grid_stand_side_by_side():

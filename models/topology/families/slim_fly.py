@@ -86,5 +86,6 @@ class SlimFly(TopologySpec):
         if not is_slim_fly_order(self.q):
             what = "must be a prime power from 3" if self.q < 3 else "not a prime power"
             raise SpecError(f"{what}; nearest {listed(nearest(self.q, is_slim_fly_order))}", key="q")
-        topology = Topology.from_links(self.kind, 2 * self.q**2, slim_fly_links(self.q))
+        notes = {"clusters": [[f"subgraph {i}", i * self.q, self.q] for i in range(2 * self.q)]}
+        topology = Topology.from_links(self.kind, 2 * self.q**2, slim_fly_links(self.q), notes=notes)
         return topology.with_hosts((slim_fly_degree(self.q) + 1) // 2)

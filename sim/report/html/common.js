@@ -17,6 +17,13 @@ function format(value, digits = 4) {
   return String(Number(value.toPrecision(digits)));
 }
 
+// The head of an arrow that lies at (x, y) and points along (dx, dy), as a path.
+function arrowHead(x, y, dx, dy, size) {
+  const long = Math.hypot(dx, dy) || 1, ux = (dx / long) * size, uy = (dy / long) * size;
+  const corners = [[x + ux, y + uy], [x - 0.7 * ux - 0.55 * uy, y - 0.7 * uy + 0.55 * ux], [x - 0.7 * ux + 0.55 * uy, y - 0.7 * uy - 0.55 * ux]];
+  return `M${corners.map((corner) => corner.map((v) => v.toFixed(1)).join(" ")).join("L")}Z`;
+}
+
 function bytes(text) {
   return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 }

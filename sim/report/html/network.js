@@ -91,9 +91,13 @@ class Inside {
     const group = put(svg, "g");
     for (const c of order) {
       const [ax, ay] = map.xy[map.src[c]], [bx, by] = map.xy[map.dst[c]], dx = bx - ax, dy = by - ay, long = Math.hypot(dx, dy) || 1;
-      const bend = round ? Math.min(0.12 * long, 60) : Math.min(0.09 * long, 26) + 3, mx = (ax + bx) / 2 - (dy / long) * bend, my = (ay + by) / 2 + (dx / long) * bend;
+      const past = map.style === "grid" && long > 1.5 * apart; // past other switches of its row
+      const bend = round ? Math.min(0.12 * long, 60) : past ? 1.1 * radius + 0.12 * long : Math.min(0.09 * long, 26) + 3, mx = (ax + bx) / 2 - (dy / long) * bend, my = (ay + by) / 2 + (dx / long) * bend;
       const path = put(group, "path", { class: "link", d: `M${ax} ${ay}Q${mx.toFixed(1)} ${my.toFixed(1)} ${bx} ${by}`, style: `stroke:${ramp(values[c])};stroke-width:${((1.6 + 6 * values[c]) * wide).toFixed(2)}` });
       this.links[c] = path;
+      if (!map.one_way[c]) continue;
+      const s = Math.max(1 - (1.7 * radius) / long, 0.5), at = [[ax, mx, bx], [ay, my, by]].map(([p, q, r]) => (1 - s) ** 2 * p + 2 * s * (1 - s) * q + s * s * r);
+      put(group, "path", { d: arrowHead(...at, bx + s * (mx - bx) - mx, by + s * (my - by) - my, Math.max(0.3 * radius, 5)), style: `fill:${ramp(values[c])};pointer-events:none` });
     }
     const nodes = put(svg, "g");
     map.xy.forEach(([x, y], v) => {

@@ -196,6 +196,7 @@ def _map(topology: Topology) -> dict[str, Any]:
     found: dict[str, Any] = {
         "n": topology.switches, "kind": topology.kind, "src": topology.src.tolist(), "dst": topology.dst.tolist(),
         "hosts": topology.host_count.tolist(), "style": "matrix", "xy": [],
+        "one_way": (topology.reverse < 0).tolist(),
     }  # fmt: skip
     style = suitable(topology, MOST_SWITCHES)
     if style == "matrix" or topology.channels > MOST_LINES.get(style, MOST_LINKS):

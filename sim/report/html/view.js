@@ -5,7 +5,8 @@ const packets = film.packets.map(([id, source, target, flits, created, sent, del
   visits: visits.map(([at, channel, arrived, eligible, granted, tail, deflected]) => ({ at, channel, arrived, eligible, granted, tail, deflected })),
 }));
 const SPEEDS = [1, 2, 5, 10, 20, 50];
-let now = 0, playing = false, followed = null, speed = 5, last = 0, clock = 0;
+const begin = Math.min(...packets.map((packet) => packet.created), end - 1); // the first event; before it nothing moves
+let now = begin, playing = false, followed = null, speed = 5, last = 0, clock = 0;
 
 const paintOf = (packet) => colour(packet.id % 6);
 const before = (tick, limit) => tick !== null && tick <= limit;
@@ -18,7 +19,12 @@ const wires = map.src.map((u, c) => {
   const [a, b] = [map.xy[u], map.xy[map.dst[c]]], dx = b[0] - a[0], dy = b[1] - a[1], long = Math.hypot(dx, dy) || 1, bend = Math.min(0.1 * long, 45);
   const middle = [(a[0] + b[0]) / 2 - (dy / long) * bend, (a[1] + b[1]) / 2 + (dx / long) * bend];
   put(svg, "path", { class: "wire", d: `M${a}Q${middle} ${b}` });
-  return (s) => [0, 1].map((k) => (1 - s) ** 2 * a[k] + 2 * s * (1 - s) * middle[k] + s * s * b[k]);
+  const at = (s) => [0, 1].map((k) => (1 - s) ** 2 * a[k] + 2 * s * (1 - s) * middle[k] + s * s * b[k]);
+  if (map.one_way[c]) {
+    const near = Math.max(1 - (1.6 * map.radius) / long, 0.5), [x, y] = at(near), [px, py] = at(near - 0.02);
+    put(svg, "path", { class: "head", d: arrowHead(x, y, x - px, y - py, Math.max(0.35 * map.radius, 7)) });
+  }
+  return at;
 });
 const straight = (a, b) => (s) => [0, 1].map((k) => a[k] + s * (b[k] - a[k]));
 map.hosts.forEach((spot, h) => { const [x, y] = map.xy[map.home[h]]; put(svg, "path", { class: "stub", d: `M${x} ${y}L${spot}` }); });
@@ -107,7 +113,7 @@ function draw() {
 const controls = document.getElementById("controls");
 const play = put(controls, "button", { type: "button" }, "Play");
 const back = put(controls, "button", { type: "button", "aria-label": "One tick back" }, "◀ step"), forth = put(controls, "button", { type: "button", "aria-label": "One tick on" }, "step ▶");
-const slider = put(put(controls, "label", { class: "wide-range" }, "Tick"), "input", { type: "range", min: 0, max: end - 1, step: 1, value: 0, style: "flex:1" });
+const slider = put(put(controls, "label", { class: "wide-range" }, "Tick"), "input", { type: "range", min: 0, max: end - 1, step: 1, value: begin, style: "flex:1" });
 const told = put(controls, "output");
 const pace = put(put(controls, "label", {}, "Ticks a second"), "select");
 SPEEDS.forEach((value) => put(pace, "option", value === speed ? { value, selected: "" } : { value }, value));
@@ -116,7 +122,7 @@ function stop() { playing = false; play.textContent = "Play"; }
 function go(tick) { now = Math.min(Math.max(tick, 0), end - 1); draw(); }
 function toggle() {
   if (playing) { stop(); return; }
-  if (now >= end - 1) now = 0;
+  if (now >= end - 1) now = begin;
   playing = true; play.textContent = "Pause"; last = performance.now(); clock = requestAnimationFrame(frame);
 }
 function frame(time) {

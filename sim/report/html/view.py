@@ -71,7 +71,7 @@ def _map(topology: Topology) -> dict[str, Any]:
     return {
         "xy": placed(places.xy), "hosts": placed(spots), "home": topology.host_switch.tolist(),
         "radius": round(places.radius * scale, 1), "src": topology.src.tolist(), "dst": topology.dst.tolist(),
-        "capacity": topology.capacity.tolist(),
+        "capacity": topology.capacity.tolist(), "one_way": (topology.reverse < 0).tolist(),
     }  # fmt: skip
 
 

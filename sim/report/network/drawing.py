@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import PatchCollection
+from matplotlib.collections import LineCollection, PatchCollection
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch
@@ -32,20 +32,23 @@ MOST_CELLS = 1000
 KEEP_RIGHT = 0.5
 """Radii of a switch by which an arrow runs to the right of the line between two switches."""
 
-SWITCH, HOST, LINK = "#0b4f80", "#8c8c8c", "#707070"
+STUB = (1.15, 1.75)
+"""Where the stub of a host begins and ends, in radii from the middle of its switch."""
+
+SWITCH, HOST, LINK, AREA = "#0b4f80", "#b9a27c", "#707070", "#eef3f7"
 
 
 def draw_topology(topology: Topology, path: str | Path, style: Style = "auto") -> Path:
     """Draws a topology into a PNG or SVG file, by its suffix; the same bytes every time.
 
-    Switches are numbered discs, hosts small grey dots, bi-directional links lines and uni-directional channels
+    Switches are numbered discs, hosts short stubs on them, bi-directional links lines and uni-directional channels
     arrows. A matrix shows the hops from each switch (row) to each other (column).
 
     Parameters
     ----------
     style: ``circular``, on a circle by number; ``spring``, by forces; ``clustered``, cluster beside cluster (needs
         notes["clusters"], or groups); ``layered``, tier by tier (needs notes["tiers"]); ``grid``, by coordinates (needs
-        a topology.grid of up to four dimensions, a twisted torus or a HammingMesh); ``matrix``.
+        a topology.grid, notes["dims"] or a HammingMesh); ``matrix``.
         ``auto`` draws a matrix of more than :data:`MOST_NODES` switches, else clustered, grid or layered where
         possible, else circular.
 
@@ -110,7 +113,9 @@ class Drawing:
         self.ax, self.topology, self.places, self.stroke, self.fill = ax, topology, places, stroke, fill
         self.xy, self.radius = places.xy, places.radius
         room = (2.3 if topology.hosts else 1.4) * self.radius
-        (left, bottom), (right, top) = self.xy.min(axis=0) - room, self.xy.max(axis=0) + room
+        self.lines = self._lines()
+        reach = np.concatenate([self.xy - room, self.xy + room, *self._areas_reach(), *self._arcs_reach()])
+        (left, bottom), (right, top) = reach.min(axis=0), reach.max(axis=0)
         self.left = left - (0.05 * (right - left) if places.names else 0)
         self.points = 72 * WIDTH / (right - self.left)  # of paper per unit
         ax.set_axis_off()
@@ -122,10 +127,16 @@ class Drawing:
     def draw(self) -> None:
         """Everything, from the lightest to the heaviest."""
         self._hosts()
+        self._areas()
         self._links()
         self._switches()
         for name, y in self.places.names:
             self.ax.text(self.left, y, name, rotation=90, ha="left", va="center", fontsize=7)
+
+    def _areas(self) -> None:
+        """Pale discs behind what stands together."""
+        discs = [Circle(centre, radius) for centre, radius in self.places.areas]
+        self.ax.add_collection(PatchCollection(discs, facecolor=AREA, edgecolor="none", zorder=0.5))
 
     def _switches(self) -> None:
         discs = [Circle(tuple(place), self.radius) for place in self.xy]
@@ -140,37 +151,59 @@ class Drawing:
             self.ax.text(x, y, str(v), fontsize=size, **style)
 
     def _hosts(self) -> None:
-        """Dots in a fan on the outer side of each switch, or their number if they are many."""
-        dots = []
+        """Stubs in a fan on the outer side of each switch, or their number if they are many.
+
+        A stub is short, thick and pale and ends in nothing, so that nobody takes it for a link.
+        """
+        stubs = []
         for v, count in enumerate(self.topology.host_count.tolist()):
-            spots = self.places.spots(v, count if count <= MOST_HOSTS else 1)
             if count > MOST_HOSTS:
                 size = min(6.5, 0.8 * self.radius * self.points)
-                x, y = spots[0]
+                x, y = self.places.spots(v, 1)[0]
                 self.ax.text(x, y, f"×{count}", ha="center", va="center", color=HOST, fontsize=size)
                 continue
-            for spot in spots:
-                self.ax.plot(*zip(self.xy[v], spot, strict=True), color=HOST, linewidth=0.4, zorder=1)
-            dots += [Circle(tuple(spot), 0.2 * self.radius) for spot in spots]
-        self.ax.add_collection(PatchCollection(dots, facecolor=HOST, edgecolor="none", zorder=2))
+            ends = [self.places.spots(v, count, far) for far in STUB]
+            stubs += [[start, end] for start, end in zip(*ends, strict=True)]
+        width = float(np.clip(0.3 * self.radius * self.points, 0.6, 2.2))
+        self.ax.add_collection(LineCollection(stubs, color=HOST, linewidth=width, capstyle="butt", zorder=1))
+
+    def _areas_reach(self) -> list[Floats]:
+        """Corners of what is drawn around groups."""
+        return [np.array(centre) + radius * np.array([[-1, -1], [1, 1]]) for centre, radius in self.places.areas]
+
+    def _arcs_reach(self) -> list[Floats]:
+        """The points of links that are furthest from the straight line."""
+        found = []
+        for c, bend in self.lines:
+            a, b = self.xy[self.topology.src[c]], self.xy[self.topology.dst[c]]
+            right = np.array([b[1] - a[1], a[0] - b[0]])
+            found.append(((a + b) / 2 + 0.55 * bend * right)[None, :])
+        return found
+
+    def _lines(self) -> list[tuple[int, float]]:
+        """(channel, curvature) of what is drawn: a link once, by the first of its channels; copies are bent apart."""
+        topology = self.topology
+        copies: Counter[tuple[int, int]] = Counter()
+        found = []
+        for c in np.flatnonzero(topology.reverse < np.arange(topology.channels)).tolist():
+            ends = int(topology.src[c]), int(topology.dst[c])
+            bend = self._bend(*ends, bool(topology.reverse[c] < 0))
+            bend += 0.16 * ((copies[ends] + 1) // 2) * (-1) ** copies[ends]
+            copies[ends] += 1
+            found.append((c, bend))
+        return found
 
     def _links(self) -> None:
-        """A line for a link, an arrow for a uni-directional channel; repeated ones are bent apart.
+        """A line for a link, an arrow for a uni-directional channel.
 
         Arrows keep to the right, so that at a switch those that arrive stand beside those that leave.
         """
         topology, xy = self.topology, self.xy
-        pairs = list(zip(topology.src.tolist(), topology.dst.tolist(), strict=True))
-        drawn = np.flatnonzero(topology.reverse < np.arange(topology.channels)).tolist()
         head = float(np.clip(0.9 * self.radius * self.points, 3, 8))
-        width = float(np.clip(6 / np.sqrt(len(drawn) + 1), 0.3, 0.8))
-        copies: Counter[tuple[int, int]] = Counter()
-        for c in drawn:
-            u, v = pairs[c]
-            one_way = topology.reverse[c] < 0
-            bend = self._bend(u, v, one_way)
-            bend += 0.16 * ((copies[u, v] + 1) // 2) * (-1) ** copies[u, v]
-            copies[u, v] += 1
+        width = float(np.clip(6 / np.sqrt(len(self.lines) + 1), 0.3, 0.8))
+        for c, bend in self.lines:
+            u, v = int(topology.src[c]), int(topology.dst[c])
+            one_way = bool(topology.reverse[c] < 0)
             way = (xy[v] - xy[u]) / np.linalg.norm(xy[v] - xy[u])
             aside = KEEP_RIGHT * self.radius * one_way * np.array([way[1], -way[0]])
             look: dict[str, Any] = {"linewidth": width, "color": LINK, "zorder": 1.5} | self.stroke(c)
@@ -194,20 +227,21 @@ class Drawing:
         a, b = self.xy[u], self.xy[v]
         length = float(np.linalg.norm(b - a))
         if self.places.inward:
-            if abs(u - v) in (1, len(self.xy) - 1) or (one_way and not self._passes_over(u, v)):
+            if abs(u - v) in (1, len(self.xy) - 1) or (one_way and self._passes_over(u, v) == 0):
                 return 0.0
             across = float(np.ptp(self.xy, axis=0).max())
             clockwise = float(np.sign(a[1] * b[0] - a[0] * b[1]))
             makes_good = 2 * KEEP_RIGHT * self.radius / length if one_way else 0.0
             return clockwise * (max(0.0, 0.3 * (1 - length / across)) + makes_good)
-        return 3.8 * self.radius / length if self._passes_over(u, v) else 0.0
+        over = self._passes_over(u, v)
+        return (2.4 + 1.4 * over) * self.radius / length if over else 0.0
 
-    def _passes_over(self, u: int, v: int) -> bool:
-        """Whether the straight line between two switches touches another one."""
+    def _passes_over(self, u: int, v: int) -> int:
+        """How many other switches the straight line between two touches."""
         way = self.xy[v] - self.xy[u]
         along = (self.xy - self.xy[u]) @ way / (way @ way)
         apart = np.linalg.norm(self.xy - self.xy[u] - along[:, None] * way, axis=1)
-        return bool(((along > 0.01) & (along < 0.99) & (apart < 0.9 * self.radius)).any())
+        return int(((along > 0.01) & (along < 0.99) & (apart < 0.9 * self.radius)).sum())
 
 
 def _matrix(figure: Figure, ax: Axes, topology: Topology) -> None:

@@ -22,7 +22,10 @@ BOARD_GAP = 0.7
 """Places that boards are apart, over those of neighbours on a board."""
 
 MOST_DIMENSIONS = 4
-"""Dimensions of a grid beyond which it is not drawn as one."""
+"""Dimensions of a grid beyond which they are not drawn askew, but one after another as rows and as columns."""
+
+AROUND = 0.5
+"""Room around the switches of a cluster, in distances of neighbours."""
 
 WIDTH = 3.5
 """Width of a picture in inches: one column of a paper."""
@@ -34,7 +37,7 @@ class Places:
 
     xy: float64 [switches, 2]. outward: float64 [switches, 2], unit vectors towards a switch's hosts. fan: angle to
     either side over which they may spread. inward: whether short links bend to the centre, as on a circle. names:
-    text and height of tiers.
+    text and height of tiers. areas: centre and radius of what stands together.
     """
 
     xy: Floats
@@ -42,6 +45,7 @@ class Places:
     fan: float = 0.9
     inward: bool = False
     names: list[tuple[str, float]] = field(default_factory=list)
+    areas: list[tuple[tuple[float, float], float]] = field(default_factory=list)
 
     @property
     def radius(self) -> float:
@@ -52,11 +56,11 @@ class Places:
         span = float(np.ptp(self.xy, axis=0).max()) + 1
         return max(0.004 * span, min(0.34, 0.36 * nearest, 9 / (72 * WIDTH) * span))
 
-    def spots(self, v: int, count: int) -> Floats:
-        """float64 [count, 2]: where hosts of a switch stand, in a fan on its outer side."""
+    def spots(self, v: int, count: int, far: float = 1.9) -> Floats:
+        """float64 [count, 2]: where hosts of a switch stand, in a fan on its outer side. far: radii from its middle."""
         turn = np.linspace(-1, 1, count) * min(self.fan, 0.3 * (count - 1))
         direction = np.arctan2(*self.outward[v][::-1]) + turn
-        spots: Floats = self.xy[v] + 1.9 * self.radius * np.column_stack([np.cos(direction), np.sin(direction)])
+        spots: Floats = self.xy[v] + far * self.radius * np.column_stack([np.cos(direction), np.sin(direction)])
         return spots
 
 
@@ -96,16 +100,17 @@ def _clustered(topology: Topology) -> Places:
     sizes = np.array(clusters_of(topology))
     if not len(sizes):
         raise ValueError(f"{topology.kind} has no clusters to be drawn side by side")
-    around = np.where(sizes > 1, np.maximum(0.6, sizes / (2 * np.pi)), 0.0)
-    share = around + 0.9  # of the large circle, to either side of a cluster's centre
+    around = np.where(sizes > 1, 0.5 / np.sin(np.pi / np.maximum(sizes, 2)), 0.0)
+    share = around + AROUND + 0.1  # of the large circle, to either side of a cluster's centre
     turn = np.pi / 2 - 2 * np.pi * (np.cumsum(share) - share / 2) / share.sum()
     outside = np.column_stack([np.cos(turn), np.sin(turn)])
-    far = max(share.sum() / np.pi, float(share.max())) * (len(sizes) > 1)
+    far = max(1.1 * share.sum() / np.pi, float(share.max())) * (len(sizes) > 1)
     cluster = np.repeat(np.arange(len(sizes)), sizes)
     place = np.arange(topology.switches) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     angle = turn[cluster] - 2 * np.pi * place / sizes[cluster]
     unit = np.column_stack([np.cos(angle), np.sin(angle)])
-    return Places(far * outside[cluster] + around[cluster, None] * unit, unit)
+    areas = [(tuple(far * centre), float(radius) + AROUND) for centre, radius in zip(outside, around, strict=True)]
+    return Places(far * outside[cluster] + around[cluster, None] * unit, unit, fan=0.5, areas=areas)
 
 
 def _layered(topology: Topology) -> Places:
@@ -125,26 +130,37 @@ def _layered(topology: Topology) -> Places:
 
 
 def _grid(topology: Topology) -> Places:
-    """By coordinates: the last dimension to the right, the one before it downwards, further ones askew."""
+    """By coordinates: the last dimension to the right, the one before it downwards, further ones askew.
+
+    Of more than four dimensions each half counts along one axis, as rows of rows and columns of columns.
+    """
     xy = _on_paper(topology)
     if xy is None:
-        raise ValueError(f"{topology.kind} has no grid of up to four dimensions to be drawn by")
+        raise ValueError(f"{topology.kind} has no grid to be drawn by")
     return Places(xy, np.broadcast_to([0.8, -0.6], xy.shape), fan=0.4)
 
 
 def _on_paper(topology: Topology) -> Floats | None:
-    """float64 [switches, 2]: where a network that has coordinates is drawn; None of one without, or of too many."""
+    """float64 [switches, 2]: where a network that has coordinates is drawn; None of one without."""
     return _boards(topology) if "boards" in topology.notes else _coordinates(topology)
 
 
 def _coordinates(topology: Topology) -> Floats | None:
-    """float64 [switches, 2]: places in a grid, or in a twisted torus, which is numbered row by row; None of others."""
-    dims, grid = topology.notes["dims"] if "twist" in topology.notes else [], topology.grid
-    if grid is not None:
-        return grid.coordinates @ _steps(grid.dims) if len(grid.dims) <= MOST_DIMENSIONS else None
-    if not 0 < len(dims) <= MOST_DIMENSIONS or prod(dims) != topology.switches:
+    """float64 [switches, 2]: places in a grid, or by notes["dims"], numbered row by row; None of others."""
+    grid, dims = topology.grid, _extents(topology)
+    if not dims:
         return None
-    return np.indices(dims).reshape(len(dims), -1).T @ _steps(dims)
+    places = np.indices(dims).reshape(len(dims), -1).T if grid is None else grid.coordinates
+    xy: Floats = places @ (_steps(dims) if len(dims) <= MOST_DIMENSIONS else _nested(dims))
+    return xy
+
+
+def _extents(topology: Topology) -> list[int]:
+    """Switches along each dimension; none of a network without coordinates, or where failures have taken some."""
+    if topology.grid is not None:
+        return list(topology.grid.dims)
+    dims = list(topology.notes.get("dims") or ())
+    return dims if dims and prod(dims) == topology.switches else []
 
 
 def _boards(topology: Topology) -> Floats | None:
@@ -178,6 +194,21 @@ def _steps(dims: Sequence[int]) -> Floats:
     return np.array([[1.0, 0.0], [0.0, -1.0], askew, across][: len(dims)])[::-1]
 
 
+def _nested(dims: Sequence[int]) -> Floats:
+    """float64 [dimensions, 2]: steps down for the first half of the dimensions and to the right for the others.
+
+    Along each, a step of a dimension is as long as all of the next one, and a gap.
+    """
+    steps = np.zeros((len(dims), 2))
+    half = len(dims) // 2
+    for part, direction in ((range(half), (0.0, -1.0)), (range(half, len(dims)), (1.0, 0.0))):
+        step = 1.0
+        for i in reversed(part):
+            steps[i] = step * np.array(direction)
+            step = step * dims[i] + 0.35
+    return steps
+
+
 PLACES: dict[str, Callable[[Topology], Places]] = {
     "circular": _circular,
     "spring": _spring,
@@ -193,7 +224,8 @@ def suitable(topology: Topology, most: int = MOST_NODES) -> Style:
         return "matrix"
     if clusters_of(topology):
         return "clustered"
-    ring = topology.grid is not None and topology.grid.wrap and len(topology.grid.dims) == 1
+    dims, grid = _extents(topology), topology.grid
+    ring = len(dims) == 1 and (grid is None or grid.wrap)
     if not ring and _on_paper(topology) is not None:
         return "grid"
     return "layered" if topology.notes.get("tiers") else "circular"
