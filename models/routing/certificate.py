@@ -31,6 +31,7 @@ from flitlab.models.rules.tables import (
     LEGS,
     PATHS,
     POLARIZED,
+    PROGRESSIVE,
     RESERVE,
     RISING,
     TABLE,
@@ -199,8 +200,9 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int, targ
 
     The width is that of :func:`width_of`, a class a VC or a layer. HOP, RISING and RESERVE are not built: the VC grows
     with every hop, so there is no cycle by construction. LEGS, GROUPS: the graph of one leg; from its VCs to those of
-    the second there is no way back. ESCAPE: the graph of the escape channels, which a packet does not leave once it has
-    taken one; so there are no indirect dependencies between them (Duato 1993).
+    the second there is no way back, nor from either to those of a first channel (PROGRESSIVE). ESCAPE: the graph of the
+    escape channels, which a packet does not leave once it has taken one; so there are no indirect dependencies between
+    them (Duato 1993).
     """
     width = width_of(routes, vcs, policy)
     tables = routes.tables(topology)
@@ -327,16 +329,18 @@ def _least_vcs(routes: Routes, policy: int) -> int:
     """How many VCs a policy needs at the least."""
     legs, longest = 2 if routes.form == VIA else 1, routes.hops_max
     each = {
-        ANY: 1, HOP: longest, RISING: longest, RESERVE: longest + 1, LAYERED: legs * routes.layers, GROUPS: 2 * legs,
+        ANY: 1, HOP: longest, RISING: longest, RESERVE: longest + 1, LAYERED: legs * routes.layers,
+        GROUPS: 2 * legs + (routes.select == PROGRESSIVE),
     }  # fmt: skip
     return each.get(policy, 2)
 
 
 def _sparing(topology: Topology, routes: Routes) -> list[int]:
     """The policies that need few VCs and are not refused out of hand, the best first."""
+    revised = routes.select == PROGRESSIVE
     suit = {
-        ANY: routes.form != POLARIZED, DATELINE_ENTRY: _has_datelines(topology, routes), LEGS: routes.form == VIA,
-        GROUPS: routes.group is not None,
+        ANY: routes.form != POLARIZED and not revised, DATELINE_ENTRY: _has_datelines(topology, routes),
+        LEGS: routes.form == VIA and not revised, GROUPS: routes.group is not None,
     }  # fmt: skip
     return [policy for policy, suits in suit.items() if suits]
 
@@ -364,7 +368,7 @@ def _thriftier(topology: Topology, routes: Routes, vcs: int, than: int) -> str:
             found[POLICY_NAMES[policy].split()[0]] = least
     if than > 2 and routes.kind == "minimal" and routes.select == ADAPTIVE and not topology.directed:
         found["escape"] = 2
-    if topology.switches <= MOST_COUNTED and routes.form != POLARIZED:
+    if topology.switches <= MOST_COUNTED and routes.form != POLARIZED and routes.select != PROGRESSIVE:
         with suppress(SpecError):
             layers = assign_layers(topology, routes)[1] * (2 if routes.form == VIA else 1)
             if layers < than:

@@ -26,6 +26,7 @@ from flitlab.models.rules.tables import (
     MAX_PORTS,
     PATHS,
     POLARIZED,
+    PROGRESSIVE,
     RANDOM,
     RESERVE,
     RISING,
@@ -104,16 +105,18 @@ def _number_faults(routes: Routes) -> Found:
 def _select_faults(routes: Routes) -> Found:
     """Choices, VC policies and forms that do not go together."""
     form, select, policy = routes.form, routes.select, routes.vc_policy
-    choices = {VIA: (RANDOM, HASH, UGAL_LOCAL, UGAL_GLOBAL), PATHS: (RANDOM, HASH, LEAST_QUEUED)}
+    choices = {VIA: (RANDOM, HASH, UGAL_LOCAL, UGAL_GLOBAL, PROGRESSIVE), PATHS: (RANDOM, HASH, LEAST_QUEUED)}
     if form in (PATHS, VIA) and select == ADAPTIVE:
         yield "select", "select ADAPTIVE serves TABLE and DIGITS only: the others draw once, at the source"
     elif select not in choices.get(form, (RANDOM, HASH, ADAPTIVE)):
-        names = {VIA: "RANDOM, HASH, UGAL_LOCAL or UGAL_GLOBAL", PATHS: "RANDOM, HASH or LEAST_QUEUED"}.get(
-            form, "RANDOM, HASH or ADAPTIVE"
-        )
+        names = {
+            VIA: "RANDOM, HASH, UGAL_LOCAL, UGAL_GLOBAL or PROGRESSIVE", PATHS: "RANDOM, HASH or LEAST_QUEUED"
+        }.get(form, "RANDOM, HASH or ADAPTIVE")  # fmt: skip
         yield "select", f"select is {select}: it must be {names} of flitlab.models.routing.routes"
     if form == POLARIZED and select != ADAPTIVE:
         yield "select", "form POLARIZED needs select ADAPTIVE"
+    if select == PROGRESSIVE and (routes.group is None or policy not in (None, GROUPS, HOP, RISING)):
+        yield "select", "select PROGRESSIVE needs group, and vc_policy None, GROUPS, RISING or HOP"
     if form == POLARIZED and policy not in (HOP, RISING):
         yield "vc_policy", "form POLARIZED needs vc_policy RISING or HOP"
     if not 0 <= routes.threshold <= 1 << 30:

@@ -18,6 +18,7 @@ from flitlab.models.rules.tables import (
     LAYERED,
     LEGS,
     POLARIZED,
+    PROGRESSIVE,
     RESERVE,
     RISING,
     VIA,
@@ -77,6 +78,8 @@ def with_vc_policy(topology: Topology, routes: Routes, spec: VcPolicySpec | None
     policy = spec.code()
     if routes.form == POLARIZED and policy not in (HOP, RISING):
         raise SpecError("must be rising or hop: packets may come by any channel after any other", key="vc_policy")
+    if routes.select == PROGRESSIVE and policy not in (GROUPS, HOP, RISING):
+        raise SpecError("must be groups, rising or hop: two legs may follow a first channel", key="vc_policy")
     if policy == LEGS and routes.form != VIA:
         raise SpecError(
             "legs needs a routing over an intermediate switch: valiant or ugal (hop and layered serve every routing)",

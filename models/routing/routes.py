@@ -25,6 +25,7 @@ from flitlab.models.rules.tables import (
     MAX_PORTS,
     PATHS,
     POLARIZED,
+    PROGRESSIVE,
     RANDOM,
     RESERVE,
     RISING,
@@ -38,8 +39,8 @@ from flitlab.models.topology.sound import unchanged
 
 __all__ = [
     "ADAPTIVE", "ANY", "DATELINE_CROSSING", "DATELINE_ENTRY", "DIGITS", "ESCAPE", "GROUPS", "HASH", "HOP", "LAYERED",
-    "LEAST_QUEUED", "LEGS", "MAX_PORTS", "NO_PORTS", "PATHS", "PER", "POLARIZED", "RANDOM", "RESERVE", "RISING",
-    "SELECT", "TABLE", "UGAL_GLOBAL", "UGAL_LOCAL", "VIA", "PathTable", "Routes", "RoutingSpec",
+    "LEAST_QUEUED", "LEGS", "MAX_PORTS", "NO_PORTS", "PATHS", "PER", "POLARIZED", "PROGRESSIVE", "RANDOM",
+    "RESERVE", "RISING", "SELECT", "TABLE", "UGAL_GLOBAL", "UGAL_LOCAL", "VIA", "PathTable", "Routes", "RoutingSpec",
 ]  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.next_hops import port_faults, survey_faults, survey_of
 from flitlab.models.routing.paths import longest, paths_per_pair
 from flitlab.models.routing.ways import PathTable, Routes
-from flitlab.models.rules.tables import DIGITS, MAX_PORTS, PATHS, POLARIZED, VIA
+from flitlab.models.rules.tables import DIGITS, MAX_PORTS, PATHS, POLARIZED, PROGRESSIVE, VIA
 from flitlab.models.topology.distances import distance_counts
 from flitlab.models.topology.graph import Topology
 
@@ -82,13 +82,14 @@ def _followed(topology: Topology, routes: Routes) -> tuple[list[tuple[str, str]]
     elif not (faults := list(port_faults(topology, routes))):
         survey = survey_of(topology, routes)
         faults, most = list(survey_faults(routes, survey)), survey.longest(routes.form == VIA)
+        most += routes.select == PROGRESSIVE  # the first channel of one way, and then all of another
     return (faults, 0) if faults else (list(_claim_faults(topology, routes, most)), most)
 
 
 def _claim_faults(topology: Topology, routes: Routes, most: int) -> Found:
     """A ``hops_max`` that cannot be; one that is merely too large does no harm, as it is counted."""
     legs = 2 if routes.form == VIA or routes.escape is not None else 1
-    room = legs * (topology.switches - 1)
+    room = legs * (topology.switches - 1) + (routes.select == PROGRESSIVE)
     if routes.hops_max < most:
         yield "hops_max", f"hops_max is {routes.hops_max}, but the longest route has {most} channels"
     if routes.hops_max > room and routes.form != POLARIZED:  # which only bounds them

@@ -20,6 +20,7 @@ from flitlab.models.rules.tables import (
     LAYERED,
     LEAST_QUEUED,
     POLARIZED,
+    PROGRESSIVE,
     RANDOM,
     RISING,
     TABLE,
@@ -79,8 +80,9 @@ class Routes:
     to leave switch v by channel ``topology.out_start[v] + p``; 0 where t == v. Empty for PATHS and DIGITS.
     select: RANDOM (TABLE, DIGITS: drawn once a hop; PATHS, VIA: once a packet), HASH (of the flow, and
     where drawn by hop of the switch), ADAPTIVE (decided every tick), or (VIA) UGAL_LOCAL or UGAL_GLOBAL: drawn as
-    RANDOM, and compared with the way without an intermediate switch when the packet is sent (``threshold``), or (PATHS)
-    LEAST_QUEUED: the best of several drawn when the packet is sent.
+    RANDOM, and compared with the way without an intermediate switch when the packet is sent (``threshold``), or
+    PROGRESSIVE: once more at the second switch of the same group, or (PATHS) LEAST_QUEUED: the best of several drawn
+    when the packet is sent.
     deflection: whether packets may be sent to ports outside the set (hot-potato).
     hops_max: the longest route, in channels between switches (deflection: without deflections).
     vc_policy: ANY, HOP, ...; None: the default, see :func:`flitlab.models.routing.certificate.certify`.
@@ -88,9 +90,10 @@ class Routes:
     leg: uint8 [switches, switches], hops from s to t (VIA, POLARIZED). digits: (degree, shift) of DIGITS.
     layer: uint8, the layer of each path, or of each pair s * switches + t if there are no paths; layers: how many
     there are (LAYERED). escape: uint8 [switches, switches], port at v of the escape channel towards t at [t, v]
-    (ESCAPE). group: int32 [switches], of a dragonfly (GROUPS). port_threshold: uint8 [switches, switches, ports]: the
-    first of ports[t, v] is taken whose threshold exceeds a draw of 8 bits, or else the last, whose threshold is 255;
-    None: they are drawn alike (TABLE, VIA). draws: how many paths are drawn for a packet (LEAST_QUEUED).
+    (ESCAPE). group: int32 [switches], of a dragonfly (GROUPS, PROGRESSIVE). port_threshold: uint8 [switches, switches,
+    ports]: the first of ports[t, v] is taken whose threshold exceeds a draw of 8 bits, or else the last, whose
+    threshold is 255; None: they are drawn alike (TABLE, VIA). draws: how many paths are drawn for a packet
+    (LEAST_QUEUED).
     """
 
     kind: str
@@ -125,7 +128,7 @@ class Routes:
             parts.append(self.draws)
         if self.port_threshold is not None:
             parts.append(self.port_threshold)
-        if self.select in (UGAL_LOCAL, UGAL_GLOBAL) or self.form == POLARIZED:
+        if self.select in (UGAL_LOCAL, UGAL_GLOBAL, PROGRESSIVE) or self.form == POLARIZED:
             parts.append(self.threshold)
         return content_hash(*parts)
 
@@ -145,13 +148,14 @@ class Routes:
         degree, shift = self.digits or (0, 0)
         computed, by_leg = self.form in (DIGITS, POLARIZED), self.form == VIA
         rising = self.form == TABLE and policy == RISING
+        ends = computed or rising or self.select == PROGRESSIVE
         none = np.zeros((0, 0), np.uint8)
         rest = longest_ways(topology, self.ports) if rising else none
         return Tables(
             self.form, self.select, topology.switches, pack_ports(self.ports), *paths,
             none if self.leg is None else self.leg, topology.host_switch.astype(np.int64) if by_leg else _NONE,
             degree, shift,
-            topology.out_start if computed else _NONE, topology.dst if computed or rising else _NONE,
+            topology.out_start if computed else _NONE, topology.dst if ends else _NONE,
             _NO_BYTES if self.layer is None else self.layer, self.layers, none if self.escape is None else self.escape,
             np.zeros((0, 0, 0), np.uint8) if self.port_threshold is None else self.port_threshold,
             self.threshold, self.draws, max(self.hops_max, 1),

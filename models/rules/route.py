@@ -129,6 +129,17 @@ def another_path(r: Tables, seed: Int, source: Int, sequence: Int, origin: Int, 
 
 
 @kernel
+def way_from(r: Tables, seed: Int, source: Int, hosts: Int, sequence: Int, here: Int, hop: Int) -> int:
+    """A further way of a packet, from the switch to which it has taken ``hop`` channels (PROGRESSIVE).
+
+    It is drawn as that of :func:`choose_way` is: the switch of a host with equal probability from all hosts.
+    """
+    word = _way_word(seed, np.int64(0), source, sequence, np.int64(1), False)
+    middle = r.host_switch[below(word, hosts)]
+    return middle | (hop + np.int64(r.leg[here, middle])) << LEG_AT
+
+
+@kernel
 def middle_of(way: Int) -> int:
     """The intermediate switch of a way (VIA)."""
     return way & _VIA_MASK

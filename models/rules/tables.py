@@ -9,6 +9,8 @@ from flitlab.models.rules.port_sets import PortSets
 RANDOM, HASH, ADAPTIVE, UGAL_LOCAL, UGAL_GLOBAL = 0, 1, 2, 3, 4
 LEAST_QUEUED = 5
 """Of some paths that are drawn when a packet is sent, the one that is expected to take least time (PATHS)."""
+PROGRESSIVE = 6
+"""As UGAL_LOCAL, and decided once more at the second switch if that is of the group of the first (VIA)."""
 
 # What the allowed ways are made of.
 TABLE = 0  # a set of next hops for each switch and destination
@@ -40,15 +42,16 @@ class Tables(NamedTuple):
     switch by port path_port[path_start[p] + h] (PATHS). path_threshold: uint32 [paths], rising within a pair: the first
     path is taken whose threshold exceeds a draw of 32 bits, or else the last; empty: all are drawn alike. leg: uint8
     [switches, switches], hops from s to t (VIA, POLARIZED). host_switch: int64 [hosts]. degree, shift, out_start, dst:
-    of a graph whose switch v reaches degree v + shift ... (DIGITS; out_start and dst also of POLARIZED, dst of TABLE
-    under RISING). layer: uint8, of each path, or of each pair s * switches + t if there are no paths; layers: how many
-    there are (LAYERED). escape: uint8 [switches, switches], port at v of the escape channel towards t at [t, v]
-    (ESCAPE). port_threshold: uint8 [switches, switches, ports]: of the ports allowed at [t, v] the first is taken whose
-    threshold exceeds a draw of 8 bits, or else the last; empty: all are drawn alike (TABLE, VIA). threshold: of
-    UGAL_LOCAL (flits times hops), UGAL_GLOBAL (flits) and POLARIZED (packets for a gain of 1). draws: of LEAST_QUEUED.
-    classes: of HOP, RESERVE and POLARIZED, one for each channel of the longest route. group: int32 [switches], of a
-    dragonfly (GROUPS). rest: uint8 [switches, switches], channels of the longest allowed way from switch v to t at
-    [t, v], 255 also if there are more (RISING, TABLE).
+    of a graph whose switch v reaches degree v + shift ... (DIGITS; out_start and dst also of POLARIZED, dst of
+    TABLE under RISING and of PROGRESSIVE). layer: uint8, of each path, or of each pair s * switches + t if there
+    are no paths; layers: how many there are (LAYERED). escape: uint8 [switches, switches], port at v of the escape
+    channel towards t at [t, v] (ESCAPE). port_threshold: uint8 [switches, switches, ports]: of the ports allowed at
+    [t, v] the first is taken whose threshold exceeds a draw of 8 bits, or else the last; empty: all are drawn alike
+    (TABLE, VIA). threshold: of UGAL_LOCAL and PROGRESSIVE (flits times hops), UGAL_GLOBAL (flits) and POLARIZED
+    (packets for a gain of 1). draws: of LEAST_QUEUED. classes: of HOP, RESERVE and POLARIZED, one for each channel
+    of the longest route. group: int32 [switches], of a dragonfly (GROUPS, PROGRESSIVE). rest: uint8 [switches,
+    switches], channels of the longest allowed way from switch v to t at [t, v], 255 also if there are more (RISING,
+    TABLE).
     """
 
     form: int

@@ -5,7 +5,7 @@ import numpy as np
 from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel
 from flitlab.models.rules.route import middle_of
-from flitlab.models.rules.tables import UGAL_LOCAL, Tables
+from flitlab.models.rules.tables import PROGRESSIVE, UGAL_GLOBAL, Tables
 
 MINIMALLY = np.int64(0)
 """The way of a packet that goes over no intermediate switch."""
@@ -16,16 +16,27 @@ def better_way(r: Tables, via: Int, origin: Int, target: Int, minimal_flits: Int
     """MINIMALLY or ``via``, whichever is expected to wait less; r.threshold favours MINIMALLY.
 
     minimal_flits, via_flits: flits queued for the first channel of either, which stands for all channels of the way
-    (UGAL_LOCAL: multiplied by their number), or for all of them (UGAL_GLOBAL: as they are). origin, target: switches
-    of the packet.
+    (UGAL_LOCAL, PROGRESSIVE: multiplied by their number), or for all of them (UGAL_GLOBAL: as they are). origin,
+    target: the switch where this is decided, and that of the destination.
     """
-    if r.rule == UGAL_LOCAL:
+    if r.rule != UGAL_GLOBAL:
         middle = middle_of(via)
         minimal_flits *= np.int64(r.leg[origin, target])
         via_flits *= np.int64(r.leg[origin, middle]) + np.int64(r.leg[middle, target])
     if minimal_flits <= via_flits + r.threshold:
         return MINIMALLY
     return np.int64(via)
+
+
+@kernel
+def thinks_again(r: Tables, way: Int, hop: Int, origin: Int, here: Int, target: Int) -> bool:
+    """Whether the way of a packet is decided once more at a switch, to which it has taken ``hop`` channels.
+
+    It is (PROGRESSIVE) at the second switch, in the group that it came from, if it is on its way minimally.
+    """
+    if r.rule != PROGRESSIVE or hop != 1 or way != MINIMALLY or here == target:
+        return False
+    return bool(r.group[here] == r.group[origin])
 
 
 @kernel

@@ -20,6 +20,7 @@ from flitlab.models.rules.tables import (
     LEGS,
     PATHS,
     POLARIZED,
+    PROGRESSIVE,
     RESERVE,
     RISING,
     TABLE,
@@ -106,11 +107,16 @@ def _layer_vcs(r: Tables, way: Int, vcs: Int, hop: Int, origin: Int, target: Int
 
 @routine
 def _group_vcs(r: Tables, way: Int, vcs: Int, hop: Int, origin: Int, tail: Int) -> tuple[int, int]:
-    """The VCs of before, or after, a packet has left the group that it came from; each of two legs has its own."""
+    """The VCs of before, or after, a packet has left the group that it came from; each of two legs has its own.
+
+    PROGRESSIVE: its first channel has VCs of its own, as it may be followed by two legs.
+    """
     first_leg = way >> LEG_AT if r.form == VIA else np.int64(0)
     second = first_leg > 0 and hop >= first_leg
     start = middle_of(way) if second else origin
     part = np.int64(r.group[tail] != r.group[start]) + 2 * np.int64(second)
+    if r.form == VIA and r.rule == PROGRESSIVE:
+        return share(vcs, np.int64(5), part + 1 if hop > 0 else np.int64(0))
     return share(vcs, np.int64(4 if r.form == VIA else 2), part)
 
 
@@ -130,6 +136,15 @@ NOT_HELD = np.int64(-1)
 
 
 @routine
+def _may_think_again(r: Tables, way: Int, hop: Int, origin: Int, target: Int, channel: Int) -> bool:
+    """Whether the way of a packet may be decided once more behind its ``hop``-th channel (PROGRESSIVE)."""
+    if r.rule != PROGRESSIVE or hop != 0 or way >> LEG_AT != 0:
+        return False
+    there = np.int64(r.dst[channel])
+    return bool(there != target and r.group[there] == r.group[origin])
+
+
+@routine
 def _left(r: Tables, way: Int, hop: Int, origin: Int, target: Int, channel: Int) -> int:
     """Channels that a packet may have to take after its ``hop``-th one, ``channel``, at most."""
     if r.form == TABLE:
@@ -140,6 +155,8 @@ def _left(r: Tables, way: Int, hop: Int, origin: Int, target: Int, channel: Int)
         return channels_from(r.degree, r.shift, r.switches, np.int64(r.dst[channel]), target)
     if r.form == POLARIZED:
         return np.int64(0) if r.dst[channel] == target else r.classes - hop - 1
+    if _may_think_again(r, way, hop, origin, target, channel):
+        return r.classes - 1
     first = way >> LEG_AT
     start = middle_of(way) if first > 0 else origin
     return first + np.int64(r.leg[start, target]) - hop - 1

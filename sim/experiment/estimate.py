@@ -87,7 +87,7 @@ PLACED = 0.7
 SOURCES = 128
 """Switches from which distances are measured."""
 
-DETOUR = {"valiant": 2.0, "ugal": 1.4, "deflection": 1.1, "updown": 1.3}
+DETOUR = {"valiant": 2.0, "ugal": 1.4, "par": 1.4, "deflection": 1.1, "updown": 1.3}
 """Routing kind -> hops of a packet, in shortest paths; those of other kinds are shortest, about."""
 
 COMPILED_BYTES = 300e6

@@ -1,31 +1,32 @@
-"""The way of a packet that a host starts, which may depend on the congestion then: the same in all disciplines."""
+"""The way of a packet, which may depend on the congestion when it is decided: the same in all disciplines."""
 
 import numpy as np
 
 from flitlab.models.jit import inner
-from flitlab.models.rules.route import another_path, at_target, next_port
-from flitlab.models.rules.tables import LEAST_QUEUED, UGAL_GLOBAL, UGAL_LOCAL
-from flitlab.models.rules.ugal import MINIMALLY, better_way, lesser_path
+from flitlab.models.rules.route import another_path, at_target, next_port, way_from
+from flitlab.models.rules.tables import LEAST_QUEUED, PROGRESSIVE, UGAL_GLOBAL, UGAL_LOCAL
+from flitlab.models.rules.ugal import MINIMALLY, better_way, lesser_path, thinks_again
 from flitlab.sim.engines.compiled import records
-from flitlab.sim.engines.compiled.records import DESTINATION, FLITS, SEQUENCE, SOURCE, WAY
+from flitlab.sim.engines.compiled.records import DESTINATION, FLITS, HOP, SEQUENCE, SOURCE, WAY
 
 
 @inner
 def by_congestion(rule):
     """Tell whether the way of a packet depends on the congestion when it is sent; rule: of the routes."""
-    return rule in (UGAL_LOCAL, UGAL_GLOBAL, LEAST_QUEUED)
+    return rule in (UGAL_LOCAL, UGAL_GLOBAL, LEAST_QUEUED, PROGRESSIVE)
 
 
 @inner
-def _congestion(const, state, packet, way, ahead, tick):
-    """Count the flits queued for the first channel of a way, or (UGAL_GLOBAL) for all of them.
+def _congestion(const, state, packet, way, here, hop, ahead, tick):
+    """Count the flits queued for the next channel of a way, or (UGAL_GLOBAL) for all of them.
 
-    ahead: see :func:`set_way`.
+    here, hop: the switch where the packet is, and how many channels it has taken to come there. ahead: see
+    :func:`set_way`.
     """
     source, destination = np.int64(state.pool.packet[packet, SOURCE]), np.int64(state.pool.packet[packet, DESTINATION])
-    here, target = np.int64(const.net.host_switch[source]), np.int64(const.net.host_switch[destination])
-    sequence, hop, flits = np.int64(state.pool.packet[packet, SEQUENCE]), np.int64(0), np.int64(0)
-    while not at_target(const.routes, way, hop, here, target) and (hop == 0 or const.rule == UGAL_GLOBAL):
+    target, taken = np.int64(const.net.host_switch[destination]), np.int64(hop)
+    sequence, flits = np.int64(state.pool.packet[packet, SEQUENCE]), np.int64(0)
+    while not at_target(const.routes, way, hop, here, target) and (hop == taken or const.rule == UGAL_GLOBAL):
         port = next_port(
             const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
         )
@@ -73,7 +74,28 @@ def set_way(const, state, packet, ahead, tick):
     best, best_flits = np.int64(0), np.int64(0)
     for turn in range(const.routes.draws if const.rule == LEAST_QUEUED else 2):  # one place that counts: compiled once
         way = _drawn(const, state, packet, origin, target, turn)
-        flits = _congestion(const, state, packet, way, ahead, tick)
+        flits = _congestion(const, state, packet, way, origin, np.int64(0), ahead, tick)
         if turn == 0 or _better(const, state, packet, origin, target, best, way, best_flits, flits) != best:
             best, best_flits = way, flits
     state.pool.packet[packet, WAY] = best
+
+
+@inner
+def think_again(const, state, packet, here, ahead, tick):
+    """Decide the way of a packet once more at the second switch of its group, by what the tick before has left.
+
+    ahead, tick: see :func:`set_way`; the tick in which the packet has been read.
+    """
+    way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
+    source = np.int64(state.pool.packet[packet, SOURCE])
+    origin = np.int64(const.net.host_switch[source])
+    target = np.int64(const.net.host_switch[state.pool.packet[packet, DESTINATION]])
+    if not thinks_again(const.routes, way, hop, origin, here, target):
+        return
+    sequence = np.int64(state.pool.packet[packet, SEQUENCE])
+    via = way_from(const.routes, const.net.seed, source, const.net.hosts, sequence, here, hop)
+    minimal_flits, flits = np.int64(0), np.int64(0)
+    for turn in range(2):  # one place that counts: compiled once
+        minimal_flits = flits
+        flits = _congestion(const, state, packet, via if turn else MINIMALLY, here, hop, ahead, tick - 1)
+    state.pool.packet[packet, WAY] = better_way(const.routes, via, here, target, minimal_flits, flits)

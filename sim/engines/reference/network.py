@@ -14,7 +14,7 @@ from flitlab.models.jit import njit
 from flitlab.models.rules.arrivals import Arrivals, make_arrivals, next_arrival
 from flitlab.models.rules.packets import Packets, destination, length, make_packets
 from flitlab.models.rules.polarized import detour
-from flitlab.models.rules.route import ON_ESCAPE, another_path, at_target, choose_way, next_port, usable_ports
+from flitlab.models.rules.route import ON_ESCAPE, another_path, at_target, choose_way, next_port, usable_ports, way_from
 from flitlab.models.rules.tables import (
     ADAPTIVE,
     ESCAPE,
@@ -22,11 +22,12 @@ from flitlab.models.rules.tables import (
     LEAST_QUEUED,
     PATHS,
     POLARIZED,
+    PROGRESSIVE,
     UGAL_GLOBAL,
     UGAL_LOCAL,
     VIA,
 )
-from flitlab.models.rules.ugal import MINIMALLY, better_way, lesser_path
+from flitlab.models.rules.ugal import MINIMALLY, better_way, lesser_path, thinks_again
 from flitlab.models.rules.vc import allowed_vcs, last_resorts, make_rings
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.timed import Timed
@@ -236,27 +237,45 @@ class Network(Generic[D]):
 
         Under ugal whether it goes over an intermediate switch, under LEAST_QUEUED which of the paths drawn it takes.
         """
-        if self.routes.rule in (UGAL_LOCAL, UGAL_GLOBAL):
-            minimally, via = (self._queued(packet, way, now) for way in (int(MINIMALLY), packet.way))
-            packet.way = better_way(self.routes, packet.way, packet.origin, packet.target, minimally, via)
+        if self.routes.rule in (UGAL_LOCAL, UGAL_GLOBAL, PROGRESSIVE):
+            self._choose(packet, packet.way, packet.origin, now)
         elif self.routes.rule == LEAST_QUEUED and packet.origin != packet.target:
             for turn in range(1, self.routes.draws):
                 drawn = another_path(
                     self.routes, self.seed, packet.source, packet.sequence, packet.origin, packet.target, turn
                 )
-                first, second = (self._queued(packet, way, now) for way in (packet.way, drawn))
+                first, second = (self._queued(packet, way, packet.origin, now) for way in (packet.way, drawn))
                 packet.way = lesser_path(self.routes, packet.way, drawn, first, second, packet.flits)
 
-    def _queued(self, packet: Packet, way: int, now: int) -> int:
-        """Flits queued for the first channel of a packet's route by a way, or (UGAL_GLOBAL) for all of them."""
-        channels = self._route(packet, way)
+    def think_again(self, packet: Packet, here: int, now: int) -> bool:
+        """Decide the way of a packet at switch ``here`` once more, by what is queued at the end of tick ``now``.
+
+        Whether that was to be decided.
+        """
+        r = self.routes
+        if not thinks_again(r, packet.way, packet.hop, packet.origin, here, packet.target):
+            return False
+        via = way_from(r, self.seed, packet.source, len(self._place), packet.sequence, here, packet.hop)
+        self._choose(packet, via, here, now)
+        return True
+
+    def _choose(self, packet: Packet, via: int, here: int, now: int) -> None:
+        """Let a packet at switch ``here`` go minimally or by the way ``via``."""
+        minimal, other = (self._queued(packet, way, here, now) for way in (int(MINIMALLY), via))
+        packet.way = better_way(self.routes, via, here, packet.target, minimal, other)
+
+    def _queued(self, packet: Packet, way: int, here: int, now: int) -> int:
+        """Flits queued for the next channel of a packet at a switch by a way, or (UGAL_GLOBAL) for all of them."""
+        channels = self._route(packet, way, here, packet.hop)
         if self.routes.rule != UGAL_GLOBAL:
             channels = islice(channels, 1)
         return sum(self.queue(channel, now) for channel in channels)
 
-    def _route(self, packet: Packet, way: int) -> Iterator[int]:
-        """The channels between switches that a packet takes by a way, where that is not adaptive."""
-        here, hop = packet.origin, 0
+    def _route(self, packet: Packet, way: int, here: int, hop: int) -> Iterator[int]:
+        """The channels between switches that a packet takes by a way, where that is not adaptive.
+
+        here, hop: the switch that they are counted from, and how many it has taken to come there.
+        """
         while not at_target(self.routes, way, hop, here, packet.target):
             port = next_port(
                 self.routes, way, self.seed, here, packet.target, packet.source, packet.destination, len(self._place),
@@ -359,7 +378,7 @@ class Network(Generic[D]):
             return None
         owed = Owed(*np.zeros((2, self.scenario.topology.channels), np.int64))
         for packet in self._undelivered:
-            for place, channel in enumerate(self._route(packet, packet.way)):
+            for place, channel in enumerate(self._route(packet, packet.way, packet.origin, 0)):
                 owed.crossing[channel] += packet.flits
                 owed.ahead[channel] += packet.flits * (place >= packet.hop)
         return owed

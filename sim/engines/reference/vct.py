@@ -16,12 +16,12 @@ from typing import Any
 
 from flitlab.models.rules.order import age_key
 from flitlab.models.rules.ports import make_ports
-from flitlab.models.rules.tables import POLARIZED
+from flitlab.models.rules.tables import POLARIZED, PROGRESSIVE
 from flitlab.models.rules.vc import appeal, is_kept
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.reference import network
-from flitlab.sim.engines.reference.clock import CREDITS, SENDING, Alarm, Allocator
+from flitlab.sim.engines.reference.clock import CREDITS, DECISIONS, SENDING, Alarm, Allocator
 from flitlab.sim.engines.reference.network import Network, Output
 from flitlab.sim.engines.reference.packet import Packet
 
@@ -165,6 +165,11 @@ class Switch(Allocator):
             for port, first, end in choices
         ]
 
+    def think_again(self, alarm: Any) -> None:
+        """Decide once more on the way of the packet that an alarm brings, as the tick begins in which it is read."""
+        if self.network.think_again(alarm.value, self.index, self.clock.now - 1):
+            alarm.value.outlets = self.outlets(alarm.value)
+
     def expect(self, vc: InputVC) -> None:
         """Expect the packet at the front of an input VC, which waits from the tick on at which it is eligible."""
         eligible = max(vc.queue[0].arrived + self.network.times.header, vc.left)
@@ -205,6 +210,9 @@ class Switch(Allocator):
         vc.leave(now)
         if isinstance(room, InputVC):
             self.network.enter(packet, room.index % self.network.times.vcs)
+            if self.network.progressive and packet.hop == 0:
+                read = now + output.delay + self.network.times.header
+                Alarm(self.clock, read, DECISIONS, room.switch.think_again, packet)
         output.carry(self.network, packet, now, room)
         return True
 
@@ -229,6 +237,7 @@ class VctNetwork(Network[Vct]):
         super().__init__(scenario, load, seed, log, shuffle)
         topology, times = scenario.topology, scenario.switching
         self.polarized = self.routes.form == POLARIZED
+        self.progressive = self.routes.rule == PROGRESSIVE
         self.input_vcs: list[InputVC] = []
 
         switches = [Switch(self, v) for v in range(topology.switches)]

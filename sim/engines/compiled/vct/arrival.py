@@ -4,7 +4,7 @@ import numpy as np
 
 from flitlab.models.jit import inner
 from flitlab.models.rules.route import at_target, next_port
-from flitlab.models.rules.tables import ADAPTIVE
+from flitlab.models.rules.tables import ADAPTIVE, PROGRESSIVE
 from flitlab.sim.engines.base import EVENTS
 from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.messages import leave
@@ -27,7 +27,7 @@ from flitlab.sim.engines.compiled.records import (
     ZERO,
     create,
 )
-from flitlab.sim.engines.compiled.ugal import by_congestion, set_way
+from flitlab.sim.engines.compiled.ugal import by_congestion, set_way, think_again
 from flitlab.sim.engines.compiled.vct.rows import preferred, present
 from flitlab.sim.engines.compiled.vct.state import BACK, FRONT, LEFT, QUEUED, ROOM, SWITCH
 from flitlab.sim.engines.compiled.vct.ugal import ahead
@@ -35,9 +35,11 @@ from flitlab.sim.engines.compiled.wheel import drain, wake
 
 
 @inner
-def _route(const, state, packet):
+def _route(const, state, packet, tick):
     """Set the output of a packet that has come to a switch; NOBODY if that is decided every tick."""
     here = np.int64(state.vc[state.pool.packet[packet, INPUT_VC], SWITCH])
+    if const.rule == PROGRESSIVE:
+        think_again(const, state, packet, here, ahead, tick)
     destination = np.int64(state.pool.packet[packet, DESTINATION])
     target = np.int64(const.net.host_switch[destination])
     way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
@@ -118,7 +120,7 @@ def arrive_all(const, state, tick):
     state.arriving[slot] = NOBODY
     packet = first
     while packet != NOBODY:
-        _route(const, state, packet)
+        _route(const, state, packet, tick)
         output = np.int64(state.pool.packet[packet, OUTPUT])
         if output != NOBODY:
             prefetch(state.rows, output)

@@ -1,0 +1,45 @@
+"""Progressive adaptive routing of a dragonfly: a decision to go minimally can be taken back in the source group."""
+
+from dataclasses import replace
+from typing import Literal
+
+from pydantic import Field
+
+from flitlab.models.registry import SpecError, register
+from flitlab.models.routing.routes import PROGRESSIVE, Routes
+from flitlab.models.routing.valiant import ViaSpec
+from flitlab.models.topology.graph import Topology
+
+
+@register("routing", "par")
+class Par(ViaSpec):
+    """Every packet decides between minimal and Valiant routing of a dragonfly as under ``ugal``, and perhaps once more.
+
+    When a host starts a packet it decides as under ``ugal`` with ``mode: local``. One that goes minimally, and whose
+    first channel leads to another router of its group, which is not that of its destination, decides again when that
+    router has read its header: it goes on minimally, or by one leg to the switch of a host that is drawn anew and one
+    from there. For the source router knows its own queues only, and that of the global channel is at the second router.
+    w_m and w_v are the queues of the two next channels there times the channels that are left, told as the tick
+    begins: what arrives, comes back or is granted in it does not count. A packet that has decided for an intermediate
+    switch does not decide again.
+
+    A route has one channel more than under ``ugal``: local, then two legs. VC policies: ``groups`` (the default with 5
+    or 6 VCs, one more than there: a packet's first channel has VCs of its own), ``rising`` (the default with 7) and
+    ``hop``. Serves ``mode: vct``, and hosts on all routers or on none.
+
+    Example: ``routing: {kind: par}``
+
+    Example: ``routing: {kind: par, threshold: 16, vc_policy: rising}``
+
+    Source: Jiang, Kim, Dally, Indirect adaptive routing on large scale interconnection networks, ISCA 2009,
+    doi:10.1145/1555754.1555783, progressive adaptive routing; that the second intermediate switch is another is ours.
+    """
+
+    legs: Literal["dragonfly"] = "dragonfly"
+    threshold: int = Field(default=0, ge=0, le=1 << 30)
+
+    def routes(self, topology: Topology) -> Routes:
+        if topology.hosts and not topology.host_count.all():
+            raise SpecError("needs hosts on all routers, as any may begin a leg (ugal serves others)", key="kind")
+        routes = self.over_all(topology, PROGRESSIVE, self.threshold)
+        return replace(routes, hops_max=routes.hops_max + 1, notes={"legs": self.legs})
