@@ -1,6 +1,6 @@
 """Programs from rounds: what some ranks do at the same stage of an algorithm, as arrays."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
@@ -32,6 +32,15 @@ class MessageSet:
     source: Ints
     target: Ints
     number: Ints
+
+    @classmethod
+    def joined(cls, sets: Sequence["MessageSet"]) -> "MessageSet":
+        """All messages of some sets, in their order."""
+        none = np.zeros(0, np.int64)
+        source, target, number = (
+            np.concatenate([none, *(getattr(some, name) for some in sets)]) for name in ("source", "target", "number")
+        )
+        return cls(source, target, number)
 
     def __getitem__(self, which: np.ndarray) -> "MessageSet":
         """The messages that an index or a mask picks."""

@@ -1,7 +1,8 @@
 """What a placement is asked for."""
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +15,12 @@ from flitlab.models.topology.sound import unchanged
 
 
 class PlacementSpec(Spec):
-    """Decides which host runs which rank, by :meth:`hosts`."""
+    """Decides which host runs which rank, by :meth:`hosts`.
+
+    named: whether hosts are named, and not chosen from those that are free.
+    """
+
+    named: ClassVar[bool] = False
 
     def hosts(self, topology: Topology, program: Program) -> Ints:
         """int64 [ranks], the host of each rank, all different. Raises ``SpecError`` (also for too few hosts)."""
@@ -27,6 +33,16 @@ class PlacementSpec(Spec):
     def build(self, topology: Topology, program: Program) -> np.ndarray:
         """int64 [ranks], the host of each rank, looked at. Raises ``SpecError``."""
         return self.looked_at(self.hosts, topology, program)
+
+    def among(self, topology: Topology, program: Program, free: Ints) -> Ints:
+        """int64 [ranks], the host of each rank where only the hosts ``free`` are, unless hosts are named.
+
+        free: int64, ascending. Raises ``SpecError``.
+        """
+        if self.named or len(free) == topology.hosts:
+            return self.build(topology, program)
+        within = replace(topology, host_switch=topology.host_switch[free])
+        return np.asarray(free[self.build(within, program)], np.int64)
 
     def looked_at(
         self, give: Callable[[Topology, Program], np.ndarray], topology: Topology, program: Program

@@ -209,12 +209,17 @@ MOST_STEPS = 12
 
 def _print_application(scenario: dict[str, Any]) -> None:
     found, config = scenario["application"], scenario["config"]
-    kind = config["application"]["kind"] if "application" in config else config["collective"]["kind"]
+    given = config["application"] if "application" in config else config["collective"]
+    listed = given if isinstance(given, list) else [given]
+    kind = " + ".join(dict.fromkeys(one["kind"] for one in listed))
     iterations = f"{found['iterations_simulated']} of {found['iterations_total']} iterations"
     print(
         f"  application  {kind}: {found['ranks']} ranks, {iterations}, {found['operations']:,} operations, "
         f"{found['messages']:,} messages of {found['bytes']:,} bytes; {duration(scenario['estimate']['cpu_s'])}"
     )
+    for job in given if isinstance(given, list) else ():
+        placement = _kind_and_rest(job["placement"]).replace(":", "")
+        print(f"  job          {job['name']}: {job['kind']}, {placement}, from {job['start_us']:g} µs")
     for step in found["steps"][:MOST_STEPS]:
         print(f"  step         {StepKind(*list(step.values())[:4]).label}, {step['occurrences']} times")
     if len(found["steps"]) > MOST_STEPS:

@@ -15,7 +15,14 @@ from flitlab.models.hashing import content_hash
 from flitlab.models.jit import source_hash
 from flitlab.sim.cli.budgets import print_budgets
 from flitlab.sim.cli.common import complain, number, print_json, print_table, study_of
-from flitlab.sim.cli.tables import print_answers, print_ceilings, print_metrics, print_programs, print_saturation
+from flitlab.sim.cli.tables import (
+    print_answers,
+    print_ceilings,
+    print_jobs,
+    print_metrics,
+    print_programs,
+    print_saturation,
+)
 from flitlab.sim.config.study import Study
 from flitlab.sim.engines.table import alone
 from flitlab.sim.exit import BAD, FAILED, INTERRUPTED
@@ -102,6 +109,7 @@ def finish(report: Report, as_json: bool) -> int:
 
 TABLES = (
     "results.csv", "ceilings.csv", "metrics.csv", "flows.csv", "steps.csv", "utilisation.csv", "timeline.csv",
+    "jobs.csv",
     *(f"{name}.csv" for name in BUDGET_TABLES), "config.yaml", "config.resolved.yaml",
 )  # fmt: skip
 """What figures and page follow from."""
@@ -173,6 +181,7 @@ def _document(report: Report) -> dict[str, Any]:
         "exit_code": report.exit_code, "scenarios": [{"label": case.label, **case.keys} for case in study.cases],
         "results": report.results, "ceilings": report.ceilings, "metrics": report.metrics,
         "saturation": report.tables.get("saturation.csv", []), "steps": report.tables.get("steps.csv", []),
+        "jobs": report.tables.get("jobs.csv", []),
         "published": report.published,
         "problems": report.problems,
     }  # fmt: skip
@@ -182,6 +191,8 @@ def _print(report: Report) -> None:
     experiment = report.study.experiment
     if report.study.runs_programs:
         print_programs(report.results)
+        if jobs := report.tables.get("jobs.csv"):
+            print_jobs(jobs)
     for case in report.study.cases if not report.study.runs_programs else ():
         rows = [row for row in report.results if row["scenario"] == case.label]
         if rows:

@@ -54,6 +54,26 @@ def print_programs(rows: Sequence[Row]) -> None:
     print_table(title, columns, rows)
 
 
+def print_jobs(rows: Sequence[Row]) -> None:
+    """A line for each job of a scenario and seed: its time beside others, alone, and how much longer that is."""
+    seeds = len({row["seed"] for row in rows}) > 1
+
+    def microseconds(name: str) -> Column:
+        def text(row: Row) -> str:
+            value = row[name]
+            return number(None if value is None else value / 1e3, 5)
+
+        return f"{name.partition('_')[0]} (µs)", text
+
+    columns: list[Column] = [("scenario", lambda row: row["scenario"])]
+    columns += [("seed", lambda row: str(row["seed"]))] * seeds + [("job", lambda row: row["job"])]
+    columns += [("ranks", lambda row: str(row["ranks"]))]
+    columns += [microseconds(name) for name in ("start_ns", "time_ns", "alone_ns")]
+    columns += [("slowdown", lambda row: number(row["slowdown"], 5)), microseconds("bound_ns")]
+    columns.append(("", lambda row: "" if row["status"] == Status.OK else row["status"]))
+    print_table("jobs, beside each other and alone", columns, rows)
+
+
 def print_saturation(rows: Sequence[Row]) -> None:
     """Where scenarios saturate, in loads, and what part of the ceiling that is; those that nothing is known of not."""
 

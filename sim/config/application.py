@@ -13,6 +13,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.table import table_traffic
 from flitlab.models.traffic.traffic import TABLE, Traffic
 from flitlab.sim.config.draft import Draft
+from flitlab.sim.config.load import Place
 from flitlab.sim.config.schema import MessagesConfig
 
 LOAD = 1.0
@@ -96,11 +97,16 @@ def refuse_program(draft: Draft, program: Program, topology: Topology, messages:
     if program.ranks > topology.hosts:
         problem = f"{program.ranks} ranks are more than the {topology.hosts} hosts; every rank needs one of its own"
         draft.refuse("application.ranks", problem)
+    refuse_long(draft, program, messages, ("application",))
+
+
+def refuse_long(draft: Draft, program: Program, messages: Messages | None, place: Place) -> None:
+    """Refuses a program, given at a place, that calculates for longer than ticks can be counted."""
     times = (program.amount[part][program.kind[part] == CALC] for part in program.blocks())
     longest = max((int(some.max(initial=0)) for some in times), default=0)
     if messages is not None and longest * messages.tick_ns.denominator + messages.tick_ns.numerator >= LATEST:
         problem = f"a calculation of {longest:.3g} ns is too long for ticks of {float(messages.tick_ns):g} ns"
-        draft.refuse("application", problem)
+        draft.refuse(place, problem)
 
 
 def traffic_of(program: Program, host: Ints, topology: Topology) -> Traffic:

@@ -4,13 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+import numpy as np
+
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.program import Program
 from flitlab.models.application.workload import Workload
 from flitlab.models.faults import refuse_other
 from flitlab.models.instance import Instance
 from flitlab.models.metrics.spec import MetricSpec
-from flitlab.models.registry import SpecError, is_foreign
+from flitlab.models.registry import SpecError, is_foreign, make
 from flitlab.models.routing.certificate import Certified, certify
 from flitlab.models.routing.routes import Routes
 from flitlab.models.scenario import Scenario
@@ -32,7 +34,8 @@ from flitlab.sim.config.collective import Collective, asked, kept, planned, with
 from flitlab.sim.config.draft import Draft
 from flitlab.sim.config.fit import background_refused, refuse_beside, refuse_loads, refuse_start
 from flitlab.sim.config.flows import counts_flows, plain_flows, refuse_times, transport_of
-from flitlab.sim.config.parts import Parts, PartsBuilder, metrics_of
+from flitlab.sim.config.jobs import Job, jobs_of, tuned_jobs, workload_of
+from flitlab.sim.config.parts import Parts, PartsBuilder, metrics_of, plain_of
 from flitlab.sim.config.schema import SourceConfig
 from flitlab.sim.config.size import length_refused, simulation_refused
 from flitlab.sim.config.window import measure_of_search
@@ -49,7 +52,7 @@ class Built:
     again: gives the topology; it is not kept, as there may be thousands to be measured. metrics: what is to be
     measured. instance: None for the experiment ``metrics``. scenario: None where nothing is simulated. certificate: why
     the VC policy cannot deadlock, '' where nothing was certified. resolved: the configuration with all defaults, plain.
-    collective: of the experiment of that name.
+    collective: of the experiment of that name. jobs: of a list of applications.
     """
 
     again: Callable[[], Topology]
@@ -59,6 +62,7 @@ class Built:
     certificate: str
     resolved: dict[str, Any]
     collective: Collective | None = None
+    jobs: tuple[Job, ...] = ()
 
 
 class Builder:
@@ -87,7 +91,8 @@ class Builder:
         if draft.experiment == "collective":
             return self._for_collective(draft, parts, spec, before)
         if draft.experiment == "application":
-            return self._for_application(draft, parts, spec, before)
+            several = isinstance(draft.mapping("application"), list)
+            return (self._for_jobs if several else self._for_application)(draft, parts, spec, before)
         if parts.traffic is not None and parts.source is not None:
             refuse_loads(draft, parts.traffic, parts.source)
         if not counts_flows(draft):
@@ -96,24 +101,45 @@ class Builder:
 
     def _for_application(self, draft: Draft, parts: Parts, spec: SwitchingSpec, before: int) -> Built | None:
         """With a program on the hosts and its traffic."""
-        topology = parts.topology
+        topology, application = parts.topology, draft.spec("application")
         assert topology is not None
         messages = _messages(draft, parts, spec)
-        program, application = self.parts.program(draft, topology)
+        program = None if application is None else self.parts.program(draft, application, topology.hosts)
         if program is not None:
             refuse_program(draft, program, topology, messages)
             self.parts.order(draft, program, rendezvous_of(draft.config.messages))
         if program is None or len(draft.mistakes) > before:
             return None
-        host, notes, placement = self.parts.placement(draft, topology, program)
-        if notes is None:
+        given = draft.spec("placement") if draft.given("placement") else make("placement", kind="linear")
+        everywhere = np.arange(topology.hosts)
+        placed = given and self.parts.placement(draft, given, topology, program, ("placement",), everywhere)
+        if not placed:
             return None
-        ranks = _Ranks(program, host, notes, messages)
+        ranks = _Ranks(program, *placed, messages)
         built = self._with_program(draft, parts, spec, before, ranks)
-        if built is not None and (tuned := self.parts.tuned(draft, cast("_OfProgram", built.scenario))) is not None:
-            built = self._with_program(draft, parts, spec, before, replace(ranks, program=tuned))
-        own = {"application": application, "placement": placement}
+        if built is not None:
+            scenario = cast("_OfProgram", built.scenario)
+            tuned = self.parts.tuned(draft, application, scenario, topology.hosts)
+            if tuned is not None:
+                built = self._with_program(draft, parts, spec, before, replace(ranks, program=tuned))
+        own = {"application": plain_of(application), "placement": plain_of(given)}
         return None if built is None else replace(built, resolved={**built.resolved, **own})
+
+    def _for_jobs(self, draft: Draft, parts: Parts, spec: SwitchingSpec, before: int) -> Built | None:
+        """With the program of several jobs on hosts of their own."""
+        assert parts.topology is not None
+        messages = _messages(draft, parts, spec)
+        jobs = jobs_of(draft, self.parts, parts.topology, messages)
+        if not jobs:
+            return None
+        built = self._with_program(draft, parts, spec, before, _Ranks(*workload_of(jobs), messages))
+        if built is not None:
+            tuned = tuned_jobs(draft, self.parts, jobs, cast("_OfProgram", built.scenario))
+            if tuned != jobs:
+                jobs = tuned
+                built = self._with_program(draft, parts, spec, before, _Ranks(*workload_of(jobs), messages))
+        own = {"application": [job.plain for job in jobs], "placement": None}
+        return None if built is None else replace(built, jobs=tuple(jobs), resolved={**built.resolved, **own})
 
     def _for_collective(self, draft: Draft, parts: Parts, spec: SwitchingSpec, before: int) -> Built | None:
         """With the program that an algorithm makes of a collective."""
@@ -124,7 +150,7 @@ class Builder:
             return None
         with_rules(draft)
         if is_foreign(found[1]):
-            self.parts.order(draft, plan.program, rendezvous_of(draft.config.messages), "collective.algorithm")
+            self.parts.order(draft, plan.program, rendezvous_of(draft.config.messages), ("collective", "algorithm"))
         messages = _messages(draft, parts, spec)
         if len(draft.mistakes) > before:
             return None

@@ -136,19 +136,20 @@ def spec_of(category: str, page: Page, place: Place, given: Any, without: Sequen
     return validated(model, page, place, own, keys=without)
 
 
-def refuse_built(error: BaseException, section: str, page: Page) -> None:
-    """Refuses what made a component raise an exception while it was built."""
+def refuse_built(error: BaseException, section: str | Place, page: Page) -> None:
+    """Refuses what made a component, which stands in a section or at a place, raise an exception while it was built."""
+    place: Place = (section,) if isinstance(section, str) else section
     if isinstance(error, SpecError):
-        path = (section, *parse_path(error.key)) if error.key else (section,)
+        path = (*place, *parse_path(error.key)) if error.key else place
         suggestion = getattr(error, "suggestion", None) or near(str(path[-1]), error.choices)
         page.refuse(path, str(error), error.choices, suggestion)
     elif isinstance(error, OSError | UnicodeDecodeError):
-        path = (section, "path") if page.has(section, "path") else (section,)
+        path = (*place, "path") if page.has(*place, "path") else place
         page.refuse(path, error.strerror or str(error) if isinstance(error, OSError) else "is not a text file (UTF-8)")
     elif isinstance(error, ValueError):
-        page.refuse((section,), str(error))
+        page.refuse(place, str(error))
     else:
-        page.refuse((section,), f"could not be built: {crash(error)}")
+        page.refuse(place, f"could not be built: {crash(error)}")
 
 
 def crash(error: BaseException) -> str:

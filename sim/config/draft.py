@@ -131,6 +131,8 @@ def _config(page: Page) -> tuple[Config, frozenset[str]]:
 
 
 def _absolute(value: Any, base: Path) -> Any:
+    if isinstance(value, list):
+        return [_absolute(inner, base) for inner in value]
     if not isinstance(value, dict):
         return value
     changed = {key: _absolute(inner, base) for key, inner in value.items()}

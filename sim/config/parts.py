@@ -8,9 +8,10 @@ from typing import Any
 from flitlab.models.application.order import check_order
 from flitlab.models.application.program import Program
 from flitlab.models.application.workload import Workload
+from flitlab.models.arrays import Ints
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.metrics.summary import ALWAYS
-from flitlab.models.registry import Spec, make
+from flitlab.models.registry import Spec
 from flitlab.models.routing.planned import to_plan
 from flitlab.models.routing.routes import Routes
 from flitlab.models.scenario import Scenario
@@ -22,6 +23,7 @@ from flitlab.models.traffic.traffic import Traffic
 from flitlab.sim.config.check import refuse_built, spec_of
 from flitlab.sim.config.collective import ranked
 from flitlab.sim.config.draft import Draft
+from flitlab.sim.config.load import Place
 from flitlab.sim.config.page import Page
 from flitlab.sim.config.schema import SourceConfig
 from flitlab.sim.config.section import named
@@ -64,7 +66,7 @@ class PartsBuilder:
         again = partial(self._made, "topology", spec, ())
         if topology is not None:
             topology = ranked(draft, topology)
-        plain = {"topology": _plain(spec)}
+        plain = {"topology": plain_of(spec)}
         if draft.experiment == "metrics":
             return Parts(topology, again, None, None, None, plain)
         routing, pattern = _with_source_routes(draft, draft.spec("routing")), draft.spec("traffic")
@@ -73,53 +75,58 @@ class PartsBuilder:
             traffic = self._part("traffic", pattern, (topology,), draft)
         if topology is not None and not (routing and routing_refused(draft, topology)):
             routes = self._routes(routing, topology, traffic, draft)
-        plain |= {"routing": _plain(routing), "traffic": _plain(pattern)}
+        plain |= {"routing": plain_of(routing), "traffic": plain_of(pattern)}
         if draft.source is not None:
             plain["traffic"] |= draft.source.model_dump(mode="json", exclude_none=True)
         given = {name: mapping for name, mapping in plain.items() if mapping}
         return Parts(topology, again, routes, traffic, _source(draft.source), given, routing)
 
-    def program(self, draft: Draft, topology: Topology) -> tuple[Program | None, Any]:
-        """What ``application:`` is built to on the hosts of a topology, and its mapping with all defaults."""
-        spec: Any = draft.spec("application")
-        if spec is None:
-            return None, None
-        program = self.once(("application", topology.hosts, _key(spec)), lambda: spec.build(topology.hosts))
-        return _found(program, "application", draft), _plain(spec)
+    def program(self, draft: Draft, spec: Any, hosts: int, place: Place = ("application",)) -> Program | None:
+        """The program of a specification, given at a place, on so many hosts; None once it is refused."""
+        program = self.once(("application", hosts, _key(spec)), lambda: spec.build(hosts))
+        found: Program | None = _found(program, place, draft)
+        return found
 
-    def tuned(self, draft: Draft, scenario: Scenario[Discipline, Workload]) -> Program | None:
-        """The program with the algorithms that are best where it has those of a library; None if it asks for none."""
-        spec: Any = draft.spec("application")
+    def tuned(
+        self,
+        draft: Draft,
+        spec: Any,
+        scenario: Scenario[Discipline, Workload],
+        hosts: int,
+        place: Place = ("application",),
+    ) -> Program | None:
+        """The program with the algorithms that are best where it has those of a library; None if it asks for none.
+
+        spec, hosts, place: as of :meth:`program`. scenario: of the program as a library would have it.
+        """
         if not spec.asks_for_best:
             return None
         from flitlab.fluid.tuning import Rounds  # solvers take long to import
 
-        hosts = scenario.topology.hosts
-        key = ("tuned", scenario.content_hash, _key(spec))
+        key = ("tuned", scenario.content_hash, hosts, _key(spec))
         program: Program | None = _found(
-            self.once(key, lambda: spec.build(hosts, Rounds(scenario).ticks)), "application", draft
-        )
+            self.once(key, lambda: spec.build(hosts, Rounds(scenario).ticks)), place, draft
+        )  # fmt: skip
         return program
 
-    def order(self, draft: Draft, program: Program, rendezvous: int, name: str = "application") -> None:
-        """Refuses a program that waits for itself. rendezvous: a message of more bytes waits for its receive.
+    def order(self, draft: Draft, program: Program, rendezvous: int, place: Place = ("application",)) -> None:
+        """Refuses a program, given at a place, that waits for itself.
 
-        name: of the key that gives it.
+        rendezvous: a message of more bytes waits for its receive.
         """
         key = ("order", program.content_hash, rendezvous)
-        _found(self.once(key, lambda: check_order(program, rendezvous)), name, draft)
+        _found(self.once(key, lambda: check_order(program, rendezvous)), place, draft)
 
-    def placement(self, draft: Draft, topology: Topology, program: Program) -> Any:
-        """The host of each rank, notes on them, and the mapping under ``placement:`` with all defaults."""
-        spec: Any = draft.spec("placement") if draft.given("placement") else make("placement", kind="linear")
-        if spec is None:
-            return None, None, None
-        key = ("placement", topology.content_hash, program.content_hash, _key(spec))
-        host = _found(self.once(key, lambda: spec.build(topology, program)), "placement", draft)
+    def placement(
+        self, draft: Draft, spec: Any, topology: Topology, program: Program, place: Place, free: Ints
+    ) -> tuple[Ints, dict[str, Any]] | None:
+        """The host of each rank, of those that are free, and notes on them; None once the placement is refused."""
+        key = ("placement", topology.content_hash, program.content_hash, free.tobytes(), _key(spec))
+        host = _found(self.once(key, lambda: spec.among(topology, program, free)), place, draft)
         if host is None:
-            return None, None, None
-        notes = _found(self.once((*key, "notes"), lambda: spec.noted(topology, host)), "placement", draft)
-        return host, notes, _plain(spec)
+            return None
+        notes = _found(self.once((*key, "notes"), lambda: spec.noted(topology, host)), place, draft)
+        return None if notes is None else (host, notes)
 
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """What ``make`` returned, or the exception it raised, when it was first asked for."""
@@ -172,7 +179,7 @@ def _key(spec: Spec) -> Hashable:
     return repr(spec), tuple(sorted(spec.model_fields_set))
 
 
-def _found(result: Any, name: str, draft: Page) -> Any:
+def _found(result: Any, name: str | Place, draft: Page) -> Any:
     """What was made, or None once the exception that was raised instead is refused."""
     if isinstance(result, BaseException):
         refuse_built(result, name, draft)
@@ -180,7 +187,7 @@ def _found(result: Any, name: str, draft: Page) -> Any:
     return result
 
 
-def _plain(spec: Spec | None) -> dict[str, Any]:
+def plain_of(spec: Spec | None) -> dict[str, Any]:
     """A component with its defaults, but for those that mean less once given: a file may hold hosts of its own."""
     if spec is None:
         return {}

@@ -129,7 +129,16 @@ class Config(Section):
     switching: dict[str, Any] = {}
     traffic: dict[str, Any] | None = None
     transport: dict[str, Any] | None = None
-    application: dict[str, Any] | None = None
+    application: (
+        Annotated[
+            Annotated[list[dict[str, Any]], Field(min_length=1), Tag("<list>")]
+            | Annotated[dict[str, Any], Tag("<map>")]
+            | Annotated[dict[str, Any], Tag("<text>")]
+            | Annotated[dict[str, Any], Tag("<number>")],
+            BY_SHAPE,
+        ]
+        | None
+    ) = None
     placement: dict[str, Any] | None = None
     messages: MessagesConfig = MessagesConfig()
     collective: CollectiveConfig | None = None

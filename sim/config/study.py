@@ -26,6 +26,7 @@ from flitlab.sim.config.errors import ConfigError, Mistake
 from flitlab.sim.config.expand import Variant, expand
 from flitlab.sim.config.files import with_files
 from flitlab.sim.config.flows import ENDLESS_LOAD, counts_flows
+from flitlab.sim.config.jobs import Job, alone
 from flitlab.sim.config.load import Node, Place, load_file, read_text
 from flitlab.sim.config.overrides import apply_quick, apply_set, put
 from flitlab.sim.config.page import Page
@@ -47,7 +48,8 @@ class Case:
     keys: column of results.csv -> value, for the case label and the swept keys. loads: ascending.
     again: gives the topology. metrics: what is to be measured of it. instance: None for the experiment ``metrics``.
     scenario: None where nothing is simulated. collective: of the experiment of that name. placing: how further loads
-    are found, None if they are not. vary: place of the key that ``search`` varies. flit_ns: None if not given.
+    are found, None if they are not. vary: place of the key that ``search`` varies. flit_ns: None if not given. jobs: of
+    a list of applications.
     """
 
     label: str
@@ -68,6 +70,7 @@ class Case:
     flit_ns: float | None
     certificate: str
     resolved: dict[str, Any]
+    jobs: tuple["JobCase", ...] = ()
 
     @property
     def topology(self) -> Topology:
@@ -125,6 +128,14 @@ class Case:
 
 
 @dataclass(frozen=True, eq=False)
+class JobCase:
+    """A job of a scenario. alone: the same scenario without the others."""
+
+    job: Job
+    alone: Case
+
+
+@dataclass(frozen=True, eq=False)
 class Rung:
     """A scenario that a budget measures. case: None where it is left out. set: the changes that make it. note: why it
     is left out, or how it is made."""
@@ -173,9 +184,10 @@ class Study:
 
     @property
     def every(self) -> list[Case]:
-        """All that is computed: the cases, then what is measured for their budgets."""
+        """All that is computed: the cases, then what is measured for their budgets, and each of their jobs alone."""
         rungs = (rung for budget in self.budgets for part in (budget.rungs, budget.changes) for rung in part.values())
-        return [*self.cases, *(rung.case for rung in rungs if rung.case is not None)]
+        alone = (one.alone for case in self.cases for one in case.jobs)
+        return [*self.cases, *(rung.case for rung in rungs if rung.case is not None), *alone]
 
     @property
     def simulates(self) -> bool:
@@ -412,7 +424,7 @@ def _loads(draft: Draft) -> list[float]:
 
 def _case(variant: Variant, draft: Draft, built: Built, ceilings: list[CeilingSpec], vary: Place) -> Case:
     config = draft.config
-    return Case(
+    case = Case(
         label=variant.label, keys=variant.keys, again=built.again, metrics=built.metrics, instance=built.instance,
         scenario=built.scenario, collective=built.collective,
         loads=_loads(draft), placing=config.placing, seeds=config.seeds,
@@ -420,4 +432,17 @@ def _case(variant: Variant, draft: Draft, built: Built, ceilings: list[CeilingSp
         flit_ns=None if draft.switching is None else draft.switching.tick_ns,
         certificate=built.certificate,
         resolved={k: v for k, v in built.resolved.items() if v is not None},
+    )  # fmt: skip
+    if case.program is None:
+        return case
+    of_program = [spec for spec in ceilings if spec.of_program]
+    return replace(case, jobs=tuple(JobCase(job, _alone(case, job, of_program)) for job in built.jobs))
+
+
+def _alone(case: Case, job: Job, ceilings: list[CeilingSpec]) -> Case:
+    """A case without all jobs but one."""
+    assert case.program is not None
+    scenario = alone(case.program, job)
+    return replace(
+        case, label=f"{case.label}: {job.name} alone", instance=scenario.instance, scenario=scenario, ceilings=ceilings
     )  # fmt: skip

@@ -113,8 +113,15 @@ def tables(
         for name in TABLES:
             for row in record.get("detail", {}).get(name, ()):
                 more = _of_step(row, found.get(case.label, {})) if name == "steps" else {}
+                more |= _of_rank(row["rank"], case) if name == "ranks" else {}
                 made.setdefault(f"{name}.csv", []).append({**head, **row, **more})
     return made
+
+
+def _of_rank(rank: int, case: Case) -> dict[str, str]:
+    """The job of a rank, where there are several."""
+    names = [one.job.name for one in case.jobs if one.job.ranks.start <= rank < one.job.ranks.stop]
+    return {"job": names[0]} if names else {}
 
 
 def _of_step(row: Mapping[str, Any], found: Mapping[str, float | None]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from flitlab.sim.experiment.ceilings import CeilingRuns
 from flitlab.sim.experiment.cluster import ClusterError
 from flitlab.sim.experiment.collective import collectives
 from flitlab.sim.experiment.folders import MANIFEST, ManifestError, content, read_manifest
+from flitlab.sim.experiment.jobs import add_slowdowns, job_rows
 from flitlab.sim.experiment.manifest import keep_topologies, manifest, now
 from flitlab.sim.experiment.metrics import MetricRuns
 from flitlab.sim.experiment.points import PointRuns
@@ -380,6 +381,9 @@ def _simulate(study: Study, store: Store, work: Work, threads: int) -> Report:
     if study.runs_programs:
         relate(study, report.results)
         report.tables |= points.program_tables()
+        if jobs := job_rows(study, points, bounds):
+            report.tables["jobs.csv"] = jobs
+            add_slowdowns(report.results, jobs)
         if study.experiment == "collective":
             report.tables["collectives.csv"], wrong = collectives(study, report.results)
     elif any(point.scenario.switching.counts == FLOWS for point in points.points.values()):
@@ -402,7 +406,7 @@ def _spread(bounds: Iterator[Task], points: Iterator[Task | None], disciplines: 
 def _exit_code(report: Report, stopped: str) -> int:
     if stopped == RunStatus.INTERRUPTED:
         return INTERRUPTED
-    states = {row["status"] for row in report.results}
+    states = {row["status"] for row in [*report.results, *report.tables.get("jobs.csv", ())]}
     if states & {Status.CEILING_VIOLATED, Status.ENGINE_MISMATCH}:
         return CHECK_FAILED
     return FAILED if report.problems else OK

@@ -5,15 +5,16 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from flitlab.models.application.jobs import arrivals
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.program import CALC, RECV, SEND, Program
 from flitlab.models.arrays import Integers, Ints
 from flitlab.sim.engines.base import MESSAGE, PROCESSOR, STARTED, Execution
 
-COMPUTE, OVERHEAD, ON_THE_WAY, WAITING = "compute", "overhead", "message", "processor"
-KINDS = (COMPUTE, OVERHEAD, ON_THE_WAY, WAITING)
-"""What a piece of the path is: a calculation, the overhead of a send or receive, a message on its way, or work that
-only had the processor for which the next operation waited."""
+COMPUTE, OVERHEAD, ON_THE_WAY, WAITING, ARRIVING = "compute", "overhead", "message", "processor", "arrival"
+KINDS = (COMPUTE, OVERHEAD, ON_THE_WAY, WAITING, ARRIVING)
+"""What a piece of the path is: a calculation, the overhead of a send or receive, a message on its way, work that only
+had the processor for which the next operation waited, or the time before a job arrived."""
 
 AS_LISTS = 3_000_000
 """Operations up to which a walk along lists is worth their memory."""
@@ -65,6 +66,7 @@ class _Walk:
         self.ready, self.start, self.finish = quick(execution.ready), quick(execution.start), quick(execution.finish)
         self.queued, self.delivered = quick(execution.queued), quick(execution.delivered)
         self.cause = quick(execution.cause)
+        self.arrivals = set(arrivals(program).tolist())
         self._waited: dict[int, tuple[int, Ints, Ints]] = {}
 
     def back(self, last: int) -> Iterator[Segment]:
@@ -82,7 +84,8 @@ class _Walk:
             yield Segment(ON_THE_WAY, o, self.queued[o], self.finish[o])
             yield Segment(OVERHEAD, o, self.start[o], self.queued[o])
             return self._begun, o
-        yield Segment(COMPUTE if self.kind[o] == CALC else OVERHEAD, o, self.start[o], self.finish[o])
+        calc = ARRIVING if o in self.arrivals else COMPUTE
+        yield Segment(calc if self.kind[o] == CALC else OVERHEAD, o, self.start[o], self.finish[o])
         return self._begun, o
 
     def _message(self, send: int, arrived: int) -> Explained:

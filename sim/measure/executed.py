@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from flitlab.models.application.jobs import arrivals
 from flitlab.models.application.messages import total_flits
 from flitlab.models.application.program import CALC, RECV, SEND, Program
 from flitlab.models.application.scratch import scratch
@@ -17,7 +18,7 @@ from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import Execution, Flows
 from flitlab.sim.measure.busy import busy_spans, communicating_spans, union_lengths, union_until
-from flitlab.sim.measure.critical_path import Segment, critical_path, shares
+from flitlab.sim.measure.critical_path import ARRIVING, Segment, critical_path, shares
 
 DRAWN_RANKS, DRAWN_BINS = 16, 120
 """Ranks, and intervals, whose doings are kept for a picture of them."""
@@ -41,7 +42,8 @@ def holds(scenario: Scenario[Any, Workload], resolution: int = 1) -> Ints:
 class Executed:
     """A run of a program that has come to its end, and what is often asked of it.
 
-    Times are in units; unit_ns: nanoseconds of one. hold: int64 [operations], units for which each holds its processor.
+    Times are in units; unit_ns: nanoseconds of one. hold: int64 [operations], units for which each holds its processor,
+    0 before a job arrives.
     path: the segments of the critical path, in order.
     """
 
@@ -58,7 +60,9 @@ class Executed:
         soonest = scenario.switching.soonest(scenario.topology) * execution.resolution
         path = critical_path(workload.program, workload.messages, execution, soonest)
         unit = float(workload.messages.tick_ns / execution.resolution)
-        return cls(scenario, execution, holds(scenario, execution.resolution), unit, path)
+        hold = holds(scenario, execution.resolution)
+        hold[arrivals(workload.program)] = 0
+        return cls(scenario, execution, hold, unit, path)
 
     @property
     def program(self) -> Program:
@@ -85,7 +89,8 @@ class Executed:
             "overhead_ns": float(overhead.mean() * ns), "wait_ns": float(wait.mean() * ns),
             "wait_ns_max": float(wait.max(initial=0) * ns),
         }  # fmt: skip
-        row |= {f"path_{kind}": share for kind, share in shares(self.path, self.end).items()}
+        parts = shares(self.path, self.end).items()
+        row |= {f"path_{kind}": share for kind, share in parts if share or kind != ARRIVING}
         row |= {"ranks": program.ranks, "operations": program.operations}
         return row | self.messages() | {"ticks": self.ticks}
 

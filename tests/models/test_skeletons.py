@@ -63,6 +63,7 @@ SMALL = [
     ("training", 32, {"experts": 4, "pipeline": 4, "microbatches": 7, "bucket": 3, "layers": 16}),
     ("training", 1, {"tensor": 1, "pipeline": 1}),
     ("graph500", 1, {"scale": 40}),
+    ("background", 5, {"for_us": 20}),
 ]
 
 

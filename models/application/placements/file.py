@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ class File(PlacementSpec):
 
     Example: ``placement: {kind: file, path: hosts.csv}``
     """
+
+    named: ClassVar[bool] = True
 
     path: Path
 

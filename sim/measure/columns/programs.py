@@ -6,7 +6,7 @@ MS, US = 1e-6, 1e-3
 """Factors from nanoseconds to what tables show."""
 
 PATH = {"compute": "calculations", "overhead": "sends and receives", "message": "messages under way",
-        "processor": "waiting for a processor"}  # fmt: skip
+        "processor": "waiting for a processor", "arrival": "waiting for a job to arrive"}  # fmt: skip
 """Part of the critical path -> what it is spent on."""
 
 MESSAGES = {"": "messages", "small_": "messages that fit into a packet", "large_": "messages of several packets"}
@@ -22,6 +22,10 @@ declare(
            scale=MS),
     Column("programs", "efficiency", "Bound over makespan.", "", "bound / time", True, "bound / simulated", "bound"),
     Column("programs", "bound_by", "Which of the bounds it is.", lead=True),
+    Column("programs", "job_slowdown_mean", "Of several jobs: the mean of their slowdowns.", label="slowdown of jobs",
+           lead=True, report="slowdown of jobs, mean"),
+    Column("programs", "job_slowdown_max", "The greatest of them.", label="greatest slowdown of a job", lead=True,
+           report="greatest"),
     Column("programs", "iterations_simulated", "Iterations of the program's loop that were simulated.", lead=True),
     Column("programs", "iterations_total", "Iterations that the program has.", lead=True),
     Column("programs", "iteration_ns", "The time of an iteration that was not simulated.", "ns", lead=True),
@@ -35,8 +39,9 @@ declare(
     Column("programs", "wait_ns_max", "The same of the rank that waits longest.", "ns", lead=True),
 )  # fmt: skip
 for part, spent in PATH.items():
+    shown = part if part != "arrival" else ""
     declare(Column("programs", f"path_{part}", f"Part of the critical path that is {spent}; the parts add up to 1.",
-                   report=f"path: {'messages' if part == 'message' else part}", summary=part))  # fmt: skip
+                   report=f"path: {'messages' if part == 'message' else part}", summary=shown))  # fmt: skip
 declare(
     Column("programs", "ranks", "Ranks of the program."),
     Column("programs", "operations", "Operations of the program."),

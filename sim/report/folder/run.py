@@ -22,7 +22,7 @@ from flitlab.sim.report.folder.ceilings import Ceiling, Mark, Total, join, join_
 from flitlab.sim.report.folder.frames import Row, failed, read_csv
 from flitlab.sim.report.folder.units import Units
 
-PROGRAM_TABLES = ("steps", "utilisation", "timeline", "collectives")
+PROGRAM_TABLES = ("steps", "utilisation", "timeline", "collectives", "jobs")
 """Tables of programs that figures are made of."""
 
 

@@ -52,6 +52,7 @@ def write(folder: Path) -> Path:
         ("published", "Published values", tables.published(run.published)),
         ("collectives", "Collectives", tables.collectives(run)),
         ("programs", "Programs", tables.programs(run)),
+        ("jobs", "Jobs", tables.jobs(run)),
         ("steps", "Collectives and other steps", tables.folded("every kind of step", _steps(run))),
         ("scenarios", "Scenarios", tables.scenarios(run, standings)),
         ("network", "Inside the network", _network(document["inside"], found)),

@@ -156,6 +156,30 @@ def programs(run: Run) -> str:
     return table(("scenario", "seed", *(one.report for one in shown), "bound by"), rows, caption=caption)
 
 
+JOB = {
+    "start_ns": ("arrival (µs)", 1e-3), "time_ns": ("time (µs)", 1e-3), "alone_ns": ("alone (µs)", 1e-3),
+    "slowdown": ("slowdown", 1.0), "bound_ns": ("lower bound (µs)", 1e-3), "efficiency": ("bound / time", 1.0),
+}  # fmt: skip
+"""Columns of jobs.csv in the report: name and factor."""
+
+
+def jobs(run: Run) -> str:
+    """One row per scenario, seed and job, beside the same job alone."""
+    rows = [
+        (
+            *(row.get(name) or "" for name in ("scenario", "seed", "job", "kind", "ranks")),
+            *(plain(number(row, name) * factor) for name, (_, factor) in JOB.items()),
+        )
+        for row in run.tables.get("jobs", ())
+    ]  # fmt: skip
+    caption = (
+        "Times are from the arrival of a job to its end, beside the others and without them, on the same hosts of the "
+        "same network. Slowdown is the one over the other; the bound is on the job alone."
+    )
+    head = ("scenario", "seed", "job", "program", "ranks", *(name for name, _ in JOB.values()))
+    return table(head, rows, text=(0, 2, 3), caption=caption)
+
+
 def steps(run: Run) -> str:
     """One row per kind of step of each program."""
     rows = [

@@ -1,0 +1,102 @@
+"""Several programs at once: jobs that share a network, as one program whose ranks are those of all of them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from flitlab.models.application.program import CALC, Program, Step
+from flitlab.models.arrays import Ints
+
+ARRIVAL = "arrival"
+"""Name of the step in which the ranks of a job wait for it to arrive."""
+
+
+def arriving(program: Program, ns: int) -> Program:
+    """A program whose ranks do nothing for ``ns`` nanoseconds, and then what they did before.
+
+    Every rank gets a first operation, a calculation of that length, for which all wait that waited for nothing. It is
+    a step of its own, ``ARRIVAL``, which is synchronising: all ranks begin it at time 0.
+    """
+    if ns == 0:
+        return program
+    ranks, first = program.ranks, program.start[:-1]
+    moved = np.arange(program.operations) + program.rank + 1  # the new number of every operation
+    free = np.flatnonzero(program.need == 0)
+    waiting = np.bincount(program.rank[free], minlength=ranks)
+    successor = 2 * moved[program.successor >> 1] + (program.successor & 1)
+    place = np.repeat(program.after[first], waiting)
+    counts = np.insert(np.diff(program.after), first, waiting)
+    need = program.need.copy()
+    need[free] = 1
+
+    def with_arrivals(array: np.ndarray, value: int) -> np.ndarray:
+        return np.insert(array, first, value)
+
+    return replace(
+        program,
+        start=program.start + np.arange(ranks + 1),
+        kind=with_arrivals(program.kind, CALC),
+        amount=with_arrivals(program.amount, ns),
+        peer=with_arrivals(program.peer, -1),
+        tag=with_arrivals(program.tag, 0),
+        cpu=with_arrivals(program.cpu, 0),
+        step=with_arrivals(program.step, len(program.steps)),
+        partner=with_arrivals(np.where(program.partner >= 0, moved[program.partner], -1), -1),
+        need=with_arrivals(need, 0),
+        after=np.concatenate([[0], np.cumsum(counts)]),
+        successor=np.insert(successor, place, 2 * moved[free]),
+        steps=(*program.steps, Step(ARRIVAL, ranks=ranks, synchronising=True)),
+        source="",
+    )
+
+
+def arrivals(program: Program) -> Ints:
+    """int64: the operations in which ranks wait for their job to arrive, the first of each such rank."""
+    steps = [number for number, step in enumerate(program.steps) if step.name == ARRIVAL]
+    first = program.start[:-1][np.diff(program.start) > 0]
+    return first[np.isin(program.step[first], steps)]
+
+
+def together(programs: Mapping[str, Program]) -> Program:
+    """All programs as one, by the names of the jobs: ranks and operations of each follow those of the one before.
+
+    Steps bear the job's name, and none is synchronising, since no rank waits for those of another job.
+    """
+    if len(programs) == 1:
+        return next(iter(programs.values()))
+    parts = list(programs.values())
+    rank, operation, dependency, step = (
+        np.concatenate([[0], np.cumsum(sizes)]) for sizes in zip(*map(_sizes, parts), strict=True)
+    )  # fmt: skip
+
+    def joined(name: str, more: Ints | None = None) -> Any:
+        """One array of all; more: what is added to the entries of each that stand for something."""
+        arrays = [getattr(part, name) for part in parts]
+        if more is not None:
+            arrays = [np.where(a >= 0, a + n, a).astype(a.dtype) for a, n in zip(arrays, more, strict=False)]
+        return np.concatenate(arrays)
+
+    def ends(name: str, more: Ints) -> Ints:
+        """Where the entries of each begin, of all in a row."""
+        begin = [getattr(part, name)[:-1] + n for part, n in zip(parts, more, strict=False)]
+        return np.concatenate([*begin, more[-1:]])
+
+    return Program(
+        start=ends("start", operation), kind=joined("kind"), amount=joined("amount"), peer=joined("peer", rank),
+        tag=joined("tag"), cpu=joined("cpu"), step=joined("step", step), partner=joined("partner", operation),
+        need=joined("need"), after=ends("after", dependency), successor=joined("successor", 2 * operation),
+        steps=tuple(_of_job(name, one) for name, part in programs.items() for one in part.steps),
+        notes={name: part.notes for name, part in programs.items() if part.notes},
+    )  # fmt: skip
+
+
+def _sizes(program: Program) -> tuple[int, int, int, int]:
+    """How many ranks, operations, dependencies and steps there are."""
+    return program.ranks, program.operations, len(program.successor), len(program.steps)
+
+
+def _of_job(name: str, step: Step) -> Step:
+    own = step.name if step.name == ARRIVAL else f"{name}: {step.name}"
+    return replace(step, name=own, synchronising=False, iteration=-1)

@@ -1,0 +1,50 @@
+"""Ranks in whole groups of switches."""
+
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from flitlab.models.application.placement import PlacementSpec, refuse_if_crowded
+from flitlab.models.application.program import Program
+from flitlab.models.arrays import Ints
+from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.draw import generator
+
+
+@register("placement", "groups")
+class Groups(PlacementSpec):
+    """Ranks fill one group of switches after the other, those first of which most hosts are free.
+
+    A group is ``switches`` in a row, as they are numbered: a group of a dragonfly, a pod or a rack; by default what a
+    dragonfly has. Of groups with equally many free hosts the first is taken, or with ``order: random`` one drawn from
+    ``seed``; in a group the ranks have its free hosts in order. So several jobs have groups of their own as long as
+    there are any.
+
+    Example: ``placement: {kind: groups, switches: 4, order: random, seed: 2}``
+
+    Source: contiguous and random groups of Yang, Jenkins, Mubarak, Ross, Lan: Watch out for the bully, SC 2016,
+    doi:10.1109/SC.2016.63.
+    """
+
+    switches: int | None = Field(default=None, ge=1)
+    order: Literal["linear", "random"] = "linear"
+    seed: int = Field(default=1, ge=0)
+
+    def hosts(self, topology: Topology, program: Program) -> Ints:
+        refuse_if_crowded(topology, program)
+        group = topology.host_switch // self._size(topology)
+        free = np.bincount(group)
+        turn = np.arange(len(free)) if self.order == "linear" else generator(self.seed).permutation(len(free))
+        place = np.empty(len(free), np.int64)
+        place[np.lexsort((turn, -free))] = np.arange(len(free))
+        return np.argsort(place[group], kind="stable")[: program.ranks]
+
+    def _size(self, topology: Topology) -> int:
+        size = self.switches or topology.notes.get("group_size")
+        if size is None:
+            raise SpecError(f"is missing: this {topology.kind} does not say how many switches are a group", "switches")
+        if size > topology.switches:
+            raise SpecError(f"is more than the {topology.switches} switches of the topology", "switches")
+        return int(size)

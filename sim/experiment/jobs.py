@@ -1,0 +1,78 @@
+"""The table of jobs: what each took beside others, and alone."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import nan
+from statistics import fmean
+from typing import Any
+
+from flitlab.sim.config.jobs import Job
+from flitlab.sim.config.study import Case, JobCase, Study
+from flitlab.sim.experiment.ceilings import CeilingRuns
+from flitlab.sim.experiment.points import PointRuns
+from flitlab.sim.measure.status import Status
+
+
+def job_rows(study: Study, points: PointRuns, ceilings: CeilingRuns) -> list[dict[str, Any]]:
+    """The rows of jobs.csv: one for each scenario, seed and job, as far as both of its runs are done."""
+    places = {id(case): index for index, case in enumerate(points.cases)}
+
+    def records(case: Case) -> dict[int, Mapping[str, Any]]:
+        return {seed: record for _, _, seed, record in points.rows_of(places[id(case)])}
+
+    rows = []
+    for case in study.cases:
+        if not case.jobs:
+            continue
+        shared = records(case)
+        apart = [(one, records(one.alone), ceilings.found(places[id(one.alone)])[0]) for one in case.jobs]
+        for seed, record in shared.items():
+            for one, alone, bounds in apart:
+                if seed in alone:
+                    head = {"scenario": case.label, **case.keys, "seed": seed}
+                    rows.append({**head, **dict(_row(one, record, alone[seed], bounds))})
+    return rows
+
+
+def _row(
+    one: JobCase, shared: Mapping[str, Any], alone: Mapping[str, Any], bounds: Mapping[str, float | None]
+) -> Iterator[tuple[str, Any]]:
+    """The columns of a row and their values."""
+    job = one.job
+    mine = _ranks(shared)[job.ranks]
+    time, by_itself = _time(job, mine), _time(job, _ranks(alone))
+    bound = bounds.get("makespan")
+    bound = None if bound is None else bound - job.start_ns
+    yield from {"job": job.name, "kind": job.kind, "ranks": job.program.ranks, "start_ns": job.start_ns}.items()
+    yield from {"time_ns": time, "alone_ns": by_itself, "slowdown": _ratio(time, by_itself)}.items()
+    yield from {"bound_ns": bound, "efficiency": _ratio(bound, time)}.items()
+    yield from {name: sum(row[name] for row in mine) for name in ("messages", "bytes")}.items()
+    yield "status", alone["status"] if alone["status"] != Status.OK else shared["status"]
+
+
+def _ranks(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows of ranks.csv of a run; none if it failed."""
+    found: list[dict[str, Any]] = record.get("detail", {}).get("ranks", [])
+    return found
+
+
+def _time(job: Job, ranks: Sequence[Mapping[str, Any]]) -> float:
+    """From the arrival of a job to the end of the last of its ranks, in nanoseconds; NaN if that is not known."""
+    return max((row["finish_ns"] for row in ranks), default=nan) - job.start_ns
+
+
+def _ratio(one: float | None, other: float) -> float:
+    """NaN where one of them is not known; 1 where both are nothing."""
+    if one is None:
+        return nan
+    return one / other if other else 1.0 if one == other else nan
+
+
+def add_slowdowns(results: Sequence[dict[str, Any]], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Adds the mean and the greatest slowdown of all jobs to rows of results.csv. rows: those of jobs.csv."""
+    found: dict[tuple[str, int], list[float]] = {}
+    for row in rows:
+        found.setdefault((row["scenario"], row["seed"]), []).append(row["slowdown"])
+    for result in results:
+        slowdowns = found.get((result["scenario"], result["seed"]))
+        if slowdowns:
+            result |= {"job_slowdown_mean": fmean(slowdowns), "job_slowdown_max": max(slowdowns)}
