@@ -25,6 +25,7 @@ from flitlab.sim.config.overrides import apply_set, put
 from flitlab.sim.config.page import Page
 from flitlab.sim.config.plugins import load_plugins
 from flitlab.sim.config.section import Name, Section
+from flitlab.sim.config.units import without_units
 from flitlab.sim.judge.outputs import QUANTITIES, OutputError, Row, of_booksim2, of_csv
 from flitlab.sim.judge.quantity import Quantity, Scale, UnitError, asks_capacity, is_time, quantity
 
@@ -147,6 +148,7 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = ()) -> Clai
     root = load_file(file, mistakes)
     for change in sets:
         root = apply_set(root, change, mistakes)
+    root = _plain(root, mistakes)
     page, base = Page(root, mistakes), Path(file).resolve().parent
     config = validated(ClaimConfig, page, (), page.at())
     load_plugins(page, base)
@@ -172,6 +174,12 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = ()) -> Clai
         str(file), config.name or Path(file).stem, read_text(file), instance, found.scale.hosts, flits,
         config.vcs or _vcs(draft), delays, points, assumed, found.capacity,
     )  # fmt: skip
+
+
+def _plain(root: Node, mistakes: list[Mistake]) -> Node:
+    """A claim with plain numbers; but what is reported has units of its own."""
+    plain = without_units(root.with_value({k: v for k, v in root.value.items() if k != "reported"}), mistakes)
+    return root.with_value({key: plain.value.get(key, node) for key, node in root.value.items()})
 
 
 def _configuration(root: Node, page: Page, config: ClaimConfig | None) -> Node:

@@ -332,6 +332,12 @@ def test_a_graph_in_a_file_is_judged(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["witness"]["kind"] == "hosts"
 
 
+def test_keys_of_a_claim_take_units(judged):
+    network = MESH + "link_gbps: 0.1Tbps\ncycle_ns: 0.002us\n"
+    found = judged(network, "{load: 25, latency: 0.06, unit: {load: Gbps per host, latency: us}}").checks
+    assert [check.reported.value for check in found] == pytest.approx([0.25, 30])
+
+
 def test_a_folder_of_others_is_left_alone(tmp_path, capsys):
     (tmp_path / "o").mkdir()
     (tmp_path / "o" / "thesis.tex").write_text("")
@@ -368,6 +374,7 @@ ASK = "reported: [{load: 0.1}]\n"
         (RING + "vcs: 0\n" + ASK, "c.yaml:3: vcs = 0: must be greater than or equal to 1"),
         (RING + "vcs: 2\nswitching: {vcs: 2}\n" + ASK, "c.yaml:3: vcs = 2: is given in switching, too"),
         (RING + "loads: [0.1]\n" + ASK, "c.yaml:3: loads = [0.1]: unknown key"),
+        (RING + "link_gbps: 100 furlongs\n" + ASK, "c.yaml:3: link_gbps = 100 furlongs: is no rate"),
         (RING + "routing: minmal\n" + ASK, "c.yaml:3: routing.kind = minmal: unknown routing"),
         ("topology: {kind: tourus}\ntraffic: uniform\n" + ASK, "c.yaml:1: topology.kind = tourus: unknown topology"),
         ("topology: gone.txt\ntraffic: uniform\n" + ASK, "c.yaml:1: topology.path"),
