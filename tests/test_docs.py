@@ -89,7 +89,9 @@ LONG = {
     f"docs/{name}.md"
     for name in ("budget", "close_the_gap", "cluster", "compare", "experiments", "gallery", "report", "tutorial")
 }
-LONG |= {f"docs/howto/{name}.md" for name in ("figure", "routing", "topology", "traffic")}
+LONG |= {
+    f"docs/howto/{name}.md" for name in ("add_to_paper", "choose", "figure", "routing", "teach", "topology", "traffic")
+}
 """Pages whose commands take seconds, which ``pytest -m long`` runs; those that users read first are not among them."""
 
 
