@@ -97,14 +97,11 @@ def datagram() -> Engines:
 @runs(Spray)
 def spray() -> Engines:
     """The engines of sprayed packets, which run sessions of flows."""
+    from flitlab.sim.engines.compiled.spray import CompiledSpray
     from flitlab.sim.engines.reference.spray import ReferenceSpray
     from flitlab.sim.engines.spray.both import BothSprays
 
-    return Engines(_of_session(ReferenceSpray), _not_compiled, BothSprays)
-
-
-def _not_compiled(scenario: Scenario, load: float, seed: int, log: bool = False) -> Any:
-    raise ValueError("mode spray has no compiled engine: say engine: reference")
+    return Engines(_of_session(ReferenceSpray), _of_session(CompiledSpray), BothSprays)
 
 
 def _of_session(run: Callable[..., Any]) -> Start:

@@ -23,7 +23,8 @@ def aligned(records: int, words: int, dtype: Any) -> np.ndarray:
 
 def in_lines(records: np.ndarray) -> np.ndarray:
     """Copy records so that they begin with a cache line."""
-    copy = aligned(*records.shape, records.dtype)
+    count, words = records.shape
+    copy = aligned(count, words, records.dtype)
     copy[:] = records
     return copy
 

@@ -67,7 +67,7 @@ def _look(const, ways, state, here, packet, now):
             settle(const, state, link, now)
     kind, hop, entropy = record[KIND], np.int64(record[HOP]), np.int64(record[ENTROPY])
     key, target = flow_key(np.int64(record[FLOW]), is_answer(kind)), ways.host_switch[np.int64(record[HOST])]
-    data = is_whole(kind) and np.int64(record[SIZE]) >= LEAST_DATA
+    data = bool(is_whole(kind) and record[SIZE] >= LEAST_DATA)
     return first + chosen_port(
         ways.routes, ways.salts, switches, ways.out_start, here, target, hop, key, entropy, data, now
     )
