@@ -14,12 +14,12 @@ def build(kind, **parameters):
     return make("topology", kind=kind, **({"host_capacity": float("inf")} | parameters)).build()
 
 
-def theta(topology, kind="mcf", traffic="all_to_all", gap=0.01, **keys):
+def theta(topology, kind="mcf", traffic="all_to_all", method="exact", **keys):
     """(lower, upper) of a ceiling, with minimal routes where it asks for some."""
     demand = make("traffic", kind=traffic, **keys).build(topology)
     routes = None if kind == "mcf" else make("routing", kind="minimal").build(topology)
-    method = "exact" if kind == "mcf" else "auto"
-    (row,) = ceilings(Instance(topology, demand, routes), [asked_as_far_as_known(kind, method=method, gap=gap)])
+    method = method if kind == "mcf" else "auto"
+    (row,) = ceilings(Instance(topology, demand, routes), [asked_as_far_as_known(kind, method=method, gap=0.01)])
     return row.lower, row.upper
 
 
@@ -46,6 +46,15 @@ def test_polarfly_is_close_to_what_its_channels_can_carry(q):
     assert (q + 1) / 2 <= lower * (1 + 1e-9)
     assert upper <= volumetric(topology) * (1 + 1e-9)
     assert lower > 0.95 * volumetric(topology)
+
+
+@pytest.mark.long
+def test_ceilings_of_the_polarfly_of_the_paper():
+    topology = build("polarfly", q=31, hosts_per_switch=1)
+    assert theta(topology, "split") == pytest.approx((16, 16))
+    lower, upper = theta(topology, method="approx")
+    assert 16 < lower <= upper <= 1.01 * lower
+    assert lower <= volumetric(topology)
 
 
 def test_xpander_is_a_near_optimal_expander():

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from flitlab.models.registry import SpecError, make
 from flitlab.models.topology.degree_diameter_graphs import polarity_links
-from flitlab.models.topology.distances import aspl, diameter, distances
+from flitlab.models.topology.distances import aspl, diameter, distance_counts, distances
 from flitlab.models.topology.families.polarstar import inductive_quad_links, paley_links
 from flitlab.models.topology.graph import Topology
 
@@ -108,6 +108,14 @@ def test_polarfly_of_the_paper():
     # SC 2022: q = 31, radix 32, 993 routers with 16 endpoints each
     topology = build("polarfly", q=31)
     assert (topology.switches, topology.out_degree.max(), topology.hosts) == (993, 32, 993 * 16)
+
+
+@pytest.mark.long
+def test_polarfly_of_16257_switches():
+    topology = build("polarfly", q=127)
+    n = 127**2 + 127 + 1
+    assert (topology.switches, topology.channels, topology.hosts) == (n, 127 * 128**2, 64 * n)
+    assert distance_counts(topology).tolist() == [n, topology.channels, n * (n - 1) - topology.channels]
 
 
 def test_polarfly_refuses_what_is_no_field():
