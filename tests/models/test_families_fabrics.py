@@ -276,6 +276,16 @@ def test_dring_shares_switches_and_ports(supernodes, more):
         assert between(topology)[i, j] == complete[i, j] * linked
 
 
+def test_dring_of_the_authors():
+    # their graph of 88 switches: 1548 links, the two supernodes of 8 switches with no neighbour in common
+    topology = build("dring", supernodes=10, switches=88)
+    assert topology.channels == 2 * 1548
+    sizes = [count for _, _, count in topology.notes["clusters"]]
+    small = [i for i, size in enumerate(sizes) if size == 8]
+    assert sorted(sizes) == [8] * 2 + [9] * 8
+    assert not (between(topology)[small] > 0).all(axis=0).any()
+
+
 def test_dring_refusals():
     with pytest.raises(ValidationError):
         build("dring", supernodes=4, switches=8)

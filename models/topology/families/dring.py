@@ -31,8 +31,9 @@ class DRing(TopologySpec):
 
     Example: ``topology: {kind: dring, supernodes: 12, switches: 80, ports: 64}``
 
-    Source: Harsh, Abdu Jyothi and Godfrey, Spineless data centers, HotNets 2020, doi:10.1145/3422604.3425945. Which
-    supernodes have one switch more, where the switches cannot be shared out equally, is our choice.
+    Source: Harsh, Abdu Jyothi and Godfrey, Spineless data centers, HotNets 2020, doi:10.1145/3422604.3425945. Where
+    switches cannot be shared out equally, the smaller supernodes stand evenly around the ring, as in the authors' graph
+    of 88 switches in 10 supernodes.
     """
 
     supernodes: int = Field(ge=2 * REACH + 1)
