@@ -327,9 +327,13 @@ def test_fatclique_levels(size, sub_blocks, blocks, block_ports, global_ports):
 def test_fatclique_special_cases():
     assert adjacency(build("fatclique", size=6, sub_blocks=1, blocks=1)).sum() == 30  # a complete graph
     # switches that have a port for each other sub-block, and each other block: a HyperX
-    cube = build("fatclique", size=3, sub_blocks=3, blocks=1, block_ports=2)
-    assert cube.notes["parallel_links"] == 0
-    assert diameter(cube) == 2
+    whole = build("fatclique", size=4, sub_blocks=3, blocks=2)
+    assert whole.edge_hash == build("hyperx", dims=[2, 3, 4]).edge_hash
+    assert (
+        whole.edge_hash == build("fatclique", size=4, sub_blocks=3, blocks=2, block_ports=2, global_ports=1).edge_hash
+    )
+    # turns lead to different switches
+    assert build("fatclique", size=3, sub_blocks=3, blocks=1, block_ports=6).notes["parallel_links"] == 0
     # sub-blocks that are blocks: a dragonfly
     flat = build("fatclique", size=4, sub_blocks=1, blocks=9, global_ports=2)
     dragonfly = build("dragonfly", a=4, h=2, arrangement="palmtree")
@@ -339,7 +343,7 @@ def test_fatclique_special_cases():
 def test_fatclique_refusals():
     few = refusal("fatclique", size=2, sub_blocks=6, blocks=1, block_ports=2)
     assert (few.key, str(few)) == ("block_ports", "too few to link every two of 6 sub_blocks; at least 3")
-    assert refusal("fatclique", size=2, sub_blocks=2, blocks=9).key == "global_ports"
+    assert refusal("fatclique", size=2, sub_blocks=2, blocks=9, global_ports=1).key == "global_ports"
     assert refusal("fatclique", size=2, sub_blocks=1, blocks=2, block_ports=2).key == "block_ports"
 
 
