@@ -111,6 +111,8 @@ def _rate_unit(unit: str) -> tuple[str, str]:
     (('packets', 'node'), ('1000000000', 'node'), ('flits', 'switch'))
     """
     text = re.sub(r"\s+per\s+", "/", unit.strip())
+    if text == "load":
+        return "flits", "node"
     share = re.fullmatch(r"(?:fraction|share|1)(?: of | of the )(capacity|line[ _]rate|rate)", text)
     if share:
         return ("capacity" if share[1] == "capacity" else "line"), "node"

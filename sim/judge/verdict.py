@@ -14,7 +14,7 @@ from flitlab.models.instance import Instance
 from flitlab.sim.judge.claim import Claim, Point
 from flitlab.sim.judge.deadlock import Deadlock, deadlock
 from flitlab.sim.judge.quantity import Quantity
-from flitlab.sim.judge.witness import Witness, confirmed, of_theta, of_total
+from flitlab.sim.judge.witness import Witness, of_theta, of_total
 from flitlab.sim.judge.zero_load import ZeroLoad
 
 POSSIBLE, IMPOSSIBLE = "possible", "impossible"
@@ -175,8 +175,7 @@ class _Judge:
         """A load that is carried: every demand is met."""
         claimed = load.low
         self._solve_for(claimed)
-        upper = confirmed(self.instance, self.ceiling) if self.ceiling.certificate is not None else self.ceiling.upper
-        possible = claimed <= upper * (1 + ROUNDING)
+        possible = claimed <= self.ceiling.upper * (1 + ROUNDING)
         witness = None if possible else of_theta(self.instance, self.ceiling, claimed)
         limit = self.ceiling.upper
         hints = () if possible else self._hints(load.value, limit)
