@@ -10,11 +10,14 @@ from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.exit import BAD, CHECK_FAILED, FAILED, OK
 from flitlab.sim.experiment.folders import ForeignFolder, refuse_foreign
 from flitlab.sim.judge.claim import read_claim
-from flitlab.sim.judge.verdict import Check, Verdict, judge
+from flitlab.sim.judge.verdict import Verdict, judge
 from flitlab.sim.judge.witness import UnconfirmedError
 
 MARK = "judge.json"
 """The file that shows that a folder is one of this command."""
+
+MOST_HINTS = 3
+"""Impossible numbers of which it is printed what would explain them; the page has all."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -76,17 +79,11 @@ def _print(verdict: Verdict) -> None:
     ]  # fmt: skip
     print_table(verdict.claim.name, columns, verdict.checks)
     print(verdict.sentence)
-    for check in verdict.checks:
-        _print_more(check)
+    for check in [check for check in verdict.checks if check.hints][:MOST_HINTS]:
+        for hint in check.hints:
+            print(f"  {check.what} {check.reported}: {hint}")
     stuck = verdict.deadlock
     if stuck is not None:
         print(f"deadlock: {'prone' if stuck.prone else 'none'}: {stuck.note}")
     for sentence in verdict.claim.assumed:
         print(f"assumed: {sentence}")
-
-
-def _print_more(check: Check) -> None:
-    for hint in check.hints:
-        print(f"  {check.what} {check.reported}: {hint}")
-    if check.note:
-        print(f"  {check.note}")

@@ -9,6 +9,9 @@ from fractions import Fraction
 LEAST_DIGITS = 3
 """A number printed with fewer digits is taken as exact to so many: 0.5 is 0.500, and no number from 0.45 to 0.55."""
 
+LONGEST = 9
+"""Letters of a number that is shown as it is printed; longer ones are rounded where they are shown."""
+
 PREFIX = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 SECONDS = {"s": 1e9, "ms": 1e6, "us": 1e3, "µs": 1e3, "ns": 1.0}
 """Unit of time -> nanoseconds."""
@@ -151,7 +154,8 @@ class Quantity:
         return (self.value + self.slack) * (1 + self.error)
 
     def __str__(self) -> str:
-        return f"{self.text} {self.unit}"
+        number = self.text if len(self.text) <= LONGEST else f"{float(self.text):.6g}"
+        return f"{number} {self.unit}"
 
 
 def quantity(text: str, unit: str, factor: float, error: float) -> Quantity:
