@@ -1,7 +1,7 @@
 """Single questions to a network, answered in memory: what it delivers, and what it could deliver at most."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from flitlab.fluid.ceiling import Ceiling
@@ -169,7 +169,7 @@ def ceiling(
         raise _refused(spec.kind, "there is none of this network")
     if found.method == "omitted":
         raise _refused(spec.kind, found.note)
-    return found
+    return replace(found, lower=float(found.lower), upper=float(found.upper))
 
 
 def _refused(kind: str, problem: str) -> ConfigError:
