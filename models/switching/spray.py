@@ -6,6 +6,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from flitlab.models.application.workload import Workload
@@ -17,6 +18,7 @@ from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.discipline import FLOWS, Counted, Discipline, Setting, SwitchingSpec
 from flitlab.models.switching.hash_form import common_form
 from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.recorded import Recorded
 from flitlab.models.traffic.source import Source
 from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_session, spray_tick
 from flitlab.models.transport.flows import Flows, arriving, in_bytes, together
@@ -27,7 +29,7 @@ from flitlab.models.transport.sizes import SizesSpec
 PLACES = {
     **{key: f"switching.{key}" for key in ("header_bytes", "at_switch")},
     **{key: key for key in ("traffic", "loads", "transport", "routing")},
-    **{key: f"traffic.{key}" for key in ("sizes.bytes", "sizes.path", "sizes.mean_bytes")},
+    **{key: f"traffic.{key}" for key in ("sizes", "sizes.bytes", "sizes.path", "sizes.mean_bytes")},
     "host_capacity": "topology.host_capacity", "seconds": "measure.seconds",
 }  # fmt: skip
 """Key of what is wrong with a session -> where it stands in a configuration."""
@@ -38,7 +40,8 @@ class Spray(Discipline):
     """Packets that take a path each, in queues that trim what they have no room for.
 
     A tick is the time of a byte on the fastest channel. poisson: flows come in Poisson processes at the load; else
-    every pair of the pattern has one from the beginning. seconds: how long flows come, and a run lasts at most.
+    every pair of the pattern has one from the beginning. sizes: None to follow the trace that traffic is. seconds: how
+    long flows come, and a run lasts at most.
     """
 
     mode: ClassVar[str] = "spray"
@@ -47,14 +50,14 @@ class Spray(Discipline):
 
     transport: TransportSpec
     fabric: Fabric
-    sizes: SizesSpec
+    sizes: SizesSpec | None = None
     poisson: bool = True
     seconds: float = 2.0
 
     @property
     def content_hash(self) -> str:
         """Hash of everything that results depend on."""
-        sizes = [self.sizes.model_dump(mode="json"), *self.sizes.build().table()]
+        sizes = self.sizes and [self.sizes.model_dump(mode="json"), *self.sizes.build().table()]
         transport = self.transport.model_dump(mode="json")
         return content_hash(transport, asdict(self.fabric), sizes, self.poisson, self.seconds)
 
@@ -105,13 +108,28 @@ class Spray(Discipline):
 
     def _flows(self, instance: Instance, flows: int, load: float, seed: int, tick: Fraction) -> Flows:
         """Flows with bytes of payload as their packets."""
-        topology, traffic, sizes = instance.topology, instance.traffic, self.sizes.build()
+        topology, traffic = instance.topology, instance.traffic
+        if self.sizes is None:
+            return _followed(traffic.recorded, flows, tick)
+        sizes = self.sizes.build()
         if not self.poisson:
             return together(traffic, flows, sizes, 1, seed)
         nic = Fraction(repr(float(self.fabric.nic_mbps))) * Fraction(repr(float(topology.host_capacity)))
         of_packet = Fraction(8 * self.fabric.mtu_bytes, 10**6) / nic / tick
         until = int(Fraction(repr(self.seconds)) / tick)
         return in_bytes(arriving(traffic, load, sizes, self.fabric.payload, of_packet, until, seed), sizes, seed)
+
+
+def _followed(recorded: Recorded | None, flows: int, tick: Fraction) -> Flows:
+    """The messages of a trace, each as so many flows. Raises ``SpecError`` where there is none."""
+    if recorded is None:
+        raise SpecError("missing: flows of mode spray end, unless traffic is a trace with bytes", key="sizes")
+    if (recorded.size < 1).any():
+        raise SpecError("the trace has a message of 0 bytes", key="traffic")
+    unit = tick * 10**6 if recorded.in_us else 1
+    ticks = np.array([ceil(time / unit) for time in recorded.times], np.int64)[recorded.when]
+    order = np.repeat(np.argsort(ticks, kind="stable"), flows)
+    return Flows(recorded.source[order], recorded.destination[order], recorded.size[order], ticks[order])
 
 
 def _ascending(marks: list[float]) -> list[float]:
@@ -164,7 +182,5 @@ class SpraySpec(SwitchingSpec):
 
     def build(self, setting: Setting) -> Spray:
         """The discipline with these links, and with the transport and the flows of its setting."""
-        if setting.sizes is None:
-            raise SpecError("missing: flows of mode spray end", key="traffic.sizes")
         transport = setting.transport or make("transport", kind=self.usual_transport)
         return Spray(transport, self.fabric, setting.sizes, not setting.together, setting.seconds)

@@ -10,6 +10,7 @@ from scipy import sparse
 from flitlab.models.arrays import Floats, Ints, sums
 from flitlab.models.hashing import content_hash
 from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.recorded import Recorded
 
 # How a packet's destination follows from its source.
 UNIFORM, UNIFORM_SELF, FIXED, TABLE = 0, 1, 2, 3
@@ -45,6 +46,7 @@ class Traffic:
     ceiling is the least over all of them, a simulation uses this one.
     background: a demand B that is there besides and does not grow: at load x all that is offered is B + x T. All other
     fields are of T alone, so that whatever reads them asks for :meth:`at` first.
+    recorded: the messages of a trace, of which T is the sum.
     """
 
     kind: str
@@ -58,6 +60,7 @@ class Traffic:
     notes: dict[str, Any] = field(default_factory=dict)
     alternates: tuple["Traffic", ...] = ()
     background: "Traffic | None" = None
+    recorded: Recorded | None = None
 
     def sent(self, load: float) -> Floats:
         """float64 [hosts]: flits per tick that each host creates at a load, the background's among them."""
@@ -158,7 +161,8 @@ class Traffic:
         others = [other.content_hash for other in self.alternates]
         # a mark, as a background is no alternate
         fixed = [] if self.background is None else ["background", self.background.content_hash]
-        return content_hash(*own, *others, *fixed)
+        trace = [] if self.recorded is None else ["recorded", self.recorded.content_hash]
+        return content_hash(*own, *others, *fixed, *trace)
 
 
 def summed_pairs(nodes: int, source: Ints, target: Ints, amount: Floats) -> tuple[Ints, Ints, Floats]:

@@ -9,6 +9,7 @@ from scipy import sparse
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.traffic.recorded import Recorded
 from flitlab.models.traffic.traffic import TABLE, Traffic
 
 MOST = 40_000_000
@@ -22,9 +23,11 @@ def table_traffic(
     *,
     hose: bool = True,
     notes: dict[str, Any] | None = None,
+    recorded: Recorded | None = None,
 ) -> Traffic:
     """A demand matrix [hosts, hosts] (dense or sparse, non-negative), scaled to the hose unless ``hose`` is False.
 
+    recorded: the messages that it sums up.
     Raises ``SpecError`` for an all-zero matrix.
     """
     rows = sparse.csr_array(matrix)
@@ -36,7 +39,9 @@ def table_traffic(
     weight = rows.data.astype(float) / (busiest if hose else 1.0)
     start, column = rows.indptr.astype(np.int64), rows.indices.astype(np.int64)
     rate = np.add.reduceat(np.append(weight, 0.0), start[:-1]) * (np.diff(start) > 0)
-    return Traffic(kind, topology, TABLE, rate, start=start, column=column, weight=weight, notes=notes or {})
+    return Traffic(
+        kind, topology, TABLE, rate, start=start, column=column, weight=weight, notes=notes or {}, recorded=recorded
+    )
 
 
 def per_host(topology: Topology, matrix: npt.ArrayLike | sparse.sparray) -> sparse.csr_array:

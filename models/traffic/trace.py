@@ -1,22 +1,33 @@
 """The demand of a recorded trace."""
 
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.demand_file import end_of_pair, pair_matrix, read_lines
+from flitlab.models.traffic.recorded import Recorded
 from flitlab.models.traffic.table import table_traffic
 from flitlab.models.traffic.traffic import Traffic, TrafficSpec
+
+IN_US = "start_us"
+"""The head of the first column where it has microseconds instead of ticks."""
 
 
 @register("traffic", "trace")
 class Trace(TrafficSpec):
-    """The demand matrix of a trace: a CSV of ``tick,src,dst`` or ``tick,src,dst,flits``, one line a message.
+    """The messages of a trace: a CSV of ``tick,src,dst`` or ``tick,src,dst,flits``, one line a message.
 
-    T[i, j] is in proportion to the flits (1 a message unless given) from host i to host j over the whole trace.
-    Only that matrix is used: a simulation draws arrivals at the load asked for, with destinations in the trace's
-    proportions, and does not follow its ticks. ``notes`` has the number of messages and of ticks from first to last,
-    and the load at which the pattern offers what the trace did on average.
+    T[i, j] is in proportion to the flits (1 a message unless given) from host i to host j over the whole trace. Most
+    disciplines use only that matrix: a simulation draws arrivals at the load asked for, with destinations in the
+    trace's proportions, and does not follow its ticks. ``notes`` has the number of messages and of ticks from first to
+    last, and the load at which the pattern offers what the trace did on average.
+
+    Mode spray follows the trace, unless ``sizes`` are given: each line is a flow of so many bytes from its tick on. The
+    head ``start_us,src,dst,bytes`` says that times are in microseconds.
 
     Example: ``traffic: {kind: trace, path: messages.csv}``
     """
@@ -24,20 +35,44 @@ class Trace(TrafficSpec):
     path: Path
 
     def demand(self, topology: Topology) -> Traffic:
-        ticks, source, target, flits = [], [], [], []
-        for where, row in read_lines(self.path, ("tick", "src", "dst", "flits"), optional=1):
-            tick, amount = (self._whole(cell, where) for cell in (row[0], row[3] if len(row) > 3 else "1"))
+        start, source, target, amount = [], [], [], []
+        in_us = self._in_us()
+        columns = (IN_US, "src", "dst", "bytes") if in_us else ("tick", "src", "dst", "flits")
+        for where, row in read_lines(self.path, columns, optional=1):
+            start.append(self._time(row[0], where) if in_us else self._whole(row[0], where))
+            amount.append(self._whole(row[3] if len(row) > 3 else "1", where))
             source.append(end_of_pair(row[1], topology.hosts, where))
             target.append(end_of_pair(row[2], topology.hosts, where))
-            ticks.append(tick)
-            flits.append(float(amount))
-        if not sum(flits):
+        if not sum(amount):
             raise SpecError("no message in it", key="path")
-        demand = pair_matrix(source, target, flits, topology.hosts)
-        span = max(ticks) - min(ticks) + 1
+        demand = pair_matrix(source, target, [float(size) for size in amount], topology.hosts)
+        notes = {"messages": len(start)} | ({} if in_us else self._span(start, demand))
+        times = tuple(sorted({Fraction(time) for time in start}))
+        place = {time: i for i, time in enumerate(times)}
+        when = np.array([place[Fraction(time)] for time in start], np.int64)
+        ends = (np.array(column, np.int64) for column in (source, target, amount))
+        recorded = Recorded(times, in_us, when, *ends)
+        return table_traffic(self.kind, topology, demand, notes=notes, recorded=recorded)
+
+    def _in_us(self) -> bool:
+        if not self.path.is_file():
+            return False
+        with self.path.open() as lines:
+            return lines.readline().split(",")[0].strip() == IN_US
+
+    def _span(self, ticks: list[Fraction | int], demand: Any) -> dict[str, Any]:
+        span = int(max(ticks) - min(ticks)) + 1
         busiest = float(max(demand.sum(axis=0).max(), demand.sum(axis=1).max()))
-        notes = {"messages": len(ticks), "ticks": span, "mean_load": busiest / span}
-        return table_traffic(self.kind, topology, demand, notes=notes)
+        return {"ticks": span, "mean_load": busiest / span}
+
+    def _time(self, cell: str, where: str) -> Fraction:
+        try:
+            time = Fraction(cell.strip())
+        except (ValueError, ZeroDivisionError):
+            time = Fraction(-1)
+        if time < 0:
+            raise SpecError(f"{where}: {cell.strip()!r} is not a number, 0 or more", key="path")
+        return time
 
     def _whole(self, cell: str, where: str) -> int:
         if not cell.strip().isdecimal():

@@ -202,7 +202,7 @@ class Builder:
         draft.config = draft.config.model_copy(update={"measure": measure_of_search(draft.config, scenario)})
         plain = {**_resolved(draft, parts), "switching": discipline.plain(spec.tick_ns)}
         if transport is not None:
-            plain |= plain_flows(draft, parts.plain["routing"], transport)
+            plain |= plain_flows(draft, parts.plain["routing"], transport, not discipline.endless)
         return Built(parts.again, [], instance, scenario, certificate, plain)
 
     def _discipline(

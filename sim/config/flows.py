@@ -51,9 +51,12 @@ def refuse_times(draft: Draft) -> None:
         draft.refuse("traffic.arrivals", "needs traffic.sizes: endless flows never arrive")
 
 
-def plain_flows(draft: Draft, routing: dict[str, Any], transport: TransportSpec) -> dict[str, Any]:
-    """The sections besides ``switching:`` that only these disciplines have, as they were understood."""
-    measure, finite = draft.config.measure, draft.source is not None and draft.source.sizes is not None
+def plain_flows(draft: Draft, routing: dict[str, Any], transport: TransportSpec, finite: bool) -> dict[str, Any]:
+    """The sections besides ``switching:`` that only these disciplines have, as they were understood.
+
+    finite: whether flows end.
+    """
+    measure = draft.config.measure
     return {
         "routing": {**routing, "path_draw": draft.path_draw}, "transport": transport.model_dump(mode="json"),
         "measure": {"seconds": measure.seconds, "window": list(measure.measured(finite))},

@@ -5,8 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from flitlab.models.registry import make
+from flitlab.models.instance import Instance
+from flitlab.models.registry import SpecError, make
 from flitlab.models.rules.spray.layout import FLIGHT
+from flitlab.models.switching.discipline import Setting
+from flitlab.models.traffic.source import Source
 from flitlab.models.transport.fabric import Fabric, make_spray_session
 from flitlab.models.transport.flows import Flows
 from flitlab.sim.engines.reference.spray import ReferenceSpray
@@ -154,3 +157,24 @@ def test_a_point_has_rows_of_flows_and_an_end_at_the_last_of_them():
     assert result.row["fct_ms_max"] == pytest.approx(0.02181872)
     assert result.row["seconds"] == pytest.approx((21.81872 + 0.1) * 1e-6, abs=1e-10)
     assert result.delivered.pairs.amount.sum() == 100_000 + 20_000 + 30 * 64
+
+
+def test_a_trace_is_followed_line_by_line(tmp_path):
+    (tmp_path / "flows.csv").write_text("start_us,src,dst,bytes\n1.5,5,11,20000\n0,0,15,100000\n")
+    traffic = make("traffic", kind="trace", path=tmp_path / "flows.csv").build(SMALL)
+    routing = make("routing", kind="ecmp", ways=16)
+    switching = make("switching", mode="spray")
+    setting = Setting(SMALL, routing.build(SMALL), routing=routing)
+    instance = Instance(SMALL, traffic, setting.routes)
+    of = switching.build(setting).session(instance, Source(), 1.0, 1)
+    assert of.flows.source.tolist() == [0, 5]
+    assert of.flows.bytes.tolist() == [100_000, 20_000]
+    assert of.flows.start.tolist() == [0, 18_750]
+    found, _ = completed(of)
+    assert found == pytest.approx(alone_ticks(of) * 8e-5)
+    (tmp_path / "flows.csv").write_text("tick,src,dst,bytes\n7,5,11,20000\n")
+    again = make("traffic", kind="trace", path=tmp_path / "flows.csv").build(SMALL)
+    assert again.content_hash != traffic.content_hash
+    with pytest.raises(SpecError, match="flows of mode spray end"):
+        plain = Instance(SMALL, make("traffic", kind="shift", by=8).build(SMALL), setting.routes)
+        switching.build(setting).session(plain, Source(), 1.0, 1)
