@@ -17,6 +17,7 @@ from flitlab.models.rules.tables import DIGITS, TABLE, Tables
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.flows import Flows
+from flitlab.models.transport.oversubscription import oversubscription
 from flitlab.models.transport.session import LATEST
 from flitlab.models.transport.spraying import NDP, NO_CREDIT, PACED, SPREADS, Spraying
 
@@ -247,7 +248,7 @@ def _rules(
         fair=5.0 * mss * a, eta=0.15 * mss * a, fast=0.25 * a, gamma=0.8, weight=1.0 / 80.0,
         near=float(Fraction(1, 10**6) / tick),
         byte_gap=(mtu + fabric.control_bytes) / mtu / rate if by_packets else 1.0 / (_PACE * rate),
-        oversubscription=spraying.oversubscription or 1.0,
+        oversubscription=spraying.oversubscription or oversubscription(topology),
     )  # fmt: skip
     return rules, room
 

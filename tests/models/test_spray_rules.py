@@ -21,6 +21,7 @@ from flitlab.models.rules.spray.spread import choose_entropy, learn
 from flitlab.models.rules.spray.window import window_on_ack, window_on_trim
 from flitlab.models.transport.fabric import Fabric, make_spray_session
 from flitlab.models.transport.flows import Flows
+from flitlab.models.transport.oversubscription import oversubscription
 from flitlab.models.transport.spraying import Spraying
 
 MTU, MSS = 4150, 4086
@@ -466,3 +467,13 @@ def test_every_kind_that_sprays_has_rules():
         assert isinstance(spraying, Spraying)
         assert isinstance(session({"kind": kind}).rules, Rules)
         assert replace(spraying) == spraying
+
+
+@pytest.mark.parametrize(("spines", "ratio"), [(16, 1), (8, 2), (4, 4)])
+def test_oversubscription_is_hosts_over_links_up(spines, ratio):
+    leaf_spine = make("topology", kind="leaf_spine", leaves=8, spines=spines, hosts_per_leaf=16).build()
+    assert oversubscription(leaf_spine) == pytest.approx(ratio)
+    capacity = leaf_spine.capacity.copy()
+    capacity[:2] = 0.25
+    assert oversubscription(replace(leaf_spine, capacity=capacity)) == pytest.approx(ratio)
+    assert oversubscription(make("topology", kind="fat_tree", k=4).build()) == 1.0
