@@ -1,4 +1,4 @@
-"""Endless flows of the datagram discipline, by what was swept."""
+"""Endless flows, and messages that begin together, by what was swept."""
 
 import math
 from collections.abc import Iterable
@@ -29,7 +29,15 @@ class Point:
 
 def points_of(run: Run) -> list[Point]:
     """What has endless flows: transports are series, what else is swept makes the groups."""
-    rows = [row for row in run.rows if row.get("host_throughput") and not row.get("flows")]
+    return _points(run, [row for row in run.rows if row.get("host_throughput") and not row.get("flows")])
+
+
+def messages_of(run: Run) -> list[Point]:
+    """What has messages that begin together and were followed to the last, as :func:`points_of`."""
+    return _points(run, [row for row in run.rows if row.get("fct_ms_max") and row.get("load") == "1.0"])
+
+
+def _points(run: Run, rows: list[Row]) -> list[Point]:
     swept = [name for name in run.manifest.get("columns", ()) if not is_draw(name) and any(r.get(name) for r in rows)]
     series = [name for name in swept if name.partition(".")[0] == "transport"] or swept[1:][-1:]
     groups = [name for name in swept if name not in series]
