@@ -50,9 +50,20 @@ SEE = {
     "ceiling": "[Fluid ceilings](../fluid.md) has their linear programs and certificates.",
     "algorithm": "[Collectives](../collectives.md#simulate-one) explains them and compares them with what is possible.",
     "column": "[Files of a run](../results.md) has them by table; [a plugin](../howto/column.md) may add some.",
-    "figure": "[Make a figure for a paper](../howto/figure.md) says how to ask for them.",
+    "figure": "[Make a figure for a paper](../howto/figure.md) says how to ask for them, and of panels and axes; "
+    "the [gallery](../gallery.md) has the commands of the pictures.",
 }
 """Category -> where to read on."""
+
+
+FIGURES = Path(__file__).with_name("figures")
+
+SHOWN = {
+    "latency_load": "gallery/panels.png", "accepted_load": "gallery/accepted.png",
+    "saturation": "gallery/saturation.png", "hops_load": "uniform_mddp_hops.png", "throughput": "gallery/tcp.png",
+    "slowdown": "gallery/slowdown.png", "bottleneck": "gallery/binds.png", "budget": "slim_fly_budget.png",
+}  # fmt: skip
+"""Kind of figure -> a picture of it."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -95,6 +106,13 @@ def on_page_content(html: str, **_: Any) -> str:
     return re.sub(r":\w+:<code>~?(?:[\w.]+\.)?(\w+)</code>", r"<code>\1</code>", html)
 
 
+def picture(category: str, kind: str) -> str:
+    """What a kind of figure looks like, where the gallery or a page has one; '' where not."""
+    if category != "figure" or kind not in SHOWN or not (FIGURES / SHOWN[kind]).is_file():
+        return ""
+    return f"![{kind}](../figures/{SHOWN[kind]})\n\n"
+
+
 def components(category: str) -> str:
     """Every kind of a category: what it is, its parameters with types and defaults, an example, the source."""
     title, form = TITLES[category]
@@ -102,7 +120,7 @@ def components(category: str) -> str:
     for kind in kinds(category):
         text = markdown(documentation(category, kind))
         known = "" if category in ("column", "figure") else table(parameters(category, kind))
-        parts.append(f"## {kind}\n\n`{form.format(kind)}`\n\n{text}\n\n{known}")
+        parts.append(f"## {kind}\n\n`{form.format(kind)}`\n\n{text}\n\n{picture(category, kind)}{known}")
     return "\n".join(parts)
 
 

@@ -40,6 +40,10 @@ the source. This page is written by `python docs/topologies.py`.
 TABLE = "| switches | links | hosts | degree | diameter | ASPL | bisection |\n|---|---|---|---|---|---|---|\n"
 
 
+DOTS = 170
+"""Dots an inch of a picture, so that the numbers of switches can be read."""
+
+
 def example_of(kind: str) -> str:
     """The first configuration line in a family's documentation."""
     found = re.search(r"Example: ``(topology: .+?)``", spec_class("topology", kind).__doc__ or "")
@@ -78,7 +82,7 @@ def section(kind: str) -> str:
 def save(topology: Topology, path: Path) -> None:
     """A picture small enough for a repository: few dots, few colours."""
     content = io.BytesIO()
-    figure_of(topology).savefig(content, format="png", dpi=100)
+    figure_of(topology).savefig(content, format="png", dpi=DOTS)
     Image.open(content).convert("RGB").quantize(48).save(path, optimize=True)
 
 

@@ -41,7 +41,7 @@ def documentation(category: str, kind: str) -> str:
     if category == "column":
         return "\n".join(dict.fromkeys(_of_column(one) for table in RESULTS if (one := columns(table).get(kind))))
     if category == "figure":
-        return figures()[kind].caption
+        return figures()[kind].meaning
     return inspect.getdoc(spec_class(category, kind)) or ""
 
 

@@ -11,9 +11,12 @@ from matplotlib.colors import to_hex
 
 from flitlab.sim.measure.interval import mean_and_half
 from flitlab.sim.report.figures import draw as figures
+from flitlab.sim.report.figures.kinds.performance import ACROSS, performance
 from flitlab.sim.report.figures.kinds.saturation import bars_of, saturation
+from flitlab.sim.report.figures.kinds.timeline import timeline
 from flitlab.sim.report.figures.marks import Name
 from flitlab.sim.report.figures.panels import MOST_CURVES, MOST_PANELS, layout
+from flitlab.sim.report.figures.registry import figures as registered
 from flitlab.sim.report.figures.scale import round_up
 from flitlab.sim.report.folder.ceilings import Ceiling
 from flitlab.sim.report.folder.curves import curves
@@ -254,3 +257,45 @@ def test_interactive_charts_have_the_same_panels_and_ends():
     assert len({json.dumps(chart["ends"]) for chart in found}) == 1
     assert all([line["look"] for line in chart["series"]] == [0, 1] for chart in found)
     assert found[0]["y"]["zero"] == 19
+
+
+PROGRAMS = {"application": ["a_program_of_a_long_name", "b"], "case": ["uni-directional", "bi-directional"]}
+
+
+def programs(**tables):
+    """A run of two programs on two networks, with relative performance and bounds."""
+    rows = [
+        {"scenario": f"{case}, {kind}", "application": kind, "case": case, "seed": "1"}
+        | {"relative_performance": str(1 + 0.1 * i), "efficiency": "0.5"}
+        for i, case in enumerate(PROGRAMS["case"]) for kind in PROGRAMS["application"]
+    ]  # fmt: skip
+    manifest = {"experiment": "application", "columns": ["application", "case"]}
+    return Run(rows, [], [], manifest, tables=tables)
+
+
+def test_bars_of_means_over_programs_are_hatched_across_and_nowhere_dark():
+    figure = performance(programs(), (3.5, 2.4))
+    rest = [patch for patch in figure.axes[0].patches if patch.get_gid() == "rest"]
+    means = [patch for patch in rest if ACROSS in patch.get_hatch()]
+    assert [patch.get_height() for patch in means] == pytest.approx([1.0, 1.1])
+    assert len(rest) == 6
+    assert "mean over programs" in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_panels_of_a_program_have_the_same_time_and_whole_titles():
+    rows = [
+        {"scenario": f"{case}, {kind}", "seed": "1", "rank": str(rank), "compute": "1", "overhead": "0", "message": "0"}
+        | {"from_ns": "0", "to_ns": str(1000 * (i + 1) * (10 if kind == "b" else 1))}
+        for i, case in enumerate(PROGRAMS["case"]) for kind in PROGRAMS["application"] for rank in range(2)
+    ]  # fmt: skip
+    figure = timeline(programs(timeline=rows), (3.5, 2.4))
+    assert [ax.get_xlim()[1] for ax in figure.axes] == [2.0, 2.0, 20.0, 20.0]
+    titles = [ax.get_title().replace("\n", " ") for ax in figure.axes]
+    assert titles[0] == "a_program_of_a_long_name, uni-directional, time (µs)"
+
+
+def test_the_caption_of_a_figure_is_the_first_paragraph_of_its_meaning():
+    for kind in registered().values():
+        assert "\n" not in kind.caption and kind.caption.endswith(".")
+        assert " ".join(kind.meaning.split()).startswith(kind.caption)
+    assert "hollow" in registered()["latency_load"].meaning

@@ -97,7 +97,7 @@ def in_title(ax: Axes, text: str) -> None:
 
 
 def first_of(items: Sequence[Item], what: str) -> tuple[Sequence[Item], str]:
-    """As many items as a figure has panels for, and what is said of the others."""
+    """Takes as many items as a figure has panels for, and says what is left out."""
     left_out = f"the first {MOST_PANELS} of {len(items)} {what} are shown" if len(items) > MOST_PANELS else ""
     return items[:MOST_PANELS], left_out
 

@@ -5,11 +5,12 @@ A figure of points is a function ``draw(ax, run, units, look)``. It draws a run
 returns what the key says beside the names of scenarios, if anything; where a run has panels it is called for each, with
 what that one shows (:mod:`~flitlab.sim.report.figures.panels`). A figure of programs, of budgets or of saturation
 points is a function ``make(run, size)`` that returns the whole figure, or None if there is nothing to show. A figure of
-networks is a function ``draw(study, folder, formats)`` that writes its files and returns them. Its docstring is its
-caption.
+networks is a function ``draw(study, folder, formats)`` that writes its files and returns them. The first
+paragraph of its docstring is its caption, and the rest of it says how it is read.
 """
 
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,8 +43,13 @@ class Kind:
 
     @property
     def caption(self) -> str:
-        """The caption of the figure in words: the docstring of what draws it."""
-        return (self.draw.__doc__ or "").strip()
+        """The caption of the figure in words: the first paragraph of the docstring of what draws it."""
+        return " ".join(self.meaning.partition("\n\n")[0].split())
+
+    @property
+    def meaning(self) -> str:
+        """What the figure shows and how it is read: the docstring of what draws it."""
+        return inspect.cleandoc(self.draw.__doc__ or "")
 
 
 _registered: dict[str, Kind] = {}

@@ -13,7 +13,13 @@ from flitlab.sim.report.folder.units import Units
 
 @figure("accepted_load", "packets", place=2)
 def accepted_load(ax: Axes, run: Run, units: Units, look: Look) -> None:
-    """Accepted over offered traffic, with the ceilings and the most that any network could accept."""
+    """Accepted over offered traffic, with the ceilings and the most that any network could accept.
+
+    On the grey diagonal everything is accepted. Where a curve leaves it the network saturates; whether it stays
+    level beyond, or falls, shows how the network bears overload. Vertical lines are ceilings on what all pairs can
+    get at the same rate; the curve ``total`` bounds the sum over pairs that need not be served alike, so a curve
+    may lie above its ``mcf`` past saturation, at the cost of some pairs, and never above ``total``.
+    """
     marks.draw_curves(ax, run.rows, look, column("offered", units.rate), column("accepted", units.rate))
     marks.draw_totals(ax, run.totals(), look, units.rate)
     traffic_axis(ax, run, units, look, "offered")

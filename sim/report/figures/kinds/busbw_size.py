@@ -17,8 +17,8 @@ from flitlab.sim.report.folder.run import Run
 def busbw_size(run: Run, size: tuple[float, float]) -> Figure | None:
     """Bandwidth of every algorithm over the size of the collective, as NCCL's tests define it, below what is possible.
 
-    No algorithm is above the line: at small sizes latency bounds it, at large ones bandwidth. The band below the line
-    reaches down to the best schedule that is known, where the two differ.
+    No algorithm is above the line: at small sizes latency bounds it, at large ones bandwidth. The band below the
+    line reaches down to the best schedule that is known, where the two differ.
     """
     return figure_by_size(run, size, "busbw", "bus bandwidth (GB/s)", _limits)
 

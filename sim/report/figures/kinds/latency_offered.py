@@ -13,5 +13,9 @@ from flitlab.sim.report.folder.units import Units
 
 @figure("latency_offered", "packets", place=4, usual=False)
 def latency_offered(ax: Axes, run: Run, units: Units, look: Look) -> list[Any]:
-    """Latency over offered traffic."""
+    """Latency over offered traffic.
+
+    As ``latency_load``, over what hosts offer. Saturated points do not stand above each other here, so it shows at
+    which load latency begins to grow, and not how much is carried.
+    """
     return draw_latency(ax, run, units, look, "offered")

@@ -25,7 +25,12 @@ PERCENTILES: dict[str, tuple[str, Any]] = {
 
 @figure("percentiles", "packets", place=5, usual=False)
 def percentiles(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
-    """Median and tails of the latency over accepted traffic; of probes of a search, the 99th percentile alone."""
+    """Median and tails of the latency over accepted traffic; of probes of a search, the 99th percentile alone.
+
+    Solid lines are medians; 99 % and 99.9 % of packets are faster than the dashed and the dotted ones. Each is the
+    mean over seeds of what each seed has; of few packets (``packets`` in results.csv) the last is the slowest few
+    alone.
+    """
     x = column("accepted", units.rate)
     shown = {"latency_p99": PERCENTILES["latency_p99"]} if any(flag(row, PROBE) for row in run.rows) else PERCENTILES
     for i, (name, (_, dashes)) in enumerate(shown.items()):

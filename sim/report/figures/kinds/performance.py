@@ -28,7 +28,12 @@ MEAN, ACROSS = "mean", "-----"
 
 @figure("performance", "programs", place=8)
 def performance(run: Run, size: tuple[float, float]) -> Figure | None:
-    """How fast each program runs: relative performance, or its time; the dark part of a bar is the bound's share."""
+    """How fast each program runs: relative performance, or its time; the dark part of a bar is the bound's share.
+
+    Relative performance is the time of the reference over that of the scenario: above 1 is faster. The dark part is
+    the share of the time that the lower bound explains, which no routing could save. Bars hatched across are means
+    over programs, of which there is no bound.
+    """
     by = ByProgram(run)
     if not run.rows:
         return None

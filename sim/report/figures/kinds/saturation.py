@@ -62,7 +62,14 @@ class Bar:
 
 @figure("saturation", "saturation", place=2)
 def saturation(run: Run, size: tuple[float, float]) -> Figure | None:
-    """The highest load that each scenario carries, with its 95 % interval, against the chain of its ceilings."""
+    """The highest load that each scenario carries, with its 95 % interval, against the chain of its ceilings.
+
+    A bar is the saturation point of saturation.csv, with half of the distance of the loads around it in its interval.
+    Ceilings follow one another: ``split``, what the routing carries if it spreads traffic as it does; ``mcf_paths``,
+    with the best use of its paths; ``mcf``, with any. From the end of the bar to the first is what the switches lose,
+    and from each to the next what the routing does. The number on the right is the share of the ceiling that is named
+    there. A hollow bar was not saturated by the highest load that was run: it reaches at least so far.
+    """
     plan = layout(run)
     look = Look(Names(plan.curves))
     groups = [(panel.name, bars) for panel in plan.panels if (bars := bars_of(run, panel))]

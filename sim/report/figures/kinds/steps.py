@@ -22,7 +22,10 @@ MOST_STEPS = 24
 
 @figure("steps", "programs", place=9)
 def steps(run: Run, size: tuple[float, float]) -> Figure | None:
-    """How near steps come to the lower bounds on their times: those that take longest, by program."""
+    """How near steps come to the lower bounds on their times: those that take longest, by program.
+
+    At 100 % a step is as fast as any routing could make it. What is far from that and takes long is where to look.
+    """
     by, rows = ByProgram(run), run.tables.get("steps", [])
     total: dict[tuple[str, str], float] = {}
     for row in rows:

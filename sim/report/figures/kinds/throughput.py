@@ -24,7 +24,12 @@ ROOM = 50
 
 @figure("throughput", "flows", place=6, panels=False)
 def throughput(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
-    """Throughput per host by transport and routing, with what equal rates and fair sharing would give."""
+    """Throughput per host by transport and routing, with what equal rates and fair sharing would give.
+
+    A marker is the mean over hosts and replicates. Thin whiskers are the range of flows, no interval of the mean;
+    the thick bar is the range of replicates. The line across a group is what the maximum concurrent flow gives to
+    every pair alike, which a mean of unequal rates may exceed.
+    """
     points = points_of(run)
     if not points:
         return []

@@ -15,7 +15,11 @@ from flitlab.sim.report.folder.run import Run
 
 @figure("time_size", "collectives", place=2)
 def time_size(run: Run, size: tuple[float, float]) -> Figure | None:
-    """Time of every algorithm over the size of the collective, with the sizes from which on another one is fastest."""
+    """Time of every algorithm over the size of the collective, with the sizes from which on another one is fastest.
+
+    Both axes are logarithmic: level parts are bound by latency, rising ones by bandwidth. No algorithm is below the
+    line.
+    """
     return figure_by_size(run, size, "time_ns", "time (ns)", _crossovers)
 
 

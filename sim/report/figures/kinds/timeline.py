@@ -23,7 +23,8 @@ NAMED = {"compute": "computes", "overhead": "sends or receives (overhead)", "mes
 def timeline(run: Run, size: tuple[float, float]) -> Figure | None:
     """What some of the ranks do over time: compute, spend overhead on messages, wait for messages, or nothing.
 
-    Panels of the same program have the same axis of time.
+    Each row is a rank, and a column a span of time, in the mixture of colours of what the rank did in it. Panels of
+    the same program have the same axis of time, so that a shorter picture is a faster run. The first seed is shown.
     """
     by, rows = ByProgram(run), run.tables.get("timeline", [])
     wanted, left_out = first_of([(p, s) for p in by.programs for s in by.series if by.rows(rows, p, s)], "panels")

@@ -16,7 +16,11 @@ from flitlab.sim.report.folder.run import Run
 
 @figure("utilisation", "programs", place=10)
 def utilisation(run: Run, size: tuple[float, float]) -> Figure | None:
-    """Use of the channels between switches over time: mean of all (thick) and the busiest (thin), by program."""
+    """Use of the channels between switches over time: mean of all (thick) and the busiest (thin), by program.
+
+    A busiest channel at 100 % beside a low mean is a hot spot; both low is a program that waits for something else.
+    The busiest one is another channel from moment to moment. The replicate of the first seed is shown.
+    """
     by, rows = ByProgram(run), run.tables.get("utilisation", [])
     programs, left_out = first_of([p for p in by.programs if any(by.rows(rows, p, s) for s in by.series)], "programs")
     if not programs:
