@@ -13,7 +13,7 @@ from flitlab.models.arrays import Floats
 from flitlab.models.instance import Instance
 from flitlab.models.registry import Parameters, SpecError
 from flitlab.models.routing.certificate import Certified, certify
-from flitlab.models.routing.routes import ANY, Routes, RoutingSpec
+from flitlab.models.routing.routes import ANY, PROGRESSIVE, Routes, RoutingSpec
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 from flitlab.models.transport.law import TransportSpec
@@ -188,12 +188,14 @@ class SwitchingSpec(Parameters, ABC):
     """The keys of ``switching:`` in one mode; unknown keys and wrong types are refused, nothing is converted.
 
     beside: places outside of ``switching:`` that mean something in this mode, and in others only if these name them.
-    usual_transport: kind of ``transport:`` of flows where none is given.
+    usual_transport: kind of ``transport:`` of flows where none is given. progressive: whether packets may decide once
+    more on their way (PROGRESSIVE).
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     beside: ClassVar[tuple[str, ...]] = ()
+    progressive: ClassVar[bool] = False
     discipline: ClassVar[type[Discipline]]
     usual_transport: ClassVar[str] = "tcp"
 
@@ -209,7 +211,9 @@ class SwitchingSpec(Parameters, ABC):
 
         routes, flits: None where they are not known because of other mistakes.
         """
-        yield from ()
+        again = routes is not None and routes.select == PROGRESSIVE and self.discipline.counts is not None
+        if again and not self.progressive:
+            yield SpecError("par decides when a packet has been read, and serves mode vct only", key="routing.kind")
 
     @abstractmethod
     def build(self, setting: Setting) -> Discipline:

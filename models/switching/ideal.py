@@ -8,7 +8,7 @@ import numpy as np
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import Routes
-from flitlab.models.rules.tables import PROGRESSIVE, Tables
+from flitlab.models.rules.tables import Tables
 from flitlab.models.switching.buffered import unit_capacities
 from flitlab.models.switching.discipline import Certify, Setting
 from flitlab.models.switching.timed import Timed, TimedSpec
@@ -51,8 +51,6 @@ class IdealSpec(TimedSpec):
         """Refusals of delays that are no ticks, of capacities other than 1, and of hot-potato routing."""
         yield from super().refusals(topology, routes, flits)
         yield from unit_capacities(topology, self.mode)
-        if routes is not None and routes.select == PROGRESSIVE:
-            yield SpecError("par decides when a packet has been read, and serves mode vct only", key="routing.kind")
         if routes is not None and routes.deflection:
             problem = "deflection is what a switch does that holds few packets; mode ideal holds all, so none deflects"
             yield SpecError(problem, key="routing")

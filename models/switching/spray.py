@@ -175,6 +175,7 @@ class SpraySpec(SwitchingSpec):
 
     def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
         """Two keys for the same thing, and a queue that nothing fits into."""
+        yield from super().refusals(topology, routes, flits)
         if self.queue_packets is not None and self.queue_bytes is not None:
             yield SpecError("give either queue_packets or queue_bytes", key="switching.queue_bytes")
         elif self.queue_bytes is not None and self.queue_bytes < self.mtu_bytes:

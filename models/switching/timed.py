@@ -109,6 +109,7 @@ class TimedSpec(SwitchingSpec):
 
     def refusals(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
         """Refusals of delays that are given twice, in ticks and in nanoseconds, or that no ticks follow from."""
+        yield from super().refusals(topology, routes, flits)
         for name in self._named():
             ns = getattr(self, f"{name}_ns")
             if ns is not None and (problem := self._problem(name, ns)):

@@ -51,6 +51,7 @@ class VctSpec(BufferedSpec):
     """
 
     discipline: ClassVar[type[Vct]] = Vct
+    progressive: ClassVar[bool] = True
 
     mode: Literal["vct"] = "vct"
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.certificate import certify
-from flitlab.models.routing.routes import POLARIZED, PROGRESSIVE, RESERVE, Routes
+from flitlab.models.routing.routes import POLARIZED, RESERVE, Routes
 from flitlab.models.switching.buffered import Buffered, BufferedSpec
 from flitlab.models.switching.deflection import Deflection
 from flitlab.models.switching.discipline import Certify, Setting
@@ -50,8 +50,6 @@ class WormholeSpec(BufferedSpec):
     def _buffer_refusals(self, routes: Routes, longest: int) -> Iterator[SpecError]:
         if routes.form == POLARIZED:
             yield SpecError("polarized chooses by queues of whole packets and serves mode vct only", key="routing.kind")
-        if routes.select == PROGRESSIVE:
-            yield SpecError("par decides when a packet has been read, and serves mode vct only", key="routing.kind")
         yield from super()._buffer_refusals(routes, longest)
 
     def build(self, setting: Setting) -> Wormhole | Deflection:

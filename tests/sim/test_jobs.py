@@ -148,6 +148,25 @@ def test_resolved_is_read_back_and_the_rest_of_the_hosts_is_taken():
     assert again.scenario.content_hash == case.scenario.content_hash and again.resolved == case.resolved
 
 
+def test_units():
+    sized = "{kind: all_reduce, ranks: 2, size_bytes: 1KiB}"
+    jobs = f"application: [{{kind: barrier, ranks: 2, start_us: 1.5 ms}}, {sized}]\n"
+    (case,) = read("c.yaml", text=BASE + jobs).cases
+    assert [one.job.start_ns for one in case.jobs] == [1_500_000, 0] and case.jobs[1].job.spec.size_bytes == 1024
+
+
+def test_the_best_algorithm_is_that_of_the_job_alone():
+    """On a line it is the same as for a program by itself on the same hosts, and not that of a library."""
+    own, other = "kind: all_gather, ranks: 4, size_bytes: 65536", "{kind: barrier, ranks: 2}"
+    (listed,) = read("c.yaml", text=BASE + f"application: [{{{own}, algorithm: best}}, {other}]\n").cases
+    (single,) = read("c.yaml", text=BASE + f"application: {{{own}, algorithm: best}}\n").cases
+    (usual,) = read("c.yaml", text=BASE + f"application: {{{own}}}\n").cases
+    algorithms = [{step.algorithm for step in case.workload.program.steps} for case in (single, usual)]
+    assert listed.jobs[0].alone.workload.program.content_hash == single.workload.program.content_hash
+    assert algorithms[0] <= {step.algorithm for step in listed.workload.program.steps}
+    assert algorithms[0] != algorithms[1]
+
+
 def test_sweeps_in_a_list(tmp_path, capsys):
     jobs = "application: [{name: a, kind: all_reduce, ranks: 4}, {name: b, kind: barrier, ranks: {sweep: [2, 4]}}]\n"
     (tmp_path / "c.yaml").write_text(BASE + jobs)
