@@ -1,0 +1,72 @@
+"""Speed of mode ``spray``: million packet-hops per CPU-second of a permutation on fat trees.
+
+    python benchmarks/bench_spray.py [--runs 3]
+
+Every host sends one message at once, by NSCC or RCCC over 64 paths. A packet-hop is a packet of any kind, 64 bytes or
+full, that the queue of a link of a host or between switches has taken. The kernel is compiled before the clock starts;
+the note says how long a run takes and how long messages do. Nothing is asserted: machines differ.
+"""
+
+import resource
+import statistics
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+from measured import Row, command, digits
+
+from flitlab.models.registry import make
+from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_session
+from flitlab.models.transport.flows import Flows
+from flitlab.sim.engines.compiled.spray import CompiledSpray
+from flitlab.sim.engines.spray.base import ACCEPTED, FINISHED
+
+RUNS = 3
+
+WORK = [
+    (8, 2_000_000, {"kind": "nscc", "spread": "mixed"}),
+    (8, 2_000_000, {"kind": "nscc", "spread": "oblivious"}),
+    (8, 2_000_000, {"kind": "rccc", "spread": "reps"}),
+    (16, 2_000_000, {"kind": "nscc", "spread": "mixed"}),
+    (32, 1_000_000, {"kind": "nscc", "spread": "mixed"}),
+]
+"""Ports of the fat tree's switches, bytes of each message, and transport."""
+
+
+def session(ports: int, size: int, transport: dict) -> SpraySession:
+    """A message from every host to another, at once."""
+    tree = make("topology", kind="fat_tree", k=ports).build()
+    traffic = make("traffic", kind="permutation", seed=1).build(tree)
+    source, destination, _ = traffic.pairs()
+    flows = Flows(source, destination, np.full(len(source), size), np.zeros(len(source), np.int64))
+    routes = make("routing", kind="ecmp", ways=64).build(tree)
+    return make_spray_session(tree, routes, make("transport", **transport).spraying(), Fabric(), flows, seed=1)
+
+
+def until_done(what: SpraySession) -> tuple[CompiledSpray, float]:
+    """A run until all messages have ended, and the CPU-seconds that it took."""
+    run, step, until, began = CompiledSpray(what), what.ticks(Fraction(1, 10**4)), 0, time.process_time()
+    while not run.ended():
+        until += step
+        run.advance(until)
+    return run, time.process_time() - began
+
+
+def rows(runs: int) -> Iterator[Row]:
+    """Every fabric, after a run that compiles."""
+    until_done(session(4, 100_000, WORK[0][2]))
+    for ports, size, transport in WORK:
+        what = session(ports, size, transport)
+        measured = [until_done(what) for _ in range(runs)]
+        counters, spent = measured[0][0].counters(), statistics.median(seconds for _, seconds in measured)
+        hops, ended = int(counters.link[:, ACCEPTED].sum()), counters.flow[:, FINISHED].max() * float(what.tick_s)
+        note = f"{digits(spent)} CPU-s; the last message ends after {ended * 1e6:.0f} us"
+        if what.topology.hosts > 4096:
+            note += f"; {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2g} GiB"
+        name = f"spray, {transport['kind']}, {transport['spread']}, {what.topology.hosts:,} hosts x {size / 1e6:g} MB"
+        yield Row(name, "M packet-hops/CPU-s", [hops / seconds / 1e6 for _, seconds in measured], note)
+
+
+if __name__ == "__main__":
+    command(__doc__, rows, RUNS)
