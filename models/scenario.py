@@ -11,6 +11,7 @@ from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.discipline import PROGRAMS, Counted, Discipline
+from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import Traffic
@@ -27,12 +28,14 @@ class Scenario(Generic[D, W]):
     """What is simulated: everything that a run depends on but its load, its seed and how it is measured.
 
     instance: with routes. work: how hosts create packets, or a program that they run; the traffic of the instance is
-    then its messages as a matrix. Raises ``ValueError`` for an instance without routes.
+    then its messages as a matrix. timeline: what happens to the network meanwhile, None where nothing does. Raises
+    ``ValueError`` for an instance without routes.
     """
 
     instance: Instance
     switching: D
     work: W
+    timeline: Timeline | None = None
 
     def __post_init__(self) -> None:
         if self.instance.routes is None:
@@ -87,4 +90,5 @@ class Scenario(Generic[D, W]):
         return content_hash(
             SEMANTICS_VERSION, self.topology.content_hash, self.routes.content_hash, self.traffic.content_hash,
             switching, asdict(self.source), self.switching.vc_policy, *more, *program,
+            *([] if self.timeline is None else [self.timeline.content_hash]),
         )  # fmt: skip

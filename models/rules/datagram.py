@@ -33,6 +33,16 @@ def service_ticks(ratio: Int, size: Int) -> int:
 
 
 @kernel
+def rest_ticks(rest: Int, before: Int, ratio: Int, size: Int) -> int:
+    """Ticks for the rest of a packet whose channel goes at another rate from now on.
+
+    rest: ticks that were left at the rate before. before, ratio: ticks of a byte at either, times 2**RATIO_BITS. size:
+    bytes of the whole packet, which takes no longer.
+    """
+    return min((rest * ratio + before - 1) // before, service_ticks(ratio, size))
+
+
+@kernel
 def precedence(seed: Int, tick: Int, number: Int) -> int:
     """What decides who of those that do something in a tick comes first: the least, which ends in its number (32 bits).
 

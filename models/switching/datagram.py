@@ -16,11 +16,12 @@ from flitlab.models.registry import SpecError, make, register, whole
 from flitlab.models.routing.routes import RoutingSpec
 from flitlab.models.switching.discipline import FLOWS, Counted, Discipline, Setting, SwitchingSpec
 from flitlab.models.switching.hash_form import common_form
+from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.failures import Amount
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 from flitlab.models.transport.connections import connections
-from flitlab.models.transport.failures import LinkFailures, with_failures
+from flitlab.models.transport.failures import LinkFailures, with_failures, with_timeline
 from flitlab.models.transport.flows import Flows, arriving, long_lived, together
 from flitlab.models.transport.law import TransportSpec
 from flitlab.models.transport.paths import DISTINCT
@@ -56,6 +57,7 @@ class Datagram(Discipline):
     counts: ClassVar[Counted | None] = FLOWS
     programs: ClassVar[bool] = True
     draws_paths: ClassVar[bool] = True
+    changes: ClassVar[bool] = True
     leaves: ClassVar[bool] = False  # packets may be dropped before they leave
 
     transport: TransportSpec
@@ -102,6 +104,10 @@ class Datagram(Discipline):
         link, packet = self._link_ticks(topology), self.queues.packet_bytes
         return float(link + packet), float(2 * link + packet)
 
+    def tick_ns(self, topology: Topology, flit_ns: float | None) -> Fraction:
+        """Nanoseconds of a byte on the fastest channel; flit_ns means nothing here."""
+        return tick_of(topology, self.queues) * 10**9
+
     def _link_ticks(self, topology: Topology) -> int:
         tick_ns = tick_of(topology, self.queues) * 10**9
         return int(max(1, -(-Fraction(repr(float(self.queues.link_us))) * 1000 // tick_ns)))
@@ -142,10 +148,13 @@ class Datagram(Discipline):
         overhead = ceil(Fraction(repr(float(overhead_ns))) / tick_ns)
         return Messages(size, size, 0, 1, True, rendezvous, overhead, tick_ns, buffered, confirmed)
 
-    def session(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> Session:
+    def session(
+        self, instance: Instance, work: Source | Workload, load: float, seed: int, timeline: Timeline | None = None
+    ) -> Session:
         """Flows, paths and links of a run at a load with a seed, for either engine.
 
-        The instance must have routes. Raises ``SpecError`` whose key is a name of :data:`PLACES`.
+        timeline: what happens to the network meanwhile. The instance must have routes. Raises ``SpecError`` whose key
+        is a name of :data:`PLACES`.
         """
         topology, transport, program = instance.topology, self.transport.build(), None
         assert instance.routes is not None
@@ -161,7 +170,9 @@ class Datagram(Discipline):
             topology, instance.routes, transport, self.queues, flows, path_draw=self.path_draw, seed=seed
         )  # fmt: skip
         session = replace(session, program=program)
-        return session if self.failures is None else with_failures(session, self.failures, self.routing)
+        if self.failures is not None:
+            return with_failures(session, self.failures, self.routing)
+        return session if timeline is None else with_timeline(session, timeline)
 
     def check(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> None:
         """Raise ``SpecError``, whose key is a place of the configuration, where there is no session for a run."""

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self, get_args
 
 from pydantic import ConfigDict
@@ -34,7 +35,8 @@ class Discipline(ABC):
 
     A discipline of one's own is a frozen dataclass with ``mode`` and its fields, and may leave the rest as it is.
     mode: its name. counts: :data:`PACKETS`, :data:`FLOWS`, or None where only programs run. draws_paths: whether a flow
-    draws whole paths at its source. programs: whether hosts can run them. exact: its times are not rounded up to ticks.
+    draws whole paths at its source. programs: whether hosts can run them. changes: whether the network can change
+    during a run. exact: its times are not rounded up to ticks.
     leaves: a send is done when all of its message is under way.
     """
 
@@ -42,6 +44,7 @@ class Discipline(ABC):
     counts: ClassVar[Counted | None] = PACKETS
     draws_paths: ClassVar[bool] = False
     programs: ClassVar[bool] = False
+    changes: ClassVar[bool] = False
     exact: ClassVar[bool] = False
     leaves: ClassVar[bool] = True
 
@@ -102,6 +105,10 @@ class Discipline(ABC):
     def pace(self, topology: Topology) -> float:
         """The capacity of a channel that moves one flit a tick, or, where ticks are those of bytes, one byte."""
         return 1.0
+
+    def tick_ns(self, topology: Topology, flit_ns: float | None) -> Fraction | None:
+        """Nanoseconds of a tick, None where nobody knows. flit_ns: of a flit, None if unknown."""
+        return None if flit_ns is None else Fraction(repr(float(flit_ns)))
 
     def weight(self, messages: Messages) -> int:
         """What a flit of a program's messages counts for: 1, or where ticks are those of bytes, as many as it has."""

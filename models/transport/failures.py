@@ -1,15 +1,18 @@
-"""Links that fail while flows are under way."""
+"""Links that fail, return or become slow while flows are under way."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from flitlab.models.arrays import Bools, Ints, Ints32
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import Routes, RoutingSpec
-from flitlab.models.topology.failures import Amount, Failures
+from flitlab.models.timeline.epochs import Epoch, Timeline
+from flitlab.models.topology.failures import Amount
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.links import drawn, numbers
 from flitlab.models.transport.paths import WITH_REPLACEMENT, Paths, backwards, draw_paths
-from flitlab.models.transport.session import Change, Session, check_stay
+from flitlab.models.transport.session import Change, Session, check_stay, ratios
 
 _NOBODY = np.zeros(0, np.int64)
 _NOWHERE = Paths(np.zeros(1, np.int64), np.zeros(0, np.int32))
@@ -20,7 +23,7 @@ class LinkFailures:
     """``links`` (a share or a number, drawn from ``seed`` as static failures are) fail at ``at_ms`` for good.
 
     What is on them is lost, and so is what still comes to them; ``reroute_ms`` later the subflows that used them get
-    paths that avoid them.
+    paths that avoid them. It is a timeline of one event.
     """
 
     links: Amount
@@ -37,43 +40,120 @@ def with_failures(session: Session, failures: LinkFailures, routing: RoutingSpec
     if failures.reroute_ms < 0 or failures.at_ms < 0:
         raise SpecError("must be 0 or more", key="at_ms" if failures.at_ms < 0 else "reroute_ms")
     topology = session.topology
-    left, working = surviving(topology, failures)
-    broken = np.setdiff1d(np.arange(topology.channels), working)
-    paths = session.paths
-    subflow_of = np.repeat(np.arange(session.subflows), np.diff(paths.start))
-    moved = np.unique(subflow_of[np.isin(paths.link, broken)])
-    number = np.concatenate([working, np.arange(topology.channels, len(session.delay))])
-    new = _redrawn(session, left, _routes_after(routing, left), moved, number)
-    back = None if session.back is None else backwards(topology, new)
-    for way in (new, back):
-        check_stay(way, session.delay, session.ratio, session.queues)
     at, reroute = (session.ticks(ms / 1e3) for ms in (failures.at_ms, failures.at_ms + failures.reroute_ms))
-    failing = Change(at, broken, _NOBODY, _NOWHERE, None if back is None else _NOWHERE)
-    return replace(session, changes=(*session.changes, failing, Change(reroute, _NOBODY, moved, new, back)))
-
-
-def _routes_after(routing: RoutingSpec, left: Topology) -> Routes:
+    link = numbers(topology)
+    known = np.unique(link)
+    failed = known[drawn(failures.links, len(known), [failures.seed, 1], "failures.links")]
+    built = Epoch.built(topology)
+    broken = replace(built, tick=at, links=~np.isin(link, failed))
     try:
-        return routing.build(left)
+        return with_timeline(session, Timeline(topology, (built, broken), (reroute,), routing))
     except SpecError as error:
-        raise SpecError(f"{routing.kind} does not serve what is left: {error}", key="failures") from error
+        error.key = "failures" if error.key == "timeline" else error.key
+        raise
 
 
-def surviving(topology: Topology, failures: LinkFailures) -> tuple[Topology, np.ndarray]:
-    """What is left of a network, and the numbers that its channels have in the whole one, int64."""
-    tagged = replace(topology, delay=np.arange(topology.channels))
-    left = Failures(links=failures.links, seed=failures.seed).strike(tagged)
-    return replace(left, delay=topology.delay[left.delay]), left.delay
+def with_timeline(session: Session, timeline: Timeline) -> Session:
+    """The session with what happens to its network, and with the new paths of its subflows.
+
+    Whenever the routing learns of an epoch, subflows go by the path that they had at first if that works, else by their
+    present one if that does; the others draw a path in what is left of the network. Raises ``SpecError`` where hosts
+    are cut off then, or the routing does not serve what is left.
+    """
+    topology, changes, present = session.topology, [], session.paths
+    now = Epoch.built(topology)
+    dead, ratio, learned = _dead(session, now), session.ratio, 0
+    for tick in sorted({*(epoch.tick for epoch in timeline.epochs), *timeline.reroutes}):
+        was_dead, was_ratio, now = dead, ratio, timeline.at(tick)
+        dead, ratio = _dead(session, now), np.append(ratios(topology, now.rate), session.ratio[topology.channels :])
+        moved, paths = _NOBODY, _NOWHERE
+        if tick in timeline.reroutes:
+            learned += 1
+            moved, paths = _learn(session, timeline, now, dead, present, learned)
+            present = _with(present, moved, paths)
+        other = np.flatnonzero(ratio != was_ratio)
+        broken, mended = np.flatnonzero(dead & ~was_dead), np.flatnonzero(was_dead & ~dead)
+        back = backwards(topology, paths) if session.back is not None and len(moved) else None
+        if len(broken) or len(mended) or len(other) or len(moved):
+            changes.append(Change(tick, broken, mended, other, ratio[other], moved, paths, back))
+    found = replace(session, changes=tuple(changes))
+    for change in (None, *changes):
+        for way in (session.paths, session.back) if change is None else (change.paths, change.back):
+            check_stay(way, found.delay, found.slowest, found.queues)
+    return found
 
 
-def _redrawn(session: Session, left: Topology, routes: Routes, moved: np.ndarray, number: np.ndarray) -> Paths:
+def _dead(session: Session, epoch: Epoch) -> Bools:
+    """Whether each link does not work in an epoch, bool [links]; those of hosts always do."""
+    broken = ~epoch.works(session.topology)
+    return np.append(broken, np.zeros(len(session.delay) - len(broken), bool))
+
+
+def _learn(
+    session: Session, timeline: Timeline, epoch: Epoch, dead: Bools, present: Paths, count: int
+) -> tuple[Ints, Paths]:
+    """The subflows, int64 [moved], that go another way from now on, and their paths.
+
+    dead: bool [links]. present: the paths of all subflows until now. count: how often the routing has learned, this
+    time included.
+    """
+    left = timeline.left(epoch)
+    routes = timeline.routes(left, session.routes)
+    first, lost = _passes(session.paths, dead), _passes(present, dead)
+    home = ~first & ~_alike(session.paths, present)
+    drawn_anew = np.flatnonzero(first & lost)
+    moved = np.flatnonzero(home | (first & lost))
+    number = np.concatenate([left.channel, np.arange(session.topology.channels, len(session.delay))])
+    new = _drawn(session, left.topology, routes, drawn_anew, number, count)
+    paths = _with(session.paths, drawn_anew, new)
+    return moved, _of(paths, moved)
+
+
+def _drawn(session: Session, left: Topology, routes: Routes, some: Ints, number: Ints, count: int) -> Paths:
     """New paths of some subflows, in the numbers of the whole network's links."""
-    if not len(moved):
+    if not len(some):
         return _NOWHERE
-    flow = np.searchsorted(session.first, moved, side="right") - 1
+    flow = np.searchsorted(session.first, some, side="right") - 1
     source, destination = session.flows.source[flow], session.flows.destination[flow]
     paths = draw_paths(
-        left, routes, source, destination, np.arange(len(moved) + 1), WITH_REPLACEMENT, session.seed,
-        number=session.subflows + moved,
+        left, routes, source, destination, np.arange(len(some) + 1), WITH_REPLACEMENT, session.seed,
+        number=session.subflows * count + some,
     )  # fmt: skip
     return Paths(paths.start, number[paths.link].astype(np.int32))
+
+
+def _passes(paths: Paths, dead: Bools) -> Bools:
+    """Whether each path passes a link that does not work, bool [paths]."""
+    found: Bools = np.logical_or.reduceat(dead[paths.link], paths.start[:-1])
+    return found
+
+
+def _alike(one: Paths, other: Paths) -> Bools:
+    """Whether each path is the same in both, bool [paths]."""
+    pairs = zip(_each(one), _each(other), strict=True)
+    return np.array([np.array_equal(a, b) for a, b in pairs], bool)
+
+
+def _each(paths: Paths) -> list[Ints32]:
+    """The links of each path, int32."""
+    return np.split(paths.link, paths.start[1:-1]) if len(paths.start) > 1 else []
+
+
+def _joined(each: list[Ints32]) -> Paths:
+    """Paths of the links of each."""
+    start = np.append(0, np.cumsum([len(links) for links in each])).astype(np.int64)
+    return Paths(start, np.concatenate([*each, np.zeros(0, np.int32)]).astype(np.int32))
+
+
+def _of(paths: Paths, some: Ints) -> Paths:
+    """Some of the paths."""
+    each = _each(paths)
+    return _joined([each[i] for i in some.tolist()])
+
+
+def _with(paths: Paths, some: Ints, new: Paths) -> Paths:
+    """The paths, some of which are new."""
+    each = _each(paths)
+    for i, links in zip(some.tolist(), _each(new), strict=True):
+        each[i] = links
+    return _joined(each)

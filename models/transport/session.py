@@ -6,7 +6,7 @@ from math import ceil
 
 import numpy as np
 
-from flitlab.models.arrays import Ints
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.jit import interpreted, njit
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import Routes
@@ -56,12 +56,17 @@ class Queues:
 class Change:
     """What happens to the network as a tick begins.
 
-    broken: int64, links that lose all that is on them and take nothing any more. moved: int64, subflows that go by
-    ``paths`` from now on, and their acknowledgements by ``back`` (REVERSE_PATH).
+    broken: int64, links that lose all that is on them and take nothing any more. mended: int64, links that do again.
+    other: int64, links that take ``ratio`` for a byte from now on (int64, as in :class:`Session`), the rest of the one
+    that they are sending included. moved: int64, subflows that go by ``paths`` from now on, and their acknowledgements
+    by ``back`` (REVERSE_PATH).
     """
 
     tick: int
     broken: Ints
+    mended: Ints
+    other: Ints
+    ratio: Ints
     moved: Ints
     paths: Paths
     back: Paths | None
@@ -80,6 +85,7 @@ class Session:
     """
 
     topology: Topology
+    routes: Routes
     transport: Transport
     queues: Queues
     seed: int
@@ -102,6 +108,14 @@ class Session:
         """Number of subflows."""
         return len(self.start)
 
+    @property
+    def slowest(self) -> Ints:
+        """int64 [links]: the most ticks of a byte, times 2**RATIO_BITS, that each link ever takes."""
+        most = self.ratio.copy()
+        for change in self.changes:
+            most[change.other] = np.maximum(most[change.other], change.ratio)
+        return most
+
     def ticks(self, seconds: float) -> int:
         """Ticks in so many seconds, rounded up."""
         return ceil(Fraction(repr(float(seconds))) / Fraction(self.tick_s))
@@ -121,9 +135,21 @@ def _crossing(session: Session, paths: Paths, size: int) -> np.ndarray:
 
 
 def services(session: Session, size: int) -> Ints:
-    """int64 [links]: ticks that each link takes to send so many bytes."""
-    ticks: Ints = interpreted(service_ticks)(session.ratio, size)
+    """int64 [links]: ticks that each link takes to send so many bytes, at first."""
+    return sending(session.ratio, size)
+
+
+def sending(ratio: Ints, size: int) -> Ints:
+    """Ticks that links take to send so many bytes, int64; ratio: int64, of each as in :class:`Session`."""
+    ticks: Ints = interpreted(service_ticks)(ratio, size)
     return ticks
+
+
+def ratios(topology: Topology, rate: Floats | float = 1.0) -> Ints:
+    """int64 [channels]: ticks of a byte times 2**RATIO_BITS, of channels at a part ``rate`` of their capacity."""
+    fastest = max(float(topology.capacity.max(initial=0.0)), topology.host_capacity)
+    found: Ints = np.ceil(fastest / (topology.capacity * rate) * 2.0**RATIO_BITS).astype(np.int64)
+    return found
 
 
 @njit
@@ -174,7 +200,8 @@ def make_session(
     start = np.zeros(first[-1], np.int64)
     _start_ticks(seed, np.repeat(flows.start, per_flow), within, start)
     capacity = np.concatenate([topology.capacity, np.full(2 * topology.hosts, topology.host_capacity)])
-    ratio = np.ceil(capacity.max() / capacity * 2.0**RATIO_BITS).astype(np.int64)
+    hosts = np.full(2 * topology.hosts, ceil(capacity.max() / topology.host_capacity * 2**RATIO_BITS))
+    ratio = np.concatenate([ratios(topology), hosts])
     delay = np.full(len(capacity), max(1, ceil(Fraction(repr(float(queues.link_us))) / 10**6 / tick)))
     delay[: topology.channels] += topology.delay
     back = _ways_back(topology, transport, queues, paths)
@@ -184,7 +211,7 @@ def make_session(
     nic = int(np.ceil(queues.packet_bytes * capacity.max() / topology.host_capacity))
     gap = np.maximum(np.rint(np.minimum(nic * per_flow / transport.rate, LATEST)).astype(np.int64), 1)
     return Session(
-        topology, transport, queues, seed, float(tick), delay, ratio, flows, first, start, paths, back,
+        topology, routes, transport, queues, seed, float(tick), delay, ratio, flows, first, start, paths, back,
         np.add.reduceat(delay[paths.link], paths.start[:-1]), np.repeat(gap, per_flow), rules,
     )  # fmt: skip
 

@@ -109,8 +109,8 @@ def finish(report: Report, as_json: bool) -> int:
 
 TABLES = (
     "results.csv", "ceilings.csv", "metrics.csv", "flows.csv", "steps.csv", "utilisation.csv", "timeline.csv",
-    "jobs.csv",
-    *(f"{name}.csv" for name in BUDGET_TABLES), "config.yaml", "config.resolved.yaml",
+    "jobs.csv", "epochs.csv", "throughput_time.csv", *(f"{name}.csv" for name in BUDGET_TABLES),
+    "config.yaml", "config.resolved.yaml",
 )  # fmt: skip
 """What figures and page follow from."""
 

@@ -17,6 +17,7 @@ from flitlab.models.routing.certificate import Certified, certify
 from flitlab.models.routing.routes import Routes
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.discipline import Discipline, Setting, SwitchingSpec
+from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 from flitlab.models.transport.law import TransportSpec
@@ -38,6 +39,7 @@ from flitlab.sim.config.jobs import Job, jobs_of, tuned_jobs, workload_of
 from flitlab.sim.config.parts import Parts, PartsBuilder, metrics_of, plain_of
 from flitlab.sim.config.schema import SourceConfig
 from flitlab.sim.config.size import length_refused, simulation_refused
+from flitlab.sim.config.timeline import plain_timeline, timeline_alone, timeline_of
 from flitlab.sim.config.window import measure_of_search
 from flitlab.sim.engines import disciplines as disciplines  # which have their engines by that
 from flitlab.sim.engines.table import check_runs
@@ -52,7 +54,8 @@ class Built:
     again: gives the topology; it is not kept, as there may be thousands to be measured. metrics: what is to be
     measured. instance: None for the experiment ``metrics``. scenario: None where nothing is simulated. certificate: why
     the VC policy cannot deadlock, '' where nothing was certified. resolved: the configuration with all defaults, plain.
-    collective: of the experiment of that name. jobs: of a list of applications.
+    collective: of the experiment of that name. jobs: of a list of applications. timeline: what happens to the network,
+    None where nothing does.
     """
 
     again: Callable[[], Topology]
@@ -63,6 +66,7 @@ class Built:
     resolved: dict[str, Any]
     collective: Collective | None = None
     jobs: tuple[Job, ...] = ()
+    timeline: Timeline | None = None
 
 
 class Builder:
@@ -78,6 +82,7 @@ class Builder:
             return None
         asked = [metric.model_dump(mode="json", exclude_none=True) for metric in metrics]
         if draft.experiment == "metrics":
+            timeline_alone(draft, parts.topology, None, None)
             return Built(parts.again, metrics, None, None, "", {**parts.plain, "metrics": asked})
         if draft.switching is None or background_refused(draft, parts.traffic):
             return None  # what follows from its defaults would only confuse
@@ -189,6 +194,11 @@ class Builder:
         discipline, certificate = self._discipline(draft, parts, spec, transport, before)
         if discipline is None or traffic is None or source is None or len(draft.mistakes) > before:
             return None
+        timeline = None
+        if routes is not None:
+            timeline = timeline_of(draft, topology, parts.routing, routes, discipline, spec.tick_ns)
+        if len(draft.mistakes) > before:
+            return None
         instance = Instance(topology, traffic, routes)
         work = source if ranks is None else ranks.workload(draft, topology, discipline)
         refuse_start(draft, instance, discipline, work)
@@ -198,12 +208,13 @@ class Builder:
             return None
         for doubt in discipline.doubts(topology, routes, source.flits[0]):
             draft.warn(doubt.key or "switching", str(doubt))
-        scenario = Scenario(instance, discipline, work)
+        scenario = Scenario(instance, discipline, work, timeline)
         draft.config = draft.config.model_copy(update={"measure": measure_of_search(draft.config, scenario)})
         plain = {**_resolved(draft, parts), "switching": discipline.plain(spec.tick_ns)}
         if transport is not None:
             plain |= plain_flows(draft, parts.plain["routing"], transport, not discipline.endless)
-        return Built(parts.again, [], instance, scenario, certificate, plain)
+        plain |= plain_timeline(draft, timeline)
+        return Built(parts.again, [], instance, scenario, certificate, plain, timeline=timeline)
 
     def _discipline(
         self, draft: Draft, parts: Parts, spec: SwitchingSpec, transport: TransportSpec | None, before: int
@@ -294,7 +305,9 @@ def _for_ceilings(draft: Draft, parts: Parts, metrics: list[MetricSpec], asked: 
     if parts.topology is None or parts.traffic is None or parts.source is None:
         return None
     instance = Instance(parts.topology, parts.traffic, parts.routes)
-    return Built(parts.again, metrics, instance, None, "", {**_resolved(draft, parts), **asked})
+    timeline = timeline_alone(draft, parts.topology, parts.routing, parts.routes)
+    resolved = {**_resolved(draft, parts), **asked, **plain_timeline(draft, timeline)}
+    return Built(parts.again, metrics, instance, None, "", resolved, timeline=timeline)
 
 
 def _resolved(draft: Draft, parts: Parts) -> dict[str, Any]:

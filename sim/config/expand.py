@@ -26,6 +26,7 @@ PER_SCENARIO = (
     "application",
     "placement",
     "messages",
+    "timeline",
     "collective",
     "loads",
     "seeds",

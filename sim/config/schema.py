@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, Tag, model_validato
 from pydantic_core import PydanticCustomError
 
 from flitlab.models.registry import whole
+from flitlab.models.timeline.events import Event
 from flitlab.models.topology.rates import CapacityOf
 from flitlab.models.transport.sizes import SizesSpec
 from flitlab.sim.config.loads import AnyLoads, PlacedLoads
@@ -141,6 +142,7 @@ class Config(Section):
     ) = None
     placement: dict[str, Any] | None = None
     messages: MessagesConfig = MessagesConfig()
+    timeline: list[Event] | None = None
     collective: CollectiveConfig | None = None
     loads: AnyLoads | None = None
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1), AfterValidator(unlike)] = [1]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.routing.routes import Routes
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.discipline import Discipline
+from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.application import LOAD, refuse_misplaced
 from flitlab.sim.config.asked import ceilings_of, question, refuse_missing, varied
@@ -35,6 +37,7 @@ from flitlab.sim.config.questions import AdaptiveConfig, BudgetConfig, RelativeC
 from flitlab.sim.config.reporting import ChoiceConfig, OutputsConfig, PublishedConfig
 from flitlab.sim.config.schema import Config, MeasureConfig
 from flitlab.sim.config.size import points_refused
+from flitlab.sim.config.timeline import EpochOf, epochs_of
 from flitlab.sim.config.units import without_units
 
 TENTHS = [i / 10 for i in range(1, 11)]
@@ -49,7 +52,7 @@ class Case:
     again: gives the topology. metrics: what is to be measured of it. instance: None for the experiment ``metrics``.
     scenario: None where nothing is simulated. collective: of the experiment of that name. placing: how further loads
     are found, None if they are not. vary: place of the key that ``search`` varies. flit_ns: None if not given. jobs: of
-    a list of applications.
+    a list of applications. timeline: None where nothing happens.
     """
 
     label: str
@@ -71,6 +74,7 @@ class Case:
     certificate: str
     resolved: dict[str, Any]
     jobs: tuple["JobCase", ...] = ()
+    timeline: Timeline | None = None
 
     @property
     def topology(self) -> Topology:
@@ -92,6 +96,13 @@ class Case:
     def program(self) -> Scenario[Discipline, Workload] | None:
         """The scenario, if its hosts run a program."""
         return cast("Scenario[Discipline, Workload]", self.scenario) if self.workload is not None else None
+
+    @cached_property
+    def epochs(self) -> "list[EpochOf]":
+        """The epochs of a network that changes, in order; none where it stays as it is."""
+        if self.timeline is None or self.instance is None:
+            return []
+        return epochs_of(self.timeline, self.instance)
 
     @property
     def ticks(self) -> dict[str, int]:
@@ -431,7 +442,7 @@ def _case(variant: Variant, draft: Draft, built: Built, ceilings: list[CeilingSp
         measure=config.measure, ceilings=ceilings, relative=config.relative, search=config.search, vary=vary,
         flit_ns=None if draft.switching is None else draft.switching.tick_ns,
         certificate=built.certificate,
-        resolved={k: v for k, v in built.resolved.items() if v is not None},
+        resolved={k: v for k, v in built.resolved.items() if v is not None}, timeline=built.timeline,
     )  # fmt: skip
     if case.program is None:
         return case

@@ -108,6 +108,8 @@ def _of_session(run: Callable[..., Any]) -> Start:
     """The start of runs that take a session."""
 
     def start(scenario: Scenario[Any], load: float, seed: int, log: bool = False, **more: Any) -> Any:
-        return run(scenario.switching.session(scenario.instance, scenario.work, load, seed), log, **more)
+        changes = () if scenario.timeline is None else (scenario.timeline,)
+        session = scenario.switching.session(scenario.instance, scenario.work, load, seed, *changes)
+        return run(session, log, **more)
 
     return start

@@ -42,6 +42,9 @@ class Engines:
 
 _loaders: dict[str, Callable[[], Engines]] = {}
 
+_changing: list[str] = []
+"""Modes in which networks can change during a run."""
+
 Alone = Callable[[Scenario[Any, Any]], str]
 """Says why one thread simulates a run of a scenario, '' if several can share it."""
 
@@ -62,6 +65,8 @@ def runs(
         if holder is not None and holder.__module__ != loader.__module__:
             raise ValueError(f"mode {discipline.mode} has engines already, from {holder.__module__}")
         _loaders[discipline.mode] = loader
+        if discipline.changes and discipline.mode not in _changing:
+            _changing.append(discipline.mode)
         _alone[discipline.mode] = alone or _always_alone
         return loader
 
@@ -86,6 +91,11 @@ def check_runs(discipline: Discipline) -> None:
     if mode not in _loaders:
         meant = near(mode, list(_loaders))
         raise ValueError(f"no engine runs mode {mode!r}" + (f"; did you mean {meant!r}?" if meant else ""))
+
+
+def changing() -> list[str]:
+    """List the modes in which networks can change during a run, sorted."""
+    return sorted(_changing)
 
 
 def engines_of(discipline: Discipline) -> Engines:

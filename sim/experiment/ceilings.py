@@ -1,7 +1,6 @@
 """The ceilings of a study: each computed once for all scenarios it applies to, stored with its certificate."""
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
@@ -13,8 +12,11 @@ import numpy as np
 from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.models.arrays import Floats
 from flitlab.models.hashing import content_hash
+from flitlab.models.instance import Instance
+from flitlab.models.scenario import Scenario
 from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF
 from flitlab.sim.config.study import Case, Study
+from flitlab.sim.config.timeline import EpochOf
 from flitlab.sim.experiment.pool import Task
 from flitlab.sim.experiment.progress import Progress
 from flitlab.sim.experiment.store import RecordError, Store, read_record
@@ -35,12 +37,14 @@ ROWS = "ceilings"
 class Job:
     """Ceilings that one call computes, for all cases to which they apply.
 
-    case: any of them. users: their indices. rows: one dict per ceiling, None until computed; its
-    ``certificate`` holds the lengths z as lists, its ``channel_load`` the load of every channel, or None.
+    case: any of them. instance: of the case, or of an epoch of it. users: their indices. rows: one dict per ceiling,
+    None until computed; its ``certificate`` holds the lengths z as lists, its ``channel_load`` the load of every
+    channel, or None.
     """
 
     id: str
     case: Case
+    instance: Instance
     specs: list[CeilingSpec]
     users: list[int] = field(default_factory=list)
     rows: list[dict[str, Any]] | None = None
@@ -91,10 +95,14 @@ class CeilingRuns:
         for job in self.jobs:
             if save_to is None:
                 self._read(job)
-        self._of_case: dict[int, list[Job]] = defaultdict(list)
-        for job in self.jobs:
-            for index in job.users:
-                self._of_case[index].append(job)
+        known = {job.id: job for job in self.jobs}
+        cases = list(enumerate(study.every))
+        self._of_case = {index: [known[id] for id in _parts(case)] for index, case in cases}
+        self._of_epoch = {
+            (index, epoch.number): [known[id] for id in _epoch_parts(case, epoch)]
+            for index, case in cases
+            for epoch in case.epochs
+        }
 
     @property
     def places(self) -> list[int]:
@@ -103,9 +111,18 @@ class CeilingRuns:
 
     def bounds(self, index: int) -> list[Bound] | None:
         """What the points of a case are checked against; None while some of its ceilings are not known."""
-        if any(job.rows is None for job in self._of_case[index]):
+        if any(job.rows is None for job in self._all(index)):
             return None
         return [bound for job in self._of_case[index] for bound in job.bounds]
+
+    def epoch_bounds(self, index: int, epoch: int) -> list[Bound]:
+        """What is delivered in an epoch of a case is checked against these; epoch: its number, from 1."""
+        return [bound for job in self._of_epoch[index, epoch] for bound in job.bounds]
+
+    def _all(self, index: int) -> list[Job]:
+        """The jobs of a case and of all its epochs."""
+        epochs = [self._of_epoch[index, epoch.number] for epoch in self.study.every[index].epochs]
+        return [*self._of_case[index], *(job for jobs in epochs for job in jobs)]
 
     def needed(self, cases: Collection[int]) -> list[int]:
         """Places of the jobs without rows that any of these cases has."""
@@ -119,8 +136,9 @@ class CeilingRuns:
         for place in sorted(self.places, key=lambda place: -_work(self.jobs[place])):
             job = self.jobs[place]
             case = job.case
-            assert case.instance is not None
-            given = case.program or case.instance
+            of_program = case.program is not None and job.instance is case.instance
+            given = case.program if of_program else job.instance
+            assert given is not None
             file = self.store.scenario(given, given.content_hash)
 
             def done(outcome: Outcome, job: Job = job) -> None:
@@ -169,6 +187,8 @@ class CeilingRuns:
         case = self.study.every[index]
         order = [spec.kind for spec in case.ceilings]
         found = [row for job in self._of_case[index] for row in job.rows or ()]
+        for epoch in case.epochs:
+            found += [_of_epoch(row, epoch) for job in self._of_epoch[index, epoch.number] for row in job.rows or ()]
         # ``bounds`` has a row for each single bound, ``bounds:<name>``
         found.sort(key=lambda row: order.index(row["ceiling"].partition(":")[0]))
         return [{"scenario": case.label, **{name: row[name] for name in COLUMNS[1:]}} for row in found]
@@ -180,12 +200,35 @@ class CeilingRuns:
     def found(self, index: int) -> tuple[dict[str, Any], str]:
         """The ceilings of a case as columns, and which of them failed."""
         columns = ceiling_columns(self.rows_of(index))
-        failed = [f"{_kinds(job)}: {job.problem}" for job in self._of_case[index] if job.problem]
+        failed = [f"{_kinds(job)}: {job.problem}" for job in self._all(index) if job.problem]
         return columns, "; ".join(failed)
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
         """ceilings.csv: every single ceiling."""
         return {"ceilings.csv": self.rows()}
+
+    def epoch_tables(self) -> dict[str, list[dict[str, Any]]]:
+        """epochs.csv: the ceilings of networks that change, with the times at which they hold."""
+        rows = [row for index in range(len(self.study.cases)) for row in self._epoch_rows(index)]
+        return {"epochs.csv": rows} if rows else {}
+
+    def _epoch_rows(self, index: int) -> Iterator[dict[str, Any]]:
+        """Rows of epochs.csv of one case: every epoch with each of its ceilings, or with none."""
+        case = self.study.every[index]
+        tick_ns = None if case.timeline is None else case.timeline.tick_ns
+        us = None if tick_ns is None else tick_ns / 1000
+        for epoch in case.epochs:
+            until = epoch.until
+            head = {
+                "scenario": case.label, **case.keys, "epoch": epoch.number, "from_tick": epoch.epoch.tick,
+                "to_tick": until, "from_us": None if us is None else epoch.epoch.tick * us,
+                "to_us": None if us is None or until is None else until * us, "what": epoch.epoch.words,
+            }  # fmt: skip
+            rows = [row for job in self._of_epoch[index, epoch.number] for row in job.rows or ()]
+            empty: dict[str, Any] = {**dict.fromkeys(COLUMNS[1:]), "note": epoch.problem}
+            for row in rows or [empty]:
+                known = {name: row[name] for name in COLUMNS[1:] if name != "seconds"}
+                yield head | known | {"host_throughput": _per_host(row, epoch.instance)}
 
     @property
     def problems(self) -> list[str]:
@@ -195,8 +238,7 @@ class CeilingRuns:
 
 def _work(job: Job) -> int:
     """About how much there is to compute: pairs that send times channels, of what is no linear program next to none."""
-    assert job.case.instance is not None
-    topology, traffic = job.case.instance.topology, job.case.instance.traffic
+    topology, traffic = job.instance.topology, job.instance.traffic
     if all(spec.growth is None for spec in job.specs):
         return topology.channels
     senders = int((topology.host_count > 0).sum())
@@ -229,18 +271,51 @@ def _jobs(cases: Sequence[Case]) -> list[Job]:
     jobs: dict[str, Job] = {}
     for index, case in enumerate(cases):
         for key, specs in _parts(case).items():
-            jobs.setdefault(key, Job(key, case, specs)).users.append(index)
+            assert case.instance is not None
+            jobs.setdefault(key, Job(key, case, case.instance, specs)).users.append(index)
+        for epoch in case.epochs:
+            for key, specs in _epoch_parts(case, epoch).items():
+                assert epoch.instance is not None
+                users = jobs.setdefault(key, Job(key, case, epoch.instance, specs)).users
+                users += [index] if index not in users else []
     return list(jobs.values())
 
 
+def _epoch_parts(case: Case, epoch: EpochOf) -> dict[str, list[CeilingSpec]]:
+    """The ceilings of an epoch that are one call each, by id; none where hosts are cut off. No program is as long."""
+    specs = [spec for spec in case.ceilings if not spec.of_program]
+    return {} if epoch.instance is None else _calls(epoch.instance, specs, case.grid)
+
+
+def _per_host(row: dict[str, Any], instance: Instance | None) -> float | None:
+    """What hosts get on average at a ceiling that says so, as a part of what their channel carries."""
+    if instance is None or row["upper"] is None:
+        return None
+    upper, nic = float(row["upper"]), instance.topology.host_capacity
+    if row["ceiling"] == "mmf:total":
+        return upper / instance.topology.hosts / nic
+    equal = row["ceiling"] in ("mcf", "mcf_paths", "split")
+    return upper * float(instance.traffic.rate.mean()) / nic if equal else None
+
+
+def _of_epoch(row: dict[str, Any], epoch: EpochOf) -> dict[str, Any]:
+    """A row of ceilings.csv of an epoch, whose number ends its name."""
+    note = "; ".join(filter(None, (epoch.epoch.words, row["note"])))
+    return {**row, "ceiling": f"{row['ceiling']}:epoch_{epoch.number}", "note": note}
+
+
 def _parts(case: Case) -> dict[str, list[CeilingSpec]]:
-    """The ceilings of a scenario that are one call each, by id."""
-    together = [spec for spec in case.ceilings if spec.of_one_flow]
-    alone = [[spec] for spec in case.ceilings if spec not in together]
-    instance = case.instance
-    if instance is None:
-        return {}
-    return {ceilings_id(instance, specs, case.grid, case.program): specs for specs in [together, *alone] if specs}
+    """The ceilings of a scenario, as it was built, that are one call each, by id."""
+    return {} if case.instance is None else _calls(case.instance, case.ceilings, case.grid, case.program)
+
+
+def _calls(
+    instance: Instance, specs: Sequence[CeilingSpec], grid: list[float], program: Scenario | None = None
+) -> dict[str, list[CeilingSpec]]:
+    """Ceilings of an instance that are one call each, by id; arguments as of :func:`ceilings_id`."""
+    together = [spec for spec in specs if spec.of_one_flow]
+    alone = [[spec] for spec in specs if spec not in together]
+    return {ceilings_id(instance, some, grid, program): some for some in [together, *alone] if some}
 
 
 def _optimum(rows: Iterable[dict[str, Any]]) -> Optimum | None:

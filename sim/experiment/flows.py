@@ -14,18 +14,18 @@ from flitlab.sim.config.study import Case
 
 
 def beside_mcf(case: Case, record: Mapping[str, Any], ceilings: Mapping[str, float | None]) -> dict[str, float]:
-    """Further columns of a point, if ``mcf`` is known.
+    """Further columns of a point, if ``mcf`` is known; none where the network changes.
 
-    Of endless flows: the maximum concurrent flow gives every pair of hosts the same part of its demand. ``efficiency``: the least part
-    that a pair gets, over that one: at most 1. ``host_throughput_mcf``: what hosts get in it on average, as a fraction
-    of the network interface; the mean of unequal flows, ``host_throughput``, may be more.
+    Of endless flows: the maximum concurrent flow gives every pair of hosts the same part of its demand. ``efficiency``:
+    the least part that a pair gets, over that one: at most 1. ``host_throughput_mcf``: what hosts get in it on average,
+    as a fraction of the network interface; the mean of unequal flows, ``host_throughput``, may be more.
 
     Of messages of one size that all begin at once, as many between all pairs that have any: ``fct_ms_bound``, the time
     that the concurrent flow takes for them, without any latency; the last can end no sooner.
     """
     scenario, row = case.scenario, record["row"]
     optimum = ceilings.get("mcf.upper", ceilings.get("mcf"))
-    if scenario is None or not optimum or "host_throughput" not in row:
+    if scenario is None or scenario.timeline is not None or not optimum or "host_throughput" not in row:
         return {}
     if isinstance(scenario.switching, Spray):
         return _least_time(scenario, row, optimum)

@@ -3,13 +3,18 @@
 import math
 from collections import defaultdict
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
 from flitlab.models.switching.discipline import PACKETS
+from flitlab.models.timeline.epochs import Left
 from flitlab.sim.config.study import Case, Study
+from flitlab.sim.engines.base import Flows
 from flitlab.sim.experiment.application import beside_bounds, slack_of_bound
 from flitlab.sim.experiment.application import tables as tables_of_programs
 from flitlab.sim.experiment.ceilings import Bound, CeilingRuns
@@ -22,6 +27,9 @@ from flitlab.sim.experiment.task import Outcome, measure_of, point_id, solve_poi
 from flitlab.sim.measure.columns.registry import added, foreign
 from flitlab.sim.measure.saturation import limited, overloaded, saturation
 from flitlab.sim.measure.status import Status
+
+if TYPE_CHECKING:
+    from flitlab.fluid.crosscheck import FlowCount
 
 ROUNDING = -1e-9
 """Relative slack below which a point exceeds a ceiling; above it is rounding."""
@@ -227,7 +235,8 @@ class PointRuns:
     def _check(self, point: Point, result: Any, bounds: list[Bound]) -> None:
         """Compares a point with all certificates of its scenario, and writes it."""
         record = self.records[point.id]
-        slacks = _slacks(point, result, bounds) | slack_of_bound(result.row, self.ceilings.found(point.index)[0])
+        slacks = _slacks(point, result, bounds) | self._epoch_slacks(point, result)
+        slacks |= slack_of_bound(result.row, self.ceilings.found(point.index)[0])
         broken = [f"{name} by {-slack:.3g} of it" for name, slack in slacks.items() if not slack >= ROUNDING]
         if broken:
             record["status"] = Status.CEILING_VIOLATED
@@ -235,6 +244,22 @@ class PointRuns:
             record["message"] = f"{what}: " + ", ".join(broken)
         record |= {"checked": list(_kinds(point.case)), "slack": slacks}
         self._write(record)
+
+    def _epoch_slacks(self, point: Point, result: Any) -> dict[str, float]:
+        """Ceiling of an epoch -> relative slack of what was delivered in it."""
+        from flitlab.fluid.crosscheck import slack
+
+        found = {}
+        for part in getattr(result, "parts", ()):
+            epoch = point.case.epochs[part.epoch]
+            for bound in self.ceilings.epoch_bounds(point.index, epoch.number):
+                if epoch.left is None or bound.load not in (None, point.load):
+                    continue
+                delivered, present = (_renumbered(count, epoch.left) for count in (part.delivered, part.present))
+                found[f"{bound.name}:epoch_{epoch.number}"] = slack(
+                    epoch.left.topology, bound.certificate, part.window, delivered, present
+                )
+        return found
 
     def _write(self, record: dict[str, Any]) -> None:
         self.store.write_record(f"points/{record['id']}.json", record)
@@ -295,6 +320,14 @@ class PointRuns:
             {"scenario": case.label, **case.keys, "load": load, "seed": seed, **flow}
             for case, load, seed, record in self.rows()
             for flow in record.get("detail", {}).get("flows", ())
+        ]
+
+    def throughput_time(self) -> list[dict[str, Any]]:
+        """Rows of throughput_time.csv (datagram, of networks that change)."""
+        return [
+            {"scenario": case.label, **case.keys, "load": load, "seed": seed, **interval}
+            for case, load, seed, record in self.rows()
+            for interval in record.get("detail", {}).get("throughput_time", ())
         ]
 
     @property
@@ -371,8 +404,23 @@ def _slacks(point: Point, result: Any, bounds: list[Bound]) -> dict[str, float]:
     """Ceiling -> relative slack; of ceilings that belong to a load, the point's own."""
     from flitlab.fluid.crosscheck import slack
 
+    topology = point.case.topology
+    if result.capacity is not None:
+        topology = replace(topology, capacity=result.capacity)
     return {
-        bound.name: slack(point.case.topology, bound.certificate, result.window, result.delivered, result.present)
+        bound.name: slack(topology, bound.certificate, result.window, result.delivered, result.present)
         for bound in bounds
         if bound.load is None or bound.load == point.load
     }
+
+
+def _renumbered(count: Flows, left: Left) -> "FlowCount":
+    """What was counted in a network, with the numbers of the switches that are left of it."""
+    from flitlab.fluid.crosscheck import FlowCount
+
+    pairs, number = count.pairs, np.full(count.pairs.switches, -1, np.int64)
+    number[left.switch] = np.arange(len(left.switch))
+    source, target = np.divmod(pairs.place.astype(np.int64), pairs.switches)
+    place = number[source] * left.topology.switches + number[target]
+    renumbered = PairCounts.of(left.topology.switches, place, pairs.amount.astype(np.int64))
+    return FlowCount(renumbered, count.sources, count.destinations)

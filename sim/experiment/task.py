@@ -180,7 +180,7 @@ def _beside(scenario: Scenario, load: float, seed: int, row: dict[str, Any], kin
 
 def _drawn(scenario: Scenario[Any], load: float, seed: int, kinds: tuple[str, ...]) -> dict[str, float]:
     """Ceilings over the paths of a session; none if flows end, links fail or they would be too large to compute."""
-    if not scenario.switching.endless:
+    if not scenario.switching.endless or scenario.timeline is not None:
         return {}
     session = scenario.switching.session(scenario.instance, scenario.work, load, seed)
     if session.changes:

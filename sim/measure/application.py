@@ -46,7 +46,9 @@ def measure_program(run: ApplicationRun, scenario: Scenario[Any, Workload], load
     delivered = executed.delivered()
     none = delivered.less(delivered)
     window = (executed.ticks + 1) / scenario.switching.pace(scenario.topology)
-    return Result(row, executed.detail(edges, carried), delivered, none, window)
+    timeline = scenario.timeline
+    capacity = None if timeline is None else timeline.capacity(0, executed.ticks + 1)
+    return Result(row, executed.detail(edges, carried), delivered, none, window, capacity=capacity)
 
 
 def run_to_end(run: ApplicationRun, scenario: Scenario[Any, Workload], max_ticks: int | None) -> tuple[Ints, Floats]:

@@ -1,6 +1,7 @@
 """One point of the datagram discipline: throughput of flows in a window, and completion times of those that end."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from flitlab.models.arrays import Floats, Ints
 from flitlab.models.fairness import jain
 from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import Scenario
+from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.transport.alone import alone_ticks
 from flitlab.models.transport.session import Session
 from flitlab.sim.engines.base import Flows
@@ -28,7 +30,13 @@ from flitlab.sim.engines.datagram.base import (
 )
 from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.completion import completion
-from flitlab.sim.measure.result import FlowsResult
+from flitlab.sim.measure.result import FlowsResult, Part
+
+BINS = 100
+"""Intervals of throughput over time, besides those that begin with an epoch."""
+
+Look = tuple[Counters, Ints]
+"""Counters of a run, and the data packets of each subflow that are under way."""
 
 
 class Window(NamedTuple):
@@ -57,14 +65,13 @@ def measure_flows(run: DatagramRun, scenario: Scenario | None, load: float, how:
     """Measure a run of flows, from its beginning to the end of a window.
 
     Of detail, ``flows`` has the rows of flows.csv, of each flow and, where it has several, of its subflows, and
-    ``channel_use`` what each channel carried as a fraction of what a network interface of capacity 1 sends.
+    ``channel_use`` what each channel carried as a fraction of what a network interface of capacity 1 sends; where the
+    network changes, ``throughput_time`` has the rows of throughput_time.csv.
     """
-    session = run.given
+    session, timeline = run.given, None if scenario is None else scenario.timeline
     first, last = (session.ticks(seconds) for seconds in how.window)
-    run.advance(first)
-    before, present = run.counters(), run.in_flight()
-    run.advance(last)
-    after = run.counters()
+    looks = _looked_at(run, {first, last, *(() if timeline is None else _edges(timeline, last))})
+    (before, present), (after, _) = looks[first], looks[last]
     moved = after.subflow - before.subflow
     throughput = _fractions(session, _per_flow(session, moved[:, RECEIVED]), last - first)
     row = _summary(session, before, after, throughput)
@@ -76,9 +83,57 @@ def measure_flows(run: DatagramRun, scenario: Scenario | None, load: float, how:
     row |= measured("flows", Counted(session, before, after, throughput))
     flows = _flow_rows(session, moved, throughput, last - first, times)
     detail = {"flows": flows, "channel_use": _use(session, before, after)}
+    if timeline is not None:
+        detail["throughput_time"] = _time_rows(session, looks)
     fastest = max(float(session.topology.capacity.max(initial=0.0)), session.topology.host_capacity)
     delivered, flying = _count(session, moved[:, RECEIVED]), _count(session, present)
-    return FlowsResult(row, detail, delivered, flying, (last - first) / fastest, throughput)
+    window = (last - first) / fastest
+    if timeline is None:
+        return FlowsResult(row, detail, delivered, flying, window, throughput)
+    parts, capacity = _parts(session, timeline, looks, last), timeline.capacity(first, last)
+    return FlowsResult(row, detail, delivered, flying, window, throughput, parts, capacity=capacity)
+
+
+def _looked_at(run: DatagramRun, ticks: set[int]) -> dict[int, Look]:
+    """The counters of a run, and the packets under way, as each of some ticks begins."""
+    found = {}
+    for tick in sorted(ticks):
+        run.advance(tick)
+        found[tick] = run.counters(), run.in_flight()
+    return found
+
+
+def _edges(timeline: Timeline, last: int) -> set[int]:
+    """The ends of the intervals of throughput over time, in which nothing happens to the network, before ``last``."""
+    even = (last * i // BINS for i in range(BINS + 1))
+    return {*even, *(epoch.tick for epoch in timeline.epochs if epoch.tick < last)}
+
+
+def _time_rows(session: Session, looks: dict[int, Look]) -> list[dict[str, Any]]:
+    """Rows of throughput_time.csv: what hosts receive on average, and what is lost, from each look to the next."""
+    us, rows = session.tick_s * 1e6, []
+    for start, end in pairwise(looks):
+        before, after = looks[start][0], looks[end][0]
+        moved = (after.subflow - before.subflow).sum(axis=0)
+        per_host = float(_fractions(session, moved[RECEIVED], end - start) / session.topology.hosts)
+        drops = int((after.link - before.link)[:, DROPS].sum())
+        rows.append({
+            "from_us": start * us, "to_us": end * us, "host_throughput": per_host, "drops": drops,
+            "retransmissions": int(moved[RESENT]),
+        })  # fmt: skip
+    return rows
+
+
+def _parts(session: Session, timeline: Timeline, looks: dict[int, Look], last: int) -> tuple[Part, ...]:
+    """What was delivered in each epoch that began before ``last``."""
+    ticks = [epoch.tick for epoch in timeline.epochs if epoch.tick < last]
+    fastest = timeline.topology.capacity.max(initial=timeline.topology.host_capacity)
+    found = []
+    for epoch, (start, end) in enumerate(pairwise([*ticks, last])):
+        moved = looks[end][0].subflow[:, RECEIVED] - looks[start][0].subflow[:, RECEIVED]
+        delivered, present = _count(session, moved), _count(session, looks[start][1])
+        found.append(Part(epoch, delivered, present, (end - start) / float(fastest)))
+    return tuple(found)
 
 
 def _use(session: Session, before: Counters, after: Counters) -> list[float]:

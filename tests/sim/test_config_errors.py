@@ -315,8 +315,8 @@ def test_a_published_value_of_no_scenario_is_refused(tmp_path):
         (
             GOOD + "engine: {sweep: [compiled, reference]}\n",
             "c.yaml:5: engine: cannot differ between scenarios; choices: topology, capacity_of, routing, "
-            "switching, traffic, transport, application, placement, messages, collective, loads, seeds, measure, "
-            "ceilings, relative, search, metrics",
+            "switching, traffic, transport, application, placement, messages, timeline, collective, loads, seeds, "
+            "measure, ceilings, relative, search, metrics",
         ),
     ],
 )

@@ -8,7 +8,7 @@ of a link, and acknowledgements that have met no queue, then timers, either in a
 
 from collections import deque
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from simpy.events import EventPriority
 
 from flitlab.models.arrays import Ints
-from flitlab.models.rules.datagram import NEARLY_FULL, drops_early, precedence, service_ticks
+from flitlab.models.rules.datagram import NEARLY_FULL, drops_early, precedence, rest_ticks, service_ticks
 from flitlab.models.transport.connections import Connections
 from flitlab.models.transport.feeders import with_feeders
 from flitlab.models.transport.law import INSTANT, PURE_DELAY
@@ -79,7 +79,7 @@ class Packet:
 class Link:
     """A queue and the link behind it.
 
-    leaving: (tick, bytes) of the packets in the queue, of which ``occupied`` is the sum; brought up to date when a
+    leaving: (tick, packet) of those in the queue, of whose bytes ``occupied`` is the sum; brought up to date when a
     packet comes. free_at: when all of them will have left. busy: ticks it takes for all that it has accepted.
     """
 
@@ -91,12 +91,13 @@ class Link:
         self.delay = int(session.delay[number])
         self.ratio = int(session.ratio[number])
         if number < network.feeders:
-            self.limit = queues.queue_bytes
-            self.early = self.limit - NEARLY_FULL * queues.packet_bytes if queues.random_drop else None
+            self.room = queues.queue_bytes
+            self.early = self.room - NEARLY_FULL * queues.packet_bytes if queues.random_drop else None
             self.mark = session.transport.mark_packets * queues.packet_bytes
         else:
-            self.limit, self.early, self.mark = queues.feeder_packets * queues.packet_bytes, None, 0
-        self.leaving: deque[tuple[int, int]] = deque()
+            self.room, self.early, self.mark = queues.feeder_packets * queues.packet_bytes, None, 0
+        self.limit = self.room
+        self.leaving: deque[tuple[int, Packet]] = deque()
         self.occupied = 0
         self.free_at = 0
         self.decisions = 0
@@ -106,9 +107,8 @@ class Link:
 
     def accept(self, packet: Packet) -> None:
         """Take a packet into the queue, or drop it where the queue is full or, near that, by chance."""
-        now, leaving, counts = self.clock.now, self.leaving, self.counts
-        while leaving and leaving[0][0] <= now:
-            self.occupied -= leaving.popleft()[1]
+        now, counts = self.clock.now, self.counts
+        self._let_go()
         occupied = self.occupied + packet.size
         if occupied > self.limit or (self.early is not None and occupied > self.early and self._is_unlucky()):
             self._drop(packet)
@@ -121,12 +121,21 @@ class Link:
         self.free_at = departs
         self.busy += service
         self.occupied = occupied
-        leaving.append((departs, packet.size))
         counts[base.ACCEPTED] += 1
         counts[base.STAY] += departs - now
         counts[base.MOST] = max(counts[base.MOST], occupied)
+        self._send(packet, departs)
+
+    def _send(self, packet: Packet, departs: int) -> None:
+        """Put a packet at the end of the queue, from which it departs at a tick."""
+        self.leaving.append((departs, packet))
         arrives = departs + self.delay
         Alarm(self.clock, arrives, self.network.turn(arrives, self.number), self._pass_on, packet)
+
+    def _let_go(self) -> None:
+        """Forget the packets that have left the queue by now."""
+        while self.leaving and self.leaving[0][0] <= self.clock.now:
+            self.occupied -= self.leaving.popleft()[1].size
 
     def _drop(self, packet: Packet) -> None:
         self.counts[base.DROPS] += 1
@@ -143,6 +152,26 @@ class Link:
         self.occupied = self.limit = 0
         self.busy -= max(0, self.free_at - self.clock.now)
         self.free_at = self.clock.now
+
+    def mend(self) -> None:
+        """Let the link take packets again."""
+        self.limit = self.room
+
+    def go_at(self, ratio: int) -> None:
+        """Take ``ratio`` for a byte from now on, also for those in the queue."""
+        self._let_go()
+        before, self.ratio, self._service = self.ratio, ratio, {}
+        queued, self.leaving = self.leaving, deque()
+        free = self.clock.now
+        for place, (departs, packet) in enumerate(queued):
+            rest = rest_ticks(departs - free, before, ratio, packet.size)
+            free += rest if place == 0 else self._service_ticks(packet.size)
+            self.counts[base.STAY] += free - departs
+            packet.lost = True  # its alarm rings for nobody: what goes on is the same packet with another alarm
+            self._send(replace(packet, lost=False), free)
+        if queued:
+            self.busy += free - self.free_at
+            self.free_at = free
 
     def _is_unlucky(self) -> bool:
         self.decisions += 1
@@ -467,6 +496,10 @@ class ReferenceDatagrams:
         change: Change = alarm.value
         for number in change.broken.tolist():
             self.links[number].break_down()
+        for number in change.mended.tolist():
+            self.links[number].mend()
+        for number, ratio in zip(change.other.tolist(), change.ratio.tolist(), strict=True):
+            self.links[number].go_at(ratio)
         for place, index in enumerate(change.moved.tolist()):
             self.subflows[index].path = self.route(change.paths, place)
             if change.back is not None:

@@ -59,8 +59,8 @@ for end, which in SIZES.items():
 declare(
     Column("flows", "fct_ms_max", "Longest completion time of all flows (spray).", "ms", "longest completion time",
            summary="longest (ms)"),
-    Column("flows", "fct_ms_bound", "Least time in which the last of all flows can end, by `mcf`, without latencies (spray, "
-           "messages of one size that begin together).", "ms", "least time by mcf"),
+    Column("flows", "fct_ms_bound", "Least time in which the last of all flows can end, by `mcf`, without latencies "
+           "(spray, messages of one size that begin together).", "ms", "least time by mcf"),
     Column("flows", "fct_receiver_ms_mean", "Mean time until the receiver of a flow had all of it (spray).", "ms",
            "mean completion time at the receiver"),
     Column("flows", "mcf_paths_drawn", "Maximum concurrent flow over the paths that the subflows drew.", NIC),

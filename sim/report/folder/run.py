@@ -30,9 +30,13 @@ def _of_programs(manifest: Mapping[str, Any]) -> bool:
     return manifest.get("experiment") in PROGRAMS
 
 
+CHANGING = ("epochs", "throughput_time")
+"""Tables of networks that change during a run."""
+
+
 def _tables_of(manifest: Mapping[str, Any]) -> tuple[str, ...]:
     """The further tables that a run may have."""
-    return PROGRAM_TABLES if _of_programs(manifest) else BUDGET_TABLES
+    return (*CHANGING, *(PROGRAM_TABLES if _of_programs(manifest) else BUDGET_TABLES))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from flitlab.models.transport.session import LATEST, Change, Session
 from flitlab.sim.engines.base import Execution, Standing
 from flitlab.sim.engines.compiled.awaited import NOBODY, gather, has_members, line_up, next_slot
 from flitlab.sim.engines.compiled.datagram.hosts import deliver, ring
-from flitlab.sim.engines.compiled.datagram.links import accept, break_link, take_head
+from flitlab.sim.engines.compiled.datagram.links import accept, break_link, change_rate, take_head
 from flitlab.sim.engines.compiled.datagram.messages import make_talk
 from flitlab.sim.engines.compiled.datagram.program import act, wakes
 from flitlab.sim.engines.compiled.datagram.state import (
@@ -26,6 +26,7 @@ from flitlab.sim.engines.compiled.datagram.state import (
     FREE_AT,
     HEAD,
     KIND,
+    LIMIT,
     POOL,
     SERVING,
     SUBFLOW,
@@ -179,7 +180,11 @@ class CompiledDatagrams:
     def _apply(self, change: Change) -> None:
         for link in change.broken.tolist():
             break_link(self._constants, self._state, link, change.tick)
-        self._state = along(self._state, change.moved, change.paths, change.back)
+        self._constants.fixed[change.mended, LIMIT] = self.given.queues.queue_bytes
+        for link, ratio in zip(change.other.tolist(), change.ratio.tolist(), strict=True):
+            change_rate(self._constants, self._state, link, ratio, change.tick)
+        if len(change.moved):
+            self._state = along(self._state, change.moved, change.paths, change.back)
 
     def _run(self, until: int) -> None:
         if until > LATEST:

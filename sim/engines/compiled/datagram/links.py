@@ -7,7 +7,7 @@ that of its first packet.
 import numpy as np
 
 from flitlab.models.jit import inner, njit
-from flitlab.models.rules.datagram import drops_early, service_ticks
+from flitlab.models.rules.datagram import drops_early, rest_ticks, service_ticks
 from flitlab.sim.engines.compiled.awaited import NOBODY, await_packet
 from flitlab.sim.engines.compiled.datagram.messages import note_busy
 from flitlab.sim.engines.compiled.datagram.state import (
@@ -161,6 +161,36 @@ def break_link(const, state, link, now):
     note_busy(state.talk, link, min(0, now - line[FREE_AT]))
     line[FREE_AT] = now
     const.fixed[link, LIMIT] = 0
+
+
+@njit
+def change_rate(const, state, link, ratio, now):
+    """Let a link take ``ratio`` for a byte from now on, also for the packets in its queue."""
+    fixed, line = const.fixed[link], state.link[link]
+    before = fixed[RATIO]
+    fixed[RATIO] = ratio
+    fixed[SERVICE] = service_ticks(ratio, const.packet_bytes)
+    _let_go(const, state, link, now)
+    free, previous, packet, left = now, NOBODY, line[HEAD], line[LEFT]
+    while packet != NOBODY:
+        behind, next_left = np.int64(state.packet[packet, NEXT]), _after(state, packet, left)
+        if left > now:
+            size = np.int64(state.packet[packet, SIZE])
+            first = packet == line[SERVING]
+            free += rest_ticks(left - now, before, ratio, size) if first else service_ticks(ratio, size)
+            state.link_counts[link, STAY] += free - left
+            if first:
+                line[SERVED] = free
+            if packet == line[HEAD]:
+                _unlink(state, np.uint64((line[LEFT] + fixed[DELAY]) & const.mask), link)
+                line[LEFT] = free
+                await_packet(const, state, link, free + fixed[DELAY])
+            else:
+                state.packet[previous, FOLLOWED] = free & _LOW
+        previous, packet, left = packet, behind, next_left
+    if line[SERVING] != NOBODY:
+        note_busy(state.talk, link, free - line[FREE_AT])
+        line[FREE_AT] = free
 
 
 @inner

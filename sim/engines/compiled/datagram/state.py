@@ -10,7 +10,7 @@ from flitlab.models.rules.datagram import NEARLY_FULL
 from flitlab.models.transport.law import INSTANT, PURE_DELAY
 from flitlab.models.transport.newreno import Rules, Senders, connect, make_senders
 from flitlab.models.transport.paths import Paths
-from flitlab.models.transport.session import LATEST, Session, first_samples, services
+from flitlab.models.transport.session import LATEST, Session, first_samples, sending, services
 from flitlab.models.transport.tcp import Tcp
 from flitlab.sim.engines.compiled.awaited import NOBODY
 from flitlab.sim.engines.compiled.memory import aligned, whole_lines
@@ -140,7 +140,7 @@ def _constants(session: Session, alone: bool) -> DatagramConstants:
     fixed[:links, SERVICE] = services(session, queues.packet_bytes)
     fixed[links:, DELAY] = session.ack_delay[:pipes]
     largest = max(queues.packet_bytes, transport.ack_bytes if session.back else 0)
-    longest = np.append(services(session, largest), np.zeros(pipes, np.int64))
+    longest = np.append(sending(session.slowest, largest), np.zeros(pipes, np.int64))
     horizon = int((fixed[:, DELAY] + longest).max()) + 2
     ticks = max(64, 1 << (horizon - 1).bit_length())
     reserve = hosts * (queues.queue_bytes // queues.packet_bytes + 4) + subflows * (queues.feeder_packets + 1)

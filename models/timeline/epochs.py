@@ -1,0 +1,310 @@
+"""The network between two events: what of it works, at which rates, and what is left for a routing."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, isinf
+
+import numpy as np
+
+from flitlab.models.arrays import Bools, Floats, Ints
+from flitlab.models.hashing import content_hash
+from flitlab.models.instance import Instance
+from flitlab.models.registry import SpecError
+from flitlab.models.routing.routes import Routes, RoutingSpec
+from flitlab.models.timeline.events import Event
+from flitlab.models.topology.failures import restricted
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.links import channels_of, drawn, numbers
+from flitlab.models.traffic.traffic import Traffic
+
+_STREAM = 1
+"""As of :mod:`flitlab.models.topology.failures`: the same seed takes the same links, from the beginning or later."""
+
+
+@dataclass(frozen=True, eq=False)
+class Epoch:
+    """A network from a tick on, until the next epoch begins.
+
+    rate: float64 [channels], the part of its capacity as built that a channel has, or has once its link works again.
+    links: bool [channels], whether the link of each works. switches: bool [switches], whether they do. words: what
+    happened as it began.
+    """
+
+    tick: int
+    rate: Floats
+    links: Bools
+    switches: Bools
+    words: str = ""
+
+    @classmethod
+    def built(cls, topology: Topology) -> "Epoch":
+        """The network as it was built, from the beginning of a run."""
+        everything = np.ones(topology.channels)
+        return cls(0, everything, everything.astype(bool), np.ones(topology.switches, bool))
+
+    def works(self, topology: Topology) -> Bools:
+        """Whether each channel works, as its link and the switches at both ends do, bool [channels]."""
+        found: Bools = self.links & self.switches[topology.src] & self.switches[topology.dst]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Left:
+    """What is left of a network in an epoch, with numbers of its own.
+
+    channel, switch: int64, the numbers that its channels and switches have in the whole network. Hosts keep theirs.
+    """
+
+    topology: Topology
+    channel: Ints
+    switch: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """The epochs of a run, the first from tick 0 on, and the ticks at which the routing learns of the present one.
+
+    routing: finds the routes in what is left; None where only ceilings are asked. tick_ns: nanoseconds of a tick, None
+    where nobody knows.
+    """
+
+    topology: Topology
+    epochs: tuple[Epoch, ...]
+    reroutes: tuple[int, ...]
+    routing: RoutingSpec | None
+    tick_ns: float | None = None
+
+    @cached_property
+    def content_hash(self) -> str:
+        """Hash of everything that results depend on."""
+        routing = None if self.routing is None else self.routing.model_dump(mode="json")
+        parts = [part for epoch in self.epochs for part in (epoch.tick, epoch.rate, epoch.links, epoch.switches)]
+        return content_hash(*parts, list(self.reroutes), routing)
+
+    def at(self, tick: int) -> Epoch:
+        """The epoch that a tick belongs to."""
+        return [epoch for epoch in self.epochs if epoch.tick <= tick][-1]
+
+    def left(self, epoch: Epoch) -> Left:
+        """What is left of the network in an epoch: switches and channels that work and that hosts can reach.
+
+        It is the network itself where all works as it was built. Raises
+        :class:`~flitlab.models.registry.SpecError` where some hosts cannot reach others.
+        """
+        works, whole = epoch.works(self.topology), self.topology
+        if works.all() and epoch.switches.all() and (epoch.rate == 1).all():
+            return Left(whole, np.arange(whole.channels), np.arange(whole.switches))
+        tagged = replace(whole, capacity=whole.capacity * epoch.rate, delay=np.arange(whole.channels), grid=None)
+        reached = _joined(whole, works)
+        left = restricted(tagged, reached, works & reached[whole.src] & reached[whole.dst])
+        intact = works.all() and epoch.switches.all()
+        found = replace(left, delay=whole.delay[left.delay], grid=whole.grid if intact else None)
+        return Left(found, left.delay, np.flatnonzero(reached))
+
+    def routes(self, left: Left, whole: Routes) -> Routes:
+        """The routes in what is left of the network, of which ``whole`` are those as it was built.
+
+        Raises :class:`~flitlab.models.registry.SpecError` where the routing does not serve it.
+        """
+        if left.topology is self.topology:
+            return whole
+        assert self.routing is not None
+        try:
+            return self.routing.build(left.topology)
+        except SpecError as error:
+            raise SpecError(f"{self.routing.kind} does not serve what is left: {error}", key="timeline") from error
+
+    def instance(self, epoch: Epoch, whole: Instance) -> Instance:
+        """The network, the demand and the routes of an epoch, of which ``whole`` are those as it was built.
+
+        There are no routes where the routing does not serve what is left. Raises
+        :class:`~flitlab.models.registry.SpecError` where some hosts cannot reach others.
+        """
+        left = self.left(epoch)
+        if left.topology is self.topology:
+            return whole
+        routes = None
+        with suppress(SpecError):
+            routes = None if whole.routes is None else self.routes(left, whole.routes)
+        return Instance(left.topology, _moved(whole.traffic, left.topology), routes)
+
+    def capacity(self, first: int, last: int) -> Floats:
+        """The capacity of each channel on average from one tick to another, float64 [channels]."""
+        ends = [*(epoch.tick for epoch in self.epochs[1:]), last]
+        found = np.zeros(self.topology.channels)
+        for epoch, end in zip(self.epochs, ends, strict=True):
+            ticks = max(0, min(end, last) - max(epoch.tick, first))
+            found += ticks * (epoch.rate * epoch.works(self.topology))
+        return self.topology.capacity * found / max(1, last - first)
+
+
+def _moved(traffic: Traffic, topology: Topology) -> Traffic:
+    """The same demand of the same hosts, whose switches have other numbers."""
+    others = tuple(_moved(other, topology) for other in traffic.alternates)
+    background = None if traffic.background is None else _moved(traffic.background, topology)
+    return replace(traffic, topology=topology, alternates=others, background=background)
+
+
+def _joined(topology: Topology, works: Bools) -> Bools:
+    """The switches that all hosts reach, and that reach them, by channels that work, bool [switches].
+
+    Raises ``SpecError`` where hosts do not reach each other.
+    """
+    root = int(topology.host_switch[0]) if topology.hosts else 0
+    ahead, behind = (_reached(topology, works, root, back) for back in (False, True))
+    hosts = topology.host_count > 0
+    for found, text in ((ahead, "from switch {} to switch {}"), (behind, "to switch {} from switch {}")):
+        if (off := np.flatnonzero(hosts & ~found)).size:
+            raise SpecError(f"cuts hosts off: no path is left {text.format(root, off[0])}", key="timeline")
+    return ahead & behind
+
+
+def _reached(topology: Topology, works: Bools, root: int, back: bool) -> Bools:
+    """The switches that channels lead to from one, or, ``back``, from which they lead to it, bool [switches]."""
+    tail, head = (topology.dst, topology.src) if back else (topology.src, topology.dst)
+    found = np.zeros(topology.switches, bool)
+    found[root] = True
+    while True:
+        more = found.copy()
+        more[head[works & found[tail]]] = True
+        if (more == found).all():
+            return found
+        found = more
+
+
+@dataclass
+class _Present:
+    """A network as events change it; arrays as in :class:`Epoch`, of which a new one is made for every change."""
+
+    topology: Topology
+    rate: Floats = field(init=False)
+    links: Bools = field(init=False)
+    switches: Bools = field(init=False)
+
+    def __post_init__(self) -> None:
+        built = Epoch.built(self.topology)
+        self.rate, self.links, self.switches = built.rate, built.links, built.switches
+
+    def change(self, event: Event, key: str) -> str:
+        """Let an event happen; what it is in words. Raises ``SpecError`` below ``key`` where it cannot."""
+        key = f"{key}.{event.what}"
+        channels, switches = self._channels(event, f"{key}.links"), self._switches(event, f"{key}.switches")
+        if not len(channels) and not len(switches):
+            raise SpecError("names nothing: it needs links or switches", key=key)
+        self.links, self.switches, self.rate = self.links.copy(), self.switches.copy(), self.rate.copy()
+        if event.what == "slow":
+            self.rate[channels] = event.factor
+        else:
+            self.links[channels] = self.switches[switches] = event.what == "restore"
+        if event.what == "restore":
+            self.rate[channels] = 1
+        return _words(self.topology, event, channels, switches)
+
+    def _channels(self, event: Event, key: str) -> Ints:
+        """The channels of the links that an event is about."""
+        able = {"fail": self.links, "restore": ~self.links | (self.rate != 1), "slow": self.links & (self.rate == 1)}
+        links, some = event.parts.links, able[event.what]
+        if not isinstance(links, list):
+            number = numbers(self.topology)
+            known = np.unique(number[some])
+            return np.flatnonzero(np.isin(number, known[drawn(links, len(known), [event.parts.seed, _STREAM], key)]))
+        found = np.zeros(0, np.int64)
+        for place, link in enumerate(links):
+            one = channels_of(self.topology, [link], [], key)
+            if event.what != "slow" and not some[one].all():
+                why = "has failed already" if event.what == "fail" else "has not failed and is not slow"
+                raise SpecError(why, key=f"{key}[{place}]")
+            found = np.union1d(found, one)
+        return found
+
+    def _switches(self, event: Event, key: str) -> Ints:
+        """The switches that an event is about."""
+        listed = event.parts.switches
+        for place, switch in enumerate(listed):
+            where = f"{key}[{place}]"
+            if event.what == "slow":
+                raise SpecError("links are slow, and switches are not", key=key)
+            if switch >= self.topology.switches:
+                raise SpecError(f"switches are numbered 0 to {self.topology.switches - 1}", key=where)
+            if self.switches[switch] == (event.what == "restore"):
+                raise SpecError("has failed already" if event.what == "fail" else "has not failed", key=where)
+            if self.topology.host_count[switch]:
+                raise SpecError("has hosts, which nothing could reach; only switches without hosts can fail", key=where)
+        return np.array(listed, np.int64)
+
+
+def _words(topology: Topology, event: Event, channels: Ints, switches: Ints) -> str:
+    """What happens in a few words: ``link 0-8 fails``."""
+    links = np.unique(numbers(topology)[channels])
+    which = [f"{topology.src[link]}-{topology.dst[link]}" for link in links[:1]] if len(links) == 1 else []
+    things = []
+    if len(links):
+        things.append(f"link {which[0]}" if which else f"{len(links)} links")
+    if len(switches):
+        things.append(f"switch {switches[0]}" if len(switches) == 1 else f"{len(switches)} switches")
+    one = len(links) + len(switches) == 1
+    verbs = {"fail": "fails" if one else "fail", "restore": "returns" if one else "return"}
+    return " and ".join(things) + " " + (verbs.get(event.what) or f"at {event.factor:g} of the rate")
+
+
+def make_timeline(
+    topology: Topology,
+    events: Sequence[Event],
+    routing: RoutingSpec | None,
+    routes: Routes | None,
+    tick_ns: Fraction | None,
+) -> Timeline:
+    """The epochs that events make of a run, all of which a routing serves whenever it learns of them.
+
+    routing, routes: of the network as it was built, None where there are none. tick_ns: nanoseconds of a tick, None
+    where nobody knows.
+
+    Raises :class:`~flitlab.models.registry.SpecError` whose key leads to the event for times that are none or go
+    backwards, for links and switches that are not there or that it cannot happen to, and where hosts would be cut off.
+    """
+    present = _Present(topology)
+    epochs = [Epoch(0, present.rate, present.links, present.switches)]
+    learned: dict[int, int] = {}
+    for place, event in enumerate(events):
+        key = f"timeline[{place}]"
+        tick = _tick(event, tick_ns, key)
+        if tick < epochs[-1].tick:
+            raise SpecError("times go backwards: an event stands before this one that is later", key=key)
+        words = present.change(event, key)
+        if tick == epochs[-1].tick:
+            words = ", ".join(filter(None, (epochs.pop().words, words)))
+        epochs.append(Epoch(tick, present.rate, present.links, present.switches, words))
+        if not isinf(after := event.learned_after):
+            learned.setdefault(tick + _duration(event, after, tick_ns), place)
+    ns = None if tick_ns is None else float(tick_ns)
+    made = Timeline(topology, tuple(epochs), tuple(sorted(learned)), routing, ns)
+    for tick in made.reroutes:
+        try:
+            left = made.left(made.at(tick))
+            if routes is not None:
+                made.routes(left, routes)
+        except SpecError as error:
+            raise SpecError(str(error), key=f"timeline[{learned[tick]}]") from error
+    return made
+
+
+def _tick(event: Event, tick_ns: Fraction | None, key: str) -> int:
+    """The tick of an event, rounded up."""
+    if event.at_tick is not None:
+        return event.at_tick
+    if tick_ns is None:
+        raise SpecError("needs switching.flit_ns, which says how long a tick is; or give at_tick", key=f"{key}.at_us")
+    assert event.at_us is not None
+    return _duration(event, event.at_us, tick_ns)
+
+
+def _duration(event: Event, time: float, tick_ns: Fraction | None) -> int:
+    """Ticks of a time in the unit of an event's, rounded up."""
+    given = Fraction(repr(float(time)))
+    if event.at_tick is not None:
+        return ceil(given)
+    assert tick_ns is not None
+    return ceil(given * 1000 / tick_ns)

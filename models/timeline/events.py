@@ -1,0 +1,74 @@
+"""Events as a configuration writes them: what fails, returns or becomes slow, and when."""
+
+from math import inf
+from typing import Annotated, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from flitlab.models.registry import whole
+from flitlab.models.topology.links import Links
+
+Time = Annotated[float, Field(ge=0)]
+
+
+class Parts(BaseModel):
+    """What an event is about: ``{links: [[0, 8], [1, 9]], switches: [16]}``.
+
+    links: as in :class:`~flitlab.models.topology.rates.CapacityOf`, always both directions; a share or a number is
+    drawn from ``seed`` among the links that the event can happen to. switches: their numbers, each with all its links.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    links: Links = []
+    switches: list[Annotated[int, Field(ge=0)]] = []
+    seed: int = Field(default=1, ge=0)
+
+
+class Event(BaseModel):
+    """An entry of ``timeline:``: something happens at ``at_us`` microseconds, or at the tick ``at_tick``.
+
+    fail: links and switches are out of order from then on. restore: those that failed, or were slow, are as they were
+    built. slow: links run at ``factor`` of the rate that they were built with. reroute_after: how long after that the
+    routing learns of it, in the unit of the time given; ``.inf``: never. By default it does at once; of slow links it
+    does only if that is asked for.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    at_us: Annotated[Time, Field(allow_inf_nan=False)] | None = None
+    at_tick: Annotated[int, BeforeValidator(whole), Field(ge=0)] | None = None
+    fail: Parts | None = None
+    restore: Parts | None = None
+    slow: Parts | None = None
+    factor: Annotated[float, Field(gt=0, le=1)] | None = None
+    reroute_after: Time | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if (self.at_us is None) == (self.at_tick is None):
+            raise PydanticCustomError("when", "an event needs a time: at_us or at_tick, one of them")
+        if sum(part is not None for part in (self.fail, self.restore, self.slow)) != 1:
+            raise PydanticCustomError("what", "an event says what happens: one of fail, restore and slow")
+        if (self.slow is None) != (self.factor is None):
+            raise PydanticCustomError("factor", "factor goes with slow: the part of its rate that a link keeps")
+        return self
+
+    @property
+    def what(self) -> str:
+        """The key that says what happens: ``fail``, ``restore`` or ``slow``."""
+        return next(name for name in ("fail", "restore", "slow") if getattr(self, name) is not None)
+
+    @property
+    def learned_after(self) -> float:
+        """How long after the event the routing learns of it, in the unit of its time; infinite: never."""
+        if self.reroute_after is None:
+            return inf if self.what == "slow" else 0.0
+        return self.reroute_after
+
+    @property
+    def parts(self) -> Parts:
+        """What it happens to."""
+        parts: Parts = getattr(self, self.what)
+        return parts

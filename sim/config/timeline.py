@@ -1,0 +1,118 @@
+"""``timeline:`` of a configuration: what happens to a network while a scenario runs."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from flitlab.models.instance import Instance
+from flitlab.models.registry import SpecError
+from flitlab.models.routing.routes import Routes, RoutingSpec
+from flitlab.models.switching.discipline import FLOWS, Discipline
+from flitlab.models.timeline.epochs import Epoch, Left, Timeline, make_timeline
+from flitlab.models.topology.graph import Topology
+from flitlab.sim.config.draft import BUDGET, Draft
+from flitlab.sim.engines.table import changing
+
+
+@dataclass(frozen=True, eq=False)
+class EpochOf:
+    """An epoch of a scenario. number: from 1. until: the tick at which the next one begins, None of the last.
+
+    left: what is left of the network, and instance: that with its demand and routes; None where hosts are cut off,
+    which ``problem`` says.
+    """
+
+    number: int
+    epoch: Epoch
+    until: int | None
+    left: Left | None
+    instance: Instance | None
+    problem: str = ""
+
+
+def epochs_of(timeline: Timeline, instance: Instance) -> list[EpochOf]:
+    """The epochs of a scenario in order; instance: of the network as it was built."""
+    ends = [*(epoch.tick for epoch in timeline.epochs[1:]), None]
+    found = []
+    for number, (epoch, until) in enumerate(zip(timeline.epochs, ends, strict=True), 1):
+        try:
+            left, of = timeline.left(epoch), timeline.instance(epoch, instance)
+            found.append(EpochOf(number, epoch, until, left, of))
+        except SpecError as error:
+            found.append(EpochOf(number, epoch, until, None, None, str(error)))
+    return found
+
+
+def timeline_of(
+    draft: Draft,
+    topology: Topology,
+    routing: RoutingSpec,
+    routes: Routes,
+    discipline: Discipline,
+    flit_ns: float | None,
+) -> Timeline | None:
+    """The timeline of a scenario; None where nothing happens, and once what is wrong with it is refused.
+
+    flit_ns: nanoseconds of a flit, None if unknown.
+    """
+    if not draft.config.timeline:
+        return None
+    if not discipline.changes:
+        problem = f"is not for mode {discipline.mode}, whose network stays as it is; modes: {', '.join(changing())}"
+        draft.refuse("timeline", problem)
+        return None
+    if draft.states("switching.link_failures") or "link_failures" in draft.config.switching:
+        draft.refuse("timeline", "is given beside switching.link_failures: let one of them say what fails")
+        return None
+    if BUDGET in draft.config.outputs.figures:
+        draft.refuse("timeline", "is not for budgets, which are of one network")
+        return None
+    made = _made(draft, topology, routing, routes, discipline.tick_ns(topology, flit_ns))
+    if made is not None:
+        _refuse_late(draft, made, discipline)
+    return made
+
+
+def timeline_alone(
+    draft: Draft, topology: Topology, routing: RoutingSpec | None, routes: Routes | None
+) -> Timeline | None:
+    """The timeline of a scenario of which only ceilings are asked; None as for :func:`timeline_of`.
+
+    routing, routes: None where there are none. Ticks are nanoseconds, as nothing runs that would have others.
+    """
+    if not draft.config.timeline:
+        return None
+    if draft.experiment != "ceilings":
+        draft.refuse("timeline", f"is not for experiment {draft.experiment}, which is of networks that do not change")
+        return None
+    return _made(draft, topology, routing, routes, Fraction(1))
+
+
+def plain_timeline(draft: Draft, timeline: Timeline | None) -> dict[str, Any]:
+    """``timeline:`` as it was understood, plain; nothing where nothing happens."""
+    if timeline is None:
+        return {}
+    return {"timeline": [event.model_dump(mode="json", exclude_none=True) for event in draft.config.timeline or ()]}
+
+
+def _made(
+    draft: Draft, topology: Topology, routing: RoutingSpec | None, routes: Routes | None, tick_ns: Fraction | None
+) -> Timeline | None:
+    """The timeline that events make, or None once it is refused."""
+    try:
+        return make_timeline(topology, draft.config.timeline or (), routing, routes, tick_ns)
+    except SpecError as error:
+        draft.refuse(error.key or "timeline", str(error), error.choices)
+        return None
+
+
+def _refuse_late(draft: Draft, timeline: Timeline, discipline: Discipline) -> None:
+    """Refuses what would happen after the end of a run of flows; how long a program runs nobody knows beforehand."""
+    if draft.runs_program or discipline.counts != FLOWS or timeline.tick_ns is None:
+        return
+    end = Fraction(repr(float(draft.config.measure.seconds))) * 10**9
+    for place, event in enumerate(draft.config.timeline or ()):
+        tick = event.at_tick if event.at_us is None else None
+        at = Fraction(repr(event.at_us)) * 1000 if tick is None else tick * Fraction(timeline.tick_ns)
+        if at >= end:
+            draft.refuse(("timeline", place), f"is after the end of the run, {draft.config.measure.seconds:g} s")

@@ -1,0 +1,210 @@
+"""Networks that change while datagrams are under way: both engines alike, closed forms, and what is refused."""
+
+from contextlib import suppress
+from fractions import Fraction
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from flitlab.models.registry import SpecError, make
+from flitlab.models.timeline.epochs import make_timeline
+from flitlab.models.timeline.events import Event
+from flitlab.models.topology.graph import Topology
+from flitlab.models.transport.failures import with_timeline
+from flitlab.models.transport.flows import Flows
+from flitlab.models.transport.session import Queues, Session, make_session
+from flitlab.sim.engines.datagram.base import DROPPED, RECEIVED
+from tests.scenarios import build, line
+from tests.sim.datagram_cases import ECMP, check, session_of_number, start
+
+NIC = {"nic_mbps": 8.0, "link_us": 10.0}  # a byte a microsecond: a tick
+
+
+def happening(case: Session, events: list[dict], routing: dict | None = None) -> Session:
+    """A session in which these events happen, on its own network."""
+    spec = make("routing", **(routing or ECMP))
+    parsed = [Event.model_validate(event) for event in events]
+    tick = Fraction(case.tick_s) * 10**9
+    return with_timeline(case, make_timeline(case.topology, parsed, spec, case.routes, tick))
+
+
+def session(topology: Topology, pairs, packets=0, kind="none", **queues) -> Session:
+    """Flows between pairs of hosts, endless or of so many packets of 1,000 bytes, from the beginning."""
+    source, destination = np.array(pairs, np.int64).T
+    flows = Flows(source, destination, np.full(len(pairs), packets), np.zeros(len(pairs), np.int64))
+    control = make("transport", kind=kind, start_ms=0.0).build()
+    return make_session(topology, make("routing", **ECMP).build(topology), control, Queues(**(NIC | queues)), flows)
+
+
+def events_of(rng: Random, topology: Topology, last: int) -> list[dict]:
+    """Some events in the order of their times, not all of which may be possible."""
+    links = sorted({(int(min(e)), int(max(e))) for e in zip(topology.src, topology.dst, strict=True)})
+    found = []
+    for tick in sorted(rng.sample(range(last), rng.randint(1, 5))):
+        some: list | float | int = [list(link) for link in rng.sample(links, min(len(links), rng.randint(1, 3)))]
+        parts = {"links": rng.choice([some, some, 1, 0.3]), "seed": rng.randrange(9)}
+        event = {"at_tick": tick, rng.choice(["fail", "slow", "slow", "restore"]): parts}
+        if "slow" in event:
+            event["factor"] = rng.choice([0.1, 0.5, 0.7, 1.0])
+        if rng.random() < 0.7:
+            event["reroute_after"] = rng.choice([0.0, 1.0, 700.0, 5000.0, float("inf")])
+        found.append(event)
+    return found
+
+
+def possible(case: Session, events: list[dict]) -> Session:
+    """The session with as many of the events as can happen, each of them after those before."""
+    kept: list[dict] = []
+    for event in events:
+        with suppress(SpecError):
+            happening(case, [*kept, event])
+            kept.append(event)
+    return happening(case, kept)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 10**6))
+def test_both_engines_do_the_same(number):
+    case = session_of_number(number)
+    while case.changes:
+        number += 10**6
+        case = session_of_number(number)
+    rng = Random(number)
+    window = 0.02
+    check(possible(case, events_of(rng, case.topology, case.ticks(window))), (0.0, window))
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_a_flow_whose_link_slows_by_half_at_half_time_takes_half_as_long_again(engine):
+    """1,000 packets at a byte a tick: 500 pass in time, of the 501st some, and the rest takes twice as long."""
+    case = session(line(2), [(0, 1)], packets=1000, queue_bytes=10**6)
+    half = 500_000 + 1000 + 10  # the first 500 packets have left the middle link
+    slow = happening(case, [{"at_tick": half, "slow": {"links": [[0, 1]]}, "factor": 0.5}])
+    alone, late = (start(engine, one) for one in (case, slow))
+    alone.advance(4_000_000)
+    late.advance(4_000_000)
+    whole = alone.counters().finished[0]
+    assert whole == 1_000_000 + 2 * 1000 + 3 * 10
+    assert late.counters().finished[0] == whole + 500_000
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_the_packet_in_service_goes_on_at_the_new_rate(engine):
+    """A lone packet of 1,000 ticks slows to a fifth after 300 of them: the other 700 take 3,500."""
+    case = session(line(2), [(0, 1)], packets=1)
+    slow = happening(case, [{"at_tick": 1000 + 10 + 300, "slow": {"links": [[0, 1]]}, "factor": 0.2}])
+    run = start(engine, slow)
+    run.advance(100_000)
+    assert run.counters().finished[0] == 3 * 1000 + 3 * 10 + 700 * 4
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_a_queue_speeds_up_when_its_link_is_restored(engine):
+    """At a tenth of the rate 10 packets wait; when the link returns they pass in 1,000 ticks each."""
+    case = session(line(2), [(0, 1)], packets=10, queue_bytes=10**6)
+    slow, back = {"slow": {"links": [[0, 1]]}, "factor": 0.1}, {"restore": {"links": [[0, 1]]}}
+    run = start(engine, happening(case, [{"at_tick": 0, **slow}, {"at_tick": 1010 + 5000, **back}]))
+    run.advance(1_000_000)
+    # half of the first packet has passed by then, which is 500 bytes; 9,500 are left, of which all have come by then
+    # but those of the host, which sends until 10,000
+    assert run.counters().finished[0] == max(1010 + 5000 + 9500, 10_000 + 1010) + 2 * 10 + 1000
+
+
+RING = Topology.from_links("ring", 4, [(0, 1), (1, 2), (2, 3), (3, 0)]).with_hosts(1)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_packets_are_lost_until_the_reroute_and_none_after(engine):
+    """A constant rate of a packet each 1,000 ticks: for 20,000 of them all that comes to the link is lost."""
+    case = session(RING, [(0, 1)], queue_bytes=10**6)
+    event = {"at_tick": 100_000, "fail": {"links": [[0, 1]]}, "reroute_after": 20_000}
+    run = start(engine, happening(case, [event]))
+    lost = []
+    for tick in (100_000, 122_000, 300_000):
+        run.advance(tick)
+        lost.append(int(run.counters().subflow[0, DROPPED]))
+    assert lost[0] == 0
+    assert lost[1] == lost[2] in (20, 21, 22)  # and what was under way to the link, or on it
+    before = run.counters().subflow[0, RECEIVED]
+    run.advance(400_000)
+    assert run.counters().subflow[0, RECEIVED] - before == 100
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_without_a_reroute_a_flow_waits_for_its_link(engine):
+    events = [
+        {"at_tick": 100_000, "fail": {"links": [[0, 1]]}, "reroute_after": float("inf")},
+        {"at_tick": 200_000, "restore": {"links": [[0, 1]]}},
+    ]
+    run = start(engine, happening(session(RING, [(0, 1)]), events))
+    got = []
+    for tick in (100_000, 104_000, 200_000, 300_000):
+        run.advance(tick)
+        got.append(int(run.counters().subflow[0, RECEIVED]))
+    assert got[1] - got[0] <= 1 and got[1] == got[2]
+    assert 95 <= got[3] - got[2] <= 100
+
+
+def test_subflows_return_to_their_paths():
+    case = session(RING, [(0, 1), (1, 2), (2, 3)])
+    fail = {"at_tick": 1000, "fail": {"links": [[1, 2]]}, "reroute_after": 500}
+    back = {"at_tick": 5000, "restore": {"links": [[1, 2]]}, "reroute_after": 500}
+    failed, rerouted, restored, home = happening(case, [fail, back]).changes
+    assert [change.tick for change in (failed, rerouted, restored, home)] == [1000, 1500, 5000, 5500]
+    assert sorted(failed.broken) == sorted(restored.mended) and len(failed.broken) == 2
+    assert rerouted.moved.tolist() == home.moved.tolist() == [1]
+    assert RING.dst[rerouted.paths.link[1:-1]].tolist() == [0, 3, 2]
+    assert home.paths.link.tolist() == case.paths.link[case.paths.start[1] : case.paths.start[2]].tolist()
+
+
+def test_switches_without_hosts_fail_with_all_their_links():
+    topology = build("fat_tree", hosts=2, k=4)
+    case = session(topology, [(0, 15), (1, 14), (2, 13), (3, 12)])
+    core = topology.switches - 1
+    (change,) = happening(case, [{"at_tick": 100, "fail": {"switches": [core]}}]).changes
+    assert set(change.broken) == set(np.flatnonzero((topology.src == core) | (topology.dst == core)))
+    assert not np.isin(change.paths.link, change.broken).any()
+
+
+FAIL = {"at_tick": 10, "fail": {"links": [[0, 1]]}}
+
+
+@pytest.mark.parametrize(
+    ("events", "key", "problem"),
+    [
+        ([{"at_tick": 10, "fail": {"links": [[0, 2]]}}], "timeline[0].fail.links[0]", "switch 0 has none to switch 2"),
+        ([{"at_tick": 10, "fail": {"links": 9}}], "timeline[0].fail.links", "there are only 4"),
+        ([{"at_tick": 10, "fail": {}}], "timeline[0].fail", "needs links or switches"),
+        ([FAIL, FAIL | {"at_tick": 9}], "timeline[1]", "times go backwards"),
+        ([FAIL, FAIL], "timeline[1].fail.links[0]", "has failed already"),
+        ([{"at_tick": 1, "restore": {"links": [[0, 1]]}}], "timeline[0].restore.links[0]", "has not failed"),
+        ([{"at_tick": 1, "restore": {"switches": [0]}}], "timeline[0].restore.switches[0]", "has not failed"),
+        ([{"at_tick": 1, "fail": {"switches": [0]}}], "timeline[0].fail.switches[0]", "has hosts"),
+        ([{"at_tick": 1, "fail": {"switches": [7]}}], "timeline[0].fail.switches[0]", "numbered 0 to 3"),
+        (
+            [FAIL, {"at_tick": 20, "fail": {"links": [[2, 3]]}}],
+            "timeline[1]",
+            "cuts hosts off: no path is left from switch 0 to switch",
+        ),
+    ],
+)
+def test_what_cannot_happen_is_refused(events, key, problem):
+    with pytest.raises(SpecError) as error:
+        happening(session(RING, [(0, 1)]), events)
+    assert error.value.key == key
+    assert problem in str(error.value)
+
+
+def test_a_network_may_be_cut_in_two_if_no_routing_has_to_serve_it():
+    never = {"reroute_after": float("inf")}
+    cut = {"at_tick": 20, "fail": {"links": [[2, 3]]}, **never}
+    assert len(happening(session(RING, [(0, 1)]), [FAIL | never, cut]).changes) == 2
+
+
+def test_a_routing_of_grids_does_not_serve_what_is_left_of_one():
+    case = session(build("torus", dims=[3, 3]), [(0, 1)])
+    with pytest.raises(SpecError, match="dor does not serve what is left"):
+        happening(case, [FAIL], {"kind": "dor"})
