@@ -165,7 +165,7 @@ def unit_capacities(topology: Topology, mode: str) -> Iterator[SpecError]:
     if np.any(topology.capacity != 1):
         problem = (
             f"must be 1 for all channels in mode {mode}, which moves one flit a tick over each; "
-            "modes datagram and flow, and ceilings, take channels of any capacity"
+            "modes datagram, spray and flow, and ceilings, take channels of any capacity"
         )
         if "capacity_of" in topology.notes:
             yield SpecError(f"capacities {problem}", key="topology.capacity_of")

@@ -74,7 +74,7 @@ def test_factors_can_be_swept_and_differ_between_cases(tmp_path):
 @pytest.mark.parametrize("mode", ["vct", "wormhole", "ideal"])
 def test_modes_that_move_a_flit_a_tick_refuse_slow_links(tmp_path, mode):
     with pytest.raises(
-        ConfigError, match=rf"topology.capacity_of: capacities must be 1 .* mode {mode}, .* datagram and flow"
+        ConfigError, match=rf"topology.capacity_of: capacities must be 1 .* mode {mode}, .* datagram, spray and flow"
     ):
         read_text(tmp_path, RING, f"switching.mode={mode}", "transport=null", "loads=[0.1]")
 
