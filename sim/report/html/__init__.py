@@ -202,7 +202,8 @@ def _reproduce(run: Run) -> str:
     command = run.manifest.get("command")
     if not command:
         return ""
-    arguments = [str(word) for word in command[1:]]
+    by_hand = Path(str(command[0])).name in ("simrun", "__main__.py")
+    arguments = [str(word) for word in command[1:]] if by_hand else ["config.resolved.yaml"]  # a script's are its own
     versions = run.manifest.get("versions", {})
     needs = [f"{name}=={versions[name]}" for name in versions if versions[name] and name not in ("flitlab", "python")]
     lines = [
