@@ -74,12 +74,18 @@ def _section(name: str, value: Schema, part: str) -> Schema:
     """A key at the top, or of a case. part: how the definition of a component begins that may not be whole."""
     if name in SECTIONS:
         component = {"$ref": f"#/$defs/{part}{name}"}
-        return {"anyOf": [component, _swept(component)]}
+        return {"anyOf": [component, _swept(component), *([_jobs()] if name == "application" else [])]}
     if name in NAMED:
         value = {"anyOf": [{"type": "array", "items": _named(NAMED[name])}, {"type": "null"}]}
     elif name not in OWN_TEXTS:
         value = _referring(_numbers(value, name, ""), part)
     return {"anyOf": [value, SWEEP]} if name in PER_SCENARIO else value
+
+
+def _jobs() -> Schema:
+    """Several programs at once, of which each has keys of its own beside those of its kind."""
+    job = {"type": "object", "properties": {"kind": {"enum": names("application")}}, "required": ["kind"]}
+    return {"type": "array", "minItems": 1, "items": job}
 
 
 def _referring(value: Any, part: str) -> Any:
