@@ -75,6 +75,8 @@ def _transport(rng: Random, kind: str) -> dict:
     if kind == "dctcp":
         return keys
     keys |= {"sack_threshold": rng.choice([1, 4000, 16384, 100_000])}
+    if kind == "rccc":
+        keys["oversubscription"] = rng.choice([None, 1.0, 3.0])
     if rng.random() < 0.5:
         keys["init_window"] = rng.choice([1, 3, 20, 200])
     if rng.random() < 0.5:
