@@ -42,7 +42,7 @@ def _least_time(scenario: Scenario, row: Mapping[str, Any], optimum: float) -> d
     discipline, traffic = scenario.switching, scenario.traffic
     assert isinstance(discipline, Spray)
     amounts = traffic.pairs()[2]
-    alike = discipline.sizes.kind == "fixed" and np.ptp(amounts[amounts > 0]) == 0
+    alike = discipline.sizes is not None and discipline.sizes.kind == "fixed" and np.ptp(amounts[amounts > 0]) == 0
     if discipline.poisson or not alike or row["flows"] != row["flows_complete"]:
         return {}
     most = optimum * float(traffic.rate.mean()) / scenario.topology.host_capacity

@@ -282,7 +282,7 @@ def test_wrong_algorithm():
         collective(Builder(4), "all_reduce", np.arange(4)[None], 8, "rings")
     assert (caught.value.key, caught.value.choices) == (
         "algorithm",
-        ["recursive_doubling", "rabenseifner", "ring", "bucket", "hierarchical"],
+        ["recursive_doubling", "rabenseifner", "ring", "bucket", "hierarchical", "best"],
     )
 
 
