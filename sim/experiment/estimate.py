@@ -35,6 +35,7 @@ from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
 from flitlab.models.switching.datagram import Datagram
 from flitlab.models.switching.discipline import FLOWS
 from flitlab.models.switching.flow import Flow
+from flitlab.models.switching.spray import Spray
 from flitlab.models.switching.timed import Timed
 from flitlab.models.switching.vct import Vct
 from flitlab.models.switching.wormhole import Wormhole
@@ -56,6 +57,18 @@ measure: {warmup: 0, seconds: 0.4}
 ceilings: []
 """
 """What is run to measure prices: of so many switches, with a routing, a discipline, inputs and subflows."""
+
+SPRAYED = """\
+topology: {kind: rrg, n: %d, degree: 6, hosts_per_switch: 4}
+routing: {kind: ecmp}
+switching: {mode: spray}
+traffic: {kind: permutation, arrivals: together, sizes: {kind: fixed, bytes: %d}}
+ceilings: []
+"""
+"""What is run to measure prices of mode spray: of so many switches, with messages of so many bytes."""
+
+CONTROL = 1.3
+"""Packets of mode spray, for each with payload; the others are answers, about."""
 
 SUBFLOWS = 8
 """Subflows that a packet hop of mode datagram is priced with, as well as with one; in between, its price is linear."""
@@ -178,6 +191,14 @@ def datagram_hops(case: Case, load: float) -> float:
     return packets * min(load, 1.0) * (mean_hops(topology) + 2)
 
 
+def sprayed_hops(case: Case, load: float) -> float:
+    """Packet hops of a run of mode spray, those of answers among them."""
+    scenario = _scenario(case)
+    assert isinstance(scenario.switching, Spray)
+    flows = scenario.switching.session(scenario.instance, scenario.work, load, 1).flows
+    return CONTROL * float(flows.packets.sum()) * (mean_hops(scenario.topology) + 2)
+
+
 class Prices:
     """What things cost on this machine; those that are not known are measured. say: told when that happens."""
 
@@ -193,6 +214,9 @@ class Prices:
         model = scenario.switching
         if isinstance(model, Datagram):
             price: dict[str, Any] = self._price(f"{engine} {model.mode}", lambda: _of_datagrams(engine))
+            return price
+        if isinstance(model, Spray):
+            price = self._price(f"{engine} {model.mode}", lambda: _of_spray(engine))
             return price
         if isinstance(model, Flow):
             price = self._price(f"{engine} {model.mode}", lambda: _in_mode_flow(engine))
@@ -298,6 +322,21 @@ def _of_datagrams(name: str) -> dict[str, Any]:
     return {"point": start, "hop": one, "hop_of_many": many}
 
 
+def _of_spray(name: str) -> dict[str, Any]:
+    """Prices of mode spray."""
+    from flitlab.sim.measure.datagram import Window
+    from flitlab.sim.measure.measure import measure
+
+    def run(size: int) -> tuple[float, float]:
+        case = read("calibration", text=SPRAYED % (SIZES_READABLE[name != "reference"], size)).cases[0]
+        scenario, window = _scenario(case), Window((0.0, case.measure.seconds))
+        return _timed(lambda: measure(name, scenario, 1.0, 1, window)), sprayed_hops(case, 1.0)
+
+    (start, few), (spent, many) = run(1_000), run(100_000 if name == "reference" else 1_000_000)
+    hop = max(spent - start, 0.0) / (many - few)
+    return {"point": max(start - few * hop, 0.0), "hop": hop}
+
+
 def _in_mode_flow(name: str) -> dict[str, Any]:
     """Prices of mode flow, of a program in which everybody sends to everybody, one after another."""
     from flitlab.models.application.builder import Builder
@@ -362,6 +401,9 @@ def _point(case: Case, load: float, price: dict[str, Any]) -> float:
         more = min(getattr(scenario.switching.transport, "subflows", 1) - 1, SUBFLOWS - 1) / (SUBFLOWS - 1)
         hop = price["hop"] + more * (price["hop_of_many"] - price["hop"])
         seconds: float = price["point"] + hop * datagram_hops(case, load)
+        return seconds
+    if isinstance(scenario.switching, Spray):
+        seconds = price["point"] + price["hop"] * sprayed_hops(case, load)
         return seconds
     here, switches = load_of(case, load), scenario.topology.switches
     each = float(np.interp(here.fill, PRICED, price["hop"])) * (switches / price["switches"]) ** price["growth"]
