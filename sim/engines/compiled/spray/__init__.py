@@ -6,7 +6,7 @@ timers ring. What hosts and switches decide is in :mod:`flitlab.models.rules.spr
 
 import numpy as np
 
-from flitlab.models.jit import inner, njit
+from flitlab.models.jit import inner, njit, routine
 from flitlab.models.rules.spray import layout
 from flitlab.models.rules.spray.ports import chosen_port, flow_key
 from flitlab.models.transport.fabric import SpraySession
@@ -93,7 +93,7 @@ def _arrive(const, ways, state, k, now):
     accept(const, state, onto, packet, now)
 
 
-@inner
+@routine
 def _ring(const, state, key, now):
     """Let a timer ring."""
     kind, index = key >> const.index_bits & ((_ONE << KIND_BITS) - 1), key & ((_ONE << const.index_bits) - 1)
@@ -109,7 +109,7 @@ def _ring(const, state, key, now):
         begin_flow(const, state, host, index, kind == PACE_TIMER, now)
 
 
-@inner
+@routine
 def _settle_all(const, state, now):
     """Find out what all servers have done up to and in a tick."""
     for link in range(const.links):
