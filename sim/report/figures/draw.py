@@ -23,7 +23,7 @@ from flitlab.sim.report.figures.style import SIZES, in_style, save
 from flitlab.sim.report.folder.names import Names
 from flitlab.sim.report.folder.run import Run
 
-WHOLE = {"budgets", "saturation"}
+WHOLE = {"budgets", "messages", "saturation"}
 """Sorts of figures of points that lay themselves out."""
 
 

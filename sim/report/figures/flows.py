@@ -1,7 +1,7 @@
 """Endless flows, and messages that begin together, by what was swept."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -10,17 +10,22 @@ from flitlab.sim.report.figures.metrics.rows import combined, grouped, is_draw
 from flitlab.sim.report.folder.frames import Row
 from flitlab.sim.report.folder.run import Run
 
+NETWORKS = ("case", "topology", "routing", "capacity_of")
+"""What swept keys begin with that say on which network messages are sent, and how."""
+
 
 @dataclass(frozen=True)
 class Point:
     """Scenarios that differ in seeds alone.
 
-    rows: their replicates. group, series: the values of the other swept keys, which say where the point stands.
+    rows: their replicates. group, series: the values of the other swept keys, which say where the point stands. panel:
+    the values of those that say in which panel.
     """
 
     group: str
     series: str
     rows: list[Row]
+    panel: str = ""
 
     def values(self, name: str) -> list[float]:
         """A column, where it has numbers."""
@@ -29,22 +34,34 @@ class Point:
 
 def points_of(run: Run) -> list[Point]:
     """What has endless flows: transports are series, what else is swept makes the groups."""
-    return _points(run, [row for row in run.rows if row.get("host_throughput") and not row.get("flows")])
+    rows = [row for row in run.rows if row.get("host_throughput") and not row.get("flows")]
+    swept = _swept(run, rows)
+    series = [name for name in swept if name.partition(".")[0] == "transport"] or swept[1:][-1:]
+    return _points(rows, [name for name in swept if name not in series], series, [])
 
 
 def messages_of(run: Run) -> list[Point]:
-    """What has messages that begin together and were followed to the last, as :func:`points_of`."""
-    return _points(run, [row for row in run.rows if row.get("fct_ms_max") and row.get("load") == "1.0"])
+    """What has messages that begin together and were followed to the last.
+
+    Transports are series, networks and routings make the groups, and what else is swept makes panels.
+    """
+    rows = [row for row in run.rows if row.get("fct_ms_max") and number(row, "load") == 1]
+    swept = _swept(run, rows)
+    series = [name for name in swept if name.partition(".")[0] == "transport"]
+    groups = [name for name in swept if name.partition(".")[0] in NETWORKS]
+    return _points(rows, groups, series, [name for name in swept if name not in (*series, *groups)])
 
 
-def _points(run: Run, rows: list[Row]) -> list[Point]:
-    swept = [name for name in run.manifest.get("columns", ()) if not is_draw(name) and any(r.get(name) for r in rows)]
-    series = [name for name in swept if name.partition(".")[0] == "transport"] or swept[1:][-1:]
-    groups = [name for name in swept if name not in series]
-    keys = [*groups, *series]
+def _swept(run: Run, rows: Sequence[Row]) -> list[str]:
+    """The swept keys that are no seeds and have a value in one of the rows."""
+    return [name for name in run.manifest.get("columns", ()) if not is_draw(name) and any(r.get(name) for r in rows)]
+
+
+def _points(rows: list[Row], groups: list[str], series: list[str], panels: list[str]) -> list[Point]:
+    g, s = len(groups), len(groups) + len(series)
     return [
-        Point(combined(groups, values[: len(groups)]), combined(series, values[len(groups) :]), some)
-        for values, some in grouped(rows, keys).items()
+        Point(combined(groups, of[:g]), combined(series, of[g:s]), some, combined(panels, of[s:]))
+        for of, some in grouped(rows, [*groups, *series, *panels]).items()
     ]
 
 

@@ -3,9 +3,9 @@
 A figure of points is a function ``draw(ax, run, units, look)``. It draws a run
 (:class:`~flitlab.sim.report.folder.run.Run`) on axes, with the marks of :mod:`~flitlab.sim.report.figures.marks`, and
 returns what the key says beside the names of scenarios, if anything; where a run has panels it is called for each, with
-what that one shows (:mod:`~flitlab.sim.report.figures.panels`). A figure of programs, of budgets or of saturation
-points is a function ``make(run, size)`` that returns the whole figure, or None if there is nothing to show. A figure of
-networks is a function ``draw(study, folder, formats)`` that writes its files and returns them. The first
+what that one shows (:mod:`~flitlab.sim.report.figures.panels`). A figure of programs, of messages, of budgets or of
+saturation points is a function ``make(run, size)`` that returns the whole figure, or None if there is nothing to show.
+A figure of networks is a function ``draw(study, folder, formats)`` that writes its files and returns them. The first
 paragraph of its docstring is its caption, and the rest of it says how it is read.
 """
 
@@ -19,8 +19,8 @@ from typing import Any, Literal, TypeVar
 PACKAGE = "flitlab.sim.report.figures.kinds"
 """Where the built-in figures are, in files of their names."""
 
-Of = Literal["packets", "flows", "programs", "collectives", "network", "budgets", "saturation"]
-"""What a figure shows: results of one of four sorts, the networks of the scenarios, their loss budgets, or where they
+Of = Literal["packets", "flows", "messages", "programs", "collectives", "network", "budgets", "saturation"]
+"""What a figure shows: results of one of five sorts, the networks of the scenarios, their loss budgets, or where they
 saturate."""
 
 Draw = TypeVar("Draw", bound=Callable[..., Any])

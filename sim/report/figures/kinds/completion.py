@@ -6,68 +6,81 @@ from statistics import fmean
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures.flows import Point, messages_of
-from flitlab.sim.report.figures.marks import MARKERS, NEUTRAL, OKABE_ITO, Look, key
+from flitlab.sim.report.figures.marks import MARKERS, NEUTRAL, OKABE_ITO, THOUSANDS, key
+from flitlab.sim.report.figures.programs import finish, first_of, label_groups
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.folder.run import Run
-from flitlab.sim.report.folder.units import Units
 
 WIDTH = 0.7
 """Part of the distance between two groups that the marks of one take."""
 
-ROOM = 50
-"""Characters of the names of all groups beyond which they stand askew."""
+HEIGHT, GROUP = 0.75, 0.12
+"""Inches for a mark: the height of a panel in parts of that of a figure, and the width of a mark of a group."""
 
 
-@figure("completion", "flows", place=6, panels=False)
-def completion(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
-    """Completion times of messages that begin together: mean, 99 %, longest, and the least possible for the last."""
+@figure("completion", "messages", place=6)
+def completion(run: Run, size: tuple[float, float]) -> Figure | None:
+    """Completion times of messages that begin together: mean, 99 %, longest, and the least possible for the last.
+
+    A mark is the mean over the messages and seeds of a scenario; the thick bar leads to the time that 99 % do not
+    exceed, the whisker to the longest. The line across a network is the time that the maximum concurrent flow takes for
+    all messages, without any latency: by no routing can the last one arrive sooner. Networks stand side by side, with a
+    colour for each transport; what else is swept, such as traffic, makes panels.
+    """
     points = messages_of(run)
     if not points:
-        return []
-    groups, series = (list(dict.fromkeys(part)) for part in zip(*((p.group, p.series) for p in points), strict=True))
-    labelled: set[str] = set()
+        return None
+    panels, told = first_of(_names(point.panel for point in points), "panels")
+    groups, series = _names(point.group for point in points), _names(point.series for point in points)
+    width = max(size[0], 0.9 + GROUP * len(groups) * (len(series) + 1))
+    figure = Figure(layout="constrained", figsize=(width, size[1] * (1 + HEIGHT * (len(panels) - 1))))
+    FigureCanvasAgg(figure)
+    axes: list[Axes] = figure.subplots(len(panels), 1, squeeze=False, sharex=True)[:, 0].tolist()
+    for ax, panel in zip(axes, panels, strict=True):
+        _panel(ax, [point for point in points if point.panel == panel], groups, series)
+        ax.set_title(panel)
+    label_groups(axes[-1], groups)
+    figure.supylabel("completion time (ms)", fontsize=axes[0].yaxis.label.get_fontsize())
+    finish(figure, [*_key(series, any(point.values("fct_ms_bound") for point in points))], told)
+    return figure
+
+
+def _names(values: Any) -> list[str]:
+    """Each of some values once, in order of appearance."""
+    return list(dict.fromkeys(values))
+
+
+def _panel(ax: Axes, points: Sequence[Point], groups: Sequence[str], series: Sequence[str]) -> None:
     for point in points:
-        i = series.index(point.series)
-        x = groups.index(point.group) + (i - (len(series) - 1) / 2) * WIDTH / len(series)
-        label = "_" if point.series in labelled or not point.series else point.series
-        labelled.add(point.series)
-        _mark(ax, point, x, label, {"color": OKABE_ITO[i % len(OKABE_ITO)], "marker": MARKERS[i % len(MARKERS)]})
-    bounded = _bounds(ax, points, groups)
-    askew = max(map(len, groups)) * len(groups) > ROOM
-    ax.set_xticks(range(len(groups)), groups, rotation=25 if askew else 0, ha="right" if askew else "center")
-    ax.set_xlim(-0.5, len(groups) - 0.5)
-    ax.grid(visible=False, axis="x")
+        i, middle = series.index(point.series), groups.index(point.group)
+        x = middle + (i - (len(series) - 1) / 2) * WIDTH / len(series)
+        style = {"color": OKABE_ITO[i % len(OKABE_ITO)], "marker": MARKERS[i % len(MARKERS)]}
+        mean, most = fmean(point.values("fct_ms_mean")), max(point.values("fct_ms_max"))
+        ax.plot([x, x], [mean, fmean(point.values("fct_ms_p99"))], color=style["color"], linewidth=3, alpha=0.4)
+        ax.plot([x, x], [mean, most], color=style["color"], linewidth=0.6, marker="_", markersize=4, gid="longest")
+        ax.plot([x], [mean], linestyle="none", gid="curve", **style)  # type: ignore[arg-type]
+        for bound in {value for row in point.rows if math.isfinite(value := number(row, "fct_ms_bound"))}:
+            ends = [middle - 0.44, middle + 0.44]
+            ax.plot(ends, [bound] * 2, color=NEUTRAL, linewidth=0.9, zorder=1.8, gid="ceiling")
     ax.set_ylim(0, 1.08 * max(value for point in points for value in point.values("fct_ms_max")))
-    ax.set_ylabel(units.axis("fct_ms_mean").replace("mean ", ""))
-    entries = [
+    ax.yaxis.set_major_formatter(THOUSANDS)
+    ax.grid(visible=False, axis="x")
+
+
+def _key(series: Sequence[str], bounded: bool) -> list[Any]:
+    """What the key says of transports and of the marks that each has."""
+    looks = [(OKABE_ITO[i % len(OKABE_ITO)], MARKERS[i % len(MARKERS)]) for i in range(len(series))]
+    named = [
+        key(name, color=colour, marker=marker)
+        for name, (colour, marker) in zip(series, looks, strict=True) if len(series) > 1
+    ]  # fmt: skip
+    marks = [
         key("thick: mean to 99 %", linestyle="-", linewidth=3, alpha=0.4),
         key("whiskers: mean to longest", linestyle="-", linewidth=0.6, marker="_", markersize=4),
     ]
-    return [*entries, key("least time for the last (mcf)", linestyle="-", linewidth=0.9)] if bounded else entries
-
-
-def _mark(ax: Axes, point: Point, x: float, label: str, style: dict[str, Any]) -> None:
-    """The mean of all replicates, a bar up to the 99th percentile and a whisker to the longest time of any."""
-    mean, most = fmean(point.values("fct_ms_mean")), max(point.values("fct_ms_max"))
-    ends = [mean, fmean(point.values("fct_ms_p99"))]
-    ax.plot([x, x], ends, color=style["color"], linewidth=3, alpha=0.4, gid="most")
-    ax.plot([x, x], [mean, most], color=style["color"], linewidth=0.6, marker="_", markersize=4, gid="longest")
-    ax.plot([x], [mean], linestyle="none", label=label, gid="curve", **style)
-
-
-def _bounds(ax: Axes, points: Sequence[Point], groups: Sequence[str]) -> bool:
-    """A line across each group at what the last message can be no faster than; whether there is any."""
-    known: dict[str, list[float]] = {}
-    for point in points:
-        values = [value for row in point.rows if math.isfinite(value := number(row, "fct_ms_bound"))]
-        known.setdefault(point.group, []).extend(values)
-    for group, values in known.items():
-        if values:
-            middle = groups.index(group)
-            ends = [middle - 0.46, middle + 0.46]
-            ax.plot(ends, [fmean(values)] * 2, color=NEUTRAL, linewidth=0.9, zorder=1.8, gid="ceiling")
-    return any(known.values())
+    return [*named, *marks, *([key("least time for the last (mcf)", linestyle="-", linewidth=0.9)] if bounded else [])]
