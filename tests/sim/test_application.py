@@ -68,7 +68,7 @@ def mistakes(text: str, *sets: str) -> list[str]:
         ("placement={kind: random, sed: 1}", "placement.sed = 1: unknown key; choices: "),
         ("traffic={kind: uniform}", "traffic: is not for experiment: application: its program says"),
         ("loads=[0.1]", "loads = [0.1]: is not for experiment: application"),
-        ("transport={kind: tcp}", "transport: is not for mode flow, but for mode datagram"),
+        ("transport={kind: tcp}", "transport: is not for mode flow, but for modes datagram and spray"),
         ("routing={kind: deflection}", "routing: deflection routing decides on the way: mode flow needs one"),
         ("routing={kind: minimal, select: adaptive}", "routing: minimal routing decides on the way"),
         ("messages={packet_flits: 2, header_flits: 2}", "messages: header_flits must be fewer than packet_flits"),

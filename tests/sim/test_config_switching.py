@@ -39,8 +39,11 @@ def modes(text, *sets):
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ("{queue_packets: 100}", "switching.queue_packets = 100: is not for mode vct, but for mode datagram"),
-        ("{mode: vct, nic_mbps: 64}", "switching.nic_mbps = 64: is not for mode vct, but for mode datagram"),
+        (
+            "{queue_packets: 100}",
+            "switching.queue_packets = 100: is not for mode vct, but for modes datagram and spray",
+        ),
+        ("{mode: vct, nic_mbps: 64}", "switching.nic_mbps = 64: is not for mode vct, but for modes datagram and spray"),
         ("{mode: wormhole, duplex: half}", "switching.duplex = half: is not for mode wormhole, but for mode flow"),
         (
             "{mode: datagram, vcs: 4}",
@@ -75,9 +78,15 @@ def test_every_key_is_known_to_its_own_discipline_and_foreign_to_the_others():
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ("transport={kind: tcp}", "transport: is not for mode vct, but for mode datagram"),
-        ("traffic.sizes={kind: fixed, bytes: 100}", "traffic.sizes: is not for mode vct, but for mode datagram"),
-        ("traffic.arrivals=together", "traffic.arrivals = together: is not for mode vct, but for mode datagram"),
+        ("transport={kind: tcp}", "transport: is not for mode vct, but for modes datagram and spray"),
+        (
+            "traffic.sizes={kind: fixed, bytes: 100}",
+            "traffic.sizes: is not for mode vct, but for modes datagram and spray",
+        ),
+        (
+            "traffic.arrivals=together",
+            "traffic.arrivals = together: is not for mode vct, but for modes datagram and spray",
+        ),
     ],
 )
 def test_a_key_beside_switching_of_another_discipline(change, problem):
@@ -152,6 +161,10 @@ def test_the_resolved_keys_are_those_of_the_discipline(mode):
         text = GOOD.replace("minimal", "deflection")
     if mode == "datagram":
         text = GOOD.replace("minimal", "ecmp")
+    if mode == "spray":
+        text = GOOD.replace("minimal", "ecmp").replace(
+            "{kind: uniform", "{kind: uniform, sizes: {kind: fixed, bytes: 1000000}"
+        )
     if mode == "flow":
         text = GOOD[: GOOD.index("traffic")].replace("minimal", "minimal, select: hash")
         text += "experiment: application\napplication: {kind: bt, ranks: 4, class: S, iterations: 1}\n"
@@ -224,7 +237,7 @@ def test_a_discipline_of_a_plugin(plugin):
         "--set: switching.slots = 3: is not for mode vct, but for mode toy; choices: allocator, "
     )
     assert mistakes(plugin, "transport={kind: tcp}") == [
-        "--set: transport: is not for mode vct, but for modes datagram and toy"
+        "--set: transport: is not for mode vct, but for modes datagram, spray and toy"
     ]
     (unknown,) = mistakes(plugin, "switching={mode: toys}")
     assert "is not one of the choices; choices: datagram, deflection, flow, " in unknown

@@ -156,7 +156,7 @@ def test_what_is_swept_alone_makes_groups_which_have_their_names_on_the_axis(tmp
     cases = ["fat tree", "Jellyfish of 496 servers", "Jellyfish of 562 servers"]
     figure = figure_of(stored(tmp_path, [{"case": case} for case in cases]), "throughput")
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == cases
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["range of flows"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["whiskers: range of flows"]
 
 
 def test_a_label_that_does_not_fit_into_the_figure_is_broken(tmp_path):
@@ -171,7 +171,7 @@ def test_a_mean_is_no_part_of_the_maximum_concurrent_flow_and_the_least_pair_is(
     topology = line(2, hosts=3)
     traffic = make("traffic", kind="all_to_all").build(topology)
     given = Datagram(make("transport", kind="tcp"), Queues(), make("routing", **ECMP))
-    case = SimpleNamespace(scenario=SimpleNamespace(switching=given, topology=topology, traffic=traffic))
+    case = SimpleNamespace(scenario=SimpleNamespace(switching=given, topology=topology, traffic=traffic, timeline=None))
     source, target, demand = (part.tolist() for part in traffic.pairs())
     got = [0.3 if s // 3 == t // 3 else 1 / 9 / 2 for s, t in zip(source, target, strict=True)]
     flows = [

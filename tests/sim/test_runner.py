@@ -55,7 +55,7 @@ class Fakes:
         flits = np.full((n, n), self.delivered) * (1 - np.eye(n, dtype=int))
         some = FlowCount(PairCounts.of_table(n, flits), np.zeros(hosts, int), np.zeros(hosts, int))
         none = FlowCount(PairCounts.none(n), np.zeros(hosts, int), np.zeros(hosts, int))
-        return SimpleNamespace(row=row, detail={}, delivered=some, present=none, window=100)
+        return SimpleNamespace(row=row, detail={}, delivered=some, present=none, window=100, capacity=None)
 
     def compute(self, scenario, specs, loads, **more):
         kinds = [spec.kind for spec in specs]

@@ -169,7 +169,9 @@ def networks(monkeypatch):
         none = FlowCount(PairCounts.none(switches), np.zeros(hosts, int), np.zeros(hosts, int))
         measured = row(load, seed, point, min_flow_ratio=min(1, point / load), jain=0.9, ticks=400)
         del measured["load"], measured["seed"]
-        return Outcome(SimpleNamespace(row=measured, detail={}, delivered=none, present=none, window=400))
+        return Outcome(
+            SimpleNamespace(row=measured, detail={}, delivered=none, present=none, window=400, capacity=None)
+        )
 
     monkeypatch.setattr(points_module, "solve_point", solve)
     return calls

@@ -9,6 +9,7 @@ import yaml
 
 from flitlab.models.registry import SpecError, make, names, spec_class
 from flitlab.models.transport.sizes import SizesSpec, read_table
+from flitlab.models.transport.sprayed import SprayedSpec
 from flitlab.sim.cli import main
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
@@ -36,6 +37,9 @@ def test_documented_examples_build(kind):
     assert lines and "Source: " in documented
     for line in lines:
         spec = make("transport", **yaml.safe_load(line)["transport"])
+        if isinstance(spec, SprayedSpec):
+            assert spec.spraying().paths >= 1
+            continue
         assert spec.build().law is None or kind != "none"
 
 
@@ -56,7 +60,10 @@ def test_the_resolved_configuration_says_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ("transport.kind=tpc", "transport.kind = tpc: unknown transport; choices: dctcp, mptcp, none, tcp; did"),
+        (
+            "transport.kind=tpc",
+            "transport.kind = tpc: unknown transport; choices: constant, dctcp, mptcp, ndp, none, nscc.*, tcp; did",
+        ),
         ("transport.subflow=2", "transport.subflow = 2: unknown key; choices: .*did you mean 'subflows'"),
         ("transport.subflows=64", "transport.subflows = 64: 64 subflows of a pair of hosts, but no pair has more"),
         ("transport.min_rto_ms=0.00001", "transport.min_rto_ms = 1e-05: is below the tick"),
@@ -69,7 +76,7 @@ def test_the_resolved_configuration_says_the_same(tmp_path):
         ("traffic.arrivals=together", "traffic.arrivals = together: needs traffic.sizes"),
         ("traffic.sizes={kind: fixed}", "traffic.sizes.bytes: missing: kind fixed needs it"),
         ("switching.link_failures={links: 200, at_ms: 1}", "switching.link_failures.links = 200: there are only 9"),
-        ("switching.mode=vct", "transport: is not for mode vct, but for mode datagram"),
+        ("switching.mode=vct", "transport: is not for mode vct, but for modes datagram and spray"),
         ("routing.path_draw=random", "routing.path_draw = random: is not one of the choices; choices: distinct, with"),
     ],
 )

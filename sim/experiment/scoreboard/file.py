@@ -26,6 +26,9 @@ USUAL_FOLDER = Path("configs/paper")
 ITEM = "* "
 """What a paragraph begins with that is an item of a list."""
 
+FOR_EDITORS = "yaml-language-server:"
+"""How a comment begins that says by which schema an editor checks the file."""
+
 UNMEASURED = ("schema", "name", "quick", "outputs", "published", "chosen")
 """Keys at the top on which no measured value depends, but for ``outputs.relative_to``."""
 
@@ -90,6 +93,8 @@ def _row(file: Path, full: bool, name: str) -> RowFile:
 def paragraphs(text: str) -> list[str]:
     """The comment that a file begins with: paragraphs are separated by an empty line of it, items begin with ``* ``.
 
+    A line for editors, that names the schema, is no part of it.
+
     >>> paragraphs("# A graph.\\n# Large.\\n#\\n# Two:\\n# * one,\\n#   of two lines\\n# * two\\nn: 4")
     ['A graph. Large.', 'Two:', '* one, of two lines', '* two']
     """
@@ -98,6 +103,8 @@ def paragraphs(text: str) -> list[str]:
         if not line.startswith("#"):
             break
         words = line.lstrip("#").strip()
+        if words.startswith(FOR_EDITORS):
+            continue
         if not words or words.startswith(ITEM):
             found.append("")
         found[-1] = f"{found[-1]} {words}".strip()

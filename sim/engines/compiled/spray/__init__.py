@@ -74,9 +74,9 @@ def _look(const, ways, state, here, packet, now):
 
 
 @inner
-def _arrive(const, ways, state, k, now):
-    """Let the first packet of the k-th link of the tick come to its end."""
-    link = state.members[k] & _LOW
+def _arrive(const, ways, state, i, now):
+    """Let the first packet of the i-th link of the tick come to its end."""
+    link = state.members[i] & _LOW
     end = const.fixed[link, TO]
     if link >= const.inject and link < const.eject:
         settle_nic(const, state, link - const.inject, now)
@@ -87,7 +87,7 @@ def _arrive(const, ways, state, k, now):
         settle_nic(const, state, end, now)
         deliver(const, state, end, packet, now)
         return
-    onto = state.onto[k]
+    onto = state.onto[i]
     if onto == NOBODY:
         onto = _look(const, ways, state, end, packet, now)
     accept(const, state, onto, packet, now)
@@ -135,16 +135,16 @@ def advance(const, ways, state, tick, until):
         if has_members(const, state, tick):
             count = gather(const, state, tick)
             line_up(state.members, state.scratch, count, const.rules.seed, tick)
-            for k in range(count):
-                foresee_packet(state, k)
-            for k in range(min(count, _AHEAD)):
-                foresee(const, ways, state, k)
-            for k in range(count):
-                if k + _AHEAD < count:
-                    foresee(const, ways, state, k + _AHEAD)
-                if k + _SOON < count:
-                    foresee_queues(const, state, k + _SOON)
-                _arrive(const, ways, state, k, tick)
+            for i in range(count):
+                foresee_packet(state, i)
+            for i in range(min(count, _AHEAD)):
+                foresee(const, ways, state, i)
+            for i in range(count):
+                if i + _AHEAD < count:
+                    foresee(const, ways, state, i + _AHEAD)
+                if i + _SOON < count:
+                    foresee_queues(const, state, i + _SOON)
+                _arrive(const, ways, state, i, tick)
         while state.timers[count_at] > 0 and state.timers[0] >> shift == tick:
             if state.free[len(state.free) - 1] < const.reserve:
                 break

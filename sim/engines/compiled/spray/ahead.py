@@ -35,9 +35,9 @@ _SEQ_LINES, _GOT_LINES = 5, 3
 
 
 @inner
-def _link_of(state, k):
-    """Return the k-th link of the tick."""
-    return state.members[k] & _LOW
+def _link_of(state, i):
+    """Return the i-th link of the tick."""
+    return state.members[i] & _LOW
 
 
 @inner
@@ -48,20 +48,20 @@ def _packet_of(state, link):
 
 
 @inner
-def foresee_packet(state, k):
-    """Ask for the packet that comes off the k-th link of the tick."""
-    link = _link_of(state, k)
+def foresee_packet(state, i):
+    """Ask for the packet that comes off the i-th link of the tick."""
+    link = _link_of(state, i)
     prefetch(state.packet, _packet_of(state, link))
     prefetch_line(state.link, link, 1)
 
 
 @inner
-def foresee(const, ways, state, k):
-    """Find out onto which link the packet goes that comes off the k-th link, in ``state.onto``; NOBODY: it depends.
+def foresee(const, ways, state, i):
+    """Find out onto which link the packet goes that comes off the i-th link, in ``state.onto``; NOBODY: it depends.
 
     Asks for that link or, at a host, for the flow.
     """
-    link = _link_of(state, k)
+    link = _link_of(state, i)
     packet, end = _packet_of(state, link), const.fixed[link, TO]
     record = state.packet[packet]
     flow, kind = np.int64(record[FLOW]), record[KIND]
@@ -87,7 +87,7 @@ def foresee(const, ways, state, k):
     elif ways.at_switch == BY_HASH:
         way, hop = np.int64(record[WAY]), np.int64(record[HOP])
         onto = ways.out_start[end] + spray_port(ways.routes, ways.salts, way, hop, end, target, key, entropy)
-    state.onto[k] = onto
+    state.onto[i] = onto
     if onto != NOBODY:
         prefetch(state.link, onto)
         prefetch_line(state.link, onto, 1)
@@ -103,13 +103,13 @@ def _ask_for_sender(state, flow):
 
 
 @inner
-def foresee_queues(const, state, k):
-    """Ask for the packets that are next in the queues of the k-th link and of that onto which its packet goes."""
-    link = _link_of(state, k)
+def foresee_queues(const, state, i):
+    """Ask for the packets that are next in the queues of the i-th link and of that onto which its packet goes."""
+    link = _link_of(state, i)
     _ask_for_queue(state, link)
     if link < const.eject:
-        if state.onto[k] != NOBODY:
-            _ask_for_queue(state, state.onto[k])
+        if state.onto[i] != NOBODY:
+            _ask_for_queue(state, state.onto[i])
         return
     record = state.packet[_packet_of(state, link)]
     if is_answer(record[KIND]):
