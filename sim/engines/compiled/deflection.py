@@ -23,6 +23,7 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.base import EVENTS, GRANTS, OCCUPANCY_MAX
 from flitlab.sim.engines.compiled.messages import Program, leave, make_program, next_tick
+from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import (
     BORN,
     DEFLECTED,
@@ -34,18 +35,17 @@ from flitlab.sim.engines.compiled.records import (
     LATE,
     NEXT,
     NOBODY,
+    RECORD,
     SEND,
     SEQUENCE,
     SOURCE,
     Net,
-    Pool,
     Tally,
     create,
     deliver_all,
     first_packets,
     log_is_full,
     make_net,
-    make_pool,
     make_tally,
     run_program,
 )
@@ -138,7 +138,7 @@ def build(
     place = np.zeros((topology.switches, SWITCH_RECORD), np.uint32)
     place[:, READING] = place[:, LAST_READING] = NOBODY
     state = DeflectionState(
-        pool=make_pool(records),
+        pool=make_pool(records, RECORD),
         place=place,
         ranked=np.zeros((topology.switches, int(bound.max()) + 1), np.uint32),
         busy=np.zeros(len(ports.out_input), np.uint32),

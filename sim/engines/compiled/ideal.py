@@ -23,6 +23,7 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.ideal import Ideal
 from flitlab.sim.engines.base import EVENTS, GRANTS
 from flitlab.sim.engines.compiled.messages import Program, leave, make_program, next_tick
+from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import (
     DESTINATION,
     FLITS,
@@ -33,19 +34,18 @@ from flitlab.sim.engines.compiled.records import (
     LATE,
     NEXT,
     NOBODY,
+    RECORD,
     SEND,
     SEQUENCE,
     SOURCE,
     WAY,
     Net,
-    Pool,
     Tally,
     create,
     deliver,
     first_packets,
     log_is_full,
     make_net,
-    make_pool,
     make_tally,
     pool_is_empty,
     run_program,
@@ -117,7 +117,7 @@ def build(
         in_channel=np.where(fed, ports.out_channel[np.where(fed, ports.in_output, 0)], -1),
     )
     state = IdealState(
-        pool=make_pool(4 * (inputs + hosts)),
+        pool=make_pool(4 * (inputs + hosts), RECORD),
         line=np.full((inputs + hosts, 2), NOBODY, np.uint32),
         free=np.zeros(len(ejects), np.int64),
         host=np.zeros((hosts, HOST_RECORD), np.int64),

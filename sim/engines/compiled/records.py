@@ -4,7 +4,7 @@ Functions take any discipline's constants, which have a ``net``, and its state, 
 ``host``, a ``program`` and a ``tally``; :func:`deliver_all` also reads ``leaving``, packets by tick.
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from flitlab.sim.engines.base import (
     SENT_PACKETS,
 )
 from flitlab.sim.engines.compiled.messages import FIRST, cut, deliver_part, first_in_queue, join
+from flitlab.sim.engines.compiled.pool import doubled, free_record, take_record
 from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, turn
 
 # Fields of a packet record, uint32.
@@ -82,26 +83,6 @@ def _unsigned(ports: Ports) -> Ports:
     return Ports(*(np.where(field < 0, NOBODY, field).astype(np.uint32) for field in ports))
 
 
-class Pool(NamedTuple):
-    """The records of the packets in the network, which are used again.
-
-    packet: uint32 [packets, RECORD]. free: uint32 [packets + 1], a stack of unused records; its height is in the last
-    entry.
-    """
-
-    packet: np.ndarray
-    free: np.ndarray
-
-
-def make_pool(packets: int, order: Literal["C", "F"] = "C") -> Pool:
-    """Make a pool of unused records.
-
-    order: of memory; C keeps the fields of one packet together, F one field of all packets.
-    """
-    free = np.append(np.arange(packets)[::-1], packets).astype(np.uint32)
-    return Pool(packet=np.zeros((packets, RECORD), np.uint32, order=order), free=free)
-
-
 class Tally(NamedTuple):
     """What is counted (see :mod:`flitlab.sim.engines.base`).
 
@@ -151,22 +132,6 @@ def first_packets(const: Any, state: Any) -> None:
         state.host[host, H_POSITION] = position
         state.host[host, H_BORN] = position >> const.net.arrivals.shift
         state.host[host, H_FLITS] = length(const.net.packets, const.net.seed, host, counter)
-
-
-@inner
-def take_record(pool):
-    """Take an unused record out of a pool."""
-    top = len(pool.free) - 1
-    pool.free[top] -= 1
-    return np.int64(pool.free[pool.free[top]])
-
-
-@inner
-def free_record(pool, packet):
-    """Give a record back to a pool."""
-    top = len(pool.free) - 1
-    pool.free[pool.free[top]] = packet
-    pool.free[top] += 1
 
 
 @inner
@@ -317,18 +282,8 @@ def with_room(state: Any, hosts: int) -> Any:
     if len(log) and tally.scalars[DELIVERED_PACKETS] + hosts > len(log):
         state = state._replace(tally=tally._replace(log=np.concatenate([log, np.zeros_like(log)])))
     if pool.free[-1] < hosts:
-        state = state._replace(pool=_doubled(pool))
+        state = state._replace(pool=doubled(pool))
     return state
-
-
-def _doubled(pool: Pool) -> Pool:
-    """Return a pool with the same packets, and as many unused records more as there are in all."""
-    records, unused = len(pool.packet), pool.free[: pool.free[-1]]
-    more = np.arange(2 * records - 1, records - 1, -1)
-    free = np.zeros(2 * records + 1, np.uint32)
-    free[: len(unused) + records] = np.concatenate([more, unused])
-    free[-1] = len(unused) + records
-    return Pool(packet=np.concatenate([pool.packet, np.zeros_like(pool.packet)]), free=free)
 
 
 def sent(state: Any) -> Ints:

@@ -37,11 +37,11 @@ from flitlab.sim.engines.compiled.datagram.state import (
     WINDOW,
     along,
     build,
-    larger_pool,
     larger_windows,
     longer_trace,
 )
 from flitlab.sim.engines.compiled.memory import prefetch
+from flitlab.sim.engines.compiled.pool import doubled
 from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done
 from flitlab.sim.engines.compiled.timers import take_timer
 from flitlab.sim.engines.datagram.base import LINK_COUNTS, RECEIVED, Counters, Trace, check_lossless
@@ -197,7 +197,7 @@ class CompiledDatagrams:
 
     def _grow(self) -> None:
         wants = self._state.wants
-        for flag, grow in ((POOL, larger_pool), (WINDOW, larger_windows), (TRACE, longer_trace)):
+        for flag, grow in ((POOL, doubled), (WINDOW, larger_windows), (TRACE, longer_trace)):
             if wants[flag]:
                 self._state = grow(self._state)
                 wants[flag] = 0

@@ -22,7 +22,7 @@ from flitlab.models.transport.newreno import (
 )
 from flitlab.models.transport.newreno import NEXT as NEXT_SEQUENCE
 from flitlab.models.transport.session import LATEST, SYN_BYTES
-from flitlab.sim.engines.compiled.datagram.links import accept, free_packet, join, make_packet
+from flitlab.sim.engines.compiled.datagram.links import accept, join
 from flitlab.sim.engines.compiled.datagram.messages import note_received, note_taken
 from flitlab.sim.engines.compiled.datagram.state import (
     ACK_BIT,
@@ -42,6 +42,7 @@ from flitlab.sim.engines.compiled.datagram.state import (
     TRACED,
     WINDOW,
 )
+from flitlab.sim.engines.compiled.pool import free_record, take_record
 from flitlab.sim.engines.compiled.timers import put_timer
 from flitlab.sim.engines.datagram.base import ARRIVED, RECEIVED, RESENT, RTT, SAMPLES, SENT, TIMEOUTS
 
@@ -55,7 +56,7 @@ def _emit(const, state, subflow, sequence, kind, size, stamp, at, now):
 
     kind: DATA ... size: bytes. stamp: tick at which the data left the sender, its low 32 bits. at: the place.
     """
-    packet = make_packet(state)
+    packet = take_record(state)
     record = state.packet[packet]
     record[AT] = at
     record[SUBFLOW] = subflow
@@ -179,7 +180,7 @@ def _answer(const, state, subflow, kind, una, stamp, now):
     if const.ack_path == REVERSE_PATH:
         _emit(const, state, subflow, una, kind, const.ack_bytes, stamp, state.back_start[subflow], now)
         return
-    packet = make_packet(state)
+    packet = take_record(state)
     record = state.packet[packet]
     record[SUBFLOW], record[SEQUENCE], record[STAMP] = subflow, una, stamp
     record[KIND], record[SIZE] = kind, 0
@@ -192,7 +193,7 @@ def deliver(const, state, link, packet, now):
     record = state.packet[packet]
     subflow, kind, stamp = np.int64(record[SUBFLOW]), record[KIND], record[STAMP]
     sequence = np.int64(record[SEQUENCE])
-    free_packet(state, packet)
+    free_record(state, packet)
     if not kind & ACK_BIT:
         if kind != SYN:
             _receive(const, state, subflow, sequence, now)

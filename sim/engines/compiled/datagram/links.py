@@ -31,25 +31,10 @@ from flitlab.sim.engines.compiled.datagram.state import (
     SUBFLOW,
     TAIL,
 )
+from flitlab.sim.engines.compiled.pool import free_record
 from flitlab.sim.engines.datagram.base import ACCEPTED, DROPPED, DROPS, MARKS, MOST, STAY
 
 _LOW = np.int64(0xFFFFFFFF)
-
-
-@inner
-def make_packet(state):
-    """Take an unused packet record."""
-    top = len(state.free) - 1
-    state.free[top] -= np.uint32(1)
-    return np.int64(state.free[state.free[top]])
-
-
-@inner
-def free_packet(state, packet):
-    """Give a packet record back."""
-    top = len(state.free) - 1
-    state.free[state.free[top]] = packet
-    state.free[top] += np.uint32(1)
 
 
 @inner
@@ -76,7 +61,7 @@ def _drop(const, state, link, packet):
     state.link_counts[link, DROPS] += 1
     if state.packet[packet, KIND] == DATA or state.packet[packet, KIND] == MARKED_DATA:
         state.subflow_counts[state.packet[packet, SUBFLOW], DROPPED] += 1
-    free_packet(state, packet)
+    free_record(state, packet)
 
 
 @inner

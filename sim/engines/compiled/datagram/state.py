@@ -14,6 +14,7 @@ from flitlab.models.transport.session import LATEST, Session, first_samples, sen
 from flitlab.models.transport.tcp import Tcp
 from flitlab.sim.engines.compiled.awaited import NOBODY
 from flitlab.sim.engines.compiled.memory import aligned, whole_lines
+from flitlab.sim.engines.compiled.pool import all_unused
 from flitlab.sim.engines.datagram.base import LINK_COUNTS, SUBFLOW_COUNTS
 
 # Fields of a packet record, uint32. A packet is in one list at a time: of the link that it is on, in its queue or
@@ -180,7 +181,7 @@ def _state(
     link[:, [HEAD, SERVING, TAIL]] = NOBODY
     return DatagramState(
         packet=aligned(pool, RECORD, np.uint32),
-        free=np.append(np.arange(pool)[::-1], pool).astype(np.uint32),
+        free=all_unused(pool),
         link=link,
         after=np.full(queues, NOBODY, np.uint32),
         slot=np.full(ticks, NOBODY, np.uint32),
@@ -220,19 +221,6 @@ def _no_rules(session: Session) -> Rules:
     from flitlab.models.transport.newreno import make_rules
 
     return make_rules(Tcp(kind="tcp").build(), session.queues.packet_bytes, session.tick_s)
-
-
-def larger_pool(state: DatagramState) -> DatagramState:
-    """Make room for twice as many packet records."""
-    old = len(state.packet)
-    height = int(state.free[-1])
-    packet = aligned(2 * old, RECORD, np.uint32)
-    packet[:old] = state.packet
-    free = np.zeros(2 * old + 1, np.uint32)
-    free[:old] = np.arange(old, 2 * old)[::-1]
-    free[old : old + height] = state.free[:height]
-    free[-1] = old + height
-    return state._replace(packet=packet, free=free)
 
 
 def larger_windows(state: DatagramState) -> DatagramState:

@@ -11,6 +11,7 @@ from flitlab.models.rules.spray import layout
 from flitlab.models.rules.spray.ports import chosen_port, flow_key
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.sim.engines.compiled.awaited import NOBODY, gather, has_members, line_up, next_slot
+from flitlab.sim.engines.compiled.pool import doubled
 from flitlab.sim.engines.compiled.spray.ahead import foresee, foresee_packet, foresee_queues
 from flitlab.sim.engines.compiled.spray.hosts import (
     begin_flow,
@@ -43,7 +44,6 @@ from flitlab.sim.engines.compiled.spray.state import (
     TRACE,
     TRACED,
     build,
-    larger_pool,
     longer_trace,
 )
 from flitlab.sim.engines.compiled.timers import take_timer
@@ -180,7 +180,7 @@ class CompiledSpray:
             raise OverflowError(f"a run takes more than {self.latest} ticks, and timers are not made for more")
         while self._tick < until:
             self._tick = advance(self._constants, self._ways, self._state, self._tick, until)
-            for flag, grow in ((POOL, larger_pool), (TRACE, longer_trace)):
+            for flag, grow in ((POOL, doubled), (TRACE, longer_trace)):
                 if self._state.wants[flag]:
                     self._state = grow(self._state)
                     self._state.wants[flag] = 0

@@ -37,13 +37,12 @@ from flitlab.models.rules.spray.sender import (
     send,
 )
 from flitlab.sim.engines.compiled.awaited import NOBODY
+from flitlab.sim.engines.compiled.pool import free_record, take_record
 from flitlab.sim.engines.compiled.spray.links import (
     append,
     begin,
     end_service,
-    free_packet,
     is_answer,
-    make_packet,
     take_first,
 )
 from flitlab.sim.engines.compiled.spray.state import (
@@ -190,7 +189,7 @@ def _post(const, state, host, packet, now):
 @inner
 def _packet(const, state, flow, kind, size, entropy, number):
     """Make a packet of a flow."""
-    packet = make_packet(state)
+    packet = take_record(state)
     record = state.packet[packet]
     record[KIND], record[FLOW], record[SIZE], record[ENTROPY] = kind, flow, size, entropy
     record[HOST] = const.ends[flow, 0 if is_answer(kind) else 1]
@@ -243,7 +242,7 @@ def _receive(const, state, host, packet, now):
             record[RECEIVED], record[RECEIVED + 1] = got[BYTES] & _LOW, got[BYTES] >> _32
             record[BITS], record[BITS + 1] = bits & _LOW, bits >> _32 & _LOW
     else:
-        free_packet(state, packet)
+        free_record(state, packet)
     if rules.credit == RCCC or rules.credit == NDP:
         waits = state.pacers.due[host] >= 0
         claim(rules, state.receivers, state.pacers, host, flow, value, trimmed or kind & KINDS == REQUEST, now)
@@ -289,7 +288,7 @@ def _hear(const, state, host, packet, now):
     elif on_nack(rules, senders, flow, number, again, last_hop, now):
         _ask(const, state, host, flow, now)
         on_nack_entropy(rules, senders, flow, entropy, marked, last_hop, now)
-    free_packet(state, packet)
+    free_record(state, packet)
     _ask(const, state, host, flow, now)
 
 

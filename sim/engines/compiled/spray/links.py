@@ -10,6 +10,7 @@ from flitlab.models.jit import inner
 from flitlab.models.rules.datagram import service_ticks
 from flitlab.models.rules.spray.queues import evicts, is_marked
 from flitlab.sim.engines.compiled.awaited import NOBODY, await_packet
+from flitlab.sim.engines.compiled.pool import free_record
 from flitlab.sim.engines.compiled.spray.state import (
     BEFORE,
     BUSY,
@@ -47,22 +48,6 @@ from flitlab.sim.engines.compiled.spray.state import (
 )
 
 _LOW = np.int64(0xFFFFFFFF)
-
-
-@inner
-def make_packet(state):
-    """Take an unused packet record."""
-    top = len(state.free) - 1
-    state.free[top] -= np.uint32(1)
-    return np.int64(state.free[state.free[top]])
-
-
-@inner
-def free_packet(state, packet):
-    """Give a packet record back."""
-    top = len(state.free) - 1
-    state.free[state.free[top]] = packet
-    state.free[top] += np.uint32(1)
 
 
 @inner
@@ -213,7 +198,7 @@ def accept(const, state, link, packet, now):
         if victim != NOBODY:
             if const.rules.trims == 0:
                 lost[DROPS] += 1
-                free_packet(state, victim)
+                free_record(state, victim)
                 victim = NOBODY
             else:
                 lost[CUT] += 1
@@ -223,7 +208,7 @@ def accept(const, state, link, packet, now):
         size = np.int64(state.packet[victim, SIZE])
         if line[HIGH] + size > 2 * const.fixed[link, ROOM]:
             lost[DROPS] += 1
-            free_packet(state, victim)
+            free_record(state, victim)
         else:
             append(state, line, CONTROL, victim)
             line[HIGH] += size

@@ -13,6 +13,7 @@ from flitlab.models.rules.tables import Tables
 from flitlab.models.transport.fabric import LATEST, SpraySession
 from flitlab.sim.engines.compiled.awaited import NOBODY
 from flitlab.sim.engines.compiled.memory import aligned, in_lines
+from flitlab.sim.engines.compiled.pool import all_unused
 
 # Fields of a packet record, uint32. A packet is in one list of one link at a time.
 NEXT = 0  # behind it in that list
@@ -135,7 +136,7 @@ def build(session: SpraySession, traced: bool) -> tuple[SprayConstants, SpraySta
     receivers = make_receivers(senders)
     state = SprayState(
         packet=aligned(pool, RECORD, np.uint32),
-        free=np.append(np.arange(pool)[::-1], pool).astype(np.uint32),
+        free=all_unused(pool),
         link=link,
         after=np.full(links, NOBODY, np.uint32),
         slot=np.full(ticks, NOBODY, np.uint32),
@@ -218,18 +219,6 @@ def _first_timers(session: SpraySession, constants: SprayConstants) -> Ints:
     timers = np.zeros(2 * flows + 3 * session.topology.hosts + 1, np.int64)
     timers[:flows], timers[-1] = np.sort(keys | np.arange(flows)), flows  # sorted is a heap
     return timers
-
-
-def larger_pool(state: SprayState) -> SprayState:
-    """Make room for twice as many packet records."""
-    old, height = len(state.packet), int(state.free[-1])
-    packet = aligned(2 * old, RECORD, np.uint32)
-    packet[:old] = state.packet
-    free = np.zeros(2 * old + 1, np.uint32)
-    free[:old] = np.arange(old, 2 * old)[::-1]
-    free[old : old + height] = state.free[:height]
-    free[-1] = old + height
-    return state._replace(packet=packet, free=free)
 
 
 def longer_trace(state: SprayState) -> SprayState:

@@ -21,8 +21,9 @@ from flitlab.sim.engines.compiled.mail import (
 )
 from flitlab.sim.engines.compiled.memory import prefetch, seldom
 from flitlab.sim.engines.compiled.messages import last_ejected
+from flitlab.sim.engines.compiled.pool import free_record, take_record
 from flitlab.sim.engines.compiled.ranks import lane_of_waiting, next_event, will_be_delivered
-from flitlab.sim.engines.compiled.records import INPUT_VC, NEXT, RECORD, SEND, free_record, take_record
+from flitlab.sim.engines.compiled.records import INPUT_VC, NEXT, RECORD, SEND
 from flitlab.sim.engines.compiled.vct.rows import give_back
 from flitlab.sim.engines.compiled.vct.state import LANE, TWIN
 

@@ -17,8 +17,9 @@ from flitlab.sim.engines.base import LONG, SCALARS
 from flitlab.sim.engines.compiled.mail import Mail, make_mail
 from flitlab.sim.engines.compiled.memory import aligned
 from flitlab.sim.engines.compiled.messages import Program
+from flitlab.sim.engines.compiled.pool import Pool
 from flitlab.sim.engines.compiled.ranks import divided
-from flitlab.sim.engines.compiled.records import NOBODY, Pool, Tally
+from flitlab.sim.engines.compiled.records import NOBODY, Tally
 from flitlab.sim.engines.compiled.vct.state import (
     BACK,
     FIRST_RETURN,

@@ -16,7 +16,8 @@ from flitlab.sim.engines.compiled import records
 from flitlab.sim.engines.compiled.mail import Mail, no_mail
 from flitlab.sim.engines.compiled.memory import aligned, whole_lines
 from flitlab.sim.engines.compiled.messages import Program, make_program
-from flitlab.sim.engines.compiled.records import NOBODY, Net, Pool, Tally
+from flitlab.sim.engines.compiled.pool import Pool, make_pool
+from flitlab.sim.engines.compiled.records import NOBODY, RECORD, Net, Tally
 from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, wake
 
 # Fields of an input VC record, uint32.
@@ -118,7 +119,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
     # Credits bound what is in buffers and on its way to them, the ejection channel's rate what is leaving.
     leaving = hosts * ((longest + model.switch + model.ejection) // shortest + 2)
     state = VctState(
-        pool=records.make_pool(inputs * model.vcs * slots + leaving),
+        pool=make_pool(inputs * model.vcs * slots + leaving, RECORD),
         vc=_vc_records(ports, model, ring),
         input_busy=np.zeros(inputs, np.uint32),
         rows=aligned(outputs, whole_lines(KEYS + 2 * row, np.int64), np.int64),

@@ -19,15 +19,15 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.compiled.messages import Program, make_program
+from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import (
     HOST_RECORD,
     NOBODY,
+    RECORD,
     Net,
-    Pool,
     Tally,
     first_packets,
     make_net,
-    make_pool,
     make_tally,
 )
 from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, wake
@@ -222,7 +222,7 @@ def _state(
     sending = np.zeros(hosts, _SENDING)
     sending["packet"], sending["vc"] = NOBODY, (ports.inject + 1) * model.vcs - 1
     return WormholeState(
-        pool=make_pool(records, order="F"),
+        pool=make_pool(records, RECORD, order="F"),
         vc=_vc_records(inputs, hosts, width, model),
         output=_output_records(ports, model.vcs, hosts, queue_of),
         entry=_entry_records(ports, width, model.vcs),
