@@ -54,6 +54,17 @@ def reference(scenario: Scenario, load: float, seed: int, log: bool = False, shu
     return engines_of(scenario.switching).reference(scenario, load, seed, log, shuffle=shuffle)  # type: ignore[call-arg]
 
 
+def assert_order_is_immaterial(scenario: Scenario, load: float, shuffle: int) -> None:
+    """Assert that the same packets arrive at the same time whatever comes first of all that happens in a tick."""
+    logs = []
+    for order in (0, shuffle):
+        run = reference(scenario, load, 3, log=True, shuffle=order)
+        run.advance(300)
+        logs.append(run.log())
+    for a, b in zip(*logs, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def carrying(scenario: Scenario, **traffic: Any) -> Scenario:
     """The scenario with changes to its traffic."""
     instance = scenario.instance

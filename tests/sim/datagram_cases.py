@@ -19,7 +19,8 @@ from flitlab.models.transport.session import Queues, Session, make_session, tick
 from flitlab.models.transport.sizes import SizesSpec
 from flitlab.sim.engines.compiled.datagram import CompiledDatagrams
 from flitlab.sim.engines.datagram.base import ARRIVED, DROPPED, RECEIVED, RESENT, SENT, Counters, Trace
-from flitlab.sim.engines.datagram.both import BothDatagrams, compare_counters, compare_traces
+from flitlab.sim.engines.datagram.both import BothDatagrams
+from flitlab.sim.engines.lockstep import compare_counters, compare_traces
 from flitlab.sim.engines.reference.datagram import ReferenceDatagrams
 from flitlab.sim.measure.datagram import Window, measure_flows
 from flitlab.sim.measure.result import FlowsResult

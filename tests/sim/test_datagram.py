@@ -35,7 +35,7 @@ from flitlab.models.transport.sizes import SizesSpec
 from flitlab.models.transport.tcp import additive
 from flitlab.sim.engines.base import EngineMismatch
 from flitlab.sim.engines.datagram.base import ARRIVED, DROPPED, RECEIVED, RESENT, SENT, Trace
-from flitlab.sim.engines.datagram.both import compare_traces
+from flitlab.sim.engines.lockstep import compare_traces
 from flitlab.sim.engines.reference.datagram import ReferenceDatagrams
 from tests import long_after
 from tests.scenarios import build, line

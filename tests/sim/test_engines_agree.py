@@ -10,11 +10,11 @@ from flitlab.sim.engines.base import DELIVERED_PACKETS, PacketLog, Snapshot
 from flitlab.sim.engines.compare import compare_logs, compare_snapshots
 from flitlab.sim.engines.start import start
 from tests.scenarios import (
+    assert_order_is_immaterial,
     build,
     deflection_scenarios,
     ideal_scenarios,
     line,
-    reference,
     scenario,
     vct_scenarios,
     wormhole_scenarios,
@@ -61,13 +61,7 @@ def test_ideal(case, load, seed):
 )
 @settings(SLOW, max_examples=15)
 def test_order_of_creation_is_immaterial(case, shuffle):
-    logs = []
-    for order in (0, shuffle):
-        run = reference(case, 0.6, 3, log=True, shuffle=order)
-        run.advance(300)
-        logs.append(run.log())
-    for a, b in zip(*logs, strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert_order_is_immaterial(case, 0.6, shuffle)
 
 
 @pytest.mark.long

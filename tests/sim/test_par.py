@@ -20,7 +20,7 @@ from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
 from flitlab.sim.engines.base import DELIVERED_FLITS, DELIVERED_PACKETS, HOPS_MAX, LATENCY
 from flitlab.sim.engines.start import start
-from tests.scenarios import build, reference, scenario
+from tests.scenarios import assert_order_is_immaterial, build, scenario
 
 SLOW = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
@@ -54,13 +54,7 @@ def test_engines_agree(case, load, seed):
 @settings(SLOW, max_examples=8)
 def test_what_happens_in_the_same_tick_does_not_count(case, shuffle):
     """Else who decides first in a tick would matter."""
-    logs = []
-    for order in (0, shuffle):
-        run = reference(case, 0.8, 3, log=True, shuffle=order)
-        run.advance(300)
-        logs.append(run.log())
-    for a, b in zip(*logs, strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert_order_is_immaterial(case, 0.8, shuffle)
 
 
 def small(**more):

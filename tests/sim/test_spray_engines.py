@@ -14,9 +14,10 @@ from flitlab.models.transport.flows import Flows
 from flitlab.sim.engines.base import EngineMismatch
 from flitlab.sim.engines.compiled.spray import CompiledSpray
 from flitlab.sim.engines.compiled.spray.state import NOBODY, SERVING
+from flitlab.sim.engines.lockstep import compare_counters, compare_traces
 from flitlab.sim.engines.reference.spray import ReferenceSpray
 from flitlab.sim.engines.spray.base import COMPLETE, FINISHED, RECEIVED, TRIMS
-from flitlab.sim.engines.spray.both import BothSprays, compare_counters, compare_traces
+from flitlab.sim.engines.spray.both import BothSprays
 from tests import long_after
 from tests.sim.spray_cases import session_of_number
 

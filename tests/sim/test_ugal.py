@@ -15,7 +15,7 @@ from flitlab.models.traffic.source import Source
 from flitlab.sim.engines.base import DELIVERED_FLITS, DELIVERED_PACKETS, HOPS, LATENCY
 from flitlab.sim.engines.start import start
 from tests.models.test_routing import routes_of
-from tests.scenarios import build, reference, scenario, vct_scenarios, wormhole_scenarios
+from tests.scenarios import assert_order_is_immaterial, build, scenario, vct_scenarios, wormhole_scenarios
 
 SLOW = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
@@ -48,13 +48,7 @@ def test_engines_agree(case, load, seed):
 @settings(SLOW, max_examples=15)
 def test_what_is_granted_in_the_same_tick_does_not_count(case, shuffle):
     """Else who decides first in a tick would matter."""
-    logs = []
-    for order in (0, shuffle):
-        run = reference(case, 0.8, 3, log=True, shuffle=order)
-        run.advance(300)
-        logs.append(run.log())
-    for a, b in zip(*logs, strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert_order_is_immaterial(case, 0.8, shuffle)
 
 
 def measure(case, load, ticks=4000, seed=3):

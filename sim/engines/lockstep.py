@@ -1,0 +1,88 @@
+"""Two runs of hosts that talk over transports, in lock-step: what they count and every packet received is compared."""
+
+from dataclasses import fields
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from flitlab.models.arrays import Ints
+from flitlab.sim.engines.base import EngineMismatch
+
+
+class TracedRun(Protocol):
+    """A run that counts, and records the packets received.
+
+    given: the session that is simulated. Counters are a dataclass of numbers and arrays that has a ``tick``. A trace is
+    a named tuple of int64 arrays [packets]: when each was received, what it is of, and its number there.
+    """
+
+    given: Any
+
+    def advance(self, until: int) -> None: ...
+
+    def counters(self) -> Any: ...
+
+    def trace(self) -> Any: ...
+
+
+R = TypeVar("R", bound=TracedRun)
+
+
+class Lockstep(Generic[R]):
+    """Two such runs side by side; every look at the counters compares them, and all packets received so far."""
+
+    def __init__(self, compiled: R, reference: R):
+        self._compiled = compiled
+        self._reference = reference
+
+    @property
+    def given(self) -> Any:
+        return self._compiled.given
+
+    def advance(self, until: int) -> None:
+        self._compiled.advance(until)
+        self._reference.advance(until)
+
+    def counters(self) -> Any:
+        compare_traces(self.trace(), self._reference.trace())
+        ours = self._compiled.counters()
+        compare_counters(ours, self._reference.counters())
+        return ours
+
+    def trace(self) -> Any:
+        return self._compiled.trace()
+
+
+def compare_traces(compiled: Any, reference: Any) -> None:
+    """Raise :class:`~flitlab.sim.engines.base.EngineMismatch` at the first packet in which two traces differ."""
+    ours, theirs = np.column_stack(compiled), np.column_stack(reference)
+    common = min(len(ours), len(theirs))
+    differ = np.flatnonzero((ours[:common] != theirs[:common]).any(axis=1))
+    if len(differ) or len(ours) != len(theirs):
+        place, owner = int(differ[0]) if len(differ) else common, compiled._fields[1]
+        said = [f"{name}: {_packet(rows, place, owner)}" for name, rows in (("compiled", ours), ("reference", theirs))]
+        raise EngineMismatch("engines differ; first: " + "; ".join(said))
+
+
+def _packet(rows: Ints, place: int, owner: str) -> str:
+    if place >= len(rows):
+        return "no such packet received"
+    tick, of, number = rows[place].tolist()
+    return f"packet {number} of {owner} {of} received at {tick}"
+
+
+def compare_counters(compiled: Any, reference: Any) -> None:
+    """Raise :class:`~flitlab.sim.engines.base.EngineMismatch` that names the first counter that differs."""
+    compare_fields(compiled, reference, f"at tick {compiled.tick}")
+
+
+def compare_fields(compiled: Any, reference: Any, where: str) -> None:
+    """Raise at the first difference of two dataclasses of numbers and arrays; where: said in the message."""
+    for field in fields(compiled):
+        a, b = (np.asarray(getattr(side, field.name)) for side in (compiled, reference))
+        if not np.array_equal(a, b):
+            place = np.argwhere(a != b)[0]
+            raise EngineMismatch(
+                f"engines differ {where}: {field.name}{place.tolist()}: "
+                f"compiled {a[tuple(place)]}, reference {b[tuple(place)]}"
+            )
