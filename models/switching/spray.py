@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from flitlab.models.application.messages import Messages
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats
 from flitlab.models.hashing import content_hash
@@ -23,14 +24,18 @@ from flitlab.models.traffic.source import Source
 from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_session, spray_tick
 from flitlab.models.transport.flows import Flows, arriving, in_bytes, together
 from flitlab.models.transport.law import TransportSpec
+from flitlab.models.transport.posted import posted
 from flitlab.models.transport.session import LATEST
 from flitlab.models.transport.sizes import SizesSpec
 
+SILENCE_S = 1
+"""Seconds in which nothing arrives before a run of a program counts as stuck: thousands of timeouts in a row."""
+
 PLACES = {
     **{key: f"switching.{key}" for key in ("header_bytes", "at_switch")},
-    **{key: key for key in ("traffic", "loads", "transport", "routing")},
+    **{key: key for key in ("traffic", "loads", "transport", "routing", "application")},
     **{key: f"traffic.{key}" for key in ("sizes", "sizes.bytes", "sizes.path", "sizes.mean_bytes")},
-    "host_capacity": "topology.host_capacity", "seconds": "measure.seconds",
+    "host_capacity": "topology.host_capacity", "seconds": "measure.seconds", "flows": "transport.flows",
 }  # fmt: skip
 """Key of what is wrong with a session -> where it stands in a configuration."""
 
@@ -46,6 +51,7 @@ class Spray(Discipline):
 
     mode: ClassVar[str] = "spray"
     counts: ClassVar[Counted | None] = FLOWS
+    programs: ClassVar[bool] = True
     leaves: ClassVar[bool] = False  # packets may be trimmed before they leave
 
     transport: TransportSpec
@@ -73,8 +79,24 @@ class Spray(Discipline):
 
     def zero_load_latency(self, topology: Topology, hops: int, flits: int) -> int:
         """Ticks of a packet of so many bytes where all channels are equally fast: each takes in all of it first."""
-        link = ceil(Fraction(repr(float(self.fabric.link_us))) / 10**6 / spray_tick(topology, self.fabric))
-        return (hops + 2) * (max(1, link) + flits)
+        return (hops + 2) * (self._link_ticks(topology) + flits)
+
+    def _link_ticks(self, topology: Topology) -> int:
+        return max(1, ceil(Fraction(repr(float(self.fabric.link_us))) / 10**6 / spray_tick(topology, self.fabric)))
+
+    def crossing(self, topology: Topology) -> tuple[float, float]:
+        """Ticks of the shortest packet over a channel between switches, and over both channels to hosts.
+
+        The time for which the channel of the host that sends it is busy is not counted.
+        """
+        link, least = self._link_ticks(topology), max(1, self.fabric.header_bytes)
+        switch = ceil(Fraction(repr(float(self.fabric.switch_ns))) / 10**9 / spray_tick(topology, self.fabric))
+        last = float(self.sending(topology, np.array([float(least)]))[0])
+        return float(link + switch + least), 2 * link + switch + last
+
+    def tick_ns(self, topology: Topology, flit_ns: float | None) -> Fraction:
+        """Nanoseconds of a byte on the fastest channel; flit_ns means nothing here."""
+        return spray_tick(topology, self.fabric) * 10**9
 
     def pace(self, topology: Topology) -> float:
         """The capacity of the fastest channel, host channels included: it moves a byte a tick."""
@@ -84,13 +106,47 @@ class Spray(Discipline):
         """Ticks, float64, that a host's channel is busy with so many bytes, until the last of them has left."""
         return length * (self.pace(topology) / topology.host_capacity)
 
+    def soonest(self, topology: Topology) -> int:
+        """Ticks that a message takes at least, whatever it holds: 3 is fewer than any does."""
+        return 3
+
+    def carries(self, topology: Topology) -> Floats | float:
+        """What a channel carries in a tick at most: 1, as the ticks are counted for which a channel was sending."""
+        return 1.0
+
+    def silence(self, ticks: int) -> str:
+        """What no packet has done for :data:`SILENCE_S`, as messages about a run that is stuck say it."""
+        return f"has reached its receiver for {SILENCE_S:g} s"
+
+    def patience(self, topology: Topology, flits: int) -> int:
+        """Ticks for which nothing may arrive before a run counts as stuck: :data:`SILENCE_S`."""
+        return int(SILENCE_S / spray_tick(topology, self.fabric))
+
+    def messages(
+        self, topology: Topology, rendezvous: int, overhead_ns: float, buffered: bool = False, confirmed: bool = False
+    ) -> Messages:
+        """Packets of the fabric, in bytes, with overheads in ticks; arguments as in ``Discipline.messages``."""
+        fabric, tick_ns = self.fabric, self.tick_ns(topology, None)
+        overhead = ceil(Fraction(repr(float(overhead_ns))) / tick_ns)
+        return Messages(
+            packet_bytes=fabric.payload, flit_bytes=1, header_flits=fabric.header_bytes, packet_flits=fabric.mtu_bytes,
+            whole=False, rendezvous=rendezvous, overhead=overhead, tick_ns=tick_ns, buffered=buffered,
+            confirmed=confirmed,
+        )  # fmt: skip
+
     def session(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> SpraySession:
-        """Flows, rules and links of a run at a load with a seed, for either engine.
+        """Flows, or the messages of a program, rules and links of a run at a load with a seed, for either engine.
 
         The instance must have routes. Raises ``SpecError`` whose key is a name of :data:`PLACES`.
         """
         assert instance.routes is not None
         spraying, topology = self.transport.spraying(), instance.topology
+        if isinstance(work, Workload):
+            if spraying.flows > 1:
+                raise SpecError("must be 1: a message of a program is one flow", key="flows")
+            program = posted(work)
+            flows = program.flows
+            return make_spray_session(topology, instance.routes, spraying, self.fabric, flows, seed, program)
         tick = spray_tick(topology, self.fabric)
         if Fraction(repr(self.seconds)) / tick > LATEST:
             most = f"at a tick of {float(tick * 10**9):.3g} ns a run may take {float(LATEST * tick):.6g} s"

@@ -18,6 +18,7 @@ from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.flows import Flows
 from flitlab.models.transport.oversubscription import oversubscription
+from flitlab.models.transport.posted import Posted
 from flitlab.models.transport.session import LATEST
 from flitlab.models.transport.spraying import NDP, NO_CREDIT, PACED, SPREADS, Spraying
 
@@ -81,8 +82,8 @@ class Fabric:
 class SprayedFlows:
     """Finite flows in order of their start.
 
-    source, destination: hosts; bytes: payload; packets; last_size: bytes on the wire of the last packet; start: ticks;
-    int64 [flows] each.
+    source, destination: hosts; bytes: payload; packets; last_size: bytes on the wire of the last packet; start: ticks
+    (of a program's messages it means nothing); int64 [flows] each.
     """
 
     source: Ints
@@ -102,7 +103,7 @@ class SpraySession:
     ratio: int64 [links], ticks of a byte times 2**RATIO_BITS. room: int64 [links], bytes of data in a queue; twice as
     much of control. low, high: int64 [links], bytes of data up to which none is marked, and above which all are.
     routes: for the functions of :mod:`flitlab.models.rules.spray.ports`. at_switch: what switches choose by (BY_HASH
-    ...); fresh, silence: ticks, of levels and of flowlets.
+    ...); fresh, silence: ticks, of levels and of flowlets. program: on the hosts, whose messages flows are.
     """
 
     topology: Topology
@@ -119,6 +120,7 @@ class SpraySession:
     at_switch: int
     fresh: int
     silence: int
+    program: Posted | None = None
 
     @property
     def seed(self) -> int:
@@ -146,13 +148,14 @@ def spray_tick(topology: Topology, fabric: Fabric) -> Fraction:
 
 
 def make_spray_session(
-    topology: Topology, routes: Routes, spraying: Spraying, fabric: Fabric, flows: Flows, seed: int
-) -> SpraySession:
-    """Lay out a run. flows: with bytes of payload as their packets, in order of their start.
+    topology: Topology, routes: Routes, spraying: Spraying, fabric: Fabric, flows: Flows, seed: int,
+    program: Posted | None = None,
+) -> SpraySession:  # fmt: skip
+    """Lay out a run. flows: with bytes of payload as their packets, in order of their start. program: whose they are.
 
     Raises ``SpecError`` for routes that no entropy can index, packets without room, and what would not fit into memory.
     """
-    _check(topology, routes, fabric, flows)
+    _check(topology, routes, fabric, flows, "traffic" if program is None else "application")
     tick = spray_tick(topology, fabric)
     capacity = np.concatenate([topology.capacity, np.full(2 * topology.hosts, topology.host_capacity)])
     ratio = np.ceil(capacity.max() / capacity * 2.0**RATIO_BITS).astype(np.int64)
@@ -162,11 +165,12 @@ def make_spray_session(
     low, high = _marks(topology, spraying, fabric, rules, capacity, room)
     return SpraySession(
         topology, fabric, routes.tables(topology), rules, _in_packets(flows, fabric), tick, delay, ratio, rooms, low,
-        high, AT_SWITCH[fabric.at_switch], ceil(_FRESH_S / tick), ceil(_SILENCE_S / tick),
+        high, AT_SWITCH[fabric.at_switch], ceil(_FRESH_S / tick), ceil(_SILENCE_S / tick), program,
     )  # fmt: skip
 
 
-def _check(topology: Topology, routes: Routes, fabric: Fabric, flows: Flows) -> None:
+def _check(topology: Topology, routes: Routes, fabric: Fabric, flows: Flows, key: str) -> None:
+    """Raise ``SpecError`` for what cannot be run. key: of what the flows come from."""
     if not len(flows.source):
         raise SpecError("no host sends anything", key="traffic")
     if (own := np.flatnonzero(flows.source == flows.destination)).size:
@@ -185,7 +189,7 @@ def _check(topology: Topology, routes: Routes, fabric: Fabric, flows: Flows) -> 
     if fabric.header_bytes >= fabric.mtu_bytes:
         raise SpecError(f"a packet of {fabric.mtu_bytes} bytes has no payload", key="header_bytes")
     if (packets := int((-(-flows.packets // fabric.payload)).sum())) > MOST_PACKETS:
-        raise SpecError(f"{packets:.2g} packets are more than {MOST_PACKETS:.2g}", key="traffic")
+        raise SpecError(f"{packets:.2g} packets are more than {MOST_PACKETS:.2g}", key=key)
 
 
 def _delays(topology: Topology, fabric: Fabric, tick: Fraction) -> Ints:
@@ -200,8 +204,8 @@ def _delays(topology: Topology, fabric: Fabric, tick: Fraction) -> Ints:
 
 def _in_packets(flows: Flows, fabric: Fabric) -> SprayedFlows:
     size = flows.packets
-    packets = -(-size // fabric.payload)
-    last = size - (packets - 1) * fabric.payload + fabric.header_bytes
+    packets = np.maximum(1, -(-size // fabric.payload))
+    last = np.maximum(1, size - (packets - 1) * fabric.payload + fabric.header_bytes)
     return SprayedFlows(flows.source, flows.destination, size, packets, last, flows.start)
 
 

@@ -79,7 +79,7 @@ def refuse_flits(draft: Draft) -> None:
     mode = draft.discipline.mode if draft.discipline is not None else ""
     for key in ("messages.flit_bytes", "messages.packet_flits", "messages.header_flits"):
         if draft.states(key):
-            draft.refuse(key, f"is not for mode {mode}: see switching.packet_bytes")
+            draft.refuse(key, f"is not for mode {mode}: switching says what a packet is")
 
 
 def rendezvous_of(given: MessagesConfig) -> int:

@@ -190,5 +190,15 @@ class PacketProgramRun(Run, ApplicationRun, Protocol):
     """A run of a program under way whose packets are counted, too."""
 
 
+class MessageLost(Exception):
+    """A packet of a message was dropped, and nobody sends it again, so that the program would never end."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "packets of messages were dropped, and transport none sends none again: the program would wait for ever "
+            "(larger queues, a lower rate, or another transport)"
+        )
+
+
 class EngineMismatch(Exception):
     """The two engines disagree: a bug. The message names the first packet that differs."""

@@ -5,20 +5,18 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from flitlab.models.arrays import Ints
-from flitlab.sim.engines.base import EngineMismatch
+from flitlab.models.arrays import Floats, Ints
+from flitlab.sim.engines.base import ApplicationRun, EngineMismatch, Execution, Standing
 
 
-class TracedRun(Protocol):
-    """A run that counts, and records the packets received.
+class TracedRun(ApplicationRun, Protocol):
+    """A run, perhaps of a program, that counts, and records the packets received.
 
     given: the session that is simulated. Counters are a dataclass of numbers and arrays that has a ``tick``. A trace is
     a named tuple of int64 arrays [packets]: when each was received, what it is of, and its number there.
     """
 
     given: Any
-
-    def advance(self, until: int) -> None: ...
 
     def counters(self) -> Any: ...
 
@@ -29,7 +27,7 @@ R = TypeVar("R", bound=TracedRun)
 
 
 class Lockstep(Generic[R]):
-    """Two such runs side by side; every look at the counters compares them, and all packets received so far."""
+    """Two such runs side by side; every look at counters or operations compares them, and all packets received."""
 
     def __init__(self, compiled: R, reference: R):
         self._compiled = compiled
@@ -47,6 +45,28 @@ class Lockstep(Generic[R]):
         compare_traces(self.trace(), self._reference.trace())
         ours = self._compiled.counters()
         compare_counters(ours, self._reference.counters())
+        return ours
+
+    def done(self) -> bool:
+        return self._compiled.done()
+
+    @property
+    def latest(self) -> int:
+        return self._compiled.latest
+
+    def standing(self) -> Standing:
+        return self._compiled.standing()
+
+    def execution(self) -> Execution:
+        self.counters()
+        ours = self._compiled.execution()
+        compare_fields(ours, self._reference.execution(), "in operations")
+        return ours
+
+    def carried(self) -> Ints | Floats:
+        ours, theirs = self._compiled.carried(), self._reference.carried()
+        if not np.array_equal(ours, theirs):
+            raise EngineMismatch("engines differ in what channels carried")
         return ours
 
     def trace(self) -> Any:

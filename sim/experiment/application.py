@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from flitlab.models.switching.datagram import Datagram
 from flitlab.sim.config.reporting import Which
 from flitlab.sim.config.study import Case, Study, labels_of
 
@@ -51,9 +50,8 @@ def _busiest_ns(case: Case) -> float:
     apart = source != target
     flits = total_flits(program.amount[send][apart], messages)
     most = max(float(np.bincount(ends[apart], flits).max(initial=0.0)) for ends in (source, target))
-    if isinstance(scenario.switching, Datagram):
-        return most * scenario.switching.queues.packet_bytes * 8e3 / scenario.switching.queues.nic_mbps
-    return most * float(messages.tick_ns)
+    discipline = scenario.switching
+    return most * discipline.weight(messages) * float(messages.tick_ns) * discipline.pace(scenario.topology)
 
 
 def slack_of_bound(row: Mapping[str, Any], found: Mapping[str, float | None]) -> dict[str, float]:

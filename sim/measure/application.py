@@ -7,8 +7,7 @@ import numpy as np
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines.base import ApplicationRun
-from flitlab.sim.engines.datagram.base import MessageLost
+from flitlab.sim.engines.base import ApplicationRun, MessageLost
 from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.ending import UnfinishedError as UnfinishedError
 from flitlab.sim.measure.ending import Watch

@@ -41,7 +41,9 @@ def measure(engine: str, scenario: Scenario, load: float, seed: int, how: How, t
     """
     spent = CpuTime()
     growing, offered = scenario.at(load)
-    measures = _OF_MODE.get(scenario.switching.mode, _KINDS[scenario.counted][1])
+    kind, measures = _KINDS[scenario.counted]
+    if kind is Window:
+        measures = _OF_MODE.get(scenario.switching.mode, measures)
     result = measures(start(engine, growing, offered, seed, threads=threads), growing, offered, how)
     result.row["cpu_s"] = spent.seconds
     result.detail["compile_s"] = spent.compile_s

@@ -17,7 +17,8 @@ from flitlab.models.transport.failures import LinkFailures
 from flitlab.models.transport.paths import WITH_REPLACEMENT
 from flitlab.models.transport.session import Queues
 from flitlab.sim.config.application import traffic_of
-from flitlab.sim.engines.datagram.base import DROPPED, RECEIVED, SENT, TIMEOUTS, MessageLost
+from flitlab.sim.engines.base import MessageLost
+from flitlab.sim.engines.datagram.base import DROPPED, RECEIVED, SENT, TIMEOUTS
 from flitlab.sim.engines.start import start
 from tests.scenarios import build, line
 from tests.sim.test_application_engines import DONE

@@ -122,6 +122,7 @@ FINISHED = 39  # tick at which all was acknowledged, -1 before
 RESENT = 40  # packets sent again
 TIMEOUTS = 41
 RECOVER = 42  # SLEEK: recovery ends when all below is acknowledged; -1: no recovery
+STARTED = 43  # tick at which it began, -1 before
 SENDER = 48
 
 # Columns of Senders.win, float64.
@@ -175,8 +176,8 @@ class Receivers(NamedTuple):
     have: Masks
 
 
-def make_senders(r: Rules, packets: Ints, last_size: Ints, start: Ints) -> Senders:
-    """The senders of flows of so many packets, int64 [flows] each; start: ticks."""
+def make_senders(r: Rules, packets: Ints, last_size: Ints) -> Senders:
+    """The senders of flows of so many packets, int64 [flows] each, none of which has begun."""
     flows = len(packets)
     seq = np.zeros((flows, SENDER), np.int64)
     seq[:, PACKETS], seq[:, LAST_SIZE] = packets, last_size
@@ -185,9 +186,8 @@ def make_senders(r: Rules, packets: Ints, last_size: Ints, start: Ints) -> Sende
     seq[:, WORD] = np.cumsum(words) - words
     seq[:, BASE], seq[:, SPECULATES] = r.rtt0, 1
     seq[:, CREDIT] = 0 if r.credit == PACED else int(r.first_window)
-    seq[:, ETA_AT] = start
     seq[:, [RTS_AT, CUT_AT]] = NEVER
-    seq[:, [FINISHED, RECOVER]] = -1
+    seq[:, [FINISHED, RECOVER, STARTED]] = -1
     seq[:, WALK] = r.paths  # a round is drawn with the first packet
     win = np.zeros((flows, REAL))
     win[:, WINDOW] = r.first_window

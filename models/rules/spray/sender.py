@@ -11,6 +11,7 @@ from flitlab.models.rules.spray.layout import (
     AGAIN_FROM,
     BASE,
     CREDIT,
+    ETA_AT,
     FINISHED,
     FIRST,
     FLIGHT,
@@ -25,6 +26,7 @@ from flitlab.models.rules.spray.layout import (
     RESENT,
     RTS_AT,
     RTS_OUT,
+    STARTED,
     TIMED_OUT,
     TIMEOUTS,
     UNA,
@@ -47,6 +49,14 @@ ASKS, IS_AGAIN = 1, 2
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _NO_RECORD = np.int64(-1)
+
+
+@kernel
+def begin_sending(s: Senders, i: Int, now: Int) -> None:
+    """Let sender i begin, if it has not begun yet."""
+    seq = s.seq[i]
+    if seq[STARTED] < 0:
+        seq[STARTED] = seq[ETA_AT] = now
 
 
 @kernel

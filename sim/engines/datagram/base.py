@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.transport.session import Session
-from flitlab.sim.engines.base import ApplicationRun
+from flitlab.sim.engines.base import ApplicationRun, MessageLost
 
 # Columns of Counters.subflow, all of data packets.
 SENT = 0  # whatever becomes of them, packets sent again included
@@ -75,14 +75,10 @@ class DatagramApplicationRun(DatagramRun, ApplicationRun, Protocol):
     """
 
 
-class MessageLost(Exception):
-    """A packet of a message was dropped, and nobody sends it again, so that the program would never end."""
-
-
 def check_lossless(counts: Ints) -> None:
-    """Raise :class:`MessageLost` if a packet of a program without a transport was dropped; counts: of subflows."""
+    """Raise :class:`~flitlab.sim.engines.base.MessageLost` if a packet of a program without a transport was dropped.
+
+    counts: of subflows.
+    """
     if counts[:, DROPPED].any():
-        raise MessageLost(
-            "packets of messages were dropped, and transport none sends none again: the program would wait for ever "
-            "(larger queues, a lower rate, or another transport)"
-        )
+        raise MessageLost

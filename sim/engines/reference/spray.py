@@ -13,6 +13,8 @@ import numba
 import numpy as np
 from simpy.events import EventPriority
 
+from flitlab.models.application import messages
+from flitlab.models.arrays import Ints
 from flitlab.models.rules.datagram import precedence, service_ticks
 from flitlab.models.rules.spray import layout
 from flitlab.models.rules.spray.credit import (
@@ -39,6 +41,7 @@ from flitlab.models.rules.spray.receiver import bits_from, bits_of, on_data, on_
 from flitlab.models.rules.spray.sender import (
     ASKS,
     IS_AGAIN,
+    begin_sending,
     deadline,
     may_send,
     on_ack,
@@ -50,14 +53,19 @@ from flitlab.models.rules.spray.sender import (
     send,
 )
 from flitlab.models.transport.fabric import LATEST, SpraySession
+from flitlab.sim.engines.base import Execution, Standing
 from flitlab.sim.engines.reference.clock import Alarm, Clock
+from flitlab.sim.engines.reference.ranks import Message, Ranks
 from flitlab.sim.engines.spray import base
-from flitlab.sim.engines.spray.base import Counters, Trace, flow_table
+from flitlab.sim.engines.spray.base import Counters, Trace, check_lossless, flow_table, standing_of
 
 DEPARTURES = EventPriority(2)
 ARRIVALS = 3
 _START, _TIMEOUT, _PACE, _PULL, _LOOK = (ARRIVALS + (1 << 63) + (kind << 32) for kind in range(5))
 """Priorities in a tick; above ARRIVALS stands the precedence of the link, above the others a flow or host."""
+
+_LAST = EventPriority(ARRIVALS + (1 << 64))
+"""After all of them a program has its turn."""
 
 DATA, ACK, NACK, PULL, RTS = range(5)
 
@@ -112,13 +120,15 @@ class Link:
         self.delay, self.ratio = int(network.given.delay[number]), int(network.given.ratio[number])
         self.counts = [0] * base.LINK_COUNTS
         self.serving: Packet | None = None
+        self.ends = 0
 
     def serve(self, packet: Packet) -> None:
         """Begin to send a packet."""
         self.serving = packet
         ticks = service_ticks(self.ratio, packet.size)
         self.counts[base.BUSY] += ticks
-        Alarm(self.clock, self.clock.now + ticks, DEPARTURES, self._leave)
+        self.ends = self.clock.now + ticks
+        Alarm(self.clock, self.ends, DEPARTURES, self._leave)
 
     def _leave(self, alarm: Any) -> None:
         packet = self.serving
@@ -243,6 +253,10 @@ class Host(Link):
         if self.serving is None:
             self.go_on()
 
+    def join(self, message: Message) -> None:
+        """Post a message of a program."""
+        self.network.post(message)
+
     def post(self, packet: Packet) -> None:
         """Send a packet without data."""
         self.control.append(packet)
@@ -284,7 +298,10 @@ def _code(function: Any, *arguments: Any) -> Callable[..., Any]:
 
 
 class ReferenceSpray:
-    """A simulation of sprayed packets under way in SimPy (see :class:`flitlab.sim.engines.spray.base.SprayRun`)."""
+    """A simulation of sprayed packets under way in SimPy.
+
+    See :class:`flitlab.sim.engines.spray.base.SprayApplicationRun`.
+    """
 
     latest = LATEST
 
@@ -293,7 +310,7 @@ class ReferenceSpray:
         self.clock = Clock()
         topology, rules, flows = session.topology, session.rules, session.flows
         self.rules = rules
-        self.senders = make_senders(rules, flows.packets, flows.last_size, flows.start)
+        self.senders = make_senders(rules, flows.packets, flows.last_size)
         self.receivers = make_receivers(self.senders)
         self.pacers = make_pacers(topology.hosts, len(flows.source))
         self.salts = np.zeros(topology.switches + 1, np.int64)
@@ -312,14 +329,20 @@ class ReferenceSpray:
         self.source, self.destination = flows.source.tolist(), flows.destination.tolist()
         self.alarms: set[int] = set()
         self.pulls: set[tuple[int, int]] = set()
+        self.messages: dict[int, Message] = {}
+        self.ranks: Ranks | None = None
+        if session.program is not None:
+            self.ranks = Ranks(self.clock, session.program.workload, self.hosts, _LAST)
+            return
         first = _PACE if rules.credit == PACED else _START
         for i, tick in enumerate(flows.start.tolist()):
-            self._ring(tick, first, i, self._pace if rules.credit == PACED else self._start)
+            self._ring(tick, first, i, self.start)
 
     def _compile(self) -> None:
         r, s, g, p, w, t = self.rules, self.senders, self.receivers, self.pacers, self.switches, self.given.routes
         out, salts = self.given.topology.out_start, self.salts
         self.precedence = _code(precedence, r.seed, 0, 0)
+        self._begin = _code(begin_sending, s, 0, 0)
         self._may_send = _code(may_send, r, s, 0)
         self._send = _code(send, r, s, 0, 0, 0)
         self._on_ack = _code(on_ack, r, s, 0, 0, 0, 0, False, 0, False, 0, 0, 0)
@@ -400,6 +423,9 @@ class ReferenceSpray:
         packet = self._packet(DATA, flow, entropy, size)
         packet.number, packet.flags, packet.claim = number, flags, wanted
         self._watch(flow)
+        if flow in self.messages and number == self.given.flows.packets[flow] - 1 and not flags & IS_AGAIN:
+            assert self.ranks is not None
+            self.ranks.left(self.messages[flow], self.clock.now + 1)
         return packet
 
     def _packet(self, kind: int, flow: int, entropy: int, size: int = 0) -> Packet:
@@ -413,8 +439,23 @@ class ReferenceSpray:
             self.alarms.add(flow)
             self._ring(self.clock.now + self.rules.timeout, _TIMEOUT, flow, self._expire)
 
-    def _start(self, flow: int) -> None:
-        self.hosts[self.source[flow]].ask(flow)
+    def start(self, flow: int) -> None:
+        """Let a flow begin."""
+        self._begin(self.senders, flow, self.clock.now)
+        if self.rules.credit == PACED:
+            self._pace(flow)
+        else:
+            self.hosts[self.source[flow]].ask(flow)
+
+    def post(self, message: Message) -> None:
+        """Let the flow begin that a message is."""
+        program, ranks = self.given.program, self.ranks
+        assert program is not None and ranks is not None
+        of = {messages.RTS: program.request, messages.CTS: program.consent}.get(ranks.stage[message.send], program.data)
+        flow = int(of[message.send])
+        message.missing = 1  # a flow comes as a whole
+        self.messages[flow] = message
+        self.start(flow)
 
     def _pace(self, flow: int) -> None:
         more = self._pace_on(self.rules, self.senders, flow)
@@ -453,8 +494,11 @@ class ReferenceSpray:
         else:
             if self._trace is not None:
                 self._trace.append((now, flow, packet.number))
+            before = g.got[flow, layout.COMPLETE]
             acks = self._on_data(r, g, flow, packet.number, packet.size, packet.marked, asks, now)
             answer = ACK if acks else None
+            if self.ranks is not None and before != g.got[flow, layout.COMPLETE]:
+                self.ranks.receive(self.messages[flow])
         reply = None if answer is None else self._answer(answer, packet, packet.marked or asks)
         self._claim_credit(packet, host, packet.trimmed)
         if throttles(r):
@@ -547,6 +591,8 @@ class ReferenceSpray:
     def advance(self, until: int) -> None:
         if until > self.clock.now:
             self.clock.run(int(until))
+        if self.ranks is not None and not self.rules.answers:
+            check_lossless(sum(link.counts[base.DROPS] + link.counts[base.CUT] for link in self.links))
 
     def counters(self) -> Counters:
         links = np.array([link.counts for link in self.links], np.int64)
@@ -556,6 +602,22 @@ class ReferenceSpray:
         if not self.rules.answers:
             return bool((self.receivers.got[:, layout.COMPLETE] >= 0).all())
         return bool((self.senders.seq[:, layout.FINISHED] >= 0).all())
+
+    def done(self) -> bool:
+        return self.ranks is not None and self.ranks.unfinished == 0
+
+    def standing(self) -> Standing:
+        assert self.ranks is not None
+        return standing_of(self.senders, self.receivers, self.ranks.has_events())
+
+    def execution(self) -> Execution:
+        assert self.ranks is not None
+        return self.ranks.execution()
+
+    def carried(self) -> Ints:
+        """Ticks for which each channel has been sending, int64 [channels]."""
+        now = self.clock.now
+        return np.array([link.counts[base.BUSY] - max(0, link.ends - now) for link in self.queues], np.int64)
 
     def trace(self) -> Trace:
         if self._trace is None:

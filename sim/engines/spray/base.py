@@ -9,6 +9,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.rules.spray import layout
 from flitlab.models.rules.spray.layout import Receivers, Senders
 from flitlab.models.transport.fabric import SpraySession
+from flitlab.sim.engines.base import ApplicationRun, MessageLost, Standing
 
 # Columns of Counters.flow.
 RESENT = 0  # packets that were sent again
@@ -70,6 +71,30 @@ class SprayRun(Protocol):
 
     def trace(self) -> Trace:
         """The packets received so far; only if the run was started with ``trace=True``."""
+
+
+class SprayApplicationRun(SprayRun, ApplicationRun, Protocol):
+    """One simulation of a program over sprayed packets under way.
+
+    carried: ticks for which each channel has been sending, int64 [channels].
+    """
+
+
+def check_lossless(lost: int) -> None:
+    """Raise :class:`~flitlab.sim.engines.base.MessageLost` if packets of a program that nobody sends again were.
+
+    lost: packets dropped or trimmed.
+    """
+    if lost:
+        raise MessageLost
+
+
+def standing_of(s: Senders, g: Receivers, coming: bool) -> Standing:
+    """What the messages that were posted still have before them. coming: whether the program goes on by itself."""
+    seq, got = s.seq, g.got
+    fresh = (seq[:, layout.PACKETS] - seq[:, layout.NEXT])[seq[:, layout.STARTED] >= 0]
+    missing = seq[:, layout.NEXT] - got[:, layout.EXPECTED] - got[:, layout.OUT_OF_ORDER]
+    return Standing(int(got[:, layout.BYTES].sum()), int(fresh.sum()), int(missing.sum()), coming)
 
 
 def flow_table(session: SpraySession, s: Senders, g: Receivers) -> Ints:

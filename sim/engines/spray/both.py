@@ -1,11 +1,11 @@
 """Two runs of sprayed packets, compared packet by packet."""
 
 from flitlab.sim.engines.lockstep import Lockstep
-from flitlab.sim.engines.spray.base import SprayRun
+from flitlab.sim.engines.spray.base import SprayApplicationRun
 
 
-class BothSprays(Lockstep[SprayRun]):
-    """Two runs of sprayed packets (see :class:`flitlab.sim.engines.spray.base.SprayRun`) in lock-step."""
+class BothSprays(Lockstep[SprayApplicationRun]):
+    """Two runs of sprayed packets (see :class:`flitlab.sim.engines.spray.base.SprayApplicationRun`) in lock-step."""
 
     def ended(self) -> bool:
         return self._compiled.ended()

@@ -1,17 +1,22 @@
 """The spray discipline, compiled.
 
 In a tick services end first, then packets come to the ends of links, in an order that is drawn for every tick, then
-timers ring. What hosts and switches decide is in :mod:`flitlab.models.rules.spray`.
+timers ring, then a program has its turn. What hosts and switches decide is in :mod:`flitlab.models.rules.spray`.
 """
+
+from typing import Any
 
 import numpy as np
 
+from flitlab.models.arrays import Ints
 from flitlab.models.jit import inner, njit, routine
 from flitlab.models.rules.spray import layout
 from flitlab.models.rules.spray.ports import chosen_port, flow_key
 from flitlab.models.transport.fabric import SpraySession
+from flitlab.sim.engines.base import Execution, Standing
 from flitlab.sim.engines.compiled.awaited import NOBODY, gather, has_members, line_up, next_slot
 from flitlab.sim.engines.compiled.pool import doubled
+from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done
 from flitlab.sim.engines.compiled.spray.ahead import foresee, foresee_packet, foresee_queues
 from flitlab.sim.engines.compiled.spray.hosts import (
     begin_flow,
@@ -22,8 +27,11 @@ from flitlab.sim.engines.compiled.spray.hosts import (
     settle_nic,
 )
 from flitlab.sim.engines.compiled.spray.links import accept, is_answer, is_whole, settle, take_head
+from flitlab.sim.engines.compiled.spray.messages import make_talk
+from flitlab.sim.engines.compiled.spray.program import act, wakes
 from flitlab.sim.engines.compiled.spray.state import (
     BUSY,
+    ENDS,
     ENTROPY,
     FLOW,
     HOP,
@@ -36,6 +44,7 @@ from flitlab.sim.engines.compiled.spray.state import (
     PACE_TIMER,
     POOL,
     PULL_TIMER,
+    SERVING,
     SETTLE_TIMER,
     SIZE,
     TAKEN,
@@ -47,7 +56,7 @@ from flitlab.sim.engines.compiled.spray.state import (
     longer_trace,
 )
 from flitlab.sim.engines.compiled.timers import take_timer
-from flitlab.sim.engines.spray.base import Counters, Trace, flow_table
+from flitlab.sim.engines.spray.base import Counters, Trace, check_lossless, flow_table, standing_of
 
 _LOW, _ONE = np.int64(0xFFFFFFFF), np.int64(1)
 
@@ -129,7 +138,7 @@ def advance(const, ways, state, tick, until):
     count_at, shift = len(state.timers) - 1, const.index_bits + KIND_BITS
     while True:
         rings = state.timers[0] >> shift if state.timers[count_at] > 0 else until
-        tick = next_slot(const, state, tick, min(rings, until))
+        tick = next_slot(const, state, tick, wakes(state.talk, min(rings, until)))
         if tick >= until:
             break
         if has_members(const, state, tick):
@@ -153,17 +162,22 @@ def advance(const, ways, state, tick, until):
             state.wants[POOL] = 1
         if state.wants[POOL] | state.wants[TRACE]:
             return tick
+        act(state.talk, const, state, tick)
         tick += 1
     _settle_all(const, state, until - 1)
     return until
 
 
 class CompiledSpray:
-    """A simulation of sprayed packets under way, compiled (see :class:`flitlab.sim.engines.spray.base.SprayRun`)."""
+    """A simulation of sprayed packets under way, compiled.
+
+    See :class:`flitlab.sim.engines.spray.base.SprayApplicationRun`.
+    """
 
     def __init__(self, session: SpraySession, trace: bool = False):
         self.given = session
-        self._constants, self._state, self._ways = build(session, trace)
+        self._talk: Any = make_talk(session)
+        self._constants, self._state, self._ways = build(session, trace, self._talk)
         self._tick = 0
 
     @property
@@ -184,6 +198,8 @@ class CompiledSpray:
                 if self._state.wants[flag]:
                     self._state = grow(self._state)
                     self._state.wants[flag] = 0
+        if self._talk is not None and not self.given.rules.answers:
+            check_lossless(int(self._state.lost.sum()))
 
     def counters(self) -> Counters:
         state = self._state
@@ -197,6 +213,22 @@ class CompiledSpray:
         if not self.given.rules.answers:
             return bool((state.receivers.got[:, layout.COMPLETE] >= 0).all())
         return bool((state.senders.seq[:, layout.FINISHED] >= 0).all())
+
+    def done(self) -> bool:
+        return is_done(self._talk.ranks)
+
+    def standing(self) -> Standing:
+        state = self._state
+        return standing_of(state.senders, state.receivers, has_events(self._talk.ranks))
+
+    def execution(self) -> Execution:
+        return execution_of(self._talk.ranks)
+
+    def carried(self) -> Ints:
+        link = self._state.link[: self._constants.inject]
+        ahead = np.where(link[:, SERVING] == NOBODY, 0, np.maximum(0, link[:, ENDS] - self._tick))
+        carried: Ints = link[:, BUSY] - ahead
+        return carried
 
     def trace(self) -> Trace:
         if not len(self._state.trace):

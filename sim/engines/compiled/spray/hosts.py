@@ -26,6 +26,7 @@ from flitlab.models.rules.spray.receiver import bits_from, bits_of, on_data, on_
 from flitlab.models.rules.spray.sender import (
     ASKS,
     IS_AGAIN,
+    begin_sending,
     deadline,
     may_send,
     on_ack,
@@ -45,6 +46,7 @@ from flitlab.sim.engines.compiled.spray.links import (
     is_answer,
     take_first,
 )
+from flitlab.sim.engines.compiled.spray.messages import note_received, note_sent
 from flitlab.sim.engines.compiled.spray.state import (
     ACK,
     AGAIN,
@@ -147,6 +149,8 @@ def _next_data(const, state, host, tick):
                 kind |= ASKED
             if flags & IS_AGAIN != 0:
                 kind |= AGAIN
+            else:
+                note_sent(state.talk, state, flow, number, tick)
             packet = _packet(const, state, flow, kind, size, entropy, number)
             state.packet[packet, VALUE] = target
             _watch(const, state, flow, tick)
@@ -231,6 +235,7 @@ def _receive(const, state, host, packet, now):
     else:
         _trace(const, state, flow, number, now)
         answers = on_data(rules, state.receivers, flow, number, np.int64(record[SIZE]), marked, asks, now)
+        note_received(state.talk, state, flow, now)
     if answers:
         record[KIND] = answer | kind & (MARK | AGAIN | LAST_HOP)
         record[SIZE], record[HOST], record[HOP] = rules.control, const.ends[flow, 0], 0
@@ -314,6 +319,7 @@ def expire(const, state, host, flow, now):
 @inner
 def begin_flow(const, state, host, flow, paced, now):
     """Let a flow begin or, where the clock gives it credit, go on."""
+    begin_sending(state.senders, flow, now)
     more = paced and pace(const.rules, state.senders, flow)
     _ask(const, state, host, flow, now)
     if more:

@@ -1,6 +1,6 @@
 """The constants and the state that the kernels of sprayed packets work on."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -80,10 +80,10 @@ class SprayConstants(NamedTuple):
     eject: int  # first of the links to hosts
     links: int
     mask: int  # slots of the wheel, less 1
-    reserve: int  # packets that may be made in one tick, and a timer
+    reserve: int  # packets that may be made in one tick, a timer, and the turn of a program
     index_bits: int  # of a timer, for its flow or host
     latest: int  # last tick that a timer can have
-    watched: bool  # a timeout may come before anybody else looks at the interface that has sent
+    watched: bool  # a timeout, or a program, may come before anybody else looks at the interface that has sent
     rules: Rules
     fixed: Ints  # int64 [links, 8]
     ends: Ints  # int64 [flows, 2]: hosts from which and to which each goes
@@ -123,16 +123,20 @@ class SprayState(NamedTuple):
     lost: Ints  # int64 [links, 2]: packets dropped and trimmed
     trace: Ints  # int64 [entries, 3]
     wants: Ints  # int64: what has to grow before the next tick
+    talk: Any  # a program and its messages (:class:`~flitlab.sim.engines.compiled.spray.messages.Talk`), or None
 
 
-def build(session: SpraySession, traced: bool) -> tuple[SprayConstants, SprayState, Ways]:
-    """Make the constants and the state of a run at tick 0. traced: whether every whole data packet is recorded."""
+def build(session: SpraySession, traced: bool, talk: Any = None) -> tuple[SprayConstants, SprayState, Ways]:
+    """Make the constants and the state of a run at tick 0.
+
+    traced: whether every whole data packet is recorded. talk: of a session with a program.
+    """
     constants = _constants(session)
     rules, flows, hosts = session.rules, session.flows, session.topology.hosts
     links, count, ticks, pool = constants.links, len(flows.source), constants.mask + 1, 2 * constants.reserve
     link = aligned(links, LINK, np.int64)
     link[:, [FLYING, CONTROL, WHOLE, SERVING]] = NOBODY
-    senders = make_senders(rules, flows.packets, flows.last_size, flows.start)
+    senders = make_senders(rules, flows.packets, flows.last_size)
     receivers = make_receivers(senders)
     state = SprayState(
         packet=aligned(pool, RECORD, np.uint32),
@@ -154,6 +158,7 @@ def build(session: SpraySession, traced: bool) -> tuple[SprayConstants, SpraySta
         lost=np.zeros((links, 2), np.int64),
         trace=np.zeros(((1 << 12) + 2 * hosts if traced else 0, 3), np.int64),
         wants=np.zeros(8, np.int64),
+        talk=talk,
     )
     return constants, state, _ways(session, link)
 
@@ -197,10 +202,10 @@ def _constants(session: SpraySession) -> SprayConstants:
         eject=eject,
         links=links,
         mask=max(64, 1 << int(longest.max() + 1).bit_length()) - 1,
-        reserve=at_once + 2 * hosts,
+        reserve=at_once + (2 if session.program is None else 3) * hosts,
         index_bits=index_bits,
         latest=min(LATEST, (1 << (63 - KIND_BITS - index_bits)) - 1),
-        watched=bool(rules.timeout <= session.delay[inject:eject].max()),
+        watched=session.program is not None or bool(rules.timeout <= session.delay[inject:eject].max()),
         rules=rules,
         fixed=fixed,
         ends=np.stack([flows.source, flows.destination], axis=1).astype(np.int64),
@@ -213,11 +218,15 @@ def _ticks(ratio: Ints, size: int) -> Ints:
 
 
 def _first_timers(session: SpraySession, constants: SprayConstants) -> Ints:
-    """Make the heap of timers, in which flows begin; there is room for two of each flow and three of each host."""
+    """Make the heap of timers, in which flows begin; there is room for two of each flow and three of each host.
+
+    Those of a program begin when it posts them.
+    """
     flows, kind = len(session.flows.start), PACE_TIMER if session.rules.credit == PACED else START_TIMER
     keys = (np.minimum(session.flows.start, constants.latest) << KIND_BITS | kind) << constants.index_bits
     timers = np.zeros(2 * flows + 3 * session.topology.hosts + 1, np.int64)
-    timers[:flows], timers[-1] = np.sort(keys | np.arange(flows)), flows  # sorted is a heap
+    if session.program is None:
+        timers[:flows], timers[-1] = np.sort(keys | np.arange(flows)), flows  # sorted is a heap
     return timers
 
 

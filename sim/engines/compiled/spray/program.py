@@ -1,0 +1,27 @@
+"""A program that sprays its messages: what its ranks do as a tick ends."""
+
+from flitlab.models.jit import inner
+from flitlab.models.rules.spray.layout import PACED
+from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, turn
+from flitlab.sim.engines.compiled.spray.hosts import begin_flow, settle_nic
+from flitlab.sim.engines.compiled.spray.messages import flow_of
+
+
+@inner
+def wakes(talk, until):
+    """Find the next tick in which the program does something, at most ``until``."""
+    return until if talk is None else min(next_event(talk.ranks), until)
+
+
+@inner
+def act(talk, const, state, now):
+    """Work through the program's events of this tick; the messages that it posts begin."""
+    if talk is not None and next_event(talk.ranks) <= now:
+        turn(talk.ranks, now)
+        totals = talk.ranks.totals
+        for k in range(totals[OUTBOX]):
+            flow = flow_of(talk, talk.ranks.outbox[k])
+            host = const.ends[flow, 0]
+            settle_nic(const, state, host, now)
+            begin_flow(const, state, host, flow, const.rules.credit == PACED, now)
+        totals[OUTBOX] = 0
