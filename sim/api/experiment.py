@@ -3,7 +3,7 @@
 import json
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import yaml
 
 from flitlab.models.html import facts
+from flitlab.sim.api.arrays import dataset_of
 from flitlab.sim.api.frames import columns_of, facts_of, frame_of
 from flitlab.sim.api.given import component, configuration, plain
 from flitlab.sim.config.draft import PROGRAMS
@@ -18,9 +19,11 @@ from flitlab.sim.config.keys import SECTIONS
 from flitlab.sim.config.study import Case, Study, read
 from flitlab.sim.exit import INTERRUPTED
 from flitlab.sim.experiment.store import Memory, Store
+from flitlab.sim.measure.columns.registry import Column
 
 if TYPE_CHECKING:  # what takes longest to import waits until it is used
     import pandas as pd
+    import xarray
     from matplotlib.axes import Axes
 
     from flitlab.sim.experiment.runner import Report
@@ -239,6 +242,37 @@ class Experiment:
         """Any table of the run folder by the name of its file: of an application ``steps``, ``ranks``, ..."""
         return self._frame(f"{name}.csv")
 
+    def dataset(self, name: str = "results", over: Sequence[str] = ()) -> "xarray.Dataset":
+        """Any table of the run as a dataset of xarray, with a dimension for each thing that was varied.
+
+        Dimensions are the swept keys, by the names that they have in results.csv, then the columns ``over``, ``load``
+        and ``seed`` as far as the table has them; of ceilings also ``ceiling``. Cells of combinations that were not run
+        are empty (NaN, or ''); a ceiling that does not depend on the load stands at every load. ``attrs`` of a variable
+        have its ``units``, ``long_name`` and ``description``.
+
+        Parameters
+        ----------
+        name
+            The name of a table's file: ``results``, ``ceilings``, ``metrics``, ``saturation``, ``flows``, ...
+        over
+            Columns that are dimensions, too, of tables with several rows for each point, such as ``["flow"]``.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            xarray is not installed: it comes with ``pip install 'flitlab[xarray]'``.
+        ValueError
+            The dimensions do not tell all rows apart.
+        KeyError
+            The table has no such column.
+        """
+        manifest = self._manifest
+        keys = {scenario["label"]: scenario["keys"] for scenario in manifest.get("scenarios", [])}
+        version = manifest["versions"].get("flitlab") or ""
+        about = {"title": manifest["name"], "source": f"flitlab {version}".strip()}
+        frame, over = self.table(name), ["ceiling", *over] if name == "ceilings" else over
+        return dataset_of(frame, keys, self._known(f"{name}.csv", frame), over, about)
+
     def plot(self, name: str = "latency_load", ax: "Axes | None" = None) -> "Axes":
         """Draws one of the figures that ``simrun plot`` draws.
 
@@ -295,17 +329,30 @@ class Experiment:
         """Whether its results are of programs."""
         if self._study is not None:
             return self._study.runs_programs
-        assert self.folder is not None
-        return json.loads((self.folder / "manifest.json").read_text("utf-8")).get("experiment") in PROGRAMS
+        return self._manifest.get("experiment") in PROGRAMS
+
+    @property
+    def _manifest(self) -> dict[str, Any]:
+        """What manifest.json says."""
+        self._refuse_before_run()
+        if self.folder is not None:
+            text = (self.folder / "manifest.json").read_text("utf-8")
+        else:
+            assert self._memory is not None
+            text = self._memory.files["manifest.json"]
+        found: dict[str, Any] = json.loads(text)
+        return found
 
     def _frame(self, name: str) -> "pd.DataFrame":
         tables = self._tables
         if name not in tables:
             place = "memory" if self.folder is None else self.folder
             raise FileNotFoundError(f"{place}: this run has no {name}; it has {', '.join(tables) or 'no tables'}")
-        frame = frame_of(tables[name], ())
-        known = columns_of(name, self._of_programs, "host_throughput" in frame.columns)
-        return frame_of(tables[name], known.values())
+        return frame_of(tables[name], self._known(name, frame_of(tables[name], ())))
+
+    def _known(self, name: str, frame: "pd.DataFrame") -> Collection[Column]:
+        """What is known of the columns of a table."""
+        return columns_of(name, self._of_programs, "host_throughput" in frame.columns).values()
 
     def __repr__(self) -> str:
         name = self.folder.name if self._study is None and self.folder is not None else self.study.name

@@ -107,6 +107,60 @@ def test_units_and_meanings_are_with_the_frame(experiment):
     assert "lower" in experiment.ceilings.attrs["meaning"]
 
 
+def test_datasets_hold_every_row_at_its_place(experiment):
+    data, frame = experiment.dataset(), experiment.results
+    assert list(data.sizes.items()) == [("routing", 2), ("load", 2), ("seed", 2)]
+    assert list(data.routing.values) == ["minimal", "deflection"], "not in the order of the sweep"
+    for row in frame.to_dict("records"):
+        there = data.sel({name: row[name] for name in data.dims})
+        assert (there.accepted, there.latency_mean, there.status) == (row["accepted"], row["latency_mean"], "ok")
+    assert data.latency_mean.attrs["units"] == "ticks" and data.latency_mean.attrs["description"]
+    within = Experiment.load(SCENARIO).run(jobs=1).dataset()
+    assert within.drop_vars("cpu_s").identical(data.drop_vars("cpu_s"))
+
+
+def test_ceilings_align_with_results(experiment):
+    bounds, frame = experiment.dataset("ceilings"), experiment.ceilings
+    assert bounds.sel(routing="minimal", ceiling="split").upper.size == 1
+    row = frame[(frame["scenario"] == "routing=minimal") & (frame["ceiling"] == "split")].iloc[0]
+    share = experiment.dataset().accepted / bounds.upper.sel(ceiling="split")
+    assert share.sizes == {"routing": 2, "load": 2, "seed": 2}
+    one = share.sel(routing="minimal", load=0.3, seed=2).item()
+    there = experiment.results.query("routing == 'minimal' and load == 0.3 and seed == 2").iloc[0]
+    assert one == there["accepted"] / row["upper"]
+
+
+def test_ceilings_that_hold_at_any_load_stand_at_all_of_them():
+    scenario = {**SCENARIO, "routing": "minimal", "experiment": "ceilings", "ceilings": ["mcf", "total"]}
+    data = Experiment.load(scenario).run(jobs=1).dataset("ceilings")
+    assert data.sizes == {"ceiling": len(data.ceiling), "load": 2}
+    assert data.upper.notnull().all() and len(set(data.upper.sel(ceiling="mcf").values)) == 1
+    assert data.upper.sel(ceiling="total", load=0.1) < data.upper.sel(ceiling="total", load=0.3)
+
+
+def test_combinations_that_were_not_run_are_empty(tmp_path):
+    from flitlab.sim.api.arrays import dataset_of
+
+    frame = pd.DataFrame({"scenario": ["a", "b"], "seed": [1, 2], "n": [3, 4], "good": [True, False], "s": ["x", "y"]})
+    data = dataset_of(frame, {"a": {"kind": "u"}, "b": {"kind": "v"}}, (), (), {})
+    assert data.n.sel(kind="u", seed=1) == 3 and np.isnan(data.n.sel(kind="u", seed=2))
+    assert (
+        data.good.dtype == float and data.good.sel(kind="v", seed=2) == 0 and np.isnan(data.good.sel(kind="v", seed=1))
+    )
+    assert data.s.sel(kind="u", seed=2).item() == ""
+    with pytest.raises(ValueError, match="not told apart by seed alone"):
+        dataset_of(frame.assign(seed=1), {}, (), (), {})
+    assert dataset_of(frame.assign(seed=1), {}, (), ["n"], {}).sizes == {"n": 2, "seed": 1}
+    with pytest.raises(KeyError, match="did you mean 'seed'"):
+        dataset_of(frame, {}, (), ["sed"], {})
+
+
+def test_without_xarray_a_message_says_how_to_get_it(experiment, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'flitlab\[xarray\]'"):
+        experiment.dataset()
+
+
 def test_notebooks_show_tables(experiment):
     case = experiment.scenarios["routing=minimal"]
     for shown, said in ((experiment, "results.csv"), (case, "imase"), (case.topology, "channels out of a switch")):

@@ -1,0 +1,83 @@
+"""Tables of a run as arrays of xarray, with a dimension for each thing that was varied."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from flitlab.models.near import near
+from flitlab.sim.measure.columns.registry import Column
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray
+
+VARIED = ("load", "seed")
+"""Columns that are dimensions wherever a table has them, after the swept keys and those that are asked for."""
+
+
+def dataset_of(
+    frame: "pd.DataFrame", keys: Mapping[str, Mapping[str, Any]], known: Iterable[Column], over: Sequence[str],
+    about: Mapping[str, str],
+) -> "xarray.Dataset":  # fmt: skip
+    """A table as a dataset, whose dimensions are the swept keys, what else was varied, and further columns.
+
+    keys: of each scenario, the values of the swept keys. known: columns that the table may have. over: the further
+    columns. about: attributes of the dataset.
+    Raises ``ModuleNotFoundError`` without xarray, ``KeyError`` for a column that the table does not have, and
+    ``ValueError`` where two rows have the same place.
+    """
+    import pandas as pd
+
+    _refuse_without_xarray()
+    if unknown := [name for name in over if name not in frame.columns]:
+        meant = near(unknown[0], list(frame.columns))
+        raise KeyError(f"no column {unknown[0]!r}" + (f"; did you mean {meant!r}?" if meant else ""))
+    swept = pd.DataFrame([keys.get(label, {}) for label in frame.get("scenario", [])], index=frame.index)
+    frame = pd.concat([swept, frame.drop(columns=["scenario", *swept.columns], errors="ignore")], axis="columns")
+    names = dict.fromkeys([*swept.columns, *over, *VARIED])
+    dims = [name for name in names if name in frame.columns and frame[name].notna().any()]
+    for name in dims:
+        frame = _everywhere(frame, name)
+    if not dims or frame.duplicated(dims).any():
+        place = f"by {', '.join(dims)} alone" if dims else "by anything that was varied"
+        raise ValueError(f"rows are not told apart {place}: name further columns, dataset(NAME, over=[...])")
+    found: xarray.Dataset = frame.set_index(dims).to_xarray()
+    texts = [name for name in dims if not pd.api.types.is_numeric_dtype(frame[name])]
+    found = found.reindex({name: frame[name].unique() for name in texts})  # in the order of the run
+    for name in found.data_vars:
+        found[name] = _of_one_kind(found[name])
+    for one in known:
+        if one.name in found.variables:
+            told = {"units": one.unit, "long_name": one.label or one.name.replace("_", " "), "description": one.meaning}
+            found[one.name].attrs.update({key: text for key, text in told.items() if text})
+    return found.assign_attrs(about)
+
+
+def _refuse_without_xarray() -> None:
+    try:
+        import xarray  # noqa: F401
+    except ModuleNotFoundError as error:
+        if error.name != "xarray":
+            raise
+        problem = "datasets need xarray, which is not installed: pip install 'flitlab[xarray]'"
+        raise ModuleNotFoundError(problem, name="xarray") from None
+
+
+def _everywhere(frame: "pd.DataFrame", name: str) -> "pd.DataFrame":
+    """The table with each row that has no value of a dimension once for every value, since it holds for them all."""
+    import pandas as pd
+
+    missing = frame[name].isna()
+    if not missing.any():
+        return frame
+    values = pd.DataFrame({name: frame.loc[~missing, name].unique()})
+    return pd.concat([frame[~missing], frame[missing].drop(columns=name).merge(values, how="cross")])
+
+
+def _of_one_kind(variable: "xarray.DataArray") -> "xarray.DataArray":
+    """Values of one type where cells are empty: text that may be '', numbers that may be NaN for truth values."""
+    if variable.dtype != object:
+        return variable
+    there = {type(value) for value in variable.values.ravel() if value == value and value is not None}
+    if there <= {bool}:
+        return variable.astype(float)
+    return variable.fillna("").astype(str) if there == {str} else variable
