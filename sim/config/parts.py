@@ -65,6 +65,8 @@ class PartsBuilder:
         topology: Topology | None = self._part("topology", spec, (), draft)
         again = partial(self._made, "topology", spec, ())
         if topology is not None:
+            if topology.notes.get("capacity_missing") == "all":
+                draft.warn("topology.capacity_from", "is at no edge of a file: `missing` is the capacity of all")
             topology = ranked(draft, topology)
         plain = {"topology": plain_of(spec)}
         if draft.experiment == "metrics":

@@ -123,8 +123,27 @@ def test_the_zoo_is_read_with_its_own_attributes(tmp_path):
     assert found.switches == 3 and found.notes["switches_left_out"] == 1 and found.notes["labels"] == ["0", "1", "2"]
     assert sorted(found.capacity.tolist()) == pytest.approx([1, 1, 1, 1, 10e9 / 155e6, 10e9 / 155e6])
     assert found.host_count.tolist() == [1, 1, 1] and not found.directed
+    assert found.notes["capacity_missing"] == 1
     assert gml(tmp_path, hosts_from="servers").host_count.tolist() == [0, 4, 0]
     assert sorted(gml(tmp_path, delay_from="delayed").delay.tolist()) == [0, 0, 0, 0, 3, 3]
+
+
+def test_a_zoo_of_which_some_have_no_speeds_is_read_with_what_is_missing(tmp_path):
+    found = gml(tmp_path, ZOO.replace("LinkSpeedRaw", "LinkSpeed"), capacity_from="LinkSpeedRaw", missing=2.0)
+    assert set(found.capacity.tolist()) == {2.0} and found.notes["capacity_missing"] == "all"
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.gml").write_text(ZOO.replace("LinkSpeedRaw", f"Speed{name}"))
+    study = """\
+experiment: ceilings
+topology: {kind: file, path: {glob: '*.gml'}, component: largest, capacity_from: Speedone, missing: 1.0}
+traffic: {kind: uniform}
+ceilings: [bounds]
+"""
+    (tmp_path / "study.yaml").write_text(study)
+    found = read_study(tmp_path / "study.yaml")
+    assert [case.topology.notes["capacity_missing"] for case in found.cases] == [1, "all", "all"]
+    (warning,) = found.warnings
+    assert "topology.capacity_from = Speedone: warning: is at no edge of a file" in warning
 
 
 @pytest.mark.parametrize(

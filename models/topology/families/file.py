@@ -39,13 +39,14 @@ class File(TopologySpec):
 
     ``capacity_from``, ``delay_from`` and ``hosts_from`` name other attributes, such as the LinkSpeedRaw of the Topology
     Zoo. Numbers are taken as they are, delays rounded to ticks, and ``capacity`` scales all capacities; ``missing`` is
-    the capacity of edges without the attribute, before that. ``component: largest`` takes the largest part that is
-    strongly connected.
+    the capacity of edges without the attribute, before that, and ``notes`` count them (``capacity_missing``).
+    ``component: largest`` takes the largest part that is strongly connected.
 
     ``path: {glob: 'zoo/*.graphml'}`` is a sweep over all files of such names, in their order.
 
-    Refused, with file and line: a missing file, one of more than 1 GB, malformed lines, unknown nodes, bad
-    numbers, statements that contradict each other, a network that is not strongly connected.
+    Refused, with file and line: a missing file, one of more than 1 GB, malformed lines, unknown nodes, an attribute
+    that is asked for and nowhere (of capacities only without ``missing``; with it, a warning tells), bad numbers,
+    statements that contradict each other, a network that is not strongly connected.
 
     Example: ``topology: {kind: file, path: models/topology/families/data/und_d3_k2_n10.txt, directed: false}``
 

@@ -11,8 +11,8 @@ from flitlab.models.topology.graph import Topology
 class Attributes:
     """The names of the attributes that say what a topology needs.
 
-    capacity, delay: of edges. hosts: of nodes. missing: capacity of edges without the attribute; None refuses those
-    where a name other than ``capacity`` was asked for.
+    capacity, delay: of edges. hosts: of nodes. missing: capacity of edges without the attribute, all of them if none
+    has it; None refuses those where a name other than ``capacity`` was asked for.
     """
 
     capacity: str = "capacity"
@@ -68,15 +68,22 @@ class Attributed:
                 network.channel(*about, data.get("reverse", "-1"))
             else:
                 network.link(*about)
-        return network.topology(kind, hosts or None)
+        return network.topology(kind, hosts or None, **self._notes(attributes))
+
+    def _notes(self, attributes: Attributes) -> dict[str, int | str]:
+        """``capacity_missing``: how many edges took the capacity of those without the attribute, if any did."""
+        without = sum(attributes.capacity not in data for _, _, data in self.edges)
+        if attributes.missing is None or not without:
+            return {}
+        return {"capacity_missing": "all" if without == len(self.edges) else without}
 
     def _refuse_unknown(self, attributes: Attributes) -> None:
         of_edges = {name for _, _, data in self.edges for name in data}
         of_nodes = {name for _, data in self.nodes.values() for name in data}
-        for what, name, usual, there in (
-            ("edge", attributes.capacity, "capacity", of_edges), ("edge", attributes.delay, "delay", of_edges),
-            ("node", attributes.hosts, "hosts", of_nodes),
-        ):  # fmt: skip
+        asked = [("edge", attributes.delay, "delay", of_edges), ("node", attributes.hosts, "hosts", of_nodes)]
+        if attributes.missing is None:
+            asked.insert(0, ("edge", attributes.capacity, "capacity", of_edges))
+        for what, name, usual, there in asked:
             if name != usual and name not in there:
                 choices = ", ".join(sorted(there)) or "none at all"
                 self.network.fail(1, f"no {what} has an attribute {name!r}; there are {choices}")
