@@ -87,12 +87,15 @@ class Heartbeat:
         self._total = total
         self._done = 0
         self._started = time.monotonic()
+        self._first = 0.0  # seconds until the first point was done
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._beat, args=(every,), daemon=True)
 
     def advance(self, ticks: int = 0, scenario: str = "", row: Row | None = None) -> None:
         """One more point is done."""
         self._done += 1
+        if self._done == 1:
+            self._first = time.monotonic() - self._started
 
     def __enter__(self) -> "Heartbeat":
         self._thread.start()
@@ -103,18 +106,25 @@ class Heartbeat:
 
     def _beat(self, every: float) -> None:
         while not self._ended.wait(every):
-            say(heartbeat(self._done, self._total, time.monotonic() - self._started))
+            say(heartbeat(self._done, self._total, time.monotonic() - self._started, self._first))
 
 
-def heartbeat(done: int, total: int, seconds: float) -> str:
+def heartbeat(done: int, total: int, seconds: float, first: float = 0.0) -> str:
     """How far a run is, in words.
 
-    >>> heartbeat(0, 40, 60), heartbeat(10, 40, 600), heartbeat(43, 40, 7260)
-    ('0 of 40 points after 1 min', '10 of 40 points after 10 min, about 30 min to go', '43 points after 2 h 1 min')
+    first: seconds until the first point was done, which often had to wait for kernels to be compiled: what is to go
+    follows from the pace of the others.
+
+    >>> heartbeat(0, 40, 60), heartbeat(11, 40, 660, 60), heartbeat(43, 40, 7260)
+    ('0 of 40 points after 1 min', '11 of 40 points after 11 min, about 29 min to go', '43 points after 2 h 1 min')
+    >>> heartbeat(1, 40, 60, 58)
+    '1 of 40 points after 1 min'
     """
     text = f"{done} of {total} points" if done <= total else f"{done} points"
     text += f" after {_minutes(seconds)}"
-    return text + (f", about {_minutes(seconds * (total - done) / done)} to go" if 0 < done < total else "")
+    if not 1 < done < total:
+        return text
+    return text + f", about {_minutes((seconds - first) * (total - done) / (done - 1))} to go"
 
 
 def _minutes(seconds: float) -> str:
