@@ -23,8 +23,8 @@ AT_ONCE = 1024
 """Targets to which distances of all switches are asked for at once: a list of all pairs would take several tables."""
 
 EPSILON = float(np.finfo(float).eps)
-HARMLESS = 1e-12
-"""What a lower bound may lose, relatively, for not asking which way a remainder goes."""
+HARMLESS, HARMLESS_BESIDE_GAP = 1e-12, 1e-9
+"""What a lower bound may lose, relatively, for not asking which way a remainder goes; and where a gap is expected."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +199,7 @@ def delivering_rows(problem: Problem, demand: Demand, flow: Rows) -> Floats:
             raise ValueError("flow on a channel that the routes do not allow")
     load, left = _left(graph, demand, flow)
     use = load / graph.capacity
-    if (use + left.sum() / graph.capacity).max() <= (1 + HARMLESS) * use.max():
+    if (use + left.sum() / graph.capacity).max() <= (1 + HARMLESS_BESIDE_GAP) * use.max():
         whole: Floats = load + left.sum()
         return whole
     part = Problem(graph, demand, problem.dags)
@@ -214,24 +214,28 @@ def _left(graph: Graph, demand: Demand, flow: Rows) -> tuple[Floats, Floats]:
     """
     nodes, targets = len(graph.in_start) - 1, len(demand.target)
     load, left = np.zeros(len(graph.src)), np.zeros((targets, nodes))
-    passing, terms = np.empty(nodes), np.empty(nodes)
+    away, into, terms = np.empty(nodes), np.empty(nodes), np.empty(nodes)
     for i in range(targets):
-        passing[:] = 0.0
+        away[:] = 0.0
+        into[:] = 0.0
         terms[:] = 2.0
-        for j in range(flow.start[i], flow.start[i + 1]):
-            a, amount = flow.channel[j], flow.amount[j]
-            u, v = graph.src[a], graph.dst[a]
-            load[a] += amount
-            left[i, u] -= amount
-            left[i, v] += amount
-            passing[u] += amount
-            passing[v] += amount
-            terms[u] += 1.0
-            terms[v] += 1.0
+        j, end = flow.start[i], flow.start[i + 1]
+        while j < end:
+            u, begin, sent = graph.src[flow.channel[j]], j, 0.0
+            while j < end and graph.src[flow.channel[j]] == u:  # as a rule, all that leaves a node is listed together
+                a, amount = flow.channel[j], flow.amount[j]
+                load[a] += amount
+                into[graph.dst[a]] += amount
+                terms[graph.dst[a]] += 1.0
+                sent += amount
+                j += 1
+            away[u] += sent
+            terms[u] += j - begin
         for k in range(demand.start[i], demand.start[i + 1]):
-            left[i, demand.source[k]] += demand.amount[k]
+            left[i, demand.source[k]] = demand.amount[k]
         for v in range(nodes):
-            left[i, v] = max(left[i, v] + EPSILON * terms[v] * passing[v], 0.0)
+            rounding = EPSILON * terms[v] * (into[v] + away[v] + left[i, v])
+            left[i, v] = max(left[i, v] + into[v] - away[v] + rounding, 0.0)
         left[i, demand.target[i]] = 0.0
     return load, left
 

@@ -4,11 +4,13 @@ Wherever capacity times hops bounds the throughput tightly, as for all-to-all on
 over paths of least total 1 / capacity loads all channels alike. It is sought among the flows that send a share
 proportional to the product of channel weights down every such path: one number per channel describes them all.
 Sources: Dial, Transp. Res. 5 (1971), doi:10.1016/0041-1647(71)90012-8 (such splits, without listing paths);
-Darroch and Ratcliff, Ann. Math. Stat. 43 (1972), doi:10.1214/aoms/1177692379 (scaling to given sums).
+Darroch and Ratcliff, Ann. Math. Stat. 43 (1972), doi:10.1214/aoms/1177692379 (scaling to given sums);
+Anderson, J. ACM 12 (1965), doi:10.1145/321296.321305 (a step that also learns from those before).
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -24,7 +26,13 @@ from flitlab.models.jit import njit
 
 STEP = 2.0
 """Power of the overload by which a channel's weight falls: a share of its flow has nowhere else to go."""
-LISTED = 100_000_000
+REMEMBERED = 3
+"""Steps before the last from which the next one learns."""
+LEAST_USE = 1e-3
+"""Use of a channel, relative to what the bound allows, below which its weight rises no faster."""
+LARGEST = float(np.log(1e6))
+"""Largest logarithm of a weight: room that only the gap leaves is left as it is."""
+LISTED = 200_000_000
 """Channels of shortest paths, over all destinations, that are kept (4 bytes each); the others are found again."""
 
 
@@ -180,23 +188,41 @@ class Scaled(NamedTuple):
 
 def nearest_weights(split: Split, gap: float, enough: float, rounds: int = 100) -> Scaled:
     """The channel weights met whose flow carries most; it ends when three rounds in a row hardly helped."""
-    problem = split.problem
-    graph = problem.graph
-    upper = graph.channels / problem.volume(1 / graph.capacity)
-    weight, excess = np.ones(graph.channels), [np.inf] * 3
-    best = Scaled(weight, 0.0, np.inf)
+    capacity = split.problem.graph.capacity
+    logs, steps = [np.zeros(len(capacity))], []  # of weights, and by what each channel alone would change them
+    excess = [np.inf] * 3
+    best = Scaled(np.ones(len(capacity)), 0.0, np.inf)
     for _ in range(rounds):
-        use = split.load(weight) / graph.capacity
+        weight = np.exp(logs[-1])
+        use = split.load(weight) / capacity
         if not np.isfinite(use).all():
             break  # products of weights along very long paths
-        excess.append(use.max() * upper - 1)
+        # shortest paths use as much in all, however it is split: no flow at all has a lower mean
+        mean = use.mean()
+        excess.append(float(use.max() / mean) - 1)
         if excess[-1] < best.excess:
-            best = Scaled(weight, float(1 / use.max()), float(excess[-1]))
+            best = Scaled(weight, float(1 / use.max()), excess[-1])
         if excess[-1] <= gap or 1 / use.max() >= enough or excess[-1] > 0.9 * excess[-4]:
             break
-        # room that only the gap leaves is left as it is
-        weight = np.minimum(weight / np.maximum(use * upper, 1e-3) ** STEP, 1e6)
+        steps.append(-STEP * np.log(np.maximum(use / mean, LEAST_USE)))
+        logs.append(np.minimum(_mixed(logs, steps), LARGEST))
+        logs, steps = logs[-REMEMBERED - 1 :], steps[-REMEMBERED:]
     return best
+
+
+def _mixed(points: list[Floats], steps: list[Floats]) -> Floats:
+    """Anderson's next point: the point and step that would be left of the last if all were linear in what changed.
+
+    Sums are taken without BLAS, whose threads would change their last digits.
+    """
+    moved = [after - before for before, after in pairwise(points)]
+    learned = [after - before for before, after in pairwise(steps)]
+    gram = np.array([[float((a * b).sum()) for b in learned] for a in learned]).reshape(len(learned), len(learned))
+    share = np.linalg.lstsq(gram, np.array([float((a * steps[-1]).sum()) for a in learned]), rcond=None)[0]
+    found = points[-1] + steps[-1]
+    for part, x, f in zip(share, moved, learned, strict=True):
+        found = found - part * (x + f)
+    return found
 
 
 def port_thresholds(split: Split, weight: Floats, entries: int, ports: Masks, threshold: Bytes) -> None:

@@ -11,10 +11,10 @@ from scipy.sparse.csgraph import dijkstra
 from flitlab.fluid import pricing, threads
 from flitlab.fluid.certificate import Rows, delivering_rows, verify_flow, verify_paths
 from flitlab.fluid.graph import Demand, Graph, Product, blocks
-from flitlab.fluid.mcf import arcs
+from flitlab.fluid.mcf import arcs, shortest
 from flitlab.fluid.mcf.choose import solve
 from flitlab.fluid.mcf.paths import Paths
-from flitlab.fluid.mcf.shortest import Split, scaled_weights
+from flitlab.fluid.mcf.shortest import Split, nearest_weights, scaled_weights
 from flitlab.fluid.mcf.sparse import effort, multipliers
 from flitlab.fluid.pricing import price
 from flitlab.fluid.problem import Problem
@@ -256,6 +256,16 @@ def test_splits_balance_a_random_graph_and_own_up_where_they_cannot():
     weight = scaled_weights(Split(random), GAP, INF)
     assert weight is not None and weight.std() > 0.01
     assert scaled_weights(Split(Problem.of(*demanded(two_clusters()))), GAP, INF) is None
+
+
+def test_steps_that_learn_from_those_before_reach_the_gap_in_few_rounds(monkeypatch):
+    problem = Problem.of(*demanded(built("rrg", n=128, degree=8)))
+    found = nearest_weights(Split(problem), 1e-3, INF, rounds=16)
+    upper = problem.graph.channels / problem.volume(1 / problem.graph.capacity)
+    assert found.excess <= 1e-3
+    assert found.theta * (1 + found.excess) == pytest.approx(upper, rel=1e-12)
+    monkeypatch.setattr(shortest, "_mixed", lambda points, steps: points[-1] + steps[-1])
+    assert nearest_weights(Split(problem), 1e-3, INF, rounds=16).excess > 3e-3
 
 
 def demanded(topology):
