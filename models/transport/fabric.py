@@ -252,7 +252,7 @@ def _rules(
         fair=5.0 * mss * a, eta=0.15 * mss * a, fast=0.25 * a, gamma=0.8, weight=1.0 / 80.0,
         near=float(Fraction(1, 10**6) / tick),
         byte_gap=(mtu + fabric.control_bytes) / mtu / rate if by_packets else 1.0 / (_PACE * rate),
-        oversubscription=spraying.oversubscription or oversubscription(topology),
+        oversubscription=spraying.oversubscription or oversubscription(topology), sleek=int(spraying.sleek),
     )  # fmt: skip
     return rules, room
 

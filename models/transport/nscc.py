@@ -13,7 +13,8 @@ class Nscc(SprayedSpec):
 
     It widens while packets come early or unmarked, narrows when they are late and marked, and loses each trimmed packet.
     target: queueing delay that it aims at, as a part of the longest round trip of the network; by default 0.75, without
-    trimming 1.
+    trimming 1. sleek: senders find out themselves that packets were dropped, for switches that do not trim: by as many
+    that came beyond them as 1.5 windows have, or by a probe.
 
     Example: ``transport: {kind: nscc, paths: 128, spread: bitmap}``
 
@@ -21,6 +22,7 @@ class Nscc(SprayedSpec):
     """  # noqa: E501
 
     target: float | None = Field(default=None, gt=0, le=100)
+    sleek: bool = False
 
     def spraying(self) -> Spraying:
-        return self.sprayed(window=NSCC, target=self.target)
+        return self.sprayed(window=NSCC, target=self.target, sleek=self.sleek)

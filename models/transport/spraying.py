@@ -65,7 +65,7 @@ class Spraying:
     one. init_window: packets, None: 1.5 products of bandwidth and delay. target: of queueing delay, as a part of the
     longest round trip, None: 0.75 with trimming, else 1. timeout_us: None: 15 us and six full queues.
     oversubscription: of the network, None: found, 1: receivers do not heed it. rate: of PACED, as a fraction of the
-    network interface. flows: of each pair of hosts.
+    network interface. sleek: senders find losses themselves. flows: of each pair of hosts.
     """
 
     window: int = NO_WINDOW
@@ -78,4 +78,5 @@ class Spraying:
     timeout_us: float | None = None
     oversubscription: float | None = 1.0
     rate: float = 1.0
+    sleek: bool = False
     flows: int = 1

@@ -81,6 +81,8 @@ def _transport(rng: Random, kind: str) -> dict:
         keys["init_window"] = rng.choice([1, 3, 20, 200])
     if rng.random() < 0.5:
         keys["timeout_us"] = rng.choice([0.3, 5.0, 20.0, 50.0])
+    if kind == "nscc" and rng.random() < 0.5:
+        keys["sleek"] = True
     return keys
 
 

@@ -41,7 +41,8 @@ class Rules(NamedTuple):
     a host. first_window: bytes. most_bdp: limit of windows and credits in products of bandwidth and delay. target:
     queueing delay, ticks, that windows aim at. alpha, fair, eta, fast, gamma, weight: of NSCC. near: delay, ticks,
     below which a queue counts as empty. byte_gap: ticks of the pacer for a byte of credit. oversubscription: of the
-    network, below whose rate receivers throttle their credit; 1: they do not.
+    network, below whose rate receivers throttle their credit; 1: they do not. sleek: 1 where senders find losses
+    themselves (:mod:`flitlab.models.rules.spray.recovery`).
     """
 
     seed: int
@@ -76,6 +77,7 @@ class Rules(NamedTuple):
     near: float
     byte_gap: float
     oversubscription: float
+    sleek: int
 
 
 # Columns of Senders.seq, int64.
@@ -123,6 +125,9 @@ RESENT = 40  # packets sent again
 TIMEOUTS = 41
 RECOVER = 42  # SLEEK: recovery ends when all below is acknowledged; -1: no recovery
 STARTED = 43  # tick at which it began, -1 before
+RECOVERED = 44  # of which all below were sent again
+PROBE_AT = 45  # SLEEK: tick of the next probe, -1: none
+PROBED = 46  # tick of the last one
 SENDER = 48
 
 # Columns of Senders.win, float64.
@@ -187,7 +192,7 @@ def make_senders(r: Rules, packets: Ints, last_size: Ints) -> Senders:
     seq[:, BASE], seq[:, SPECULATES] = r.rtt0, 1
     seq[:, CREDIT] = 0 if r.credit == PACED else int(r.first_window)
     seq[:, [RTS_AT, CUT_AT]] = NEVER
-    seq[:, [FINISHED, RECOVER, STARTED]] = -1
+    seq[:, [FINISHED, RECOVER, STARTED, PROBE_AT]] = -1
     seq[:, WALK] = r.paths  # a round is drawn with the first packet
     win = np.zeros((flows, REAL))
     win[:, WINDOW] = r.first_window
@@ -250,3 +255,14 @@ def put(words: Masks, first: Int, number: Int) -> None:
 def take(words: Masks, first: Int, number: Int) -> None:
     """Take a packet out of a set."""
     words[first + (number >> 6)] &= ~(np.uint64(1) << np.uint64(number & 63))
+
+
+@kernel
+def put_again(r: Rules, s: Senders, i: Int, number: Int) -> None:
+    """Packet ``number``, which is under way, waits to be sent again."""
+    seq = s.seq[i]
+    take(s.flying, seq[WORD], number)
+    seq[FLIGHT] -= size_of(r, s, i, number)
+    put(s.again, seq[WORD], number)
+    seq[AGAIN_FROM] = number if seq[AGAIN] == 0 else min(seq[AGAIN_FROM], np.int64(number))
+    seq[AGAIN] += 1

@@ -23,6 +23,7 @@ from flitlab.models.rules.spray.layout import (
     NO_WINDOW,
     PACKETS,
     RCCC,
+    RECOVER,
     RESENT,
     RTS_AT,
     RTS_OUT,
@@ -38,9 +39,11 @@ from flitlab.models.rules.spray.layout import (
     clear_at,
     has,
     put,
+    put_again,
     size_of,
     take,
 )
+from flitlab.models.rules.spray.recovery import recover
 from flitlab.models.rules.spray.spread import choose_entropy, learn
 from flitlab.models.rules.spray.window import window_on_ack, window_on_timeout, window_on_trim
 
@@ -81,7 +84,7 @@ def may_send(r: Rules, s: Senders, i: Int) -> bool:
         return False
     if r.credit != NO_CREDIT and seq[CREDIT] <= 0:
         return False
-    if r.window == NO_WINDOW:
+    if r.window == NO_WINDOW or (seq[RECOVER] >= 0 and seq[AGAIN] > 0):
         return True
     return float(seq[FLIGHT] + size_of(r, s, i, following(r, s, i))) <= s.win[i, WINDOW]
 
@@ -112,17 +115,6 @@ def send(r: Rules, s: Senders, i: Int, waiting: Int, now: Int) -> tuple[int, int
     asks = asks or (r.window != NO_WINDOW and float(seq[FLIGHT] + size) >= s.win[i, WINDOW])
     flags = (ASKS if asks else 0) | (IS_AGAIN if again else 0)
     return number, size, np.int64(flags), choose_entropy(r, s, i), pull_target(r, s, i, waiting)
-
-
-@kernel
-def _put_again(r: Rules, s: Senders, i: Int, number: Int) -> None:
-    """Packet ``number``, which is under way, waits to be sent again."""
-    seq = s.seq[i]
-    take(s.flying, seq[WORD], number)
-    seq[FLIGHT] -= size_of(r, s, i, number)
-    put(s.again, seq[WORD], number)
-    seq[AGAIN_FROM] = number if seq[AGAIN] == 0 else min(seq[AGAIN_FROM], np.int64(number))
-    seq[AGAIN] += 1
 
 
 @kernel
@@ -167,11 +159,11 @@ def on_ack(
     """An acknowledgement comes to sender i; whether it is the one by which everything is acknowledged.
 
     expected: first packet that is missing; received: distinct bytes. number, again, entropy, marked: of the packet that
-    caused it; number -1: a request or a probe. start, bits: the packets from ``start`` on that have come.
+    caused it; number -1: a request, PROBE: a probe. start, bits: the packets from ``start`` on that have come.
     """
     seq = s.seq[i]
     heard(r, s, i)
-    if number < 0:
+    if number == _NO_RECORD:
         seq[RTS_OUT] = 0
     sample = _sample(r, s, i, number, again, now)
     news = max(received - seq[KNOWN], 0)
@@ -185,6 +177,8 @@ def on_ack(
         _arrived(r, s, i, np.int64(start), np.uint64(bits))
     learn(r, s, i, entropy, MARKED if marked else GOOD, now)
     window_on_ack(r, s, i, news, marked, sample, now)
+    if r.sleek != 0:
+        recover(r, s, i, expected, received, number, now)
     if seq[UNA] < seq[PACKETS] or seq[FINISHED] >= 0:
         return False
     seq[FINISHED] = now
@@ -205,7 +199,7 @@ def on_nack(r: Rules, s: Senders, i: Int, number: Int, again: bool, last_hop: bo
     _sample(r, s, i, number, again, now)
     if not (last_hop and r.credit == RCCC):
         window_on_trim(r, s, i, size_of(r, s, i, number), now)
-    _put_again(r, s, i, number)
+    put_again(r, s, i, number)
     return True
 
 
@@ -255,8 +249,9 @@ def on_timeout(r: Rules, s: Senders, i: Int, now: Int) -> bool:
     waits = seq[AGAIN] > 0
     if number >= 0 and (s.sent[seq[FIRST] + number] >> 2) + r.timeout <= now:
         seq[TIMEOUTS] += 1
-        window_on_timeout(r, s, i, size_of(r, s, i, number))
-        _put_again(r, s, i, number)
+        if seq[RECOVER] < 0:
+            window_on_timeout(r, s, i, size_of(r, s, i, number))
+        put_again(r, s, i, number)
         learn(r, s, i, 0, TIMED_OUT, now)
     else:  # a request was lost, or its answer
         seq[RTS_OUT] = 0

@@ -38,6 +38,7 @@ from flitlab.models.rules.spray.ports import (
 )
 from flitlab.models.rules.spray.queues import evicts, is_marked
 from flitlab.models.rules.spray.receiver import bits_from, bits_of, on_data, on_request, on_trimmed
+from flitlab.models.rules.spray.recovery import PROBE, next_look, probe
 from flitlab.models.rules.spray.sender import (
     ASKS,
     IS_AGAIN,
@@ -61,7 +62,7 @@ from flitlab.sim.engines.spray.base import Counters, Trace, check_lossless, flow
 
 DEPARTURES = EventPriority(2)
 ARRIVALS = 3
-_START, _TIMEOUT, _PACE, _PULL, _LOOK = (ARRIVALS + (1 << 63) + (kind << 32) for kind in range(5))
+_START, _TIMEOUT, _PACE, _PULL, _LOOK, _PROBE = (ARRIVALS + (1 << 63) + (kind << 32) for kind in range(6))
 """Priorities in a tick; above ARRIVALS stands the precedence of the link, above the others a flow or host."""
 
 _LAST = EventPriority(ARRIVALS + (1 << 64))
@@ -328,6 +329,7 @@ class ReferenceSpray:
         self.links: list[Link] = [*self.queues, *self.hosts, *self.last]
         self.source, self.destination = flows.source.tolist(), flows.destination.tolist()
         self.alarms: set[int] = set()
+        self.looks: set[int] = set()
         self.pulls: set[tuple[int, int]] = set()
         self.messages: dict[int, Message] = {}
         self.ranks: Ranks | None = None
@@ -350,6 +352,8 @@ class ReferenceSpray:
         self._on_nack_entropy = _code(on_nack_entropy, r, s, 0, 0, False, False, 0)
         self._on_pull = _code(on_pull, r, s, 0, 0)
         self._on_timeout = _code(on_timeout, r, s, 0, 0)
+        self._probe = _code(probe, r, s, 0, 0)
+        self._next_look = _code(next_look, r, s, 0, 0)
         self._deadline = _code(deadline, r, s, 0)
         self._request = _code(request, r, s, 0, 0, 0)
         self._pace_on = _code(pace, r, s, 0)
@@ -479,6 +483,21 @@ class ReferenceSpray:
         else:
             self._ring(max(tick, now + 1), _TIMEOUT, flow, self._expire)
 
+    def _await_probe(self, flow: int) -> None:
+        """Look at the timer for probes of a sender, if it runs and nobody will."""
+        if flow not in self.looks and (tick := self._next_look(self.rules, self.senders, flow, self.clock.now)) >= 0:
+            self.looks.add(flow)
+            self._ring(tick, _PROBE, flow, self._look_for_probe)
+
+    def _look_for_probe(self, flow: int) -> None:
+        self.looks.remove(flow)
+        entropy = self._probe(self.rules, self.senders, flow, self.clock.now)
+        if entropy >= 0:
+            packet = self._packet(RTS, flow, entropy)
+            packet.number = int(PROBE)
+            self.hosts[self.source[flow]].post(packet)
+        self._await_probe(flow)
+
     # hosts
 
     def receive(self, packet: Packet, host: Host) -> None:
@@ -541,6 +560,7 @@ class ReferenceSpray:
             self.rules, self.senders, packet.flow, packet.expected, packet.received, packet.number,
             packet.flags & IS_AGAIN != 0, packet.entropy, packet.marked, packet.start, packet.bits, self.clock.now,
         )  # fmt: skip
+        self._await_probe(packet.flow)
         host.ask(packet.flow)
 
     def _take_nack(self, packet: Packet, host: Host) -> None:

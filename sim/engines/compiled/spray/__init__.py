@@ -23,6 +23,7 @@ from flitlab.sim.engines.compiled.spray.hosts import (
     deliver,
     expire,
     look_again,
+    look_for_probe,
     pull,
     settle_nic,
 )
@@ -43,6 +44,7 @@ from flitlab.sim.engines.compiled.spray.state import (
     MOST,
     PACE_TIMER,
     POOL,
+    PROBE_TIMER,
     PULL_TIMER,
     SERVING,
     SETTLE_TIMER,
@@ -106,7 +108,7 @@ def _arrive(const, ways, state, i, now):
 def _ring(const, state, key, now):
     """Let a timer ring."""
     kind, index = key >> const.index_bits & ((_ONE << KIND_BITS) - 1), key & ((_ONE << const.index_bits) - 1)
-    host = index if kind >= PULL_TIMER else const.ends[index, 0]
+    host = index if kind >= PULL_TIMER and kind != PROBE_TIMER else const.ends[index, 0]
     settle_nic(const, state, host, now)
     if kind == TIMEOUT_TIMER:
         expire(const, state, host, index, now)
@@ -114,6 +116,8 @@ def _ring(const, state, key, now):
         pull(const, state, host, now)
     elif kind == LOOK_TIMER:
         look_again(const, state, host, now)
+    elif kind == PROBE_TIMER:
+        look_for_probe(const, state, host, index, now)
     elif kind != SETTLE_TIMER:
         begin_flow(const, state, host, index, kind == PACE_TIMER, now)
 

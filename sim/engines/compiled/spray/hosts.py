@@ -23,6 +23,7 @@ from flitlab.models.rules.spray.layout import (
     TRIMMED,
 )
 from flitlab.models.rules.spray.receiver import bits_from, bits_of, on_data, on_request, on_trimmed
+from flitlab.models.rules.spray.recovery import PROBE, next_look, probe
 from flitlab.models.rules.spray.sender import (
     ASKS,
     IS_AGAIN,
@@ -72,6 +73,7 @@ from flitlab.sim.engines.compiled.spray.state import (
     NOT_LISTED,
     NUMBER,
     PACE_TIMER,
+    PROBE_TIMER,
     PULL,
     PULL_TIMER,
     RECEIVED,
@@ -94,6 +96,7 @@ _CONTROL_TURNS = 10
 """Control packets that a host sends for each data packet, while both wait."""
 
 _LOW, _32, _NO_NUMBER = np.int64(0xFFFFFFFF), np.int64(32), np.int64(-1)
+_TIMEOUT, _PROBE = np.uint8(1), np.uint8(2)  # bits of ``state.alarm``
 
 
 @inner
@@ -204,8 +207,8 @@ def _packet(const, state, flow, kind, size, entropy, number):
 @inner
 def _watch(const, state, flow, tick):
     """Set the timer of a sender that has none."""
-    if state.alarm[flow] == 0 and const.rules.answers != 0:
-        state.alarm[flow] = 1
+    if state.alarm[flow] & _TIMEOUT == 0 and const.rules.answers != 0:
+        state.alarm[flow] |= _TIMEOUT
         set_timer(const, state, tick + const.rules.timeout, TIMEOUT_TIMER, flow)
 
 
@@ -228,7 +231,7 @@ def _receive(const, state, host, packet, now):
     answers, answer, exact = True, ACK, marked or asks
     if kind & KINDS == REQUEST:
         on_request(rules, state.receivers, flow)
-        number, exact = _NO_NUMBER, False
+        number, exact = np.int64(np.int32(record[NUMBER])), False
     elif trimmed:
         if on_trimmed(rules, state.receivers, flow, number):
             answer = NACK
@@ -288,6 +291,8 @@ def _hear(const, state, host, packet, now):
         bits = np.int64(record[BITS + 1]) << _32 | np.int64(record[BITS])
         start = np.int64(record[START])
         on_ack(rules, senders, flow, value, received, number, again, entropy, marked, start, bits, now)
+        if rules.sleek != 0:
+            _await_probe(const, state, flow, now)
     elif kind & KINDS == PULL:
         on_pull(rules, senders, flow, value)
     elif on_nack(rules, senders, flow, number, again, last_hop, now):
@@ -305,15 +310,37 @@ def expire(const, state, host, flow, now):
     if tick >= 0 and tick <= now:
         if on_timeout(rules, senders, flow, now):
             entropy, target = request(rules, senders, flow, state.nic[host, WAITING], now)
-            packet = _packet(const, state, flow, REQUEST, rules.control, entropy, np.int64(0))
+            packet = _packet(const, state, flow, REQUEST, rules.control, entropy, _NO_NUMBER & _LOW)
             state.packet[packet, VALUE] = target
             _post(const, state, host, packet, now)
         _ask(const, state, host, flow, now)
         tick = deadline(rules, senders, flow)
     if tick < 0:
-        state.alarm[flow] = 0
+        state.alarm[flow] &= ~_TIMEOUT
     else:
         set_timer(const, state, max(tick, now + 1), TIMEOUT_TIMER, flow)
+
+
+@inner
+def _await_probe(const, state, flow, now):
+    """Look at the timer for probes of a sender, if it runs and nobody will."""
+    if state.alarm[flow] & _PROBE == 0:
+        tick = next_look(const.rules, state.senders, flow, now)
+        if tick >= 0:
+            state.alarm[flow] |= _PROBE
+            set_timer(const, state, tick, PROBE_TIMER, flow)
+
+
+@inner
+def look_for_probe(const, state, host, flow, now):
+    """Let a sender, whose interface is settled, send a probe if it is time."""
+    state.alarm[flow] &= ~_PROBE
+    entropy = probe(const.rules, state.senders, flow, now)
+    if entropy >= 0:
+        packet = _packet(const, state, flow, REQUEST, const.rules.control, entropy, PROBE & _LOW)
+        state.packet[packet, VALUE] = 0
+        _post(const, state, host, packet, now)
+    _await_probe(const, state, flow, now)
 
 
 @inner

@@ -65,6 +65,7 @@ NOT_LISTED = np.int64(-2)
 # Kinds of timers, in the order in which those of one tick ring.
 START_TIMER, TIMEOUT_TIMER, PACE_TIMER, PULL_TIMER, LOOK_TIMER = (np.int64(kind) for kind in range(5))
 SETTLE_TIMER = np.int64(5)  # of an interface that is watched
+PROBE_TIMER = np.int64(6)  # of a sender that finds losses itself
 KIND_BITS = 3
 
 # Entries of SprayState.wants: flags, and how many entries of the trace there are.
@@ -115,7 +116,7 @@ class SprayState(NamedTuple):
     onto: Ints  # int64: scratch, the links onto which their packets go
     nic: Ints  # int64 [hosts, NIC]
     turn: Ints  # int64 [flows]: which waits next for its turn at the same host, -1: none, or NOT_LISTED
-    alarm: Bytes  # uint8 [flows]: 1 where a timeout is awaited
+    alarm: Bytes  # uint8 [flows]: bits of the timers that are awaited
     timers: Ints  # int64: a heap of tick, kind and flow or host; how many they are is in the last entry
     senders: Senders
     receivers: Receivers
