@@ -18,10 +18,12 @@ from flitlab.models.registry import SpecError, make, register, whole
 from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.discipline import FLOWS, Counted, Discipline, Setting, SwitchingSpec
 from flitlab.models.switching.hash_form import common_form
+from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.recorded import Recorded
 from flitlab.models.traffic.source import Source
 from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_session, spray_tick
+from flitlab.models.transport.fabric_changes import with_changes
 from flitlab.models.transport.flows import Flows, arriving, in_bytes, together
 from flitlab.models.transport.law import TransportSpec
 from flitlab.models.transport.posted import posted
@@ -52,6 +54,7 @@ class Spray(Discipline):
     mode: ClassVar[str] = "spray"
     counts: ClassVar[Counted | None] = FLOWS
     programs: ClassVar[bool] = True
+    changes: ClassVar[bool] = True
     leaves: ClassVar[bool] = False  # packets may be trimmed before they leave
 
     transport: TransportSpec
@@ -134,10 +137,13 @@ class Spray(Discipline):
             confirmed=confirmed,
         )  # fmt: skip
 
-    def session(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> SpraySession:
+    def session(
+        self, instance: Instance, work: Source | Workload, load: float, seed: int, timeline: Timeline | None = None
+    ) -> SpraySession:
         """Flows, or the messages of a program, rules and links of a run at a load with a seed, for either engine.
 
-        The instance must have routes. Raises ``SpecError`` whose key is a name of :data:`PLACES`.
+        timeline: what happens to the network meanwhile. The instance must have routes. Raises ``SpecError`` whose key
+        is a name of :data:`PLACES`.
         """
         assert instance.routes is not None
         spraying, topology = self.transport.spraying(), instance.topology
@@ -152,7 +158,8 @@ class Spray(Discipline):
             most = f"at a tick of {float(tick * 10**9):.3g} ns a run may take {float(LATEST * tick):.6g} s"
             raise SpecError(most, key="seconds")
         flows = self._flows(instance, spraying.flows, load, seed, tick)
-        return make_spray_session(topology, instance.routes, spraying, self.fabric, flows, seed)
+        session = make_spray_session(topology, instance.routes, spraying, self.fabric, flows, seed)
+        return session if timeline is None else with_changes(session, instance.routes, timeline)
 
     def check(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> None:
         """Raise ``SpecError``, whose key is a place of the configuration, where there is no session for a run."""

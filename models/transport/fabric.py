@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Ints
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.paths import farthest, longest
 from flitlab.models.routing.routes import PATHS, Routes
@@ -22,7 +23,10 @@ from flitlab.models.transport.posted import Posted
 from flitlab.models.transport.session import LATEST
 from flitlab.models.transport.spraying import NDP, NO_CREDIT, PACED, SPREADS, Spraying
 
-__all__ = ["AT_SWITCH", "LATEST", "Fabric", "SpraySession", "SprayedFlows", "make_spray_session", "spray_tick"]
+__all__ = [
+    "AT_SWITCH", "LATEST", "Fabric", "FabricChange", "Lines", "SpraySession", "SprayedFlows", "lines_at",
+    "make_spray_session", "spray_tick",
+]  # fmt: skip
 
 AT_SWITCH = {
     "ecmp": BY_HASH, "round_robin": ROUND_ROBIN, "adaptive": LEAST_LEVEL, "flowlet": FLOWLET,
@@ -94,6 +98,36 @@ class SprayedFlows:
     start: Ints
 
 
+class Lines(NamedTuple):
+    """How fast some links are, and when their queues are full and mark: int64 [links], as in :class:`SpraySession`."""
+
+    ratio: Ints
+    room: Ints
+    low: Ints
+    high: Ints
+
+    def of(self, some: Ints) -> "Lines":
+        """Those of some of the links."""
+        return Lines(*(part[some] for part in self))
+
+
+@dataclass(frozen=True, eq=False)
+class FabricChange:
+    """What happens to links and routes as a tick begins.
+
+    broken: int64, the links that work no more; they lose what they have. other: int64, those that work again, or at
+    another rate, and ``lines`` their numbers from now on. routes: the tables from now on, None: as before; moved:
+    whether they are others than at first.
+    """
+
+    tick: int
+    broken: Ints
+    other: Ints
+    lines: Lines
+    routes: Tables | None = None
+    moved: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class SpraySession:
     """Everything that a run of sprayed packets depends on.
@@ -103,7 +137,8 @@ class SpraySession:
     ratio: int64 [links], ticks of a byte times 2**RATIO_BITS. room: int64 [links], bytes of data in a queue; twice as
     much of control. low, high: int64 [links], bytes of data up to which none is marked, and above which all are.
     routes: for the functions of :mod:`flitlab.models.rules.spray.ports`. at_switch: what switches choose by (BY_HASH
-    ...); fresh, silence: ticks, of levels and of flowlets. program: on the hosts, whose messages flows are.
+    ...); fresh, silence: ticks, of levels and of flowlets. program: on the hosts, whose messages flows are. changes:
+    what happens to the network, in order.
     """
 
     topology: Topology
@@ -121,6 +156,15 @@ class SpraySession:
     fresh: int
     silence: int
     program: Posted | None = None
+    changes: tuple[FabricChange, ...] = ()
+
+    @property
+    def slowest(self) -> Ints:
+        """int64 [links]: the most ticks of a byte, times 2**RATIO_BITS, that each link ever takes."""
+        most = self.ratio.copy()
+        for change in self.changes:
+            most[change.other] = np.maximum(most[change.other], change.lines.ratio)
+        return most
 
     @property
     def seed(self) -> int:
@@ -158,15 +202,25 @@ def make_spray_session(
     _check(topology, routes, fabric, flows, "traffic" if program is None else "application")
     tick = spray_tick(topology, fabric)
     capacity = np.concatenate([topology.capacity, np.full(2 * topology.hosts, topology.host_capacity)])
-    ratio = np.ceil(capacity.max() / capacity * 2.0**RATIO_BITS).astype(np.int64)
     delay = _delays(topology, fabric, tick)
-    rules, room = _rules(topology, routes, spraying, fabric, delay, int(ratio[-1]), tick, seed)
-    rooms = np.maximum(np.ceil(room * capacity / topology.host_capacity), fabric.mtu_bytes).astype(np.int64)
-    low, high = _marks(topology, spraying, fabric, rules, capacity, room)
+    rules, room = _rules(topology, routes, spraying, fabric, delay, int(_ratio(topology, capacity)[-1]), tick, seed)
+    lines = _lines(topology, fabric, rules, room, capacity)
+    to_hosts = slice(topology.channels + topology.hosts, None)
+    if spraying.credit not in (NO_CREDIT, PACED):
+        lines.low[to_hosts], lines.high[to_hosts] = _NEVER_MARKS, _NEVER_MARKS + 1
     return SpraySession(
-        topology, fabric, routes.tables(topology), rules, _in_packets(flows, fabric), tick, delay, ratio, rooms, low,
-        high, AT_SWITCH[fabric.at_switch], ceil(_FRESH_S / tick), ceil(_SILENCE_S / tick), program,
+        topology, fabric, routes.tables(topology), rules, _in_packets(flows, fabric), tick, delay, *lines,
+        AT_SWITCH[fabric.at_switch], ceil(_FRESH_S / tick), ceil(_SILENCE_S / tick), program,
     )  # fmt: skip
+
+
+def lines_at(session: SpraySession, rate: Floats) -> Lines:
+    """The channels between switches of a session at parts of the capacity that they were built with.
+
+    rate: float64 [channels].
+    """
+    topology = session.topology
+    return _lines(topology, session.fabric, session.rules, int(session.room[-1]), topology.capacity * rate)
 
 
 def _check(topology: Topology, routes: Routes, fabric: Fabric, flows: Flows, key: str) -> None:
@@ -257,19 +311,21 @@ def _rules(
     return rules, room
 
 
-def _marks(
-    topology: Topology, spraying: Spraying, fabric: Fabric, rules: Rules, capacity: "np.ndarray", room: int
-) -> tuple[Ints, Ints]:
-    """Bytes of data behind a packet up to which it is not marked, and above which it is, of every link."""
-    mtu, product = fabric.mtu_bytes, Fraction(rules.rtt0) * Fraction(rules.rate)
+def _ratio(topology: Topology, capacity: Floats) -> Ints:
+    """int64 [links]: ticks of a byte times 2**RATIO_BITS of links of some capacities."""
+    found: Ints = np.ceil(_fastest(topology) / capacity * 2.0**RATIO_BITS).astype(np.int64)
+    return found
+
+
+def _lines(topology: Topology, fabric: Fabric, rules: Rules, room: int, capacity: Floats) -> Lines:
+    """Links of some capacities, float64 [links]. room: bytes, of the queue of a link as fast as a host."""
+    mtu, product, share = fabric.mtu_bytes, Fraction(rules.rtt0) * Fraction(rules.rate), topology.host_capacity
     packets = ceil(product / mtu)
     if fabric.ecn is None:
         bounds = [float(ceil(part * packets) * mtu) for part in (_LOW_MARK, _HIGH_MARK)]
     else:
         unit = room if fabric.ecn[1] <= 1 else mtu
         bounds = [bound * unit for bound in fabric.ecn]
-    low, high = (np.ceil(bound * capacity / topology.host_capacity).astype(np.int64) for bound in bounds)
-    to_hosts = slice(topology.channels + topology.hosts, None)
-    if spraying.credit not in (NO_CREDIT, PACED):
-        low[to_hosts] = high[to_hosts] = _NEVER_MARKS
-    return low, np.maximum(low + 1, high)
+    rooms = np.maximum(np.ceil(room * (capacity / share)), mtu).astype(np.int64)
+    low, high = (np.ceil(bound * capacity / share).astype(np.int64) for bound in bounds)
+    return Lines(_ratio(topology, capacity), rooms, low, np.maximum(low + 1, high))

@@ -21,6 +21,11 @@ KINDS = ["nscc", "nscc", "rccc", "nscc_rccc", "ndp", "dctcp", "constant", "none"
 
 def session_of_number(number: int) -> SpraySession:
     """A session with any topology, routing, transport, way to spread packets and kind of flows."""
+    return case_of_number(number)[0]
+
+
+def case_of_number(number: int) -> tuple[SpraySession, dict, Routes]:
+    """The session of a number, its routing, and the routes of it."""
     rng = Random(number)
     topology, kind, fabric = _topology(rng), rng.choice(KINDS), _fabric(rng)
     ecmp = {"kind": "ecmp", "ways": rng.choice([2, 64])}
@@ -28,10 +33,11 @@ def session_of_number(number: int) -> SpraySession:
     if topology.kind in ("rrg", "torus") and rng.random() < 0.6:
         routing, fabric = rng.choice([{"kind": "ksp", "k": 3}, OPTIMAL]), replace(fabric, at_switch="ecmp")
     routes = _routes(topology, routing)
-    return make_spray_session(
+    session = make_spray_session(
         topology, routes, make("transport", **_transport(rng, kind)).spraying(), fabric, _flows(rng, topology, fabric),
         rng.randrange(2**40),
     )  # fmt: skip
+    return session, routing, routes
 
 
 def _routes(topology: Topology, routing: dict) -> Routes:

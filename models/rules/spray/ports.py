@@ -80,13 +80,24 @@ def _path_of(r: Tables, salt: Int, paths: Int, pair: Int, key: Int, entropy: Int
 
 
 @kernel
-def hashed_port(r: Tables, salts: Ints, ports: np.uint64, here: Int, target: Int, key: Int, entropy: Int) -> int:
-    """The port of a set that the hash of a packet chooses, by their weights where the routes have some."""
+def hashed_port(
+    r: Tables, salts: Ints, ports: np.uint64, first: np.uint64, here: Int, target: Int, key: Int, entropy: Int
+) -> int:  # fmt: skip
+    """The port of a set that the hash of a packet chooses, by their weights where the routes have some.
+
+    first: the set before anything happened to the network. Without weights the port that the hash chose of it is kept
+    where it is still allowed, so that only those entropies change their path that have to.
+    """
     count = popcount(ports)
     if count == 1:
         return lowest(ports)
     word = mixed(salts[here], key, entropy)
     if len(r.port_threshold) == 0:
+        if first != ports:
+            kept = select(first, (word >> 31) * popcount(first) >> 32)
+            if ports >> np.uint64(kept) & _ONE:
+                return kept
+            word = mixed(word, key, entropy)
         return select(ports, (word >> 31) * count >> 32)
     port, drawn = lowest(ports), word >> 55
     while popcount(ports) > 1 and np.int64(r.port_threshold[target, here, port]) <= drawn:
@@ -97,12 +108,17 @@ def hashed_port(r: Tables, salts: Ints, ports: np.uint64, here: Int, target: Int
 
 @kernel
 def spray_port(
-    r: Tables, salts: Ints, way: Int, hop: Int, here: Int, target: Int, key: Int, entropy: Int
+    r: Tables, b: Tables, moved: bool, salts: Ints, way: Int, hop: Int, here: Int, target: Int, key: Int, entropy: Int
 ) -> int:  # fmt: skip
-    """The port by which a packet leaves a switch that is not its target, where switches do not choose themselves."""
+    """The port by which a packet leaves a switch that is not its target, where switches do not choose themselves.
+
+    b: the routes before anything happened to the network; moved: whether they were others.
+    """
     if r.form == PATHS:
         return np.int64(r.path_port[r.path_start[way] + hop])
-    return hashed_port(r, salts, next_hops(r, way, hop, here, target), here, target, key, entropy)
+    ports = next_hops(r, way, hop, here, target)
+    first = next_hops(b, way, hop, here, target) if moved else ports
+    return hashed_port(r, salts, ports, first, here, target, key, entropy)
 
 
 class Switches(NamedTuple):
@@ -148,17 +164,21 @@ def make_switches(
 
 @routine
 def chosen_port(
-    r: Tables, salts: Ints, w: Switches, out_start: Ints, here: Int, target: Int, hop: Int, key: Int, entropy: Int,
-    data: bool, now: Int,
+    r: Tables, b: Tables, moved: bool, salts: Ints, w: Switches, out_start: Ints, here: Int, target: Int, hop: Int,
+    key: Int, entropy: Int, data: bool, now: Int,
 ) -> int:  # fmt: skip
-    """The port by which a packet leaves a switch that chooses itself; data: whether it is full data, not control."""
+    """The port by which a packet leaves a switch that chooses itself; data: whether it is full data, not control.
+
+    b, moved: as in :func:`spray_port`.
+    """
     ports = next_hops(r, np.int64(0), hop, here, target)
     count = popcount(ports)
     if count == 1:
         return lowest(ports)
     if w.policy == FLOWLET:
         return _flowlet(w, out_start, ports, count, here, key, now)
-    hashed = hashed_port(r, salts, ports, here, target, key, entropy)
+    first = next_hops(b, np.int64(0), hop, here, target) if moved else ports
+    hashed = hashed_port(r, salts, ports, first, here, target, key, entropy)
     if w.policy == HASH_UNLESS_WORST:
         return _unless_worst(w, out_start, ports, hashed, here, now)
     if not data:
@@ -220,9 +240,9 @@ def _least(w: Switches, out_start: Ints, ports: np.uint64, here: Int, now: Int) 
 
 @routine
 def _flowlet(w: Switches, out_start: Ints, ports: np.uint64, count: Int, here: Int, key: Int, now: Int) -> int:
-    """The port that a flow had, another one if it was silent and that is strictly better."""
+    """The port that a flow had, another one if it was silent and that is strictly better, or if it is not allowed."""
     port, silent = w.kept[here, key], now - w.kept_at[here, key] > w.silence
-    if port < 0:
+    if port < 0 or ports >> np.uint64(port) & _ONE == 0:
         port = _least(w, out_start, ports, here, now)
     elif silent and _word(w, here) & 1:
         other = _least(w, out_start, ports, here, now)

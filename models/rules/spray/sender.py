@@ -18,6 +18,7 @@ from flitlab.models.rules.spray.layout import (
     GOOD,
     KNOWN,
     MARKED,
+    NDP,
     NEXT,
     NO_CREDIT,
     NO_WINDOW,
@@ -238,8 +239,19 @@ def deadline(r: Rules, s: Senders, i: Int) -> int:
     if seq[RTS_OUT] != 0:
         sent = min(sent, seq[RTS_AT])
     elif number < 0:
-        return np.int64(-1)
+        if not _may_starve(r, s, i):
+            return np.int64(-1)
+        sent = max(sent, s.sent[seq[FIRST] + max(seq[NEXT] - 1, 0)] >> 2)
     return sent + r.timeout
+
+
+@kernel
+def _may_starve(r: Rules, s: Senders, i: Int) -> bool:
+    """Whether sender i, of whom nothing is under way, waits for credit that may have been lost with a link."""
+    seq = s.seq[i]
+    if r.fallible == 0 or (r.credit != RCCC and r.credit != NDP):
+        return False
+    return bool(seq[CREDIT] <= 0 and (seq[AGAIN] > 0 or seq[NEXT] < seq[PACKETS]))
 
 
 @routine

@@ -34,6 +34,19 @@ def await_packet(const, state, link, tick):
 
 
 @inner
+def forget_packet(const, state, link, tick):
+    """Let a link not await the packet any more that it awaits at ``tick``; a bit left behind does no harm."""
+    slot = np.uint64(tick & const.mask)
+    if state.slot[slot] == link:
+        state.slot[slot] = state.after[link]
+        return
+    k = np.int64(state.slot[slot])
+    while state.after[k] != link:
+        k = np.int64(state.after[k])
+    state.after[k] = state.after[link]
+
+
+@inner
 def next_slot(const, state, tick, until):
     """Find the first tick from ``tick`` on, and before ``until``, in which a link awaits a packet; else ``until``."""
     around = min(tick + const.mask + 1, until)

@@ -1,7 +1,7 @@
 """The spray discipline: queues that trim, switches that spread packets, and hosts that answer them.
 
-In one tick services end first, then packets come to the ends of links, in an order that is drawn for every tick
-(:func:`flitlab.models.rules.datagram.precedence`), then timers ring.
+In one tick the network changes first, then services end, then packets come to the ends of links, in an order that is
+drawn for every tick (:func:`flitlab.models.rules.datagram.precedence`), then timers ring.
 """
 
 from collections import deque
@@ -15,7 +15,7 @@ from simpy.events import EventPriority
 
 from flitlab.models.application import messages
 from flitlab.models.arrays import Ints
-from flitlab.models.rules.datagram import precedence, service_ticks
+from flitlab.models.rules.datagram import precedence, rest_ticks, service_ticks
 from flitlab.models.rules.spray import layout
 from flitlab.models.rules.spray.credit import (
     PULL_ENTROPIES,
@@ -53,15 +53,15 @@ from flitlab.models.rules.spray.sender import (
     request,
     send,
 )
-from flitlab.models.transport.fabric import LATEST, SpraySession
+from flitlab.models.transport.fabric import LATEST, FabricChange, SpraySession
 from flitlab.sim.engines.base import Execution, Standing
 from flitlab.sim.engines.reference.clock import Alarm, Clock
 from flitlab.sim.engines.reference.ranks import Message, Ranks
 from flitlab.sim.engines.spray import base
 from flitlab.sim.engines.spray.base import Counters, Trace, check_lossless, flow_table, standing_of
 
-DEPARTURES = EventPriority(2)
-ARRIVALS = 3
+CHANGES, DEPARTURES = EventPriority(2), EventPriority(3)
+ARRIVALS = 4
 _START, _TIMEOUT, _PACE, _PULL, _LOOK, _PROBE = (ARRIVALS + (1 << 63) + (kind << 32) for kind in range(6))
 """Priorities in a tick; above ARRIVALS stands the precedence of the link, above the others a flow or host."""
 
@@ -100,6 +100,7 @@ class Packet:
     last_hop: bool = False
     way: int = 0
     hop: int = 0
+    lost: bool = False
     expected: int = 0
     received: int = 0
     start: int = 0
@@ -113,7 +114,10 @@ class Packet:
 
 
 class Link:
-    """A server and the link behind it; end: what takes in packets there."""
+    """A server and the link behind it.
+
+    end: what takes in packets there. ends: the tick at which the service does. flying: packets beyond the server.
+    """
 
     def __init__(self, network: "ReferenceSpray", number: int, end: Callable[[Packet], None]):
         self.network, self.number, self.end = network, number, end
@@ -122,27 +126,35 @@ class Link:
         self.counts = [0] * base.LINK_COUNTS
         self.serving: Packet | None = None
         self.ends = 0
+        self.flying: deque[Packet] = deque()
 
     def serve(self, packet: Packet) -> None:
         """Begin to send a packet."""
         self.serving = packet
         ticks = service_ticks(self.ratio, packet.size)
         self.counts[base.BUSY] += ticks
-        self.ends = self.clock.now + ticks
-        Alarm(self.clock, self.ends, DEPARTURES, self._leave)
+        self._leave_at(self.clock.now + ticks)
+
+    def _leave_at(self, tick: int) -> None:
+        self.ends = tick
+        Alarm(self.clock, tick, DEPARTURES, self._leave)
 
     def _leave(self, alarm: Any) -> None:
         packet = self.serving
-        assert packet is not None
+        if packet is None or self.ends != self.clock.now:
+            return  # the link broke, or has another rate, since the alarm was set
         self.serving = None
         self.has_left(packet)
+        self.flying.append(packet)
         arrives = self.clock.now + self.delay
         turn = EventPriority(ARRIVALS + self.network.precedence(self.network.given.seed, arrives, self.number))
         Alarm(self.clock, arrives, turn, self._arrive, packet)
         self.go_on()
 
     def _arrive(self, alarm: Any) -> None:
-        self.end(alarm.value)
+        if not alarm.value.lost:
+            self.flying.popleft()
+            self.end(alarm.value)
 
     def has_left(self, packet: Packet) -> None:
         """Do what is done at the end of a service."""
@@ -165,9 +177,36 @@ class Queue(Link):
         self.control: deque[Packet] = deque()
         self.low = self.high = 0
         self.full = self.drawn = 0
+        self.works = True
+
+    def break_down(self) -> None:
+        """Break the link: what is on it is lost, and it takes nothing from then on."""
+        if self.serving is not None:
+            self.counts[base.BUSY] -= self.ends - self.clock.now
+            self.flying.append(self.serving)
+        for some in (self.flying, self.data, self.control):
+            for packet in some:
+                packet.lost = True
+            self.counts[base.DROPS] += len(some)
+            some.clear()
+        self.serving, self.ends, self.works = None, self.clock.now, False
+        self._hold(-self.low, -self.high)
+
+    def go_at(self, ratio: int, room: int, low: int, high: int) -> None:
+        """Let the link, which works from now on, take ``ratio`` for a byte, also of the packet that it is sending."""
+        before, self.ratio, self.works = self.ratio, ratio, True
+        self.low_room, self.high_room, self.low_mark, self.high_mark = room, 2 * room, low, high
+        if self.serving is not None:
+            now = self.clock.now
+            ends = now + int(rest_ticks(self.ends - now, before, ratio, self.serving.size))
+            self.counts[base.BUSY] += ends - self.ends
+            self._leave_at(ends)
 
     def accept(self, packet: Packet) -> None:
-        """Take a packet into the queue, or trim or drop one where it is full."""
+        """Take a packet into the queue, or trim or drop one where it is full; lose it if the link does not work."""
+        if not self.works:
+            self.counts[base.DROPS] += 1
+            return
         if packet.is_data:
             self._accept_data(packet)
         else:
@@ -320,6 +359,7 @@ class ReferenceSpray:
             session.at_switch, session.seed, session.room, topology.out_degree, 2 * len(flows.source), session.fresh,
             session.silence,
         )  # fmt: skip
+        self.routes, self.moved = session.routes, False
         self._compile()
         self._trace: list[tuple[int, int, int]] | None = [] if trace else None
         channels, hosts = topology.channels, topology.hosts
@@ -331,6 +371,8 @@ class ReferenceSpray:
         self.alarms: set[int] = set()
         self.looks: set[int] = set()
         self.pulls: set[tuple[int, int]] = set()
+        for change in session.changes:
+            Alarm(self.clock, change.tick, CHANGES, self._change, change)
         self.messages: dict[int, Message] = {}
         self.ranks: Ranks | None = None
         if session.program is not None:
@@ -367,8 +409,8 @@ class ReferenceSpray:
         self._count_arrival = _code(count_arrival, r, p, 0, 0, 0)
         self._look_at = _code(look, r, p, 0, 0)
         self._way_of = _code(way_of, t, salts, 0, 0, 0, 0, 0)
-        self._spray_port = _code(spray_port, t, salts, 0, 0, 0, 0, 0, 0)
-        self._chosen_port = _code(chosen_port, t, salts, w, out, 0, 0, 0, 0, 0, False, 0)
+        self._spray_port = _code(spray_port, t, t, False, salts, 0, 0, 0, 0, 0, 0)
+        self._chosen_port = _code(chosen_port, t, t, False, salts, w, out, 0, 0, 0, 0, 0, False, 0)
 
     def _into(self, switch: int) -> Callable[[Packet], None]:
         def come(packet: Packet) -> None:
@@ -383,12 +425,24 @@ class ReferenceSpray:
     def _ring(self, tick: int, kind: int, index: int, action: Callable[[int], None]) -> None:
         Alarm(self.clock, tick, EventPriority(kind + index), lambda alarm: action(alarm.value), index)
 
+    # the network
+
+    def _change(self, alarm: Any) -> None:
+        change: FabricChange = alarm.value
+        for link in change.broken.tolist():
+            self.queues[link].break_down()
+        for link, *numbers in zip(change.other.tolist(), *(part.tolist() for part in change.lines), strict=True):
+            self.queues[link].go_at(*numbers)
+        self.switches.room[change.other] = change.lines.room
+        if change.routes is not None:
+            self.routes, self.moved = change.routes, change.moved
+
     # switches
 
     def enter(self, packet: Packet, switch: int) -> None:
         """Let a packet come from its host to its first switch, where its way is fixed."""
         packet.way = self._way_of(
-            self.given.routes, self.salts, self.rules.paths, switch, packet.target.switch, packet.key, packet.entropy
+            self.routes, self.salts, self.rules.paths, switch, packet.target.switch, packet.key, packet.entropy
         )  # fmt: skip
         self.forward(packet, switch)
 
@@ -400,13 +454,14 @@ class ReferenceSpray:
             return
         if given.at_switch == BY_HASH:
             port = self._spray_port(
-                given.routes, self.salts, packet.way, packet.hop, switch, target, packet.key, packet.entropy
+                self.routes, given.routes, self.moved, self.salts, packet.way, packet.hop, switch, target, packet.key,
+                packet.entropy,
             )  # fmt: skip
         else:
             data = packet.is_data and packet.size >= LEAST_DATA
             port = self._chosen_port(
-                given.routes, self.salts, self.switches, given.topology.out_start, switch, target, packet.hop,
-                packet.key, packet.entropy, data, self.clock.now,
+                self.routes, given.routes, self.moved, self.salts, self.switches, given.topology.out_start, switch,
+                target, packet.hop, packet.key, packet.entropy, data, self.clock.now,
             )  # fmt: skip
         self.queues[int(given.topology.out_start[switch]) + port].accept(packet)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from flitlab.models.jit import inner, njit
 from flitlab.models.rules.datagram import drops_early, rest_ticks, service_ticks
-from flitlab.sim.engines.compiled.awaited import NOBODY, await_packet
+from flitlab.sim.engines.compiled.awaited import NOBODY, await_packet, forget_packet
 from flitlab.sim.engines.compiled.datagram.messages import note_busy
 from flitlab.sim.engines.compiled.datagram.state import (
     DATA,
@@ -134,8 +134,7 @@ def break_link(const, state, link, now):
     line = state.link[link]
     packet = line[HEAD]
     if packet != NOBODY:
-        slot = np.uint64((line[LEFT] + const.fixed[link, DELAY]) & const.mask)
-        _unlink(state, slot, link)
+        forget_packet(const, state, link, line[LEFT] + const.fixed[link, DELAY])
     while packet != NOBODY:
         behind = np.int64(state.packet[packet, NEXT])
         _drop(const, state, link, packet)
@@ -167,7 +166,7 @@ def change_rate(const, state, link, ratio, now):
             if first:
                 line[SERVED] = free
             if packet == line[HEAD]:
-                _unlink(state, np.uint64((line[LEFT] + fixed[DELAY]) & const.mask), link)
+                forget_packet(const, state, link, line[LEFT] + fixed[DELAY])
                 line[LEFT] = free
                 await_packet(const, state, link, free + fixed[DELAY])
             else:
@@ -176,15 +175,3 @@ def change_rate(const, state, link, ratio, now):
     if line[SERVING] != NOBODY:
         note_busy(state.talk, link, free - line[FREE_AT])
         line[FREE_AT] = free
-
-
-@inner
-def _unlink(state, slot, link):
-    """Take a link out of a slot of the wheel; a bit left behind does no harm."""
-    if state.slot[slot] == link:
-        state.slot[slot] = state.after[link]
-        return
-    k = np.int64(state.slot[slot])
-    while state.after[k] != link:
-        k = np.int64(state.after[k])
-    state.after[k] = state.after[link]

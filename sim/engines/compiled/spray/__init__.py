@@ -12,7 +12,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.jit import inner, njit, routine
 from flitlab.models.rules.spray import layout
 from flitlab.models.rules.spray.ports import chosen_port, flow_key
-from flitlab.models.transport.fabric import SpraySession
+from flitlab.models.transport.fabric import FabricChange, SpraySession
 from flitlab.sim.engines.base import Execution, Standing
 from flitlab.sim.engines.compiled.awaited import NOBODY, gather, has_members, line_up, next_slot
 from flitlab.sim.engines.compiled.pool import doubled
@@ -27,7 +27,15 @@ from flitlab.sim.engines.compiled.spray.hosts import (
     pull,
     settle_nic,
 )
-from flitlab.sim.engines.compiled.spray.links import accept, is_answer, is_whole, settle, take_head
+from flitlab.sim.engines.compiled.spray.links import (
+    accept,
+    break_link,
+    change_link,
+    is_answer,
+    is_whole,
+    settle,
+    take_head,
+)
 from flitlab.sim.engines.compiled.spray.messages import make_talk
 from flitlab.sim.engines.compiled.spray.program import act, wakes
 from flitlab.sim.engines.compiled.spray.state import (
@@ -80,8 +88,9 @@ def _look(const, ways, state, here, packet, now):
     key, target = flow_key(np.int64(record[FLOW]), is_answer(kind)), ways.host_switch[np.int64(record[HOST])]
     data = bool(is_whole(kind) and record[SIZE] >= LEAST_DATA)
     return first + chosen_port(
-        ways.routes, ways.salts, switches, ways.out_start, here, target, hop, key, entropy, data, now
-    )
+        ways.routes, ways.built, ways.moved, ways.salts, switches, ways.out_start, here, target, hop, key, entropy,
+        data, now,
+    )  # fmt: skip
 
 
 @inner
@@ -182,6 +191,7 @@ class CompiledSpray:
         self.given = session
         self._talk: Any = make_talk(session)
         self._constants, self._state, self._ways = build(session, trace, self._talk)
+        self._changes = list(session.changes)
         self._tick = 0
 
     @property
@@ -190,10 +200,27 @@ class CompiledSpray:
         return self._constants.latest
 
     def advance(self, until: int) -> None:
-        """Simulate ticks up to, not including, ``until``.
+        """Simulate ticks up to, not including, ``until``; links and routes change as the session says.
 
         Raises ``OverflowError`` beyond the last tick that timers are made for.
         """
+        while self._changes and self._changes[0].tick < until:
+            change = self._changes.pop(0)
+            self._run(change.tick)
+            self._apply(change)
+        self._run(until)
+
+    def _apply(self, change: FabricChange) -> None:
+        constants, state, ways = self._constants, self._state, self._ways
+        for link in change.broken.tolist():
+            break_link(constants, state, link, change.tick)
+        for link, *numbers in zip(change.other.tolist(), *(part.tolist() for part in change.lines), strict=True):
+            change_link(constants, state, link, *numbers, change.tick)
+        ways.switches.room[change.other] = change.lines.room
+        if change.routes is not None:
+            self._ways = ways._replace(routes=change.routes, moved=change.moved)
+
+    def _run(self, until: int) -> None:
         if until > self.latest:
             raise OverflowError(f"a run takes more than {self.latest} ticks, and timers are not made for more")
         while self._tick < until:

@@ -86,7 +86,9 @@ def foresee(const, ways, state, i):
         onto = const.eject + host
     elif ways.at_switch == BY_HASH:
         way, hop = np.int64(record[WAY]), np.int64(record[HOP])
-        onto = ways.out_start[end] + spray_port(ways.routes, ways.salts, way, hop, end, target, key, entropy)
+        onto = ways.out_start[end] + spray_port(
+            ways.routes, ways.built, ways.moved, ways.salts, way, hop, end, target, key, entropy
+        )
     state.onto[i] = onto
     if onto != NOBODY:
         prefetch(state.link, onto)

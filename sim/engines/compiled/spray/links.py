@@ -6,10 +6,10 @@ arrives at the next place: that arrival is the only event of a packet on a link,
 
 import numpy as np
 
-from flitlab.models.jit import inner
-from flitlab.models.rules.datagram import service_ticks
+from flitlab.models.jit import inner, njit
+from flitlab.models.rules.datagram import rest_ticks, service_ticks
 from flitlab.models.rules.spray.queues import evicts, is_marked
-from flitlab.sim.engines.compiled.awaited import NOBODY, await_packet
+from flitlab.sim.engines.compiled.awaited import NOBODY, await_packet, forget_packet
 from flitlab.sim.engines.compiled.pool import free_record
 from flitlab.sim.engines.compiled.spray.state import (
     BEFORE,
@@ -17,6 +17,7 @@ from flitlab.sim.engines.compiled.spray.state import (
     CONTROL,
     CUT,
     DATA,
+    DEAD,
     DELAY,
     DRAWN,
     DROPS,
@@ -175,14 +176,24 @@ def take_head(const, state, link, now):
 
 
 @inner
+def _lose(state, link, packet):
+    """Lose a packet at a link."""
+    state.lost[link, DROPS] += 1
+    free_record(state, packet)
+
+
+@inner
 def accept(const, state, link, packet, now):
     """Take a packet into the queue of a switch's output, or trim or drop one where it is full."""
     settle(const, state, link, now)
-    line, lost = state.link[link], state.lost[link]
+    line = state.link[link]
     size, victim = np.int64(state.packet[packet, SIZE]), packet
     if is_whole(state.packet[packet, KIND]):
         victim = NOBODY
         if line[LOW] + size > const.fixed[link, ROOM]:
+            if const.fixed[link, ROOM] == DEAD:
+                _lose(state, link, packet)
+                return
             victim = packet
             heads = evicts(const.rules.seed, link, line[FULLS])
             line[FULLS] += 1
@@ -197,21 +208,62 @@ def accept(const, state, link, packet, now):
             line[MOST] = max(line[MOST], line[LOW])
         if victim != NOBODY:
             if const.rules.trims == 0:
-                lost[DROPS] += 1
-                free_record(state, victim)
+                _lose(state, link, victim)
                 victim = NOBODY
             else:
-                lost[CUT] += 1
+                state.lost[link, CUT] += 1
                 state.packet[victim, SIZE] = const.rules.control
                 state.packet[victim, KIND] |= (TRIM | LAST_HOP) if link >= const.eject else TRIM
     if victim != NOBODY:
         size = np.int64(state.packet[victim, SIZE])
         if line[HIGH] + size > 2 * const.fixed[link, ROOM]:
-            lost[DROPS] += 1
-            free_record(state, victim)
+            _lose(state, link, victim)
         else:
             append(state, line, CONTROL, victim)
             line[HIGH] += size
             line[TAKEN] += 1
     if line[SERVING] == NOBODY:
         _go_on(const, state, link, now)
+
+
+@njit
+def break_link(const, state, link, now):
+    """Lose what is on a link, which is settled and takes nothing any more."""
+    line, fixed = state.link[link], const.fixed[link]
+    _await_no_more(const, state, link)
+    for which in (FLYING, CONTROL, WHOLE):
+        while line[which] != NOBODY:
+            _lose(state, link, take_first(state, line, which))
+    if line[SERVING] != NOBODY:
+        line[BUSY] -= line[ENDS] - now
+        _lose(state, link, line[SERVING])
+        line[SERVING], line[ENDS] = NOBODY, now
+    line[LOW] = line[HIGH] = 0
+    fixed[ROOM] = DEAD
+
+
+@inner
+def _await_no_more(const, state, link):
+    """Let a link not await its first packet any more, if it does."""
+    line, delay = state.link[link], const.fixed[link, DELAY]
+    if line[FLYING] != NOBODY:
+        forget_packet(const, state, link, np.int64(state.packet[line[FLYING], ENDED]) + delay)
+    elif line[SERVING] != NOBODY:
+        forget_packet(const, state, link, line[ENDS] + delay)
+
+
+@njit
+def change_link(const, state, link, ratio, room, low, high, now):
+    """Let a link, which is settled, have other numbers from now on, also for the packet that it is sending."""
+    line, fixed = state.link[link], const.fixed[link]
+    before = fixed[RATIO]
+    fixed[RATIO], fixed[ROOM], fixed[MARK_LOW], fixed[MARK_HIGH] = ratio, room, low, high
+    fixed[LONG], fixed[SHORT] = service_ticks(ratio, const.rules.mtu), service_ticks(ratio, const.rules.control)
+    if line[SERVING] != NOBODY:
+        size = np.int64(state.packet[line[SERVING], SIZE])
+        ends = now + rest_ticks(line[ENDS] - now, before, ratio, size)
+        line[BUSY] += ends - line[ENDS]
+        if line[FLYING] == NOBODY:
+            _await_no_more(const, state, link)
+            await_packet(const, state, link, ends + fixed[DELAY])
+        line[ENDS] = ends

@@ -56,6 +56,8 @@ DROPS, CUT = 0, 1  # columns of SprayState.lost
 # Constants of a link, int64.
 DELAY, RATIO, LONG, SHORT, ROOM, MARK_LOW, MARK_HIGH, TO = range(8)
 
+DEAD = -1  # the room of a link that does not work, for which nothing is small enough
+
 # Fields of the network interface of a host, int64. Those who wait are flows.
 FIRST_TURN, LAST_TURN, WAITING, CYCLE = range(4)
 NIC = 8
@@ -96,6 +98,8 @@ class Ways(NamedTuple):
     at_switch: int
     paths: int
     routes: Tables
+    built: Tables  # the routes at first
+    moved: bool  # whether these were others
     salts: Ints
     out_start: Ints
     host_switch: Ints
@@ -176,6 +180,8 @@ def _ways(session: SpraySession, link: Ints) -> Ways:
         at_switch=session.at_switch,
         paths=session.rules.paths,
         routes=session.routes,
+        built=session.routes,
+        moved=False,
         salts=salts,
         out_start=topology.out_start.astype(np.int64),
         host_switch=topology.host_switch.astype(np.int64),
@@ -194,7 +200,7 @@ def _constants(session: SpraySession) -> SprayConstants:
     fixed[:, ROOM], fixed[:, MARK_LOW], fixed[:, MARK_HIGH] = session.room, session.low, session.high
     fixed[inject:eject, [MARK_LOW, MARK_HIGH]] = _ENDLESS
     fixed[:, TO] = np.concatenate([topology.dst, topology.host_switch, np.arange(hosts)])
-    longest = session.delay + fixed[:, [LONG, SHORT]].max(axis=1)
+    longest = session.delay + np.maximum(*(_ticks(session.slowest, size) for size in (rules.mtu, rules.control)))
     least = int(flows.last_size.min(initial=rules.mtu))
     at_once = int((session.delay[inject:eject] // np.maximum(_ticks(session.ratio, least)[inject:eject], 1) + 3).sum())
     index_bits = max(len(flows.source), hosts).bit_length()

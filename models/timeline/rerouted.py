@@ -1,0 +1,182 @@
+"""Routes of what is left of a network, in the numbers of the whole of it."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from flitlab.models.arrays import Bytes, Ints, Masks
+from flitlab.models.jit import njit
+from flitlab.models.paths.pathset import starts
+from flitlab.models.registry import SpecError
+from flitlab.models.routing.ways import LAST_WORD, PathTable, Routes
+from flitlab.models.rules.tables import PATHS, TABLE
+from flitlab.models.timeline.epochs import Left
+from flitlab.models.topology.graph import Topology
+
+_WORDS = np.int64(LAST_WORD + 1)
+"""Draws of 32 bits, of which each path of a pair has an interval."""
+
+
+def renumbered(whole: Topology, built: Routes, left: Left, routes: Routes) -> Routes:
+    """The routes of what is left of a network with the numbers that switches and ports have in the whole of it.
+
+    built: the routes of the whole network, to which switches keep that are not reached any more. Raises ``SpecError``
+    where routes are neither next hops nor paths, or were something else before.
+    """
+    if left.topology is whole:
+        return built
+    if routes.form != built.form or routes.form not in (TABLE, PATHS):
+        raise SpecError(f"{routes.kind} gives routes of another kind in what is left of the network", key="timeline")
+    place = left.channel - whole.out_start[whole.src[left.channel]]
+    if routes.form == PATHS:
+        assert routes.paths is not None
+        return replace(routes, paths=_moved_paths(whole, left, place, routes.paths))
+    weights = routes.port_threshold
+    moved = replace(routes, ports=_moved_ports(whole, built.ports, left, place, routes.ports))
+    return moved if weights is None else replace(moved, port_threshold=_moved_weights(whole, left, place, weights))
+
+
+def _ports_of(left: Left) -> list[tuple[Ints, Ints]]:
+    """The switches that are left with a port p, and the channels there, for each p."""
+    out = left.topology.out_degree
+    switches = [np.flatnonzero(out > port) for port in range(int(out.max(initial=0)))]
+    return [(some, left.topology.out_start[some] + port) for port, some in enumerate(switches)]
+
+
+def _moved_ports(whole: Topology, built: Masks, left: Left, place: Ints, ports: Masks) -> Masks:
+    """Sets of ports, uint64 [switches, switches]; place: int64 [channels left], the port that each was."""
+    moved = np.zeros_like(ports)
+    for port, (switches, channels) in enumerate(_ports_of(left)):
+        allowed = ports[:, switches] >> np.uint64(port) & np.uint64(1)
+        moved[:, switches] |= allowed << place[channels].astype(np.uint64)
+    found = built.copy()
+    found[np.ix_(left.switch, left.switch)] = moved
+    return found
+
+
+def _moved_weights(whole: Topology, left: Left, place: Ints, weights: Bytes) -> Bytes:
+    """Thresholds of ports, uint8 [switches, switches, ports]."""
+    found = np.zeros((whole.switches, whole.switches, int(whole.out_degree.max(initial=1))), np.uint8)
+    for port, (switches, channels) in enumerate(_ports_of(left)):
+        at = np.ix_(left.switch, left.switch[switches])
+        found[at[0], at[1], place[channels]] = weights[:, switches, port]
+    return found
+
+
+def _moved_paths(whole: Topology, left: Left, place: Ints, paths: PathTable) -> PathTable:
+    """Paths, of which each is walked hop by hop, all at once."""
+    source, target = np.divmod(np.arange(left.topology.switches**2), left.topology.switches)
+    counts = np.zeros(whole.switches**2, np.int64)
+    counts[left.switch[source] * whole.switches + left.switch[target]] = np.diff(paths.pair_start)
+    port, here = paths.port.copy(), np.repeat(source, np.diff(paths.pair_start))
+    lengths = np.diff(paths.path_start)
+    for hop in range(int(lengths.max(initial=0))):
+        some = np.flatnonzero(lengths > hop)
+        at = paths.path_start[some] + hop
+        channel = left.topology.out_start[here[some]] + paths.port[at]
+        port[at], here[some] = place[channel], left.topology.dst[channel]
+    return paths._replace(pair_start=starts(counts), port=port)
+
+
+def steady(built: PathTable, now: PathTable) -> PathTable:
+    """The paths ``now``, in an order in which draws that gave one of them among those ``built`` give it still.
+
+    A draw keeps its path as far as the path's weight allows; what other draws gave is dealt out to the paths that lack
+    weight. A path may therefore stand there several times.
+    """
+    ends, last = np.concatenate([_ends(built), _ends(now)]), len(built.path_start) - 1
+    room = 2 * last + len(now.path_start)
+    end, path, counts = np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(len(now.pair_start) - 1, np.int64)
+    _deal(
+        built.pair_start, built.path_start, built.port, ends[:last], now.pair_start, now.path_start, now.port,
+        ends[last:], end, path, counts,
+    )  # fmt: skip
+    used = slice(0, counts.sum())
+    lengths = np.diff(now.path_start)[path[used]]
+    path_start = starts(lengths)
+    within = np.arange(path_start[-1]) - np.repeat(path_start[:-1], lengths)
+    port = now.port[np.repeat(now.path_start[path[used]], lengths) + within]
+    return PathTable(starts(counts), path_start, port, np.minimum(end[used], LAST_WORD).astype(np.uint32))
+
+
+def with_shares(paths: PathTable) -> PathTable:
+    """The same paths, drawn as before, with the thresholds that say so also where all are drawn alike."""
+    return paths._replace(threshold=np.minimum(_ends(paths), LAST_WORD).astype(np.uint32))
+
+
+def _ends(paths: PathTable) -> Ints:
+    """The draw, int64 [paths], from which on the next path of the pair is taken; 2**32 of a pair's last."""
+    counts = np.diff(paths.pair_start)
+    if len(paths.threshold):
+        found = paths.threshold.astype(np.int64)
+    else:
+        turn = np.arange(counts.sum()) - np.repeat(paths.pair_start[:-1], counts)
+        many = np.repeat(counts, counts)
+        found = -(-(turn + 1) * _WORDS // np.maximum(many, 1))
+    found[paths.pair_start[1:][counts > 0] - 1] = _WORDS
+    return found
+
+
+@njit
+def _alike(one_start: Ints, one_port: Bytes, one: int, other_start: Ints, other_port: Bytes, other: int) -> bool:
+    """Whether two paths of a pair are the same."""
+    return np.array_equal(
+        one_port[one_start[one] : one_start[one + 1]], other_port[other_start[other] : other_start[other + 1]]
+    )
+
+
+@njit
+def _deal(
+    was_pair: Ints, was_start: Ints, was_port: Bytes, was_end: Ints, now_pair: Ints, now_start: Ints, now_port: Bytes,
+    now_end: Ints, end: Ints, path: Ints, counts: Ints,
+) -> None:  # fmt: skip
+    """Write the intervals of draws of every pair: their ends, their paths, and how many there are."""
+    lacks = np.zeros(len(now_end), np.int64)
+    at = 0
+    for pair in range(len(counts)):
+        first, last = now_pair[pair], now_pair[pair + 1]
+        if first == last:
+            continue
+        begin = np.int64(0)
+        for j in range(first, last):
+            lacks[j] = now_end[j] - begin
+            begin = now_end[j]
+        opened, begin = at, np.int64(0)
+        for i in range(was_pair[pair], was_pair[pair + 1]):
+            for j in range(first, last):
+                if lacks[j] > 0 and _alike(was_start, was_port, i, now_start, now_port, j):
+                    kept = min(lacks[j], was_end[i] - begin)
+                    lacks[j] -= kept
+                    begin += kept
+                    end[at], path[at] = begin, j
+                    at += 1
+                    break
+            if begin < was_end[i]:  # of the rest it is not known yet whose it is
+                begin = was_end[i]
+                end[at], path[at] = begin, -1
+                at += 1
+        if at == opened:
+            end[at], path[at] = 1 << 32, -1
+            at += 1
+        at = _fill(end, path, opened, at, lacks, first)
+        counts[pair] = at - opened
+
+
+@njit
+def _fill(end: Ints, path: Ints, opened: int, closed: int, lacks: Ints, j: int) -> int:
+    """Deal intervals opened .. closed - 1 that have no path to those that lack some, from path j on; the new end."""
+    ends, paths = end[opened:closed].copy(), path[opened:closed].copy()
+    at, begin = opened, np.int64(0)
+    for k in range(len(ends)):
+        if paths[k] >= 0:
+            end[at], path[at] = ends[k], paths[k]
+            at, begin = at + 1, ends[k]
+        while begin < ends[k]:
+            while lacks[j] == 0:
+                j += 1
+            part = min(lacks[j], ends[k] - begin)
+            lacks[j] -= part
+            begin += part
+            end[at], path[at] = begin, j
+            at += 1
+    return at

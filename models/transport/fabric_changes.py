@@ -1,0 +1,101 @@
+"""What happens to the network of sprayed packets during a run: links, and the routes that entropies stand for."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from flitlab.models.arrays import Bools, Ints
+from flitlab.models.registry import SpecError
+from flitlab.models.routing.routes import PATHS, Routes
+from flitlab.models.routing.ways import PathTable
+from flitlab.models.rules.tables import Tables
+from flitlab.models.timeline.epochs import Epoch, Timeline
+from flitlab.models.timeline.rerouted import renumbered, steady, with_shares
+from flitlab.models.transport.fabric import FabricChange, Lines, SpraySession, lines_at
+from flitlab.models.transport.session import sending
+
+_LONGEST = 1 << 26
+"""Ticks that a packet may take on a link: arrivals are kept in a wheel with a slot for each tick."""
+
+
+def with_changes(session: SpraySession, routes: Routes, timeline: Timeline) -> SpraySession:
+    """The session with what happens to its network. routes: of the network as it was built.
+
+    Links that return, and such as run at another rate, have the queues and marks that go with it. Whenever the routing
+    learns of an epoch, entropies stand for the routes of it, but as far as these allow for those that they stood for at
+    first. Raises ``SpecError`` where hosts are cut off then, where the routing does not serve what is left, and for
+    links that are too slow.
+    """
+    topology, changes, paths = session.topology, [], _Paths(session, routes)
+    now = timeline.epochs[0]
+    works, lines = np.ones(topology.channels, bool), lines_at(session, Epoch.built(topology).rate)
+    for tick in sorted({*(epoch.tick for epoch in timeline.epochs), *timeline.reroutes}):
+        worked, were, now = works, lines, timeline.at(tick)
+        works, lines = now.works(topology), lines_at(session, now.rate)
+        other = np.flatnonzero(works & (~worked | _differ(were, lines)))
+        change = FabricChange(tick, np.flatnonzero(worked & ~works), other, lines.of(other))
+        _check(session, change)
+        if tick in timeline.reroutes:
+            left = timeline.left(now)
+            found = renumbered(topology, routes, left, timeline.routes(left, routes))
+            change = replace(change, routes=paths.tables(found), moved=found is not routes)
+        changes.append(change)
+    rules = session.rules._replace(fallible=1)
+    return replace(session, rules=rules, routes=paths.built, changes=tuple(changes))
+
+
+def _differ(were: Lines, lines: Lines) -> Bools:
+    """Whether each channel has other numbers than it had, bool [channels]."""
+    found: Bools = np.any([a != b for a, b in zip(were, lines, strict=True)], axis=0)
+    return found
+
+
+def _check(session: SpraySession, change: FabricChange) -> None:
+    """Raise ``SpecError`` for links on which a packet takes too long."""
+    longest = int(sending(change.lines.ratio, session.rules.mtu).max(initial=0))
+    if longest > _LONGEST:
+        most = f"a packet takes {longest} ticks on a link that slow; at most {_LONGEST}"
+        raise SpecError(most, key="timeline")
+
+
+class _Paths:
+    """The tables of all routes that a run has, one after the other.
+
+    Where routes are paths, those of later ones are numbered after those of earlier ones, so that packets under way keep
+    theirs. built: the tables at first.
+    """
+
+    def __init__(self, session: SpraySession, routes: Routes):
+        self._topology = session.topology
+        self._whole, self._first = routes, routes.paths
+        self.built = session.routes
+        if routes.form == PATHS:
+            assert routes.paths is not None
+            self._first = with_shares(routes.paths)
+            self.built = _behind(session.routes, self._first, 0)
+        self._last = self.built
+
+    def tables(self, routes: Routes) -> Tables:
+        """The tables of some routes, in the numbers of the whole network."""
+        if routes.form != PATHS:
+            return self.built if routes is self._whole else routes.tables(self._topology)
+        assert self._first is not None and routes.paths is not None
+        if routes is self._whole:
+            return self._last._replace(pair_start=self.built.pair_start)
+        self._last = _behind(self._last, steady(self._first, routes.paths), len(self._last.path_start) - 1)
+        return self._last
+
+
+def _behind(tables: Tables, paths: PathTable, count: int) -> Tables:
+    """The tables with these paths behind the first ``count`` that they have."""
+
+    def joined(before: Ints, after: Ints) -> Ints:
+        return np.concatenate([before, after])
+
+    ends = tables.path_start[: count + 1]
+    return tables._replace(
+        pair_start=paths.pair_start + count,
+        path_start=joined(ends[:-1], ends[-1] + paths.path_start),
+        path_port=joined(tables.path_port[: ends[-1]], paths.port),
+        path_threshold=joined(tables.path_threshold[:count], paths.threshold),
+    )
