@@ -1,6 +1,7 @@
 """One point of the spray discipline: completion times of flows, and what happened to their packets."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from flitlab.models.arrays import Floats, Ints
 from flitlab.models.fairness import jain
 from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import Scenario
+from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.distances import distances
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.sim.engines.base import Flows
@@ -35,7 +37,8 @@ from flitlab.sim.engines.spray.base import (
 )
 from flitlab.sim.measure.completion import completion
 from flitlab.sim.measure.datagram import Window
-from flitlab.sim.measure.result import FlowsResult
+from flitlab.sim.measure.looks import Looks
+from flitlab.sim.measure.result import FlowsResult, Part
 
 _FIRST_STEP, _GROWTH = 16, 1.5
 """Round trips after which is looked whether all flows have ended, and how much longer the next steps are."""
@@ -57,13 +60,19 @@ def measure_sprayed(run: SprayRun, scenario: Scenario | None, load: float, how: 
     """Measure a run of sprayed packets, from the beginning of a window until its end or that of the last flow.
 
     Of detail, ``flows`` has the rows of flows.csv, ``channel_use`` the part of the window, by capacity, for which each
-    channel between switches was sending.
+    channel between switches was sending; where the network changes, ``throughput_time`` has the rows of
+    throughput_time.csv.
     """
-    session = run.given
+    session, timeline = run.given, None if scenario is None else scenario.timeline
     first, last = (session.ticks(seconds) for seconds in how.window)
-    run.advance(first)
-    before = run.counters()
-    _go_on(run, first, last)
+    looks = None if timeline is None else Looks(run, timeline, {first})
+    if looks is None:
+        run.advance(first)
+        before = run.counters()
+        _go_on(run, first, last)
+    else:
+        looks.go_on(last, first)
+        before = looks.counters[first]
     after = run.counters()
     end = last
     if run.ended():
@@ -80,8 +89,26 @@ def measure_sprayed(run: SprayRun, scenario: Scenario | None, load: float, how: 
     detail = {"flows": _flow_rows(session, after, times), "channel_use": np.round(use, 4).tolist()}
     delivered = _count(session, moved[:, RECEIVED])
     present = _count(session, before.flow[:, SENT] - before.flow[:, RECEIVED])
-    fastest = max(float(session.topology.capacity.max(initial=0.0)), session.topology.host_capacity)
-    return FlowsResult(row, detail, delivered, present, ticks / fastest, throughput)
+    pace = max(float(session.topology.capacity.max(initial=0.0)), session.topology.host_capacity)
+    if timeline is None or looks is None:
+        return FlowsResult(row, detail, delivered, present, ticks / pace, throughput)
+    detail["throughput_time"] = looks.rows(end)
+    parts = _parts(session, looks.counters | {end: after}, timeline, end, pace)
+    capacity = timeline.capacity(first, end)
+    return FlowsResult(row, detail, delivered, present, ticks / pace, throughput, parts, capacity=capacity)
+
+
+def _parts(
+    session: SpraySession, seen: dict[int, Counters], timeline: Timeline, end: int, pace: float
+) -> tuple[Part, ...]:
+    """What arrived in each epoch that began before a run had ended; seen: the counters as each did, and at the end."""
+    found = []
+    for epoch, (start, until) in enumerate(pairwise([*(e.tick for e in timeline.epochs if e.tick < end), end])):
+        before, after = seen[start].flow, seen[until].flow
+        delivered = _count(session, after[:, RECEIVED] - before[:, RECEIVED])
+        present = _count(session, before[:, SENT] - before[:, RECEIVED])
+        found.append(Part(epoch, delivered, present, (until - start) / pace))
+    return tuple(found)
 
 
 def _go_on(run: SprayRun, tick: int, last: int) -> None:
