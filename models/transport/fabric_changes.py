@@ -39,7 +39,8 @@ def with_changes(session: SpraySession, routes: Routes, timeline: Timeline) -> S
             left = timeline.left(now)
             found = renumbered(topology, routes, left, timeline.routes(left, routes))
             change = replace(change, routes=paths.tables(found), moved=found is not routes)
-        changes.append(change)
+        if len(change.broken) or len(other) or change.routes is not None:
+            changes.append(change)
     rules = session.rules._replace(fallible=1)
     return replace(session, rules=rules, routes=paths.built, changes=tuple(changes))
 

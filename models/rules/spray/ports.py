@@ -80,30 +80,35 @@ def _path_of(r: Tables, salt: Int, paths: Int, pair: Int, key: Int, entropy: Int
 
 
 @kernel
-def hashed_port(
-    r: Tables, salts: Ints, ports: np.uint64, first: np.uint64, here: Int, target: Int, key: Int, entropy: Int
-) -> int:  # fmt: skip
-    """The port of a set that the hash of a packet chooses, by their weights where the routes have some.
-
-    first: the set before anything happened to the network. Without weights the port that the hash chose of it is kept
-    where it is still allowed, so that only those entropies change their path that have to.
-    """
+def hashed_port(r: Tables, salts: Ints, ports: np.uint64, here: Int, target: Int, key: Int, entropy: Int) -> int:
+    """The port of a set that the hash of a packet chooses, by their weights where the routes have some."""
     count = popcount(ports)
     if count == 1:
         return lowest(ports)
     word = mixed(salts[here], key, entropy)
     if len(r.port_threshold) == 0:
-        if first != ports:
-            kept = select(first, (word >> 31) * popcount(first) >> 32)
-            if ports >> np.uint64(kept) & _ONE:
-                return kept
-            word = mixed(word, key, entropy)
         return select(ports, (word >> 31) * count >> 32)
     port, drawn = lowest(ports), word >> 55
     while popcount(ports) > 1 and np.int64(r.port_threshold[target, here, port]) <= drawn:
         ports &= ports - _ONE
         port = lowest(ports)
     return port
+
+
+@routine
+def kept_port(r: Tables, b: Tables, salts: Ints, here: Int, target: Int, hop: Int, key: Int, entropy: Int) -> int:
+    """The port that the hash of a packet chooses once routes have changed; b: the routes at first.
+
+    Without weights it is the one that it chose at first where that is still allowed, so that only those entropies
+    change their path that have to.
+    """
+    ports = next_hops(r, np.int64(0), hop, here, target)
+    if len(r.port_threshold) > 0:
+        return hashed_port(r, salts, ports, here, target, key, entropy)
+    first = hashed_port(b, salts, next_hops(b, np.int64(0), hop, here, target), here, target, key, entropy)
+    if ports >> np.uint64(first) & _ONE:
+        return first
+    return hashed_port(r, salts, ports, here, target, mixed(key, here, first), entropy)
 
 
 @kernel
@@ -116,9 +121,9 @@ def spray_port(
     """
     if r.form == PATHS:
         return np.int64(r.path_port[r.path_start[way] + hop])
-    ports = next_hops(r, way, hop, here, target)
-    first = next_hops(b, way, hop, here, target) if moved else ports
-    return hashed_port(r, salts, ports, first, here, target, key, entropy)
+    if moved:
+        return kept_port(r, b, salts, here, target, hop, key, entropy)
+    return hashed_port(r, salts, next_hops(r, way, hop, here, target), here, target, key, entropy)
 
 
 class Switches(NamedTuple):
@@ -177,8 +182,10 @@ def chosen_port(
         return lowest(ports)
     if w.policy == FLOWLET:
         return _flowlet(w, out_start, ports, count, here, key, now)
-    first = next_hops(b, np.int64(0), hop, here, target) if moved else ports
-    hashed = hashed_port(r, salts, ports, first, here, target, key, entropy)
+    if moved:
+        hashed = np.int64(kept_port(r, b, salts, here, target, hop, key, entropy))
+    else:
+        hashed = np.int64(hashed_port(r, salts, ports, here, target, key, entropy))
     if w.policy == HASH_UNLESS_WORST:
         return _unless_worst(w, out_start, ports, hashed, here, now)
     if not data:
