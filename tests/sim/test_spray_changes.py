@@ -132,9 +132,12 @@ def test_a_packet_is_sent_again_at_every_timeout_until_its_link_is_back(engine, 
 
 @pytest.mark.parametrize("kind", ["nscc", "rccc", "nscc_rccc", "ndp"])
 def test_every_flow_ends_though_all_that_is_under_way_is_lost(kind):
-    """Whenever the only link fails for 30 us, and with it data, answers and credit that was granted."""
-    case = one_flow({"kind": kind, "timeout_us": 20.0, "init_window": 3}, 60_000)
-    for at in range(1, 250_000, 7_000):
+    """Whenever the only link fails for 30 us, and with it data, answers and credit that was granted.
+
+    It comes between an acknowledgement and the credit behind it in some 60 ticks from 75,080 on.
+    """
+    case = one_flow({"kind": kind, "timeout_us": 20.0, "init_window": 1, "sack_threshold": 1}, 60_000)
+    for at in (*range(1, 250_000, 20_000), *range(75_080, 75_160, 20)):
         cut, back = {"fail": {"links": [[0, 1]]}, "reroute_after": inf}, {"restore": {"links": [[0, 1]]}}
         run = CompiledSpray(happening(*case, [{"at_tick": at, **cut}, {"at_tick": at + 375_000, **back}]))
         run.advance(40_000_000)
