@@ -15,6 +15,7 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import Parameters, SpecError
 from flitlab.models.routing.certificate import Certified, certify
 from flitlab.models.routing.routes import ANY, PROGRESSIVE, Routes, RoutingSpec
+from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 from flitlab.models.transport.law import TransportSpec
@@ -161,6 +162,13 @@ class Discipline(ABC):
         flits: of the first length of packets.
         """
         yield from ()
+
+    def endures(self, timeline: Timeline, routes: Routes) -> None:
+        """Raise ``SpecError``, whose key is ``timeline``, where it cannot go on while this happens to its network.
+
+        routes: of the network as it was built. Only disciplines that say ``changes`` are asked.
+        """
+        return None
 
     def check(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> None:
         """Raise ``SpecError``, whose key is a whole place of the configuration, where no run can begin."""

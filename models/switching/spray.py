@@ -23,7 +23,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.recorded import Recorded
 from flitlab.models.traffic.source import Source
 from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_session, spray_tick
-from flitlab.models.transport.fabric_changes import with_changes
+from flitlab.models.transport.fabric_changes import check_changes, with_changes
 from flitlab.models.transport.flows import Flows, arriving, in_bytes, together
 from flitlab.models.transport.law import TransportSpec
 from flitlab.models.transport.posted import posted
@@ -145,6 +145,14 @@ class Spray(Discipline):
         timeline: what happens to the network meanwhile. The instance must have routes. Raises ``SpecError`` whose key
         is a name of :data:`PLACES`.
         """
+        session = self._as_built(instance, work, load, seed)
+        if timeline is None:
+            return session
+        assert instance.routes is not None
+        return with_changes(session, instance.routes, timeline)
+
+    def _as_built(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> SpraySession:
+        """The session on a network that stays as it is."""
         assert instance.routes is not None
         spraying, topology = self.transport.spraying(), instance.topology
         if isinstance(work, Workload):
@@ -158,8 +166,11 @@ class Spray(Discipline):
             most = f"at a tick of {float(tick * 10**9):.3g} ns a run may take {float(LATEST * tick):.6g} s"
             raise SpecError(most, key="seconds")
         flows = self._flows(instance, spraying.flows, load, seed, tick)
-        session = make_spray_session(topology, instance.routes, spraying, self.fabric, flows, seed)
-        return session if timeline is None else with_changes(session, instance.routes, timeline)
+        return make_spray_session(topology, instance.routes, spraying, self.fabric, flows, seed)
+
+    def endures(self, timeline: Timeline, routes: Routes) -> None:
+        """Raise ``SpecError`` for links that are too slow, and for routes that entropies cannot stand for."""
+        check_changes(timeline, routes, self.fabric)
 
     def check(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> None:
         """Raise ``SpecError``, whose key is a place of the configuration, where there is no session for a run."""

@@ -11,8 +11,8 @@ from flitlab.models.routing.ways import PathTable
 from flitlab.models.rules.tables import Tables
 from flitlab.models.timeline.epochs import Epoch, Timeline
 from flitlab.models.timeline.rerouted import renumbered, steady, with_shares
-from flitlab.models.transport.fabric import FabricChange, Lines, SpraySession, lines_at
-from flitlab.models.transport.session import sending
+from flitlab.models.transport.fabric import Fabric, FabricChange, Lines, SpraySession, lines_at
+from flitlab.models.transport.session import ratios, sending
 
 _LONGEST = 1 << 26
 """Ticks that a packet may take on a link: arrivals are kept in a wheel with a slot for each tick."""
@@ -26,6 +26,7 @@ def with_changes(session: SpraySession, routes: Routes, timeline: Timeline) -> S
     first. Raises ``SpecError`` where hosts are cut off then, where the routing does not serve what is left, and for
     links that are too slow.
     """
+    _check_pace(timeline, session.fabric)
     topology, changes, paths = session.topology, [], _Paths(session, routes)
     now = timeline.epochs[0]
     works, lines = np.ones(topology.channels, bool), lines_at(session, Epoch.built(topology).rate)
@@ -34,7 +35,6 @@ def with_changes(session: SpraySession, routes: Routes, timeline: Timeline) -> S
         works, lines = now.works(topology), lines_at(session, now.rate)
         other = np.flatnonzero(works & (~worked | _differ(were, lines)))
         change = FabricChange(tick, np.flatnonzero(worked & ~works), other, lines.of(other))
-        _check(session, change)
         if tick in timeline.reroutes:
             left = timeline.left(now)
             found = renumbered(topology, routes, left, timeline.routes(left, routes))
@@ -45,18 +45,27 @@ def with_changes(session: SpraySession, routes: Routes, timeline: Timeline) -> S
     return replace(session, rules=rules, routes=paths.built, changes=tuple(changes))
 
 
+def check_changes(timeline: Timeline, routes: Routes, fabric: Fabric) -> None:
+    """Raise ``SpecError`` as :func:`with_changes` does."""
+    topology = timeline.topology
+    for tick in timeline.reroutes:
+        left = timeline.left(timeline.at(tick))
+        renumbered(topology, routes, left, timeline.routes(left, routes))
+    _check_pace(timeline, fabric)
+
+
+def _check_pace(timeline: Timeline, fabric: Fabric) -> None:
+    """Raise ``SpecError`` for links on which a packet takes too long."""
+    slowest = np.concatenate([ratios(timeline.topology, epoch.rate) for epoch in timeline.epochs])
+    longest = int(sending(slowest, fabric.mtu_bytes).max(initial=0))
+    if longest > _LONGEST:
+        raise SpecError(f"a packet takes {longest} ticks on a link that slow; at most {_LONGEST}", key="timeline")
+
+
 def _differ(were: Lines, lines: Lines) -> Bools:
     """Whether each channel has other numbers than it had, bool [channels]."""
     found: Bools = np.any([a != b for a, b in zip(were, lines, strict=True)], axis=0)
     return found
-
-
-def _check(session: SpraySession, change: FabricChange) -> None:
-    """Raise ``SpecError`` for links on which a packet takes too long."""
-    longest = int(sending(change.lines.ratio, session.rules.mtu).max(initial=0))
-    if longest > _LONGEST:
-        most = f"a packet takes {longest} ticks on a link that slow; at most {_LONGEST}"
-        raise SpecError(most, key="timeline")
 
 
 class _Paths:
@@ -90,13 +99,10 @@ class _Paths:
 def _behind(tables: Tables, paths: PathTable, count: int) -> Tables:
     """The tables with these paths behind the first ``count`` that they have."""
 
-    def joined(before: Ints, after: Ints) -> Ints:
-        return np.concatenate([before, after])
-
     ends = tables.path_start[: count + 1]
     return tables._replace(
         pair_start=paths.pair_start + count,
-        path_start=joined(ends[:-1], ends[-1] + paths.path_start),
-        path_port=joined(tables.path_port[: ends[-1]], paths.port),
-        path_threshold=joined(tables.path_threshold[:count], paths.threshold),
+        path_start=np.concatenate([ends[:-1], ends[-1] + paths.path_start]),
+        path_port=np.concatenate([tables.path_port[: ends[-1]], paths.port]),
+        path_threshold=np.concatenate([tables.path_threshold[:count], paths.threshold]),
     )

@@ -68,8 +68,14 @@ def timeline_of(
         draft.refuse("timeline", "is not for budgets, which are of one network")
         return None
     made = _made(draft, topology, routing, routes, discipline.tick_ns(topology, flit_ns))
-    if made is not None:
-        _refuse_late(draft, made, discipline)
+    if made is None:
+        return None
+    _refuse_late(draft, made, discipline)
+    try:
+        discipline.endures(made, routes)
+    except SpecError as error:
+        draft.refuse(error.key or "timeline", str(error), error.choices)
+        return None
     return made
 
 

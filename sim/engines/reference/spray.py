@@ -431,8 +431,8 @@ class ReferenceSpray:
         change: FabricChange = alarm.value
         for link in change.broken.tolist():
             self.queues[link].break_down()
-        for link, *numbers in zip(change.other.tolist(), *(part.tolist() for part in change.lines), strict=True):
-            self.queues[link].go_at(*numbers)
+        for link, ratio, room, low, high in np.column_stack([change.other, *change.lines]).tolist():
+            self.queues[link].go_at(ratio, room, low, high)
         self.switches.room[change.other] = change.lines.room
         if change.routes is not None:
             self.routes, self.moved = change.routes, change.moved

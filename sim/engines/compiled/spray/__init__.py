@@ -214,8 +214,8 @@ class CompiledSpray:
         constants, state, ways = self._constants, self._state, self._ways
         for link in change.broken.tolist():
             break_link(constants, state, link, change.tick)
-        for link, *numbers in zip(change.other.tolist(), *(part.tolist() for part in change.lines), strict=True):
-            change_link(constants, state, link, *numbers, change.tick)
+        for link, ratio, room, low, high in np.column_stack([change.other, *change.lines]).tolist():
+            change_link(constants, state, link, ratio, room, low, high, change.tick)
         ways.switches.room[change.other] = change.lines.room
         if change.routes is not None:
             self._ways = ways._replace(routes=change.routes, moved=change.moved)

@@ -237,7 +237,7 @@ def break_link(const, state, link, now):
     if line[SERVING] != NOBODY:
         line[BUSY] -= line[ENDS] - now
         _lose(state, link, line[SERVING])
-        line[SERVING], line[ENDS] = NOBODY, now
+        line[SERVING] = NOBODY
     line[LOW] = line[HIGH] = 0
     fixed[ROOM] = DEAD
 
