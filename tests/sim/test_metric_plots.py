@@ -120,6 +120,16 @@ def test_a_bound_that_all_share_is_one_thin_named_line(tmp_path):
     assert [text.get_text() for text in figure.axes[0].texts] == ["Moore bound"]
 
 
+def test_a_bound_without_room_for_its_name_is_named_in_the_key(tmp_path):
+    rows = [
+        network({"topology.n": n, "topology": f"kind{i}"}, n, 1 + i / 40 + 0.02 * (n % 3), moore_aspl=1.2)
+        for i in range(24) for n in range(4, 40)
+    ]  # fmt: skip
+    figure = drawn(write_run(tmp_path, rows, columns=["topology.n", "topology"]))
+    assert len(lines(figure, "bound")) == 1 and "Moore bound" in legend(figure)
+    assert "Moore bound" not in [text.get_text() for text in figure.axes[0].texts]
+
+
 def test_two_swept_keys_have_colours_and_dashes_and_bounds_the_dashes_of_their_degree(tmp_path):
     figure = drawn(sweep(tmp_path, degrees=(3, 4, 5)))
     curves = lines(figure, "curve")

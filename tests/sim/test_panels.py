@@ -201,7 +201,7 @@ def boxes(figure):
 
 @pytest.mark.parametrize("name", ["latency_load", "accepted_load"])
 @pytest.mark.parametrize("routings", [2, 5])
-def test_names_of_ceilings_cover_no_marker_and_no_other_name(name, routings):
+def test_names_of_ceilings_cover_no_marker_no_curve_and_no_other_name(name, routings):
     dense = tuple(np.linspace(0.05, 0.7, 40).round(3))
     run = run_of({"topology": ["a", "b"], "routing": list("abcde")[:routings]}, loads=dense, seeds=(1,))
     figure = drawn(run, name)
@@ -212,6 +212,9 @@ def test_names_of_ceilings_cover_no_marker_and_no_other_name(name, routings):
         for line in (*of(ax, "curve"), *of(ax, "saturated")):
             points = line.get_transform().transform(line.get_xydata())
             assert not any(box.contains(*point) for box in found for point in points)
+        for line in of(ax, "curve"):
+            along = line.get_transform().transform_path(line.get_path())
+            assert not any(along.intersects_bbox(box, filled=False) for box in found)
     named = {text.instead.get_label() for ax in figure.axes for text in ax.texts if isinstance(text, Name)}
     assert {"mcf", "split"} <= named | set(key(figure)[0])
 

@@ -44,6 +44,9 @@ NEUTRAL = "#444444"
 THETA_DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (8, 1.5, 1, 1.5, 1, 1.5)))
 """Of the lines of ceilings, by rank; further ones have the last."""
 
+TOTAL_DASHES = (0, (6, 1.5, 1, 1.5))
+"""Of the curve of the ceiling ``total``."""
+
 LETTERS = 19
 """Letters of the title of a key in an inch."""
 
@@ -53,7 +56,7 @@ THOUSANDS = FuncFormatter(lambda value, _: f"{value:,.12g}")
 """Tick labels such as 10,000."""
 
 COLLIDES = 10_000.0
-"""What a place of a name costs that covers a text or a marker."""
+"""What a place of a name costs that covers a text, a marker or a curve."""
 
 MARKER = 3.0
 """Pixels around the middle of a marker that no name may cover."""
@@ -106,7 +109,7 @@ class Look:
 class Name(Annotation):
     """A text with several places it may take; :func:`settle` picks the emptiest.
 
-    instead: the entry of the key that says what it says, where no place is free of other texts and markers.
+    instead: the entry of the key that says what it says, where no place is free of other texts, markers and curves.
     """
 
     instead: Any = None
@@ -212,12 +215,13 @@ def draw_totals(ax: Axes, totals: Iterable[Total], look: Look, rate: float = 1.0
     for total in totals:
         colour = look.colour(total.scenarios)
         x, y = total.offered * rate, total.accepted * rate
-        ax.plot(x, y, color=colour, linestyle=(0, (6, 1.5, 1, 1.5)), linewidth=0.9, zorder=1.8, gid="total")
+        ax.plot(x, y, color=colour, linestyle=TOTAL_DASHES, linewidth=0.9, zorder=1.8, gid="total")
         apart = y < x * (1 - 1e-6)
         ends = [(x[-1], y[-1]), *zip(x[apart][::-1], y[apart][::-1], strict=True)]
         places: list[Place] = [((x[-1], y[-1]), (3, 0), "left", "center")]
         places += [(end, (0, dy), "right", va) for end in ends for dy, va in ((2, "bottom"), (-3, "top"))]
-        Name(ax, look.named("total", total.scenarios), places, color=colour, gid="total")
+        name = Name(ax, look.named("total", total.scenarios), places, color=colour, gid="total")
+        name.instead = key("total", color=NEUTRAL, linestyle=TOTAL_DASHES, linewidth=0.9)
 
 
 def draw_diagonal(ax: Axes, reach: float) -> None:
@@ -301,10 +305,11 @@ def in_lines(text: str, lines: int) -> str:
 def settle(ax: Axes, renderer: RendererAgg) -> list[Name]:
     """Moves every :class:`Name` to the place where it covers least; call when the layout is final.
 
-    Returns those that cover a text or a marker even there, or reach out of the axes.
+    Returns those that cover a text, a marker or a curve even there, or reach out of the axes.
     """
     lines = [line for line in ax.lines if np.size(line.get_xdata())]
     obstacles = np.concatenate([np.empty((0, 2)), *map(_along, lines)])
+    curves = np.concatenate([np.empty((0, 2)), *(_along(line) for line in lines if line.get_gid() == "curve")])
     points = np.concatenate([np.empty((0, 2)), *map(_marked, lines)])
     frame = ax.get_window_extent(renderer)
     names = [text for text in ax.texts if isinstance(text, Name)]
@@ -314,7 +319,7 @@ def settle(ax: Axes, renderer: RendererAgg) -> list[Name]:
         costs = []
         for rank, place in enumerate(name.places):
             name.move(place)
-            costs.append(rank + _cost(name.get_window_extent(renderer), frame, taken, obstacles, points))
+            costs.append(rank + _cost(name.get_window_extent(renderer), frame, taken, obstacles, points, curves))
         name.move(name.places[int(np.argmin(costs))])
         taken.append(name.get_window_extent(renderer))
         if min(costs) >= COLLIDES:
@@ -342,11 +347,14 @@ def _marked(line: Line2D) -> Floats:
     return found
 
 
-def _cost(box: Bbox, frame: Bbox, taken: Sequence[Bbox], obstacles: Floats, points: Floats) -> float:
+def _cost(
+    box: Bbox, frame: Bbox, taken: Sequence[Bbox], obstacles: Floats, points: Floats, curves: Floats
+) -> float:  # fmt: skip
     outside = not (frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1)
     covered = sum(box.overlaps(other) for other in taken)
     marked = _inside(points, box.padded(MARKER))
-    return COLLIDES * (10 * outside + covered + marked) + 2.0 * _inside(obstacles, box)
+    hidden = _inside(curves, box) > 0
+    return COLLIDES * (10 * outside + covered + marked + hidden) + 2.0 * _inside(obstacles, box)
 
 
 def _inside(points: Floats, box: Bbox) -> int:

@@ -111,7 +111,8 @@ def _bound(ax: Axes, strokes: Strokes, entries: Sequence[Series], dashes: Any) -
                 for dy, va in ((-3, "top"), (3, "bottom"))
                 for ha in ("right", "center")
             ]
-            marks.Name(ax, group[0].quantity.name, places, color=NEUTRAL, gid="bound")
+            name = marks.Name(ax, group[0].quantity.name, places, color=NEUTRAL, gid="bound")
+            name.instead = marks.key(group[0].quantity.name, linestyle=dashes, linewidth=0.6)
     if len(groups) == 1:
         return []
     return [marks.key(f"{entries[0].quantity.name} (thin)", linestyle=dashes, linewidth=0.6)]
