@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Literal
 
 from flitlab.models.arrays import Masks
+from flitlab.models.held import WhileHeld
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.escape import escape_ports
 from flitlab.models.routing.imase import digits_of
@@ -38,6 +39,10 @@ cut-through on an imase graph at a load of 0.4, by table and by arithmetic, in t
 """
 
 
+_shortest: WhileHeld[int] = WhileHeld()
+"""Next hops and diameters of topologies that have routes: those that select otherwise need no other table."""
+
+
 @register("routing", "minimal")
 class Minimal(RoutingSpec):
     """Shortest paths; at every switch one of the next hops on a shortest path is chosen.
@@ -64,7 +69,10 @@ class Minimal(RoutingSpec):
         digits = digits_of(topology) if topology.switches > MOST_IN_TABLE and not escapes else None
         if digits is not None and digits[0] <= MAX_PORTS:
             return Routes(self.kind, NO_PORTS, SELECT[self.select], diameter(topology), form=DIGITS, digits=digits)
-        ports, farthest = minimal_ports(topology)
+        known = _shortest.get(topology.content_hash)
+        ports, farthest = known or minimal_ports(topology)
+        if known is None:
+            _shortest.keep(topology.content_hash, ports, farthest)
         routes = Routes(self.kind, ports, SELECT[self.select], farthest)
         if not escapes:
             return routes

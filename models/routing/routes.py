@@ -7,7 +7,7 @@ from pydantic import field_validator
 
 from flitlab.models.registry import Spec, is_foreign
 from flitlab.models.routing.policy import VcPolicyKind, VcPolicySpec, with_vc_policy
-from flitlab.models.routing.sound import sound_routes
+from flitlab.models.routing.sound import known_sound, sound_routes
 from flitlab.models.routing.ways import NO_PORTS, PER, SELECT, PathTable, Routes
 from flitlab.models.rules.tables import (
     ADAPTIVE,
@@ -73,7 +73,7 @@ class RoutingSpec(Spec):
         with unchanged(topology, give, *more):
             given = give(topology, *more)
         sound = sound_routes(topology, given, copy=is_foreign(self), by=give.__name__)
-        return with_vc_policy(topology, sound, self.vc_policy)
+        return known_sound(topology, with_vc_policy(topology, sound, self.vc_policy))
 
     def policy_code(self) -> int | None:
         """The VC policy asked for, or None for the routing's own."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Bools, Bytes, Ints, Masks
+from flitlab.models.held import WhileHeld
 from flitlab.models.jit import njit
 from flitlab.models.topology.graph import Topology
 
@@ -118,10 +119,11 @@ def _shortest(star: Star, search: _Search, first: int, targets: int, allowed: Ma
 
 
 @njit
-def _longest(star: Star, search: _Search, first: int, targets: int, allowed: Masks, digits: Masks) -> None:
+def _longest(star: Star, search: _Search, first: int, targets: int, allowed: Masks, digits: Masks) -> int:
     """Set ``digits`` [8, switches] to the binary digits of the channels of the longest allowed way to each target.
 
-    allowed: uint64 [channels], the targets for which a channel is allowed. A way that does not end has none.
+    allowed: uint64 [channels], the targets for which a channel is allowed. A way that does not end has none. Returns
+    how many digits are in use.
     """
     digits[:] = np.uint64(0)
     rounds, count = 0, _begin(star, search, first, targets)
@@ -142,6 +144,10 @@ def _longest(star: Star, search: _Search, first: int, targets: int, allowed: Mas
                 search.found[found] = v
                 found += 1
         count = _turn(star, search, found)
+    used = 0
+    while rounds >> used:
+        used += 1
+    return used
 
 
 @njit
@@ -234,9 +240,18 @@ def longest_ways(topology: Topology, ports: Masks) -> Bytes:
     ports: uint64 [t, v], sets of next hops, none at t, of at most 64 channels. 0 stands where there is no way, and
     where some way from v does not end at t.
     """
+    key = topology.content_hash, id(ports)
+    known = _ways_of.get(key)
+    if known is not None:
+        return known[1]
     longest = np.zeros(ports.shape, np.uint8)
     _fill_longest(star_of(topology), int(topology.out_degree.max(initial=0)), ports, longest)
+    _ways_of.keep(key, ports, longest)
     return longest
+
+
+_ways_of: WhileHeld[Bytes] = WhileHeld()
+"""The longest ways by next hops that are in use: at 10,000 switches it takes seconds to find them."""
 
 
 @njit
@@ -248,9 +263,9 @@ def _fill_longest(star: Star, degree: int, ports: Masks, longest: Bytes) -> None
     for first in range(0, n, WORD):
         targets = min(WORD, n - first)
         _read(star, ports[first : first + targets], degree, allowed)
-        _longest(star, search, first, targets, allowed, digits)
+        used = _longest(star, search, first, targets, allowed, digits)
         for i in range(targets):
-            for b in range(len(digits)):
+            for b in range(used):
                 for v in range(n):
                     longest[first + i, v] |= np.uint8((digits[b, v] >> np.uint64(i) & np.uint64(1)) << np.uint64(b))
 

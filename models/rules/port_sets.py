@@ -35,7 +35,8 @@ def pack_ports(ports: Masks) -> PortSets:
     width = max(1, -(-int(ports.max(initial=0)).bit_length() // 8))
     sets = np.zeros(ports.size * width + _WORD - 1, np.uint8)
     words = np.ascontiguousarray(ports, "<u8").view(np.uint8).reshape(-1, _WORD)
-    sets[: ports.size * width].reshape(-1, width)[:] = words[:, :width]
+    for byte in range(width):  # a copy of many short rows takes twice as long
+        sets[byte : ports.size * width : width] = words[:, byte]
     return PortSets(sets, width, len(ports), np.uint64(2 ** (8 * width) - 1))
 
 

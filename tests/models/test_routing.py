@@ -320,6 +320,16 @@ def test_longest_ways_count_channels_and_are_none_where_a_way_does_not_end():
         assert np.array_equal(longest[target], np.where(ends, around[target], 0))
 
 
+def test_routes_that_only_select_otherwise_share_a_table_as_long_as_it_is_what_it_was():
+    topology = build("rrg", n=40, degree=4)
+    drawn, adaptive = (routes_of(topology, "minimal", select=select) for select in ("random", "adaptive"))
+    assert drawn.ports is adaptive.ports
+    assert longest_ways(topology, drawn.ports) is longest_ways(topology, adaptive.ports)
+    before = drawn.ports.copy()
+    drawn.ports[3, [5, 6]] = drawn.ports[3, [6, 5]] + np.uint64(1)  # somebody's own routing, made of this one
+    assert np.array_equal(routes_of(topology, "minimal").ports, before)
+
+
 @given(topologies(), st.sampled_from(KINDS), st.integers(0, 9))
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_every_packet_arrives(topology, kind, sequence):

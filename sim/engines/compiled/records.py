@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Ints, Words
+from flitlab.models.arrays import Int, Ints, Words
 from flitlab.models.histogram import BUCKETS, bucket
-from flitlab.models.jit import inner
+from flitlab.models.jit import inner, routine
 from flitlab.models.rules.arrivals import LONGEST_RUN, Arrivals, next_arrival
 from flitlab.models.rules.packets import Packets, destination, length
 from flitlab.models.rules.ports import Ports
@@ -121,17 +121,21 @@ def make_tally(topology: Topology) -> Tally:
 
 def first_packets(const: Any, state: Any) -> None:
     """Draw every host's first packet."""
-    for host in range(const.net.hosts):
-        if const.net.arrivals.keep[host] < 0:
-            state.host[host, H_BORN] = NEVER
+    _draw_first(const.net.arrivals, const.net.packets, const.net.seed, state.host)
+
+
+@routine
+def _draw_first(arrivals: Arrivals, packets: Packets, seed: Int, records: Ints) -> None:
+    """Draw the first packets of hosts and fill in what their records [hosts, HOST_RECORD] say of them."""
+    for host in range(len(records)):
+        if arrivals.keep[host] < 0:
+            records[host, H_BORN] = NEVER
             continue
-        counter, position = next_arrival(
-            const.net.arrivals, const.net.packets, const.net.seed, host, 0, -const.net.arrivals.base
-        )
-        state.host[host, H_COUNTER] = counter
-        state.host[host, H_POSITION] = position
-        state.host[host, H_BORN] = position >> const.net.arrivals.shift
-        state.host[host, H_FLITS] = length(const.net.packets, const.net.seed, host, counter)
+        counter, position = next_arrival(arrivals, packets, seed, host, 0, -arrivals.base)
+        records[host, H_COUNTER] = counter
+        records[host, H_POSITION] = position
+        records[host, H_BORN] = position >> arrivals.shift
+        records[host, H_FLITS] = length(packets, seed, host, counter)
 
 
 @inner
