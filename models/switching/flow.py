@@ -12,6 +12,8 @@ from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.discipline import Certify, Counted, Setting
 from flitlab.models.switching.hash_form import FLOW_ABSENT, common_form
 from flitlab.models.switching.timed import Credited, CreditedSpec
+from flitlab.models.timeline.epochs import Timeline
+from flitlab.models.timeline.steps import steps_of
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 
@@ -27,6 +29,7 @@ class Flow(Credited):
     mode: ClassVar[str] = "flow"
     counts: ClassVar[Counted | None] = None
     programs: ClassVar[bool] = True
+    changes: ClassVar[bool] = True
     exact: ClassVar[bool] = True
 
     half_duplex: bool = False
@@ -35,6 +38,10 @@ class Flow(Credited):
     def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple["Flow", str]:
         """The discipline as it is, and why it cannot deadlock: fluids hold nothing that others could wait for."""
         return self, "mode flow holds nothing that a message could wait for"
+
+    def endures(self, timeline: Timeline, routes: Routes) -> None:
+        """Raise ``SpecError`` for routes of which tables cannot say what is left."""
+        steps_of(timeline, routes)
 
     def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
         """The fields in the form that the disciplines of flitlab share, and no further hashes."""

@@ -154,13 +154,15 @@ class Standing(NamedTuple):
 
     moved: a count that rises whenever a flit, or in mode datagram a packet that arrives, goes on. waiting, travelling:
     packets in the queues of hosts, and in the network. coming: whether it is known when something will happen next,
-    because an operation goes on, or (``flow``) a message does.
+    because an operation goes on, or (``flow``) a message does, or the network changes. stalled: messages (``flow``)
+    that wait for a link that does not work.
     """
 
     moved: int
     waiting: int
     travelling: int
     coming: bool
+    stalled: int = 0
 
 
 class ApplicationRun(Protocol):
@@ -184,6 +186,13 @@ class ApplicationRun(Protocol):
 
     def carried(self) -> Ints | Floats:
         """Flits granted to every channel between switches so far, [channels] (``flow``: float64)."""
+
+
+class FluidRun(ApplicationRun, Protocol):
+    """A run of a program under way whose messages are fluids (``flow``)."""
+
+    def progress(self) -> Floats:
+        """Flits of each send's message that have left their source so far, without requests, float64 [operations]."""
 
 
 class PacketProgramRun(Run, ApplicationRun, Protocol):

@@ -7,6 +7,7 @@ from flitlab.sim.engines.base import (
     EVENTS,
     EngineMismatch,
     Execution,
+    FluidRun,
     PacketLog,
     PacketProgramRun,
     Run,
@@ -147,3 +148,17 @@ class BothApplicationRun(BothRun):
 
     def carried(self) -> Ints | Floats:
         return self._compiled.carried()
+
+
+class BothFluidRun(BothApplicationRun):
+    """Two runs of a program whose messages are fluids (see :class:`flitlab.sim.engines.base.FluidRun`)."""
+
+    _compiled: FluidRun  # type: ignore[assignment]  # fluids have no packets to be counted
+    _reference: FluidRun  # type: ignore[assignment]
+
+    def progress(self) -> Floats:
+        ours, theirs = self._compiled.progress(), self._reference.progress()
+        if not np.allclose(ours, theirs, rtol=1e-6, atol=1e-6):
+            worst = int(np.abs(ours - theirs).argmax())
+            raise EngineMismatch(f"engines differ: operation {worst} has sent {ours[worst]} and {theirs[worst]} flits")
+        return ours

@@ -14,6 +14,7 @@ from flitlab.models.switching.spray import Spray
 from flitlab.models.switching.vct import Vct
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.base import ApplicationRun
+from flitlab.sim.engines.compare import BothFluidRun
 from flitlab.sim.engines.regions import alone
 from flitlab.sim.engines.table import Engines, Start, runs
 
@@ -70,7 +71,7 @@ def flow() -> Engines:
     from flitlab.sim.engines.compiled.flow import FlowRun
     from flitlab.sim.engines.reference.flow import FlowNetwork
 
-    return Engines(_of_program(FlowNetwork), _of_program(FlowRun))
+    return Engines(_of_program(FlowNetwork), _of_program(FlowRun), BothFluidRun)
 
 
 def _of_program(run: Callable[..., ApplicationRun]) -> Start:

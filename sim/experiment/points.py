@@ -323,7 +323,7 @@ class PointRuns:
         ]
 
     def throughput_time(self) -> list[dict[str, Any]]:
-        """Rows of throughput_time.csv (datagram, of networks that change)."""
+        """Rows of throughput_time.csv (of networks that change)."""
         return [
             {"scenario": case.label, **case.keys, "load": load, "seed": seed, **interval}
             for case, load, seed, record in self.rows()

@@ -388,8 +388,8 @@ def _simulate(study: Study, store: Store, work: Work, threads: int) -> Report:
             report.tables["collectives.csv"], wrong = collectives(study, report.results)
     elif any(point.scenario.switching.counts == FLOWS for point in points.points.values()):
         report.tables["flows.csv"] = points.flows()
-        if over_time := points.throughput_time():
-            report.tables["throughput_time.csv"] = over_time
+    if over_time := points.throughput_time():
+        report.tables["throughput_time.csv"] = over_time
     report.tables |= bounds.epoch_tables() | points.saturation_tables()
     report.tables |= BudgetRuns(study.budgets, points, bounds).tables()
     report.cpu, report.compiled_s = points.cpu, points.compiled_s

@@ -7,12 +7,14 @@ import numpy as np
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.scenario import Scenario
+from flitlab.models.timeline.epochs import Timeline
 from flitlab.sim.engines.base import ApplicationRun, MessageLost
 from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.ending import UnfinishedError as UnfinishedError
 from flitlab.sim.measure.ending import Watch
 from flitlab.sim.measure.executed import Executed
-from flitlab.sim.measure.result import Result
+from flitlab.sim.measure.over_time import Progress
+from flitlab.sim.measure.result import Part, Result
 
 MOST_BINS = 256
 """Intervals of utilisation over time: where there are more, each two of them become one."""
@@ -39,22 +41,35 @@ def measure_program(run: ApplicationRun, scenario: Scenario[Any, Workload], load
     Of detail, rows of ranks.csv, steps.csv, utilisation.csv, messages.csv, critical_path.csv and timeline.csv, by name.
     Raises :class:`~flitlab.sim.measure.ending.UnfinishedError` if it has no end, or none within ``max_ticks``.
     """
-    edges, carried = run_to_end(run, scenario, how.max_ticks)
+    timeline = scenario.timeline
+    progress = None if timeline is None else _progress(run, scenario, timeline)
+    edges, carried = run_to_end(run, scenario, how.max_ticks, progress)
     executed = Executed.of(scenario, run.execution())
     row = executed.row() | executed.use(edges, carried) | measured("programs", executed)
     delivered = executed.delivered()
     none = delivered.less(delivered)
     window = (executed.ticks + 1) / scenario.switching.pace(scenario.topology)
-    timeline = scenario.timeline
-    capacity = None if timeline is None else timeline.capacity(0, executed.ticks + 1)
-    return Result(row, executed.detail(edges, carried), delivered, none, window, capacity=capacity)
+    detail, end = executed.detail(edges, carried), executed.ticks + 1
+    if timeline is None:
+        return Result(row, detail, delivered, none, window)
+    parts: tuple[Part, ...] = ()
+    if progress is not None:
+        detail["throughput_time"], parts = progress.rows(end), progress.parts(end)
+    return Result(row, detail, delivered, none, window, capacity=timeline.capacity(0, end), parts=parts)
 
 
-def run_to_end(run: ApplicationRun, scenario: Scenario[Any, Workload], max_ticks: int | None) -> tuple[Ints, Floats]:
+def _progress(run: Any, scenario: Scenario[Any, Workload], timeline: Timeline) -> Progress | None:
+    """What looks how far messages have come while the network changes; None where an engine does not say."""
+    return Progress(run, scenario, timeline) if hasattr(run, "progress") else None
+
+
+def run_to_end(
+    run: ApplicationRun, scenario: Scenario[Any, Workload], max_ticks: int | None, progress: Progress | None = None
+) -> tuple[Ints, Floats]:
     """Advance a run until every operation is done; what channels carried meanwhile.
 
-    Returns the edges of equal intervals, int64 [edges], in ticks, and the flits carried up to each, float64 [edges,
-    channels].
+    progress: what advances it and looks at it, None if nothing does. Returns the edges of equal intervals, int64
+    [edges], in ticks, and the flits carried up to each, float64 [edges, channels].
     Raises :class:`~flitlab.sim.measure.ending.UnfinishedError`.
     """
     bins = max(16, min(MOST_BINS, MOST_KEPT // max(scenario.topology.channels, 1)))
@@ -68,7 +83,7 @@ def run_to_end(run: ApplicationRun, scenario: Scenario[Any, Workload], max_ticks
             edges, carried, width = edges[::2], carried[::2], 2 * width
         edges.append(edges[-1] + width)
         try:
-            run.advance(min(edges[-1], last))
+            (progress or run).advance(min(edges[-1], last))
         except MessageLost as error:
             watch.give_up(str(error))
         carried.append(np.asarray(run.carried(), float))

@@ -30,10 +30,8 @@ from flitlab.sim.engines.datagram.base import (
 )
 from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.completion import completion
+from flitlab.sim.measure.over_time import edges_until, interval
 from flitlab.sim.measure.result import FlowsResult, Part
-
-BINS = 100
-"""Intervals of throughput over time, besides those that begin with an epoch."""
 
 Look = tuple[Counters, Ints]
 """Counters of a run, and the data packets of each subflow that are under way."""
@@ -70,7 +68,7 @@ def measure_flows(run: DatagramRun, scenario: Scenario | None, load: float, how:
     """
     session, timeline = run.given, None if scenario is None else scenario.timeline
     first, last = (session.ticks(seconds) for seconds in how.window)
-    looks = _looked_at(run, {first, last, *(() if timeline is None else _edges(timeline, last))})
+    looks = _looked_at(run, {first, last, *(() if timeline is None else edges_until(timeline, last))})
     (before, present), (after, _) = looks[first], looks[last]
     moved = after.subflow - before.subflow
     throughput = _fractions(session, _per_flow(session, moved[:, RECEIVED]), last - first)
@@ -91,7 +89,7 @@ def measure_flows(run: DatagramRun, scenario: Scenario | None, load: float, how:
     if timeline is None:
         return FlowsResult(row, detail, delivered, flying, window, throughput)
     parts, capacity = _parts(session, timeline, looks, last), timeline.capacity(first, last)
-    return FlowsResult(row, detail, delivered, flying, window, throughput, parts, capacity=capacity)
+    return FlowsResult(row, detail, delivered, flying, window, throughput, parts=parts, capacity=capacity)
 
 
 def _looked_at(run: DatagramRun, ticks: set[int]) -> dict[int, Look]:
@@ -103,24 +101,16 @@ def _looked_at(run: DatagramRun, ticks: set[int]) -> dict[int, Look]:
     return found
 
 
-def _edges(timeline: Timeline, last: int) -> set[int]:
-    """The ends of the intervals of throughput over time, in which nothing happens to the network, before ``last``."""
-    even = (last * i // BINS for i in range(BINS + 1))
-    return {*even, *(epoch.tick for epoch in timeline.epochs if epoch.tick < last)}
-
-
 def _time_rows(session: Session, looks: dict[int, Look]) -> list[dict[str, Any]]:
     """Rows of throughput_time.csv: what hosts receive on average, and what is lost, from each look to the next."""
-    us, rows = session.tick_s * 1e6, []
+    rows = []
     for start, end in pairwise(looks):
         before, after = looks[start][0], looks[end][0]
         moved = (after.subflow - before.subflow).sum(axis=0)
         per_host = float(_fractions(session, moved[RECEIVED], end - start) / session.topology.hosts)
         drops = int((after.link - before.link)[:, DROPS].sum())
-        rows.append({
-            "from_us": start * us, "to_us": end * us, "host_throughput": per_host, "drops": drops,
-            "retransmissions": int(moved[RESENT]),
-        })  # fmt: skip
+        counted = {"drops": drops, "retransmissions": int(moved[RESENT])}
+        rows.append(interval(start, end, session.tick_s * 1e9, per_host, **counted))
     return rows
 
 

@@ -30,6 +30,9 @@ class Watch:
     def look(self, tick: int) -> None:
         """Look at the run, which has been advanced to a tick without its program being done."""
         standing = self.run.standing()
+        if standing.stalled and not standing.coming:
+            some = f"{standing.stalled:,} message{'s are' if standing.stalled > 1 else ' is'}"
+            self.give_up(f"{some} stalled for ever, on links that do not work and that the routing does not avoid")
         if standing.coming or standing.moved != self._moved:
             self._moved, self._since = standing.moved, tick
         elif not standing.waiting and not standing.travelling:

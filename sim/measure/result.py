@@ -16,7 +16,7 @@ class Result:
     in ``cpu_s``. delivered, present: flits (of datagrams, bytes) delivered in the window, and in the network at its
     start. window: ticks of it, in the time that a channel of capacity 1 takes for a flit, or a byte. capacity: float64
     [channels], of the channels between switches on average in the window, where the network changed; None where it
-    did not.
+    did not. parts: the epochs of a network that changed, from the beginning of the run.
     """
 
     row: dict[str, Any]
@@ -25,6 +25,17 @@ class Result:
     present: Flows
     window: float
     capacity: Floats | None = field(default=None, kw_only=True)
+    parts: "tuple[Part, ...]" = field(default=(), kw_only=True)
+
+
+@dataclass(frozen=True)
+class FlowsResult(Result):
+    """What is known of a run of flows.
+
+    throughput: float64 [flows], of the window, as a fraction of what a network interface sends.
+    """
+
+    throughput: Floats
 
 
 class Part(NamedTuple):
@@ -34,15 +45,3 @@ class Part(NamedTuple):
     delivered: Flows
     present: Flows
     window: float
-
-
-@dataclass(frozen=True)
-class FlowsResult(Result):
-    """What is known of a run of flows.
-
-    throughput: float64 [flows], of the window, as a fraction of what a network interface sends. parts: the epochs of a
-    network that changed, from the beginning of the run.
-    """
-
-    throughput: Floats
-    parts: tuple[Part, ...] = ()

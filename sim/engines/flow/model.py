@@ -13,6 +13,7 @@ from flitlab.models.rules.route import at_target, choose_way, middle_of, next_ho
 from flitlab.models.rules.tables import HASH, PATHS, RANDOM, VIA, Tables
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow
+from flitlab.models.timeline.steps import steps_of
 
 RESOLUTION = 1024
 """Time units of a tick."""
@@ -20,7 +21,12 @@ RESOLUTION = 1024
 DRAWS = 16
 """Intermediate switches of a message of as many packets or more (VIA, drawn by packet)."""
 
+DEAD = 2.0**-200
+"""The capacity of a channel that does not work, in flits a tick: so little that what shares it does not go at all, and
+not 0, as rates are compared by their ratios."""
+
 _ROUND = 2.0**21 + 1.0
+_SLOWEST = 2.0**-100  # rates below it are those of messages over channels that do not work
 _STAGES = 4
 
 
@@ -50,6 +56,18 @@ class Network(NamedTuple):
     header_flits: int
     packet_flits: int
     whole: bool
+
+
+class NetworkStep(NamedTuple):
+    """What is so of a network from a tick on.
+
+    capacity: float64 [channels + 2 * hosts], as in :class:`Network`, ``DEAD`` of channels that do not work. routes:
+    that the routing learns of, None where it learns nothing.
+    """
+
+    tick: int
+    capacity: Floats
+    routes: Tables | None
 
 
 class Way(NamedTuple):
@@ -115,6 +133,22 @@ def make_network(scenario: Scenario[Flow, Workload], seed: int) -> Network:
     )
 
 
+def make_steps(scenario: Scenario[Flow, Workload], network: Network) -> tuple[NetworkStep, ...]:
+    """What happens to the network of a scenario, in the order of the ticks."""
+    topology, found = scenario.topology, []
+    for step in steps_of(scenario.timeline, scenario.routes):
+        capacity = network.capacity.copy()
+        capacity[: topology.channels] = np.where(step.works, topology.capacity * step.rate, DEAD)
+        routes = None if step.routes is None else step.routes.tables(topology)
+        found.append(NetworkStep(step.tick, capacity, routes))
+    return tuple(found)
+
+
+def comes_more(steps: tuple[NetworkStep, ...], now: int) -> bool:
+    """Whether something happens to the network at a time, in ticks / ``RESOLUTION``, or after it."""
+    return bool(steps) and steps[-1].tick * RESOLUTION >= now
+
+
 def make_way(network: Network, switches: int) -> Way:
     """Make room for ways, with none in it yet; switches: of the topology."""
     room = len(network.capacity)
@@ -135,7 +169,12 @@ def flits_in(n: Network, size: int) -> int:
 
 @kernel
 def steady(rate: float) -> float:
-    """Round a rate to the nearest 32 bits: those below depend on the order of the sums in it (Dekker 1971)."""
+    """Round a rate to the nearest 32 bits: those below depend on the order of the sums in it (Dekker 1971).
+
+    It is 0 for messages over channels that do not work.
+    """
+    if rate < _SLOWEST:
+        return 0.0
     high = rate * _ROUND
     return high - (high - rate)
 

@@ -7,13 +7,26 @@ from typing import Any
 
 import numpy as np
 
+from flitlab.models.application.messages import DATA, packets_of
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Int, Ints
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow as FlowSwitching
 from flitlab.sim.engines.base import Execution, Standing
-from flitlab.sim.engines.flow.model import RESOLUTION, Flowing, find_way, leave_way, make_network, make_way, steady
-from flitlab.sim.engines.reference.clock import ALLOCATION, ARRIVALS, LATEST, Alarm, Clock
+from flitlab.sim.engines.flow.model import (
+    DEAD,
+    RESOLUTION,
+    Flowing,
+    NetworkStep,
+    comes_more,
+    find_way,
+    leave_way,
+    make_network,
+    make_steps,
+    make_way,
+    steady,
+)
+from flitlab.sim.engines.reference.clock import ALLOCATION, ARRIVALS, DECISIONS, LATEST, Alarm, Clock
 from flitlab.sim.engines.reference.ranks import Message, Ranks
 
 
@@ -23,7 +36,7 @@ class Flow:
 
     channel: int64, share: float64: what it takes of each channel for every flit. latency: from its leaving the source
     to the delivery. left: what had not left the source at ``since``, flits times ``RESOLUTION``; since then it has gone
-    at ``rate``. ends: when nothing will be left.
+    at ``rate``, 0 if it is stalled. flits: that go this way. ends: when nothing will be left, -1 while nobody knows.
     """
 
     message: Message
@@ -32,6 +45,7 @@ class Flow:
     latency: Int
     left: float
     since: int
+    flits: float
     rate: float = 0.0
     ends: int = -1
 
@@ -42,7 +56,7 @@ class Flow:
     def go(self, rate: float, now: int) -> None:
         """Go at another rate, in flits a tick, from ``now`` on."""
         self.left, self.since, self.rate = self.left_at(now), now, rate
-        self.ends = now + math.ceil(max(0.0, self.left) / rate)
+        self.ends = now + math.ceil(max(0.0, self.left) / rate) if rate else -1
 
 
 def fair_rates(capacity: Floats, flows: Sequence[Flow]) -> Floats:
@@ -81,8 +95,12 @@ class FlowNetwork:
         self.ranks = Ranks(self.clock, scenario.work, hosts, resolution=RESOLUTION)
         self.flows: list[Flow] = []
         self._carried = np.zeros(len(self.network.capacity))
+        self._progress = np.zeros(scenario.work.program.operations)
         self._changed = False
         self._arriving = 0  # messages that have left their sources
+        self._steps = make_steps(scenario, self.network)
+        for step in self._steps:
+            Alarm(self.clock, step.tick * RESOLUTION, DECISIONS, self._happen, step)
 
     def advance(self, until: int) -> None:
         if until * RESOLUTION > self.clock.now:
@@ -92,8 +110,9 @@ class FlowNetwork:
         return self.ranks.unfinished == 0
 
     def standing(self) -> Standing:
-        under_way = len(self.flows) + self._arriving
-        return Standing(self.clock.events, 0, under_way, under_way > 0 or self.ranks.has_events())
+        under_way, stalled = len(self.flows) + self._arriving, sum(flow.rate == 0.0 for flow in self.flows)
+        coming = under_way > stalled or self.ranks.has_events() or comes_more(self._steps, self.clock.now)
+        return Standing(self.clock.events, 0, under_way, coming, stalled)
 
     def execution(self) -> Execution:
         return self.ranks.execution()
@@ -101,10 +120,20 @@ class FlowNetwork:
     def carried(self) -> Floats:
         carried = self._carried.copy()
         for flow in self.flows:
-            sent = flow.message.flits - max(0.0, flow.left_at(self.clock.now)) / RESOLUTION
-            carried[flow.channel] += flow.share * sent
+            carried[flow.channel] += flow.share * self._sent(flow)
         by_channel: Floats = carried[self.network.link[: self.network.channels]]
         return by_channel
+
+    def progress(self) -> Floats:
+        progress = self._progress.copy()
+        for flow in self.flows:
+            if self.ranks.stage[flow.message.send] == DATA:
+                progress[flow.message.send] += self._sent(flow)
+        return progress
+
+    def _sent(self, flow: Flow) -> float:
+        """Flits of a message that have left the source on its present way."""
+        return flow.flits - max(0.0, flow.left_at(self.clock.now)) / RESOLUTION
 
     def flowing(self) -> Flowing:
         """The messages that have not left their sources, and how they share the channels."""
@@ -117,15 +146,40 @@ class FlowNetwork:
 
     def join(self, message: Message) -> None:
         """Let a message begin to flow."""
+        channel, share, latency = self._find(message)
+        flits = float(message.flits)
+        self.flows.append(Flow(message, channel, share, latency, flits * RESOLUTION, self.clock.now, flits))
+        self._change()
+
+    def _find(self, message: Message) -> tuple[Ints, Floats, Int]:
+        """The channels of a message that begins to flow, its share of each, and its latency."""
         way, stage = self._way, self.ranks.stage[message.send]
         count, latency = find_way(
-            self.network, way, message.source, message.destination, message.send, stage, message.missing
-        )
+            self.network, way, message.source, message.destination, message.send, stage,
+            packets_of(message.size, self.network.packet_bytes),
+        )  # fmt: skip
         channel = way.channel[:count].copy()
-        flow = Flow(message, channel, way.share[channel], latency, float(message.flits * RESOLUTION), self.clock.now)
+        share = way.share[channel]
         leave_way(way, count)
-        self.flows.append(flow)
+        return channel, share, latency
+
+    def _happen(self, alarm: Any) -> None:
+        """Give channels the capacities that they have now, and messages the ways that the routing has learned."""
+        step: NetworkStep = alarm.value
+        self.network = self.network._replace(capacity=step.capacity, routes=step.routes or self.network.routes)
         self._change()
+        for flow in self.flows if step.routes else ():
+            if (step.capacity[flow.channel] == DEAD).any():
+                sent = self._sent(flow)
+                self._carried[flow.channel] += flow.share * sent
+                self._note(flow, sent)
+                flow.flits -= sent
+                flow.channel, flow.share, flow.latency = self._find(flow.message)
+
+    def _note(self, flow: Flow, sent: float) -> None:
+        """Note that flits of a message have left the source for good on the way that it has now."""
+        if self.ranks.stage[flow.message.send] == DATA:
+            self._progress[flow.message.send] += sent
 
     def _change(self) -> None:
         """Have the rates found anew when all that comes and goes now has done so."""
@@ -138,10 +192,11 @@ class FlowNetwork:
         if not self.flows:
             return
         self.flows = self.clock.shuffled(self.flows)
-        for flow, rate in zip(self.flows, fair_rates(self.network.capacity, self.flows), strict=True):
-            if steady(rate) != flow.rate:
-                flow.go(steady(rate), self.clock.now)
-                Alarm(self.clock, flow.ends, ARRIVALS, self._end, flow)
+        for flow, fair in zip(self.flows, fair_rates(self.network.capacity, self.flows), strict=True):
+            if (rate := steady(fair)) != flow.rate:
+                flow.go(rate, self.clock.now)
+                if rate:
+                    Alarm(self.clock, flow.ends, ARRIVALS, self._end, flow)
 
     def _end(self, alarm: Any) -> None:
         """A message has left its source, unless its rate has changed since the alarm was set."""
@@ -149,7 +204,8 @@ class FlowNetwork:
         if flow.ends != now or flow not in self.flows:
             return
         self.flows.remove(flow)
-        self._carried[flow.channel] += flow.share * flow.message.flits
+        self._carried[flow.channel] += flow.share * flow.flits
+        self._note(flow, flow.flits)
         self.ranks.left(flow.message, now)
         self._change()
         self._arriving += 1

@@ -106,10 +106,9 @@ def _makers(run: Run, flit_ns: float | None, size: str) -> tuple[dict[str, Calla
         found, mistakes = plots_of(run)
         figure = in_style(of_metrics.figure_of)
         return {plot.name: partial(figure, run, plot, SIZES[size]) for plot in found}, mistakes
-    if run.of_programs:
-        return {name: partial(in_style(kind.draw), run, SIZES[size]) for name, kind in _kinds(run).items()}, []
+    alone = {"programs", "collectives"} if run.of_programs else WHOLE
     return {
-        name: partial(in_style(kind.draw), run, SIZES[size]) if WHOLE & set(kind.of)
+        name: partial(in_style(kind.draw), run, SIZES[size]) if alone & set(kind.of) and "flows" not in kind.of
         else partial(figure_of, run, name, flit_ns, size)
         for name, kind in _kinds(run).items()
     }, []  # fmt: skip

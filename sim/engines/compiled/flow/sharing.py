@@ -127,6 +127,17 @@ def set_out(state, message, channel):
 
 
 @inner
+def resize(state, channel, capacity, loose):
+    """Give a channel another capacity; loose: the weight with which it is then never full."""
+    state.level[channel, CAPACITY] = capacity
+    state.loose[channel] = loose
+    if state.level[channel, LEVEL] < np.inf:
+        _reconsider(state, channel)
+    elif state.channel[channel, USED] > 0:
+        _suspect(state, channel)
+
+
+@inner
 def _blocks(state, channel):
     """Find where the blocks of a channel's members begin and end."""
     first, used = np.int64(state.channel[channel, MEMBERS]), np.int64(state.channel[channel, USED])

@@ -92,14 +92,19 @@ def _row(count: int, dtype: Any) -> Any:
     return aligned(-(-count // LANES) * LANES, 1, dtype).ravel()
 
 
+def loose_of(capacity: Floats, channels: int) -> Floats:
+    """The weight with which each channel is never full; channels: how many there are between switches."""
+    loose = np.zeros(len(capacity))
+    loose[:channels] = capacity[:channels] / capacity[-1]
+    return loose
+
+
 def make_state(network: Network) -> FlowState:
     """Make a state with nothing under way."""
     channels = len(network.capacity)
     level = aligned(channels, _CHANNEL, np.float64)
     level[:, CAPACITY] = network.capacity
     level[:, LEVEL] = np.inf
-    loose = np.zeros(channels)
-    loose[: network.channels] = network.capacity[: network.channels] / network.capacity[-1]
     channel = level.view(np.int32)
     channel[:, MEMBERS] = np.arange(channels) * _FEW
     channel[:, SIZE] = _FEW
@@ -129,7 +134,7 @@ def make_state(network: Network) -> FlowState:
         member_blocks=member_blocks,
         channel=channel,
         level=level,
-        loose=loose,
+        loose=loose_of(network.capacity, network.channels),
         queue=np.zeros(channels, np.int64),
         keys=keys,
         least=least,

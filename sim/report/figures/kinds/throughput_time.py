@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -18,60 +19,79 @@ from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.folder.units import Units
 
 Steps = tuple[tuple[float, ...], tuple[float, ...]]
-"""Times in us at which epochs begin, and what hosts get on average at a ceiling in each, NaN where that is unknown."""
+"""Times at which epochs begin, and what hosts get on average at a ceiling in each, NaN where that is unknown."""
 
 
 NAMED = {"mcf": "equal rates (mcf)", "mcf_paths": "equal rates, paths", "mmf:total": "max-min fair"}
 """Ceiling -> what it gives to hosts."""
 
 
-@figure("throughput_time", "flows", place=8)
+@figure("throughput_time", "flows", "packets", "programs", place=8)
 def throughput_time(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
     """Throughput per host over time while the network changes, with the ceilings of every epoch as steps."""
     rows = run.tables.get("throughput_time", [])
     if not rows:
         return []
-    end = max(number(row, "to_us") for row in rows)
-    unit, factor = unit_of(1000 * end)
+    clock = Clock.of(rows)
+    end = max(number(row, clock.end) for row in rows)
     entries: list[Line2D] = []
     for scenario in run.scenarios:
-        edges, mean = _mean([row for row in rows if row.get("scenario") == scenario])
+        edges, mean = _mean([row for row in rows if row.get("scenario") == scenario], clock)
         if len(mean):
             colour = look[scenario]["color"]
-            ax.stairs(mean, edges * 1000 * factor, baseline=None, linewidth=0.9, color=colour, gid="curve")
+            ax.stairs(mean, edges * clock.factor, baseline=None, linewidth=0.9, color=colour, gid="curve")
             entries.append(key(look.names[scenario], color=colour, linestyle="-"))
-    entries += _ceilings(ax, run, look, end, 1000 * factor)
-    _events(ax, run, end, 1000 * factor)
-    ax.set_xlim(0, end * 1000 * factor)
+    entries += _ceilings(ax, run, look, end, clock)
+    _events(ax, run, end, clock)
+    ax.set_xlim(0, end * clock.factor)
     ax.set_ylim(bottom=0)
     ax.grid(visible=False, axis="x")
-    ax.set_xlabel(f"time ({unit})")
+    ax.set_xlabel(f"time ({clock.unit})")
     ax.set_ylabel(units.axis("host_throughput"))
     return entries
 
 
-def _mean(rows: Sequence[Row]) -> tuple[Floats, Floats]:
-    """The edges of the intervals, in us, and the throughput in each on average over loads and seeds."""
+@dataclass(frozen=True)
+class Clock:
+    """The columns that say when something begins and ends, the unit to draw them in, and the factor to it."""
+
+    start: str
+    end: str
+    unit: str
+    factor: float
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> "Clock":
+        """Microseconds, or what suits better, where rows say so; else ticks."""
+        us = [number(row, "to_us") for row in rows]
+        if not all(map(math.isfinite, us)):
+            return cls("from_tick", "to_tick", "ticks", 1.0)
+        unit, factor = unit_of(1000 * max(us))
+        return cls("from_us", "to_us", unit, 1000 * factor)
+
+
+def _mean(rows: Sequence[Row], clock: Clock) -> tuple[Floats, Floats]:
+    """The edges of the intervals, and the throughput in each on average over loads and seeds."""
     found: dict[tuple[float, float], list[float]] = defaultdict(list)
     for row in rows:
-        found[number(row, "from_us"), number(row, "to_us")].append(number(row, "host_throughput"))
+        found[number(row, clock.start), number(row, clock.end)].append(number(row, "host_throughput"))
     spans = sorted(found)
     edges = np.array([*(start for start, _ in spans), *(end for _, end in spans[-1:])])
     return edges, np.array([np.mean(found[span]) for span in spans])
 
 
-def _ceilings(ax: Axes, run: Run, look: Look, end: float, factor: float) -> list[Line2D]:
+def _ceilings(ax: Axes, run: Run, look: Look, end: float, clock: Clock) -> list[Line2D]:
     """Draws ceilings as steps, once where scenarios share them; what the key says of them."""
     shared: dict[tuple[str, Steps], list[str]] = defaultdict(list)
     for scenario in run.scenarios:
-        for name, steps in _steps(run, scenario).items():
+        for name, steps in _steps(run, scenario, clock).items():
             shared[name, steps].append(scenario)
     entries: dict[str, Line2D] = {}
     names = list(dict.fromkeys(name for name, _ in shared))
     for (name, (starts, values)), scenarios in shared.items():
         dashes = THETA_DASHES[min(names.index(name), len(THETA_DASHES) - 1)]
         colour = look.colour(scenarios)
-        edges = np.minimum(np.array([*starts, end]), end) * factor
+        edges = np.minimum(np.array([*starts, end]), end) * clock.factor
         ax.stairs(np.array(values), edges, baseline=None, color=colour, linestyle=dashes, linewidth=1, gid="ceiling")
         entries.setdefault(
             name, key(f"{NAMED.get(name, name)} of each epoch", color=NEUTRAL, linestyle=dashes, linewidth=1)
@@ -79,29 +99,29 @@ def _ceilings(ax: Axes, run: Run, look: Look, end: float, factor: float) -> list
     return list(entries.values())
 
 
-def _steps(run: Run, scenario: str) -> dict[str, Steps]:
+def _steps(run: Run, scenario: str, clock: Clock) -> dict[str, Steps]:
     """The ceilings of a scenario that say what hosts get, by name."""
     rows = [row for row in run.tables.get("epochs", []) if row.get("scenario") == scenario]
-    starts = tuple(dict.fromkeys(number(row, "from_us") for row in rows))
+    starts = tuple(dict.fromkeys(number(row, clock.start) for row in rows))
     known: dict[str, dict[float, float]] = defaultdict(dict)
     for row in rows:
         if math.isfinite(value := number(row, "host_throughput")):
-            known[row.get("ceiling") or ""][number(row, "from_us")] = value
+            known[row.get("ceiling") or ""][number(row, clock.start)] = value
     return {name: (starts, tuple(values.get(start, math.nan) for start in starts)) for name, values in known.items()}
 
 
-def _events(ax: Axes, run: Run, end: float, factor: float) -> None:
+def _events(ax: Axes, run: Run, end: float, clock: Clock) -> None:
     """Draws what happens as a line across the axes, with its words, unless scenarios differ in it."""
     told: dict[str, dict[float, str]] = defaultdict(dict)
     for row in run.tables.get("epochs", []):
-        if row.get("what") and number(row, "from_us") < end:
-            told[row.get("scenario") or ""][number(row, "from_us")] = row["what"] or ""
+        if row.get("what") and number(row, clock.start) < end:
+            told[row.get("scenario") or ""][number(row, clock.start)] = row["what"] or ""
     stories = list(told.values())
     if not stories or any(story != stories[0] for story in stories):
         return
     for start, words in stories[0].items():
-        ax.axvline(start * factor, color=NEUTRAL, linewidth=0.5, linestyle=(0, (1, 2)), zorder=1, gid="event")
+        ax.axvline(start * clock.factor, color=NEUTRAL, linewidth=0.5, linestyle=(0, (1, 2)), zorder=1, gid="event")
         ax.annotate(
-            words, (start * factor, 0.02), xycoords=("data", "axes fraction"), xytext=(2, 0),
+            words, (start * clock.factor, 0.02), xycoords=("data", "axes fraction"), xytext=(2, 0),
             textcoords="offset points", rotation=90, va="bottom", ha="left", fontsize=6, path_effects=HALO, zorder=1.9,
         )  # fmt: skip
