@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from flitlab.models.arrays import Bools, Ints
+from flitlab.models.arrays import Bools
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import PATHS, Routes
 from flitlab.models.routing.ways import PathTable

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.sim.engines.spray.base import DROPS, RECEIVED, RESENT, Counters, SprayRun
+from flitlab.sim.measure.over_time import interval
 
 MOST = 200
 """Equal intervals at most: where there are more, each two of them become one."""
@@ -62,15 +63,11 @@ class Looks:
 
         end: the tick after which nothing more arrived.
         """
-        given = self.run.given
-        us, rate = float(given.tick_s * 10**6), given.rules.rate * given.topology.hosts
-        last = self._seen[max(self._seen)]
+        given, rows = self.run.given, []
+        rate, last = given.rules.rate * given.topology.hosts, self._seen[max(self._seen)]
         seen = {tick: look for tick, look in sorted(self._seen.items()) if tick < end} | {end: last}
-        return [
-            {
-                "from_us": start * us, "to_us": until * us,
-                "host_throughput": (after.received - before.received) / (rate * (until - start)),
-                "drops": after.drops - before.drops, "retransmissions": after.resent - before.resent,
-            }
-            for (start, before), (until, after) in pairwise(seen.items())
-        ]  # fmt: skip
+        for (start, before), (until, after) in pairwise(seen.items()):
+            per_host = (after.received - before.received) / (rate * (until - start))
+            counted = {"drops": after.drops - before.drops, "retransmissions": after.resent - before.resent}
+            rows.append(interval(start, until, float(given.tick_s * 10**9), per_host, **counted))
+        return rows

@@ -95,7 +95,7 @@ def measure_sprayed(run: SprayRun, scenario: Scenario | None, load: float, how: 
     detail["throughput_time"] = looks.rows(end)
     parts = _parts(session, looks.counters | {end: after}, timeline, end, pace)
     capacity = timeline.capacity(first, end)
-    return FlowsResult(row, detail, delivered, present, ticks / pace, throughput, parts, capacity=capacity)
+    return FlowsResult(row, detail, delivered, present, ticks / pace, throughput, parts=parts, capacity=capacity)
 
 
 def _parts(

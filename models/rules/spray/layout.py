@@ -42,8 +42,8 @@ class Rules(NamedTuple):
     queueing delay, ticks, that windows aim at. alpha, fair, eta, fast, gamma, weight: of NSCC. near: delay, ticks,
     below which a queue counts as empty. byte_gap: ticks of the pacer for a byte of credit. oversubscription: of the
     network, below whose rate receivers throttle their credit; 1: they do not. sleek: 1 where senders find losses
-    themselves (:mod:`flitlab.models.rules.spray.recovery`). fallible: 1 where links may fail, so that all the credit that
-    was granted can be lost.
+    themselves (:mod:`flitlab.models.rules.spray.recovery`). fallible: 1 where links may fail, so that all the credit
+    that was granted can be lost.
     """
 
     seed: int
