@@ -100,7 +100,7 @@ def steady(built: PathTable, now: PathTable) -> PathTable:
 
 
 def with_shares(paths: PathTable) -> PathTable:
-    """The same paths, drawn as before, with the thresholds that say so also where all are drawn alike."""
+    """Paths drawn as in a table, with thresholds that say so also where all of a pair are drawn alike."""
     return paths._replace(threshold=np.minimum(_ends(paths), LAST_WORD).astype(np.uint32))
 
 

@@ -107,7 +107,7 @@ class Lines(NamedTuple):
     high: Ints
 
     def of(self, some: Ints) -> "Lines":
-        """Those of some of the links."""
+        """The numbers of some of the links, int64, by their places here."""
         return Lines(*(part[some] for part in self))
 
 

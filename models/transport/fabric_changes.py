@@ -98,7 +98,6 @@ class _Paths:
 
 def _behind(tables: Tables, paths: PathTable, count: int) -> Tables:
     """The tables with these paths behind the first ``count`` that they have."""
-
     ends = tables.path_start[: count + 1]
     return tables._replace(
         pair_start=paths.pair_start + count,
