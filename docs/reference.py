@@ -62,6 +62,14 @@ SHOWN = {
     "latency_load": "gallery/panels.png", "accepted_load": "gallery/accepted.png",
     "saturation": "gallery/saturation.png", "hops_load": "uniform_mddp_hops.png", "throughput": "gallery/tcp.png",
     "slowdown": "gallery/slowdown.png", "bottleneck": "gallery/binds.png", "budget": "slim_fly_budget.png",
+    "completion": "spray_fabrics.png", "latency_offered": "gallery/offered.png",
+    **{
+        name: f"gallery/{name}.png"
+        for name in (
+            "percentiles", "throughput_time", "jobs", "performance", "steps", "utilisation", "timeline", "busbw_size",
+            "time_size", "cut",
+        )
+    },
 }  # fmt: skip
 """Kind of figure -> a picture of it."""
 

@@ -5,13 +5,14 @@ import xml.etree.ElementTree as ElementTree
 import networkx as nx
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.patches import FancyArrowPatch
 
 from flitlab.models.registry import make
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.report.network.drawing import draw_topology, figure_of
+from flitlab.sim.report.network.drawing import Drawing, draw_topology, figure_of
 from flitlab.sim.report.network.places import PLACES, clusters_of, suitable
 
 KINDS = {
@@ -272,3 +273,17 @@ def test_bad_requests_are_refused(tmp_path):
 def test_one_switch_without_links_is_drawn(tmp_path):
     file = draw_topology(Topology.from_links("one", 1, []).with_hosts(3), tmp_path / "one.png")
     assert imread(file).min() < 0.5
+
+
+def test_labels_stand_on_the_lines_of_their_channels():
+    topology = make("topology", kind="torus", dims=[5, 4]).build()
+    figure = Figure()
+    drawing = Drawing(figure, figure.add_subplot(), topology, PLACES["grid"](topology), lambda _: {}, lambda _: "k")
+    drawing.draw()
+    arrows = [patch for patch in drawing.ax.patches if isinstance(patch, FancyArrowPatch)]
+    assert len(arrows) == len(drawing.lines) == 40 and any(bend for _, bend in drawing.lines)
+    for (channel, _), arrow in zip(drawing.lines, arrows, strict=True):
+        ends = drawing.xy[topology.src[channel]], drawing.xy[topology.dst[channel]]
+        a, bent, b = arrow.get_connectionstyle()(*ends, shrinkA=0, shrinkB=0).vertices
+        assert drawing.on_line(channel, 0.5) == pytest.approx(a / 4 + bent / 2 + b / 4)
+        assert drawing.on_line(channel, 0.3) == pytest.approx(drawing.on_line(int(topology.reverse[channel]), 0.7))

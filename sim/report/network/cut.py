@@ -76,10 +76,11 @@ def figure_of(topology: Topology, collective: str, bound: Bound) -> Figure:
 
     ax = figure.add_subplot()
     places = PLACES[suitable(topology)](topology)
-    Drawing(figure, ax, topology, places, stroke, lambda v: _colour(int(part[v]))).draw()
+    drawing = Drawing(figure, ax, topology, places, stroke, lambda v: _colour(int(part[v])))
+    drawing.draw()
     crossing = np.flatnonzero(leaving)
     for channel in crossing.tolist() if len(crossing) <= MOST_LABELS else ():
-        x, y = (0.6 * places.xy[topology.src[channel]] + 0.4 * places.xy[topology.dst[channel]]).tolist()
+        x, y = drawing.on_line(channel, 0.4).tolist()
         box = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none"}
         text = f"{topology.capacity[channel]:g}"
         ax.text(x, y, text, fontsize=6, ha="center", va="center", color=CROSSING, zorder=2.5, bbox=box)

@@ -193,6 +193,16 @@ class Drawing:
             found.append((c, bend))
         return found
 
+    def on_line(self, channel: int, share: float) -> Floats:
+        """float64 [2]: the place on the line of a channel that is this share of the way from its source."""
+        bends = dict(self.lines)
+        drawn = channel if channel in bends else int(self.topology.reverse[channel])
+        share = share if drawn == channel else 1 - share
+        a, b = self.xy[self.topology.src[drawn]], self.xy[self.topology.dst[drawn]]
+        bent = (a + b) / 2 + bends[drawn] * np.array([b[1] - a[1], a[0] - b[0]])  # as arc3 of matplotlib bends it
+        place: Floats = (1 - share) ** 2 * a + 2 * share * (1 - share) * bent + share**2 * b
+        return place
+
     def _links(self) -> None:
         """A line for a link, an arrow for a uni-directional channel.
 

@@ -36,9 +36,10 @@ def jobs(run: Run, size: tuple[float, float]) -> Figure | None:
                 continue
             ax.vlines(x, 1, value, color=style["color"], linewidth=1.2, alpha=0.5)
             ax.plot(x, value, linestyle="none", **style, gid="curve")
-            if len(groups) * len(labels) <= MOST_VALUES:
+            text = f"{value:.3g}"
+            if len(groups) * len(labels) <= MOST_VALUES and text != "1":  # which the line says
                 ax.annotate(
-                    f"{value:.3g}", (x, value), xytext=(0, 4), textcoords="offset points", ha="center", fontsize=6,
+                    text, (x, value), xytext=(0, 4), textcoords="offset points", ha="center", fontsize=6,
                     path_effects=HALO, gid="value",
                 )  # fmt: skip
     ax.axhline(1, color=NEUTRAL, linewidth=0.8, zorder=1)

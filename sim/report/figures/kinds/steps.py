@@ -8,13 +8,12 @@ from matplotlib.figure import Figure
 
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures import marks
-from flitlab.sim.report.figures.marks import in_lines
 from flitlab.sim.report.figures.programs import ByProgram, figure_of, finish, mean_of
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.folder.run import Run
 
 LONGEST = 36
-"""Letters of a name from which on it takes another line."""
+"""Letters of a name from which on what stands in brackets takes another line."""
 
 MOST_STEPS = 24
 """Kinds of steps of which the efficiency is drawn, those that take longest."""
@@ -49,7 +48,7 @@ def steps(run: Run, size: tuple[float, float]) -> Figure | None:
                 style: dict[str, Any] = {"color": by.colour(series), "marker": marker}
                 place = i + (s - (len(by.series) - 1) / 2) * step
                 ax.plot(100 * value, place, linestyle="none", **style, gid="curve")
-    ax.set_yticks(range(len(names)), [in_lines(name, 1 + len(name) // LONGEST) for name in names], fontsize=6)
+    ax.set_yticks(range(len(names)), [_on_lines(name) for name in names], fontsize=6)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_xlim(0, 104)
     ax.set_xlabel("bound / time (%)")
@@ -67,3 +66,8 @@ def steps(run: Run, size: tuple[float, float]) -> Figure | None:
 def _plain(program: str, label: str) -> tuple[str, str]:
     """Without the number of ranks, which most steps of a program share."""
     return program, re.sub(r"(, )?\d+ ranks\)", ")", label).replace(" ()", "")
+
+
+def _on_lines(name: str) -> str:
+    """A name, on two lines if it is long; rows have room for no more."""
+    return name if len(name) < LONGEST else name.replace(" (", "\n(", 1)
