@@ -26,7 +26,7 @@ from flitlab.sim.config.page import Page
 from flitlab.sim.config.plugins import load_plugins
 from flitlab.sim.config.section import Name, Section
 from flitlab.sim.config.units import without_units
-from flitlab.sim.judge.outputs import QUANTITIES, OutputError, Row, of_booksim2, of_csv
+from flitlab.sim.judge.outputs import NATIVE, QUANTITIES, UNITS, OutputError, Row, of_csv
 from flitlab.sim.judge.quantity import Quantity, Scale, UnitError, asks_capacity, is_time, quantity
 
 MEASURED = 0.02
@@ -38,6 +38,9 @@ RATE, TIME = "flits/cycle/node", "cycles"
 SHORT = {"topology": ("path", "file"), "traffic": ("kind", None), "routing": ("kind", None)}
 """Section -> the key that a bare text stands for, and the kind that is meant then."""
 
+CALLED = {"booksim2": "BookSim2", "htsim": "htsim"}
+"""Key of an output -> the simulator that prints it."""
+
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -47,7 +50,7 @@ class ReportedConfig(Section):
     load: flits that hosts create and the network carries; beside a throughput only what hosts create. throughput: what
     hosts receive. latency: mean, from the creation of a packet to its tail at its host. In ``csv`` they name columns.
     unit: of each, or a text for those that it suits. error: what a mean may be off by, relatively; by default 0.02 for
-    what is measured, 0 for a load alone.
+    what is measured, 0 for a load alone. csv: a table with columns of these names; booksim2, htsim: an output as it is.
     """
 
     load: Any = None
@@ -57,15 +60,28 @@ class ReportedConfig(Section):
     error: Annotated[float, Field(ge=0, lt=1)] | None = None
     csv: str | None = None
     booksim2: str | None = None
+    htsim: str | None = None
+
+    @property
+    def native(self) -> str | None:
+        """The key of an output that is read as it is, None if there is none."""
+        return next((key for key in NATIVE if getattr(self, key) is not None), None)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether numbers stand in a file."""
+        return self.csv is not None or self.native is not None
 
     @model_validator(mode="after")
     def _says_something(self) -> "ReportedConfig":
         given = [what for what in QUANTITIES if getattr(self, what) is not None]
-        if self.csv is not None and self.booksim2 is not None:
-            raise PydanticCustomError("two_files", "gives two files: csv or booksim2")
-        if self.booksim2 is not None and (given or self.unit is not None):
-            raise PydanticCustomError("known_names", "an output of BookSim2 has names and units of its own")
-        if self.booksim2 is None and not given:
+        files = [key for key in ("csv", *NATIVE) if getattr(self, key) is not None]
+        if len(files) > 1:
+            raise PydanticCustomError("two_files", f"gives two files: {' or '.join(files)}")
+        if self.native is not None and (given or self.unit is not None):
+            problem = f"an output of {CALLED[self.native]} has names and units of its own"
+            raise PydanticCustomError("known_names", problem)
+        if self.native is None and not given:
             raise PydanticCustomError("nothing_reported", "needs load, throughput or latency")
         return self
 
@@ -243,12 +259,13 @@ class _Reader:
     def _rows(self, entry: ReportedConfig, place: Place) -> list[tuple[str, dict[str, str]]]:
         """Where each row stands, and the texts of what it reports."""
         named = {what: getattr(entry, what) for what in QUANTITIES if getattr(entry, what) is not None}
-        if entry.csv is None and entry.booksim2 is None:
+        if not entry.is_file:
             return [(self.page.where(*place), {what: self._text(place, what, value) for what, value in named.items()})]
-        name = entry.csv or entry.booksim2 or ""
-        key, path = (*place, "csv" if entry.csv else "booksim2"), self.base / name
+        kind = entry.native or "csv"
+        name = getattr(entry, kind)
+        key, path = (*place, kind), self.base / name
         try:
-            found: list[Row] = of_csv(path, self._columns(place, named)) if entry.csv else of_booksim2(path)
+            found: list[Row] = NATIVE[kind](path) if entry.native else of_csv(path, self._columns(place, named))
         except OutputError as error:
             self.page.refuse(key, str(error))
             return []
@@ -280,14 +297,14 @@ class _Reader:
                 continue
             alone = what == "load" and "throughput" not in texts
             error = (0.0 if alone else MEASURED) if entry.error is None else entry.error
-            key = (*place, what) if entry.booksim2 is None else (*place, "booksim2")
+            key = (*place, entry.native or what)
             try:
                 factor = self._factor(units[what], what == "latency")
                 found[what] = quantity(text, units[what], factor, error)
             except UnitError as problem:
                 self._refuse_unit(place, problem)
             except ValueError as problem:
-                told = "" if entry.csv is None and entry.booksim2 is None else f"{where}: {text!r} "
+                told = f"{where}: {text!r} " if entry.is_file else ""
                 self.page.refuse(key, f"{told}{problem}")
         if "throughput" in found and "load" not in found and math.isinf(self.instance.topology.host_capacity):
             why = "says nothing without a load where host channels are infinite: report the load, too"
@@ -302,7 +319,7 @@ class _Reader:
 
     def _units(self, entry: ReportedConfig, place: Place, texts: Mapping[str, str]) -> dict[str, str] | None:
         """The unit of each quantity; None once it is refused."""
-        usual = {what: TIME if what == "latency" else RATE for what in texts}
+        usual = {what: TIME if what == "latency" else RATE for what in texts} | UNITS.get(entry.native or "", {})
         if entry.unit is None:
             return usual
         if isinstance(entry.unit, dict):

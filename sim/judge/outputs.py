@@ -1,8 +1,8 @@
-"""What other simulators print, as reported numbers: CSV with named columns, and the output of BookSim2."""
+"""What other simulators print, as reported numbers: CSV with named columns, and outputs of BookSim2 and htsim."""
 
 import csv
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from flitlab.sim.config.load import read_text
@@ -79,3 +79,41 @@ def of_booksim2(path: Path) -> list[Row]:
     if not texts:
         raise OutputError(f"has no {', '.join(BOOKSIM.values())} after {OVERALL!r}")
     return [(starts[-1] + 1, texts)]
+
+
+FINISHED = re.compile(
+    r"Flow \S+ flowId \d+ .*finished at (?P<us>[\d.e+]+) (?:total messages (?P<messages>\d+) )?"
+    r"total packets (?P<packets>\d+) RTS (?P<rts>\d+) total bytes (?P<bytes>\d+)"
+)
+"""What htsim prints when a flow of its UEC or EQDS transport has ended: microseconds, whole packets and their bytes."""
+
+
+def of_htsim(path: Path) -> list[Row]:
+    """What an output of htsim says of throughput: the bytes of all flows that ended, over the time of the last one.
+
+    Hosts carried at least that on average, in Gbit/s of the whole network: flows may begin later than at 0, and those
+    that did not end are left out. htsim counts the last packet of a message as a full one, so one packet of each is
+    subtracted. Raises :class:`OutputError` for an output without flows that ended, and
+    :class:`~flitlab.sim.config.errors.ConfigError` where it cannot be read.
+
+    Source: the README of htsim (github.com/Broadcom/csg-htsim), which shows such lines, and the function
+    ``checkFinished`` of its ``uec.cpp``.
+    """
+    ends = [(i, found) for i, line in enumerate(read_text(path).splitlines(), 1) if (found := FINISHED.search(line))]
+    if not ends:
+        raise OutputError("has no line 'Flow ... finished at ... total packets ... total bytes ...'")
+    line, last = max(ends, key=lambda end: float(end[1]["us"]))
+    carried = 0.0
+    for _, end in ends:
+        full = int(end["packets"]) - int(end["rts"])
+        carried += max(0.0, int(end["bytes"]) * (1 - int(end["messages"] or 1) / full)) if full > 0 else 0.0
+    if not carried or not float(last["us"]):
+        raise OutputError("has no flow of more than one packet")
+    return [(line, {"throughput": f"{8 * carried / float(last['us']) / 1000:.9g}"})]
+
+
+NATIVE: dict[str, Callable[[Path], list[Row]]] = {"booksim2": of_booksim2, "htsim": of_htsim}
+"""Key of an output that is read as it is -> its reader."""
+
+UNITS = {"htsim": {"throughput": "Gbps per network"}}
+"""Units of outputs where they are not flits per cycle and node, and cycles."""

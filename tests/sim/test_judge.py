@@ -252,6 +252,29 @@ def test_the_output_of_booksim2_is_read(tmp_path, judged):
     assert found.checks[0].where == "run.log:4" and found.verdict == "possible"
 
 
+FLOWS = ((0, "{}", 1, 490, 0), (1, "100.5", 1, 490, 0), (2, "101.5", 2, 492, 2), (3, "99.5", 1, 1, 0))
+"""Source, time in us, messages, packets and requests of them."""
+
+HTSIM = "Starting simulation\nFlow Uec_0_1 flowId 1 uecSrc 0 starting at 0\n" + "".join(
+    f"Flow Uec_{u}_{(u + 1) % 4} flowId {u + 1} uecSrc {u} finished at {us} total messages {messages} "
+    f"total packets {packets} RTS {rts} total bytes {4086 * (packets - rts)} in_flight now 0 fair_inc 0\n"
+    for u, us, messages, packets, rts in FLOWS
+)
+
+
+def test_the_output_of_htsim_is_read(tmp_path, judged):
+    """Three flows of 490 packets and one of a single packet; the last packet of each message may be short."""
+    shift = "topology: {kind: torus, dims: [4]}\ntraffic: {kind: shift, by: 1}\nlink_gbps: 200\n"
+    (tmp_path / "run.log").write_text(HTSIM.format(176.2))
+    found = judged(shift, "{htsim: run.log}")
+    (check,) = found.checks
+    assert (check.what, check.where, found.verdict) == ("throughput", "run.log:3", "possible")
+    carried = (489 + 489 + 488) * 4086 * 8 / 176.2e-6 / 1e9  # Gbit/s of four hosts
+    assert found.efficiency == pytest.approx(carried / 4 / 200, rel=1e-6)
+    (tmp_path / "run.log").write_text(HTSIM.format(120))
+    assert judged(shift.replace("200", "60"), "{htsim: run.log}").verdict == "impossible"
+
+
 # Deadlocks
 
 
@@ -371,6 +394,8 @@ ASK = "reported: [{load: 0.1}]\n"
         (RING + "reported: [{csv: t.csv, load: 1}]\n", "reported[0].load = 1: must be the name of a column"),
         (RING + "reported: [{booksim2: t.csv}]\n", "has no 'Overall Traffic Statistics': is that the whole output?"),
         (RING + "reported: [{booksim2: t.csv, load: 1}]\n", "BookSim2 has names and units of its own"),
+        (RING + "reported: [{htsim: t.csv}]\n", "reported[0].htsim = t.csv: has no line 'Flow ... finished at"),
+        (RING + "reported: [{htsim: t.csv, csv: t.csv, load: a}]\n", "gives two files: csv or htsim"),
         (RING + "vcs: 0\n" + ASK, "c.yaml:3: vcs = 0: must be greater than or equal to 1"),
         (RING + "vcs: 2\nswitching: {vcs: 2}\n" + ASK, "c.yaml:3: vcs = 2: is given in switching, too"),
         (RING + "loads: [0.1]\n" + ASK, "c.yaml:3: loads = [0.1]: unknown key"),
