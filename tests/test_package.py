@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -107,6 +108,15 @@ def test_the_wheel_says_that_it_is_typed_and_which_version_it_is(built):
     (metadata,) = (data.decode() for name, data in files.items() if name.endswith(".dist-info/METADATA"))
     assert "flitlab/py.typed" in files
     assert f"\nVersion: {flitlab.__version__}\n" in metadata and "\nClassifier: Typing :: Typed\n" in metadata
+
+
+def test_every_file_has_the_licence_of_the_package():
+    package = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    (said,) = tomllib.loads((ROOT / "REUSE.toml").read_text("utf-8"))["annotations"]
+    assert (said["path"], said["SPDX-License-Identifier"]) == ("**", package["license"])
+    assert said["SPDX-FileCopyrightText"] == package["authors"][0]["name"]
+    text = (ROOT / "LICENSES" / f"{package['license']}.txt").read_text("utf-8")
+    assert text == (ROOT / "LICENSE").read_text("utf-8")
 
 
 def test_those_who_cite_are_told_the_same_version():
