@@ -7,10 +7,10 @@ from typing import Any
 
 from flitlab.sim.cli.budgets import print_budgets, said
 from flitlab.sim.cli.common import print_json, study_of
+from flitlab.sim.cli.processors import jobs_of
 from flitlab.sim.cli.run import draw, explain, refused
 from flitlab.sim.config.draft import BUDGET
 from flitlab.sim.exit import BAD
-from flitlab.sim.experiment.pool import cores
 from flitlab.sim.experiment.runner import Report
 from flitlab.sim.experiment.runner import run as run_study
 from flitlab.sim.experiment.store import StoreError
@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
         return BAD
     folder = options.out or Path("runs") / study.name
     try:
-        report = run_study(study, folder, options.jobs or cores())
+        report = run_study(study, folder, jobs_of(options, study), threads=options.threads)
     except StoreError as error:
         return refused(error, options.file, folder)
     draw(report)

@@ -13,10 +13,10 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.routing.certificate import POLICY_NAMES
 from flitlab.models.switching.discipline import FLOWS
 from flitlab.sim.cli.common import complain, duration, print_json, study_of
+from flitlab.sim.cli.processors import jobs_of
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.exit import BAD
 from flitlab.sim.experiment.estimate import Cost, Prices, cost, memory, wall
-from flitlab.sim.experiment.pool import cores
 from flitlab.sim.experiment.task import ceilings_id
 
 
@@ -25,13 +25,14 @@ def run(options: argparse.Namespace) -> int:
     study = study_of(options)
     if study is None:
         return BAD
-    jobs = options.jobs or cores()
+    jobs = jobs_of(options, study)
     costs = _costs(study)
     scenarios = [_describe(case, cost) for case, cost in zip(study.cases, costs, strict=False)]
     _describe_budgets(study, scenarios, costs)
     total = {
         "points": sum(cost.points for cost in costs), "cpu_s": sum(cost.seconds for cost in costs),
-        "ceilings_cpu_s": _of_ceilings(study.cases, costs), "jobs": jobs, "wall_s": wall(costs, jobs),
+        "ceilings_cpu_s": _of_ceilings(study.cases, costs), "jobs": jobs, "threads": options.threads,
+        "wall_s": wall(costs, jobs, options.threads),
         "memory_mb": jobs * memory(study.every) / 1e6,
     }  # fmt: skip
     if options.json:
@@ -82,9 +83,10 @@ def _of_ceilings(cases: Sequence[Case], costs: Sequence[Cost]) -> float:
 
 
 def _said(total: dict[str, Any]) -> str:
+    threads = f" --threads {total['threads']}" if total["threads"] > 1 else ""
     return (
         f"{duration(total['cpu_s'])} of CPU time for the points, {duration(total['ceilings_cpu_s'])} for the ceilings; "
-        f"{duration(total['wall_s'])} with --jobs {total['jobs']}; {total['memory_mb']:,.0f} MB"
+        f"{duration(total['wall_s'])} with --jobs {total['jobs']}{threads}; {total['memory_mb']:,.0f} MB"
     )
 
 

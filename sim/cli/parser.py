@@ -78,13 +78,7 @@ def _run(parser: argparse.ArgumentParser) -> None:
     _configuration(parser)
     _results(parser)
     _jobs(parser)
-    parser.add_argument(
-        "--threads",
-        metavar="N",
-        type=_positive,
-        default=1,
-        help="that share each simulation, where they can (default: 1); --jobs is then processors / N by default",
-    )
+    _threads(parser)
     parser.add_argument(
         "--cluster",
         metavar="WHERE",
@@ -94,6 +88,13 @@ def _run(parser: argparse.ArgumentParser) -> None:
 
 
 def _check(parser: argparse.ArgumentParser) -> None:
+    _configuration(parser)
+    _jobs(parser)
+    _threads(parser)
+    _json(parser)
+
+
+def _quick(parser: argparse.ArgumentParser) -> None:
     _configuration(parser)
     _jobs(parser)
     _json(parser)
@@ -162,6 +163,7 @@ def _budget(parser: argparse.ArgumentParser) -> None:
     _configuration(parser)
     parser.add_argument("--out", metavar="DIR", type=Path, help="folder for the results (default: runs/NAME-budget)")
     _jobs(parser)
+    _threads(parser)
     _json(parser)
 
 
@@ -248,6 +250,7 @@ def _worker(parser: argparse.ArgumentParser) -> None:
     )
     _results(parser)
     _jobs(parser)
+    _threads(parser)
 
 
 def _merge(parser: argparse.ArgumentParser) -> None:
@@ -320,6 +323,17 @@ def _jobs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", metavar="N", type=_positive, default=None, help="processes (default: all processors)")
 
 
+def _threads(parser: argparse.ArgumentParser) -> None:
+    """Follows :func:`_jobs`, whose default depends on it."""
+    parser.add_argument(
+        "--threads",
+        metavar="N",
+        type=_positive,
+        default=1,
+        help="that share each simulation, where they can (default: 1); --jobs is then processors / N by default",
+    )
+
+
 def _json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
 
@@ -331,7 +345,7 @@ def _plugin(parser: argparse.ArgumentParser) -> None:
 COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "run": ("run a configuration and write its results and figures", _run),
     "check": ("check a configuration and show what it means and will cost", _check),
-    "quick": ("run a moment of every scenario, to see that all of it works", _check),
+    "quick": ("run a moment of every scenario, to see that all of it works", _quick),
     "new": ("write a commented configuration to begin with", _new),
     "schema": ("print the JSON schema of configurations, by which editors complete and check them", _schema),
     "completion": ("print a script by which a shell completes commands and their options", _completion),

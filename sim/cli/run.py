@@ -3,8 +3,7 @@
 import argparse
 import math
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from statistics import fmean
@@ -15,6 +14,7 @@ from flitlab.models.hashing import content_hash
 from flitlab.models.jit import source_hash
 from flitlab.sim.cli.budgets import print_budgets
 from flitlab.sim.cli.common import complain, number, print_json, print_table, study_of
+from flitlab.sim.cli.processors import jobs_of
 from flitlab.sim.cli.tables import (
     print_answers,
     print_ceilings,
@@ -24,11 +24,10 @@ from flitlab.sim.cli.tables import (
     print_saturation,
 )
 from flitlab.sim.config.study import Study
-from flitlab.sim.engines.table import alone
 from flitlab.sim.exit import BAD, FAILED, INTERRUPTED
 from flitlab.sim.experiment.cluster import ClusterError, connected
 from flitlab.sim.experiment.folders import MANIFEST, digest_of, read_manifest
-from flitlab.sim.experiment.pool import Pool, cores, processes
+from flitlab.sim.experiment.pool import Pool
 from flitlab.sim.experiment.runner import Report
 from flitlab.sim.experiment.runner import run as run_study
 from flitlab.sim.experiment.store import Store, StoreError, WriteError
@@ -54,9 +53,7 @@ def run(options: argparse.Namespace) -> int:
     if study is None:
         return BAD
     folder = options.out or Path("runs") / study.name
-    jobs = options.jobs or processes(options.threads)
-    if options.threads > 1:
-        complain(*_about_threads(study, jobs, options.threads, options.cluster))
+    jobs = jobs_of(options, study, options.cluster)
     try:
         with _pool(options.cluster, study) as pool:
             report = run_study(study, folder, jobs, pool, options.threads)
@@ -66,21 +63,6 @@ def run(options: argparse.Namespace) -> int:
     except StoreError as error:
         return refused(error, options.file, folder)
     return finish(report, options.json)
-
-
-def _about_threads(study: Study, jobs: int, threads: int, cluster: str | None) -> Iterator[str]:
-    """What becomes of ``--threads`` otherwise than one might think, a line each."""
-    if not cluster and jobs * threads > cores():
-        yield f"--threads {threads}: with --jobs {jobs} that is more threads than the {cores()} processors here"
-    if not study.simulates:
-        yield f"--threads {threads}: nothing is simulated in experiment: {study.experiment}"
-        return
-    scenarios = [case.scenario for case in study.every if case.scenario is not None]
-    reasons = Counter(alone(study.engine, scenario) for scenario in scenarios)
-    for reason, count in reasons.items():
-        if reason:
-            some = "" if count == len(scenarios) else f" ({count} of {len(scenarios)} scenarios)"
-            yield f"--threads {threads}: {reason}{some}"
 
 
 def _pool(cluster: str | None, study: Study) -> AbstractContextManager[Pool | None]:

@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 
 from flitlab.sim.cli.common import complain, study_of
+from flitlab.sim.cli.processors import jobs_of
 from flitlab.sim.cli.run import explain, refused
 from flitlab.sim.exit import BAD
-from flitlab.sim.experiment.pool import cores
 from flitlab.sim.experiment.runner import run_shard
 from flitlab.sim.experiment.shards import Shard
 from flitlab.sim.experiment.store import StoreError
@@ -20,7 +20,7 @@ def run(options: argparse.Namespace) -> int:
     folder = options.out or Path("runs") / study.name
     shard = Shard(*options.shard)
     try:
-        report = run_shard(study, folder, options.jobs or cores(), shard)
+        report = run_shard(study, folder, jobs_of(options, study), shard, options.threads)
     except StoreError as error:
         return refused(error, options.file, folder)
     explain(report)

@@ -43,6 +43,7 @@ from flitlab.models.topology.distances import sampled_distances
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.questions import AdaptiveConfig
 from flitlab.sim.config.study import Case, read
+from flitlab.sim.engines.table import alone
 from flitlab.sim.experiment.origin import processor
 from flitlab.sim.experiment.saturation import questions
 
@@ -112,6 +113,9 @@ OPERATION = 400.0
 PAIR = 40.0
 """Bytes for each pair of switches between which packets are delivered, of two snapshots and what lies between them."""
 
+THREAD = 0.8
+"""What each thread beyond the first adds to the speed of a simulation, about; see ``docs/performance.md``."""
+
 START_SECONDS = 3.0
 """Until processes have started."""
 
@@ -128,13 +132,14 @@ class Load:
 class Cost:
     """What a case is expected to take: CPU seconds of all points, of the longest, and of each ceiling (None: unknown).
 
-    points: those whose loads are known, and about as many as will be found.
+    points: those whose loads are known, and about as many as will be found. shared: whether threads can share one.
     """
 
     points: int
     seconds: float
     longest: float
     ceilings: dict[str, float | None]
+    shared: bool = False
 
 
 def load_of(case: Case, load: float) -> Load:
@@ -382,7 +387,8 @@ def cost(case: Case, engine: str, prices: Prices) -> Cost:
     loads = _loads(case)
     point = _point if case.workload is None else _program
     times = [sum(point(case, load, price) for price in prices_of) for load in loads]
-    return Cost(len(loads) * len(case.seeds), sum(times) * len(case.seeds), max(times), ceilings)
+    shared = not alone(engine, _scenario(case))
+    return Cost(len(loads) * len(case.seeds), sum(times) * len(case.seeds), max(times), ceilings, shared)
 
 
 def _loads(case: Case) -> list[float]:
@@ -500,7 +506,9 @@ def _allocated(call: Callable[[], Any]) -> float:
     return float(peak)
 
 
-def wall(costs: Sequence[Cost], jobs: int) -> float:
-    """Seconds until all points are done, by so many processes."""
-    longest = max((cost.longest for cost in costs), default=0.0)
-    return max(sum(cost.seconds for cost in costs) / jobs, longest) + (START_SECONDS if jobs > 1 else 0.0)
+def wall(costs: Sequence[Cost], jobs: int, threads: int = 1) -> float:
+    """Seconds until all points are done, by so many processes of so many threads."""
+    faster = [1 + THREAD * (threads - 1) if cost.shared else 1.0 for cost in costs]
+    longest = max((cost.longest / times for cost, times in zip(costs, faster, strict=True)), default=0.0)
+    whole = sum(cost.seconds / times for cost, times in zip(costs, faster, strict=True))
+    return max(whole / jobs, longest) + (START_SECONDS if jobs > 1 else 0.0)

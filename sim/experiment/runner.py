@@ -99,11 +99,12 @@ def merge(study: Study, folder: Path, others: Sequence[Path] = ()) -> Report:
     return _run(study, folder, look, missing, others)
 
 
-def run_shard(study: Study, folder: Path, jobs: int, shard: Shard) -> Report:
+def run_shard(study: Study, folder: Path, jobs: int, shard: Shard, threads: int = 1) -> Report:
     """Runs what belongs to a shard and is not in the folder yet. Writes no tables: see :func:`merge`.
 
     Other shards may do the same in the same folder at the same time. Ceilings that the points of a shard are checked
     against belong to one shard each; where that has not computed them by the time the points are done, this one does.
+    threads: as of :func:`run`.
 
     Raises :class:`~flitlab.sim.experiment.store.StoreError` as :func:`run` does.
     """
@@ -113,7 +114,7 @@ def run_shard(study: Study, folder: Path, jobs: int, shard: Shard) -> Report:
         report = Report(study, folder)
         if study.simulates:
             bounds = CeilingRuns(study, store)
-            points = PointRuns(study, store, bounds)
+            points = PointRuns(study, store, bounds, threads)
             mine = [point for point in points.missing if shard.takes(point.place)]
             placed = {placement.index for placement in points.placements if shard.takes(placement.place)}
             needed = set(bounds.needed(placed | {point.index for point in mine}))
@@ -124,7 +125,7 @@ def run_shard(study: Study, folder: Path, jobs: int, shard: Shard) -> Report:
                 lambda bar: shard.of(points.tasks(bar)),  # those whose loads follow from ceilings
             ]
             calls = len(mine) + len(needed)
-            stopped = carry_out(study, phases[0], len(mine), jobs, then=phases[1:], calls=calls)
+            stopped = carry_out(study, phases[0], len(mine), jobs, then=phases[1:], calls=calls, threads=threads)
             report.results = [result_row(*entry) for entry in points.rows()]
             report.problems = [*bounds.problems, *points.problems]
         else:

@@ -14,7 +14,7 @@ from flitlab.sim.cli import main
 from flitlab.sim.cli.parser import STARTERS
 from flitlab.sim.config.study import read
 from flitlab.sim.experiment import estimate
-from flitlab.sim.experiment.estimate import Prices, cost, load_of, memory, wall
+from flitlab.sim.experiment.estimate import Cost, Prices, cost, load_of, memory, wall
 from flitlab.sim.measure.measure import measure
 from flitlab.sim.measure.point import Measure
 from tests import long_after
@@ -97,6 +97,13 @@ def test_wall_time_is_at_least_that_of_the_longest_point(prices):
     total = sum(one.seconds for one in costs)
     assert wall(costs, 1) == pytest.approx(total)
     assert wall(costs, 1000) == pytest.approx(max(one.longest for one in costs) + estimate.START_SECONDS)
+
+
+def test_threads_shorten_what_they_can_share():
+    shared, alone = (Cost(3, 30.0, 12.0, {}, shared=several) for several in (True, False))
+    assert wall([shared], 1, 2) == pytest.approx(30 / 1.8) and wall([alone], 1, 2) == 30
+    assert wall([shared, alone], 1, 3) == pytest.approx(30 / 2.6 + 30)
+    assert wall([alone, shared], 100, 3) == 12 + estimate.START_SECONDS
 
 
 def test_memory_is_that_of_the_largest_scenario(prices):
