@@ -7,10 +7,11 @@ from typing import Any
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import Routes, RoutingSpec
-from flitlab.models.switching.discipline import FLOWS, Discipline
+from flitlab.models.switching.discipline import PACKETS, Discipline
 from flitlab.models.timeline.epochs import Epoch, Left, Timeline, make_timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.draft import BUDGET, Draft
+from flitlab.sim.config.loads import PlacedLoads
 from flitlab.sim.engines.table import changing
 
 
@@ -67,6 +68,13 @@ def timeline_of(
     if BUDGET in draft.config.outputs.figures:
         draft.refuse("timeline", "is not for budgets, which are of one network")
         return None
+    if discipline.counts == PACKETS and draft.runs_program:
+        problem = f"is not for programs in mode {discipline.mode}, where a message that loses a packet never arrives"
+        draft.refuse("timeline", f"{problem}; modes flow and datagram take both")
+        return None
+    if discipline.counts == PACKETS and isinstance(draft.config.loads, PlacedLoads):
+        draft.refuse("timeline", "is not for loads that are searched for, which are of one network: give loads")
+        return None
     made = _made(draft, topology, routing, routes, discipline.tick_ns(topology, flit_ns))
     if made is None:
         return None
@@ -113,8 +121,19 @@ def _made(
 
 
 def _refuse_late(draft: Draft, timeline: Timeline, discipline: Discipline) -> None:
-    """Refuses what would happen after the end of a run of flows; how long a program runs nobody knows beforehand."""
-    if draft.runs_program or discipline.counts != FLOWS or timeline.tick_ns is None:
+    """Refuses what would happen after the end of a run; how long a program runs nobody knows beforehand."""
+    if draft.runs_program:
+        return
+    if discipline.counts == PACKETS:
+        warmup, ticks = draft.config.measure.warmup, draft.config.measure.ticks
+        ticks += 0 if warmup == "auto" else warmup
+        for epoch in timeline.epochs:
+            if epoch.tick >= ticks:
+                draft.refuse(
+                    "timeline", f"{epoch.words} at tick {epoch.tick}, after the end of the run, {ticks:,} ticks"
+                )
+        return
+    if timeline.tick_ns is None:
         return
     end = Fraction(repr(float(draft.config.measure.seconds))) * 10**9
     for place, event in enumerate(draft.config.timeline or ()):

@@ -21,7 +21,9 @@ DEFLECTIONS = 9  # channels that were not on a shortest path, summed over delive
 GRANTS = 10  # of network and ejection channels: packet-hops
 OCCUPANCY_MAX = 11  # packets resident in one switch (deflection; 0 in vct)
 EVENTS = 12  # the engine's own measure of work; the only one that engines need not agree on
-SCALARS = 13
+LOST_PACKETS = 13  # with links and switches that failed
+LOST_FLITS = 14
+SCALARS = 15
 
 LONG = 256
 """Hops, or deflections, from which on delivered packets are counted together."""

@@ -27,8 +27,15 @@ def vct() -> Engines:
     from flitlab.sim.engines.reference.vct import VctNetwork
     from flitlab.sim.engines.trace import compiled, reference
 
+    def begin(scenario: Scenario[Vct], load: float, seed: int, log: bool = False, threads: int = 1) -> Any:
+        if scenario.timeline is None:
+            return start(kernel, scenario, load, seed, log, threads)
+        from flitlab.sim.engines.compiled.vct.changes import ChangingVct
+
+        return ChangingVct(scenario, load, seed, log)
+
     watches = {"compiled": compiled.VctWatch, "reference": reference.VctWatch}
-    return Engines(VctNetwork, partial(start, kernel), watches=watches)
+    return Engines(VctNetwork, begin, watches=watches)
 
 
 @runs(Wormhole)

@@ -11,6 +11,8 @@ LEAST_WORK = 256
 
 def alone(scenario: Scenario[Vct]) -> str:
     """Say why one thread simulates a run of virtual cut-through, '' if several can share it."""
+    if scenario.timeline is not None:
+        return "a network that changes during a run is simulated by one thread"
     if scenario.routes.select == UGAL_GLOBAL:
         return "ugal with mode global, where every packet looks at the queues of the whole network, runs on one thread"
     switches, ticks = scenario.topology.switches, ahead(scenario)

@@ -190,7 +190,7 @@ class PointRuns:
     def limit(self, index: int) -> float:
         """The load from which on the routing of a case cannot carry what is offered, as far as that is certain."""
         case = self.cases[index]
-        if case.scenario is None or case.scenario.counted != PACKETS:
+        if case.scenario is None or case.scenario.counted != PACKETS or case.scenario.timeline is not None:
             return math.inf
         from flitlab.fluid.certain import certain_limit
 
@@ -395,7 +395,7 @@ def _points(cases: Sequence[Case]) -> dict[str, Point]:
 def _precise(case: Case, row: dict[str, Any]) -> dict[str, bool]:
     """Whether a point reached the precision asked for; of flows, and where none is asked for, nothing is said."""
     half, mean = row.get("latency_ci95"), row.get("latency_mean")
-    if case.measure.ci is None or half is None or mean is None:
+    if case.measure.ci is None or half is None or mean is None or case.timeline is not None:
         return {}
     return {"precise": bool(half <= case.measure.ci * mean)}
 

@@ -175,6 +175,8 @@ def _beside(scenario: Scenario, load: float, seed: int, row: dict[str, Any], kin
     if counts != PACKETS:
         return {}
     fixed = {} if background is None else {BACKGROUND: float(background.rate.mean())}
+    if scenario.timeline is not None:
+        return fixed
     return limited(row, load, certain_limit(scenario.instance)) | fixed
 
 

@@ -9,6 +9,7 @@ from flitlab.models.switching.discipline import FLOWS, PACKETS, PROGRAMS
 from flitlab.models.switching.spray import Spray
 from flitlab.sim.engines.start import start
 from flitlab.sim.measure.application import Ending, measure_program
+from flitlab.sim.measure.changing import measure_changing
 from flitlab.sim.measure.datagram import Window, measure_flows
 from flitlab.sim.measure.point import Measure, measure_packets
 from flitlab.sim.measure.result import Result
@@ -44,6 +45,8 @@ def measure(engine: str, scenario: Scenario, load: float, seed: int, how: How, t
     kind, measures = _KINDS[scenario.counted]
     if kind is Window:
         measures = _OF_MODE.get(scenario.switching.mode, measures)
+    elif kind is Measure and scenario.timeline is not None:
+        measures = measure_changing
     result = measures(start(engine, growing, offered, seed, threads=threads), growing, offered, how)
     result.row["cpu_s"] = spent.seconds
     result.detail["compile_s"] = spent.compile_s

@@ -9,8 +9,8 @@ from simpy.events import NORMAL, EventPriority
 
 # Phases of a tick, as SimPy priorities; 0 and 1 are SimPy's own and run first.
 # Allocation comes in two: hosts decide by what they see before any switch grants anything. What is decided as a tick
-# begins comes before everything: it follows from what the tick before has left.
-DECISIONS, ARRIVALS, CREDITS, CREATION, SENDING, ALLOCATION = (EventPriority(p) for p in (2, 3, 4, 5, 6, 7))
+# begins comes before: it follows from what the tick before has left, and from what happens to the network itself.
+CHANGES, DECISIONS, ARRIVALS, CREDITS, CREATION, SENDING, ALLOCATION = map(EventPriority, range(2, 9))
 
 LATEST = 1 << 62
 """The tick that no run goes beyond."""
@@ -40,7 +40,7 @@ class Clock(simpy.Environment):
         priority: the phase. delay: ticks from now.
         """
         self.events += 1
-        if self._random and priority >= DECISIONS:
+        if self._random and priority >= CHANGES:
             priority = EventPriority((priority << 32) | self._random.getrandbits(32))
         super().schedule(event, priority, delay)
 
@@ -54,7 +54,8 @@ class Alarm(simpy.Event):
     """An event that happens in a phase of a tick.
 
     A process waits for it, or it calls an ``action`` with itself as the argument, whose ``value`` is the given one.
-    tick: no earlier than the present one. phase: DECISIONS, ARRIVALS, CREDITS, CREATION, SENDING or ALLOCATION.
+    tick: no earlier than the present one. phase: CHANGES, DECISIONS, ARRIVALS, CREDITS, CREATION, SENDING or
+    ALLOCATION.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ from flitlab.sim.engines.flow.model import (
     make_way,
     steady,
 )
-from flitlab.sim.engines.reference.clock import ALLOCATION, ARRIVALS, DECISIONS, LATEST, Alarm, Clock
+from flitlab.sim.engines.reference.clock import ALLOCATION, ARRIVALS, CHANGES, LATEST, Alarm, Clock
 from flitlab.sim.engines.reference.ranks import Message, Ranks
 
 
@@ -100,7 +100,7 @@ class FlowNetwork:
         self._arriving = 0  # messages that have left their sources
         self._steps = make_steps(scenario, self.network)
         for step in self._steps:
-            Alarm(self.clock, step.tick * RESOLUTION, DECISIONS, self._happen, step)
+            Alarm(self.clock, step.tick * RESOLUTION, CHANGES, self._happen, step)
 
     def advance(self, until: int) -> None:
         if until * RESOLUTION > self.clock.now:

@@ -28,6 +28,7 @@ class Ledger:
         self.channel_flits = [0] * scenario.topology.channels
         self.sent = _Flows(scenario)
         self.delivered = _Flows(scenario)
+        self.lost = _Flows(scenario)
         self.packets: list[tuple[int, int, int]] | None = [] if log else None
 
     def create(self, packet: Packet) -> None:
@@ -78,6 +79,12 @@ class Ledger:
         if self.packets is not None:
             self.packets.append((packet.identity, now, packet.hop))
 
+    def lose(self, packet: Packet) -> None:
+        """Count a packet that was lost with a link or a switch."""
+        self.counts[base.LOST_PACKETS] += 1
+        self.counts[base.LOST_FLITS] += packet.flits
+        self.lost.add(packet)
+
     def scalars(self, events: int) -> Ints:
         """The scalar counters, int64 [SCALARS], copied; events: the number to be given as EVENTS."""
         scalars = np.array(self.counts, np.int64)
@@ -95,7 +102,7 @@ class Ledger:
             self.created.copy(),
             np.array(self.channel_flits, np.int64),
             delivered=self.delivered.counted(),
-            present=self.sent.counted().less(self.delivered.counted()),
+            present=self.sent.counted().less(self.delivered.counted()).less(self.lost.counted()),
         )
 
     def log(self) -> PacketLog:

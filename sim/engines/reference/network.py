@@ -34,6 +34,7 @@ from flitlab.models.switching.timed import Timed
 from flitlab.sim.engines.base import (
     CREATED_PACKETS,
     DELIVERED_PACKETS,
+    LOST_PACKETS,
     SENT_PACKETS,
     Execution,
     Owed,
@@ -164,6 +165,7 @@ class Output:
             packet.moved.set(now + packet.flits - 1 + self.delay, ARRIVALS, None)
         else:
             packet.hop += 1
+            packet.on = self
             packet.moved.set(now + self.delay, ARRIVALS, place)
 
 
@@ -292,6 +294,21 @@ class Network(Generic[D]):
         """
         raise NotImplementedError
 
+    def sent(self) -> list[Packet]:
+        """The packets in the network."""
+        return [packet for packet in self._undelivered if packet.sent >= 0]
+
+    def is_empty(self) -> bool:
+        """Whether no packet is in the network."""
+        counts = self.ledger.counts
+        return counts[SENT_PACKETS] == counts[DELIVERED_PACKETS] + counts[LOST_PACKETS]
+
+    def lose(self, packet: Packet) -> None:
+        """Count a packet as lost, which then arrives nowhere any more."""
+        packet.lost = True
+        self._undelivered.remove(packet)
+        self.ledger.lose(packet)
+
     def tail_left(self, packet: Packet, tick: int) -> None:
         """Note that the tail of a packet leaves its host by a tick, which may end the send that it is of."""
         if packet.message is not None and packet.message.unsent == 0:
@@ -343,6 +360,9 @@ class Network(Generic[D]):
     def life(self, packet: Packet) -> Generator[Signal, Any, None]:
         """The process that a packet is: from place to place as it is sent and granted, to its destination."""
         while (place := (yield packet.moved)) is not None:
+            if packet.lost:
+                return
+            packet.on = None
             packet.moved = Signal(self.clock)
             packet.arrived = self.clock.now
             place.arrive(packet)
@@ -363,8 +383,8 @@ class Network(Generic[D]):
         return self.ledger.scalars(self.clock.events)
 
     def backlog(self) -> Ints:
-        """Flits created and not delivered, int64 [hosts]."""
-        backlog: Ints = self.ledger.created - self.ledger.delivered.sources
+        """Flits created and neither delivered nor lost, int64 [hosts]."""
+        backlog: Ints = self.ledger.created - self.ledger.delivered.sources - self.ledger.lost.sources
         return backlog
 
     def snapshot(self) -> Snapshot:
@@ -374,7 +394,8 @@ class Network(Generic[D]):
 
     def _owed(self) -> Owed | None:
         """What is owed to each channel; None where routes are not fixed when packets are created."""
-        if not self.scenario.routes.oblivious or isinstance(self.scenario.work, Workload):
+        changes = self.scenario.timeline is not None
+        if changes or not self.scenario.routes.oblivious or isinstance(self.scenario.work, Workload):
             return None
         owed = Owed(*np.zeros((2, self.scenario.topology.channels), np.int64))
         for packet in self._undelivered:

@@ -20,7 +20,8 @@ class Packet:
     moved: happens when its head arrives at the next place (its value; None and the tail: the destination).
     outlets: in virtual cut-through, the outputs it may take here, each with the VCs it may take there.
     vc: that it holds on the channel between switches by which it has come, -1 if it has come from its host.
-    message: that it is a part of, if hosts run a program.
+    message: that it is a part of, if hosts run a program. on: the output whose channel its head is on, None at a switch
+    or on the way from or to a host. lost: whether it was lost with a link or a switch.
     """
 
     identity: int
@@ -40,6 +41,8 @@ class Packet:
     outlets: list[Any] = field(default_factory=list)
     vc: int = -1
     message: Message | None = None
+    on: Any = None
+    lost: bool = False
 
     def __lt__(self, other: "Packet") -> bool:
         """Whether this packet goes before another one in hot-potato."""

@@ -21,6 +21,7 @@ from flitlab.models.rules.vc import appeal, is_kept
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.reference import network
+from flitlab.sim.engines.reference.changes import Changes
 from flitlab.sim.engines.reference.clock import CREDITS, DECISIONS, SENDING, Alarm, Allocator
 from flitlab.sim.engines.reference.network import Network, Output
 from flitlab.sim.engines.reference.packet import Packet
@@ -112,6 +113,7 @@ class Host(network.Host, Allocator):
 
     phase = SENDING
     waiting: deque[Packet]
+    network: "VctNetwork"
 
     def __init__(self, net: "VctNetwork", index: int):
         network.Host.__init__(self, net, index)
@@ -123,7 +125,7 @@ class Host(network.Host, Allocator):
 
     def allocate(self, now: int) -> None:
         """Send the oldest packet if the channel is free and there is room for it."""
-        if not self.waiting or self.free_at > now:
+        if not self.waiting or self.free_at > now or self.network.changes.draining:
             return
         flits = self.waiting[0].flits
         vc = preferred(self.vcs, flits, _credits)
@@ -167,8 +169,12 @@ class Switch(Allocator):
 
     def think_again(self, alarm: Any) -> None:
         """Decide once more on the way of the packet that an alarm brings, as the tick begins in which it is read."""
-        if self.network.think_again(alarm.value, self.index, self.clock.now - 1):
+        if not alarm.value.lost and self.network.think_again(alarm.value, self.index, self.clock.now - 1):
             alarm.value.outlets = self.outlets(alarm.value)
+
+    def forget(self) -> None:
+        """Expect nothing any more of what was in the buffers."""
+        self.waiting, self._expected = [], []
 
     def expect(self, vc: InputVC) -> None:
         """Expect the packet at the front of an input VC, which waits from the tick on at which it is eligible."""
@@ -240,8 +246,8 @@ class VctNetwork(Network[Vct]):
         self.progressive = self.routes.rule == PROGRESSIVE
         self.input_vcs: list[InputVC] = []
 
-        switches = [Switch(self, v) for v in range(topology.switches)]
-        hosts = [Host(self, h) for h in range(topology.hosts)]
+        self.switches = switches = [Switch(self, v) for v in range(topology.switches)]
+        self.hosts = hosts = [Host(self, h) for h in range(topology.hosts)]
         for channel, (tail, extra) in enumerate(zip(topology.src, topology.delay.tolist(), strict=True)):
             switches[tail].outputs.append(Output(times.switch + times.link + extra, channel))
         for host, place in enumerate(topology.host_switch):
@@ -254,7 +260,8 @@ class VctNetwork(Network[Vct]):
             output.vcs = self._input_port(switches[head], int(port), switches[tail])
         for host, place in enumerate(topology.host_switch):
             hosts[host].vcs = self._input_port(switches[place], int(numbering.inject[host]), hosts[host])
-        self._outputs = [(output, switch) for switch in switches for output in switch.outputs]
+        self.outputs = [(output, switch) for switch in switches for output in switch.outputs]
+        self.changes = Changes(self, times.changes_of(scenario.timeline, scenario.routes))
         self.start(hosts)
 
     def appeal_to(self, packet: Packet) -> Appeal:
@@ -263,7 +270,7 @@ class VctNetwork(Network[Vct]):
         return lambda vc: int(appeal(resorts, vc.index % vcs, vc.credits, packet.flits))
 
     def queue(self, channel: int, now: int) -> int:
-        output, switch = self._outputs[channel]
+        output, switch = self.outputs[channel]
         waiting = sum(vc.read(now) for vc in switch.input_vcs if vc.queue and vc.queue[0].outlets[0][0] is output)
         on_the_way: int = sum(vc.size - vc.credits for vc in output.vcs)
         return waiting + on_the_way

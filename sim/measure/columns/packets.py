@@ -168,6 +168,15 @@ def events(window: Window) -> int:
     return int(window.total[EVENTS])
 
 
+declare(
+    Column("packets", "lost_packets", "Packets lost with links and switches that failed; of networks that change."),
+    Column("packets", "lost_flits", "Their flits.", "flits"),
+    Column(
+        "packets", "packets_under_way", "Packets in the network as the run ends; of networks that change.", "packets"
+    ),
+)
+
+
 CPU = (
     "CPU time of the point, without that of compiling kernels and loading them; `manifest.json` has the sums of both, "
     "`cpu_s` and `compile_s`."

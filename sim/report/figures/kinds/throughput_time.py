@@ -28,7 +28,10 @@ NAMED = {"mcf": "equal rates (mcf)", "mcf_paths": "equal rates, paths", "mmf:tot
 
 @figure("throughput_time", "flows", "packets", "programs", place=8)
 def throughput_time(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
-    """Throughput per host over time while the network changes, with the ceilings of every epoch as steps."""
+    """Throughput per host over time while the network changes, with the ceilings of every epoch as steps.
+
+    Of several loads the highest is shown, and of several seeds their mean.
+    """
     rows = run.tables.get("throughput_time", [])
     if not rows:
         return []
@@ -71,9 +74,10 @@ class Clock:
 
 
 def _mean(rows: Sequence[Row], clock: Clock) -> tuple[Floats, Floats]:
-    """The edges of the intervals, and the throughput in each on average over loads and seeds."""
+    """The edges of the intervals, and the throughput in each at the highest load, on average over seeds."""
     found: dict[tuple[float, float], list[float]] = defaultdict(list)
-    for row in rows:
+    highest = max((number(row, "load") for row in rows), default=0.0)
+    for row in (row for row in rows if number(row, "load") == highest):
         found[number(row, clock.start), number(row, clock.end)].append(number(row, "host_throughput"))
     spans = sorted(found)
     edges = np.array([*(start for start, _ in spans), *(end for _, end in spans[-1:])])

@@ -1,0 +1,68 @@
+"""One point of a load sweep whose network changes: packets of a scenario at one load with one seed, epoch by epoch."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from flitlab.models.arrays import Ints
+from flitlab.models.scenario import Scenario
+from flitlab.models.timeline.epochs import Timeline
+from flitlab.sim.engines.base import DELIVERED_FLITS, LOST_FLITS, LOST_PACKETS, SENT_PACKETS, Run, Snapshot
+from flitlab.sim.engines.base import DELIVERED_PACKETS as DELIVERED
+from flitlab.sim.measure.columns.registry import measured
+from flitlab.sim.measure.over_time import edges_until, interval
+from flitlab.sim.measure.point import FIRST_BATCHES, Measure, details
+from flitlab.sim.measure.result import Part, Result
+from flitlab.sim.measure.window import Window
+
+
+def measure_changing(run: Run, scenario: Scenario, load: float, how: Measure) -> Result:
+    """Measure a run of packets whose network changes, from its beginning; the window is as long as ``how.ticks``.
+
+    It begins at once unless a warm-up is given, as nothing is steady where links fail. Nothing is said of saturation,
+    which is of one network.
+    """
+    timeline = scenario.timeline
+    assert timeline is not None
+    first = how.warmup or 0
+    last, count = first + how.ticks, min(FIRST_BATCHES, how.ticks)
+    bounds = [first + how.ticks * i // count for i in range(count + 1)]
+    begins = [epoch.tick for epoch in timeline.epochs if epoch.tick < last]
+    edges = edges_until(timeline, last)
+    scalars: dict[int, Ints] = {}
+    snapshots: dict[int, Snapshot] = {}
+    for tick in sorted({*bounds, *begins, *edges}):
+        run.advance(tick)
+        scalars[tick] = run.scalars()
+        if tick in (*begins, first, last):
+            snapshots[tick] = run.snapshot()
+    before, after = snapshots[first], snapshots[last]
+    window = Window(scenario, before, after, np.diff([scalars[tick] for tick in bounds], axis=0))
+    total, whole = window.total, after.scalars
+    row: dict[str, Any] = measured("packets", window)
+    row |= {"saturated": None, "saturated_by": "", "deadlocked": False, "warmup_ticks": first, "steady": False}
+    row |= {
+        "lost_packets": int(total[LOST_PACKETS]), "lost_flits": int(total[LOST_FLITS]),
+        "packets_under_way": int(whole[SENT_PACKETS] - whole[DELIVERED] - whole[LOST_PACKETS]),
+    }  # fmt: skip
+    detail = details(before, after)
+    detail["throughput_time"] = _time_rows(scenario, timeline, {tick: scalars[tick] for tick in sorted(edges)})
+    delivered = after.delivered.less(before.delivered)
+    parts = tuple(
+        Part(epoch, snapshots[b].delivered.less(snapshots[a].delivered), snapshots[a].present, float(b - a))
+        for epoch, (a, b) in enumerate(pairwise([*begins, last]))
+    )
+    capacity = timeline.capacity(first, last)
+    return Result(row, detail, delivered, before.present, after.tick - before.tick, capacity=capacity, parts=parts)
+
+
+def _time_rows(scenario: Scenario, timeline: Timeline, scalars: dict[int, Ints]) -> list[dict[str, Any]]:
+    """Rows of throughput_time.csv from the scalar counters at the ends of its intervals."""
+    nic = scenario.topology.hosts * scenario.topology.host_capacity
+    rows = []
+    for start, end in pairwise(scalars):
+        moved = scalars[end] - scalars[start]
+        received, lost = float(moved[DELIVERED_FLITS] / (nic * (end - start))), int(moved[LOST_PACKETS])
+        rows.append(interval(start, end, timeline.tick_ns, received, lost_packets=lost))
+    return rows

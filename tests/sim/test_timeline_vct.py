@@ -1,0 +1,267 @@
+"""Networks that change while packets are cut through: both engines alike, nothing lost uncounted, what is refused."""
+
+import json
+from contextlib import suppress
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from flitlab.models.registry import SpecError, make
+from flitlab.models.scenario import Scenario
+from flitlab.models.timeline.epochs import make_timeline
+from flitlab.models.timeline.events import Event
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.source import Source
+from flitlab.sim.cli import main
+from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.study import read
+from flitlab.sim.config.timeline import epochs_of
+from flitlab.sim.engines.base import CREATED_PACKETS, DELIVERED_PACKETS, LOST_FLITS, LOST_PACKETS, SENT_PACKETS
+from flitlab.sim.engines.start import start
+from flitlab.sim.report.folder.frames import read_csv
+from tests.scenarios import build, scenario
+from tests.sim.test_timeline_datagram import events_of
+
+NEVER = float("inf")
+RING = Topology.from_links("ring", 4, [(0, 1), (1, 2), (2, 3), (3, 0)]).with_hosts(1)
+STEADY = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+
+
+def happening(case: Scenario, events: list[dict], routing: dict | None = None) -> Scenario:
+    """A scenario to whose network this happens."""
+    parsed = [Event.model_validate(event) for event in events]
+    spec = make("routing", **(routing or {"kind": "minimal"}))
+    found = make_timeline(case.topology, parsed, spec, case.routes, None)
+    case.switching.endures(found, case.routes)
+    return replace(case, timeline=found)
+
+
+def possible(case: Scenario, events: list[dict], routing: dict) -> Scenario:
+    """The scenario with as many of the events as can happen, each of them after those before."""
+    kept: list[dict] = []
+    for event in events:
+        with suppress(SpecError):
+            happening(case, [*kept, event], routing)
+            kept.append(event)
+    return happening(case, kept, routing)
+
+
+def drawn(number: int) -> Scenario:
+    """A network, a routing, a source and up to five events that a number says."""
+    rng = Random(number)
+    topologies = [
+        lambda: build("torus", hosts=2, dims=[3, 3]), lambda: build("rrg", n=8, degree=3, seed=3),
+        lambda: build("fat_tree", hosts=2, k=4), lambda: build("hypercube", dim=3),
+    ]  # fmt: skip
+    topology = rng.choice(topologies)()
+    routing = rng.choice([
+        {"kind": "minimal"}, {"kind": "minimal", "select": "hash"}, {"kind": "minimal", "select": "adaptive"},
+        {"kind": "ksp", "k": 3}, {"kind": "valiant"}, {"kind": "ugal"}, {"kind": "updown"},
+        {"kind": "minimal", "select": "adaptive", "vc_policy": "escape"}, {"kind": "minimal", "vc_policy": "layered"},
+        {"kind": "minimal", "vc_policy": "hop"}, {"kind": "minimal", "vc_policy": "reserve"},
+    ])  # fmt: skip
+    flits = rng.choice([(1,), (4,), (2, 7)])
+    keys = {"vcs": 16, "buffer_flits": max(flits) * rng.choice([1, 2, 3])}
+    if rng.random() < 0.3:
+        keys |= {"shared_input": True}
+    if rng.random() < 0.3:
+        keys |= {"oldest_first": True}
+    if rng.random() < 0.3:
+        keys |= {"header": 0, "switch": 1, "link": 1}
+    source = Source(flits=flits, shares=(1.0,) * len(flits))
+    case = scenario(topology, routing=routing, source=source, **keys)
+    events = [event for event in events_of(rng, topology, 500) if "slow" not in event]
+    if 0 in topology.host_count:
+        core = {"switches": [int(rng.choice(np.flatnonzero(topology.host_count == 0)))]}
+        events += [{"at_tick": 501, "fail": core}, {"at_tick": 590, "restore": core}]
+    for event in events:
+        if "reroute_after" in event:
+            event["reroute_after"] = rng.choice([0.0, 1.0, 40.0, NEVER])
+    return possible(case, events, routing)
+
+
+@given(st.integers(0, 10**6), st.sampled_from([0.05, 0.3, 0.7, 1.0]), st.integers(0, 2**40))
+@STEADY
+def test_both_engines_do_the_same_and_every_packet_is_somewhere(number, load, seed):
+    case = drawn(number)
+    run = start("both", case, load, seed)
+    for tick in (150, 300, 601, 1200):
+        run.advance(tick)
+        found = run.snapshot()
+        counts = found.scalars
+        under_way = counts[SENT_PACKETS] - counts[DELIVERED_PACKETS] - counts[LOST_PACKETS]
+        assert under_way >= 0 and (found.present.sources >= 0).all()
+        assert counts[CREATED_PACKETS] >= counts[SENT_PACKETS]
+        flits = found.delivered.sources.sum() + found.present.sources.sum() + counts[LOST_FLITS]
+        assert flits + (run.backlog().sum() - found.present.sources.sum()) == found.created.sum()
+
+
+def ring(traffic: dict | None = None, **keys) -> Scenario:
+    """Four switches in a ring, of which every host sends packets of 4 flits to the next one."""
+    return scenario(RING, traffic=traffic or {"kind": "shift", "by": 1}, **keys)
+
+
+def delivered(run) -> int:
+    """Packets of host 0 that have been delivered."""
+    return int((run.log().identity % RING.hosts == 0).sum())
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_what_is_on_a_link_is_lost_and_the_rest_waits_until_it_returns(engine):
+    """At full load a packet of 4 flits is granted every 4 ticks, and its head takes 5 to come over: 1 or 2 are lost."""
+    events = [{"at_tick": 2000, "fail": {"links": [[0, 1]]}, "reroute_after": NEVER}]
+    run = start(engine, happening(ring(), [*events, {"at_tick": 3000, "restore": {"links": [[0, 1]]}}]), 1.0, 1, True)
+    got = []
+    for tick in (1000, 2000, 2020, 3000, 4000):
+        run.advance(tick)
+        got.append(delivered(run))
+    assert run.scalars()[LOST_PACKETS] in (1, 2)
+    assert got[1] - got[0] == 250  # a flit a tick
+    assert got[3] == got[2]  # but for those whose head was over the link
+    assert 1000 - 5 * 12 <= 4 * (got[4] - got[3]) <= 1000
+    run.advance(9000)  # after the restore the routing learns, and hosts wait for the network to be empty once
+    counts = run.scalars()
+    assert counts[LOST_PACKETS] in (1, 2)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_hosts_send_by_the_new_routes_once_the_network_is_empty(engine):
+    event = {"at_tick": 1000, "fail": {"links": [[0, 1]]}, "reroute_after": 100}
+    run = start(engine, happening(ring(vcs=4), [event]), 0.5, 1, True)
+    run.advance(1100)
+    before, tick = run.scalars(), 1100
+    while True:
+        tick += 1
+        run.advance(tick)
+        now = run.scalars()
+        if now[SENT_PACKETS] > before[SENT_PACKETS]:
+            break
+        last = now
+    assert last[SENT_PACKETS] == last[DELIVERED_PACKETS] + last[LOST_PACKETS]
+    assert last[LOST_PACKETS] > before[LOST_PACKETS]  # those that waited for the link
+    run.advance(tick + 2000)
+    log = run.log()
+    of_first = log.identity % RING.hosts == 0
+    assert set(log.hops[of_first & (log.delivered < tick)]) == {1}
+    assert set(log.hops[of_first & (log.delivered > tick)]) == {3}
+    assert run.scalars()[LOST_PACKETS] == last[LOST_PACKETS]
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_a_switch_that_fails_loses_what_is_in_it(engine):
+    """Of four core switches of a fat tree one fails: 8 links, and what waits behind them."""
+    case = scenario(build("fat_tree", hosts=2, k=4), routing={"kind": "updown"})
+    core = case.topology.switches - 1
+    event = {"at_tick": 700, "fail": {"switches": [core]}, "reroute_after": NEVER}
+    run = start(engine, happening(case, [event], {"kind": "updown"}), 0.9, 1)
+    run.advance(700)
+    assert run.scalars()[LOST_PACKETS] == 0
+    run.advance(701)
+    assert run.scalars()[LOST_PACKETS] > 8
+    found = run.snapshot()
+    assert (
+        found.present.sources.sum() + found.delivered.sources.sum() + run.scalars()[LOST_FLITS] <= found.created.sum()
+    )
+
+
+def square() -> Scenario:
+    """All of four switches joined, with one VC: no packet takes two channels."""
+    topology = Topology.from_links("square", 4, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3)]).with_hosts(1)
+    return scenario(topology, vcs=1)
+
+
+DIAGONALS = {"at_tick": 100, "fail": {"links": [[0, 2], [1, 3]]}}
+
+
+@pytest.mark.parametrize(
+    ("events", "problem"),
+    [
+        ([DIAGONALS | {"reroute_after": 50}], "what the routing learns at tick 150 has no certificate .* rising needs"),
+        ([{"at_tick": 1, "slow": {"links": [[0, 1]]}, "factor": 0.5}], "slow is not for mode vct"),
+    ],
+)
+def test_what_has_no_certificate_is_refused(events, problem):
+    with pytest.raises(SpecError, match=problem) as error:
+        happening(square(), events)
+    assert error.value.key == "timeline"
+
+
+def test_a_cycle_of_what_is_left_is_named():
+    with pytest.raises(SpecError, match=r"may deadlock: \(\d->\d, VC \*\) waits for"):
+        happening(square(), [DIAGONALS], {"kind": "minimal", "vc_policy": "any"})
+
+
+def test_routes_without_a_certificate_of_their_own_are_refused():
+    case = scenario(RING, vcs=1, allow_deadlock=True)
+    with pytest.raises(SpecError, match="needs routes with a certificate"):
+        happening(case, [{"at_tick": 1, "fail": {"links": [[0, 1]]}}])
+
+
+SWEEP = """
+topology: {kind: torus, dims: [4, 4]}
+routing: {kind: minimal}
+switching: {mode: vct, vcs: 8}
+traffic: {kind: uniform, packet_flits: 4}
+loads: [0.3]
+measure: {ticks: 3000}
+timeline:
+- {at_tick: 1000, fail: {links: [[0, 1], [5, 6]]}, reroute_after: 200}
+- {at_tick: 2000, restore: {links: [[0, 1], [5, 6]]}}
+ceilings: [mcf]
+"""
+
+
+def sweep(tmp_path, text: str = SWEEP) -> int:
+    (tmp_path / "given.yaml").write_text(text)
+    return main(["run", str(tmp_path / "given.yaml"), "--out", str(tmp_path / "run")])
+
+
+def test_a_point_counts_what_is_lost_and_has_ceilings_of_every_epoch(tmp_path):
+    assert sweep(tmp_path) == 0
+    (row,) = read_csv(tmp_path / "run" / "results.csv")
+    over_time = read_csv(tmp_path / "run" / "throughput_time.csv")
+    assert int(row["lost_packets"]) == sum(int(one["lost_packets"]) for one in over_time) > 0
+    assert int(row["lost_flits"]) == 4 * int(row["lost_packets"])
+    ticks = np.array([[int(one["from_tick"]), int(one["to_tick"])] for one in over_time])
+    assert {1000, 2000} <= set(ticks[:, 0]) and (ticks[1:, 0] == ticks[:-1, 1]).all()
+    got = np.array([float(one["host_throughput"]) for one in over_time])
+    assert (got * np.diff(ticks)[:, 0]).sum() / 3000 == pytest.approx(float(row["accepted"]))
+    mcf = [row for row in read_csv(tmp_path / "run" / "epochs.csv") if row["ceiling"] == "mcf"]
+    assert [row["from_tick"] for row in mcf] == ["0", "1000", "2000"]
+    assert [row["what"] for row in mcf] == ["", "2 links fail", "2 links return"]
+    (record,) = [json.loads(path.read_text()) for path in (tmp_path / "run" / "points").iterdir()]
+    assert set(record["slack"]) == {"mcf", "mcf:epoch_1", "mcf:epoch_2", "mcf:epoch_3"}
+    assert min(record["slack"].values()) > 0
+    assert (tmp_path / "run" / "figures" / "throughput_time.png").exists()
+
+
+def test_more_than_the_certificate_of_an_epoch_allows_fails_the_run(tmp_path, monkeypatch):
+    def wrong(timeline, instance):
+        slow = replace(timeline.epochs[1], rate=timeline.epochs[1].rate / 8)
+        return epochs_of(replace(timeline, epochs=(timeline.epochs[0], slow, timeline.epochs[2])), instance)
+
+    monkeypatch.setattr("flitlab.sim.config.study.epochs_of", wrong)
+    assert sweep(tmp_path) == 3
+    (row,) = read_csv(tmp_path / "run" / "results.csv")
+    assert "mcf:epoch_2" in row["message"] and "epoch_1" not in row["message"]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ("measure.ticks=1500", "timeline: 2 links return at tick 2000, after the end of the run, 1,500 ticks"),
+        ("loads={saturation: {}}", "timeline: is not for loads that are searched for"),
+        ("timeline[0].at_tick=null", r"timeline\[0\]: an event needs a time"),
+        ("timeline=[{at_us: 1, fail: {links: 1}}]", r"timeline\[0\].at_us = 1: needs switching.flit_ns"),
+        ("timeline=[{at_tick: 1, slow: {links: 1}, factor: 0.5}]", "timeline: slow is not for mode vct"),
+        ("switching={mode: vct, vcs: 1, allow_deadlock: true}", "timeline: needs routes with a certificate"),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path, change, expected):
+    (tmp_path / "given.yaml").write_text(SWEEP)
+    with pytest.raises(ConfigError, match=expected):
+        read(tmp_path / "given.yaml", [change])
