@@ -11,11 +11,13 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.workload import Workload
-from flitlab.models.arrays import Floats
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make, register, whole
 from flitlab.models.routing.routes import Routes
+from flitlab.models.rules.draw import below, draw
+from flitlab.models.rules.spray.streams import TRANSPORT
 from flitlab.models.switching.discipline import FLOWS, Counted, Discipline, Setting, SwitchingSpec
 from flitlab.models.switching.hash_form import common_form
 from flitlab.models.timeline.epochs import Timeline
@@ -154,19 +156,29 @@ class Spray(Discipline):
     def _as_built(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> SpraySession:
         """The session on a network that stays as it is."""
         assert instance.routes is not None
-        spraying, topology = self.transport.spraying(), instance.topology
+        sprayings, topology = self.transport.sprayings(), instance.topology
+        several = tuple(sprayings.values())
         if isinstance(work, Workload):
-            if spraying.flows > 1:
+            if len(several) > 1:
+                raise SpecError("must be one: a message of a program is one flow", key="transport")
+            if several[0].flows > 1:
                 raise SpecError("must be 1: a message of a program is one flow", key="flows")
             program = posted(work)
-            flows = program.flows
-            return make_spray_session(topology, instance.routes, spraying, self.fabric, flows, seed, program)
+            return make_spray_session(
+                topology, instance.routes, several, self.fabric, program.flows, seed, program=program
+            )
         tick = spray_tick(topology, self.fabric)
         if Fraction(repr(self.seconds)) / tick > LATEST:
             most = f"at a tick of {float(tick * 10**9):.3g} ns a run may take {float(LATEST * tick):.6g} s"
             raise SpecError(most, key="seconds")
-        flows = self._flows(instance, spraying.flows, load, seed, tick)
-        return make_spray_session(topology, instance.routes, spraying, self.fabric, flows, seed)
+        each = np.repeat(np.arange(len(several)), [spraying.flows for spraying in several])
+        flows = self._flows(instance, len(each), load, seed, tick)
+        count = len(flows.source)
+        arrive = self.sizes is not None and self.poisson
+        kind = each[_drawn(seed, count, len(each)) if arrive else np.arange(count) % len(each)]
+        return make_spray_session(
+            topology, instance.routes, several, self.fabric, flows, seed, kind=kind, names=tuple(sprayings)
+        )
 
     def endures(self, timeline: Timeline, routes: Routes) -> None:
         """Raise ``SpecError`` for links that are too slow, and for routes that entropies cannot stand for."""
@@ -177,7 +189,8 @@ class Spray(Discipline):
         try:
             self.session(instance, work, load, seed)
         except SpecError as error:
-            error.key = PLACES.get(error.key or "", "switching")
+            key = error.key or ""
+            error.key = f"transport.{key}" if key.partition(".")[0] == "of" else PLACES.get(key, "switching")
             raise
 
     def _flows(self, instance: Instance, flows: int, load: float, seed: int, tick: Fraction) -> Flows:
@@ -192,6 +205,11 @@ class Spray(Discipline):
         of_packet = Fraction(8 * self.fabric.mtu_bytes, 10**6) / nic / tick
         until = int(Fraction(repr(self.seconds)) / tick)
         return in_bytes(arriving(traffic, load, sizes, self.fabric.payload, of_packet, until, seed), sizes, seed)
+
+
+def _drawn(seed: int, flows: int, among: int) -> Ints:
+    """One of so many for each flow, at random: int64 [flows]."""
+    return np.array([below(draw(seed, TRANSPORT, flow, 0), among) for flow in range(flows)], np.int64)
 
 
 def _followed(recorded: Recorded | None, flows: int, tick: Fraction) -> Flows:

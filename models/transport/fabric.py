@@ -1,5 +1,6 @@
 """One run of sprayed packets, laid out for the engines: links and their queues, flows, and the rules of hosts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -21,7 +22,7 @@ from flitlab.models.transport.flows import Flows
 from flitlab.models.transport.oversubscription import oversubscription
 from flitlab.models.transport.posted import Posted
 from flitlab.models.transport.session import LATEST
-from flitlab.models.transport.spraying import NDP, NO_CREDIT, PACED, SPREADS, Spraying
+from flitlab.models.transport.spraying import NDP, PACED, RCCC, SPREADS, Spraying
 
 __all__ = [
     "AT_SWITCH", "LATEST", "Fabric", "FabricChange", "Lines", "SpraySession", "SprayedFlows", "lines_at",
@@ -136,9 +137,10 @@ class SpraySession:
     then one from each host to its switch, then one from each switch to each of its hosts. delay: int64 [links], ticks;
     ratio: int64 [links], ticks of a byte times 2**RATIO_BITS. room: int64 [links], bytes of data in a queue; twice as
     much of control. low, high: int64 [links], bytes of data up to which none is marked, and above which all are.
-    routes: for the functions of :mod:`flitlab.models.rules.spray.ports`. at_switch: what switches choose by (BY_HASH
-    ...); fresh, silence: ticks, of levels and of flowlets. program: on the hosts, whose messages flows are. changes:
-    what happens to the network, in order.
+    routes: for the functions of :mod:`flitlab.models.rules.spray.ports`. rules: of what hosts do for flows of any
+    transport, of the one with credit if there is one. transports: the rules of each, and names, theirs; kind: int64
+    [flows], whose rules a flow has. at_switch: what switches choose by (BY_HASH ...); fresh, silence: ticks, of levels
+    and of flowlets. program: on the hosts, whose messages flows are. changes: what happens to the network, in order.
     """
 
     topology: Topology
@@ -155,6 +157,9 @@ class SpraySession:
     at_switch: int
     fresh: int
     silence: int
+    transports: tuple[Rules, ...]
+    names: tuple[str, ...]
+    kind: Ints
     program: Posted | None = None
     changes: tuple[FabricChange, ...] = ()
 
@@ -170,6 +175,11 @@ class SpraySession:
     def seed(self) -> int:
         """The seed of all draws."""
         return self.rules.seed
+
+    @property
+    def answers(self) -> np.ndarray:
+        """Whether the receiver of each flow answers, bool [flows]."""
+        return np.array([rules.answers != 0 for rules in self.transports])[self.kind]
 
     def ticks(self, seconds: float | Fraction) -> int:
         """Ticks in so many seconds, rounded up."""
@@ -192,25 +202,32 @@ def spray_tick(topology: Topology, fabric: Fabric) -> Fraction:
 
 
 def make_spray_session(
-    topology: Topology, routes: Routes, spraying: Spraying, fabric: Fabric, flows: Flows, seed: int,
-    program: Posted | None = None,
+    topology: Topology, routes: Routes, spraying: Spraying | Sequence[Spraying], fabric: Fabric, flows: Flows,
+    seed: int, *, kind: Ints | None = None, names: tuple[str, ...] = ("",), program: Posted | None = None,
 ) -> SpraySession:  # fmt: skip
     """Lay out a run. flows: with bytes of payload as their packets, in order of their start. program: whose they are.
 
+    spraying: how hosts spray, in one way or several, called ``names``. kind: int64 [flows], which of them each has.
     Raises ``SpecError`` for routes that no entropy can index, packets without room, and what would not fit into memory.
     """
+    several = (spraying,) if isinstance(spraying, Spraying) else tuple(spraying)
     _check(topology, routes, fabric, flows, "traffic" if program is None else "application")
+    _check_credit(several)
     tick = spray_tick(topology, fabric)
     capacity = np.concatenate([topology.capacity, np.full(2 * topology.hosts, topology.host_capacity)])
     delay = _delays(topology, fabric, tick)
-    rules, room = _rules(topology, routes, spraying, fabric, delay, int(_ratio(topology, capacity)[-1]), tick, seed)
+    short, slowest = all(one.credit == NDP for one in several), int(_ratio(topology, capacity)[-1])
+    made = [_rules(topology, routes, one, fabric, delay, slowest, tick, seed, short) for one in several]
+    transports, room = tuple(rules for rules, _ in made), made[0][1]
+    rules = next((one for one in transports if one.credit in (NDP, RCCC)), transports[0])
     lines = _lines(topology, fabric, rules, room, capacity)
     to_hosts = slice(topology.channels + topology.hosts, None)
-    if spraying.credit not in (NO_CREDIT, PACED):
+    if all(one.credit in (NDP, RCCC) for one in several):
         lines.low[to_hosts], lines.high[to_hosts] = _NEVER_MARKS, _NEVER_MARKS + 1
     return SpraySession(
         topology, fabric, routes.tables(topology), rules, _in_packets(flows, fabric), tick, delay, *lines,
-        AT_SWITCH[fabric.at_switch], ceil(_FRESH_S / tick), ceil(_SILENCE_S / tick), program,
+        AT_SWITCH[fabric.at_switch], ceil(_FRESH_S / tick), ceil(_SILENCE_S / tick), transports, names,
+        np.zeros(len(flows.source), np.int64) if kind is None else kind, program,
     )  # fmt: skip
 
 
@@ -246,6 +263,13 @@ def _check(topology: Topology, routes: Routes, fabric: Fabric, flows: Flows, key
         raise SpecError(f"{packets:.2g} packets are more than {MOST_PACKETS:.2g}", key=key)
 
 
+def _check_credit(several: Sequence[Spraying]) -> None:
+    """Refuse transports of one run that grant credit by different rules."""
+    granting = {(one.credit, one.oversubscription) for one in several if one.credit in (NDP, RCCC)}
+    if len(granting) > 1:
+        raise SpecError("a receiver grants credit in one way: of rccc, nscc_rccc and ndp only one in a run", key="of")
+
+
 def _delays(topology: Topology, fabric: Fabric, tick: Fraction) -> Ints:
     """Ticks of every link, and of the switch at its end."""
     link = max(1, ceil(_exact(fabric.link_us) / 10**6 / tick))
@@ -273,9 +297,9 @@ def _channels_of_longest(topology: Topology, routes: Routes) -> int:
 
 def _rules(
     topology: Topology, routes: Routes, spraying: Spraying, fabric: Fabric, delay: Ints, ratio: int, tick: Fraction,
-    seed: int,
+    seed: int, short: bool,
 ) -> tuple[Rules, int]:  # fmt: skip
-    """The rules of hosts, and bytes of room in the queue of a channel as fast as they are."""
+    """The rules of hosts, and bytes of room in the queue of a channel as fast as they are. short: as of NDP alone."""
     mtu, channels, hosts = fabric.mtu_bytes, topology.channels, topology.hosts
     hops = _channels_of_longest(topology, routes)
     way = int(delay[channels]) + int(delay[channels + hosts]) + hops * int(delay[:channels].max(initial=0))
@@ -285,7 +309,7 @@ def _rules(
     room = fabric.queue_bytes
     if room is None:
         room = ceil(product / mtu) * mtu * (1 if fabric.trim else _UNTRIMMED_QUEUES)
-        room = _NDP_PACKETS * mtu if spraying.credit == NDP else room
+        room = _NDP_PACKETS * mtu if short else room
     target = spraying.target if spraying.target is not None else (_TARGET if fabric.trim else 1.0)
     target = target * trip
     a, b = product / _REFERENCE_BDP, target / float(_REFERENCE_S / tick)

@@ -41,8 +41,8 @@ def with_changes(session: SpraySession, routes: Routes, timeline: Timeline) -> S
             change = replace(change, routes=paths.tables(found), moved=found is not routes)
         if len(change.broken) or len(other) or change.routes is not None:
             changes.append(change)
-    rules = session.rules._replace(fallible=1)
-    return replace(session, rules=rules, routes=paths.built, changes=tuple(changes))
+    rules, *transports = (each._replace(fallible=1) for each in (session.rules, *session.transports))
+    return replace(session, rules=rules, transports=tuple(transports), routes=paths.built, changes=tuple(changes))
 
 
 def check_changes(timeline: Timeline, routes: Routes, fabric: Fabric) -> None:

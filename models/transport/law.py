@@ -52,6 +52,10 @@ class TransportSpec(Spec):
         """How hosts spray. Raises ``SpecError``, as most transports do not."""
         raise SpecError(f"kind {self.kind} does not spray", key="transport", choices=SPRAYING)
 
+    def sprayings(self) -> dict[str, Spraying]:
+        """How hosts spray, by the name of each transport: of all but ``several`` there is one. Raises ``SpecError``."""
+        return {self.kind: self.spraying()}
+
     def looked_at(self, give: Callable[[], Transport]) -> Transport:
         """What a method of the transport gives; a law of a user's own is tried."""
         return sound_transport(give(), tried=is_foreign(self), by=give.__name__)

@@ -427,6 +427,9 @@ def _program(case: Case, load: float, price: dict[str, Any]) -> float:
     if "message" in price:
         seconds: float = price["point"] + price["message"] * int(send.sum())
         return seconds
+    if isinstance(scenario.switching, Spray):
+        seconds = price["point"] + price["hop"] * sprayed_hops(case, load)
+        return seconds
     flits = total_flits(program.amount[send], messages)
     packets = float(np.ceil(flits / messages.packet_flits).sum())
     hops = packets * (_hops(scenario.instance) + 1)

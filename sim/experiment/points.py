@@ -37,6 +37,9 @@ ROUNDING = -1e-9
 SOONER = "ended sooner than its lower bound"
 """What is wrong with a program that does."""
 
+FLOW_TABLES = ("flows", "transports")
+"""Tables of runs of flows: of each flow, and of transports side by side."""
+
 NEVER = 2.0
 """A load that no point reaches."""
 
@@ -314,20 +317,21 @@ class PointRuns:
         found = {case.label: self.ceilings.found(index)[0] for index, case in enumerate(self.study.cases)}
         return tables_of_programs(self.rows(), found)
 
-    def flows(self) -> list[dict[str, Any]]:
-        """Rows of flows.csv (datagram)."""
-        return [
-            {"scenario": case.label, **case.keys, "load": load, "seed": seed, **flow}
-            for case, load, seed, record in self.rows()
-            for flow in record.get("detail", {}).get("flows", ())
-        ]
+    def flow_tables(self) -> dict[str, list[dict[str, Any]]]:
+        """Further tables of flows, by file name; flows.csv, and the others of :data:`FLOW_TABLES` that have rows."""
+        found = {f"{name}.csv": self._details(name) for name in FLOW_TABLES}
+        return {name: rows for name, rows in found.items() if rows or name == "flows.csv"}
 
     def throughput_time(self) -> list[dict[str, Any]]:
         """Rows of throughput_time.csv (of networks that change)."""
+        return self._details("throughput_time")
+
+    def _details(self, name: str) -> list[dict[str, Any]]:
+        """Rows of a table that the records of points have."""
         return [
-            {"scenario": case.label, **case.keys, "load": load, "seed": seed, **interval}
+            {"scenario": case.label, **case.keys, "load": load, "seed": seed, **row}
             for case, load, seed, record in self.rows()
-            for interval in record.get("detail", {}).get("throughput_time", ())
+            for row in record.get("detail", {}).get(name, ())
         ]
 
     @property

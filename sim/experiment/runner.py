@@ -388,7 +388,7 @@ def _simulate(study: Study, store: Store, work: Work, threads: int) -> Report:
         if study.experiment == "collective":
             report.tables["collectives.csv"], wrong = collectives(study, report.results)
     elif any(point.scenario.switching.counts == FLOWS for point in points.points.values()):
-        report.tables["flows.csv"] = points.flows()
+        report.tables |= points.flow_tables()
     if over_time := points.throughput_time():
         report.tables["throughput_time.csv"] = over_time
     report.tables |= bounds.epoch_tables() | points.saturation_tables()

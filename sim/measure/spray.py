@@ -21,7 +21,6 @@ from flitlab.sim.engines.spray.base import (
     COMPLETE,
     CUT,
     DROPS,
-    FINISHED,
     MARKED,
     MARKS,
     MOST,
@@ -34,6 +33,7 @@ from flitlab.sim.engines.spray.base import (
     TRIMS,
     Counters,
     SprayRun,
+    ends,
 )
 from flitlab.sim.measure.completion import completion
 from flitlab.sim.measure.datagram import Window
@@ -60,8 +60,8 @@ def measure_sprayed(run: SprayRun, scenario: Scenario | None, load: float, how: 
     """Measure a run of sprayed packets, from the beginning of a window until its end or that of the last flow.
 
     Of detail, ``flows`` has the rows of flows.csv, ``channel_use`` the part of the window, by capacity, for which each
-    channel between switches was sending; where the network changes, ``throughput_time`` has the rows of
-    throughput_time.csv.
+    channel between switches was sending; where there are several transports, ``transports`` has the rows of
+    transports.csv, and where the network changes, ``throughput_time`` those of throughput_time.csv.
     """
     session, timeline = run.given, None if scenario is None else scenario.timeline
     first, last = (session.ticks(seconds) for seconds in how.window)
@@ -76,8 +76,7 @@ def measure_sprayed(run: SprayRun, scenario: Scenario | None, load: float, how: 
     after = run.counters()
     end = last
     if run.ended():
-        ends = after.flow[:, FINISHED if session.rules.answers else COMPLETE]
-        end = min(last, max(first, int(ends.max())) + 1)
+        end = min(last, max(first, int(ends(session, after.flow).max())) + 1)
     ticks, times = end - first, _times(session, after)
     moved = after.flow - before.flow
     throughput = _fractions(session, moved[:, RECEIVED], ticks)
@@ -87,6 +86,8 @@ def measure_sprayed(run: SprayRun, scenario: Scenario | None, load: float, how: 
     row |= _ends(times, milliseconds)
     use = (after.link - before.link)[: session.topology.channels, BUSY] / ticks * session.topology.capacity
     detail = {"flows": _flow_rows(session, after, times), "channel_use": np.round(use, 4).tolist()}
+    if len(session.transports) > 1:
+        detail["transports"] = _transport_rows(session, moved, throughput, times)
     delivered = _count(session, moved[:, RECEIVED])
     present = _count(session, before.flow[:, SENT] - before.flow[:, RECEIVED])
     pace = max(float(session.topology.capacity.max(initial=0.0)), session.topology.host_capacity)
@@ -159,9 +160,8 @@ def _summary(
 
 def _times(session: SpraySession, after: Counters) -> Times:
     start = session.flows.start
-    sender, receiver = (np.where(ends >= 0, ends - start, np.nan) for ends in after.flow[:, [FINISHED, COMPLETE]].T)
-    if not session.rules.answers:
-        sender = receiver
+    both = ends(session, after.flow), after.flow[:, COMPLETE]
+    sender, receiver = (np.where(when >= 0, when - start, np.nan) for when in both)
     return Times(sender, receiver, sender / alone_ticks(session))
 
 
@@ -187,7 +187,7 @@ def alone_ticks(session: SpraySession) -> Floats:
 
     more = np.maximum(flows.packets - 2, 0) * _served(session.ratio[nic], np.full(len(hops), rules.mtu))
     tail = np.where(flows.packets > 2, _served(session.ratio[nic], flows.last_size), 0)
-    answers = services(np.full(len(hops), rules.control)) + delay if rules.answers else 0
+    answers = np.where(session.answers, services(np.full(len(hops), rules.control)) + delay, 0)
     ticks: Floats = (services(size) + delay + more + tail + answers).astype(float)
     return ticks
 
@@ -220,9 +220,41 @@ def _flow_rows(session: SpraySession, after: Counters, times: Times) -> list[dic
 
     columns = {
         "source": flows.source, "destination": flows.destination, "bytes": flows.bytes, "start_us": us(flows.start),
-        "fct_sender_us": us(times.sender if session.rules.answers else unknown), "fct_receiver_us": us(times.receiver),
+        "fct_sender_us": us(np.where(session.answers, times.sender, unknown)), "fct_receiver_us": us(times.receiver),
         "slowdown": times.slowdown, "retransmissions": after.flow[:, RESENT], "timeouts": after.flow[:, TIMEOUTS],
         "trims": after.flow[:, TRIMS], "marks": after.flow[:, MARKS],
     }  # fmt: skip
+    if len(session.transports) > 1:
+        columns = {"transport": np.array(session.names)[session.kind], **columns}
     rows = zip(*(values.tolist() for values in columns.values()), strict=True)
     return [{"flow": i, **dict(zip(columns, row, strict=True))} for i, row in enumerate(rows)]
+
+
+def _transport_rows(session: SpraySession, moved: Ints, throughput: Floats, times: Times) -> list[dict[str, Any]]:
+    """Rows of transports.csv: what the flows of each transport got in the window, and how long they took.
+
+    moved: what was counted in the window, as in :class:`~flitlab.sim.engines.spray.base.Counters`. throughput: float64
+    [flows], in it.
+    """
+    received, milliseconds = moved[:, RECEIVED], float(session.tick_s) * 1e3
+    counted = {"retransmissions": RESENT, "timeouts": TIMEOUTS, "trims": TRIMS, "marks": MARKS}
+    rows = []
+    for number, name in enumerate(session.names):
+        mine = session.kind == number
+        took, slowdown = times.sender[mine], times.slowdown[mine]
+        complete = ~np.isnan(took)
+        rows.append({
+            "transport": name, "flows": int(mine.sum()), "flows_complete": int(complete.sum()),
+            "throughput_mean": float(throughput[mine].mean()) if mine.any() else float("nan"),
+            "share": float(received[mine].sum() / max(received.sum(), 1)),
+            **_of_complete("fct_ms", took[complete] * milliseconds), **_of_complete("slowdown", slowdown[complete]),
+            **{what: int(moved[mine, place].sum()) for what, place in counted.items()},
+        })  # fmt: skip
+    return rows
+
+
+def _of_complete(name: str, values: Floats) -> dict[str, float]:
+    """Mean and largest of some values; NaN where there are none."""
+    if not len(values):
+        return {f"{name}_mean": float("nan"), f"{name}_max": float("nan")}
+    return {f"{name}_mean": float(values.mean()), f"{name}_max": float(values.max())}

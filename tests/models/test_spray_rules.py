@@ -39,7 +39,7 @@ def session(transport=None, fabric=None, routing=None, sizes=(2_000_000,), seed=
 
 def parties(of):
     """Rules, senders and receivers of a session."""
-    senders = make_senders(of.rules, of.flows.packets, of.flows.last_size)
+    senders = make_senders(of.transports, of.kind, of.flows.packets, of.flows.last_size)
     return of.rules, senders, make_receivers(senders)
 
 

@@ -3,6 +3,7 @@
 Sizes are bytes on the wire, times ticks. A flow's packets are numbered from 0; sets of them are bits of 64-bit words.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -183,28 +184,36 @@ class Receivers(NamedTuple):
     have: Masks
 
 
-def make_senders(r: Rules, packets: Ints, last_size: Ints) -> Senders:
-    """The senders of flows of so many packets, int64 [flows] each, none of which has begun."""
-    flows = len(packets)
+def make_senders(rules: Sequence[Rules], kind: Ints, packets: Ints, last_size: Ints) -> Senders:
+    """The senders of flows of so many packets, none of which has begun.
+
+    rules: of each transport. kind: which of them a flow has; int64 [flows] all.
+    """
+    flows, r = len(packets), rules[0]
+
+    def of_each(values: Iterable[float]) -> np.ndarray:
+        return np.array(list(values))[kind]
+
     seq = np.zeros((flows, SENDER), np.int64)
     seq[:, PACKETS], seq[:, LAST_SIZE] = packets, last_size
     seq[:, FIRST] = np.cumsum(packets) - packets
     words = (packets >> 6) + 2
     seq[:, WORD] = np.cumsum(words) - words
     seq[:, BASE], seq[:, SPECULATES] = r.rtt0, 1
-    seq[:, CREDIT] = 0 if r.credit == PACED else int(r.first_window)
+    seq[:, CREDIT] = of_each(0 if each.credit == PACED else int(each.first_window) for each in rules)
     seq[:, [RTS_AT, CUT_AT]] = NEVER
     seq[:, [FINISHED, RECOVER, STARTED, PROBE_AT]] = -1
-    seq[:, WALK] = r.paths  # a round is drawn with the first packet
+    seq[:, WALK] = of_each(each.paths for each in rules)  # a round is drawn with the first packet
     win = np.zeros((flows, REAL))
-    win[:, WINDOW] = r.first_window
-    listed = r.spread in (MIXED, REPS_LIST)
+    win[:, WINDOW] = of_each(each.first_window for each in rules)
+    listed = any(each.spread in (MIXED, REPS_LIST) for each in rules)
+    penalised = max(each.paths if each.spread in (BITMAP, MIXED) else 1 for each in rules)
+    cells = CELLS if any(each.spread == REPS for each in rules) else 1
     most = max(64, 4 * int(r.most_bdp * r.rtt0 * r.rate) // r.mtu)
     room = 1 << min(most, max(int(packets.max(initial=1)), 1)).bit_length() if listed else 1
     return Senders(
         seq, win, np.zeros(packets.sum(), np.int64), np.zeros(words.sum(), np.uint64), np.zeros(words.sum(), np.uint64),
-        np.zeros((flows, r.paths if r.spread in (BITMAP, MIXED) else 1), np.uint8),
-        np.zeros((flows, CELLS if r.spread == REPS else 1), np.int64), np.zeros((flows, room), np.uint16),
+        np.zeros((flows, penalised), np.uint8), np.zeros((flows, cells), np.int64), np.zeros((flows, room), np.uint16),
     )  # fmt: skip
 
 

@@ -58,7 +58,7 @@ from flitlab.sim.engines.base import Execution, Standing
 from flitlab.sim.engines.reference.clock import Alarm, Clock
 from flitlab.sim.engines.reference.ranks import Message, Ranks
 from flitlab.sim.engines.spray import base
-from flitlab.sim.engines.spray.base import Counters, Trace, check_lossless, flow_table, standing_of
+from flitlab.sim.engines.spray.base import Counters, Trace, check_lossless, ends, flow_table, standing_of
 
 CHANGES, DEPARTURES = EventPriority(2), EventPriority(3)
 ARRIVALS = 4
@@ -350,7 +350,8 @@ class ReferenceSpray:
         self.clock = Clock()
         topology, rules, flows = session.topology, session.rules, session.flows
         self.rules = rules
-        self.senders = make_senders(rules, flows.packets, flows.last_size)
+        self.of = [session.transports[kind] for kind in session.kind.tolist()]
+        self.senders = make_senders(session.transports, session.kind, flows.packets, flows.last_size)
         self.receivers = make_receivers(self.senders)
         self.pacers = make_pacers(topology.hosts, len(flows.source))
         self.salts = np.zeros(topology.switches + 1, np.int64)
@@ -378,9 +379,8 @@ class ReferenceSpray:
         if session.program is not None:
             self.ranks = Ranks(self.clock, session.program.workload, self.hosts, _LAST)
             return
-        first = _PACE if rules.credit == PACED else _START
         for i, tick in enumerate(flows.start.tolist()):
-            self._ring(tick, first, i, self.start)
+            self._ring(tick, _PACE if self.of[i].credit == PACED else _START, i, self.start)
 
     def _compile(self) -> None:
         r, s, g, p, w, t = self.rules, self.senders, self.receivers, self.pacers, self.switches, self.given.routes
@@ -441,9 +441,10 @@ class ReferenceSpray:
 
     def enter(self, packet: Packet, switch: int) -> None:
         """Let a packet come from its host to its first switch, where its way is fixed."""
+        paths = self.of[packet.flow].paths
         packet.way = self._way_of(
-            self.routes, self.salts, self.rules.paths, switch, packet.target.switch, packet.key, packet.entropy
-        )  # fmt: skip
+            self.routes, self.salts, paths, switch, packet.target.switch, packet.key, packet.entropy
+        )
         self.forward(packet, switch)
 
     def forward(self, packet: Packet, switch: int) -> None:
@@ -474,11 +475,11 @@ class ReferenceSpray:
 
     def may_send(self, flow: int) -> bool:
         """Whether a connection may send."""
-        return bool(self._may_send(self.rules, self.senders, flow))
+        return bool(self._may_send(self.of[flow], self.senders, flow))
 
     def next_packet(self, flow: int, waiting: int) -> Packet:
         """The packet that a connection sends, which it may, while so many others wait."""
-        number, size, flags, entropy, wanted = self._send(self.rules, self.senders, flow, waiting, self.clock.now)
+        number, size, flags, entropy, wanted = self._send(self.of[flow], self.senders, flow, waiting, self.clock.now)
         packet = self._packet(DATA, flow, entropy, size)
         packet.number, packet.flags, packet.claim = number, flags, wanted
         self._watch(flow)
@@ -494,14 +495,14 @@ class ReferenceSpray:
 
     def _watch(self, flow: int) -> None:
         """Set the timer of a sender that has none."""
-        if flow not in self.alarms and self.rules.answers:
+        if flow not in self.alarms and self.of[flow].answers:
             self.alarms.add(flow)
-            self._ring(self.clock.now + self.rules.timeout, _TIMEOUT, flow, self._expire)
+            self._ring(self.clock.now + self.of[flow].timeout, _TIMEOUT, flow, self._expire)
 
     def start(self, flow: int) -> None:
         """Let a flow begin."""
         self._begin(self.senders, flow, self.clock.now)
-        if self.rules.credit == PACED:
+        if self.of[flow].credit == PACED:
             self._pace(flow)
         else:
             self.hosts[self.source[flow]].ask(flow)
@@ -517,13 +518,13 @@ class ReferenceSpray:
         self.start(flow)
 
     def _pace(self, flow: int) -> None:
-        more = self._pace_on(self.rules, self.senders, flow)
+        more = self._pace_on(self.of[flow], self.senders, flow)
         self.hosts[self.source[flow]].ask(flow)
         if more:
-            self._ring(self.clock.now + self.rules.gap, _PACE, flow, self._pace)
+            self._ring(self.clock.now + self.of[flow].gap, _PACE, flow, self._pace)
 
     def _expire(self, flow: int) -> None:
-        r, s, now, host = self.rules, self.senders, self.clock.now, self.hosts[self.source[flow]]
+        r, s, now, host = self.of[flow], self.senders, self.clock.now, self.hosts[self.source[flow]]
         tick = self._deadline(r, s, flow)
         if 0 <= tick <= now:
             if self._on_timeout(r, s, flow, now):
@@ -540,13 +541,16 @@ class ReferenceSpray:
 
     def _await_probe(self, flow: int) -> None:
         """Look at the timer for probes of a sender, if it runs and nobody will."""
-        if flow not in self.looks and (tick := self._next_look(self.rules, self.senders, flow, self.clock.now)) >= 0:
+        if flow in self.looks:
+            return
+        tick = self._next_look(self.of[flow], self.senders, flow, self.clock.now)
+        if tick >= 0:
             self.looks.add(flow)
             self._ring(tick, _PROBE, flow, self._look_for_probe)
 
     def _look_for_probe(self, flow: int) -> None:
         self.looks.remove(flow)
-        entropy = self._probe(self.rules, self.senders, flow, self.clock.now)
+        entropy = self._probe(self.of[flow], self.senders, flow, self.clock.now)
         if entropy >= 0:
             packet = self._packet(RTS, flow, entropy)
             packet.number = int(PROBE)
@@ -560,7 +564,8 @@ class ReferenceSpray:
         self._taken[packet.kind](self, packet, host)
 
     def _take_data(self, packet: Packet, host: Host) -> None:
-        r, g, now, flow = self.rules, self.receivers, self.clock.now, packet.flow
+        g, now, flow = self.receivers, self.clock.now, packet.flow
+        r = self.of[flow]
         asks = packet.flags & ASKS != 0
         answer: int | None
         if packet.trimmed:
@@ -579,7 +584,7 @@ class ReferenceSpray:
             what = int(packet.marked)
             if packet.trimmed:
                 what = layout.TIMED_OUT if packet.last_hop else layout.TRIMMED
-            self._count_arrival(r, self.pacers, host.index, what, now)
+            self._count_arrival(self.rules, self.pacers, host.index, what, now)
             self._look(host)
         if reply is not None:
             host.post(reply)
@@ -598,13 +603,13 @@ class ReferenceSpray:
         return reply
 
     def _take_request(self, packet: Packet, host: Host) -> None:
-        self._on_request(self.rules, self.receivers, packet.flow)
+        self._on_request(self.of[packet.flow], self.receivers, packet.flow)
         reply = self._answer(ACK, packet, False)
         self._claim_credit(packet, host, True)
         host.post(reply)
 
     def _claim_credit(self, packet: Packet, host: Host, owed: bool) -> None:
-        if self.rules.credit in (RCCC, NDP):
+        if self.of[packet.flow].credit in (RCCC, NDP):
             self._claim(
                 self.rules, self.receivers, self.pacers, host.index, packet.flow, packet.claim, owed, self.clock.now
             )
@@ -612,21 +617,21 @@ class ReferenceSpray:
 
     def _take_ack(self, packet: Packet, host: Host) -> None:
         self._on_ack(
-            self.rules, self.senders, packet.flow, packet.expected, packet.received, packet.number,
+            self.of[packet.flow], self.senders, packet.flow, packet.expected, packet.received, packet.number,
             packet.flags & IS_AGAIN != 0, packet.entropy, packet.marked, packet.start, packet.bits, self.clock.now,
         )  # fmt: skip
         self._await_probe(packet.flow)
         host.ask(packet.flow)
 
     def _take_nack(self, packet: Packet, host: Host) -> None:
-        r, s, flow, now = self.rules, self.senders, packet.flow, self.clock.now
+        r, s, flow, now = self.of[packet.flow], self.senders, packet.flow, self.clock.now
         if self._on_nack(r, s, flow, packet.number, packet.flags & IS_AGAIN != 0, packet.last_hop, now):
             host.ask(flow)
             self._on_nack_entropy(r, s, flow, packet.entropy, packet.marked, packet.last_hop, now)
         host.ask(flow)
 
     def _take_pull(self, packet: Packet, host: Host) -> None:
-        self._on_pull(self.rules, self.senders, packet.flow, packet.granted)
+        self._on_pull(self.of[packet.flow], self.senders, packet.flow, packet.granted)
         host.ask(packet.flow)
 
     _taken = (_take_data, _take_ack, _take_nack, _take_pull, _take_request)
@@ -674,9 +679,7 @@ class ReferenceSpray:
         return Counters(self.clock.now, flow_table(self.given, self.senders, self.receivers), links)
 
     def ended(self) -> bool:
-        if not self.rules.answers:
-            return bool((self.receivers.got[:, layout.COMPLETE] >= 0).all())
-        return bool((self.senders.seq[:, layout.FINISHED] >= 0).all())
+        return bool((ends(self.given, flow_table(self.given, self.senders, self.receivers)) >= 0).all())
 
     def done(self) -> bool:
         return self.ranks is not None and self.ranks.unfinished == 0

@@ -80,6 +80,15 @@ class SprayApplicationRun(SprayRun, ApplicationRun, Protocol):
     """
 
 
+def ends(session: SpraySession, flow: Ints) -> Ints:
+    """When flows came to their ends, int64 [flows], -1 before: at the sender or, where nobody answers, the receiver.
+
+    flow: as in :class:`Counters`.
+    """
+    found: Ints = np.where(session.answers, flow[:, FINISHED], flow[:, COMPLETE])
+    return found
+
+
 def check_lossless(lost: int) -> None:
     """Raise :class:`~flitlab.sim.engines.base.MessageLost` if packets of a program that nobody sends again were.
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import inner, njit, routine
-from flitlab.models.rules.spray import layout
 from flitlab.models.rules.spray.ports import chosen_port, flow_key
 from flitlab.models.transport.fabric import FabricChange, SpraySession
 from flitlab.sim.engines.base import Execution, Standing
@@ -66,7 +65,7 @@ from flitlab.sim.engines.compiled.spray.state import (
     longer_trace,
 )
 from flitlab.sim.engines.compiled.timers import take_timer
-from flitlab.sim.engines.spray.base import Counters, Trace, check_lossless, flow_table, standing_of
+from flitlab.sim.engines.spray.base import Counters, Trace, check_lossless, ends, flow_table, standing_of
 
 _LOW, _ONE = np.int64(0xFFFFFFFF), np.int64(1)
 
@@ -241,9 +240,7 @@ class CompiledSpray:
 
     def ended(self) -> bool:
         state = self._state
-        if not self.given.rules.answers:
-            return bool((state.receivers.got[:, layout.COMPLETE] >= 0).all())
-        return bool((state.senders.seq[:, layout.FINISHED] >= 0).all())
+        return bool((ends(self.given, flow_table(self.given, state.senders, state.receivers)) >= 0).all())
 
     def done(self) -> bool:
         return is_done(self._talk.ranks)

@@ -40,6 +40,7 @@ from flitlab.models.rules.spray.sender import (
 )
 from flitlab.sim.engines.compiled.awaited import NOBODY
 from flitlab.sim.engines.compiled.pool import free_record, take_record
+from flitlab.sim.engines.compiled.spray.chosen import rules_of
 from flitlab.sim.engines.compiled.spray.links import (
     append,
     begin,
@@ -145,8 +146,9 @@ def _next_data(const, state, host, tick):
         nic[FIRST_TURN] = state.turn[flow]
         nic[WAITING] -= 1
         state.turn[flow] = NOT_LISTED
-        if may_send(const.rules, state.senders, flow):
-            number, size, flags, entropy, target = send(const.rules, state.senders, flow, nic[WAITING], tick)
+        rules = rules_of(const, flow)
+        if may_send(rules, state.senders, flow):
+            number, size, flags, entropy, target = send(rules, state.senders, flow, nic[WAITING], tick)
             kind = DATA
             if flags & ASKS != 0:
                 kind |= ASKED
@@ -165,7 +167,7 @@ def _next_data(const, state, host, tick):
 @inner
 def _line_up(const, state, host, flow):
     """Let a flow wait for its turn if it may send and does not wait yet."""
-    if state.turn[flow] == NOT_LISTED and may_send(const.rules, state.senders, flow):
+    if state.turn[flow] == NOT_LISTED and may_send(rules_of(const, flow), state.senders, flow):
         nic = state.nic[host]
         state.turn[flow] = -1
         if nic[WAITING] == 0:
@@ -207,9 +209,10 @@ def _packet(const, state, flow, kind, size, entropy, number):
 @inner
 def _watch(const, state, flow, tick):
     """Set the timer of a sender that has none."""
-    if state.alarm[flow] & _TIMEOUT == 0 and const.rules.answers != 0:
+    rules = rules_of(const, flow)
+    if state.alarm[flow] & _TIMEOUT == 0 and rules.answers != 0:
         state.alarm[flow] |= _TIMEOUT
-        set_timer(const, state, tick + const.rules.timeout, TIMEOUT_TIMER, flow)
+        set_timer(const, state, tick + rules.timeout, TIMEOUT_TIMER, flow)
 
 
 @inner
@@ -226,7 +229,7 @@ def _receive(const, state, host, packet, now):
     """Take in data or a request at its receiver; its record becomes that of the answer."""
     record = state.packet[packet]
     kind, flow, number = record[KIND], np.int64(record[FLOW]), np.int64(record[NUMBER])
-    value, rules = np.int64(record[VALUE]), const.rules
+    value, rules = np.int64(record[VALUE]), rules_of(const, flow)
     marked, asks, trimmed = kind & MARK != 0, kind & ASKED != 0, kind & TRIM != 0
     answers, answer, exact = True, ACK, marked or asks
     if kind & KINDS == REQUEST:
@@ -261,7 +264,7 @@ def _receive(const, state, host, packet, now):
         if trimmed:
             what = np.int64(TIMED_OUT if kind & LAST_HOP != 0 else TRIMMED)
         looks = state.pacers.look[host] >= 0
-        count_arrival(rules, state.pacers, host, what, now)
+        count_arrival(const.rules, state.pacers, host, what, now)
         if not looks:
             set_timer(const, state, state.pacers.look[host], LOOK_TIMER, host)
     if answers:
@@ -282,8 +285,9 @@ def _trace(const, state, flow, number, now):
 @inner
 def _hear(const, state, host, packet, now):
     """Take in an acknowledgement, its contrary or a pull at its sender."""
-    record, rules, senders = state.packet[packet], const.rules, state.senders
+    record, senders = state.packet[packet], state.senders
     kind, flow, number = record[KIND], np.int64(record[FLOW]), np.int64(np.int32(record[NUMBER]))
+    rules = rules_of(const, flow)
     entropy, value = np.int64(record[ENTROPY]), np.int64(record[VALUE])
     marked, again, last_hop = kind & MARK != 0, kind & AGAIN != 0, kind & LAST_HOP != 0
     if kind & KINDS == ACK:
@@ -305,7 +309,7 @@ def _hear(const, state, host, packet, now):
 @inner
 def expire(const, state, host, flow, now):
     """Look at the timer of a flow, whose interface is settled."""
-    rules, senders = const.rules, state.senders
+    rules, senders = rules_of(const, flow), state.senders
     tick = deadline(rules, senders, flow)
     if tick >= 0 and tick <= now:
         if on_timeout(rules, senders, flow, now):
@@ -325,7 +329,7 @@ def expire(const, state, host, flow, now):
 def _await_probe(const, state, flow, now):
     """Look at the timer for probes of a sender, if it runs and nobody will."""
     if state.alarm[flow] & _PROBE == 0:
-        tick = next_look(const.rules, state.senders, flow, now)
+        tick = next_look(rules_of(const, flow), state.senders, flow, now)
         if tick >= 0:
             state.alarm[flow] |= _PROBE
             set_timer(const, state, tick, PROBE_TIMER, flow)
@@ -335,7 +339,7 @@ def _await_probe(const, state, flow, now):
 def look_for_probe(const, state, host, flow, now):
     """Let a sender, whose interface is settled, send a probe if it is time."""
     state.alarm[flow] &= ~_PROBE
-    entropy = probe(const.rules, state.senders, flow, now)
+    entropy = probe(rules_of(const, flow), state.senders, flow, now)
     if entropy >= 0:
         packet = _packet(const, state, flow, REQUEST, const.rules.control, entropy, PROBE & _LOW)
         state.packet[packet, VALUE] = 0
@@ -347,10 +351,11 @@ def look_for_probe(const, state, host, flow, now):
 def begin_flow(const, state, host, flow, paced, now):
     """Let a flow begin or, where the clock gives it credit, go on."""
     begin_sending(state.senders, flow, now)
-    more = paced and pace(const.rules, state.senders, flow)
+    rules = rules_of(const, flow)
+    more = paced and pace(rules, state.senders, flow)
     _ask(const, state, host, flow, now)
     if more:
-        set_timer(const, state, now + const.rules.gap, PACE_TIMER, flow)
+        set_timer(const, state, now + rules.gap, PACE_TIMER, flow)
 
 
 @inner

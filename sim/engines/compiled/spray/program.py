@@ -3,6 +3,7 @@
 from flitlab.models.jit import inner
 from flitlab.models.rules.spray.layout import PACED
 from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, turn
+from flitlab.sim.engines.compiled.spray.chosen import rules_of
 from flitlab.sim.engines.compiled.spray.hosts import begin_flow, settle_nic
 from flitlab.sim.engines.compiled.spray.messages import flow_of
 
@@ -23,5 +24,5 @@ def act(talk, const, state, now):
             flow = flow_of(talk, talk.ranks.outbox[k])
             host = const.ends[flow, 0]
             settle_nic(const, state, host, now)
-            begin_flow(const, state, host, flow, const.rules.credit == PACED, now)
+            begin_flow(const, state, host, flow, rules_of(const, flow).credit == PACED, now)
         totals[OUTBOX] = 0

@@ -1,5 +1,6 @@
 """The constants and the state that the kernels of sprayed packets work on."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,7 +88,9 @@ class SprayConstants(NamedTuple):
     index_bits: int  # of a timer, for its flow or host
     latest: int  # last tick that a timer can have
     watched: bool  # a timeout, or a program, may come before anybody else looks at the interface that has sent
-    rules: Rules
+    rules: Any  # Rules; where a run has several transports a record of such fields, of ``SpraySession.rules``
+    others: Any  # records of the rules of each transport where there are several, else None
+    kind: Any  # int64 [flows]: which of them each flow has, or None
     fixed: Ints  # int64 [links, 8]
     ends: Ints  # int64 [flows, 2]: hosts from which and to which each goes
 
@@ -96,7 +99,6 @@ class Ways(NamedTuple):
     """What switches choose by."""
 
     at_switch: int
-    paths: int
     routes: Tables
     built: Tables  # the routes at first
     moved: bool  # whether these were others
@@ -137,11 +139,11 @@ def build(session: SpraySession, traced: bool, talk: Any = None) -> tuple[SprayC
     traced: whether every whole data packet is recorded. talk: of a session with a program.
     """
     constants = _constants(session)
-    rules, flows, hosts = session.rules, session.flows, session.topology.hosts
+    flows, hosts = session.flows, session.topology.hosts
     links, count, ticks, pool = constants.links, len(flows.source), constants.mask + 1, 2 * constants.reserve
     link = aligned(links, LINK, np.int64)
     link[:, [FLYING, CONTROL, WHOLE, SERVING]] = NOBODY
-    senders = make_senders(rules, flows.packets, flows.last_size)
+    senders = make_senders(session.transports, session.kind, flows.packets, flows.last_size)
     receivers = make_receivers(senders)
     state = SprayState(
         packet=aligned(pool, RECORD, np.uint32),
@@ -168,6 +170,12 @@ def build(session: SpraySession, traced: bool, talk: Any = None) -> tuple[SprayC
     return constants, state, _ways(session, link)
 
 
+def records(rules: Sequence[Rules]) -> np.ndarray:
+    """Lay out rules as records of an array, of which compiled code takes one by its number."""
+    types = [(name, np.float64 if isinstance(value, float) else np.int64) for name, value in rules[0]._asdict().items()]
+    return np.array([tuple(each) for each in rules], types)
+
+
 def _ways(session: SpraySession, link: Ints) -> Ways:
     topology = session.topology
     salts = np.zeros(topology.switches + 1, np.int64)
@@ -178,7 +186,6 @@ def _ways(session: SpraySession, link: Ints) -> Ways:
     )  # fmt: skip
     return Ways(
         at_switch=session.at_switch,
-        paths=session.rules.paths,
         routes=session.routes,
         built=session.routes,
         moved=False,
@@ -203,6 +210,8 @@ def _constants(session: SpraySession) -> SprayConstants:
     longest = session.delay + np.maximum(*(_ticks(session.slowest, size) for size in (rules.mtu, rules.control)))
     least = int(flows.last_size.min(initial=rules.mtu))
     at_once = int((session.delay[inject:eject] // np.maximum(_ticks(session.ratio, least)[inject:eject], 1) + 3).sum())
+    shortest = min(each.timeout for each in session.transports)
+    others = records(session.transports) if len(session.transports) > 1 else None
     index_bits = max(len(flows.source), hosts).bit_length()
     return SprayConstants(
         inject=inject,
@@ -212,8 +221,10 @@ def _constants(session: SpraySession) -> SprayConstants:
         reserve=at_once + (2 if session.program is None else 3) * hosts,
         index_bits=index_bits,
         latest=min(LATEST, (1 << (63 - KIND_BITS - index_bits)) - 1),
-        watched=session.program is not None or bool(rules.timeout <= session.delay[inject:eject].max()),
-        rules=rules,
+        watched=session.program is not None or bool(shortest <= session.delay[inject:eject].max()),
+        rules=rules if others is None else records([rules])[0],
+        others=others,
+        kind=None if others is None else session.kind,
         fixed=fixed,
         ends=np.stack([flows.source, flows.destination], axis=1).astype(np.int64),
     )
@@ -229,7 +240,9 @@ def _first_timers(session: SpraySession, constants: SprayConstants) -> Ints:
 
     Those of a program begin when it posts them.
     """
-    flows, kind = len(session.flows.start), PACE_TIMER if session.rules.credit == PACED else START_TIMER
+    flows = len(session.flows.start)
+    paced = np.array([each.credit == PACED for each in session.transports])[session.kind]
+    kind = np.where(paced, PACE_TIMER, START_TIMER)
     keys = (np.minimum(session.flows.start, constants.latest) << KIND_BITS | kind) << constants.index_bits
     timers = np.zeros(2 * flows + 3 * session.topology.hosts + 1, np.int64)
     if session.program is None:

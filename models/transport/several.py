@@ -1,0 +1,57 @@
+"""Several transports in one run."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from flitlab.models.registry import SpecError, nested, register
+from flitlab.models.transport.law import Transport, TransportSpec
+from flitlab.models.transport.spraying import Spraying
+
+
+@register("transport", "several")
+class Several(TransportSpec):
+    """Several transports side by side, which share every link and queue.
+
+    ``of`` lists them. Every pair of hosts that talks, and every message of a trace, has as many flows of each as its
+    ``flows`` says, by default one; of flows that arrive at random each has a transport drawn in that proportion. Mode
+    spray only, and not for programs. Receivers grant credit in one way: of ``rccc``, ``nscc_rccc`` and ``ndp`` only one
+    is in the list. Queues towards hosts mark unless all have credit.
+
+    Example: ``transport: {kind: several, of: [{kind: nscc, paths: 64}, {kind: dctcp, paths: 1}]}``
+
+    Source: the question of fairness between transports, as of RFC 5033, section 3, and Ultra Ethernet Specification
+    1.0, 2025, section 3.6, whose two congestion controls may share a network.
+    """
+
+    of: Annotated[list[dict[str, Any]], Field(min_length=2, max_length=16)]
+
+    @property
+    def specs(self) -> list[TransportSpec]:
+        """The transports. Raises ``SpecError`` whose key leads into ``of``."""
+        found = []
+        for place, given in enumerate(self.of):
+            if given.get("kind") == self.kind:
+                raise SpecError("is a list of transports already", key=f"of.{place}.kind")
+            found.append(nested("transport", given, f"of.{place}", lambda spec: spec))
+        return found
+
+    def transport(self) -> Transport:
+        raise SpecError(f"kind {self.kind} needs switching.mode: spray", key="transport")
+
+    def sprayings(self) -> dict[str, Spraying]:
+        specs = self.specs
+        kinds = [spec.kind for spec in specs]
+        found = {}
+        for place, spec in enumerate(specs):
+            name = spec.kind if kinds.count(spec.kind) == 1 else f"{spec.kind} {kinds[: place + 1].count(spec.kind)}"
+            found[name] = _sprayed(spec, place)
+        return found
+
+
+def _sprayed(spec: TransportSpec, place: int) -> Spraying:
+    try:
+        return spec.spraying()
+    except SpecError as error:
+        error.key = f"of.{place}"
+        raise

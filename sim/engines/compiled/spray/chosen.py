@@ -1,0 +1,16 @@
+"""Which rules a flow has, where a run has one transport or several."""
+
+from flitlab.models.jit import inner
+
+
+@inner
+def rules_of(const, flow):
+    """Find the rules of a flow's transport."""
+    return _chosen(const.others, const.kind, const.rules, flow)
+
+
+@inner
+def _chosen(others, kind, rules, flow):
+    if others is None:  # known when this is compiled
+        return rules
+    return others[kind[flow]]

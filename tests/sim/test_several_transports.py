@@ -1,0 +1,196 @@
+"""Several transports side by side: both engines alike, the same as one where they are the same, shares, wrong keys."""
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from flitlab.models.registry import SpecError, make
+from flitlab.models.rules.spray.layout import NDP, RCCC
+from flitlab.models.transport.fabric import Fabric, make_spray_session
+from flitlab.models.transport.flows import Flows
+from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.study import read
+from flitlab.sim.engines.compiled.spray import CompiledSpray
+from flitlab.sim.engines.lockstep import compare_counters, compare_traces
+from flitlab.sim.engines.reference.spray import ReferenceSpray
+from flitlab.sim.engines.spray.base import FINISHED
+from flitlab.sim.experiment.runner import run
+from tests.scenarios import build, line
+from tests.sim.spray_cases import session_of_number
+
+CONFIG = """\
+topology: {kind: mesh, dims: [2], hosts_per_switch: 4}
+routing: {kind: ecmp}
+switching: {mode: spray}
+transport: {kind: several, of: [{kind: nscc, paths: 1}, {kind: dctcp, paths: 1}]}
+traffic: {kind: shift, by: 4, arrivals: together, sizes: {kind: fixed, bytes: 500000}}
+engine: reference
+"""
+
+
+def study(folder: Path, **sets: str):
+    (folder / "c.yaml").write_text(CONFIG)
+    return read(folder / "c.yaml", [f"{key.replace('__', '.')}={value}" for key, value in sets.items()])
+
+
+def rows(folder: Path, name: str) -> list[dict[str, str]]:
+    with (folder / name).open() as lines:
+        return list(csv.DictReader(lines))
+
+
+def session_of(case):
+    scenario = case.scenario
+    return scenario.switching.session(scenario.instance, scenario.work, 0.2, 1)
+
+
+def test_each_pair_has_flows_of_each_and_tables_name_them(tmp_path):
+    report = run(study(tmp_path), tmp_path / "run", 1)
+    assert report.exit_code == 0, report.problems
+    flows, transports = rows(tmp_path / "run", "flows.csv"), rows(tmp_path / "run", "transports.csv")
+    assert [row["transport"] for row in flows] == ["nscc", "dctcp"] * 8
+    assert [(row["transport"], row["flows"], row["flows_complete"]) for row in transports] == [
+        ("nscc", "8", "8"),
+        ("dctcp", "8", "8"),
+    ]
+    assert sum(float(row["share"]) for row in transports) == pytest.approx(1)
+    for row in transports:
+        mine = [float(flow["fct_sender_us"]) for flow in flows if flow["transport"] == row["transport"]]
+        assert float(row["fct_ms_mean"]) == pytest.approx(np.mean(mine) / 1e3)
+        assert float(row["fct_ms_max"]) == pytest.approx(max(mine) / 1e3)
+
+
+def test_in_a_window_shares_are_those_of_the_bottleneck(tmp_path):
+    """A constant rate of 0.1 beside a window: what it sends arrives, and the other has most of the rest."""
+    of = "[{kind: none, rate: 0.1}, {kind: nscc}]"
+    window = study(
+        tmp_path, transport__of=of, traffic__sizes__bytes="5000000", topology__hosts_per_switch="1", traffic__by="1",
+        measure="{seconds: 0.001, window: [0.0001, 0.0004]}",
+    )  # fmt: skip
+    report = run(window, tmp_path / "run", 1)
+    assert report.exit_code == 0, report.problems
+    slow, fast = rows(tmp_path / "run", "transports.csv")
+    assert float(slow["throughput_mean"]) == pytest.approx(0.1, rel=0.01)
+    assert 0.8 < float(fast["throughput_mean"]) < 0.9
+    assert float(slow["share"]) == pytest.approx(0.1 / (0.1 + float(fast["throughput_mean"])), rel=0.01)
+
+
+def test_flows_that_arrive_have_each_transport_in_proportion(tmp_path):
+    of = "[{kind: nscc, flows: 3}, {kind: dctcp}]"
+    arriving = study(
+        tmp_path, traffic__arrivals="poisson", transport__of=of, traffic__sizes__bytes="1000", loads="[0.2]",
+        measure="{seconds: 0.001}",
+    )  # fmt: skip
+    session = session_of(arriving.cases[0])
+    assert len(session.kind) > 1000 and np.mean(session.kind == 0) == pytest.approx(0.75, abs=0.03)
+    again = session_of(arriving.cases[0])
+    np.testing.assert_array_equal(session.kind, again.kind)
+
+
+def test_two_of_a_kind_have_numbers(tmp_path):
+    session = session_of(study(tmp_path, transport__of="[{kind: nscc, paths: 1}, {kind: nscc, flows: 2}]").cases[0])
+    assert session.names == ("nscc 1", "nscc 2")
+    assert session.kind.tolist() == [0, 1, 1] * 8
+    assert [rules.paths for rules in session.transports] == [1, 64]
+
+
+@pytest.mark.parametrize(
+    ("sets", "says"),
+    [
+        ({"transport__of": "[{kind: nscc}]"}, r"transport\.of: must have at least 2 items"),
+        ({"transport__of": "[{kind: nscc}, {kind: tcp}]"}, r"transport\.of.*1.*tcp does not spray; choices: nscc"),
+        ({"transport__of": "[{kind: nscc}, {kind: nsc}]"}, r"transport\.of.*1.*unknown transport"),
+        ({"transport__of": "[{kind: nscc}, {paths: 3}]"}, r"transport\.of.*1.*is missing: the kind"),
+        ({"transport__of": "[{kind: nscc, path: 3}, {kind: dctcp}]"}, r"transport\.of.*0.*path.*unknown key"),
+        ({"transport__of": "[{kind: nscc, paths: 3}, {kind: dctcp}]"}, r"transport\.of.*0.*must be a power of two"),
+        ({"transport__of": "[{kind: rccc}, {kind: ndp}]"}, r"transport\.of.*grants credit in one way"),
+        ({"transport__of": "[{kind: several, of: []}, {kind: ndp}]"}, r"transport\.of.*0.*list of transports already"),
+        ({"transport__of": "[{kind: nscc}, {kind: dctcp, mark_packets: 3}]"}, r"transport.*1.*mark_packets: not for"),
+        ({"switching": "{mode: datagram}"}, "kind several needs switching.mode: spray"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused(tmp_path, sets, says):
+    with pytest.raises(ConfigError, match=says):
+        study(tmp_path, **sets)
+
+
+def test_receivers_act_by_the_rules_of_the_transport_with_credit():
+    """Whatever its place is; and queues to hosts mark unless all have credit."""
+    flows = Flows(*(np.array(column, np.int64) for column in ([0, 1], [2, 2], [10, 10], [0, 0])))
+    routes = make("routing", kind="ecmp").build(line(1, hosts=3))
+
+    def session(*kinds: str):
+        several = [make("transport", kind=kind).spraying() for kind in kinds]
+        return make_spray_session(
+            line(1, hosts=3), routes, several, Fabric(), flows, 1, kind=np.arange(2) % len(kinds), names=kinds
+        )
+
+    assert session("nscc", "rccc").rules.credit == session("rccc", "nscc").rules.credit == RCCC
+    assert session("ndp", "nscc").rules.credit == NDP
+    assert session("nscc", "rccc").low[-1] == session("nscc").low[-1] < session("rccc", "rccc").low[-1]
+    assert session("ndp", "nscc").room[-1] == session("nscc").room[-1] > session("ndp").room[-1]
+
+
+@pytest.mark.parametrize("kinds", [("ndp", "rccc"), ("rccc", "nscc_rccc", "nscc")])
+def test_two_ways_to_grant_credit_are_refused(kinds):
+    spec = make("transport", kind="several", of=[{"kind": kind} for kind in kinds])
+    case = session_of_number(3)
+    with pytest.raises(SpecError, match="grants credit in one way"):
+        make_spray_session(
+            case.topology, make("routing", kind="ecmp").build(case.topology), list(spec.sprayings().values()), Fabric(),
+            Flows(case.flows.source, case.flows.destination, case.flows.bytes, case.flows.start), 1,
+        )  # fmt: skip
+
+
+def mixed_session(number: int):
+    """A drawn session whose flows have several transports in turn: its own and others."""
+    case = session_of_number(number)
+    others = [
+        make("transport", kind="dctcp", paths=1), make("transport", kind="none", paths=4, rate=0.2),
+        make("transport", kind="constant", paths=16, spread="reps"), make("transport", kind="nscc", spread="bitmap"),
+    ]  # fmt: skip
+    credit = [make("transport", kind=kind) for kind in ("rccc", "ndp", "nscc_rccc")][number % 3]
+    several = [(*others, credit), (credit, others[3], others[0])][number % 2]
+    ksp = case.topology.kind in ("rrg", "torus") and number % 3
+    routes = make("routing", **({"kind": "ksp", "k": 3} if ksp else {"kind": "ecmp"})).build(case.topology)
+    flows = Flows(case.flows.source, case.flows.destination, case.flows.bytes, case.flows.start)
+    kind = np.arange(len(flows.source)) % len(several)
+    return make_spray_session(
+        case.topology, routes, [spec.spraying() for spec in several], replace(case.fabric, at_switch="ecmp"), flows,
+        number, kind=kind, names=tuple(spec.kind for spec in several),
+    )  # fmt: skip
+
+
+@pytest.mark.long  # they need a kernel of their own
+@pytest.mark.parametrize("number", range(40))
+def test_engines_agree_on_every_packet_and_counter(number):
+    session = mixed_session(number)
+    compiled, reference = CompiledSpray(session, trace=True), ReferenceSpray(session, trace=True)
+    for tick in (30_000, 400_000):
+        compiled.advance(tick)
+        reference.advance(tick)
+        compare_traces(compiled.trace(), reference.trace())
+        compare_counters(compiled.counters(), reference.counters())
+        assert compiled.ended() == reference.ended()
+
+
+@pytest.mark.long  # it needs a kernel of its own
+@pytest.mark.parametrize("kind", ["nscc", "rccc", "ndp"])
+def test_several_that_are_the_same_are_as_one(kind):
+    tree = build("fat_tree", k=4)
+    order = np.random.default_rng(1).permutation(tree.hosts)
+    flows = Flows(order, np.roll(order, 1), np.full(len(order), 300_000), np.zeros(len(order), np.int64))
+    routes = make("routing", kind="ecmp").build(tree)
+    spraying = make("transport", kind=kind).spraying()
+    one = make_spray_session(tree, routes, spraying, Fabric(), flows, 5)
+    several = make_spray_session(
+        tree, routes, [spraying] * 3, Fabric(), flows, 5, kind=order % 3, names=("a", "b", "c")
+    )
+    runs = [CompiledSpray(session, trace=True) for session in (one, several)]
+    for run_ in runs:
+        run_.advance(3_000_000)
+    compare_traces(*(run_.trace() for run_ in runs))
+    compare_counters(*(run_.counters() for run_ in runs))
+    assert (runs[0].counters().flow[:, FINISHED] > 0).all()
