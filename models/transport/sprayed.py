@@ -43,8 +43,12 @@ SPRAYED = frozenset({"paths", "spread"})
 
 
 def refuse_keys(spec: BaseModel, keys: Set[str], mode: str) -> None:
-    """Raise ``SpecError`` for keys of a transport of two modes that mean nothing in this one, if they are given."""
-    foreign = sorted(spec.model_fields_set & keys)
+    """Raise ``SpecError`` for keys of a transport of two modes that mean nothing in this one, if they are given.
+
+    What has its default value counts as not given, as in the resolved configuration of a run.
+    """
+    fields = type(spec).model_fields
+    foreign = sorted(key for key in spec.model_fields_set & keys if getattr(spec, key) != fields[key].default)
     if foreign:
         raise SpecError(f"{', '.join(foreign)}: not for switching.mode {mode}", key="transport")
 

@@ -178,3 +178,15 @@ def test_a_trace_is_followed_line_by_line(tmp_path):
     with pytest.raises(SpecError, match="flows of mode spray end"):
         plain = Instance(SMALL, make("traffic", kind="shift", by=8).build(SMALL), setting.routes)
         switching.build(setting).session(plain, Source(), 1.0, 1)
+
+
+@pytest.mark.parametrize("kind", ["dctcp", "none"])
+def test_transports_of_two_modes_are_read_as_they_were_resolved(kind):
+    resolved = make("transport", kind=kind).model_dump(mode="json")
+    again = make("transport", **resolved)
+    again.transport()
+    again.spraying()
+    with pytest.raises(SpecError, match="paths: not for"):
+        make("transport", **{**resolved, "paths": 4}).transport()
+    with pytest.raises(SpecError, match="start_ms: not for"):
+        make("transport", **{**resolved, "start_ms": 7}).spraying()
