@@ -10,6 +10,7 @@ from flitlab.sim.cli import main
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
 from flitlab.sim.config.timeline import epochs_of
+from flitlab.sim.report.figures.kinds.throughput_time import Clock, _mean
 from flitlab.sim.report.folder.frames import read_csv
 
 SPINES = """
@@ -94,6 +95,15 @@ def test_events_after_the_last_flow_change_nothing(tmp_path):
     (row,) = read_csv(tmp_path / "run" / "results.csv")
     assert float(row["seconds"]) < 900e-6 and row["status"] == "ok"
     assert len(read_csv(tmp_path / "run" / "epochs.csv")) == 6
+
+
+def test_the_figure_averages_runs_of_other_lengths():
+    """One run ends after 4 us, the other, in intervals twice as long, after 6."""
+    short = [{"seed": "1", "from_us": str(t), "to_us": str(t + 1), "host_throughput": "1.0"} for t in range(4)]
+    long = [{"seed": "2", "from_us": str(t), "to_us": str(t + 2), "host_throughput": "0.5"} for t in range(0, 6, 2)]
+    edges, mean = _mean([*short, *long], Clock.of([*short, *long]))
+    assert edges.tolist() == [0, 1, 2, 3, 4, 6]
+    assert mean.tolist() == [0.75, 0.75, 0.75, 0.75, 0.25]
 
 
 @pytest.mark.parametrize(

@@ -74,14 +74,21 @@ class Clock:
 
 
 def _mean(rows: Sequence[Row], clock: Clock) -> tuple[Floats, Floats]:
-    """The edges of the intervals, and the throughput in each at the highest load, on average over seeds."""
-    found: dict[tuple[float, float], list[float]] = defaultdict(list)
-    highest = max((number(row, "load") for row in rows), default=0.0)
-    for row in (row for row in rows if number(row, "load") == highest):
-        found[number(row, clock.start), number(row, clock.end)].append(number(row, "host_throughput"))
-    spans = sorted(found)
-    edges = np.array([*(start for start, _ in spans), *(end for _, end in spans[-1:])])
-    return edges, np.array([np.mean(found[span]) for span in spans])
+    """The edges of the intervals, and the throughput in each on average over loads and seeds.
+
+    Runs may have other intervals than each other, and end at other times; after its end a run has a throughput of 0.
+    """
+    runs: dict[tuple[str | None, str | None], list[tuple[float, float, float]]] = defaultdict(list)
+    for row in rows:
+        span = number(row, clock.start), number(row, clock.end), number(row, "host_throughput")
+        runs[row.get("load"), row.get("seed")].append(span)
+    edges = np.unique([edge for spans in runs.values() for start, end, _ in spans for edge in (start, end)])
+    total = np.zeros(max(0, len(edges) - 1))
+    for spans in runs.values():
+        start, end, got = np.array(sorted(spans)).T
+        place = np.searchsorted(start, edges[:-1], side="right") - 1
+        total += np.where(edges[:-1] < end[place], got[place], 0.0)
+    return edges, total / max(1, len(runs))
 
 
 def _ceilings(ax: Axes, run: Run, look: Look, end: float, clock: Clock) -> list[Line2D]:
