@@ -92,6 +92,8 @@ class Demand(NamedTuple):
         """From pairs of different switches by target and source."""
         count = np.bincount(target)
         present = np.flatnonzero(count)
+        # of numpy's pairs, each end is every other number; compiled code would need a version of its own for that
+        source = np.ascontiguousarray(source)
         return cls(present, np.concatenate([[0], np.cumsum(count[present])]), source, amount)
 
     @property

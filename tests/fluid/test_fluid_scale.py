@@ -200,6 +200,13 @@ def uneven_hosts(links, switches, kind):
     return topology, make("traffic", kind=kind).build(topology)
 
 
+def test_every_demand_is_in_one_piece_so_that_kernels_are_compiled_once():
+    topology = built("imase", n=16, degree=3)
+    found = [Demand.of_traffic(make("traffic", kind=kind).build(topology)) for kind in ("uniform", "all_to_all")]
+    for demand in (*found, Demand.of(np.ones((4, 4)))):
+        assert all(part.flags.c_contiguous for part in demand)
+
+
 @pytest.mark.parametrize("kind", ["uniform", "all_to_all"])
 def test_a_demand_without_a_list_is_the_listed_one(kind):
     _, traffic = uneven_hosts(nx.random_regular_graph(4, 18, seed=2).edges(), 18, kind)
