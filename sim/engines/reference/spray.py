@@ -58,7 +58,7 @@ from flitlab.sim.engines.base import Execution, Standing
 from flitlab.sim.engines.reference.clock import Alarm, Clock
 from flitlab.sim.engines.reference.ranks import Message, Ranks
 from flitlab.sim.engines.spray import base
-from flitlab.sim.engines.spray.base import Counters, Trace, check_lossless, ends, flow_table, standing_of
+from flitlab.sim.engines.spray.base import Counters, Trace, check_lossless, flow_table, have_ended, standing_of
 
 CHANGES, DEPARTURES = EventPriority(2), EventPriority(3)
 ARRIVALS = 4
@@ -679,7 +679,7 @@ class ReferenceSpray:
         return Counters(self.clock.now, flow_table(self.given, self.senders, self.receivers), links)
 
     def ended(self) -> bool:
-        return bool((ends(self.given, flow_table(self.given, self.senders, self.receivers)) >= 0).all())
+        return have_ended(self.given, self.senders, self.receivers)
 
     def done(self) -> bool:
         return self.ranks is not None and self.ranks.unfinished == 0

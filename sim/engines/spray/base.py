@@ -89,6 +89,11 @@ def ends(session: SpraySession, flow: Ints) -> Ints:
     return found
 
 
+def have_ended(session: SpraySession, s: Senders, g: Receivers) -> bool:
+    """Whether every flow has come to its end, as :func:`ends` says."""
+    return bool((np.where(session.answers, s.seq[:, layout.FINISHED], g.got[:, layout.COMPLETE]) >= 0).all())
+
+
 def check_lossless(lost: int) -> None:
     """Raise :class:`~flitlab.sim.engines.base.MessageLost` if packets of a program that nobody sends again were.
 

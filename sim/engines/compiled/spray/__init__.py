@@ -65,7 +65,7 @@ from flitlab.sim.engines.compiled.spray.state import (
     longer_trace,
 )
 from flitlab.sim.engines.compiled.timers import take_timer
-from flitlab.sim.engines.spray.base import Counters, Trace, check_lossless, ends, flow_table, standing_of
+from flitlab.sim.engines.spray.base import Counters, Trace, check_lossless, flow_table, have_ended, standing_of
 
 _LOW, _ONE = np.int64(0xFFFFFFFF), np.int64(1)
 
@@ -240,7 +240,7 @@ class CompiledSpray:
 
     def ended(self) -> bool:
         state = self._state
-        return bool((ends(self.given, flow_table(self.given, state.senders, state.receivers)) >= 0).all())
+        return have_ended(self.given, state.senders, state.receivers)
 
     def done(self) -> bool:
         return is_done(self._talk.ranks)
