@@ -28,7 +28,7 @@ class Several(TransportSpec):
 
     @property
     def specs(self) -> list[TransportSpec]:
-        """The transports. Raises ``SpecError`` whose key leads into ``of``."""
+        """The transports that are listed. Raises ``SpecError`` whose key leads into ``of``."""
         found = []
         for place, given in enumerate(self.of):
             if given.get("kind") == self.kind:
