@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks configurations in one process, those that take minutes as a whole in their quick variant."""
 
 import sys

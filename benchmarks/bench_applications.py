@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Speed of programs in the packet engines: an all-to-all of 10 kB per pair among 256 ranks on MDDP(256, 6).
 
     python benchmarks/bench_applications.py [--runs 3]

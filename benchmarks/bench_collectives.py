@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What bounds of collectives cost: CPU-seconds of both bounds on the time of an all-reduce between switches.
 
     python benchmarks/bench_collectives.py [--runs 3]

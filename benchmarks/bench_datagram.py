@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Speed of mode ``datagram``: million data packet-hops per CPU-second, MPTCP with 8 subflows.
 
     python benchmarks/bench_datagram.py [--runs 3]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Speed of the engines: million flit-hops per CPU-second, of packets of 33 flits unless said otherwise.
 
     python benchmarks/bench_engines.py [--runs 3]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Speed of mode ``flow``: thousand messages delivered per CPU-second on MDDP(256, 6).
 
     python benchmarks/bench_flow.py [--runs 3]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Certified gaps, CPU seconds and memory of the fluid solvers: ``bench_fluid.py [--small] [--goals] [--threads N]``.
 
 Random regular graphs of degree 10 with one server per switch and infinite host channels; demands in the hose

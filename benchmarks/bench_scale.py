@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What size costs: speed, set-up and memory of virtual cut-through on thousands of switches.
 
     python benchmarks/bench_scale.py [--runs 3]

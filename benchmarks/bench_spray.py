@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Speed of mode ``spray``: million packet-hops per CPU-second of a permutation on fat trees.
 
     python benchmarks/bench_spray.py [--runs 3]

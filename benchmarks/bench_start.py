@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run costs before it simulates: imports, and compilation where nothing is compiled yet.
 
     python benchmarks/bench_start.py [--runs 1]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One run of virtual cut-through on one thread and on two: what ``--threads`` gains in wall time.
 
     python benchmarks/bench_threads.py [--runs 12]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Both datagram engines on many drawn scenarios, most of which lose packets: every packet, counter and row is compared.
 
     python -m benchmarks.fuzz_datagram [--scenarios 500] [--first 1000]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Both engines on many drawn scenarios of routings, VC policies and disciplines: every packet and counter is compared.
 
     python -m benchmarks.fuzz_policies [--scenarios 500] [--first 1000] [--ticks 900]

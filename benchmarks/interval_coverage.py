@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How often the 95 % intervals of this project hold the true mean: of a Geo/D/1 queue, whose mean is known.
 
     python benchmarks/interval_coverage.py [--seeds 500] [--ticks 100000] [--jobs 2]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What benchmarks hand over: rows of measured values, the machine that they were measured on, and tables of both."""
 
 import argparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run every benchmark of speed, and keep what was measured with the machine.
 
     python benchmarks/run_all.py --out docs/performance.json [--only engines threads] [--runs 3]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How often the verdict ``saturated`` is wrong: on scenarios whose capacity is known, below it and above it.
 
     python benchmarks/saturation_verdict.py [--seeds 40] [--ticks 10000 30000] [--jobs 2]

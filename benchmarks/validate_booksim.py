@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Latency curves beside those of BookSim2, an established flit-level simulator, for the same networks.
 
     python benchmarks/validate_booksim.py [--ticks 40000] [--figure docs/figures/booksim_validation.png]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes the tables of columns into the pages that have a place for them: ``python docs/columns.py``.
 
 A place is what stands between ``<!-- columns of TABLE -->`` and ``<!-- end -->``.

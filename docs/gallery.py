@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws the figures of docs/gallery.md by the commands that the page gives.
 
 ``python docs/gallery.py`` draws all, ``python docs/gallery.py accepted binds`` those two. They are written small enough

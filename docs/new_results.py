@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures what docs/new_results.md shows, and writes its tables and figure: ``python docs/new_results.py``.
 
 Every network and demand of configs/new_results.yaml is solved in a process of its own, so that the peak of its memory

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes what ``benchmarks/run_all.py`` measured into docs/performance.md: ``python docs/performance.py``.
 
 A table stands between ``<!-- measured: NAME -->`` and ``<!-- end -->``; docs/performance.json holds what is in it.

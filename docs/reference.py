@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """mkdocs hook: the pages under reference/ that follow from the code, and the notebooks as pages.
 
 Nothing of it is kept in a file, so nothing of it can be out of date.

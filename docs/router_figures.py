@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws the figures of docs/routing.md: ``python docs/router_figures.py``."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes docs/topologies.md: every topology family with its definition, an example, a picture and metrics.
 
 ``python docs/topologies.py`` writes the page and all pictures, ``python docs/topologies.py torus mesh`` the page and

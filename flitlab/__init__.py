@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How much of the throughput that any routing could reach does this interconnect deliver, and at what latency?
 
 ``from flitlab import Experiment, simulate, ceiling, Topology`` is the Python interface; ``import flitlab`` alone

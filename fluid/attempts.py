@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Methods tried in turn: where one fails, or ends with bounds too far apart, another may do."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The largest concurrent flow of a demand that grows beside a background that does not, between certified bounds.
 
 Let B be the background and H what grows: asked for is the largest x for which B + x H can be carried. At any x, the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compiled shortest path between two nodes: Dijkstra's algorithm from both ends, cut off by a known bound.
 
 Sources: Pohl, Machine Intelligence 6 (1971) (search from both ends); Goldberg and Werneck, ALENEX 2005

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which channels bind: those that no flow near a certified optimum can leave free.
 
 Let lengths z make the distances of a demand T add up to 1. A flow of theta T has theta <= sum of z_a f_a, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bounds without optimisation: counted hops, the Moore bound, simple cuts, host channels.
 
 The :class:`Bound` of a scenario is a certified upper bound on its theta, whatever the routing. What holds for a whole

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a ceiling is: a row of ceilings.csv with what proves it."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The load from which on a scenario is saturated, as far as that is known without solving anything."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bounds that anyone can recompute: upper ones from lengths, lower ones from flows; no solver is trusted.
 
 Every ceiling that this package reports has passed through here at the end.

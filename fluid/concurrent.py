@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maximum concurrent flows, and the fixed split of a routing: what multiple of its demand an instance can have."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the ceilings of one instance have in common while they are computed."""
 
 from collections.abc import Sequence

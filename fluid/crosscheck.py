@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The check that ties a simulation to a certificate, exact and free of noise."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why the throughput is what it is: capacity, utilisation, distance and stretch, and where links are full.
 
 Source: SIN section 5.4.1 (T = C * U / (<D> * AS)) and the link classes after it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A graph, a demand and next hops as named tuples of flat arrays, which compiled code and LPs both read."""
 
 from collections.abc import Iterator

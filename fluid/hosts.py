@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Host channels: each serves one host, so they bound theta by themselves."""
 
 import numpy as np

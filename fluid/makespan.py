@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lower bounds on the time that a program takes on a network, by any routing, and on that of its steps.
 
 All bounds are in ticks of the scenario. What is proved of each stands in docs/applications.md.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The price of a demand: the shortest allowed way of every commodity under lengths of the channels."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A flow problem between switches, as flat arrays that both compiled code and LPs read."""
 
 from dataclasses import dataclass

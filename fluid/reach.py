@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a throughput is reached: a question that is often settled long before the throughput is known."""
 
 from dataclasses import dataclass

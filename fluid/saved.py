@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Certificates on disk: what proves a ceiling, in a form that needs no solver to be read."""
 
 from dataclasses import dataclass, field, fields

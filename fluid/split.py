@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Throughput of a routing's fixed split of traffic: equal over the next hops of a switch, by share over its paths."""
 
 from dataclasses import replace

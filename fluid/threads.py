@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Work in threads: compiled code holds no lock of Python's, so that parts of one solve run side by side.
 
 How work is cut into parts, and in which order their results are put together, never depends on the number of threads:

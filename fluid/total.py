@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The largest total that can be accepted at an offered load, no demand getting more than its offer."""
 
 from dataclasses import dataclass, replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Translations of a Cayley graph of an abelian group: symmetries that take any switch to any other.
 
 Switch numbers are read as coordinates, the last one fastest; translations add the same coordinates to all. Nothing is

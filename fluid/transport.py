@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The transportation problem: who sends how much to whom so that the value of it all is largest."""
 
 from typing import NamedTuple

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compiled shortest-path trees toward a destination, over all channels or over those that a routing allows."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which algorithm of a collective is best on a network, for programs that ask for ``best``."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Saved certificates verified with nothing but numpy and scipy's shortest paths.
 
 Nothing here is shared with the solvers: distances, conservation and loads are computed afresh.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What saved sets of switches and ranks prove of a collective, and saved trees, in whole numbers, with numpy alone.
 
 Nothing here is shared with what finds them: capacities are read afresh, and what crosses is summed anew.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a saved worst demand and its prices prove, with nothing but numpy and scipy's sparse matrices.
 
 Nothing here is shared with the solver: the split of the routes is computed afresh, destination by destination.

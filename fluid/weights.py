@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Weights of paths that carry a demand nearly as far as any routing could: what a planned routing is made of.
 
 The maximum concurrent flow over the paths of a plan says how much goes along each. The paths of most flow of every

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demand that loads a fixed split of traffic most, among all in which no host sends or receives more than one unit.
 
 On a channel the load of a demand is a sum over pairs of what they send times their share on it, so the worst demand is

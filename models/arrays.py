@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names for the array types that signatures speak of: what the elements are, never how many there are.
 
 Shapes, units and what an index means stand in the docstring of the function or field; NumPy's types cannot say them.

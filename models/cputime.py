@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CPU time of this process, with that of making kernels ready apart: compiling them, or loading what was compiled."""
 
 import threading

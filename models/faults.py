@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of what a component was built to, told in words, before anything is computed on it.
 
 Compiled code reads arrays without a look at their bounds: what it is given must be as it is documented.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Content hashes: equal content, equal hash, on any machine and in any process."""
 
 import hashlib

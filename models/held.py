@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is known of tables, remembered for as long as somebody holds them and nobody changes them."""
 
 from collections.abc import Hashable

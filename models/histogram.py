@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A mergeable log-linear histogram of non-negative integers, exact below 128, within 1/64 above."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small tables in HTML, by which notebooks show our objects."""
 
 from collections.abc import Mapping

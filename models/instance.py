@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ceilings are of: a topology, who sends how much to whom, and the routes, if there are any."""
 
 from dataclasses import dataclass, replace

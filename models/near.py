@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was probably meant by a word that is none of the choices. Imports nothing heavy."""
 
 import difflib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Amounts that belong to pairs of switches, kept for those that have any."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is read from a file, or stands in a configuration itself."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of the components a configuration may use: ``(category, kind) -> spec class``.
 
 A component is one file with one pydantic model (:class:`Parameters`) under :func:`register`; its ``build`` method makes

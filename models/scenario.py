@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One thing to simulate: a network and its demand, what switches do, and what hosts do."""
 
 from dataclasses import asdict, dataclass, replace

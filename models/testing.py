@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of a topology family or a routing of one's own, which say in words what is wrong with it.
 
     from flitlab.models.testing import check_routing, check_topology

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """What happens: engines, measurement, experiments, reports and the command line."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exit codes of every command, and how a run ended as its manifest says it."""
 
 from enum import StrEnum

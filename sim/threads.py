@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One thread for each process: processes use the cores, and sums of several threads are not the same at every run."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests by layer; ``ROOT`` is the folder of the project."""
 
 from collections.abc import Iterable

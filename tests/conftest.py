@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What all tests share: two commands, one or all engines, a folder of its own for every test.
 
 ``pytest`` runs what one wants to know after each change. ``pytest -m long`` runs the tests that are marked ``long``,

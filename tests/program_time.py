@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When the operations of a program are done on a network without limits: the oracle of the tests of programs."""
 
 from flitlab.models.application.program import CALC, SEND, Program

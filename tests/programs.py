@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small programs for tests, written down or drawn at random."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small scenarios for the engines' tests."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The list of files to touch in docs/architecture.md is true: toys that stand where it says are part of flitlab."""
 
 import csv

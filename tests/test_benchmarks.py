@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command that runs all benchmarks, on one that takes no time."""
 
 import ast

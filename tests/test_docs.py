@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every command and code block of README and docs is run, or stands below with the reason why it is not.
 
 A block is a fenced one, of a known language, or an indented one: commands if it begins with the name of a program, else

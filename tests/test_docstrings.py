@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The first sentence of every public docstring can be read out of place: in an index, a tooltip, a search result."""
 
 import ast

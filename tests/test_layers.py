@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The house's rule: imports only point down, models <- fluid <- sim, and engines know neither LPs nor files."""
 
 import ast

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """flitlab has one name, so a user's own ``models``, ``fluid`` and ``sim`` stay the user's."""
 
 import os

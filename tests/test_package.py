@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What users install: a wheel with the one name ``flitlab``, the same from a checkout and from an sdist."""
 
 import os
@@ -117,6 +118,9 @@ def test_every_file_has_the_licence_of_the_package():
     assert said["SPDX-FileCopyrightText"] == package["authors"][0]["name"]
     text = (ROOT / "LICENSES" / f"{package['license']}.txt").read_text("utf-8")
     assert text == (ROOT / "LICENSE").read_text("utf-8")
+    line = f"# SPDX-License-Identifier: {package['license']}\n"
+    sources = [path for name in PACKAGES for path in (ROOT / name).rglob("*.py")]
+    assert not [path for path in sources if not path.read_text("utf-8").startswith(line)]
 
 
 def test_those_who_cite_are_told_the_same_version():

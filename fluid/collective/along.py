@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Routes along the paths of trees that lead through switches without ranks."""
 
 import itertools

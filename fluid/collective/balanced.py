@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trees that translations make: a few of one root, which load all channels alike when they are moved to every root.
 
 Where translations act on the ranks, an arc is loaded by the trees of all roots together as often as the trees of a

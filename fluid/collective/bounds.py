@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The least time of a collective on a network, whatever the algorithm, with what proves it.
 
 Times over bandwidth are fractions, in units (of an all-reduce, a broadcast and a reduction: vectors) over a channel of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plans of rooted trees that are not deep, among all plans of the least time.
 
 A linear program ends in any solution of the least time, and what that uses of a network may wind through all of it.

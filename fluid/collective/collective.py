@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a collective is, as bounds are asked for it."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Least times of collectives that one cut of the network proves, exactly.
 
 What must leave a side S of the network takes at least (units that must leave S) / (capacity of the arcs out of S).

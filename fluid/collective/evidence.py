@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What proves the ends of a collective's time, as a certificate holds it."""
 
 from dataclasses import dataclass, field

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trees that reach the bound of an all-gather on a network, and those of the collectives that follow from it.
 
 A broadcast is an all-gather in which one rank alone has data. Reduce-scatter and reduce run backwards along trees of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What latency alone adds to the time of a collective, as far as that is proved.
 
 All times are in ticks, of the delays that a discipline has in an empty network.

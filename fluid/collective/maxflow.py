@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compiled maximum flow in whole numbers, for thousands of flows on one graph.
 
 Dinic's method: flow goes along shortest ways, which are found from the sink, until none is left.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The network of a collective in whole numbers: capacities, and what starts where."""
 
 from collections.abc import Sequence

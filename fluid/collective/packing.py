@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packing spanning out-trees of many roots into capacities: the trees along which an all-gather reaches its bound.
 
 That the trees exist is Frank's theorem: every set of vertices must be entered by at least as much capacity as there

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Least times of an all-reduce that disjoint parts of a network prove.
 
 Let a message carry, for every element of the vector, one partial result. Then 2 (k - 1) messages of each element cross

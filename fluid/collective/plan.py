@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What arcs give to trees, by linear programs: to in-trees, along which parts go to their roots, and to out-trees.
 
 Trees of given capacities exist if every set of vertices can be left (toward roots) or entered (from them) by all parts

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What trees reach, recomputed from nothing but the network and the trees."""
 
 from collections.abc import Iterable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rooted trees for an all-reduce: parts of the vector are reduced along in-trees to a root, and spread along out-trees.
 
 Which share of the vector has which root, and which capacity its in-trees and its out-trees get, a linear program says

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Splitting off: vertices without ranks make way for arcs between ranks, each of which is a path of the network.
 
 At a vertex z capacity m is taken from an arc (u, z) and an arc (z, t) and given to an arc (u, t), as long as from the

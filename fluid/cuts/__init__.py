@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sparse cuts: what may cross between two parts of a network bounds theta. One file per heuristic.
 
 A cut is a set of switches, ``side``; its sparsity is the capacity from there to the other switches over the demand

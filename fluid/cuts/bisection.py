@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cuts into halves of equal size, by the partitioner METIS."""
 
 import numpy as np

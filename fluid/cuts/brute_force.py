@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All cuts of a small network."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cut, and what crosses many cuts of a network at once."""
 
 from collections.abc import Iterable

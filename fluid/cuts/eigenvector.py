@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cuts from the spectrum: a sweep over the switches in the order of an eigenvector."""
 
 import numpy as np

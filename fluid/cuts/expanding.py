@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cuts around regions: all switches within some hops of one, for networks that are clustered."""
 
 import numpy as np

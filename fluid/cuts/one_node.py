@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cuts around single switches: networks are often sparse at their edges."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the maximum concurrent flows by any routing and over given paths have in common."""
 
 from collections.abc import Iterator

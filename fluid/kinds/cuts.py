@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sparsest cuts that heuristics find."""
 
 import math

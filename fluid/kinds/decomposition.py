@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The factors that make up the throughput of the maximum concurrent flow."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hoefler's throughput model."""
 
 from collections.abc import Iterator

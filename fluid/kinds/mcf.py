@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The maximum concurrent flow by any routing."""
 
 from typing import ClassVar

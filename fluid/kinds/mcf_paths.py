@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The maximum concurrent flow over the paths of a routing."""
 
 from typing import TYPE_CHECKING, ClassVar

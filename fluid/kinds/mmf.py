@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Max-min fair rates."""
 
 from collections.abc import Iterator

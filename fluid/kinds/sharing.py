@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the throughput models have in common, which give a rate to every flow by a rule."""
 
 from typing import ClassVar, Literal

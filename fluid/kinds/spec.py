@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every kind of ceiling has in common, and what is known of a kind by its name."""
 
 from collections.abc import Iterable, Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fixed split of a routing."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The largest total that can be accepted at a load."""
 
 import math

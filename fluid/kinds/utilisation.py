@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The use of channels by the maximum concurrent flow."""
 
 from collections.abc import Iterator

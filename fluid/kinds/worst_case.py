@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The worst demand of a fixed routing."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The arc LP with one commodity per destination, in HiGHS: exact, for small problems."""
 
 from dataclasses import dataclass

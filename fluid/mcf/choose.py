@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which method solves a concurrent flow problem, by size, density and the gap asked for."""
 
 from dataclasses import dataclass, replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exact maximum concurrent flow over paths: an interior-point method that prices new paths at every iterate.
 
     minimise lambda  subject to  sum of f_p over the paths p of k = demand_k,  load_a(f) + s_a = lambda c_a

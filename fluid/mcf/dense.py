@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dense demands: Garg and Koenemann's multiplicative weights, one tree a destination and phase.
 
 Sources: Garg and Koenemann, SIAM J. Comput. 37 (2007), doi:10.1137/S0097539704446232; the upper bound per

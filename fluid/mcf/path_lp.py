@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The path LP, one column for each path that a routing allows, in HiGHS: exact, for small problems."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A growing set of paths per commodity, and the compiled passes that balance flow over them.
 
 A path without channels stands for leaving that much demand unserved, at cost 1; only ``total`` has such.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dense demands that fit on shortest paths: splits by channel weights, scaled until no channel is overloaded.
 
 Wherever capacity times hops bounds the throughput tightly, as for all-to-all on random regular graphs, some flow

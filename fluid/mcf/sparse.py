@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Path flows under an exponential method of multipliers: for sparse demands, and for dense ones that fit.
 
 Weights w = exp(b + alpha * load) of the channels price the paths; passes of Newton shifts

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cayley graphs under a demand that translations leave as it is: one destination stands for all.
 
 The average of an optimal flow over all translations is optimal too. So flows for switch 0 are enough; for the other

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metrics of topologies that flows and cuts give."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What collectives could reach on a topology."""
 
 from typing import Any, ClassVar

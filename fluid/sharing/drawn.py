@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the flows of a datagram run could get over the very paths that were drawn for them."""
 
 import numpy as np

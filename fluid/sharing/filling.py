@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Raising the rates of paths step by step until each crosses a full link."""
 
 from collections.abc import Callable

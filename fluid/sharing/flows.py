@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Flows between hosts and the paths that each may use: what the throughput models divide capacity among."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Max-min fairness over all paths there are: the LPs of :mod:`flitlab.fluid.sharing.maxmin`, whose duals price new
 paths.
 

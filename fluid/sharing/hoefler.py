@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hoefler's model (HM): every path gets its equal share of the most crowded link that it crosses.
 
 Sources: Hoefler, Schneider, Lumsdaine, CLUSTER 2008, doi:10.1109/CLUSTR.2008.4663762; with several paths a flow, Yuan

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jain's method (JM): Hoefler's shares again and again, of what is left, for the paths that cross no full link.
 
 Source: Jain, Bhatele, Ni, Wright, Kale, SC 2014, doi:10.1109/SC.2014.33, as stated by Faizian et al., "Throughput

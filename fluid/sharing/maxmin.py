@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Max-min fairness (MMF), weighted by demand: nobody can get more without somebody poorer getting less.
 
 Sources: Bertsekas, Gallager, Data Networks, 1992, section 6.5 (one path a flow); Nace, Doan, Klopfenstein, Bashllari,

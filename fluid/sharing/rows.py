@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The throughput models as rows of a table of ceilings."""
 
 from collections.abc import Callable, Iterator

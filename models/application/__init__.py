@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parallel programs: what ranks compute and send, and where ranks run."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How rounds become the arrays of a program."""
 
 from dataclasses import dataclass, field

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs from rounds: what some ranks do at the same stage of an algorithm, as arrays."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence

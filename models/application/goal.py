@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GOAL text, the schedule format of LogGOPSim and ATLAHS.
 
     num_ranks 2

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statements of GOAL text (:mod:`flitlab.models.application.goal`), read byte by byte."""
 
 import numpy as np

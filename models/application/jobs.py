@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several programs at once: jobs that share a network, as one program whose ranks are those of all of them."""
 
 from collections.abc import Mapping

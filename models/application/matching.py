@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which send and which receive belong together, and whether arrays are a program at all."""
 
 from collections.abc import Iterator, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The order in which a program can run, how long it takes at least, and whether it waits for itself.
 
 Every operation has two events: *ready*, and *done*. Which event waits for which is a graph:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which parts of a program cannot overlap in time, whatever the network does.
 
 A step is a *separator* where it is synchronising and, in every rank, its operations stand in a row, wait for all

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a placement is asked for."""
 
 from collections.abc import Callable

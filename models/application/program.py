@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the ranks of a parallel program do: graphs of calculations, sends and receives."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many ranks a program runs on."""
 
 from collections.abc import Callable, Iterator

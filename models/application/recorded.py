@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What kinds have in common whose program comes from a file."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrays that a program of any size finds room for."""
 
 import tempfile

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a program's parameters are, whatever program it is."""
 
 from collections.abc import Callable

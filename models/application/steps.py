@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kinds of steps that a program has, for tables: all occurrences of a collective of one size are one kind."""
 
 from typing import NamedTuple

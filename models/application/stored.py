@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs on disk: a folder ``NAME.program`` with one file for each array, and what else there is in JSON.
 
 The arrays are mapped, not read: a program larger than memory is paged in where it is needed.

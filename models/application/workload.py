@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A program on the hosts of a network."""
 
 from dataclasses import asdict, dataclass, field

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Schedules from trees: every collective along out-trees, in-trees, or both."""
 
 from collections.abc import Iterable, Mapping, Sequence

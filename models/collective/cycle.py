@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hamiltonian cycles: closed walks along the arcs of a graph that visit every vertex once."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Search for a cyclic order of switches in which the busiest channel has little to carry."""
 
 from collections.abc import Iterable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The order in which the parts of trees follow each other over shared channels, so that none waits long.
 
 A stream is what follows one tree: ``count`` parts of the data, each cut into chunks, over arcs of which some wait for

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs that follow a schedule: its sends in its order, and never more than a few of them under way to a peer."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rings: orders of the hosts of a network in which consecutive ones are near each other."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Schedules of collectives: which chunk of the data goes from whom to whom, in which step."""
 
 from collections.abc import Callable, Iterable

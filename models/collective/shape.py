@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The shape that hosts have in a network: the torus that they form, the pods and switches that they belong to.
 
 Ranks that run on hosts in the order of their numbers (``placement: {kind: linear}``) have the same shape, which is what

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Schedules as JSON, in which those of other programs come in and ours go out."""
 
 import json

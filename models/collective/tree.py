@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trees along which parts of a collective's data go from a root to all ranks."""
 
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How much consecutive members of a ring load channels when each sends the next one the same along shortest paths."""
 
 from collections.abc import Iterator, Sequence

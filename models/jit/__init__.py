@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one way compiled code is made here: Numba with a disk cache that notices every edit.
 
 What is compiled has two forms. The *whole* is what Python calls: optimised together with all that it calls, made into

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where compiled code is kept: one folder for every state of the sources, and one process at a time that compiles.
 
 Numba's own cache keys on the file of the compiled function only, so an edit in an *imported*

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How Numba is told to optimise a function together with all that it calls, once, and to emit code for it alone.
 
 Numba optimises every function by itself, makes machine code of it, and optimises it again in each function that calls

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Constants of the layout, cost and power models: ``constants.yaml``, or what a user puts in their place."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cabinets on a machine room floor, switches in cabinets, and the lengths of the cables between them."""
 
 from functools import lru_cache

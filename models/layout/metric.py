@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the metrics of cables, cost and power have in common: the parameters of the layout."""
 
 from functools import cached_property

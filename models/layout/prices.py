@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What cables and switches cost and consume."""
 
 import numpy as np

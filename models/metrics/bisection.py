@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bisection: the fewest links between two halves that a partitioner finds."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bollobás' lower bound on the bisection of random regular graphs."""
 
 from math import log, sqrt

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What switches and cables cost."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Edge connectivity: how many failures can cut a topology in two."""
 
 from typing import Any

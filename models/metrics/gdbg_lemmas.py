@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether what has been proved of generalised de Bruijn graphs is true of one."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many pairs of switches, and of hosts, are how far apart."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Orders of the largest known networks of a degree and a diameter, uni- and bi-directional."""
 
 from typing import Any

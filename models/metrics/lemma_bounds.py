@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What no topology of given order and degree can beat: diameter, path length, path number, link load."""
 
 from typing import Any

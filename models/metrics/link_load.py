@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Load of the channels under all-to-all traffic."""
 
 from typing import Any, Literal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moore bounds on order, diameter and average distance."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Path diversity: on how many paths the channels are when hosts talk in pairs."""
 
 from typing import Any, Literal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many paths of few hops the pairs of switches have."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the switches consume."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every metric in a configuration has in common."""
 
 from collections.abc import Sequence

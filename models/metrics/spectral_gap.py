@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spectra: how well a topology expands."""
 
 from math import ceil, sqrt

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is said of every topology, asked for or not."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The loopless paths of single pairs: all of at most so many channels, or some of the shortest."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The first of the shortest loopless paths in the order of switch numbers."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The k shortest loopless paths between switches, and the equal-cost ones among them."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lengths of the k shortest loopless paths of all pairs, without the paths."""
 
 import numpy as np

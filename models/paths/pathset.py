@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many paths in three flat arrays."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Breadth-first search against the channels, from a target."""
 
 from flitlab.models.arrays import Integers

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Load on channels when traffic is split evenly over all shortest paths."""
 
 import numpy as np

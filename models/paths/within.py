@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All loopless paths of at most so many hops."""
 
 from collections.abc import Iterator

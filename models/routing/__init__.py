@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Routings: one file per kind, :class:`~flitlab.models.routing.routes.Routes` for all."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hop-limited all-path routing."""
 
 from pydantic import Field

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deadlock certificates: the channel dependency graph of (routing, VC policy) has no cycle.
 
 A vertex is a (channel, VC); an edge says that a packet may hold the first while it waits for the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hot-potato deflection routing."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dimension-order routing on grids and on graphs whose lines are complete."""
 
 from typing import Literal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Minimal routing of a dragonfly: local, global, local."""
 
 from typing import Literal

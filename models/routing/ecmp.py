@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Equal-cost multi-path routing."""
 
 from typing import Literal

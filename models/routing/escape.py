@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Escape channels for adaptive routing."""
 
 import numpy as np

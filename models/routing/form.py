@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What routes are made of: arrays that compiled code can read, and choices that go together."""
 
 from typing import Any

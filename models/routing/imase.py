@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Minimal routing by arithmetic on the numbers of switches."""
 
 from typing import Literal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Routing over the k shortest paths."""
 
 from typing import Any, Literal

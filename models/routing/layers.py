@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layers of routes without a cycle of dependencies: the VC policy ``layered``.
 
 A unit, which is a path or all that a pair of switches may use, goes whole into one layer, and a packet

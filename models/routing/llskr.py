@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limited length spread k-shortest path routing."""
 
 from pydantic import Field

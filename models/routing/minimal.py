@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Minimal routing: every next hop that lies on a shortest path."""
 
 from dataclasses import replace

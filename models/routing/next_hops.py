@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Next hops followed to their end: whether they lead every packet to its target, and how far."""
 
 from typing import NamedTuple

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A routing made from the certified maximum concurrent flow."""
 
 from dataclasses import replace

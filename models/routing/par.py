@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Progressive adaptive routing of a dragonfly: a decision to go minimally can be taken back in the source group."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of whole paths, for the routings that draw one at the source."""
 
 from collections.abc import Iterable, Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Routings that are made for a demand: what they ask of a solver, and what they make of its answer.
 
 Models know no solver. A routing says which paths its demand may take (:class:`Plan`), or which next hops

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Polarized routing: adaptive, away from the source and towards the destination, over longer ways where queues ask."""
 
 from pydantic import Field

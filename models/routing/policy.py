@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a configuration asks of virtual channels, what that asks of routes, and the layers that it adds to them."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a routing is, and with it all that one is written with: its base class, routes and what they are made of."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Next hops with weights that load channels exactly as the weighted paths do that they are made of.
 
 A packet may still take ``budget`` channels, and each that it takes lowers that by one. Its slack is what the budget

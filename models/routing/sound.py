@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether packets that follow routes arrive, whoever made the routes; nothing is certified, or run, on others.
 
 Of a table of next hops every set that a packet may meet is looked at once, of paths every hop.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Universal globally adaptive load-balanced routing: minimal or over a random intermediate switch."""
 
 from dataclasses import replace

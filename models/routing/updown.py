@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Up*/down* routing along the levels of a tree of switches."""
 
 from typing import Annotated, Literal

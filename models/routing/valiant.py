@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Valiant's routing over a random intermediate switch."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Walks over routes: which channels a packet may hold while it waits for which."""
 
 import numpy as np

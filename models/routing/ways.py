@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ways that a routing allows on a topology, and how they are told to decisions."""
 
 from dataclasses import dataclass, field

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of paths with weights for some pairs of switches, and shortest paths for all others."""
 
 import numpy as np

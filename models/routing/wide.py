@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Next hops to 64 targets at a time: in a word that belongs to a channel, or to a switch, every bit is a target.
 
 One search serves 64 targets, and reads the graph from memory once for all of them.

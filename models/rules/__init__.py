@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pure decisions of the model, in the subset Numba compiles, called by both engines.
 
 Everything here works on integers only and depends on nothing but its arguments, so that the two

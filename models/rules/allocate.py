@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rotating priority, by which iSLIP matches the inputs of a switch with the outputs that they ask for.
 
 iSLIP (McKeown 1999, doi:10.1109/90.769767): every output offers itself to one of the inputs that ask for it, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When hosts create packets: integer inversion of geometric gaps, no logarithm, no floating point.
 
 A host's candidate arrivals are a chain of positions in sub-ticks; the next follows from the last by

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sets of output ports as 64-bit masks."""
 
 from typing import Any

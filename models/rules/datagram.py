@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws and small decisions of the datagram discipline."""
 
 import numpy as np

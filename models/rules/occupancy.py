@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How full a hot-potato switch can get."""
 
 

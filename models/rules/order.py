@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who goes first: age arbitration of virtual cut-through, and the ranking of hot-potato."""
 
 from flitlab.models.arrays import Int

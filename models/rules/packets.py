@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a packet is: where it goes and how long it is. Packet ids are sequence number x hosts + host."""
 
 from typing import NamedTuple

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a polarized packet may go on its way from one switch to another, and what that costs it."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The set of ports that is allowed for each pair of switches, in as few bytes as the ports need.
 
 Where routes are tables, each hop reads one set at a place of its own: what a look-up costs is the wait for memory, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The canonical numbering of ports, which ties in arbitration refer to.
 
 Outputs of a switch: its network channels in channel order, then the ejection channels of its

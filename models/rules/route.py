@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which of the allowed outputs a packet takes."""
 
 import numpy as np

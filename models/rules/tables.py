@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the decisions read of a routing: forms, choices and policies by number, and the arrays that go with them."""
 
 from typing import NamedTuple

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which of two ways a packet takes that its host sends, by what is queued for them."""
 
 import numpy as np

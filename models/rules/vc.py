@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which virtual channels a packet may take on a channel."""
 
 from typing import NamedTuple

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Input buffers with virtual channels: what vct, wormhole and deflection have in common, and its keys."""
 
 from collections.abc import Iterator

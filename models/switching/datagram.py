@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Datagrams: packets of a transport in queues that drop what they have no room for."""
 
 from dataclasses import asdict, dataclass, replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hot-potato switching: a packet that cannot go where it wants to goes elsewhere."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a discipline is, and how a configuration asks for one."""
 
 from abc import ABC, abstractmethod

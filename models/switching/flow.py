@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Messages as fluids that share channels max-min fairly."""
 
 from collections.abc import Iterator

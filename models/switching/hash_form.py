@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The form in which the disciplines of flitlab enter content hashes."""
 
 from typing import Any

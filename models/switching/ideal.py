@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ideal switch: queues at outputs alone, without limit, so that nothing but the channels holds a packet back."""
 
 from collections.abc import Iterator

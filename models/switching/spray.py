@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sprayed packets: two queues at every output, trimming, and a path for each packet."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Delays of switches and channels: what most disciplines have in common, and the keys that give them.
 
 A tick is the time of one flit on the fastest channel, ``flit_ns`` nanoseconds. Nanoseconds become ticks by

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Virtual cut-through: a packet goes on as soon as the next buffer has room for all of it."""
 
 from collections.abc import Iterator

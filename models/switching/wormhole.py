@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wormhole switching: flits go on one by one, as far as there is room for them."""
 
 from collections.abc import Iterator

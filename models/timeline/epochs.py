@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The network between two events: what of it works, at which rates, and what is left for a routing."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Events as a configuration writes them: what fails, returns or becomes slow, and when."""
 
 from math import inf

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Routes of what is left of a network, in the numbers of the whole of it."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What happens to a network as an engine meets it: tick by tick, with the numbers of the whole network."""
 
 from dataclasses import dataclass, replace

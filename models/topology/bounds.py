@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moore-type bounds: what so many switches of a degree can reach, whatever the wiring.
 
 ``degree`` counts the channels out of a switch. With ``directed`` they may be uni-directional; without, each

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Binary linear codes of large distance: classical families, shortened and adjusted, and a local search.
 
 A code [m, k, D] is held as the columns of a generator matrix, int64 [m]: distinct integers in 1 .. 2**k - 1

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The largest part of a topology in which every switch reaches every other."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Graphs of given degree and diameter with many switches: those that are shipped, and those that are constructed.
 
 Families import from here: ``degree_diameter`` takes the largest, ``mddp`` starts from it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hop distances in a topology: all pairs, their histogram, diameter and average.
 
 Hops are channels between switches; capacities and delays play no part.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Links and switches that are out of order."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finite fields GF(q) for every prime power q, as tables."""
 
 from functools import lru_cache

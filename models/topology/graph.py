@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The interconnect graph: switches, directed channels between them, and hosts on switches."""
 
 from dataclasses import dataclass, field, replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How large networks may become."""
 
 from flitlab.models.registry import SpecError

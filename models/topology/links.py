@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which links of a network a configuration means: by their ends, by their share, or by their number."""
 
 from typing import Annotated, Any

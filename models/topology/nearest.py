@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an error message offers instead of a number for which no graph exists."""
 
 from collections.abc import Callable, Iterable

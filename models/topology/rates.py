@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Links that are slower or faster than the others from the beginning."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a topology is one: channels in order between switches that exist, hosts, capacities."""
 
 from collections.abc import Callable, Iterator

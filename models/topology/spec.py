@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every topology in a configuration has in common: hosts, capacities, failures."""
 
 from collections.abc import Callable

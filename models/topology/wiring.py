@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random wiring: simple graphs with given degrees, and the nearest to them where no simple one exists."""
 
 from collections import Counter

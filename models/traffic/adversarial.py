@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Adversarial traffic: the shift that is worst for the minimal routing of a structured topology."""
 
 from collections.abc import Callable, Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All-to-all: the demand matrix of uniform traffic under its fluid name."""
 
 from flitlab.models.registry import register

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traffic that is there whatever the load."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traffic from every host to the one whose number has all bits flipped."""
 
 import numpy as np

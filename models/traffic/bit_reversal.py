@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traffic from every host to the one whose number has the bits in reverse order."""
 
 import numpy as np

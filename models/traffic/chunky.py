@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Chunky traffic: whole racks send to whole racks."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What hosts send to whom: the demand matrix T and how a destination is drawn from its rows."""
 
 from dataclasses import dataclass, field

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Demand from files: CSV of pairs, dense arrays, traces."""
 
 import csv

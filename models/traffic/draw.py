@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random draws that several patterns make."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What patterns with one destination a host have in common."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nearly uniform traffic between racks."""
 
 import numpy as np

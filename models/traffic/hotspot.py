@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traffic of which a part goes to a few hosts."""
 
 from typing import Any

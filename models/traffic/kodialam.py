@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The traffic of greatest total distance that the hose model allows."""
 
 import numpy as np

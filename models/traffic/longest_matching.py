@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Longest matchings: traffic that is near the worst case."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several random permutations at once."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random permutation traffic."""
 
 from pydantic import Field

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Demand between racks, and how it is laid over the switches that have hosts."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traffic to receivers drawn at random."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random matchings of servers."""
 
 import numpy as np

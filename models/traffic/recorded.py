@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Messages of a trace, one by one."""
 
 from dataclasses import dataclass

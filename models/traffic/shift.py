@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traffic from every host to the one so many numbers on."""
 
 from typing import Literal

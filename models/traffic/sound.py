@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether traffic is a demand matrix of a topology's hosts."""
 
 from typing import Any

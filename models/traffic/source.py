@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How hosts create packets."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What patterns given by a weighted matrix have in common."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demand of a recorded trace."""
 
 from fractions import Fraction

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a pattern of traffic is, and with it all that one is written with: its base class and its demand."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traffic that transposes a matrix spread over the hosts."""
 
 import numpy as np

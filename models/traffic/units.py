@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Groups of hosts that act as one: a pattern between switches, whatever the number of hosts at each."""
 
 from dataclasses import dataclass

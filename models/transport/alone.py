@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long a flow takes that has the network to itself: what its completion time is compared with."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The connections that a program's messages go by."""
 
 from typing import NamedTuple

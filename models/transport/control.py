@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a transport is: a control law, and the numbers of the machine that it steers."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Data center TCP."""
 
 from pydantic import Field

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One run of sprayed packets, laid out for the engines: links and their queues, flows, and the rules of hosts."""
 
 from collections.abc import Sequence

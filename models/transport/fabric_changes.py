@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What happens to the network of sprayed packets during a run: links, and the routes that entropies stand for."""
 
 from dataclasses import replace

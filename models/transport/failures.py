@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Links that fail, return or become slow while flows are under way."""
 
 from dataclasses import dataclass, replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A queue of its own before the network for every subflow, as fast as the host: ``feeder_packets``."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which host sends how much to which, and from when on."""
 
 from fractions import Fraction

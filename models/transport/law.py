@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a transport is, and with it all that one is written with: its base classes and its law."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Multipath TCP with linked increases."""
 
 from typing import Literal

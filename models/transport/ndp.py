@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NDP: trimming and pulls."""
 
 from flitlab.models.registry import register

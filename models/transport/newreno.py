@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The NewReno machine that every control law steers: acknowledgements, fast recovery and the timer.
 
 It decides what the window is and when a packet is sent again; queues, packets and what the receiver holds are

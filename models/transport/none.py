@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No transport: packets at a constant rate."""
 
 from pydantic import Field

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Network signalled congestion control of Ultra Ethernet."""
 
 from pydantic import Field

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How much more hosts can send than the network between their switches carries."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The messages of a program where each of them is a flow."""
 
 from typing import NamedTuple

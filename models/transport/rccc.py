@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Receiver credit congestion control of Ultra Ethernet, alone and beside NSCC."""
 
 from pydantic import Field

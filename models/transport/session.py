@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One thing to simulate packet by packet: queues, paths and flows, laid out for the engines."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several transports in one run."""
 
 from typing import Annotated, Any

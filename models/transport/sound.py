@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a transport is one: numbers within their bounds, and a law whose functions give numbers."""
 
 from collections.abc import Callable, Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The keys of transports that spray."""
 
 from collections.abc import Set

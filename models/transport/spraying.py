@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a transport that sprays is: the numbers of its senders and receivers."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The control law of TCP NewReno."""
 
 from flitlab.models.arrays import Floats, Int

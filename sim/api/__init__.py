@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Python interface: configurations to check, run and look at, and single questions answered in memory.
 
 >>> from flitlab import Experiment, ceiling, simulate

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of a run as arrays of xarray, with a dimension for each thing that was varied."""
 
 from collections.abc import Iterable, Mapping, Sequence

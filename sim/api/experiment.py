@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A configuration to check, run and look at, with pandas frames and matplotlib axes."""
 
 import json

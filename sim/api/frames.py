@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of a run as frames of pandas, with units."""
 
 import io

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Python gives for a specification: objects, names and mappings, as a configuration has them."""
 
 import io

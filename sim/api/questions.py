@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Single questions to a network, answered in memory: what it delivers, and what it could deliver at most."""
 
 from collections.abc import Mapping, Sequence

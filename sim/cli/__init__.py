@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line: ``simrun``. Every command is one file; what it needs is imported when it runs."""
 
 import signal

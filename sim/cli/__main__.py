@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``python -m flitlab.sim.cli`` is ``simrun``."""
 
 from flitlab.sim.cli import main

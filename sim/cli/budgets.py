@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a loss budget is printed."""
 
 from collections.abc import Mapping, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ``list`` and ``show`` know: names, documentation and parameters of components."""
 
 import inspect

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``simrun export-routing FILE --out DIR``."""
 
 import argparse

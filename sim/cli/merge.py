@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``simrun merge [FILE] DIR...``."""
 
 import argparse

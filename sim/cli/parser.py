@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arguments of ``simrun``. Imports nothing heavy: ``simrun --help`` answers at once."""
 
 import argparse

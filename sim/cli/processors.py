@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many processes, and threads in each of them, a command uses."""
 
 import argparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``experiment: application``: a program, where its ranks run, and what its messages are cut into."""
 
 from fractions import Fraction

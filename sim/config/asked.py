@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an experiment asks of a scenario, and what it cannot do without."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scenarios that a loss budget measures: a switch as configured, and as it would be with something changed.
 
 A change is written as ``--set`` takes it, so that whoever reads a budget can run any part of it. What cannot be built

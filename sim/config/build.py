@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Puts the parts of a scenario together and checks what one asks of the other."""
 
 from collections.abc import Callable

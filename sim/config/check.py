@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mistakes with file and line, made of the errors of pydantic and of components."""
 
 import json

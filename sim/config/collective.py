@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``experiment: collective``: a collective of given size, and the algorithm that carries it out."""
 
 from dataclasses import dataclass, replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parsing a text into the nodes of PyYAML, by libyaml where PyYAML was built with it: a fifth of the time.
 
 Which of the two parses must not show. What they read differently in places (tabs, explicit keys, tags, byte order

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The configuration of one scenario while it is understood."""
 
 from functools import cached_property

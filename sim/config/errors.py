@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mistakes in a configuration: each one line, all of them reported at once."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases and sweeps: from one configuration to the configurations of its scenarios."""
 
 from collections.abc import Iterator, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sweeps over files: ``path: {glob: 'zoo/*.graphml'}``."""
 
 from glob import glob

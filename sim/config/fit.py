@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one part of a scenario that is to be simulated asks of the others."""
 
 from typing import Any

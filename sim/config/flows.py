@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Disciplines that count flows: their transport, their times and what they say of them in a resolved configuration."""
 
 from typing import Any

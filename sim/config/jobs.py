@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several jobs: a list under ``application:``, of programs that share the hosts and the network."""
 
 from collections.abc import Iterator, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The JSON schema of configurations, by which editors complete and check them.
 
 It follows from the models with which configurations are checked. What no schema can say (whether such a graph exists,

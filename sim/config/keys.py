@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which keys a configuration may have, and where: read off the models that it is checked with."""
 
 from collections.abc import Iterator, Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """YAML as this project reads it: the 1.2 core schema, no duplicate keys, every value with its line.
 
 Plain PyYAML keeps the last of two equal keys, reads ``no`` as False and ``1e-3`` as text, and forgets

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``loads:`` of a configuration: given, or found as the run goes."""
 
 from decimal import Decimal

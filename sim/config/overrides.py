@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes to a configuration before it is read: deep merging, ``--set`` and ``quick:``."""
 
 import re

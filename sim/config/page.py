@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A configuration as it is written, and what is wrong with it."""
 
 from collections.abc import Iterable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds topologies, routes and traffic, each distinct one only once."""
 
 from collections.abc import Callable, Hashable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loads the files and modules that register components of a user's own."""
 
 import importlib

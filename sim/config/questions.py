@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The keys of the experiments that ask for more than a ceiling of a scenario."""
 
 from typing import Annotated, Any, Literal, Self, get_args

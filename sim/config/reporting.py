@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The keys that say what becomes of results: figures of them, and published numbers to compare them with."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a configuration may say, and the defaults of what it leaves out.
 
 One :class:`Config` describes one scenario: cases and sweeps are resolved before (see ``expand``).

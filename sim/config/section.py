@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the parts of a configuration's schema are made of."""
 
 from typing import Annotated, Any

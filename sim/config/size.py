@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How much memory a configuration would take, asked before it is allocated.
 
 Estimates are of what grows with the sizes that a configuration may name, within a factor of two of what the compiled

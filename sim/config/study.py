@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A configuration file, understood: everything that is needed to run it."""
 
 from collections.abc import Callable, Sequence

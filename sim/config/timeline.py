@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``timeline:`` of a configuration: what happens to a network while a scenario runs."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers with units, as people write them: ``64MB``, ``1KiB``, ``5us``, ``100Gbps``, ``10%``.
 
 The name of a key says its quantity and the unit in which numbers alone are: ``size_bytes``, ``link_ns``, ``nic_mbps``.

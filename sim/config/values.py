@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The values that resolved configurations give their keys, over all their scenarios, and what two of them differ in."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long a search for saturation measures, where ``measure:`` does not say."""
 
 import math

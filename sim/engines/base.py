@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The interface of a simulation under way, and what engines count."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Both engines side by side: the compiled one's results, checked against the reference packet by packet."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The engines of flitlab's own disciplines."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two runs of hosts that talk over transports, in lock-step: what they count and every packet received is compared."""
 
 from dataclasses import fields

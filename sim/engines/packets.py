@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs that keep a table of their packets: for disciplines that say of each when it leaves its host and arrives."""
 
 from abc import ABC, abstractmethod

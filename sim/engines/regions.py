@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which runs several threads can share, each with a region of the network, and why the others have one thread."""
 
 from flitlab.models.application.workload import Workload

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one door to the engines: every run, and every look at a packet, starts here."""
 
 from collections.abc import Callable

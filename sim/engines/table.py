@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which code runs a discipline, in either engine: one entry for each, by its mode."""
 
 from collections.abc import Callable, Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is made of runs of programs: their times beside the bounds on them and beside each other, and further tables."""
 
 import math

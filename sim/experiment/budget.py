@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loss budgets: where the throughput goes between what any routing could reach and what a switch carries.
 
 A budget is a ladder of loads that a scenario could carry if something did not cost anything. Its upper rungs are

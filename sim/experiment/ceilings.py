@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ceilings of a study: each computed once for all scenarios it applies to, stored with its certificate."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A folder of saved certificates: what proves the ceilings of a study, and the index of what they claim of what.
 
 Whoever trusts the SHA-256 of the index, which saving prints, trusts no file: the index names the configuration, the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tasks on a Dask cluster: one that is there, ``tls://host:port``, or one of SLURM jobs, ``slurm:key=value,...``.
 
 Workers need this flitlab, but no disk of ours: scenarios and plugin files are sent. A call whose worker is lost is made

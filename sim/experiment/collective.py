@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of the experiment ``collective``: times beside what any algorithm needs, and bandwidths."""
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a study will cost, from short runs that tell how fast this machine is.
 
 A point's processor time is taken to be ``point + pairs x switches^2 + idle x switches x ticks + hop x packet hops``: of

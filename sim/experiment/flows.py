@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What flows get beside the maximum concurrent flow on the same network: endless ones, and messages sent at once."""
 
 import math

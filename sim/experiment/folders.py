@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The owner of a folder, and what the manifest in it says of the run."""
 
 import hashlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of jobs: what each took beside others, and alone."""
 
 from collections.abc import Iterator, Mapping, Sequence

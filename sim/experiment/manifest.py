@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The manifest of a run: what was run, by what, and what the configuration came to mean."""
 
 import platform

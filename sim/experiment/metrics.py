@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metrics of topologies: each topology is measured once, and what the folder holds is not measured again."""
 
 from collections.abc import Callable, Iterator

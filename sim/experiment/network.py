@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Networks that no scenario of a study has: described as in a configuration, built and solved in a worker."""
 
 from collections.abc import Mapping

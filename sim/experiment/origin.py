@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a result comes from: the source of flitlab, the libraries under it, and the machine."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The points of a study: one simulation for each scenario, load and seed, checked against the ceilings."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where tasks run: a process pool on this machine, this very process, or a cluster."""
 
 import multiprocessing

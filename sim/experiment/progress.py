@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Progress on stderr: on a terminal and in notebooks a bar, and where each scenario saturates as far as that is known.
 
 Elsewhere, as in the log of a batch job, a line each minute says that the run is alive.

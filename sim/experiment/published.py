@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Published numbers beside measured ones: *published | measured | verdict*.
 
 A quantity is one of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The experiment ``relative``: throughput divided by that of random graphs built of the same equipment.
 
 Every switch of a random graph has as many links and hosts as in the network it is compared with, and the demand is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a study into a folder: ceilings, points, the check of one against the other, and the tables."""
 
 import signal

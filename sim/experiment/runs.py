@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every kind of question about the scenarios of a study has in common; see :class:`Runs`."""
 
 from collections.abc import Iterator

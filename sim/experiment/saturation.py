@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loads that are found as a run goes: by bisection for the saturation point, or where a curve bends.
 
 Both begin with what is known: no load can be carried from the least certified upper end on that holds for the routing.

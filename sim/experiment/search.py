@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The experiment ``search``: the largest value of an integer key at which throughput reaches a given theta.
 
 By bisection, taking for granted that theta falls as the value grows. Each value is tried on a few seeds, the value

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shards: parts of a study that several processes compute side by side, in one folder or in folders of their own."""
 
 from collections.abc import Iterable, Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The folder of a run: every file is written whole or not at all, so that a kill at any moment does no harm."""
 
 import csv

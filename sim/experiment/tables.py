@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rows and columns of results.csv and metrics.csv."""
 
 import json

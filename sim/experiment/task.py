@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The units of work: ids that follow from content, and what a worker process does with them.
 
 A worker gets a pickled scenario by name (:class:`ScenarioFile`): one may be many megabytes, and serves hundreds of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A result that somebody reports, as a file says it: a network, its traffic, and numbers with units."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether packets of a claim may wait for each other in a circle, by its routing and its virtual channels."""
 
 from dataclasses import dataclass, replace

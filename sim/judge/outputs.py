@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What other simulators print, as reported numbers: CSV with named columns, and outputs of BookSim2 and htsim."""
 
 import csv

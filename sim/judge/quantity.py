@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a reported number says, whatever unit it is in: between which ends it lies, in ticks and flits."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is said of a claim: of each number whether it is possible, how much of the ceiling it is, and what proves it."""
 
 import math

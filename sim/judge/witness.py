@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What proves a limit, small enough to be checked by hand: a cut, host channels, counted hops, or lengths."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The least mean latency that packets can have: all delays of their shortest ways, and nobody in their way."""
 
 from dataclasses import dataclass

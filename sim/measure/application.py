@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A program that runs to its end: its time, what its ranks did in it, its messages, and the use of the channels."""
 
 from typing import Any, NamedTuple

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spans of time in which ranks do something, and how much of the time any of them covers."""
 
 from typing import NamedTuple, Self

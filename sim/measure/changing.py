@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One point of a load sweep whose network changes: packets of a scenario at one load with one seed, epoch by epoch."""
 
 from itertools import pairwise

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Completion times of flows that end, as columns of results.csv."""
 
 from typing import Any

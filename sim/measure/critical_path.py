@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The chain of operations and messages that the end of a program waited for."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence

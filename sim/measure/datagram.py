@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One point of the datagram discipline: throughput of flows in a window, and completion times of those that end."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why a program came to no end: what keeps it, and which of its operations wait for what."""
 
 from typing import Any

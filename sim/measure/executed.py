@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an executed program was like: its times, ranks, steps, messages, critical path and use of the channels."""
 
 from collections import Counter

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Means with their confidence intervals."""
 
 import math

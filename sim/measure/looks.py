@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Looks at a run of sprayed packets whose network changes: how much has arrived, and what was lost, over time."""
 
 from collections.abc import Collection

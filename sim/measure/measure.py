@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one door to results: a scenario at a load with a seed, run and measured."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is delivered while a network changes: interval by interval, for a figure, and epoch by epoch, to be checked."""
 
 from itertools import pairwise

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One point of a curve: packets of a scenario at one load with one seed."""
 
 from dataclasses import dataclass

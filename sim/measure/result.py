@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is known of a run that has been measured."""
 
 from dataclasses import dataclass, field

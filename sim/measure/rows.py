@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading a row of a table, as it was measured or as it was read from its CSV file."""
 
 import math

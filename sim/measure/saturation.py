@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a scenario saturates, as its points show it.
 
 A load is *saturated* if the network does not carry what is offered (the flag ``saturated``, see

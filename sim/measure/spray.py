@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One point of the spray discipline: completion times of flows, and what happened to their packets."""
 
 from dataclasses import dataclass

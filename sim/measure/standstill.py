@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a network in which packets wait has come to a standstill, whatever its certificate says."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a row of a table came out: ``status`` of results.csv and metrics.csv."""
 
 from enum import StrEnum

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a network carries what is offered at a load, as far as a run shows.
 
 What is certain beforehand is added by those who know it, see :func:`flitlab.sim.measure.saturation.limited`.

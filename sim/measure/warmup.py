@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When a run has become steady."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was counted in the measured window of a point: the columns of results.csv are functions of it."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several runs side by side: their curves on the same axes, and a table of what can be tested.
 
 Differences are tested with Welch's t on replicates, each by itself, at the 5 % level.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the configurations of several runs differ in, besides what was swept."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One program in mode ``flow`` and in SimGrid."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A scenario of mode ``flow`` in SimGrid's terms: links, routes and operations, in bytes and seconds."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a program in SimGrid: ``python3 replay.py PLAN TIMES``, both JSON files.
 
 A script for any Python that has SimGrid's module (Debian: python3-simgrid, for the system's Python), which need not be

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small scenarios for the fluid tests, and a naive LP that shares no code with the package."""
 
 import numpy as np

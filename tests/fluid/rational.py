@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Linear programs solved in rational numbers, where no tolerance can hide anything: for problems of a few switches."""
 
 from fractions import Fraction

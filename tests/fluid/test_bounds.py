@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bounds on theta: never below the exact value, and equal to the papers' formulas where those apply."""
 
 import numpy as np

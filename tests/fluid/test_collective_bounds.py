@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bounds of collectives: known values, what is possible beside them, and no program in less time than is proved."""
 
 from fractions import Fraction

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cuts of collectives: against brute force over all sides, networkx, closed forms and published networks."""
 
 from fractions import Fraction

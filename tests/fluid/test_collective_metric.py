@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The metric ``collectives``: what `simrun topology` says of collectives, without a simulation."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parts that bound an all-reduce: against brute force over all families, and closed forms."""
 
 from fractions import Fraction

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rooted trees of an all-reduce, against closed forms and a linear program of flows that shares no code with them."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Certificates of collectives: what is saved is proven again in whole numbers, and nothing that was changed is."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trees that reach the bounds of collectives: what they reach is recomputed from the network and the trees alone."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sparse cuts: what each heuristic promises, against enumeration, networkx and exact theta."""
 
 from itertools import combinations

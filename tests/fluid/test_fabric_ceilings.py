@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Throughput ceilings of the fabrics, against closed forms and what their papers claim."""
 
 import numpy as np

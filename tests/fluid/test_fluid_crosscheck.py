@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cross-check between a run's flow counts and a certificate."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exact methods against closed forms, against each other, and against what translations promise."""
 
 import networkx as nx

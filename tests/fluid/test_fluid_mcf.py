@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maximum concurrent flow: closed forms, a naive LP, theorems, and what certificates promise."""
 
 from dataclasses import replace

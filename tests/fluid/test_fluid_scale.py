@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The first-order flow solvers: shortest paths, splits over them, multipliers, against solvers that share no code."""
 
 import networkx as nx

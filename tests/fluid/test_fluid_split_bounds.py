@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fixed split of a routing, simple bounds, and which ceilings are left out."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The largest total accepted at a load: LP against first-order method against a naive LP."""
 
 import numpy as np

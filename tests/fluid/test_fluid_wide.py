@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Capacities and demands that are twelve decades apart: bounds against rational arithmetic, and what is refused."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ceilings of routings over paths and over intermediate switches."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Throughput models: definitions, theorems, and a naive lexicographic LP that shares no code with the package."""
 
 from itertools import pairwise

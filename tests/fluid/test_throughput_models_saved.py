@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Decomposition, utilisation, and certificates that are saved and verified without a solver."""
 
 from dataclasses import replace

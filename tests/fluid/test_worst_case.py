@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The worst demand of a fixed split: against brute force, closed forms, its own witness, and with a proof."""
 
 from dataclasses import replace

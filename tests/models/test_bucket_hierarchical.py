@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bucket and hierarchical collectives: everything arrives, and how many bytes go where."""
 
 from collections import Counter

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs made of rounds, and collectives: what arrives where, in how many rounds, with how many bytes."""
 
 from dataclasses import dataclass, field

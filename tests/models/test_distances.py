@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Distances, histogram, ASPL and Moore bound against networkx and closed forms."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Failed links and switches, on every kind of channel and against networkx."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Slim Fly, degree-diameter, Long Hop and small-world networks, and the fields and codes that they are made of."""
 
 import csv

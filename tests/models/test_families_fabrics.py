@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fabrics of today: PolarFly, PolarStar, Dragonfly+, HammingMesh, twisted tori, DRing, FatClique, Clos and planes."""
 
 from collections import Counter

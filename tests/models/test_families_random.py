@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random wiring, and the families that are made by it, against counts, networkx and each other."""
 
 from collections import Counter

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Structured families: fat tree, dragonfly, BCube, DCell, flattened butterfly, HyperX and VL2."""
 
 from collections import Counter

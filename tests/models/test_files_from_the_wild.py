@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Graphs as others write them: edge lists of many forms, GML and GraphML with attributes of their own names."""
 
 import networkx as nx

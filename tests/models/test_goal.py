@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GOAL text: what is read is what was written, whatever its layout; and what is wrong with which line."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is compiled at the same time by several processes is compiled by one of them."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several programs as one, and hosts of their own for each."""
 
 import numpy as np

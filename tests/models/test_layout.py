@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cabinets, cable lengths, prices and power, against sums done by hand and published figures."""
 
 from itertools import permutations

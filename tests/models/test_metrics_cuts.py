@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bisection, spectra and edge connectivity against closed forms, exhaustive search, networkx and published values."""
 
 import json

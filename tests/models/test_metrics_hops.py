@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hop distribution and Moore-type bounds against closed forms and published values."""
 
 from math import ceil, comb, log

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The metric known_orders against what the papers say, closed forms, and graphs that are built."""
 
 import networkx as nx

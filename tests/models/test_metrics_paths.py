@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metrics of path sets and loads against exhaustive enumeration, closed forms and published values."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every metric owes: an example that runs, a source, JSON-able columns under its own name."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Amounts of pairs of switches against tables of all pairs."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loopless paths against exhaustive enumeration, networkx and closed forms."""
 
 from itertools import islice, permutations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which host runs which rank."""
 
 import re

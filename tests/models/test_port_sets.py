@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sets of ports come out as they were packed, whatever the degree."""
 
 import numpy as np

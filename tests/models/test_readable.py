@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topologies and demands of which the text stands in the configuration itself."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rings of hosts: Hamiltonian cycles, and the least loaded orders where there are none."""
 
 import json

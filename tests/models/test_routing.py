@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Routings against networkx, definitions and each other."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which torus and which groups hosts form, as far as their network says it."""
 
 import numpy as np

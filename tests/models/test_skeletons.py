@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The programs that come with the project: who sends how much to whom, on how many ranks, and for how long."""
 
 from math import log

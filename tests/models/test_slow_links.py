@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Links of another capacity from the beginning: which channels they are, and what is refused."""
 
 import numpy as np

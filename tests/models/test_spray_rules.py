@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What senders, receivers, queues and pacers of sprayed packets decide, against the sentences that say so."""
 
 from collections import Counter

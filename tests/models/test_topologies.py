@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every registered topology, then each family against its definition, networkx and published values."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topologies written to files and read back, and every way in which a file is refused."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MDDP graphs: their bases, the two edits, and the values measured from UNI Table I's construction."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every registered traffic pattern, then each against its definition."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small datagram sessions of every kind, most of which lose packets, and what must hold in each of them."""
 
 from contextlib import suppress

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plugins that give what they must not (``hostile.yaml``), each with the words in which it is refused.
 
 ``python -m tests.sim.hostile`` runs every one as a user would, in a process of its own, and counts how they end.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scenarios of routings, VC policies, allocators and disciplines, each known by its number; both engines run them."""
 
 from random import Random

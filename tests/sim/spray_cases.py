@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small sessions of sprayed packets of every kind, many of which trim, drop or wait for timeouts."""
 
 from dataclasses import replace

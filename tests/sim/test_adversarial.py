@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Adversarial traffic: its closed forms, and that no shift is worse."""
 
 from itertools import product

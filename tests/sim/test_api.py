@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Python interface: the same names, tables and messages as the command line, in a folder or in memory."""
 
 import os

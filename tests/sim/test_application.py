@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs as a user runs them: configuration, results, bounds, tables."""
 
 import json

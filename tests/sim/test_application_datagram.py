@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs over datagrams: both engines alike, every message once and in order, and what theory says of small cases."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs in the packet engines: both give the same operations and packets, and what they give is what was written."""
 
 from collections import defaultdict

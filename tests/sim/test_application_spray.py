@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs whose messages are sprayed: closed forms, both engines alike, several jobs, and what is refused."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hosts create what they are asked for, whatever their packets' lengths, and no draw is made twice."""
 
 from dataclasses import replace

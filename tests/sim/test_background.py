@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A background that does not grow beside a hotspot that does: what is offered, measured and certified of it."""
 
 import math

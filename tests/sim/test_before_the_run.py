@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``simrun new``, ``check`` and ``quick``: starters, what a run will cost, and a moment of every scenario."""
 
 import csv

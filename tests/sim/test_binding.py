@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which channels are said to bind: only those that no flow near the optimum leaves free."""
 
 import pytest

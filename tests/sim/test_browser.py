@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pages in a headless Chromium: their scripts run without a complaint, and do what a reader asks of them."""
 
 import html as markup

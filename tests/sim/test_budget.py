@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loss budgets: their arithmetic, what is left out and why, and what a run makes of them."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``experiment: ceilings``: one row per scenario, replicates averaged, intervals stated, resumed."""
 
 import csv

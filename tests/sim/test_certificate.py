@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deadlock certificates against dependency graphs that networkx and plain Python make from the routes themselves."""
 
 import re

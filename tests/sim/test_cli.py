@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line: documents, exit codes, and runs that are interrupted, killed or spread over processes."""
 
 import argparse

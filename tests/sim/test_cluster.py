@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Dask cluster of several processes here: the same bytes as a local run, also when a worker is killed."""
 
 import os

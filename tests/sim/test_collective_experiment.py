@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The experiment ``collective``: what is written beside each time, and what is refused."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No schedule takes less than what is proved: random trees on random networks, in mode flow."""
 
 from fractions import Fraction

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Collectives take the time of the textbook where only hosts can be busy: latencies of their rounds, and the bytes.
 
 alpha: ticks of a message besides its flits. n: flits of what a rank has to give. p: ranks. Thakur, Rabenseifner and

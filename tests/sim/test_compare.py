@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs side by side: what is tested and how, and what must not differ."""
 
 import json

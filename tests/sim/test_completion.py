@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Completion times of sprayed messages beside the least time that any routing needs for the last of them."""
 
 from itertools import product

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wrong input: every mistake at once, one line each, with file, line, key, value, choices, and a suggestion."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sweeps, cases, --set, quick variants, loads and times."""
 
 import pytest

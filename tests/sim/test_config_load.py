@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """YAML reading: types, duplicate keys, lines."""
 
 import pytest

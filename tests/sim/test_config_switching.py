@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``switching:`` is that of one discipline: keys of others are refused, what sweeps share is not."""
 
 from pathlib import Path

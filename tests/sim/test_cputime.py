@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CPU time: what compiles is counted, and apart from what works."""
 
 import json

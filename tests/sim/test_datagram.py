@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The datagram discipline: both engines packet for packet, conservation, and what theory says of small networks."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run of the datagram discipline says beside its throughput: ceilings on its paths, efficiency, figures."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pictures of topologies: what is in them, where it stands, and that the same one comes out twice."""
 
 import xml.etree.ElementTree as ElementTree

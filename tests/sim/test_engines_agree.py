@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The two engines, written apart, give the same packets and the same counters; creation order is immaterial."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``simrun export-routing``: what is written loads channels as what is simulated."""
 
 import csv

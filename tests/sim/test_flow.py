@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Messages as flows: closed forms, fairness, both engines alike, and what the packets of ``vct`` make of the same."""
 
 from dataclasses import replace

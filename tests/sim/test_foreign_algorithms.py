@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever a user's own algorithm of a collective gives, a run says what is wrong with it and does not crash."""
 
 import textwrap

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counters that change only with the model: whoever changes them on purpose raises SEMANTICS_VERSION and says why."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a plugin must not give is refused by name before anything runs; what is merely odd gives right numbers."""
 
 import csv

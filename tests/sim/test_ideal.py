@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ideal switches: closed forms of queues at outputs, and what is refused."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several jobs as a user runs them: closed forms, every discipline, tables, and what is refused."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The JSON schema takes what ``simrun check`` takes, and refuses what it refuses, as far as a schema can tell."""
 
 import copy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``simrun judge`` says *impossible* of what is, with a proof that others can check, and of nothing else."""
 
 import csv

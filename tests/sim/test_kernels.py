@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How compiled code is written: state built by keyword, plain functions typed, everything documented."""
 
 import ast

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Warm-up, intervals, percentiles and saturation, against known answers."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures and page of the experiment ``metrics``: which curves there are, what they mean, how they are told apart."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``experiment: metrics``: each topology measured once, resumed, in any number of processes, with a plugin's metric."""
 
 import csv

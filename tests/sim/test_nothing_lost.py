@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What may happen to a run and its folder: nothing is lost, nothing wrong is used, nothing is written elsewhere."""
 
 import errno

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Routings made from a maximum concurrent flow: what they promise, what is loaded, and what runs."""
 
 from dataclasses import replace

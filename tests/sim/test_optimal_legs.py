@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Valiant's routing by weighted legs: the weights are the best on shortest paths, and what they guarantee holds."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Both engines against closed forms that nobody here wrote into them."""
 
 from itertools import islice

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures with panels: what stands where, what is averaged, and that nothing moves, collides or is left out unsaid."""
 
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PAR: both engines decide again alike, no packet waits in a circle, and it does what UGAL with local queues cannot."""
 
 from dataclasses import replace

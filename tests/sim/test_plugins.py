@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plugins that do what no plugin should: every exception of theirs, and every exit, is one line and exit code 2."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Polarized routing: every walk that it allows arrives, both engines take the same, and it goes around what is full."""
 
 from dataclasses import replace

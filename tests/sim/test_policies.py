@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """VC policies that use all VCs and the allocators: both engines alike, and what they are for."""
 
 import numpy as np

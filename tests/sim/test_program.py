@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs as arrays: who belongs together, what waits for what, how long it takes at least; and on disk."""
 
 import json

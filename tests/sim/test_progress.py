@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Progress: on a terminal points, estimates and what is left; elsewhere a line each minute."""
 
 import io

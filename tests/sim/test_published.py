@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Published numbers over one scenario or several, on made-up measurements."""
 
 from types import SimpleNamespace

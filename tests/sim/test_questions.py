@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Single questions in memory: a graph, a demand and a load go in, numbers come out."""
 
 import networkx as nx

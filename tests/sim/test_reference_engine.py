@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reference engine against closed forms, queueing theory and cases traced by hand."""
 
 from dataclasses import replace

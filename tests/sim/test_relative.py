@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``experiment: relative``: throughput over that of random graphs of the same equipment, with its own demand."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures and page of a synthetic run: what is on them, and the same bytes every time."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``simrun reproduce``: which rows run, what becomes of one that fails, the record, and the pages made of it."""
 
 import json

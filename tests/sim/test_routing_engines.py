@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Both engines follow the routes, in the time that their length takes, and a certificate means what it says."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whose a folder is: what is foreign is left alone, what is damaged is found, what is outdated is not shown."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The runner: resuming, the cross-check, failures, saturation, and the same bytes whatever happens."""
 
 import csv

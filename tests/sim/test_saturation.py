@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Saturation points: from rows, by bisection, along a curve; and what a run makes of them."""
 
 import csv

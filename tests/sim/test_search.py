@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``experiment: search``: bisection with verification draws, each network solved once and only as far as it takes."""
 
 import csv

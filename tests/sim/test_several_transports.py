@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several transports side by side: both engines alike, the same as one where they are the same, shares, wrong keys."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shards and merging: the same bytes as one run, whatever the folders, the order and the experiment."""
 
 import csv

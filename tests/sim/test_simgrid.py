@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The same program in SimGrid: what it is given, what is said where it is missing, and the times where it is not."""
 
 import json

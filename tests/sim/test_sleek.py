@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SLEEK: what a sender makes of packets that were dropped, against closed forms and its own sentences."""
 
 from dataclasses import replace

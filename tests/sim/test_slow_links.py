@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Slow links from the beginning, as a user asks for them: closed forms, engines, and modes that have none."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sprayed packets in the reference engine, against closed forms to the tick."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Networks that change while packets are sprayed over them: both engines alike, closed forms, and entropies."""
 
 from contextlib import suppress

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The compiled engine of sprayed packets against the reference, packet by packet."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What of its traffic every channel delivers, and the load up to which all of them deliver what they are given."""
 
 import csv

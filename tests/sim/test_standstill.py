@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A network in which nothing moves although packets wait says so, with a certificate or without."""
 
 from dataclasses import replace

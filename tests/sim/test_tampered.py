@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Certificates that somebody has changed: none is confirmed that claims what is not so.
 
 ``python -m tests.sim.test_tampered 300`` changes that many, and counts what came of them.

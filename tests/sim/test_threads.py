@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run that several threads share gives what one thread gives, to the last counter."""
 
 from pathlib import Path

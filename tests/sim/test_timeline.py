@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Networks that change during a run, as a user asks for them: tables, checks, the figure, and what is refused."""
 
 import json

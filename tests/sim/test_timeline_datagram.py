@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Networks that change while datagrams are under way: both engines alike, closed forms, and what is refused."""
 
 from contextlib import suppress

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Networks that change while fluids flow: engines alike, closed forms, fairness, and how a run ends that cannot."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Networks that change under sprayed packets, as a user asks for them: tables, checks, the figure, what is refused."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Networks that change while packets are cut through: both engines alike, nothing lost uncounted, what is refused."""
 
 import json

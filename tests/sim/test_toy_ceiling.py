@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A ceiling is one file: a user's own goes wherever the built-in ones do."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A column with a figure takes two files: where it is measured, and how it is drawn."""
 
 import csv

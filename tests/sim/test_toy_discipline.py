@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A discipline of one's own, in tests/toys/discipline: three files, and it can do what ours can."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One packet's life: the same from both engines, and accounted for to the tick."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transports in configurations: what is understood, what is refused, and the files that a run writes."""
 
 import csv

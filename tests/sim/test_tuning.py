@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``algorithm: best`` takes what is fastest on a network, by an estimate that is exact where rounds do not overlap."""
 
 import textwrap

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """UGAL: both engines measure and decide alike, and it is minimal or valiant where it should be."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The checks of a user's own components find what is broken, and the example of the documentation runs."""
 
 import csv

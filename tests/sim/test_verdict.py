@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When a point counts as saturated: certain limits, loss, a growing queue, and windows that are too short to tell."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The animation of a short run: what it shows is what happened, and what it refuses."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wormhole switching against closed forms, cases traced by hand, bounds, and curves of another simulator."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All-gather level by level on networks with translations, for thousands of ranks."""
 
 from fractions import Fraction

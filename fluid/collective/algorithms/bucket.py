@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The bucket algorithm on tori, which uses every channel for a part of the data."""
 
 from typing import ClassVar

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Schedules that somebody else has made."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ring whose consecutive ranks are neighbours, if there is one."""
 
 from typing import ClassVar

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Collectives in two levels: inside groups of ranks that are close together, and between groups."""
 
 from typing import Annotated, ClassVar

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Algorithms of communication libraries, which know nothing of the network."""
 
 from collections.abc import Callable, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All-reduce along rooted trees, which need no more time than a reduce-scatter and an all-gather."""
 
 from typing import ClassVar

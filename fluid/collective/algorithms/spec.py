@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an algorithm of collectives is asked for, and what it gives."""
 
 from collections.abc import Callable, Hashable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Collectives along trees that load channels as little as any algorithm can."""
 
 from collections import Counter, defaultdict

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All-gather: everybody gets what each has.
 
 Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.1.

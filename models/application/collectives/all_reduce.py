@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All-reduce: everybody gets the reduction of what all have.
 
 Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.5; the ring: Patarasuk and Yuan

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Barrier: nobody goes on before everybody has come."""
 
 from flitlab.models.application.collectives.communicator import Communicator, distances

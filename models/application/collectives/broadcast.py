@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Broadcast of long messages; that of short ones goes along the tree.
 
 Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.2, after van de Geijn.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The bucket algorithm: ranks form a torus, and every direction of every dimension carries a part of its own.
 
 A part is gathered round the rings of one dimension, then what has come together round those of the next one, and so on.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which algorithm a collective uses, as an MPI library chooses it.
 
 The limits are those of MPICH, on which MVAPICH2 is built: Thakur, Rabenseifner and Gropp 2005,

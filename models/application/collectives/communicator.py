@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ranks that take part in a collective, and how what they have is divided."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Collectives in two levels: within groups of members, such as the hosts of a switch or a pod, and between groups.
 
 The first member of each group speaks for it. It gets what the group has along a binomial tree, goes round a ring with

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which host runs which rank: one file for each way to decide it."""

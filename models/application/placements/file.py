@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ranks where the user wants them."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ranks in whole groups of switches."""
 
 from typing import Literal

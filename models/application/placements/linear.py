@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ranks as hosts are numbered."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The placement of ranks on hosts drawn at random."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ranks in a ring of neighbours."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ranks dealt out to switches."""
 
 import numpy as np

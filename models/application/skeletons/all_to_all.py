@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The collective operation all-to-all as a program."""
 
 from typing import ClassVar

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traffic in the background of other jobs."""
 
 from typing import Annotated, Any, ClassVar, Literal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NPB BT: block-tridiagonal solver."""
 
 from typing import ClassVar

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cannon's matrix multiplication."""
 
 from math import isqrt

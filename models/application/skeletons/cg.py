@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NPB CG: conjugate gradients."""
 
 from collections.abc import Iterable

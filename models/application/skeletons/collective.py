@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the programs that are a single collective have in common."""
 
 from math import prod

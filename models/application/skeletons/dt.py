@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NPB DT: data traffic."""
 
 from typing import Any, ClassVar, Literal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NPB FT: Fourier transform."""
 
 from math import log, prod

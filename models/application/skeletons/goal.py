@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs that others wrote down as GOAL schedules."""
 
 from flitlab.models.application.goal import read_goal

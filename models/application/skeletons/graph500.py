@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Graph500: breadth-first search."""
 
 from typing import Annotated, Any

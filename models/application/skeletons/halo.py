@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exchange of halos with the neighbours in a grid."""
 
 from math import prod

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NPB IS: integer sort."""
 
 from typing import ClassVar

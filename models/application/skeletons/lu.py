@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NPB LU: lower-upper symmetric Gauss-Seidel."""
 
 from typing import Any, ClassVar

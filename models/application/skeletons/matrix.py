@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What parallel matrix multiplications have in common."""
 
 from math import isqrt

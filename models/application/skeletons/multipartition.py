@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scheme of BT and SP: every rank has a cell in each of sqrt p slabs of each direction."""
 
 from math import isqrt

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the NAS Parallel Benchmarks have in common."""
 
 from typing import Annotated, Any, ClassVar, Literal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ping-pong between two ranks."""
 
 from typing import Annotated, ClassVar

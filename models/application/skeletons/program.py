@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs from disk."""
 
 from flitlab.models.application.program import Program

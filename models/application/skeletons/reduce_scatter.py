@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The collective operation reduce-scatter as a program."""
 
 from typing import ClassVar

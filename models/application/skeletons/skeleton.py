@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the programs that are built round by round have in common."""
 
 from typing import Any, ClassVar

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NPB SP: scalar pentadiagonal solver."""
 
 from typing import ClassVar

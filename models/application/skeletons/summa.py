@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SUMMA: matrix multiplication by broadcasts."""
 
 from math import isqrt

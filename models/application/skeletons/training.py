@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A training step of a large neural network, as today's machines run it."""
 
 from dataclasses import dataclass

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Decisions of sprayed packets that both engines call: queues, paths, senders and receivers of transports."""

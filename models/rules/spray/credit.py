@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Credit: what senders ask for, and the pacer of a host that grants it.
 
 Times are ticks, credit is in units of ``Rules.quantum`` bytes and counted cumulatively.

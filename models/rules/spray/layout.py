@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The numbers and the state of spraying transports, laid out for compiled code.
 
 Sizes are bytes on the wire, times ticks. A flow's packets are numbered from 0; sets of them are bits of 64-bit words.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """By which port a sprayed packet leaves a switch.
 
 An entropy stands for a path: by a hash at every switch where routes are next hops, and for one of the paths of its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a queue of a switch decides: whom it trims and whom it marks."""
 
 from flitlab.models.arrays import Int

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a receiver does with what arrives: acknowledge it at once, later, or ask for it again."""
 
 import numpy as np

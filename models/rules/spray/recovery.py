@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SLEEK: a sender finds out that packets were dropped by what came beyond them, or by a probe that came before them.
 
 Source: Ultra Ethernet Specification 1.0 (2025), section on loss recovery without trimming.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The machine of a sender: what it may send, and what it makes of answers and of silence."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a sender chooses the entropy, and so the path, of each packet, and what it learns of them."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streams of the draws of sprayed packets, beside those of :mod:`flitlab.models.rules.draw`."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Windows of senders: NSCC, a law like that of DCTCP, and a constant one.
 
 Source: Ultra Ethernet Specification 1.0 (2025), section on network signalled congestion control.

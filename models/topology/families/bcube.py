@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """BCube: a server-centric network of hypercube-like levels."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Clos network expanded under a budget: what an expanded Jellyfish is compared with."""
 
 from collections import Counter

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clustered random graphs: two random regular clusters with few links between them."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DCell: a server-centric network defined recursively."""
 
 from itertools import pairwise

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Degree-diameter graphs: as many switches as known within a degree and a diameter."""
 
 from functools import partial

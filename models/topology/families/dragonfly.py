@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dragonflies: fully meshed groups, joined by global links."""
 
 from typing import Literal

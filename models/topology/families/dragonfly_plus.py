@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dragonfly+ (Megafly): dragonflies whose groups are leaf-spine networks."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DRing: supernodes of top-of-rack switches on a ring."""
 
 import numpy as np

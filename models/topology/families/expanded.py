@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Networks grown step by step, as Jellyfish is expanded."""
 
 from typing import Any

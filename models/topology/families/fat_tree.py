@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Three-tier fat trees of identical switches."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FatClique: cliques of cliques of cliques."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topologies read from a file."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generalised de Bruijn graphs: the uni-directional graph of every order and degree, in round-robin order."""
 
 from pydantic import Field

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """HammingMesh: boards of accelerators, whose rows and columns are joined by switches."""
 
 from typing import NamedTuple

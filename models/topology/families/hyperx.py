@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """HyperX: grids whose lines are complete graphs."""
 
 from math import prod

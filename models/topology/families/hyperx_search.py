@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cheapest HyperX for a number of hosts."""
 
 from bisect import bisect_left

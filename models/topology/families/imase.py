@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Imase graphs: uni-directional graphs of any order with near-minimal diameter."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kautz graphs: the largest known uni-directional graphs of given degree (above 2) and diameter."""
 
 import numpy as np

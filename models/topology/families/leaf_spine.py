@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Leaf-spine networks: folded Clos networks of two tiers."""
 
 from fractions import Fraction

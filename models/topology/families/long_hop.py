@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Long Hop networks: Cayley graphs of binary vectors, wired by an error-correcting code."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Modified degree-diameter graphs (MDDP): any order, from the degree-diameter graph nearest to it."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Meshes: grids of switches with bi-directional links between neighbours."""
 
 from math import prod

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Multi-plane networks: copies of a network, and hosts with a port to each."""
 
 from typing import Any

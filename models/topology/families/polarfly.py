@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PolarFly: polarity graphs of projective planes, of diameter 2."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PolarStar: star products of polarity graphs, of diameter 3."""
 
 from typing import Literal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random networks of switches whose port counts follow a power law."""
 
 import heapq

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rail-optimised networks of GPU servers."""
 
 import numpy as np

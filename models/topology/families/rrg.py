@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random regular graphs (Jellyfish)."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random graphs built of the equipment of another topology."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Slim Fly: McKay-Miller-Siran graphs of diameter 2."""
 
 import numpy as np

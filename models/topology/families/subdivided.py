@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topologies whose links are replaced by paths."""
 
 from typing import Any

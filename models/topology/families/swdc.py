@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small-world data centre networks: a lattice, and random links that prefer near switches."""
 
 from math import isqrt, prod

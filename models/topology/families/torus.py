@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tori: grids of switches whose dimensions close into rings."""
 
 from flitlab.models.registry import register

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Twisted tori: tori whose wrap-around links lead to a place further along the longest dimension."""
 
 from math import prod

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two-layer random graphs: Jellyfish with part of the links kept inside pods."""
 
 import numpy as np

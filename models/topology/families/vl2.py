@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """VL2: a Clos network of aggregation and core switches above top-of-rack switches."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """VL2's equipment, wired at random."""
 
 import numpy as np

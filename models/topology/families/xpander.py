@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Xpander: random lifts of complete graphs."""
 
 import numpy as np

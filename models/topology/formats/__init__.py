@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topologies in files: what is read and written, by name of the format and by suffix of the file.
 
 Readers raise ``OSError`` or :class:`FormatError`, whose message begins with ``path:line:``. Writers return the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """BookSim 2 network files (``topology = anynet``)."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Graphs whose nodes and edges have attributes, as GraphML and GML have them, made to topologies."""
 
 from collections.abc import Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Edge lists: one channel or link a line."""
 
 import ast

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GML, the Graph Modelling Language, as the Internet Topology Zoo and networkx write it."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GraphML, the XML format that networkx, Gephi, yEd and igraph share."""
 
 import xml.sax

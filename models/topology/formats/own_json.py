@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The project's own JSON form, which loses nothing."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Graph files of topobench, the throughput tool of SIN and MUT."""
 
 from collections import Counter

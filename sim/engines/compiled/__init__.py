@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The compiled engine: a kernel for each discipline, of functions that Numba compiles into one loop over time.
 
 These names mean the same in all kernels. const, state: named tuples of what a run starts from and of what changes; its

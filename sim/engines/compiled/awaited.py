@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Links that await a packet: a wheel with a slot for each tick, and the order in which links of one tick come.
 
 Functions take any discipline's constants, which have the wheel's ``mask``, the number of its slots less 1, and its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hot-potato deflection, compiled.
 
 A switch is looked at when a packet becomes eligible, an output falls free, or a host may send: one bit

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The compiled engine: a discipline's kernel behind the interface of :mod:`flitlab.sim.engines.base`."""
 
 from types import ModuleType

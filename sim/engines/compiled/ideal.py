@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ideal switch, compiled.
 
 As nothing holds a packet back but those before it, an output knows when a packet will start as soon as that joins its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several numbers at once: what processors do with vectors and Numba does not find by itself.
 
 Arrays begin with a cache line (:func:`flitlab.sim.engines.compiled.memory.aligned`), and so do the numbers in them that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What goes from one region of a network to others, each of which a thread of its own simulates.
 
 Threads meet after every window of ``ahead`` ticks, in which nothing that one region does reaches another, and each

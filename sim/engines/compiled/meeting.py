@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where threads that run parts of one simulation wait for each other, without Python."""
 
 import os

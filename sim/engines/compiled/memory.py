@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where records lie in memory: at the beginning of cache lines, which can be asked for before they are needed.
 
 And where code does: what is seldom done does not stand in the way of the rest.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hosts that run a program: queues of messages, which are cut into packets.
 
 A state's ``program`` is a :class:`Program`, or None where hosts draw their packets. Functions that differ take it as

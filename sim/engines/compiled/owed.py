@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run owes each channel: traffic that is created and not delivered, by the routes that it has drawn.
 
 The route of a packet follows from its host and its sequence number alone, so it is walked when somebody asks, and the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packet records that are used again: an array of them, and the stack of those that hold no packet.
 
 Functions take anything that has both, a :class:`Pool` or the state of a discipline: ``packet``, uint32 [records,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The events of a program, the same in every compiled discipline (see docs/applications.md).
 
 A discipline calls :func:`turn` in every tick for which :func:`next_event` or an :func:`arrived` message asks, and then

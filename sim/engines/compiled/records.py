@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records of packets and hosts, the same in every compiled discipline.
 
 Functions take any discipline's constants, which have a ``net``, and its state, which has a ``pool``, the hosts' records

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How much hosts have created: a cursor over each host's arrivals that is moved only when asked.
 
 A source queue has no length in memory: a host knows its oldest unsent packet, and the packets behind

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One run on several threads, each of which has a region of the network."""
 
 from concurrent.futures import ThreadPoolExecutor

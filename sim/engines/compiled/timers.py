@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Timers: a heap of keys, of which the least, the tick and who is meant, comes first.
 
 heap: int64 [keys + 1]; how many there are is in the last entry.

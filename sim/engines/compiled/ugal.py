@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The way of a packet, which may depend on the congestion when it is decided: the same in all disciplines."""
 
 import numpy as np

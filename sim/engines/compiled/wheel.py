@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A timing wheel of bits: who is to be looked at, at which tick.
 
 Slot ``tick & mask`` holds one bit per member and, above it, one bit per word that is not empty.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two datagram runs, compared packet by packet."""
 
 from flitlab.models.arrays import Ints

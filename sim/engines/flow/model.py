@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a message is at flow level: its size, its share of every channel, its latency. The same for both engines."""
 
 from typing import Any, NamedTuple

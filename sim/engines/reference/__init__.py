@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reference engine: the model as SimPy processes, the executable specification.
 
 Read in this order: ``clock`` (time and its phases), ``packet``, ``network`` (what every discipline has:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Links and switches that fail and return while packets of virtual cut-through are under way."""
 
 from collections import deque

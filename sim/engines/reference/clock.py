@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Time: SimPy's environment with the model's phases in a tick."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The datagram discipline: output queues that drop, and hosts that answer and send again.
 
 A queue knows when a packet will have left as soon as it accepts it, so a packet causes one event a hop, its

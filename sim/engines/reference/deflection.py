@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deflection (hot-potato): no credits and no feedback between switches; packets have one length L.
 
 A switch holds packets in one pool. Per tick (slotted: at multiples of L), in the order of rank:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reference engine of mode ``flow``: whenever a message comes or goes, the rates of all are found anew."""
 
 import math

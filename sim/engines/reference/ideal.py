@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ideal switch: a queue without limit for every output, and nothing else that a packet waits for.
 
 A packet joins the queue of its output as soon as its header has been read; those that do so in the same tick join in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The counters of a run of the reference engine, and its log of packets."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What all disciplines share: hosts that create packets, the life of a packet, and the run's protocol."""
 
 from collections import deque

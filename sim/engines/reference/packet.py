@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A packet of the disciplines that send flits, as the reference engine moves it from place to place."""
 
 from dataclasses import dataclass, field

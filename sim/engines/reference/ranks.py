@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs: what the ranks do, and what they make their hosts send (see docs/applications.md)."""
 
 from collections import defaultdict

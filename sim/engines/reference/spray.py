@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The spray discipline: queues that trim, switches that spread packets, and hosts that answer them.
 
 In one tick the network changes first, then services end, then packets come to the ends of links, in an order that is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Virtual cut-through: credits in flits, and a grant needs room for the whole packet.
 
 Per tick and switch, the packets at the front of their input VC that are eligible are visited once,

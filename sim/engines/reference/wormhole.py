@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wormhole: credits in flits; a packet holds a VC of the next buffer, and every flit asks for the crossbar.
 
 Per tick and switch, both steps seeing it as the tick began:

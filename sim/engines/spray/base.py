@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run of sprayed packets counts, in either engine."""
 
 from dataclasses import dataclass

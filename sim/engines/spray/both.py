@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two runs of sprayed packets, compared packet by packet."""
 
 from flitlab.sim.engines.lockstep import Lockstep

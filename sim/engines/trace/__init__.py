@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The life of one packet, tick by tick, observed from outside in either engine: neither of them knows of it."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a packet's life is made of, and how it is put together from one look at the packet after every tick."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Watching a packet in the compiled engine: its record is read between ticks, the kernels are as they are."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lives of all packets of a short run, for an animation."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Watching packets in the reference engine: they are objects, and the ledger hears of them."""
 
 from typing import Any, ClassVar

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the file of a row says: of itself, of what is to be run, what was published, and what we chose.
 
 Nothing is built for it, so that all files of the scoreboard are read in a moment.

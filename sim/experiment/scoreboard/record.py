@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The record of the scoreboard: what was measured for each row, when, on what and of which configuration.
 
 What is published, and everything that is said about it, stays in the files of the rows.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scoreboard: every published figure or table that has a configuration, with what it gave and the verdicts.
 
 A row is a file of ``configs/paper/``, named by its paper and what of it it reproduces: ``uni-f05.yaml``. The verdicts

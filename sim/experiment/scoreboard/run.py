@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of the scoreboard, run: what is finished already, what it will take, and which rows are a shard's."""
 
 import os

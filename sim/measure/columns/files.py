@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Columns of ceilings.csv and saturation.csv."""
 
 from flitlab.sim.measure.columns.registry import Column, declare

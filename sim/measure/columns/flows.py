@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Columns of results.csv where datagrams in flows are simulated; :mod:`flitlab.sim.measure.datagram` measures them."""
 
 from flitlab.sim.measure.columns.registry import Column, declare

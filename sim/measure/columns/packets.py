@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Columns of results.csv where flits in packets are simulated."""
 
 from flitlab.models.fairness import jain as jains_index

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Columns of results.csv where programs run; :mod:`flitlab.sim.measure.executed` measures them."""
 
 from flitlab.sim.measure.columns.registry import Column, declare

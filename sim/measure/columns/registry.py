@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of columns, from which headers, reports, axes and documentation follow; a column is registered here.
 
 A column of results.csv that is measured is a function of what was counted, under :func:`column`. The built-in ones

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures of a run: marks on axes, and a file for each kind of figure in ``kinds``."""

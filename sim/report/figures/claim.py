@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figure of a claim: what of the possible each reported number is."""
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the figures of collectives share: panels by network, curves by algorithm, both over size."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``draw(folder)``: the figures of a run folder, as PNG, SVG and PDF, the same bytes every time."""
 
 from collections.abc import Callable, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Endless flows, and messages that begin together, by what was swept."""
 
 import math

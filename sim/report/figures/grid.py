@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Panels on paper: axes in rows, with ranges and labels in common."""
 
 from collections.abc import Sequence

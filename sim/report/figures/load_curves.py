@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the figures of load sweeps share: axes of traffic and latency, with the ceilings."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Marks on axes: curves over replicates, ceilings, and names that keep out of the way.
 
 Every function takes rows (or ceilings) and small key functions, and returns nothing.

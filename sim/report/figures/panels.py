@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Panels of a figure: which scenarios are curves on one pair of axes, which stand beside them, which are averaged."""
 
 from collections.abc import Mapping, Sequence

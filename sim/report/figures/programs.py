@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the figures of programs share: scenarios by program, panels and units of time."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures that ``outputs.figures`` may name: each is registered by its file in ``kinds``, or by a plugin.
 
 A figure of points is a function ``draw(ax, run, units, look)``. It draws a run

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The axis of latencies: linear around zero load, logarithmic above, or all of one sort."""
 
 import math

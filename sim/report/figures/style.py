@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The look of all figures, their sizes and formats; the same bytes every time."""
 
 from collections.abc import Callable, Sequence

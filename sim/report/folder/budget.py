@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loss budgets as their tables have them, and what they say in a sentence."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Certified ceilings as ceilings.csv holds them; equal ones of several scenarios are one mark."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Curves: means over replicates of what rows hold, by increasing load."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Frames: the tables of a run folder, each a list of rows as they are read from its CSV file."""
 
 import csv

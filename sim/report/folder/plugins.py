@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plugins of a run, which may have registered its figures."""
 
 from collections.abc import Iterable

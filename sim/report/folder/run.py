@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run folder, read back as a whole."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the folder of a run holds of its points and ceilings, beside the tables that it writes at its end."""
 
 from collections.abc import Iterator, Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The units in which a run is printed and drawn."""
 
 from dataclasses import dataclass, replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``write(folder)``: one self-contained page with the answer, charts, tables, configuration and provenance."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run found, in one sentence: the share of its ceiling that each scenario reaches."""
 
 import math

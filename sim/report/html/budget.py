@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The first thing on the page of a run with loss budgets: where the throughput goes, and what would bring it back."""
 
 from collections.abc import Mapping

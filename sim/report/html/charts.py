@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The interactive charts of the page, as data for its script: curves, ceilings and what the axes are called."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``write(verdict, folder)``: one self-contained page on a claim, with the proofs of what is said of it."""
 
 import base64

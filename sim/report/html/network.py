@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What went on inside the network, as data for the page's script: use of channels, path lengths, maps."""
 
 import base64

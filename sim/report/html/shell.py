@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The frame that every page has: a document with its style, data and script inside, which loads nothing else."""
 
 import json

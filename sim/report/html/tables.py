@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of the page. Every text in them is data and is escaped."""
 
 import json

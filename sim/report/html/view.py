@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``animate(...)``: a self-contained page that plays a short run, packet by packet."""
 
 import math

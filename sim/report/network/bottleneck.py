@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws bottlenecks: the channels that bind, drawn on the network, and how much of the others is in use."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pictures of what bounds a collective: the side of a cut, or the parts, and the channels that leave them."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws networks on a circle, by springs, in clusters or layers or on a grid, and large ones as matrices of hops."""
 
 from collections import Counter

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the switches and hosts of a network stand in a drawing."""
 
 from collections.abc import Callable, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pages of the scoreboard: a summary and a page for each paper, in Markdown, and all of it in one file of HTML."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What pages are made of, whatever they are written in."""
 
 from collections.abc import Sequence

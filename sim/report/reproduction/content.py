@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the pages of the scoreboard say: a summary, and a page for each paper."""
 
 from collections.abc import Iterable, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures of rows beside the pages, small enough for a repository."""
 
 import io

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All pages in one self-contained file of HTML."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages in Markdown, as MkDocs and GitHub read it."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The datagram discipline, compiled.
 
 In a tick come, in this order: packets that arrive at queues and hosts, and acknowledgements that come back without

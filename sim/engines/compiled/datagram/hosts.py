@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hosts: what senders send and receivers hold; the windows themselves are NewReno's."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Queues and links: a packet's departure is known when a queue accepts it, so that one event a hop suffices.
 
 That event is the packet's arrival at the next place, service and propagation merged; a link has at most one pending,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Messages of a program on its connections: which packets are whose, and when a message is delivered.
 
 A connection has the packets of its messages one behind the other, and its subflows take the next one whenever their

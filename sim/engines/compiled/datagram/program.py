@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What programs do in a tick, after everything that arrives."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The constants and the state that the datagram kernels work on."""
 
 from typing import Any, NamedTuple

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mode ``flow``, compiled.
 
 A run goes from one instant at which something happens to the next (``run``). Where messages came or went, the rates of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run at flow level, which goes from one instant at which something happens to the next."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Max-min fair rates, brought up to date where messages have come and gone.
 
 Every message is held back by one full channel, its neck: it goes at the rate of that, its level, and nothing that

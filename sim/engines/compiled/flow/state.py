@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run at flow level is made of, and how it grows with the messages under way."""
 
 from typing import Any, NamedTuple

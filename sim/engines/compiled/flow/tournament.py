@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A tournament: which of many items has the smallest key, where keys change all the time.
 
 An array of int64, at the places of which there is a tree: 16 items or winners play each other, and the smallest key

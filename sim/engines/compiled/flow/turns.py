@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The channels whose turn is to come: the one at the lowest rate is found first, and rates change.
 
 There are mostly few of them out of many, so their keys stand one after another in any order, and the smallest is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The spray discipline, compiled.
 
 In a tick services end first, then packets come to the ends of links, in an order that is drawn for every tick, then

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is about to come in a tick: where it goes, and which memory it takes.
 
 Links that await a packet are known all at once, so that what they need is asked for a few of them ahead.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which rules a flow has, where a run has one transport or several."""
 
 from flitlab.models.jit import inner

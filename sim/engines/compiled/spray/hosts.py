@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hosts: whose turn it is to send at a network interface, and what packets and timers do."""
 
 import numpy as np

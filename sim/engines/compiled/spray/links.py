@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Queues and links: two FIFOs, a server, and a fixed delay behind it.
 
 What a server has done is found out when somebody looks at its link, at the latest when the first packet beyond it

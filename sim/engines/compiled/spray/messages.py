@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Messages of a program, each of which is a flow: when its last packet is sent, and when all of it has come."""
 
 from typing import NamedTuple

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A program that sprays its messages: what its ranks do as a tick ends."""
 
 from flitlab.models.jit import inner

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The constants and the state that the kernels of sprayed packets work on."""
 
 from collections.abc import Sequence

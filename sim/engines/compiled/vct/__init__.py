@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Virtual cut-through, compiled.
 
 There are no credit events. An input VC keeps the ticks at which the room of the packets that left it

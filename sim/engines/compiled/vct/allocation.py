@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Granting an output to a waiting head, where each head waits for one output and outputs are independent."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packets that come to a switch, from other switches and from hosts."""
 
 import numpy as np

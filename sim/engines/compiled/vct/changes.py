@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Links and switches that fail and return while packets of virtual cut-through are under way.
 
 All of it happens between two calls of the kernel, which is the same as without: an output that does not work is one

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether packets wait for each other for ever."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packets and room that cross from one region of a network to another.
 
 A VC between two regions has two records. That at its own switch has the packets that are in it; the twin, in the

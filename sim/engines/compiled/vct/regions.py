@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A network cut into regions, each of which a thread simulates, for one run of virtual cut-through.
 
 Regions share all arrays of which every entry belongs to one switch or host; each has its own packets, wheels and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The heads that wait for an output, in the order in which they are served, and the room that they wait for.
 
 An output's record begins with what is known of all heads that wait for it; after that there are a key and a want for

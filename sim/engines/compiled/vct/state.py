@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run of virtual cut-through is made of: its constants, its state, and both at tick 0."""
 
 from typing import NamedTuple

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Allocation where outputs are not independent.
 
 Heads may wait for several of them (adaptive routing), or an input may send one packet at a time.

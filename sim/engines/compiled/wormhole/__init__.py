@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wormhole switching, compiled.
 
 An input VC knows for what reasons its front flit cannot be sent. When the last of them is gone it joins the list of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether packets wait for each other for ever."""
 
 from flitlab.models.jit import njit

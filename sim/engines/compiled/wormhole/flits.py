@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How flits move: from buffer to buffer, and the credits that they leave behind."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hosts: a packet at a time, a flit a tick."""
 
 from flitlab.models.jit import inner

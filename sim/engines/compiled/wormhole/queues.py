@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What happens after a fixed delay: a queue for each length of delay, and bitmaps of who is to be looked at."""
 
 from flitlab.models.jit import inner

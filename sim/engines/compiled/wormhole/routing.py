@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the packet at the front of an input VC may go."""
 
 import numpy as np

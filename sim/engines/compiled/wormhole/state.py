@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run of wormhole switching is made of: its constants, its state, and both at tick 0.
 
 VCs are numbered input by input in the order of :mod:`flitlab.models.rules.ports`; behind the input VCs come those at

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Switch allocation: inputs are matched with outputs (see :mod:`flitlab.models.rules.allocate`).
 
 Whoever asks makes a *bid*, and the highest wins. It says who comes first by rotating priority, and above that when it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Congestion as ugal sees it."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """VC allocation: packets that have come to the front of an input VC are given VCs of the output they go to.
 
 Packets that wait for a VC wait in a line: one for each output, or, if routing is adaptive, one for each switch.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Charts: a line for each category, with bars or markers."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Curves over a column of numbers, with the bounds on them."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Distributions: lists as curves over the rank, mappings as bars by key."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws a figure of metrics.csv: curves over a swept parameter, a chart, or a distribution."""
 
 import math

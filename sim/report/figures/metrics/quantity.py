@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What columns of metrics.csv are called on an axis, and ratios of two of them."""
 
 import math

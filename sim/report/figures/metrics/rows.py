@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of metrics.csv, by what was swept."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a figure of metrics.csv shows, as numbers: curves, charts and distributions."""
 
 import json

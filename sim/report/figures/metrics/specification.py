@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the figures of metrics.csv show: ``outputs.plots``, with all that an entry leaves out filled in."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Colours, markers and dashes of the curves of one figure."""
 
 from collections.abc import Sequence
