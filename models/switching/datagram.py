@@ -10,13 +10,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.workload import Workload
-from flitlab.models.arrays import Floats
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make, register, whole
 from flitlab.models.routing.routes import RoutingSpec
-from flitlab.models.switching.discipline import FLOWS, Counted, Discipline, Setting, SwitchingSpec
-from flitlab.models.switching.hash_form import common_form
+from flitlab.models.switching.discipline import Setting, SwitchingSpec
+from flitlab.models.switching.in_bytes import InBytes
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.failures import Amount
 from flitlab.models.topology.graph import Topology
@@ -28,10 +27,6 @@ from flitlab.models.transport.law import TransportSpec
 from flitlab.models.transport.paths import DISTINCT
 from flitlab.models.transport.session import LATEST, Queues, Session, make_session, tick_of
 from flitlab.models.transport.sizes import SizesSpec
-
-SILENCE_S = 300.0
-"""Seconds in which nothing arrives before a run counts as stuck: ten timeouts in a row, each twice as long as the one
-before."""
 
 PLACES = {
     **{key: f"switching.{key}" for key in ("queue_packets", "packet_bytes")},
@@ -46,7 +41,7 @@ PLACES = {
 
 
 @dataclass(frozen=True)
-class Datagram(Discipline):
+class Datagram(InBytes):
     """Packets of a transport in queues that drop what they have no room for.
 
     A tick is the time of a byte on the fastest channel. sizes: None for endless flows. poisson: finite ones come in
@@ -55,11 +50,8 @@ class Datagram(Discipline):
     """
 
     mode: ClassVar[str] = "datagram"
-    counts: ClassVar[Counted | None] = FLOWS
-    programs: ClassVar[bool] = True
     draws_paths: ClassVar[bool] = True
-    changes: ClassVar[bool] = True
-    leaves: ClassVar[bool] = False  # packets may be dropped before they leave
+    silence_s: ClassVar[float] = 300.0  # ten timeouts in a row, each twice as long as the one before
 
     transport: TransportSpec
     queues: Queues
@@ -78,10 +70,6 @@ class Datagram(Discipline):
         failures = self.failures and asdict(self.failures)
         return content_hash(*parts, self.path_draw, sizes, self.poisson, self.seconds, failures)
 
-    def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
-        """The common form with no field of its own, and the hash of all that it does have."""
-        return common_form(self.mode, {}), [self.content_hash]
-
     def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
         """The keys of ``switching:`` that give this discipline; ``flit_ns`` means nothing here."""
         keys = ("packet_bytes", "nic_mbps", "link_us", "random_drop", "feeder_packets", "queue_bytes")
@@ -93,53 +81,26 @@ class Datagram(Discipline):
         """Whether flows never end."""
         return self.sizes is None
 
-    def zero_load_latency(self, topology: Topology, hops: int, flits: int) -> int:
-        """Ticks of a packet of so many bytes where all channels are equally fast: each takes in all of it first."""
-        return (hops + 2) * (self._link_ticks(topology) + flits)
-
     def crossing(self, topology: Topology) -> tuple[float, float]:
         """Ticks of a full packet over a channel between switches, and over both channels to hosts.
 
         The time for which the channel of the host that sends it is busy is not counted.
         """
-        link, packet = self._link_ticks(topology), self.queues.packet_bytes
+        link, packet = self.link_ticks(topology), self.queues.packet_bytes
         return float(link + packet), float(2 * link + packet)
 
     def tick_ns(self, topology: Topology, flit_ns: float | None) -> Fraction:
         """Nanoseconds of a byte on the fastest channel; flit_ns means nothing here."""
         return tick_of(topology, self.queues) * 10**9
 
-    def _link_ticks(self, topology: Topology) -> int:
+    def link_ticks(self, topology: Topology) -> int:
+        """Ticks from the end of a link to the other, 1 at least."""
         tick_ns = tick_of(topology, self.queues) * 10**9
         return int(max(1, -(-Fraction(repr(float(self.queues.link_us))) * 1000 // tick_ns)))
-
-    def sending(self, topology: Topology, length: Floats) -> Floats:
-        """Ticks, float64, that a host's channel is busy with so many bytes, until the last of them has left."""
-        return length * (self.pace(topology) / topology.host_capacity)
-
-    def pace(self, topology: Topology) -> float:
-        """The capacity of the fastest channel, host channels included: it moves a byte a tick."""
-        return max(float(topology.capacity.max(initial=0.0)), topology.host_capacity)
 
     def weight(self, messages: Messages) -> int:
         """What a flit of a program's messages counts for: all bytes of a packet, which is one flit here."""
         return messages.packet_bytes
-
-    def soonest(self, topology: Topology) -> int:
-        """Ticks that a message takes at least, whatever it holds: 3 is fewer than any does."""
-        return 3
-
-    def carries(self, topology: Topology) -> Floats | float:
-        """What a channel carries in a tick at most: 1, as datagrams count the ticks for which a channel was sending."""
-        return 1.0
-
-    def silence(self, ticks: int) -> str:
-        """What no packet has done for :data:`SILENCE_S`, as messages about a run that is stuck say it."""
-        return f"has reached its receiver for {SILENCE_S:g} s"
-
-    def patience(self, topology: Topology, flits: int) -> int:
-        """Ticks for which nothing may arrive before a run counts as stuck: :data:`SILENCE_S` of retransmissions."""
-        return int(SILENCE_S * 1e9 / (tick_of(topology, self.queues) * 10**9))
 
     def messages(
         self, topology: Topology, rendezvous: int, overhead_ns: float, buffered: bool = False, confirmed: bool = False

@@ -12,15 +12,15 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.workload import Workload
-from flitlab.models.arrays import Floats, Ints
+from flitlab.models.arrays import Ints
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make, register, whole
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.draw import below, draw
 from flitlab.models.rules.spray.streams import TRANSPORT
-from flitlab.models.switching.discipline import FLOWS, Counted, Discipline, Setting, SwitchingSpec
-from flitlab.models.switching.hash_form import common_form
+from flitlab.models.switching.discipline import Setting, SwitchingSpec
+from flitlab.models.switching.in_bytes import InBytes
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.recorded import Recorded
@@ -33,9 +33,6 @@ from flitlab.models.transport.posted import posted
 from flitlab.models.transport.session import LATEST
 from flitlab.models.transport.sizes import SizesSpec
 
-SILENCE_S = 1
-"""Seconds in which nothing arrives before a run of a program counts as stuck: thousands of timeouts in a row."""
-
 PLACES = {
     **{key: f"switching.{key}" for key in ("header_bytes", "at_switch")},
     **{key: key for key in ("traffic", "loads", "transport", "routing", "application")},
@@ -46,7 +43,7 @@ PLACES = {
 
 
 @dataclass(frozen=True)
-class Spray(Discipline):
+class Spray(InBytes):
     """Packets that take a path each, in queues that trim what they have no room for.
 
     A tick is the time of a byte on the fastest channel. poisson: flows come in Poisson processes at the load; else
@@ -55,10 +52,7 @@ class Spray(Discipline):
     """
 
     mode: ClassVar[str] = "spray"
-    counts: ClassVar[Counted | None] = FLOWS
-    programs: ClassVar[bool] = True
-    changes: ClassVar[bool] = True
-    leaves: ClassVar[bool] = False  # packets may be trimmed before they leave
+    silence_s: ClassVar[float] = 1.0  # thousands of timeouts in a row
 
     transport: TransportSpec
     fabric: Fabric
@@ -73,21 +67,14 @@ class Spray(Discipline):
         transport = self.transport.model_dump(mode="json")
         return content_hash(transport, asdict(self.fabric), sizes, self.poisson, self.seconds)
 
-    def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
-        """The common form with no field of its own, and the hash of all that it does have."""
-        return common_form(self.mode, {}), [self.content_hash]
-
     def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
         """The keys of ``switching:`` that give this discipline; ``flit_ns`` means nothing here."""
         given = asdict(self.fabric)
         del given["control_bytes"]
         return {"mode": self.mode, **given, "ecn": None if self.fabric.ecn is None else list(self.fabric.ecn)}
 
-    def zero_load_latency(self, topology: Topology, hops: int, flits: int) -> int:
-        """Ticks of a packet of so many bytes where all channels are equally fast: each takes in all of it first."""
-        return (hops + 2) * (self._link_ticks(topology) + flits)
-
-    def _link_ticks(self, topology: Topology) -> int:
+    def link_ticks(self, topology: Topology) -> int:
+        """Ticks from the end of a link to the other, 1 at least."""
         return max(1, ceil(Fraction(repr(float(self.fabric.link_us))) / 10**6 / spray_tick(topology, self.fabric)))
 
     def crossing(self, topology: Topology) -> tuple[float, float]:
@@ -95,7 +82,7 @@ class Spray(Discipline):
 
         The time for which the channel of the host that sends it is busy is not counted.
         """
-        link, least = self._link_ticks(topology), max(1, self.fabric.header_bytes)
+        link, least = self.link_ticks(topology), max(1, self.fabric.header_bytes)
         switch = ceil(Fraction(repr(float(self.fabric.switch_ns))) / 10**9 / spray_tick(topology, self.fabric))
         last = float(self.sending(topology, np.array([float(least)]))[0])
         return float(link + switch + least), 2 * link + switch + last
@@ -103,30 +90,6 @@ class Spray(Discipline):
     def tick_ns(self, topology: Topology, flit_ns: float | None) -> Fraction:
         """Nanoseconds of a byte on the fastest channel; flit_ns means nothing here."""
         return spray_tick(topology, self.fabric) * 10**9
-
-    def pace(self, topology: Topology) -> float:
-        """The capacity of the fastest channel, host channels included: it moves a byte a tick."""
-        return max(float(topology.capacity.max(initial=0.0)), topology.host_capacity)
-
-    def sending(self, topology: Topology, length: Floats) -> Floats:
-        """Ticks, float64, that a host's channel is busy with so many bytes, until the last of them has left."""
-        return length * (self.pace(topology) / topology.host_capacity)
-
-    def soonest(self, topology: Topology) -> int:
-        """Ticks that a message takes at least, whatever it holds: 3 is fewer than any does."""
-        return 3
-
-    def carries(self, topology: Topology) -> Floats | float:
-        """What a channel carries in a tick at most: 1, as the ticks are counted for which a channel was sending."""
-        return 1.0
-
-    def silence(self, ticks: int) -> str:
-        """What no packet has done for :data:`SILENCE_S`, as messages about a run that is stuck say it."""
-        return f"has reached its receiver for {SILENCE_S:g} s"
-
-    def patience(self, topology: Topology, flits: int) -> int:
-        """Ticks for which nothing may arrive before a run counts as stuck: :data:`SILENCE_S`."""
-        return int(SILENCE_S / spray_tick(topology, self.fabric))
 
     def messages(
         self, topology: Topology, rendezvous: int, overhead_ns: float, buffered: bool = False, confirmed: bool = False

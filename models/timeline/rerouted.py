@@ -1,82 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes of what is left of a network, in the numbers of the whole of it."""
+"""Routes that change under packets which choose them by draws: most draws give what they gave before."""
 
 from dataclasses import replace
 
 import numpy as np
 
-from flitlab.models.arrays import Bytes, Ints, Masks
+from flitlab.models.arrays import Bytes, Ints
 from flitlab.models.jit import njit
 from flitlab.models.paths.pathset import starts
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.ways import LAST_WORD, PathTable, Routes
 from flitlab.models.rules.tables import PATHS, TABLE
 from flitlab.models.timeline.epochs import Left
+from flitlab.models.timeline.widened import widened
 from flitlab.models.topology.graph import Topology
 
 _WORDS = np.int64(LAST_WORD + 1)
 """Draws of 32 bits, of which each path of a pair has an interval."""
 
 
-def renumbered(whole: Topology, built: Routes, left: Left, routes: Routes) -> Routes:
-    """The routes of what is left of a network with the numbers that switches and ports have in the whole of it.
+def kept(whole: Topology, built: Routes, left: Left, routes: Routes) -> Routes:
+    """The routes of what is left of a network, beside those by which switches send that are not reached any more.
 
-    built: the routes of the whole network, to which switches keep that are not reached any more. Raises ``SpecError``
+    built: the routes of the whole network, in whose numbers of switches and ports the result is. Raises ``SpecError``
     where routes are neither next hops nor paths, or were something else before.
     """
     if left.topology is whole:
         return built
     if routes.form != built.form or routes.form not in (TABLE, PATHS):
         raise SpecError(f"{routes.kind} gives routes of another kind in what is left of the network", key="timeline")
-    place = left.channel - whole.out_start[whole.src[left.channel]]
+    moved = widened(routes, left, whole)
     if routes.form == PATHS:
-        assert routes.paths is not None
-        return replace(routes, paths=_moved_paths(whole, left, place, routes.paths))
-    weights = routes.port_threshold
-    moved = replace(routes, ports=_moved_ports(whole, built.ports, left, place, routes.ports))
-    return moved if weights is None else replace(moved, port_threshold=_moved_weights(whole, left, place, weights))
-
-
-def _ports_of(left: Left) -> list[tuple[Ints, Ints]]:
-    """The switches that are left with a port p, and the channels there, for each p."""
-    out = left.topology.out_degree
-    switches = [np.flatnonzero(out > port) for port in range(int(out.max(initial=0)))]
-    return [(some, left.topology.out_start[some] + port) for port, some in enumerate(switches)]
-
-
-def _moved_ports(whole: Topology, built: Masks, left: Left, place: Ints, ports: Masks) -> Masks:
-    """Sets of ports, uint64 [switches, switches]; place: int64 [channels left], the port that each was."""
-    moved = np.zeros_like(ports)
-    for port, (switches, channels) in enumerate(_ports_of(left)):
-        allowed = ports[:, switches] >> np.uint64(port) & np.uint64(1)
-        moved[:, switches] |= allowed << place[channels].astype(np.uint64)
-    found = built.copy()
-    found[np.ix_(left.switch, left.switch)] = moved
-    return found
-
-
-def _moved_weights(whole: Topology, left: Left, place: Ints, weights: Bytes) -> Bytes:
-    """Thresholds of ports, uint8 [switches, switches, ports]."""
-    found = np.zeros((whole.switches, whole.switches, int(whole.out_degree.max(initial=1))), np.uint8)
-    for port, (switches, channels) in enumerate(_ports_of(left)):
-        at = np.ix_(left.switch, left.switch[switches])
-        found[at[0], at[1], place[channels]] = weights[:, switches, port]
-    return found
-
-
-def _moved_paths(whole: Topology, left: Left, place: Ints, paths: PathTable) -> PathTable:
-    """Paths, of which each is walked hop by hop, all at once."""
-    source, target = np.divmod(np.arange(left.topology.switches**2), left.topology.switches)
-    counts = np.zeros(whole.switches**2, np.int64)
-    counts[left.switch[source] * whole.switches + left.switch[target]] = np.diff(paths.pair_start)
-    port, here = paths.port.copy(), np.repeat(source, np.diff(paths.pair_start))
-    lengths = np.diff(paths.path_start)
-    for hop in range(int(lengths.max(initial=0))):
-        some = np.flatnonzero(lengths > hop)
-        at = paths.path_start[some] + hop
-        channel = left.topology.out_start[here[some]] + paths.port[at]
-        port[at], here[some] = place[channel], left.topology.dst[channel]
-    return paths._replace(pair_start=starts(counts), port=port)
+        return moved
+    here, ports = np.ix_(left.switch, left.switch), built.ports.copy()
+    ports[here] = moved.ports[here]
+    return replace(moved, ports=ports)
 
 
 def steady(built: PathTable, now: PathTable) -> PathTable:

@@ -11,7 +11,7 @@ from flitlab.models.routing.routes import PATHS, Routes
 from flitlab.models.routing.ways import PathTable
 from flitlab.models.rules.tables import Tables
 from flitlab.models.timeline.epochs import Epoch, Timeline
-from flitlab.models.timeline.rerouted import renumbered, steady, with_shares
+from flitlab.models.timeline.rerouted import kept, steady, with_shares
 from flitlab.models.transport.fabric import Fabric, FabricChange, Lines, SpraySession, lines_at
 from flitlab.models.transport.session import ratios, sending
 
@@ -38,7 +38,7 @@ def with_changes(session: SpraySession, routes: Routes, timeline: Timeline) -> S
         change = FabricChange(tick, np.flatnonzero(worked & ~works), other, lines.of(other))
         if tick in timeline.reroutes:
             left = timeline.left(now)
-            found = renumbered(topology, routes, left, timeline.routes(left, routes))
+            found = kept(topology, routes, left, timeline.routes(left, routes))
             change = replace(change, routes=paths.tables(found), moved=found is not routes)
         if len(change.broken) or len(other) or change.routes is not None:
             changes.append(change)
@@ -51,7 +51,7 @@ def check_changes(timeline: Timeline, routes: Routes, fabric: Fabric) -> None:
     topology = timeline.topology
     for tick in timeline.reroutes:
         left = timeline.left(timeline.at(tick))
-        renumbered(topology, routes, left, timeline.routes(left, routes))
+        kept(topology, routes, left, timeline.routes(left, routes))
     _check_pace(timeline, fabric)
 
 

@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from flitlab.sim.cli import main
 from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
 from flitlab.sim.config.timeline import epochs_of
 from flitlab.sim.report.figures.kinds.throughput_time import Clock, _mean
 from flitlab.sim.report.folder.frames import read_csv
+from tests.sim.test_timeline import run, study
 
 SPINES = """
 topology: {kind: leaf_spine, leaves: 4, spines: 4, hosts_per_leaf: 4}
@@ -25,16 +24,6 @@ timeline:
 - {at_us: 40, restore: {switches: [7]}}
 ceilings: [mcf, mcf_paths]
 """
-
-
-def study(tmp_path, text, *sets):
-    (tmp_path / "given.yaml").write_text(text)
-    return read(tmp_path / "given.yaml", sets)
-
-
-def run(tmp_path, text, *options):
-    (tmp_path / "given.yaml").write_text(text)
-    return main(["run", str(tmp_path / "given.yaml"), "--out", str(tmp_path / "run"), *options])
 
 
 @pytest.fixture(scope="module")

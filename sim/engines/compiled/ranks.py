@@ -409,3 +409,9 @@ def receiver(ranks, send):
 def size(ranks, send):
     """Return the bytes of a send's message, as far as its stage says."""
     return ranks.amount[send] if ranks.stage[send] == DATA else np.int64(0)
+
+
+@inner
+def wakes(talk, until):
+    """Find the next tick in which a program does something, at most ``until``; talk: has its ranks, or is None."""
+    return until if talk is None else min(next_event(talk.ranks), until)

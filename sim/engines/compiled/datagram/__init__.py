@@ -20,7 +20,7 @@ from flitlab.sim.engines.compiled.awaited import NOBODY, gather, has_members, li
 from flitlab.sim.engines.compiled.datagram.hosts import deliver, ring
 from flitlab.sim.engines.compiled.datagram.links import accept, break_link, change_rate, take_head
 from flitlab.sim.engines.compiled.datagram.messages import make_talk
-from flitlab.sim.engines.compiled.datagram.program import act, wakes
+from flitlab.sim.engines.compiled.datagram.program import act
 from flitlab.sim.engines.compiled.datagram.state import (
     ACK_BIT,
     AT,
@@ -43,7 +43,7 @@ from flitlab.sim.engines.compiled.datagram.state import (
 )
 from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.pool import doubled
-from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done
+from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done, wakes
 from flitlab.sim.engines.compiled.timers import take_timer
 from flitlab.sim.engines.datagram.base import LINK_COUNTS, RECEIVED, Counters, Trace, check_lossless
 

@@ -13,12 +13,6 @@ from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, turn
 
 
 @inner
-def wakes(talk, until):
-    """Find the next tick in which the program does something, at most ``until``."""
-    return until if talk is None else min(next_event(talk.ranks), until)
-
-
-@inner
 def act(talk, const, state, now):
     """Work through the program's events of this tick; the messages that it sends join their connections."""
     if talk is not None and next_event(talk.ranks) <= now:

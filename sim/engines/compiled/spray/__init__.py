@@ -16,7 +16,7 @@ from flitlab.models.transport.fabric import FabricChange, SpraySession
 from flitlab.sim.engines.base import Execution, Standing
 from flitlab.sim.engines.compiled.awaited import NOBODY, gather, has_members, line_up, next_slot
 from flitlab.sim.engines.compiled.pool import doubled
-from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done
+from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done, wakes
 from flitlab.sim.engines.compiled.spray.ahead import foresee, foresee_packet, foresee_queues
 from flitlab.sim.engines.compiled.spray.hosts import (
     begin_flow,
@@ -37,7 +37,7 @@ from flitlab.sim.engines.compiled.spray.links import (
     take_head,
 )
 from flitlab.sim.engines.compiled.spray.messages import make_talk
-from flitlab.sim.engines.compiled.spray.program import act, wakes
+from flitlab.sim.engines.compiled.spray.program import act
 from flitlab.sim.engines.compiled.spray.state import (
     BUSY,
     ENDS,

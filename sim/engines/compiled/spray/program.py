@@ -10,12 +10,6 @@ from flitlab.sim.engines.compiled.spray.messages import flow_of
 
 
 @inner
-def wakes(talk, until):
-    """Find the next tick in which the program does something, at most ``until``."""
-    return until if talk is None else min(next_event(talk.ranks), until)
-
-
-@inner
 def act(talk, const, state, now):
     """Work through the program's events of this tick; the messages that it posts begin."""
     if talk is not None and next_event(talk.ranks) <= now:

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What disciplines share whose hosts talk over transports, in packets of bytes that a channel takes in whole."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from flitlab.models.arrays import Floats
+from flitlab.models.switching.discipline import FLOWS, Counted, Discipline
+from flitlab.models.switching.hash_form import common_form
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.source import Source
+
+
+@dataclass(frozen=True)
+class InBytes(Discipline):
+    """A discipline whose flit is a byte and whose tick is the time of one on the fastest channel.
+
+    silence_s: seconds in which nothing arrives before a run of a program counts as stuck.
+    """
+
+    counts: ClassVar[Counted | None] = FLOWS
+    programs: ClassVar[bool] = True
+    changes: ClassVar[bool] = True
+    leaves: ClassVar[bool] = False  # packets may be lost before they leave
+    silence_s: ClassVar[float]
+
+    @property
+    @abstractmethod
+    def content_hash(self) -> str:
+        """Hash of everything that results depend on."""
+
+    @abstractmethod
+    def link_ticks(self, topology: Topology) -> int:
+        """Ticks from the end of a link to the other, 1 at least."""
+
+    def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
+        """The common form with no field of its own, and the hash of all that it does have."""
+        return common_form(self.mode, {}), [self.content_hash]
+
+    def zero_load_latency(self, topology: Topology, hops: int, flits: int) -> int:
+        """Ticks of a packet of so many bytes where all channels are equally fast: each takes in all of it first."""
+        return (hops + 2) * (self.link_ticks(topology) + flits)
+
+    def pace(self, topology: Topology) -> float:
+        """The capacity of the fastest channel, host channels included: it moves a byte a tick."""
+        return max(float(topology.capacity.max(initial=0.0)), topology.host_capacity)
+
+    def sending(self, topology: Topology, length: Floats) -> Floats:
+        """Ticks, float64, that a host's channel is busy with so many bytes, until the last of them has left."""
+        return length * (self.pace(topology) / topology.host_capacity)
+
+    def soonest(self, topology: Topology) -> int:
+        """Ticks that a message takes at least, whatever it holds: 3 is fewer than any does."""
+        return 3
+
+    def carries(self, topology: Topology) -> Floats | float:
+        """What a channel carries in a tick at most: 1, as the ticks are counted for which a channel was sending."""
+        return 1.0
+
+    def silence(self, ticks: int) -> str:
+        """What no packet has done for :attr:`silence_s`, as messages about a run that is stuck say it."""
+        return f"has reached its receiver for {self.silence_s:g} s"
+
+    def patience(self, topology: Topology, flits: int) -> int:
+        """Ticks for which nothing may arrive before a run counts as stuck: :attr:`silence_s`."""
+        tick_ns = self.tick_ns(topology, None)
+        assert tick_ns is not None
+        return int(self.silence_s * 1e9 / tick_ns)
