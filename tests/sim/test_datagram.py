@@ -424,7 +424,7 @@ def test_what_cannot_be_is_refused(wrong, says):
 def test_unknown_laws_are_refused_with_the_choices():
     with pytest.raises(SpecError) as error:
         make("transport", kind="tpc")
-    sprayed = {"constant", "ndp", "nscc", "nscc_rccc", "rccc"}
+    sprayed = {"constant", "ndp", "nscc", "nscc_rccc", "rccc", "several"}
     assert list(error.value.choices) == sorted({"dctcp", "mptcp", "none", "tcp"} | sprayed)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flitlab.models.traffic.source import Source
-from flitlab.sim.cli import main
+from flitlab.sim.cli import main, processors
 from flitlab.sim.cli import run as command
 from flitlab.sim.engines import regions
 from flitlab.sim.engines.base import EVENTS
@@ -123,7 +123,7 @@ outputs: {figures: []}
 @pytest.fixture
 def config(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(command, "cores", lambda: 2)
+    monkeypatch.setattr(processors, "cores", lambda: 2)
     monkeypatch.setattr(regions, "LEAST_WORK", 1)
     Path("shared.yaml").write_text(CONFIG)
     return "shared.yaml"

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from flitlab.models.registry import SpecError, make, names, spec_class
+from flitlab.models.transport.several import Several
 from flitlab.models.transport.sizes import SizesSpec, read_table
 from flitlab.models.transport.sprayed import SprayedSpec
 from flitlab.sim.cli import main
@@ -38,8 +39,8 @@ def test_documented_examples_build(kind):
     assert lines and "Source: " in documented
     for line in lines:
         spec = make("transport", **yaml.safe_load(line)["transport"])
-        if isinstance(spec, SprayedSpec):
-            assert spec.spraying().paths >= 1
+        if isinstance(spec, SprayedSpec | Several):
+            assert all(spraying.paths >= 1 for spraying in spec.sprayings().values())
             continue
         assert spec.build().law is None or kind != "none"
 

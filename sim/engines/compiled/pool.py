@@ -28,7 +28,7 @@ def make_pool(records: int, words: int, order: Literal["C", "F"] = "C") -> Pool:
     all packets.
     """
     packet = aligned(records, words, np.uint32) if order == "C" else np.zeros((records, words), np.uint32, order="F")
-    return Pool(packet, all_unused(records))
+    return Pool(packet=packet, free=all_unused(records))
 
 
 def all_unused(records: int) -> Words:

@@ -12,6 +12,7 @@ def rules_of(const, flow):
 
 @inner
 def _chosen(others, kind, rules, flow):
+    """Find the rules of a flow; others: those of every transport, None where all flows have ``rules``."""
     if others is None:  # known when this is compiled
         return rules
     return others[kind[flow]]

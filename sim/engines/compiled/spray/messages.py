@@ -26,7 +26,10 @@ def make_talk(session: SpraySession) -> Talk | None:
     program = session.program
     if program is None:
         return None
-    return Talk(make_ranks(program.workload), program.data, program.request, program.consent, program.send)
+    return Talk(
+        ranks=make_ranks(program.workload), data=program.data, request=program.request, consent=program.consent,
+        send=program.send,
+    )  # fmt: skip
 
 
 @inner
