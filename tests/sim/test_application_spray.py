@@ -160,7 +160,7 @@ TRANSPORTS = [
 
 @pytest.mark.long  # it needs a kernel of its own
 @given(programs(), st.sampled_from(TRANSPORTS), st.data())
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_engines_agree_on_every_packet_and_operation(work, transport, data):
     none = transport["kind"] == "none"
     fabric = Fabric(
