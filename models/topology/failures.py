@@ -53,14 +53,13 @@ class Failures(BaseModel):
         failed = links[drawn(self.links, len(links), [self.seed, 1], "failures.links")]
         rest = restricted(topology, works, left & ~np.isin(link, failed))
         _check_connected(rest, np.flatnonzero(works))
-        notes = _notes(topology.notes, works)
-        notes["failed"] = {"links": len(failed), "switches": np.sort(switches).tolist()}
+        notes = rest.notes | {"failed": {"links": len(failed), "switches": np.sort(switches).tolist()}}
         intact = works.all() and not len(failed)
         return replace(rest, notes=notes, grid=topology.grid if intact else None)
 
 
 def restricted(topology: Topology, switches: np.ndarray, channels: np.ndarray) -> Topology:
-    """The working switches (bool [switches]) and channels (bool [channels]) of a topology."""
+    """The working switches (bool [switches]) and channels (bool [channels]) of a topology, with notes of these."""
     number = np.cumsum(switches) - 1
     place = np.append(np.cumsum(channels) - 1, -1)  # place[-1]: no reverse
     hosts = topology.host_switch[switches[topology.host_switch]]
@@ -73,6 +72,7 @@ def restricted(topology: Topology, switches: np.ndarray, channels: np.ndarray) -
         delay=topology.delay[channels],
         reverse=place[topology.reverse[channels]],
         host_switch=number[hosts],
+        notes=_notes(topology.notes, switches),
     )
 
 
