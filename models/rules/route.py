@@ -195,6 +195,14 @@ def next_hops(r: Tables, way: Int, hop: Int, here: Int, target: Int) -> np.uint6
     return ports_towards(r.ports, target if hop >= way >> LEG_AT else middle_of(way), here)
 
 
+@kernel
+def is_stranded(r: Tables, here: Int, target: Int) -> bool:
+    """Whether no next hop leads from switch ``here`` to ``target``, as it may be where a network has changed."""
+    if r.form != TABLE and r.form != VIA:
+        return False
+    return here != target and ports_towards(r.ports, target, here) == 0
+
+
 @routine
 def _weighed_port(
     threshold: Bytes,

@@ -9,15 +9,17 @@ import numpy as np
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import Routes
-from flitlab.models.rules.tables import Tables
+from flitlab.models.rules.tables import PATHS, Tables
 from flitlab.models.switching.buffered import unit_capacities
+from flitlab.models.switching.changing import Changing
 from flitlab.models.switching.discipline import Certify, Setting
 from flitlab.models.switching.timed import Timed, TimedSpec
+from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ideal(Timed):
+class Ideal(Changing, Timed):
     """An output-queued switch: each output sends what has come for it, first come first served."""
 
     mode: ClassVar[str] = "ideal"
@@ -30,6 +32,30 @@ class Ideal(Timed):
     def tables(self, topology: Topology, routes: Routes) -> Tables:
         """The routes for compiled code, without escape channels, which serve deadlock freedom alone."""
         return routes.tables(topology)._replace(escape=np.zeros((0, 0), np.uint8))
+
+    def endures(self, timeline: Timeline, routes: Routes) -> None:
+        """Raise ``SpecError`` for links that are slow, and for routes of what is left that are of another kind."""
+        super().endures(timeline, routes)
+        for step, _ in self.changes_of(timeline, routes):
+            if step.routes is not None and step.routes.form != routes.form:
+                problem = f"{routes.kind} gives routes of another kind in what is left at tick {step.tick}"
+                raise SpecError(f"{problem}, which packets under way cannot follow", key="timeline")
+
+    def tables_after(self, before: Tables, topology: Topology, routes: Routes) -> Tables:
+        """The routes for compiled code once the routing has learned of a change; ``before`` are those until then.
+
+        Whole paths of packets under way stay among them, which are drawn no more.
+        """
+        now = self.tables(topology, routes)
+        if now.form != PATHS:
+            return now
+        paths, drawn = len(before.path_start) - 1, len(now.path_threshold) > 0
+        return now._replace(
+            pair_start=paths + now.pair_start,
+            path_start=np.concatenate([before.path_start[:-1], len(before.path_port) + now.path_start]),
+            path_port=np.concatenate([before.path_port, now.path_port]),
+            path_threshold=np.concatenate([np.zeros(paths * drawn, np.uint32), now.path_threshold]),
+        )
 
     def plain(self, flit_ns: float | None = None) -> dict[str, object]:
         """The mapping ``switching:`` that gives this discipline, with delays in ticks; flit_ns: None if unknown."""

@@ -3,28 +3,22 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.buffered import Buffered, BufferedSpec, too_small
+from flitlab.models.switching.changing import Changing
 from flitlab.models.switching.deflection import Deflection
 from flitlab.models.switching.discipline import Setting
 from flitlab.models.timeline.epochs import Timeline
-from flitlab.models.timeline.steps import Step, steps_of
+from flitlab.models.timeline.steps import Step
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 
 
-class Change(NamedTuple):
-    """What happens to a network, and the VC policy of the routes that the routing learns of then, if it does."""
-
-    step: Step
-    policy: int
-
-
 @dataclass(frozen=True, kw_only=True)
-class Vct(Buffered):
+class Vct(Changing, Buffered):
     """Virtual cut-through with an allocator that serves the packet that has waited longest.
 
     oldest_first: it serves the packet that was created first instead, of several the one that has waited longest.
@@ -32,8 +26,6 @@ class Vct(Buffered):
 
     mode: ClassVar[str] = "vct"
     allocators: ClassVar[tuple[str, ...]] = ("age", "oldest")
-
-    changes: ClassVar[bool] = True
 
     oldest_first: bool = False
 
@@ -43,22 +35,14 @@ class Vct(Buffered):
         return self.allocators[self.oldest_first]
 
     def endures(self, timeline: Timeline, routes: Routes) -> None:
-        """Raise ``SpecError`` for links that are slow, and for routes of what is left that have no certificate."""
-        if any((epoch.rate != 1).any() for epoch in timeline.epochs):
-            problem = f"slow is not for mode {self.mode}, which moves one flit a tick over every channel that works"
-            raise SpecError(f"{problem}; modes datagram, spray and flow take it", key="timeline")
+        """Raise ``SpecError`` for links that are slow, and for routes of what is left that have no certificate.
+
+        As hosts wait for the network to be empty before they send by other routes, packets of one routing never wait
+        for those of another, and each needs a certificate of its own alone.
+        """
         if self.may_deadlock:
             raise SpecError("needs routes with a certificate: a network that deadlocks is never empty", key="timeline")
-        self.changes_of(timeline, routes)
-
-    def changes_of(self, timeline: Timeline | None, routes: Routes) -> tuple[Change, ...]:
-        """What happens to a network, and under which VC policies it goes on.
-
-        ``routes`` are those of the network as it was built. Raises ``SpecError`` where those of what is left of it have
-        no certificate of their own. As hosts wait for the network to be empty before they send by others, packets of
-        one routing never wait for those of another.
-        """
-        return tuple(Change(step, self._policy(timeline, step, routes)) for step in steps_of(timeline, routes))
+        super().endures(timeline, routes)
 
     def _policy(self, timeline: Timeline | None, step: Step, routes: Routes) -> int:
         """The VC policy of the routes that the routing learns of, which have a certificate; else the present one."""

@@ -28,15 +28,13 @@ def vct() -> Engines:
     from flitlab.sim.engines.reference.vct import VctNetwork
     from flitlab.sim.engines.trace import compiled, reference
 
-    def begin(scenario: Scenario[Vct], load: float, seed: int, log: bool = False, threads: int = 1) -> Any:
-        if scenario.timeline is None:
-            return start(kernel, scenario, load, seed, log, threads)
+    def changing() -> Callable[..., Any]:
         from flitlab.sim.engines.compiled.vct.changes import ChangingVct
 
-        return ChangingVct(scenario, load, seed, log)
+        return ChangingVct
 
     watches = {"compiled": compiled.VctWatch, "reference": reference.VctWatch}
-    return Engines(VctNetwork, begin, watches=watches)
+    return Engines(VctNetwork, _of_network(partial(start, kernel), changing), watches=watches)
 
 
 @runs(Wormhole)
@@ -70,7 +68,22 @@ def ideal() -> Engines:
     from flitlab.sim.engines.compiled.engine import start
     from flitlab.sim.engines.reference.ideal import IdealNetwork
 
-    return Engines(IdealNetwork, partial(start, kernel))
+    def changing() -> Callable[..., Any]:
+        from flitlab.sim.engines.compiled.ideal_changes import ChangingIdeal
+
+        return ChangingIdeal
+
+    return Engines(IdealNetwork, _of_network(partial(start, kernel), changing))
+
+
+def _of_network(plain: Start, changing: Callable[[], Callable[..., Any]]) -> Start:
+    """The start of runs of packets on a network that stays as it is, or of those that ``changing`` loads."""
+
+    def start(scenario: Scenario[Any], load: float, seed: int, log: bool = False, **more: Any) -> Any:
+        run = plain if scenario.timeline is None else changing()
+        return run(scenario, load, seed, log, **more)
+
+    return start
 
 
 @runs(Flow)

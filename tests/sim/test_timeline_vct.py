@@ -2,6 +2,7 @@
 """Networks that change while packets are cut through: both engines alike, nothing lost uncounted, what is refused."""
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, make
 from flitlab.models.scenario import Scenario
 from flitlab.models.timeline.epochs import make_timeline
@@ -51,8 +53,8 @@ def possible(case: Scenario, events: list[dict], routing: dict) -> Scenario:
     return happening(case, kept, routing)
 
 
-def drawn(number: int) -> Scenario:
-    """A network, a routing, a source and up to five events that a number says."""
+def drawn(number: int, made: Callable[[Scenario], Scenario] = lambda case: case) -> Scenario:
+    """A network, a routing, a source and up to five events that a number says; made: into what the scenario is."""
     rng = Random(number)
     topologies = [
         lambda: build("torus", hosts=2, dims=[3, 3]), lambda: build("rrg", n=8, degree=3, seed=3),
@@ -74,7 +76,12 @@ def drawn(number: int) -> Scenario:
     if rng.random() < 0.3:
         keys |= {"header": 0, "switch": 1, "link": 1}
     source = Source(flits=flits, shares=(1.0,) * len(flits))
-    case = scenario(topology, routing=routing, source=source, **keys)
+    case = made(scenario(topology, routing=routing, source=source, **keys))
+    return possible(case, drawn_events(rng, topology), routing)
+
+
+def drawn_events(rng: Random, topology: Topology) -> list[dict]:
+    """Up to five events of links, and one of a switch without hosts where there are some, not all possible."""
     events = [event for event in events_of(rng, topology, 500) if "slow" not in event]
     if 0 in topology.host_count:
         core = {"switches": [int(rng.choice(np.flatnonzero(topology.host_count == 0)))]}
@@ -82,13 +89,11 @@ def drawn(number: int) -> Scenario:
     for event in events:
         if "reroute_after" in event:
             event["reroute_after"] = rng.choice([0.0, 1.0, 40.0, NEVER])
-    return possible(case, events, routing)
+    return events
 
 
-@given(st.integers(0, 10**6), st.sampled_from([0.05, 0.3, 0.7, 1.0]), st.integers(0, 2**40))
-@STEADY
-def test_both_engines_do_the_same_and_every_packet_is_somewhere(number, load, seed):
-    case = drawn(number)
+def assert_same_and_complete(case: Scenario, load: float, seed: int) -> Ints:
+    """Assert that both engines do the same, and that every packet is somewhere; the scalar counters in the end."""
     run = start("both", case, load, seed)
     for tick in (150, 300, 601, 1200):
         run.advance(tick)
@@ -99,6 +104,13 @@ def test_both_engines_do_the_same_and_every_packet_is_somewhere(number, load, se
         assert counts[CREATED_PACKETS] >= counts[SENT_PACKETS]
         flits = found.delivered.sources.sum() + found.present.sources.sum() + counts[LOST_FLITS]
         assert flits + (run.backlog().sum() - found.present.sources.sum()) == found.created.sum()
+    return counts
+
+
+@given(st.integers(0, 10**6), st.sampled_from([0.05, 0.3, 0.7, 1.0]), st.integers(0, 2**40))
+@STEADY
+def test_both_engines_do_the_same_and_every_packet_is_somewhere(number, load, seed):
+    assert_same_and_complete(drawn(number), load, seed)
 
 
 def ring(traffic: dict | None = None, **keys) -> Scenario:

@@ -223,7 +223,14 @@ def _switch(const, state, entry, tick):
         state.tally.channel_flits[const.in_channel[entry]] += flits
         state.pool.packet[packet, HOP] += 1
     state.tally.scalars[GRANTS] += 1
-    output = _output(const, state, packet, np.int64(const.net.ports.in_switch[entry]), tick)
+    join(const, state, packet, np.int64(const.net.ports.in_switch[entry]), tick)
+
+
+@inner
+def join(const, state, packet, here, tick):
+    """Let a packet at switch ``here`` join the queue of its output."""
+    flits = np.int64(state.pool.packet[packet, FLITS])
+    output = _output(const, state, packet, here, tick)
     start = max(state.free[output], tick)
     state.free[output] = start + flits
     end = np.int64(const.net.ports.out_input[output])

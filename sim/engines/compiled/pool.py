@@ -44,6 +44,14 @@ def take_record(pool):
     return np.int64(pool.free[pool.free[top]])
 
 
+def take_records(pool: Any, count: int) -> Words:
+    """Take so many unused records, of which there have to be enough; uint32 [count]."""
+    pool.free[-1] -= np.uint32(count)
+    top = int(pool.free[-1])
+    records: Words = pool.free[top : top + count].copy()
+    return records
+
+
 @inner
 def free_record(pool, packet):
     """Give a record back."""

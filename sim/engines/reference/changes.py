@@ -1,43 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links and switches that fail and return while packets of virtual cut-through are under way."""
+"""Links and switches that fail and return while packets are under way."""
 
 from collections import deque
 from typing import Any
 
+from flitlab.models.rules.arrivals import LONGEST_RUN
 from flitlab.models.rules.route import choose_way
 from flitlab.models.rules.tables import PATHS, POLARIZED, VIA
 from flitlab.models.rules.vc import last_resorts
-from flitlab.models.switching.vct import Change
+from flitlab.models.switching.changing import Change
 from flitlab.sim.engines.reference.clock import CHANGES, Alarm
 from flitlab.sim.engines.reference.packet import Packet
 
-FOR_EVER = 1 << 60
+FOR_EVER = LONGEST_RUN
 """The tick from which an output is free that does not work."""
 
 
 class Changes:
-    """What happens to a network of virtual cut-through, and how its packets and hosts go on.
+    """What happens to a network, and how its packets and hosts go on; a discipline says what becomes of its packets.
 
-    network: a :class:`~flitlab.sim.engines.reference.vct.VctNetwork`, which has this.
+    network: a :class:`~flitlab.sim.engines.reference.network.Network`, which has this, its ``switches``, its ``hosts``,
+    and as ``outputs`` those of channels between switches, each with its switch.
     """
 
     def __init__(self, network: Any, changes: tuple[Change, ...]):
         self.network, self.clock = network, network.clock
         self._coming = deque(changes)
         self._begun = -1
-        self._learned: Change | None = None
         self._free_at: dict[int, int] = {}  # of channels that do not work, when their outputs would be
         self._switches = [True] * network.scenario.topology.switches
         for change in changes:
             Alarm(self.clock, change.step.tick, CHANGES, self._begin)
 
-    @property
-    def draining(self) -> bool:
-        """Whether hosts may not send."""
-        return self._learned is not None
-
     def _begin(self, _: Any) -> None:
-        """A tick begins in which something happens, or in which the network may be empty."""
+        """A tick begins in which something happens, or in which the network is to be looked at."""
         now = self.clock.now
         if self._begun == now:
             return
@@ -45,14 +41,8 @@ class Changes:
         if self._coming and self._coming[0].step.tick == now:
             change = self._coming.popleft()
             self._happen(change)
-            self._learned = change if change.step.routes is not None else self._learned
-        if self._learned is None:
-            return
-        self._lose_waiting()
-        if self.network.is_empty():
-            self._follow(self._learned)
-        else:
-            Alarm(self.clock, now + 1, CHANGES, self._begin)
+            if change.step.routes is not None:
+                self._learn(change)
 
     def _happen(self, change: Change) -> None:
         """Links and switches fail and return."""
@@ -67,16 +57,75 @@ class Changes:
             else:
                 self._free_at[channel], output.free_at = output.free_at, FOR_EVER
                 for packet in [one for one in network.sent() if one.on is output]:
-                    room: Any = packet.moved.value
-                    room.credits += packet.flits
-                    network.lose(packet)
+                    self._lose_on_link(packet)
         for switch, works in zip(network.switches, change.step.switches.tolist(), strict=True):
             if self._switches[switch.index] and not works:
-                for vc in switch.input_vcs:
-                    while vc.queue:
-                        self._lose_first(vc)
-                switch.forget()
+                self._empty(switch)
             self._switches[switch.index] = works
+
+    def _lose_on_link(self, packet: Packet) -> None:
+        """A packet is lost whose head is on a link that fails."""
+        self.network.lose(packet)
+
+    def _empty(self, switch: Any) -> None:
+        """All is lost that is in a switch."""
+        raise NotImplementedError
+
+    def _learn(self, change: Change) -> None:
+        """The routing learns of what is left."""
+        raise NotImplementedError
+
+    def _lead_anew(self) -> None:
+        """The packets that wait at hosts draw their ways among the routes that there are now."""
+        network, hosts = self.network, self.network.scenario.topology.hosts
+        for packet in (packet for host in network.hosts for packet in host.waiting):
+            packet.way = 0
+            if network.routes.form in (PATHS, VIA, POLARIZED):
+                packet.way = choose_way(
+                    network.routes, network.seed, packet.source, packet.destination, hosts, packet.sequence,
+                    packet.origin, packet.target,
+                )  # fmt: skip
+
+
+class DrainingChanges(Changes):
+    """What happens to a network of virtual cut-through, whose hosts wait for it to be empty before routes change.
+
+    network: a :class:`~flitlab.sim.engines.reference.vct.VctNetwork`.
+    """
+
+    def __init__(self, network: Any, changes: tuple[Change, ...]):
+        super().__init__(network, changes)
+        self._learned: Change | None = None
+
+    @property
+    def draining(self) -> bool:
+        """Whether hosts may not send."""
+        return self._learned is not None
+
+    def _begin(self, _: Any) -> None:
+        now, before = self.clock.now, self._begun
+        super()._begin(_)
+        if before == now or self._learned is None:
+            return
+        self._lose_waiting()
+        if self.network.is_empty():
+            self._follow(self._learned)
+        else:
+            Alarm(self.clock, now + 1, CHANGES, self._begin)
+
+    def _learn(self, change: Change) -> None:
+        self._learned = change
+
+    def _lose_on_link(self, packet: Packet) -> None:
+        room: Any = packet.moved.value
+        room.credits += packet.flits
+        super()._lose_on_link(packet)
+
+    def _empty(self, switch: Any) -> None:
+        for vc in switch.input_vcs:
+            while vc.queue:
+                self._lose_first(vc)
+        switch.forget()
 
     def _lose_waiting(self) -> None:
         """Packets are lost that ask for an output that does not work; those behind them come to the front."""
@@ -104,17 +153,6 @@ class Changes:
         network.routes = change.step.routes.tables(network.scenario.topology, change.policy)
         network.resorts = last_resorts(network.routes, change.policy)
         self._learned = None
+        self._lead_anew()
         for host in network.hosts:
-            for packet in host.waiting:
-                self._lead_anew(packet)
             host.wake(self.clock.now)
-
-    def _lead_anew(self, packet: Packet) -> None:
-        """A packet that waits at its host draws its way among the routes that there are now."""
-        network, hosts = self.network, self.network.scenario.topology.hosts
-        packet.way = 0
-        if network.routes.form in (PATHS, VIA, POLARIZED):
-            packet.way = choose_way(
-                network.routes, network.seed, packet.source, packet.destination, hosts, packet.sequence,
-                packet.origin, packet.target,
-            )  # fmt: skip

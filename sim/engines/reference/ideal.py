@@ -9,12 +9,17 @@ header has been read at the far end.
 """
 
 from collections import deque
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from flitlab.models.rules.ports import make_ports
+from flitlab.models.rules.route import is_stranded
+from flitlab.models.rules.tables import VIA
+from flitlab.models.rules.ugal import MINIMALLY
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.changing import Change
 from flitlab.models.switching.ideal import Ideal
 from flitlab.sim.engines.reference import network
+from flitlab.sim.engines.reference.changes import FOR_EVER, Changes
 from flitlab.sim.engines.reference.clock import ARRIVALS, SENDING, Allocator
 from flitlab.sim.engines.reference.network import Network
 from flitlab.sim.engines.reference.packet import Packet
@@ -54,6 +59,7 @@ class Output:
         if not self.queue or self.free_at > now:
             return
         packet = self.queue.popleft()
+        packet.on = self if self.end is not None else None
         self.free_at = now + packet.flits
         if self.end is None:
             packet.moved.set(now + packet.flits - 1 + self.delay, ARRIVALS, None)
@@ -84,7 +90,10 @@ class Host(network.Host, Allocator):
 
 
 class Switch(Allocator):
-    """The outputs of a switch. outputs: network channels in channel order. ejection: by host."""
+    """The outputs of a switch. outputs: network channels in channel order. ejection: by host.
+
+    expected: a heap, by the tick in which the header has been read, of (tick, port, packet, input).
+    """
 
     def __init__(self, net: "IdealNetwork", index: int):
         super().__init__(net.clock)
@@ -92,18 +101,18 @@ class Switch(Allocator):
         self.index = index
         self.outputs: list[Output] = []
         self.ejection: dict[int, Output] = {}
-        self._expected: list[tuple[int, int, Packet, Input]] = []  # heap, by the tick in which the header has been read
+        self.expected: list[tuple[int, int, Packet, Input]] = []
 
     def expect(self, packet: Packet, entry: Input) -> None:
         """Read the header of a packet that has come in at an input."""
         ready = packet.arrived + self.network.times.header
-        heappush(self._expected, (ready, entry.port, packet, entry))
+        heappush(self.expected, (ready, entry.port, packet, entry))
         self.wake(ready)
 
     def allocate(self, now: int) -> None:
         """Queue the packets whose header has been read, and start what can be sent."""
-        while self._expected and self._expected[0][0] <= now:
-            self._join(*heappop(self._expected)[2:], now)
+        while self.expected and self.expected[0][0] <= now:
+            self._join(*heappop(self.expected)[2:], now)
         for output in [*self.outputs, *self.ejection.values()]:
             output.serve(now)
             if output.queue:
@@ -116,6 +125,10 @@ class Switch(Allocator):
             packet.hop += 1
             ledger.carry(entry.channel, packet.flits)
         ledger.grant(None, packet.flits)
+        self.queue(packet, now)
+
+    def queue(self, packet: Packet, now: int) -> None:
+        """Put a packet into the queue of the output that it chooses."""
         ports = self.network.allowed_ports(packet, self.index)
         if ports:
             output = min((self.outputs[port] for port in ports), key=lambda output: self._cost(packet, output, now))
@@ -129,6 +142,63 @@ class Switch(Allocator):
         return output.unsent(now) + self.network.detour(packet, self.index, output.end.channel)
 
 
+class IdealChanges(Changes):
+    """What happens to a network of ideal switches; network: an :class:`IdealNetwork`."""
+
+    def _empty(self, switch: Switch) -> None:
+        for _, _, packet, _ in switch.expected:
+            self.network.lose(packet)
+        switch.expected = []
+        for output in switch.outputs:
+            while output.queue:
+                self.network.lose(output.queue.popleft())
+
+    def _learn(self, change: Change) -> None:
+        """Packets follow the new routes at once; those that are where no new route leads from are lost.
+
+        Those on their way to an intermediate switch go to their target, and those on whole paths keep theirs. What
+        waits for an output that does not work, or that leads to where it could get no further, chooses again.
+        """
+        network, now = self.network, self.clock.now
+        discipline, topology = network.scenario.switching, network.scenario.topology
+        network.routes = discipline.tables_after(network.routes, topology, change.step.routes)
+        if network.routes.form == VIA:
+            for packet in network.sent():
+                packet.way = int(MINIMALLY)
+        self._lead_anew()
+        for packet in network.sent():
+            if packet.on is not None and self._is_stranded(packet, packet.on.end.switch):
+                network.lose(packet)
+        for switch in network.switches:
+            for one in [one for one in switch.expected if self._is_stranded(one[2], switch)]:
+                switch.expected.remove(one)
+                network.lose(one[2])
+            heapify(switch.expected)
+        again = [(switch, packet) for output, switch in network.outputs for packet in self._leaving(output, switch)]
+        for switch, packet in again:
+            switch.queue(packet, now)
+        for switch in network.switches:
+            switch.wake(now)
+
+    def _leaving(self, output: Output, switch: Switch) -> list[Packet]:
+        """The packets that no longer wait for an output of a switch, and are not lost."""
+        waiting, leaving = list(output.queue), []
+        output.queue.clear()
+        for packet in waiting:
+            assert output.end is not None
+            if self._is_stranded(packet, switch):
+                self.network.lose(packet)
+            elif output.free_at < FOR_EVER and not self._is_stranded(packet, output.end.switch):
+                output.queue.append(packet)
+            else:
+                leaving.append(packet)
+        return leaving
+
+    def _is_stranded(self, packet: Packet, switch: Switch) -> bool:
+        """Whether no route leads a packet from a switch to its target."""
+        return bool(is_stranded(self.network.routes, switch.index, packet.target))
+
+
 class IdealNetwork(Network[Ideal]):
     """A run of ideal switches."""
 
@@ -136,8 +206,8 @@ class IdealNetwork(Network[Ideal]):
         super().__init__(scenario, load, seed, log, shuffle)
         topology, times = scenario.topology, scenario.switching
         self.routes = times.tables(topology, scenario.routes)
-        switches = [Switch(self, v) for v in range(topology.switches)]
-        hosts = [Host(self, h) for h in range(topology.hosts)]
+        self.switches = switches = [Switch(self, v) for v in range(topology.switches)]
+        self.hosts = hosts = [Host(self, h) for h in range(topology.hosts)]
         numbering = make_ports(topology)
         ends = zip(topology.src.tolist(), topology.dst.tolist(), topology.delay.tolist(), strict=True)
         for channel, (tail, head, extra) in enumerate(ends):
@@ -147,8 +217,9 @@ class IdealNetwork(Network[Ideal]):
         for host, place in zip(hosts, topology.host_switch.tolist(), strict=True):
             host.entry = Input(switches[place], int(numbering.inject[host.index]))
             switches[place].ejection[host.index] = Output(times.switch + times.ejection)
-        self._outputs = [output for switch in switches for output in switch.outputs]
+        self.outputs = [(output, switch) for switch in switches for output in switch.outputs]
+        self.changes = IdealChanges(self, times.changes_of(scenario.timeline, scenario.routes))
         self.start(hosts)
 
     def queue(self, channel: int, now: int) -> int:
-        return self._outputs[channel].unsent(now)
+        return self.outputs[channel][0].unsent(now)

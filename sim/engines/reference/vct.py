@@ -22,7 +22,7 @@ from flitlab.models.rules.vc import appeal, is_kept
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.reference import network
-from flitlab.sim.engines.reference.changes import Changes
+from flitlab.sim.engines.reference.changes import DrainingChanges
 from flitlab.sim.engines.reference.clock import CREDITS, DECISIONS, SENDING, Alarm, Allocator
 from flitlab.sim.engines.reference.network import Network, Output
 from flitlab.sim.engines.reference.packet import Packet
@@ -262,7 +262,7 @@ class VctNetwork(Network[Vct]):
         for host, place in enumerate(topology.host_switch):
             hosts[host].vcs = self._input_port(switches[place], int(numbering.inject[host]), hosts[host])
         self.outputs = [(output, switch) for switch in switches for output in switch.outputs]
-        self.changes = Changes(self, times.changes_of(scenario.timeline, scenario.routes))
+        self.changes = DrainingChanges(self, times.changes_of(scenario.timeline, scenario.routes))
         self.start(hosts)
 
     def appeal_to(self, packet: Packet) -> Appeal:

@@ -7,19 +7,18 @@ that is held for ever, and hosts that may not send are never woken.
 
 import numpy as np
 
-from flitlab.models.arrays import Bools, Ints
+from flitlab.models.arrays import Bools
 from flitlab.models.jit import inner, kernel
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.order import age_key
 from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.rules.vc import last_resorts
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.vct import Change, Vct
-from flitlab.sim.engines.base import LOST_FLITS, LOST_PACKETS
+from flitlab.models.switching.changing import Change
+from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.compiled import vct
-from flitlab.sim.engines.compiled.engine import CompiledRun
-from flitlab.sim.engines.compiled.pool import free_record
-from flitlab.sim.engines.compiled.records import BORN, FLITS, INPUT_VC, LATE, NEXT, NOBODY, OUTPUT, SOURCE
+from flitlab.sim.engines.compiled.changes import ChangingRun, lose
+from flitlab.sim.engines.compiled.records import BORN, FLITS, INPUT_VC, LATE, NEXT, NOBODY, OUTPUT
 from flitlab.sim.engines.compiled.ugal import by_congestion
 from flitlab.sim.engines.compiled.vct.rows import ports_of, present, withdraw
 from flitlab.sim.engines.compiled.vct.state import (
@@ -38,16 +37,6 @@ from flitlab.sim.engines.compiled.vct.state import (
 from flitlab.sim.engines.compiled.wheel import wake
 
 
-@inner
-def _lose(const, state, packet, lost):
-    """Count a packet as lost, and free its record; lost: int64 [hosts], flits by source."""
-    flits = np.int64(state.pool.packet[packet, FLITS])
-    lost[state.pool.packet[packet, SOURCE]] += flits
-    state.tally.scalars[LOST_PACKETS] += 1
-    state.tally.scalars[LOST_FLITS] += flits
-    free_record(state.pool, packet)
-
-
 @kernel
 def _lose_on_links(const, state, dead, gone, tick, lost):
     """Lose the packets whose head has not come over a dead link by ``tick``, and those that a dead switch reads.
@@ -63,7 +52,7 @@ def _lose_on_links(const, state, dead, gone, tick, lost):
             vc = np.int64(state.pool.packet[packet, INPUT_VC])
             if gone[vc // const.vcs] or (dead[vc // const.vcs] and ahead >= const.header):
                 state.vc[vc, ROOM] += state.pool.packet[packet, FLITS]
-                _lose(const, state, packet, lost)
+                lose(state, packet, lost)
             else:
                 state.pool.packet[packet, NEXT] = state.arriving[slot]
                 state.arriving[slot] = packet
@@ -82,7 +71,7 @@ def _empty(const, state, gone, outputs, lost):
             while packet != NOBODY:
                 following = np.int64(state.pool.packet[packet, NEXT])
                 state.vc[vc, ROOM] += state.pool.packet[packet, FLITS]
-                _lose(const, state, packet, lost)
+                lose(state, packet, lost)
                 packet = following
             state.vc[vc, FRONT] = state.vc[vc, BACK] = NOBODY
             state.vc[vc, QUEUED] = 0
@@ -134,7 +123,7 @@ def _lose_waiting(const, state, dead, tick, lost):
         state.vc[vc, FRONT] = behind
         if by_congestion(const.rule):
             state.vc[vc, QUEUED] -= np.uint32(flits)
-        _lose(const, state, packet, lost)
+        lose(state, packet, lost)
         if behind != NOBODY:
             present(const, state, vc, behind, tick)
         upstream = np.int64(state.vc[vc, UPSTREAM])
@@ -142,39 +131,18 @@ def _lose_waiting(const, state, dead, tick, lost):
             wake(state.outputs, upstream, tick)
 
 
-class ChangingVct(CompiledRun):
+class ChangingVct(ChangingRun):
     """A run of virtual cut-through on a network that changes, compiled (see :class:`flitlab.sim.engines.base.Run`)."""
 
     def __init__(self, scenario: Scenario[Vct], load: float, seed: int, log: bool):
         super().__init__(vct, scenario, load, seed, log)
-        assert scenario.timeline is not None
-        topology, ports = scenario.topology, self._constants.net.ports
-        self._fixed = False  # as routes change
-        self._changes = list(scenario.switching.changes_of(scenario.timeline, scenario.routes))
-        self._works, self._switches = np.ones(topology.channels, bool), np.ones(topology.switches, bool)
-        self._lost = np.zeros(topology.hosts, np.int64)
-        network = np.flatnonzero(ports.out_channel != NOBODY)
-        self._output = network[np.argsort(ports.out_channel[network])]  # of each channel
-        self._free_at = np.zeros(topology.channels, np.int64)  # of dead outputs, when they would be
         self._learned: Change | None = None  # but not in force before the network is empty
 
-    def advance(self, until: int) -> None:
-        while self._tick < until:
-            self._begin(self._tick)
-            last = until if not self._changes else min(until, self._changes[0].step.tick)
-            super().advance(last if self._learned is None else self._tick + 1)
-
-    def backlog(self) -> Ints:
-        """Flits that each host has created and that are neither delivered nor lost, int64 [hosts]."""
-        backlog: Ints = super().backlog() - self._lost
-        return backlog
+    def _latest(self) -> int:
+        return super()._latest() if self._learned is None else self._tick + 1
 
     def _begin(self, tick: int) -> None:
-        """Let happen what happens to the network as a tick begins."""
-        if self._changes and self._changes[0].step.tick == tick:
-            change = self._changes.pop(0)
-            self._happen(change, tick)
-            self._learned = change if change.step.routes is not None else self._learned
+        super()._begin(tick)
         if self._learned is None:
             return
         dead = self._of_outputs(~self._works)
@@ -183,12 +151,8 @@ class ChangingVct(CompiledRun):
         if self._state.pool.free[-1] == len(self._state.pool.packet):
             self._follow(self._learned, tick)
 
-    def _happen(self, change: Change, tick: int) -> None:
-        """Let links and switches fail and return."""
-        works, switches, state = change.step.works, change.step.switches, self._state
-        failed, back = self._works & ~works, works & ~self._works
-        gone = self._switches & ~switches
-        self._works, self._switches = works, switches
+    def _happen(self, failed: Bools, back: Bools, gone: Bools, tick: int) -> None:
+        state = self._state
         inputs = np.zeros(len(self._constants.net.ports.in_switch), bool)
         inputs[self._constants.net.ports.out_input[self._output[failed]]] = True
         of_gone = gone[self._constants.net.ports.in_switch]
@@ -200,6 +164,9 @@ class ChangingVct(CompiledRun):
         state.rows[self._output[back], BUSY] = self._free_at[back]
         for channel in np.flatnonzero(back):
             wake(state.outputs, self._output[channel], max(tick, int(self._free_at[channel])))
+
+    def _learn(self, change: Change, tick: int) -> None:
+        self._learned = change
 
     def _of_outputs(self, channels: Bools) -> Bools:
         """What is so of channels, of the outputs that lead to them, bool [outputs]."""

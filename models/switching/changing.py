@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Disciplines of flits whose network can change during a run."""
+
+from typing import ClassVar, NamedTuple
+
+from flitlab.models.registry import SpecError
+from flitlab.models.routing.routes import Routes
+from flitlab.models.switching.discipline import Discipline
+from flitlab.models.timeline.epochs import Timeline
+from flitlab.models.timeline.steps import Step, steps_of
+
+
+class Change(NamedTuple):
+    """What happens to a network, and the VC policy of the routes that the routing learns of then, if it does."""
+
+    step: Step
+    policy: int
+
+
+class Changing(Discipline):
+    """A discipline whose links and switches fail and return, and whose channels move one flit a tick while they work.
+
+    What says how it goes on stands before the other bases of a discipline.
+    """
+
+    changes: ClassVar[bool] = True
+
+    def endures(self, timeline: Timeline, routes: Routes) -> None:
+        """Raise ``SpecError`` for links that are slow, and for routes of what is left that cannot be followed."""
+        if any((epoch.rate != 1).any() for epoch in timeline.epochs):
+            problem = f"slow is not for mode {self.mode}, which moves one flit a tick over every channel that works"
+            raise SpecError(f"{problem}; modes datagram, spray and flow take it", key="timeline")
+        self.changes_of(timeline, routes)
+
+    def changes_of(self, timeline: Timeline | None, routes: Routes) -> tuple[Change, ...]:
+        """What happens to a network, and under which VC policies it goes on.
+
+        ``routes`` are those of the network as it was built. Raises ``SpecError`` where those of what is left of it
+        cannot be followed.
+        """
+        return tuple(Change(step, self._policy(timeline, step, routes)) for step in steps_of(timeline, routes))
+
+    def _policy(self, timeline: Timeline | None, step: Step, routes: Routes) -> int:
+        """The VC policy of the routes that the routing learns of; else the present one."""
+        return self.vc_policy
