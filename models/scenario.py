@@ -64,6 +64,11 @@ class Scenario(Generic[D, W]):
         return Source(flits=(self.work.messages.packet_flits,)) if isinstance(self.work, Workload) else self.work
 
     @property
+    def events(self) -> int:
+        """How many ticks there are at most at which something happens to the network, or its routing learns of it."""
+        return 0 if self.timeline is None else len(self.timeline.epochs) + len(self.timeline.reroutes)
+
+    @property
     def counted(self) -> Counted:
         """What a run is measured by: ``packets``, ``flows`` or ``programs``."""
         kind = PROGRAMS if isinstance(self.work, Workload) else self.switching.counts

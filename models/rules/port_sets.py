@@ -57,3 +57,9 @@ def _word_at(typingctx: Any, array: Any, place: Any) -> Any:
 def ports_towards(sets: PortSets, target: Int, here: Int) -> np.uint64:
     """The ports by which a packet for switch ``target`` may leave switch ``here``: uint64, a bit each."""
     return _word_at(sets.bytes, np.int64(target * sets.switches + here) * sets.width) & sets.mask
+
+
+@kernel
+def leads_nowhere(sets: PortSets, target: Int, here: Int) -> bool:
+    """Whether switch ``here`` has no port towards another switch, ``target``."""
+    return here != target and ports_towards(sets, target, here) == 0

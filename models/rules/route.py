@@ -8,7 +8,7 @@ from flitlab.models.jit import kernel, routine
 from flitlab.models.rules.bits import lowest, popcount, select
 from flitlab.models.rules.draw import FLOW_HASH, ROUTE, below, draw, paired
 from flitlab.models.rules.polarized import polarized_ports
-from flitlab.models.rules.port_sets import ports_towards
+from flitlab.models.rules.port_sets import leads_nowhere, ports_towards
 from flitlab.models.rules.tables import DIGITS, HASH, PATHS, POLARIZED, TABLE, VIA, Tables
 
 
@@ -198,9 +198,7 @@ def next_hops(r: Tables, way: Int, hop: Int, here: Int, target: Int) -> np.uint6
 @kernel
 def is_stranded(r: Tables, here: Int, target: Int) -> bool:
     """Whether no next hop leads from switch ``here`` to ``target``, as it may be where a network has changed."""
-    if r.form != TABLE and r.form != VIA:
-        return False
-    return here != target and ports_towards(r.ports, target, here) == 0
+    return (r.form == TABLE or r.form == VIA) and leads_nowhere(r.ports, target, here)
 
 
 @routine

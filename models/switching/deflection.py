@@ -5,15 +5,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.buffered import Buffered, BufferedSpec
+from flitlab.models.switching.changing import Changing
 from flitlab.models.switching.discipline import Setting
+from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deflection(Buffered):
+class Deflection(Changing, Buffered):
     """Hot-potato switching, which waits for no buffer.
 
     hold_packets: packets that a switch holds before it takes none of its hosts any more. slotted: packets begin in
@@ -33,6 +37,21 @@ class Deflection(Buffered):
         """The hot-potato discipline that a deflecting routing makes of the keys of any discipline with buffers."""
         hold = spec.hold_packets or spec.vcs * setting.degree
         return cls(hold_packets=hold, slotted=spec.slotted, iterations=iterations, **spec.buffers(setting))
+
+    def endures(self, timeline: Timeline, routes: Routes) -> None:
+        """Raise ``SpecError`` for slow links, and for epochs in which what comes to a switch cannot all leave.
+
+        That is so where a switch has more channels into it than out of it that work.
+        """
+        super().endures(timeline, routes)
+        whole = timeline.topology
+        for epoch in timeline.epochs:
+            works = epoch.works(whole)
+            into, out = (np.bincount(ends[works], minlength=whole.switches) for ends in (whole.dst, whole.src))
+            for switch in np.flatnonzero(into != out)[:1]:
+                left = f"of switch {switch} {into[switch]} channels into it and {out[switch]} out of it"
+                problem = f"leaves {left} at tick {epoch.tick}, and mode {self.mode} needs as many of both"
+                raise SpecError(problem, key="timeline")
 
     def _plain_more(self) -> dict[str, Any]:
         return {"hold_packets": self.hold_packets, "slotted": self.slotted}

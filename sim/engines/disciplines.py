@@ -57,8 +57,13 @@ def deflection() -> Engines:
     from flitlab.sim.engines.reference.deflection import DeflectionNetwork
     from flitlab.sim.engines.trace import compiled, reference
 
+    def changing() -> Callable[..., Any]:
+        from flitlab.sim.engines.compiled.deflection_changes import ChangingDeflection
+
+        return ChangingDeflection
+
     watches = {"compiled": compiled.DeflectionWatch, "reference": reference.DeflectionWatch}
-    return Engines(DeflectionNetwork, partial(start, kernel), watches=watches)
+    return Engines(DeflectionNetwork, _of_network(partial(start, kernel), changing), watches=watches)
 
 
 @runs(Ideal)

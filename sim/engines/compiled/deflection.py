@@ -36,6 +36,7 @@ from flitlab.sim.engines.compiled.records import (
     LATE,
     NEXT,
     NOBODY,
+    OUTPUT,
     RECORD,
     SEND,
     SEQUENCE,
@@ -108,7 +109,7 @@ def build(
     ports, flits, hosts = make_ports(topology), int(packets.flits[0]), topology.hosts
     bound = np.array(
         [
-            occupancy_bound(model.hold_packets, d, host, flits, model.header, model.injection)
+            occupancy_bound(model.hold_packets, d, host, flits, model.header, model.injection, scenario.events)
             for d, host in zip(topology.in_degree.tolist(), topology.host_count.tolist(), strict=True)
         ],
         np.int64,
@@ -246,6 +247,7 @@ def _forward(const, state, switch, packet, port, tick):
         state.pool.packet[packet, DEFLECTED] += 1
     state.pool.packet[packet, HOP] += 1
     state.pool.packet[packet, WHERE] = const.dst[channel]
+    state.pool.packet[packet, OUTPUT] = const.net.ports.out_base[switch] + port
     state.tally.channel_flits[channel] += const.flits
     slot = (tick + const.switch + const.link + const.delay[channel]) & state.awake.mask
     state.pool.packet[packet, NEXT] = state.arriving[slot]

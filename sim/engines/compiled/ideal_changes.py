@@ -192,8 +192,9 @@ class ChangingIdeal(ChangingRun):
         limbo = self._lines + np.arange(topology.channels)
         line = net.ports.out_input[self._output].astype(np.int64)
         self._channels = Channels(
-            self._output.astype(np.int64), line, limbo, topology.src.astype(np.int64), topology.dst.astype(np.int64)
-        )
+            output=self._output.astype(np.int64), line=line, limbo=limbo, tail=topology.src.astype(np.int64),
+            head=topology.dst.astype(np.int64),
+        )  # fmt: skip
         no_packet = take_records(self._state.pool, len(limbo))
         self._state.pool.packet[no_packet, NEXT] = NOBODY  # and no flits
         more = np.column_stack([no_packet, no_packet])

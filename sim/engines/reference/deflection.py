@@ -14,15 +14,18 @@ many network outputs as inputs.
 
 from bisect import insort
 from collections import deque
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 
 from flitlab.models.rules.occupancy import occupancy_bound
-from flitlab.models.rules.route import pick, route_word
+from flitlab.models.rules.route import is_stranded, pick, route_word
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.changing import Change
 from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.reference import network
+from flitlab.sim.engines.reference.changes import Changes
 from flitlab.sim.engines.reference.clock import Allocator
 from flitlab.sim.engines.reference.network import Network, Output
 from flitlab.sim.engines.reference.packet import Packet
@@ -62,7 +65,13 @@ class Switch(Allocator):
         """The number of packets that the switch never holds more than."""
         net, times = self.network, self.network.times
         return occupancy_bound(
-            times.hold_packets, len(self.outputs), len(self.hosts), net.flits, times.header, times.injection
+            times.hold_packets,
+            len(self.outputs),
+            len(self.hosts),
+            net.flits,
+            times.header,
+            times.injection,
+            net.scenario.events,
         )
 
     def wake(self, tick: int) -> None:
@@ -91,8 +100,16 @@ class Switch(Allocator):
         free = self._grant_wanted(now, free)
         self._deflect(now, free)
         self._admit(now)
-        if self.waiting:
-            self.wake(min(o.free_at for o in [*self.outputs, *self.ejection.values()] if o.free_at > now))
+        held = [o.free_at for o in [*self.outputs, *self.ejection.values()] if o.free_at > now]
+        if self.waiting and held:
+            self.wake(min(held))
+
+    def lose(self, lost: Callable[[Packet], bool]) -> None:
+        """Lose those of the packets in the pool of which a function says so."""
+        for packet in [packet for packet in [*self._expected, *self.waiting] if lost(packet)]:
+            (self.waiting if packet in self.waiting else self._expected).remove(packet)
+            self.resident -= 1
+            self.network.lose(packet)
 
     def _grant_wanted(self, now: int, free: int) -> int:
         """Every packet that finds an output it wants free takes it; the network outputs then free, a mask."""
@@ -147,6 +164,29 @@ class Switch(Allocator):
                 self.wake(host.free_at)
 
 
+class DeflectionChanges(Changes):
+    """What happens to a network of hot-potato switches; network: a :class:`DeflectionNetwork`."""
+
+    def _empty(self, switch: Switch) -> None:
+        switch.lose(lambda packet: True)
+
+    def _learn(self, change: Change) -> None:
+        """Packets follow the new next hops at once; those that are where none leads from are lost."""
+        network, routes = self.network, change.step.routes
+        assert routes is not None
+        network.ports, network.routes = routes.ports, routes.tables(network.scenario.topology)
+        for packet in [packet for packet in network.sent() if packet.on is not None]:
+            if self._is_stranded(packet, packet.on.place):
+                network.lose(packet)
+        for switch in network.switches:
+            switch.lose(lambda packet, switch=switch: self._is_stranded(packet, switch))
+            switch.wake(self.clock.now)
+
+    def _is_stranded(self, packet: Packet, switch: Switch) -> bool:
+        """Whether no next hop leads a packet from a switch to its target."""
+        return bool(is_stranded(self.network.routes, switch.index, packet.target))
+
+
 class DeflectionNetwork(Network[Deflection]):
     """A run of hot-potato switching. Raises ``ValueError`` for packets of several lengths, or too few outputs."""
 
@@ -161,8 +201,8 @@ class DeflectionNetwork(Network[Deflection]):
         self.slot = self.flits if times.slotted else 1
         self.ports = scenario.routes.ports
 
-        switches = [Switch(self, v) for v in range(topology.switches)]
-        hosts = [Host(self, h) for h in range(topology.hosts)]
+        self.switches = switches = [Switch(self, v) for v in range(topology.switches)]
+        self.hosts = hosts = [Host(self, h) for h in range(topology.hosts)]
         ends = zip(topology.src, topology.dst, topology.delay.tolist(), strict=True)
         for channel, (tail, head, extra) in enumerate(ends):
             output = Output(times.switch + times.link + extra, channel, switches[head])
@@ -171,4 +211,6 @@ class DeflectionNetwork(Network[Deflection]):
             host.switch = switches[place]
             host.switch.hosts.append(host)
             host.switch.ejection[host.index] = Output(times.switch + times.ejection)
+        self.outputs = [(output, switch) for switch in switches for output in switch.outputs]
+        self.changes = DeflectionChanges(self, times.changes_of(scenario.timeline, scenario.routes))
         self.start(hosts)
