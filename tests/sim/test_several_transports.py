@@ -165,7 +165,7 @@ def mixed_session(number: int):
 
 
 @pytest.mark.long  # they need a kernel of their own
-@pytest.mark.parametrize("number", range(40))
+@pytest.mark.parametrize("number", range(20))
 def test_engines_agree_on_every_packet_and_counter(number):
     session = mixed_session(number)
     compiled, reference = CompiledSpray(session, trace=True), ReferenceSpray(session, trace=True)
