@@ -4,7 +4,8 @@
 ``pytest`` runs what one wants to know after each change. ``pytest -m long`` runs the tests that are marked ``long``,
 and those that draw their cases, with all of their examples; the first command tries a tenth of these. Draws are the
 same every time. The first command has kernels compiled with less optimisation, which takes half of the time; the second
-has those of users. ``pytest --engine compiled`` (or ``reference``) restricts the tests of both engines to one.
+has those of users. ``pytest --engine compiled`` (or ``reference``) restricts the tests of both engines to one, and
+``pytest --part 2/3`` runs the second third of the files, as fits any other number of parts.
 """
 
 import os
@@ -37,6 +38,24 @@ def pytest_collection_modifyitems(config, items):
                 few(item.obj)
             else:
                 item.add_marker("long")
+    if config.option.part:
+        keep_part(config, items, *config.option.part)
+
+
+def part_of(text):
+    """The number of a part, from 1, and how many there are, of ``K/N``."""
+    part, parts = (int(number) for number in text.split("/"))
+    if not 1 <= part <= parts:
+        raise ValueError(text)
+    return part, parts
+
+
+def keep_part(config, items, part, parts):
+    """Deselect the tests of all files but one of ``parts``, to which files belong in turn by name."""
+    files = sorted({item.path for item in items})
+    kept = set(files[part - 1 :: parts])
+    config.hook.pytest_deselected(items=[item for item in items if item.path not in kept])
+    items[:] = [item for item in items if item.path in kept]
 
 
 def few(test):
@@ -49,6 +68,7 @@ def few(test):
 
 def pytest_addoption(parser):
     parser.addoption("--engine", choices=ENGINES, help="run the engine-independent tests on this engine only")
+    parser.addoption("--part", type=part_of, metavar="K/N", help="run the K-th of N parts of the files")
 
 
 def pytest_generate_tests(metafunc):
