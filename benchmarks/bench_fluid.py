@@ -24,8 +24,8 @@ from flitlab.fluid.certificate import distances
 from flitlab.fluid.graph import Demand, Graph, Product
 from flitlab.fluid.mcf.choose import solve
 from flitlab.fluid.problem import LISTED_MOST, Problem
-from flitlab.fluid.threads import threads, use_threads
 from flitlab.models.registry import make
+from flitlab.models.threads import threads, use_threads
 
 DEGREE = 10
 RUNS = 1

@@ -9,10 +9,10 @@ import numpy as np
 
 from flitlab.fluid.bidirectional import Star, forget, meet, new_search, star, walk
 from flitlab.fluid.graph import Dags, Demand, Graph
-from flitlab.fluid.threads import side_by_side
 from flitlab.fluid.trees import alike, dag_tree, tree
 from flitlab.models.arrays import Floats, Int, Ints, Ints32
 from flitlab.models.jit import kernel, njit
+from flitlab.models.threads import side_by_side
 
 BLOCKS = 8
 """Blocks of destinations that are priced side by side; the results do not depend on their number."""

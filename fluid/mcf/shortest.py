@@ -20,10 +20,10 @@ from flitlab.fluid.bidirectional import forget, new_search
 from flitlab.fluid.certificate import Rows, delivering_rows
 from flitlab.fluid.graph import Dags, Demand, Graph, blocks
 from flitlab.fluid.problem import Problem
-from flitlab.fluid.threads import side_by_side
 from flitlab.fluid.trees import alike, allows, tree
 from flitlab.models.arrays import Bytes, Floats, Ints, Ints32, Masks
 from flitlab.models.jit import njit
+from flitlab.models.threads import side_by_side
 
 STEP = 2.0
 """Power of the overload by which a channel's weight falls: a share of its flow has nowhere else to go."""

@@ -11,6 +11,7 @@ import numpy as np
 from flitlab.models.arrays import Bools, Bytes, Ints, Masks
 from flitlab.models.held import WhileHeld
 from flitlab.models.jit import njit
+from flitlab.models.threads import by_rows
 from flitlab.models.topology.graph import Topology
 
 WORD = 64
@@ -217,16 +218,18 @@ def shortest_ports(topology: Topology) -> tuple[Masks, int]:
     Of at most 64 channels out of a switch. A diameter of -1: some pair of switches has no path.
     """
     ports = np.zeros((topology.switches, topology.switches), np.uint64)
-    return ports, int(_fill_shortest(star_of(topology), int(topology.out_degree.max(initial=0)), ports))
+    star, degree = star_of(topology), int(topology.out_degree.max(initial=0))
+    farthest = by_rows(lambda first, last: int(_fill_shortest(star, degree, ports, first, last)), len(ports))
+    return ports, -1 if min(farthest, default=0) < 0 else max(farthest, default=0)
 
 
 @njit
-def _fill_shortest(star: Star, degree: int, ports: Masks) -> int:
-    """Fill the table of :func:`shortest_ports`, all zero before; the diameter, or -1."""
+def _fill_shortest(star: Star, degree: int, ports: Masks, begin: int, end: int) -> int:
+    """Fill rows of the table of :func:`shortest_ports`, all zero before; how far a switch is from them, or -1."""
     n, diameter = len(ports), 0
     search, allowed = _new_search(n), np.zeros(len(star.dst), np.uint64)
-    for first in range(0, n, WORD):
-        targets = min(WORD, n - first)
+    for first in range(begin, end, WORD):
+        targets = min(WORD, end - first)
         farthest = _shortest(star, search, first, targets, allowed)
         if farthest < 0:
             return -1
@@ -246,7 +249,8 @@ def longest_ways(topology: Topology, ports: Masks) -> Bytes:
     if known is not None:
         return known[1]
     longest = np.zeros(ports.shape, np.uint8)
-    _fill_longest(star_of(topology), int(topology.out_degree.max(initial=0)), ports, longest)
+    star, degree = star_of(topology), int(topology.out_degree.max(initial=0))
+    by_rows(lambda first, last: _fill_longest(star, degree, ports, longest, first, last), len(ports))
     _ways_of.keep(key, ports, longest)
     return longest
 
@@ -256,13 +260,13 @@ _ways_of: WhileHeld[Bytes] = WhileHeld()
 
 
 @njit
-def _fill_longest(star: Star, degree: int, ports: Masks, longest: Bytes) -> None:
-    """Fill the table of :func:`longest_ways`, all zero before."""
+def _fill_longest(star: Star, degree: int, ports: Masks, longest: Bytes, begin: int, end: int) -> None:
+    """Fill rows of the table of :func:`longest_ways`, all zero before."""
     n = len(ports)
     search, allowed = _new_search(n), np.zeros(len(star.dst), np.uint64)
     digits = np.zeros((8, n), np.uint64)
-    for first in range(0, n, WORD):
-        targets = min(WORD, n - first)
+    for first in range(begin, end, WORD):
+        targets = min(WORD, end - first)
         _read(star, ports[first : first + targets], degree, allowed)
         used = _longest(star, search, first, targets, allowed, digits)
         for i in range(targets):

@@ -14,6 +14,7 @@ from numba.extending import intrinsic
 
 from flitlab.models.arrays import Bytes, Int, Masks
 from flitlab.models.jit import kernel
+from flitlab.models.threads import by_rows
 
 _WORD = 8  # bytes that are read at once
 
@@ -35,10 +36,17 @@ def pack_ports(ports: Masks) -> PortSets:
     """Pack sets of ports, uint64 [switches, switches], a bit each."""
     width = max(1, -(-int(ports.max(initial=0)).bit_length() // 8))
     sets = np.zeros(ports.size * width + _WORD - 1, np.uint8)
-    words = np.ascontiguousarray(ports, "<u8").view(np.uint8).reshape(-1, _WORD)
-    for byte in range(width):  # a copy of many short rows takes twice as long
-        sets[byte : ports.size * width : width] = words[:, byte]
+    by_rows(lambda first, last: _pack(ports[first:last], sets, first * len(ports) * width, width), len(ports))
     return PortSets(sets, width, len(ports), np.uint64(2 ** (8 * width) - 1))
+
+
+def _pack(ports: Masks, sets: Bytes, place: int, width: int) -> None:
+    """Pack rows of sets of ports into ``sets`` from a place on."""
+    for row in ports:
+        words = np.ascontiguousarray(row, "<u8").view(np.uint8).reshape(-1, _WORD)
+        for byte in range(width):  # a copy of many short rows takes twice as long
+            sets[place + byte : place + len(row) * width : width] = words[:, byte]
+        place += len(row) * width
 
 
 @intrinsic

@@ -9,8 +9,8 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessP
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from flitlab.fluid.threads import use_threads
 from flitlab.models.cores import cores
+from flitlab.models.threads import use_threads
 from flitlab.sim.experiment.task import Outcome, start_worker
 
 __all__ = ["InProcess", "Lasting", "Pool", "Processes", "Task", "cores", "open_pool", "processes", "run_all"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from flitlab.fluid import pricing, threads
+from flitlab.fluid import pricing
 from flitlab.fluid.certificate import Rows, delivering_rows, verify_flow, verify_paths
 from flitlab.fluid.graph import Demand, Graph, Product, blocks
 from flitlab.fluid.mcf import arcs, shortest
@@ -19,6 +19,7 @@ from flitlab.fluid.mcf.shortest import Split, nearest_weights, scaled_weights
 from flitlab.fluid.mcf.sparse import effort, multipliers
 from flitlab.fluid.pricing import price
 from flitlab.fluid.problem import Problem
+from flitlab.models import threads
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
 from tests.fluid.fluid_cases import INF, all_to_all, hypercube, table

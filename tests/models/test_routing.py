@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flitlab.fluid.weights import routes_for
+from flitlab.models import threads
 from flitlab.models.registry import SpecError, make
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import Routes
 from flitlab.models.routing.wide import longest_ways, shortest_ports
+from flitlab.models.rules.port_sets import pack_ports
 from flitlab.models.rules.route import at_target, choose_way, next_hops, next_port
 from flitlab.models.rules.tables import ANY, GROUPS, HASH, LEGS, PATHS, RANDOM, RISING, VIA
 from flitlab.models.topology.distances import distances
@@ -303,6 +305,24 @@ def test_shortest_ports_lead_one_channel_nearer_in_every_word_of_targets(n, degr
         allowed = ports[:, v] >> np.uint64(c - topology.out_start[v]) & np.uint64(1)
         assert np.array_equal(allowed, apart[w].astype(int) == apart[v].astype(int) - 1)
     assert np.array_equal(longest_ways(topology, ports), apart.T)
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_tables_made_in_several_parts_are_those_made_in_one(monkeypatch, number):
+    topology = build("random_digraph", n=150, degree=4)
+    whole, diameter = shortest_ports(topology)
+    expected, packed = longest_ways(topology, whole).copy(), pack_ports(whole)
+    monkeypatch.setattr(threads, "ROWS", 64)
+    monkeypatch.setattr(threads, "cores", lambda: number)
+    ports, farthest = shortest_ports(topology)
+    assert farthest == diameter and np.array_equal(ports, whole)
+    assert np.array_equal(longest_ways(topology, ports), expected)
+    assert np.array_equal(pack_ports(ports).bytes, packed.bytes)
+
+
+def test_parts_of_which_one_is_without_paths_are_told():
+    one_way = Topology.from_arcs("line", 100, [(v, v + 1) for v in range(99)])
+    assert shortest_ports(one_way)[1] == -1
 
 
 def test_longest_ways_count_channels_and_are_none_where_a_way_does_not_end():

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import flitlab.fluid.ceilings
-from flitlab.fluid.threads import threads
+from flitlab.models.threads import threads
 from flitlab.sim.cli import main
 from flitlab.sim.cli.components import documentation, kinds
 from flitlab.sim.config.errors import ConfigError

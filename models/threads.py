@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work in threads: compiled code holds no lock of Python's, so that parts of one solve run side by side.
+"""Work in threads: compiled code holds no lock of Python's, so that parts of one table or solve are made side by side.
 
 How work is cut into parts, and in which order their results are put together, never depends on the number of threads:
 results are the same bytes for any.
@@ -16,16 +16,16 @@ T = TypeVar("T")
 Part = TypeVar("Part")
 
 _most = 0
-"""Threads that a solve may use; 0: as many as there are processors."""
+"""Threads that a call may use; 0: as many as there are processors."""
 
 
 def threads() -> int:
-    """Threads that a solve in this process uses."""
+    """Threads that a call in this process uses."""
     return _most or cores()
 
 
 def use_threads(most: int) -> int:
-    """Let solves in this process use so many threads, 0: as many as there are processors; what was said before."""
+    """Let calls in this process use so many threads, 0: as many as there are processors; what was said before."""
     global _most
     before, _most = _most, most
     return before
@@ -45,3 +45,15 @@ def side_by_side(call: Callable[[Part], T], parts: Iterable[Part]) -> Iterator[T
                 yield running.popleft().result()
         while running:
             yield running.popleft().result()
+
+
+ROWS = 1024
+"""Rows of a table that are one part of the work."""
+
+
+def by_rows(call: Callable[[int, int], T], rows: int) -> list[T]:
+    """The results of call(first, last) for parts of range(rows), in order; small tables are one part."""
+    parts = [(first, min(first + ROWS, rows)) for first in range(0, rows, ROWS)]
+    if len(parts) < 2:
+        return [call(*part) for part in parts]
+    return list(side_by_side(lambda part: call(*part), parts))
