@@ -40,12 +40,17 @@ def scenario(topology: dict, routing: str, vcs: int, flits: int = 33) -> Scenari
 
 
 def mesh(flits: int) -> Scenario:
-    """Wormhole on an 8x8 mesh: dimension order, 4 VCs of 8 flits, one tick per stage of the router."""
-    graph = make("topology", kind="mesh", dims=[8, 8]).build()
-    routes = make("routing", kind="dor").build(graph)
+    """Wormhole on an 8x8 mesh: dimension order, 4 VCs."""
+    return worms({"kind": "mesh", "dims": [8, 8]}, {"kind": "dor"}, 4, flits)
+
+
+def worms(topology: dict, routing: dict, vcs: int, flits: int) -> Scenario:
+    """Wormhole with VCs of 8 flits, and one tick per stage of the router."""
+    graph = make("topology", **topology).build()
+    routes = make("routing", **routing).build(graph)
     demand = make("traffic", kind="uniform").build(graph)
     times = {"header": 1, "switch": 1, "link": 2, "injection": 2, "ejection": 2, "credit": 2}
-    given = Wormhole(vcs=4, buffer_flits=8, shared_input=True, **times)
+    given = Wormhole(vcs=vcs, buffer_flits=8, shared_input=True, **times)
     return Scenario(Instance(graph, demand, routes), given.certified(graph, routes)[0], Source(flits=(flits,)))
 
 

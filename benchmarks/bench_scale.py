@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What size costs: speed, set-up and memory of virtual cut-through on thousands of switches.
+"""What size costs: speed, set-up and memory on thousands of switches.
 
     python benchmarks/bench_scale.py [--runs 3]
 
-Random regular graphs: 1,024 and 4,096 switches of degree 6, and 10,000 of degree 24 with 100,000 hosts; those with
-packets of 16 flits are those of ``configs/scale_10000.yaml``, the others have 33. Every network has a process of its
-own, so that the peak of its memory is known. Kernels are compiled before the clock starts.
+Random regular graphs: 1,024 and 4,096 switches of degree 6, and 10,000 of degree 24 with 100,000 hosts. Those with
+packets of 16 flits are those of ``configs/scale_10000.yaml``; worms have 8, other packets 33. Every network has a
+process of its own, so that the peak of its memory is known. Kernels are compiled before the clock starts.
 """
 
 import resource
@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from bench_engines import scenario
+from bench_engines import scenario, worms
 from measured import Row, command, digits
 
 from flitlab.models.scenario import Scenario
@@ -32,7 +32,7 @@ CONFIG = Path(__file__).parents[1] / "configs" / "scale_10000.yaml"
 
 
 class Work(NamedTuple):
-    """A network, how to make it, a load, and how many ticks are measured, after as many that are not."""
+    """A discipline and its network, how to make it, a load, and how many ticks are measured, after as many."""
 
     name: str
     make: Callable[[], Scenario]
@@ -40,10 +40,19 @@ class Work(NamedTuple):
     ticks: int
 
 
-def graph(n: int, degree: int, hosts: int, vcs: int) -> Scenario:
+def graph(n: int, degree: int, hosts: int, vcs: int, routing: str = "minimal") -> Scenario:
     """A random regular graph with so many hosts a switch and a VC for each hop."""
-    topology = {"kind": "rrg", "n": n, "degree": degree, "seed": 1, "hosts_per_switch": hosts}
-    return scenario(topology, "minimal", vcs)
+    return scenario(random(n, degree, hosts), routing, vcs)
+
+
+def random(n: int, degree: int, hosts: int) -> dict:
+    """What is said of a random regular graph in a configuration."""
+    return {"kind": "rrg", "n": n, "degree": degree, "seed": 1, "hosts_per_switch": hosts}
+
+
+def wormhole(n: int, degree: int) -> Scenario:
+    """Packets of 8 flits on a random regular graph with 4 hosts a switch and a VC for each hop."""
+    return worms(random(n, degree, 4), {"kind": "minimal", "vc_policy": "hop"}, 7, 8)
 
 
 def whole(select: str) -> Scenario:
@@ -54,11 +63,15 @@ def whole(select: str) -> Scenario:
 
 
 WORKS = [
-    Work("RRG(1024, 6)", partial(graph, 1024, 6, 4, 6), 0.15, 4_000),
-    Work("RRG(4096, 6)", partial(graph, 4096, 6, 4, 7), 0.15, 2_000),
-    Work("RRG(10000, 24), 100,000 hosts", partial(graph, 10_000, 24, 10, 4), 0.4, 400),
-    Work("RRG(10000, 24), 100,000 hosts, 16 flits", partial(whole, "random"), 0.4, 400),
-    Work("RRG(10000, 24), 100,000 hosts, 16 flits, adaptive", partial(whole, "adaptive"), 0.4, 400),
+    Work("vct, RRG(1024, 6)", partial(graph, 1024, 6, 4, 6), 0.15, 4_000),
+    Work("vct, RRG(4096, 6)", partial(graph, 4096, 6, 4, 7), 0.15, 2_000),
+    Work("deflection, RRG(1024, 6)", partial(graph, 1024, 6, 4, 6, "deflection"), 0.15, 4_000),
+    Work("deflection, RRG(4096, 6)", partial(graph, 4096, 6, 4, 7, "deflection"), 0.15, 2_000),
+    Work("wormhole, RRG(1024, 6)", partial(wormhole, 1024, 6), 0.15, 4_000),
+    Work("wormhole, RRG(4096, 6)", partial(wormhole, 4096, 6), 0.15, 2_000),
+    Work("vct, RRG(10000, 24), 100,000 hosts", partial(graph, 10_000, 24, 10, 4), 0.4, 400),
+    Work("vct, RRG(10000, 24), 100,000 hosts, 16 flits", partial(whole, "random"), 0.4, 400),
+    Work("vct, RRG(10000, 24), 100,000 hosts, 16 flits, adaptive", partial(whole, "adaptive"), 0.4, 400),
 ]
 
 
@@ -81,9 +94,9 @@ def measure(work: Work, runs: int) -> list[Row]:
         grants.append(spent / change[GRANTS] * 1e9)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     return [
-        Row(f"vct, {work.name}, load {work.load}", "M flit-hops/CPU-s", rates, f"{digits(median(grants))} ns a grant"),
-        Row(f"vct, {work.name}: set-up", "CPU-s", [built]),
-        Row(f"vct, {work.name}: peak of memory", "GiB", [peak]),
+        Row(f"{work.name}, load {work.load}", "M flit-hops/CPU-s", rates, f"{digits(median(grants))} ns a grant"),
+        Row(f"{work.name}: set-up", "CPU-s", [built]),
+        Row(f"{work.name}: peak of memory", "GiB", [peak]),
     ]
 
 
