@@ -90,17 +90,17 @@ def verify_upper(topology: Topology, traffic: Traffic, z: Certificate, ways: Dag
 
 
 def demand_length(topology: Topology, traffic: Traffic, z: Floats, ways: Dags | Paths = UNRESTRICTED) -> float:
-    """Sum of demand * distance; one search serves where translations leave the demand and all lengths as they are."""
+    """Sum of demand * distance; few searches serve where symmetries leave the demand and all lengths as they are."""
     graph = Graph.of(topology)
     orbit = Orbit.of(topology, traffic) if isinstance(ways, Dags) and len(ways.ports) == 0 else None
-    if orbit is not None and orbit.translations.invariant(z):
+    if orbit is not None and orbit.invariant(z):
         return orbit_length(graph, orbit, z)
     return network_length(graph, demand_of(traffic), z, ways)
 
 
 def orbit_length(graph: Graph, orbit: Orbit, z: Floats) -> float:
-    """The length that the demand of a whole orbit needs, under lengths that the translations leave as they are."""
-    return graph.nodes * network_length(graph, orbit.demand, z)
+    """The length that the demand of a whole orbit needs, under lengths that its symmetries leave as they are."""
+    return network_length(graph, orbit.demand, z)
 
 
 def verify_total(topology: Topology, traffic: Traffic, load: float, z: Certificate) -> float:
@@ -310,18 +310,18 @@ def verify_paths(problem: Problem, paths: Paths) -> Floats:
 
 
 def verify_orbit(problem: Problem, paths: Paths) -> tuple[float, np.ndarray]:
-    """Theta, and float64 [channels] the load at theta, of flows for switch 0 that translations take everywhere.
+    """Theta, and float64 [channels] the load at theta, of flows that symmetries take everywhere.
 
-    A channel then carries what all channels of its generator carry for switch 0. ``paths`` are those of the commodities
+    A channel then carries an equal part of what all channels of its class carry. ``paths`` are those of the commodities
     of ``problem.orbit``. Raises ``ValueError`` as :func:`verify_paths`.
     """
     assert problem.orbit is not None
-    generator, demand = problem.orbit.translations.generator, problem.orbit.demand
-    one = Problem(problem.graph, demand)
+    orbit = problem.orbit
+    one = Problem(problem.graph, orbit.demand)
     _check_paths(one, paths)
-    load = np.bincount(generator, paths.load(problem.graph.channels))[generator]
-    theta = (_served(one, paths) / demand.amount).min() / (load / problem.graph.capacity).max()
-    return float(theta), load / (load / problem.graph.capacity).max()
+    use = (np.bincount(orbit.row, paths.load(problem.graph.channels)) / orbit.capacity)[orbit.row]
+    theta = (_served(one, paths) / orbit.demand.amount).min() / use.max()
+    return float(theta), use / use.max() * problem.graph.capacity
 
 
 def _served(problem: Problem, paths: Paths) -> Floats:

@@ -10,9 +10,10 @@ from scipy.sparse.csgraph import connected_components
 from flitlab.fluid.graph import UNRESTRICTED, Dags, Demand, Graph, Product, blocks
 from flitlab.fluid.mcf.paths import Paths, cheapest, paths_of
 from flitlab.fluid.pricing import price
+from flitlab.fluid.symmetries import Symmetries, symmetries
 from flitlab.fluid.translations import Translations, translations
 from flitlab.fluid.trees import dag_order
-from flitlab.models.arrays import Floats
+from flitlab.models.arrays import Floats, Ints, sums
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.tables import DIGITS, VIA
@@ -35,6 +36,11 @@ PAIR_BYTES = 48
 LISTED_MOST = 1_500_000
 """Pairs up to which a demand of all for all is listed: solvers over paths need a list."""
 
+WRITTEN_MOST = 20_000_000
+"""Entries up to which a flow by destination and channel is written out (160 MB)."""
+STANDING_MOST = 200_000
+"""Pairs up to which destinations that stand for others are worth while."""
+
 RANGE = 1e12
 """Ratio of the largest capacity to the least, and of demands, up to which every bound here is certified."""
 
@@ -48,27 +54,69 @@ def refuse_if_large(needed: float, what: str, instead: str = "") -> None:
 
 @dataclass(frozen=True, eq=False)
 class Orbit:
-    """Translations that leave graph and demand as they are, and the demand for switch 0 that they take everywhere."""
+    """What symmetries leave of a problem: a demand for one destination of each class, which stands for all of it.
 
-    translations: Translations
+    The average of an optimal flow over all symmetries is optimal, too. So flows for these destinations are enough, each
+    demand times the size of its class; all channels of a class share what is put on any of them.
+
+    row: int64 [channels], the class of each. capacity: float64 [classes], of all its channels. demand: of those
+    destinations. translations: what the symmetries are, where they are those of a Cayley graph.
+    """
+
+    row: Ints
+    capacity: Floats
     demand: Demand
+    translations: Translations | None = None
 
     @classmethod
     def of(cls, topology: Topology, traffic: Traffic) -> "Orbit | None":
-        """The orbit of the first translations that leave the demand as it is, None if there are none."""
+        """The orbit of the first translations that leave the demand as it is, else of all symmetries, or None."""
         for group in translations(topology):
             if (toward := group.common_demand(traffic)) is not None:
                 source = np.flatnonzero(toward)
-                demand = Demand(np.zeros(1, np.int64), np.array([0, len(source)]), source, toward[source])
-                return cls(group, demand)
-        return None
+                amount = topology.switches * toward[source]
+                demand = Demand(np.zeros(1, np.int64), np.array([0, len(source)]), source, amount)
+                return cls(group.generator, _of_rows(group.generator, topology.capacity), demand, group)
+        if traffic.law not in (UNIFORM, UNIFORM_SELF) or traffic.rate.min() < traffic.rate.max():
+            return None
+        if topology.switches * topology.channels <= WRITTEN_MOST:
+            return None
+        found = symmetries(topology)
+        if found is None or topology.switches * len(found.switches) > STANDING_MOST:
+            return None
+        return cls(found.channel, _of_rows(found.channel, topology.capacity), _standing(traffic, found))
+
+    def invariant(self, z: Floats) -> bool:
+        """Whether all channels of a class have the same z, float64 [channels]."""
+        of_row = np.zeros(len(self.capacity))
+        of_row[self.row] = z
+        return np.array_equal(of_row[self.row], z)
+
+
+def _of_rows(row: Ints, capacity: Floats) -> Floats:
+    """float64 [classes]: the capacity of all channels of each."""
+    return sums(row, capacity, int(row.max()) + 1)
+
+
+def _standing(traffic: Traffic, found: Symmetries) -> Demand:
+    """The demand of uniform traffic for the first switch with hosts of each class, times the size of the class."""
+    hosts = traffic.topology.host_count
+    each = traffic.rate[0] / (traffic.topology.hosts - (traffic.law == UNIFORM))
+    size, target = np.bincount(found.switch), found.switches
+    target = np.sort(target[hosts[target] > 0])
+    sources = [np.flatnonzero((hosts > 0) & (np.arange(len(hosts)) != t)) for t in target]
+    amount = [
+        each * hosts[source] * hosts[t] * size[found.switch[t]] for source, t in zip(sources, target, strict=True)
+    ]
+    start = np.cumsum([0, *map(len, sources)])
+    return Demand(target, start, np.concatenate(sources), np.concatenate(amount))
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Route a demand over ``graph``, within ``dags`` or, if they are given, over ``paths`` (of flow by their shares).
 
-    wanted: the demand, with a list of its pairs or without. orbit: what translations make of the whole problem, if they
+    wanted: the demand, with a list of its pairs or without. orbit: what symmetries make of the whole problem, if they
     leave it as it is and every channel is allowed.
     """
 

@@ -61,12 +61,6 @@ class Translations:
         row[source[at_zero]] = amount[at_zero]
         return row
 
-    def invariant(self, z: Floats) -> bool:
-        """Whether all channels of a generator have the same z, float64 [channels]."""
-        of_generator = np.zeros(self.generators)
-        of_generator[self.generator] = z
-        return np.array_equal(of_generator[self.generator], z)
-
 
 def _same(value: np.ndarray) -> bool:
     """Whether all rows are equal, but for rounding."""

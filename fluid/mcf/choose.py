@@ -20,15 +20,13 @@ from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.mcf.shortest import Split, scaled_weights
 from flitlab.fluid.mcf.sparse import effort, multipliers
 from flitlab.fluid.mcf.symmetric import everywhere, one_for_all
-from flitlab.fluid.problem import LISTED_MOST, MEMORY_MOST, Problem, refuse_if_large
+from flitlab.fluid.problem import LISTED_MOST, MEMORY_MOST, WRITTEN_MOST, Problem, refuse_if_large
 from flitlab.models.arrays import Floats
 
 PATHS_MOST = LISTED_MOST
 """Commodities up to which paths are stored (about 1 kB each at three paths of four channels)."""
 DENSE = 8
 """Commodities per switch above which shortest paths alone may balance the load."""
-FLOW_MOST = 20_000_000
-"""Entries up to which a flow by destination and channel is written out (160 MB)."""
 FEW_PATHS = 4000
 """Given paths up to which the LP is as quick as any."""
 EXACT_GAP = 1e-5
@@ -39,7 +37,9 @@ START_GAP = 1e-3
 """The gap to which the multipliers go before the exact method takes over."""
 FINISH_MOST = 1 << 30
 """Bytes up to which interior points finish what the multipliers leave farther apart than was asked (minutes)."""
-TRANSLATED = "column generation (translations)"
+TRANSLATED, ALIKE = "column generation (translations)", "column generation (symmetries)"
+CLASSES_MOST = 3000
+"""Classes of channels up to which an exact method is quick; it factorises a matrix of them."""
 PROMISED = 1e-6
 """The gap that ``exact`` promises."""
 
@@ -71,7 +71,7 @@ class Solution:
 def solve(problem: Problem, gap: float, method: Method = "auto", enough: float = np.inf) -> Solution:
     """Bounds on the largest theta with theta * demand routable; a lower one of ``enough`` ends the search.
 
-    method ``exact``: to a gap of 1e-6, with one destination for all if translations leave the problem as it is, by the
+    method ``exact``: to a gap of 1e-6, with few destinations for all if symmetries leave the problem as it is, by the
     arc LP if that is small, else by interior points over generated paths. ``approx``: a first-order method, over paths
     or, for the densest demands, by destination. ``auto``: exact where that is as quick, or where the gap asks for it
     and it fits. A method that fails, or that the certificate finds out, hands over to another, and ``note`` says why.
@@ -116,10 +116,10 @@ class _Methods:
         return preferred, {name: attempt for name, attempt in others.items() if name not in preferred}
 
     def _where_small(self) -> Attempts:
-        """Exact methods for small problems, and those that translations make small."""
+        """Exact methods for small problems, and those that symmetries make small."""
         problem, found = self.problem, {}
-        if problem.orbit is not None:
-            found[TRANSLATED] = self.translations
+        if problem.orbit is not None and len(problem.orbit.capacity) <= CLASSES_MOST:
+            found[ALIKE if problem.orbit.translations is None else TRANSLATED] = self.symmetric
         if problem.paths is not None:
             if len(problem.paths.flow) <= FEW_PATHS:
                 found["path LP"] = self.path_lp
@@ -127,17 +127,18 @@ class _Methods:
             found["arc LP"] = self.arc_lp
         return found
 
-    def translations(self) -> Solution:
-        """One destination for all; the flow for the others is written out unless that is too much."""
-        problem = self.problem
-        assert problem.orbit is not None
+    def symmetric(self) -> Solution:
+        """A destination of each class for all; the flow for the others is written out if that is little."""
+        problem, orbit = self.problem, self.problem.orbit
+        assert orbit is not None
         lengths, paths = one_for_all(problem, CLOSE)
-        if problem.graph.nodes * problem.graph.channels <= FLOW_MOST:
+        moved = orbit.translations is not None
+        if moved and problem.graph.nodes * problem.graph.channels <= WRITTEN_MOST:
             flow = everywhere(problem, paths)
             return _certified(problem, self._part(verify_flow(problem, flow)), lengths, TRANSLATED, flow)
         lower, load = verify_orbit(problem, paths)
-        upper = float(problem.graph.capacity @ lengths / orbit_length(problem.graph, problem.orbit, lengths))
-        return Solution(min(lower, upper), upper, lengths, TRANSLATED, load, None)
+        upper = float(problem.graph.capacity @ lengths / orbit_length(problem.graph, orbit, lengths))
+        return Solution(min(lower, upper), upper, lengths, TRANSLATED if moved else ALIKE, load, None)
 
     def arc_lp(self) -> Solution:
         found = arcs.concurrent_flow(self.problem)
@@ -177,14 +178,14 @@ class _Methods:
         if weight is None:
             return None
         load = split.carried(weight)
-        keep = targets * graph.channels <= FLOW_MOST
+        keep = targets * graph.channels <= WRITTEN_MOST
         flow = np.concatenate([rows.written(graph.channels) for rows in split.flow(weight)]) if keep else None
         part = float(1 / (load / graph.capacity).max())
         return _certified(self.problem, part, 1 / graph.capacity, "scaled shortest paths", flow, load)
 
     def garg_koenemann(self) -> Solution:
         problem = self.problem
-        keep = len(problem.wanted.target) * problem.graph.channels <= FLOW_MOST
+        keep = len(problem.wanted.target) * problem.graph.channels <= WRITTEN_MOST
         lengths, load, flow = garg_koenemann(problem, self.gap, self.enough, keep)
         if keep:
             part = self._part(verify_flow(problem, flow))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cayley graphs under a demand that translations leave as it is: one destination stands for all.
+"""Problems that symmetries leave as they are: a few destinations, or one, stand for all.
 
-The average of an optimal flow over all translations is optimal too. So flows for switch 0 are enough; for the other
-destinations they are translated, and a channel carries what all channels of its generator carry for switch 0. That
-leaves a problem with a single capacity per generator, which :mod:`flitlab.fluid.mcf.columns` solves exactly.
+Flows for one destination of each class are enough, where all channels of a class share their capacity: see
+:class:`~flitlab.fluid.problem.Orbit`. That leaves a problem with a capacity for each class, which
+:mod:`flitlab.fluid.mcf.columns` solves exactly.
 """
 
 import numpy as np
@@ -20,30 +20,27 @@ ROUNDS = 4
 
 def one_for_all(problem: Problem, gap: float) -> tuple[np.ndarray, Paths]:
     """Lengths float64 [channels] and the paths and flows of the commodities of ``problem.orbit``."""
-    assert problem.orbit is not None
-    graph, generator = problem.graph, problem.orbit.translations.generator
-    capacity = np.empty(problem.orbit.translations.generators)
-    capacity[generator] = graph.capacity
-    shared = Shared(generator, capacity)
-    one = Problem(graph, problem.orbit.demand)
-    lengths, paths = generate(one, _first_paths(one, shared), 1 / capacity, gap, shared)
-    return lengths[generator], paths
+    orbit = problem.orbit
+    assert orbit is not None
+    shared, one = Shared(orbit.row, orbit.capacity), Problem(problem.graph, orbit.demand)
+    lengths, paths = generate(one, _first_paths(one, shared), 1 / orbit.capacity, gap, shared)
+    return lengths[orbit.row], paths
 
 
 def everywhere(problem: Problem, paths: Paths) -> Floats:
     """float64 [switches, channels]: the flow for switch 0 translated to every destination."""
-    assert problem.orbit is not None
+    assert problem.orbit is not None and problem.orbit.translations is not None
     group, graph = problem.orbit.translations, problem.graph
     flow = np.empty((graph.nodes, graph.channels))
     toward = np.empty((graph.nodes, group.generators))
-    toward[graph.src, group.generator] = paths.load(graph.channels)
+    toward[graph.src, group.generator] = paths.load(graph.channels) / graph.nodes
     for t in range(graph.nodes):
         flow[t] = toward[group.step(np.full(graph.channels, t), graph.src), group.generator]
     return flow
 
 
 def _first_paths(problem: Problem, shared: Shared) -> Paths:
-    """Equal shares of every demand on shortest paths that avoid the fuller generators, ties broken at random."""
+    """Equal shares of every demand on shortest paths that avoid the fuller classes, ties broken at random."""
     graph, demand = problem.graph, problem.demand
     rng = np.random.default_rng(1)
     paths, anything = Paths.none(demand.size), np.full(demand.size, np.inf)

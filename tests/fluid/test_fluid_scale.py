@@ -231,7 +231,7 @@ def test_a_uniform_demand_is_solved_without_a_list(name, monkeypatch):
     monkeypatch.setattr("flitlab.fluid.problem.LISTED_MOST", 0)
     monkeypatch.setattr("flitlab.fluid.mcf.choose.PATHS_MOST", 0)
     monkeypatch.setattr(Product, "listed", lambda self: pytest.fail("a list of all pairs"))
-    monkeypatch.setattr("flitlab.fluid.mcf.choose.FLOW_MOST", 0)
+    monkeypatch.setattr("flitlab.fluid.mcf.choose.WRITTEN_MOST", 0)
     found = solve(Problem.of(*case), 0.2, "approx")
     assert found.method == ("scaled shortest paths" if name == "random" else "Garg-Koenemann")
     assert found.lower <= listed.upper and listed.lower <= found.upper <= found.lower * 1.2 * (1 + 1e-9)

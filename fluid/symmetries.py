@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Symmetries of a network: permutations of its switches that take channels to channels and hosts to hosts.
+
+They are found by partition refinement with backtracking, of the library igraph. Nothing is taken on trust: a
+permutation counts only if every channel is found where it takes it.
+
+Source: Junttila and Kaski, Engineering an efficient canonical labeling tool, ALENEX 2007,
+doi:10.1137/1.9781611972870.13 (BLISS).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from flitlab.models.arrays import Ints
+from flitlab.models.topology.graph import Topology
+
+
+@dataclass(frozen=True, eq=False)
+class Symmetries:
+    """What symmetries take to each other is of one class.
+
+    switch: int64 [switches], the class of each. channel: int64 [channels], the same; those of a class are as wide.
+    """
+
+    switch: Ints
+    channel: Ints
+
+    @property
+    def switches(self) -> Ints:
+        """int64 [classes]: the first switch of each class."""
+        first: Ints = np.unique(self.switch, return_index=True)[1]
+        return first
+
+
+def symmetries(topology: Topology) -> Symmetries | None:
+    """The classes of all symmetries of a topology.
+
+    None where nothing but standing still is one, where channels differ in capacity, and where several lead from one
+    switch to the same other one.
+    """
+    places = _Places(topology)
+    if len(places.pair) == 0 or topology.capacity.min() < topology.capacity.max() or not places.differ:
+        return None
+    taken = [found for move in _generators(topology) if (found := _taken(topology, places, move)) is not None]
+    if not taken:
+        return None
+    switches, channels = zip(*taken, strict=True)
+    return Symmetries(_joined(topology.switches, switches), _joined(topology.channels, channels))
+
+
+class _Places:
+    """Where channels are found by their ends."""
+
+    def __init__(self, topology: Topology) -> None:
+        pair = topology.src.astype(np.int64) * topology.switches + topology.dst
+        self.switches, self.order = topology.switches, np.argsort(pair, kind="stable")
+        self.pair: Ints = pair[self.order]
+
+    @property
+    def differ(self) -> bool:
+        """Whether no two channels have the same ends."""
+        return bool((np.diff(self.pair) > 0).all())
+
+    def find(self, source: Ints, target: Ints) -> Ints | None:
+        """The channels from some switches to others; None unless all of them exist."""
+        wanted = source * self.switches + target
+        place = np.minimum(np.searchsorted(self.pair, wanted), len(self.pair) - 1)
+        return self.order[place] if np.array_equal(self.pair[place], wanted) else None
+
+
+def _generators(topology: Topology) -> list[Ints]:
+    """Permutations, int64 [switches], of which all that take channels to channels and hosts to hosts are made."""
+    from igraph import Graph
+
+    n = topology.switches
+    there, back = topology.src * n + topology.dst, topology.dst * n + topology.src
+    two_way = np.array_equal(np.sort(there), np.sort(back))
+    kept = topology.src <= topology.dst if two_way else slice(None)
+    ends = np.column_stack([topology.src[kept], topology.dst[kept]])
+    found = Graph(n=n, edges=ends, directed=not two_way).automorphism_group(color=topology.host_count.tolist())
+    return [np.array(move, np.int64) for move in found]
+
+
+def _taken(topology: Topology, places: _Places, move: Ints) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]] | None:
+    """Which switches a permutation takes elsewhere, and where to, and the same of channels; None if it is no symmetry.
+
+    A permutation that takes channels to channels takes no two to one, and those whose ends stay are their own images.
+    """
+    moved = np.flatnonzero(move != np.arange(len(move)))
+    if not np.array_equal(np.sort(move[moved]), moved):
+        return None
+    if not np.array_equal(topology.host_count[move[moved]], topology.host_count[moved]):
+        return None
+    away = np.zeros(len(move), np.bool_)
+    away[moved] = True
+    channel = np.flatnonzero(away[topology.src] | away[topology.dst])
+    image = places.find(move[topology.src[channel]], move[topology.dst[channel]])
+    return None if image is None else ((moved, move[moved]), (channel, image))
+
+
+def _joined(size: int, images: Sequence[tuple[Ints, Ints]]) -> Ints:
+    """int64 [size]: the class of each member; images: pairs of lists of which members are taken to which."""
+    ends = [np.concatenate(side) for side in zip(*images, strict=True)]
+    links = coo_array((np.ones(len(ends[0]), np.int8), (ends[0], ends[1])), (size, size))
+    classes: Ints = connected_components(links, directed=False)[1].astype(np.int64)
+    return classes
