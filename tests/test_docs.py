@@ -270,15 +270,24 @@ def test_tables_of_speed_are_what_was_measured():
     assert shown == {path.stem.removeprefix("bench_") for path in (ROOT / "benchmarks").glob("bench_*.py")}
 
 
+WIDER = {
+    ("Slim Fly 1058", "random_matching"): 0.006, ("Fat tree 980", "longest_matching"): 0.006,
+    ("Fat tree 980", "random_matching"): 0.012, ("Dragonfly 4020", "all_to_all"): 0.02,
+    ("MDDP 4096", "all_to_all"): 0.031, ("Imase 4096", "all_to_all"): 0.03,
+}  # fmt: skip
+"""Intervals of new results that are wider than those that were asked for, as their page says."""
+
+
 def test_new_results_are_those_of_their_table():
     """``python docs/new_results.py`` writes them; they are of networks and demands of the configuration."""
     page = runpy.run_path(str(DOCS / "new_results.py"))
     assert page["PAGE"].read_text("utf-8") == page["written"]()
     found = {(row["network"], row["traffic"]): row for row in page["rows_of"](page["TABLE"])}
-    assert found.keys() <= {(page["network_of"](case), traffic["kind"]) for case, traffic in page["scenarios"]()}
+    assert found.keys() == {(page["network_of"](case), traffic["kind"]) for case, traffic in page["scenarios"]()}
     for (_, traffic), row in found.items():
         least, most, tub = (float(row[name]) for name in ("lower", "upper", "tub"))
-        assert least <= most <= 1.021 * least
+        wider = WIDER.get((row["network"], traffic), 0.003 if int(row["switches"]) < 2000 else 0.01)
+        assert least <= most <= (1 + wider) * least + 2e-4  # both ends are rounded outwards
         assert traffic != "longest_matching" or least <= tub
 
 
