@@ -23,6 +23,7 @@ from flitlab.models.rules.route import pick, route_word
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.base import EVENTS, GRANTS, OCCUPANCY_MAX
+from flitlab.sim.engines.compiled.memory import aligned
 from flitlab.sim.engines.compiled.messages import Program, leave, make_program, next_tick
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import (
@@ -56,9 +57,18 @@ from flitlab.sim.engines.compiled.wheel import Wheel, drain, make_wheel, wake
 # This discipline's own fields of a packet record.
 WHERE, ELIGIBLE = 13, 14
 
-# Fields of a switch record, uint32.
-RESIDENT, INBOUND, READING, LAST_READING, RANKED, NEXT_HOST = range(6)
+# Fields of a switch record, uint32. Before the last two, ticks, no header has been read and no host may send that could
+# not before; so most looks at a switch touch neither its packets nor its hosts.
+RESIDENT, INBOUND, READING, LAST_READING, RANKED, NEXT_HOST, NEXT_READ, NEXT_SENDER = range(8)
 SWITCH_RECORD = 8
+
+_RANKED = np.dtype(
+    [
+        ("ports", np.uint64),  # that are on shortest paths, a bit each; none if the packet is at its target
+        ("packet", np.uint32),
+        ("output", np.uint32),  # to its host if it is at its target, or NOBODY
+    ]
+)
 
 
 class DeflectionConstants(NamedTuple):
@@ -86,7 +96,7 @@ class DeflectionState(NamedTuple):
 
     pool: Pool
     place: np.ndarray  # uint32 [switches, SWITCH_RECORD]
-    ranked: np.ndarray  # uint32 [switches, bound]: eligible packets, first in rank first
+    ranked: np.ndarray  # records [switches, bound] of eligible packets, first in rank first
     busy: np.ndarray  # uint32 [outputs]: held until this tick
     host: Ints  # int64 [hosts, HOST_RECORD]
     asked: Ints  # int64 [hosts]: the tick at which the host's switch is woken for it
@@ -137,12 +147,12 @@ def build(
     on_channel = (model.switch + slowest) // flits + 2
     at_host = (flits + model.switch + model.ejection + model.injection) // flits + 3
     records = int(bound.sum()) + topology.channels * on_channel + hosts * at_host
-    place = np.zeros((topology.switches, SWITCH_RECORD), np.uint32)
+    place = aligned(topology.switches, SWITCH_RECORD, np.uint32)
     place[:, READING] = place[:, LAST_READING] = NOBODY
     state = DeflectionState(
         pool=make_pool(records, RECORD),
         place=place,
-        ranked=np.zeros((topology.switches, int(bound.max()) + 1), np.uint32),
+        ranked=np.zeros((topology.switches, int(bound.max()) + 1), _RANKED),
         busy=np.zeros(len(ports.out_input), np.uint32),
         host=np.zeros((hosts, HOST_RECORD), np.int64),
         asked=np.full(hosts, -1, np.int64),
@@ -180,12 +190,32 @@ def _arrive(const, state, packet, tick):
     state.pool.packet[packet, NEXT] = NOBODY
     if state.place[switch, READING] == NOBODY:
         state.place[switch, READING] = packet
+        state.place[switch, NEXT_READ] = tick + const.header
     else:
         state.pool.packet[state.place[switch, LAST_READING], NEXT] = packet
     state.place[switch, LAST_READING] = packet
     _look(const, state, switch, tick + const.header)
     if resident > const.hold:
         _look(const, state, switch, tick)
+
+
+@inner
+def set_ranked(const, state, switch, place, packet):
+    """Put a packet at a place among the eligible ones of a switch, with where it may go from there."""
+    destination, ranked = state.pool.packet[packet, DESTINATION], state.ranked[switch, place]
+    target = const.net.host_switch[destination]
+    ranked.packet = packet
+    ranked.ports = np.uint64(0) if target == switch else ports_towards(const.routes, target, switch)
+    ranked.output = const.net.ports.eject[destination] if target == switch else NOBODY
+
+
+@inner
+def _keep(state, switch, place, ranked):
+    """Copy the record of an eligible packet to a place among those of its switch."""
+    there = state.ranked[switch, place]
+    there.packet = ranked.packet
+    there.ports = ranked.ports
+    there.output = ranked.output
 
 
 @inner
@@ -196,24 +226,31 @@ def _rank(const, state, switch, packet):
     i = state.place[switch, RANKED]
     state.place[switch, RANKED] = i + 1
     while i > 0:
-        other = state.pool.packet[state.ranked[switch, i - 1]]
+        before = state.ranked[switch, i - 1]
+        other = state.pool.packet[before.packet]
         other_identity = np.int64(other[SEQUENCE]) * const.net.hosts + other[SOURCE]
         if outranks(other[HOP], other[BORN], other_identity, hops, born, identity):
             break
-        state.ranked[switch, i] = state.ranked[switch, i - 1]
+        _keep(state, switch, i, before)
         i -= 1
-    state.ranked[switch, i] = packet
+    set_ranked(const, state, switch, i, packet)
 
 
 @inner
 def _admit(const, state, switch, tick):
     """Rank the packets of a switch whose header has been read by ``tick``."""
-    packet = np.int64(state.place[switch, READING])
-    while packet != NOBODY and state.pool.packet[packet, ELIGIBLE] <= tick:
+    if state.place[switch, NEXT_READ] > tick:
+        return
+    packet, eligible = np.int64(state.place[switch, READING]), LATE
+    while packet != NOBODY:
+        eligible = np.int64(state.pool.packet[packet, ELIGIBLE])
+        if eligible > tick:
+            break
         following = np.int64(state.pool.packet[packet, NEXT])
         _rank(const, state, switch, packet)
         packet = following
     state.place[switch, READING] = packet
+    state.place[switch, NEXT_READ] = LATE if packet == NOBODY else eligible
 
 
 @inner
@@ -238,11 +275,13 @@ def _hold_output(const, state, switch, output, tick):
 
 
 @inner
-def _forward(const, state, switch, packet, port, tick):
-    """Send a packet out of a network port."""
+def _forward(const, state, switch, packet, minimal, port, tick):
+    """Send a packet out of a network port.
+
+    minimal: ports on its shortest paths, uint64, a bit each.
+    """
     _hold_output(const, state, switch, const.net.ports.out_base[switch] + port, tick)
     channel = const.out_start[switch] + port
-    minimal = ports_towards(const.routes, const.net.host_switch[state.pool.packet[packet, DESTINATION]], switch)
     if not (minimal >> np.uint64(port)) & np.uint64(1):
         state.pool.packet[packet, DEFLECTED] += 1
     state.pool.packet[packet, HOP] += 1
@@ -255,9 +294,8 @@ def _forward(const, state, switch, packet, port, tick):
 
 
 @inner
-def _eject(const, state, switch, packet, tick):
+def _eject(const, state, switch, packet, output, tick):
     """Send a packet to its host if the ejection channel is free, and tell whether it was."""
-    output = const.net.ports.eject[state.pool.packet[packet, DESTINATION]]
     if state.busy[output] > tick:
         return False
     _hold_output(const, state, switch, output, tick)
@@ -282,55 +320,76 @@ def _free_ports(const, state, switch, tick):
 def _allocate(const, state, switch, tick):
     """Make the decisions of one switch in one tick."""
     _admit(const, state, switch, tick)
+    if state.place[switch, RANKED] > 0:
+        _send_ranked(const, state, switch, tick)
+    if state.place[switch, NEXT_SENDER] <= tick:
+        _let_hosts_send(const, state, switch, tick)
+
+
+@inner
+def _send_ranked(const, state, switch, tick):
+    """Send the eligible packets of a switch, in order of rank, as far as outputs are free."""
     free = _free_ports(const, state, switch, tick)
     kept = 0
     for i in range(np.int64(state.place[switch, RANKED])):
-        packet = np.int64(state.ranked[switch, i])
-        target = const.net.host_switch[state.pool.packet[packet, DESTINATION]]
-        if target == switch:
-            if _eject(const, state, switch, packet, tick):
-                continue
-        else:
-            ports = free & ports_towards(const.routes, target, switch)
-            if ports:
-                port = _choose(const, state, packet, ports)
-                free &= ~(np.uint64(1) << np.uint64(port))
-                _forward(const, state, switch, packet, port, tick)
-                continue
-        state.ranked[switch, kept] = packet
-        kept += 1
+        ranked = state.ranked[switch, i]
+        packet, ports = np.int64(ranked.packet), free & ranked.ports
+        if ports:
+            port = _choose(const, state, packet, ports)
+            free &= ~(np.uint64(1) << np.uint64(port))
+            _forward(const, state, switch, packet, ranked.ports, port, tick)
+        elif ranked.output == NOBODY or not _eject(const, state, switch, packet, ranked.output, tick):
+            _keep(state, switch, kept, ranked)
+            kept += 1
     while state.place[switch, RESIDENT] > const.hold and free and kept > 0:
         kept -= 1
-        packet = np.int64(state.ranked[switch, kept])
+        ranked = state.ranked[switch, kept]
+        packet = np.int64(ranked.packet)
         port = _choose(const, state, packet, free)
         free &= ~(np.uint64(1) << np.uint64(port))
-        _forward(const, state, switch, packet, port, tick)
+        _forward(const, state, switch, packet, ranked.ports, port, tick)
     state.place[switch, RANKED] = kept
-    _let_hosts_send(const, state, switch, tick)
+
+
+@inner
+def _let_send(const, state, switch, host, tick):
+    """Let a host of a switch start a packet if it has one, and the switch has room for it."""
+    if max(state.host[host, H_BORN], state.host[host, H_FREE]) > tick:
+        if state.asked[host] <= tick:
+            notice(const, state, host, tick)
+        return
+    if state.place[switch, RESIDENT] + state.place[switch, INBOUND] >= const.hold:
+        return
+    packet = create(const, state, host, tick)
+    leave(state.program, state.pool.packet[packet, SEND], tick + const.flits)
+    state.place[switch, INBOUND] += 1
+    following = host + 1 - const.host_start[switch]
+    state.place[switch, NEXT_HOST] = following if host + 1 < const.host_start[switch + 1] else 0
+    state.pool.packet[packet, WHERE] = switch
+    slot = (tick + const.injection) & state.awake.mask
+    state.pool.packet[packet, NEXT] = state.arriving[slot]
+    state.arriving[slot] = packet
+    notice(const, state, host, tick)
+
+
+@inner
+def _next_look(state, host, tick):
+    """Find the tick at which a host is to be looked at after ``tick``, ``tick`` itself if it lacks only room."""
+    if max(state.host[host, H_BORN], state.host[host, H_FREE]) <= tick:
+        return tick
+    return state.asked[host] if state.asked[host] > tick else LATE
 
 
 @inner
 def _let_hosts_send(const, state, switch, tick):
     """Let the hosts of a switch, in turn, start packets while the switch has room for them."""
     first, count = const.host_start[switch], const.host_start[switch + 1] - const.host_start[switch]
-    turn = np.int64(state.place[switch, NEXT_HOST])
-    for k in range(count):
-        host = first + (turn + k) % count
-        if max(state.host[host, H_BORN], state.host[host, H_FREE]) > tick:
-            if state.asked[host] <= tick:
-                notice(const, state, host, tick)
-            continue
-        if state.place[switch, RESIDENT] + state.place[switch, INBOUND] >= const.hold:
-            continue
-        packet = create(const, state, host, tick)
-        leave(state.program, state.pool.packet[packet, SEND], tick + const.flits)
-        state.place[switch, INBOUND] += 1
-        state.place[switch, NEXT_HOST] = (host - first + 1) % count
-        state.pool.packet[packet, WHERE] = switch
-        slot = (tick + const.injection) & state.awake.mask
-        state.pool.packet[packet, NEXT] = state.arriving[slot]
-        state.arriving[slot] = packet
-        notice(const, state, host, tick)
+    host, following = first + np.int64(state.place[switch, NEXT_HOST]), LATE
+    for _ in range(count):
+        _let_send(const, state, switch, host, tick)
+        following = min(following, _next_look(state, host, tick))
+        host = host + 1 if host + 1 < first + count else first
+    state.place[switch, NEXT_SENDER] = following
 
 
 @inner
@@ -338,8 +397,10 @@ def notice(const, state, host, tick):
     """Have a host's switch look when the host may send its next packet, or, if that is far away, before."""
     ready = max(state.host[host, H_BORN], state.host[host, H_FREE], tick)
     if ready < LATE:
+        switch = np.int64(const.net.host_switch[host])
         state.asked[host] = min(ready, tick + state.awake.mask - const.slot)
-        _look(const, state, np.int64(const.net.host_switch[host]), state.asked[host])
+        state.place[switch, NEXT_SENDER] = min(np.int64(state.place[switch, NEXT_SENDER]), state.asked[host])
+        _look(const, state, switch, state.asked[host])
 
 
 @inner

@@ -14,7 +14,7 @@ from flitlab.models.switching.changing import Change
 from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.compiled import deflection
 from flitlab.sim.engines.compiled.changes import ChangingRun, lose
-from flitlab.sim.engines.compiled.deflection import LAST_READING, RANKED, READING, RESIDENT, WHERE
+from flitlab.sim.engines.compiled.deflection import LAST_READING, RANKED, READING, RESIDENT, WHERE, set_ranked
 from flitlab.sim.engines.compiled.records import DESTINATION, HOP, LATE, NEXT, NOBODY, OUTPUT
 from flitlab.sim.engines.compiled.wheel import wake
 
@@ -70,12 +70,12 @@ def _lose_in_switches(const, state, gone, stranded, lost):
                 state.place[switch, LAST_READING] = packet
             packet = following
         for i in range(np.int64(state.place[switch, RANKED])):
-            packet = np.int64(state.ranked[switch, i])
+            packet = np.int64(state.ranked[switch, i].packet)
             if gone[switch] or (stranded and _is_stranded(const, state, packet, switch)):
                 lose(state, packet, lost)
                 state.place[switch, RESIDENT] -= 1
             else:
-                state.ranked[switch, kept] = packet
+                set_ranked(const, state, switch, kept, packet)  # routes may have changed
                 kept += 1
         state.place[switch, RANKED] = kept
 

@@ -221,7 +221,7 @@ class DeflectionWatch(CompiledWatch):
         if sight.done or not here:
             return sight
         switch = self._state.place[self.place]
-        ranked = self._state.ranked[self.place, : switch[deflection.RANKED]]
+        ranked = self._state.ranked[self.place, : switch[deflection.RANKED]]["packet"]
         if self.record in ranked or self.record in self.listed(switch[deflection.READING]):
             return sight._replace(eligible=int(self.field(deflection.ELIGIBLE)))
         return sight._replace(ejecting=True)
