@@ -14,7 +14,7 @@ from flitlab.models.transport.paths import Paths
 from flitlab.models.transport.session import LATEST, Session, first_samples, sending, services
 from flitlab.models.transport.tcp import Tcp
 from flitlab.sim.engines.compiled.awaited import NOBODY
-from flitlab.sim.engines.compiled.memory import aligned, whole_lines
+from flitlab.sim.engines.compiled.memory import aligned, in_lines, whole_lines
 from flitlab.sim.engines.compiled.pool import all_unused
 from flitlab.sim.engines.datagram.base import LINK_COUNTS, SUBFLOW_COUNTS
 
@@ -119,7 +119,7 @@ def build(session: Session, traced: bool, talk: Any = None) -> tuple[DatagramCon
     traced: whether every arrival is recorded. talk: of a session with a program.
     """
     constants = _constants(session, talk is None)
-    senders, first = make_senders(session.subflows), np.minimum(session.start, LATEST)
+    senders, first = _in_lines(make_senders(session.subflows)), np.minimum(session.start, LATEST)
     timers = np.append(np.sort(first << 24 | np.arange(session.subflows)), session.subflows)  # sorted is a heap
     if talk is not None:
         timers[-1] = 0
@@ -198,13 +198,18 @@ def _state(
         receiver=np.zeros((subflows, 2), np.int64),
         held=np.zeros((subflows, 1), np.uint64),
         timers=timers,
-        subflow_counts=np.zeros((subflows, SUBFLOW_COUNTS), np.int64),
+        subflow_counts=aligned(subflows, SUBFLOW_COUNTS, np.int64),
         link_counts=aligned(queues, whole_lines(LINK_COUNTS, np.int64), np.int64),
         finished=np.full(len(packets), -1, np.int64),
         trace=np.zeros(((1 << 12) + 2 * session.topology.hosts if traced else 0, 3), np.int64),
         wants=np.zeros(8, np.int64),
         talk=talk,
     )
+
+
+def _in_lines(senders: Senders) -> Senders:
+    """Copy the records of senders so that they begin with a cache line."""
+    return senders._replace(seq=in_lines(senders.seq), win=in_lines(senders.win))
 
 
 @njit
