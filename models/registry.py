@@ -49,7 +49,7 @@ def whole(value: Any) -> Any:
 class Parameters(BaseModel):
     """Parameters of one component as they stand in a YAML file; unknown keys are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants")
 
 
 class Spec(Parameters):

@@ -12,6 +12,9 @@ from flitlab.models.transport.tcp import additive
 
 GAIN = 1.0 / 16.0
 
+FIRST_WINDOW = 10
+"""Packets of the first window in mode datagram, as of TCP."""
+
 
 def by_share(window: float, share: float, mss: float, memory: Floats) -> float:
     """Cut the window by half the running mean of the share of marked packets, at most once a round trip."""
@@ -27,22 +30,25 @@ class Dctcp(WindowedSpec):
 
     In mode spray it is another law: a window that grows by a packet a round trip, and shrinks by a third of what a
     marked acknowledgement reports and by what is trimmed. Its keys are then ``paths`` and ``spread``, as of ``nscc``,
-    and ``init_window``.
+    and ``init_window``, by default 1.5 products of bandwidth and delay, where it is 10 in mode datagram.
 
     Example: ``transport: {kind: dctcp, mark_packets: 20}``
 
     Source: Alizadeh et al., Data Center TCP, SIGCOMM 2010, doi:10.1145/1851182.1851192; RFC 8257.
     """
 
+    init_window: int | None = Field(default=None, ge=1, le=10**5)  # type: ignore[assignment]
     mark_packets: int = Field(default=20, ge=1, le=10**6)
     paths: Paths | None = None
     spread: Spread | None = None
 
     def transport(self) -> Transport:
         refuse_keys(self, SPRAYED, "datagram")
-        return self.windowed(law(additive, halve, by_share), mark_packets=self.mark_packets)
+        return self.windowed(
+            law(additive, halve, by_share), mark_packets=self.mark_packets,
+            init_window=FIRST_WINDOW if self.init_window is None else self.init_window,
+        )  # fmt: skip
 
     def spraying(self) -> Spraying:
         refuse_keys(self, {*type(self).model_fields} - {"kind", "flows", "init_window", *SPRAYED}, "spray")
-        window = self.init_window if "init_window" in self.model_fields_set else None
-        return Spraying(DCTCP, **sprayed_keys(self), init_window=window, flows=self.flows)
+        return Spraying(DCTCP, **sprayed_keys(self), init_window=self.init_window, flows=self.flows)

@@ -81,7 +81,7 @@ class WindowedSpec(TransportSpec):
         """The transport of a law with these keys."""
         keys = ("flows", "subflows", "ack_bytes", "start_ms", "min_rto_ms", "syn_rto_ms", "init_window", "ssthresh")
         own = {key: getattr(self, key) for key in keys}
-        return Transport(self._name(), control, ack_path=ACK_PATHS[self.ack_path], **own, **more)
+        return Transport(self._name(), control, ack_path=ACK_PATHS[self.ack_path], **{**own, **more})
 
     def _name(self) -> str:
         return repr(self)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases and sweeps: from one configuration to the configurations of its scenarios."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -39,6 +40,9 @@ PER_SCENARIO = (
 )
 """Top-level keys that may differ between scenarios."""
 
+OF_CASE = ("label", "keys")
+"""Keys of ``cases[]`` that say what a scenario is called, in text and in columns of tables."""
+
 MOST_SCENARIOS = 20_000
 
 
@@ -59,25 +63,24 @@ def expand(root: Node, name: str, mistakes: list[Mistake]) -> list[Variant]:
 
     name: the label of the scenario where there is only one. What is wrong is added to ``mistakes``.
     """
-    picked: list[tuple[str | None, dict[Place, Any], Node]] = []
+    picked: list[tuple[str | None, dict[str, Any], dict[Place, Any], Node]] = []
     root = _without_common_sweeps(root, mistakes)
-    for label, node in _cases(root, mistakes):
+    for label, keys, node in _cases(root, mistakes):
         kept = {key: value for key, value in node.value.items() if key not in PER_SCENARIO}
         varied = node.with_value({key: value for key, value in node.value.items() if key in PER_SCENARIO})
         for option, picks in _options(varied, (), mistakes):
             if len(picked) == MOST_SCENARIOS:
                 mistakes.append(Mistake(root.where, "", "", f"more than {MOST_SCENARIOS} scenarios"))
                 return []
-            picked.append((label, picks, _in_topology(option.with_value({**kept, **option.value}), mistakes)))
-    names = _short_names(list(dict.fromkeys(path for _, picks, _ in picked for path in picks)))
-    return [_variant(label, picks, node, names, name) for label, picks, node in picked]
-
-
-def _variant(label: str | None, picks: dict[Place, Any], node: Node, names: dict[Place, str], name: str) -> Variant:
-    parts = [f"{names[path]}={show(value) or value}" for path, value in picks.items()]
-    keys = {} if label is None else {"case": label}
-    keys |= {key_path(path): value for path, value in picks.items()}
-    return Variant(", ".join(parts if label is None else [label, *parts]) or name, keys, node)
+            whole = option.with_value({**kept, **option.value})
+            picked.append((label, keys, picks, _in_topology(whole, mistakes)))
+    names = _short_names(list(dict.fromkeys(path for _, _, picks, _ in picked for path in picks)))
+    found = []
+    for label, keys, picks, node in picked:
+        parts = [f"{names[path]}={show(value) or value}" for path, value in picks.items()]
+        keys = keys | {key_path(path): value for path, value in picks.items()}
+        found.append(Variant(", ".join(parts if label is None else [label, *parts]) or name, keys, node))
+    return found
 
 
 def _in_topology(node: Node, mistakes: list[Mistake]) -> Node:
@@ -103,12 +106,12 @@ def _without_common_sweeps(root: Node, mistakes: list[Mistake]) -> Node:
     return root.with_value({key: value for key, value in root.value.items() if key not in swept})
 
 
-def _cases(root: Node, mistakes: list[Mistake]) -> Iterator[tuple[str | None, Node]]:
-    """(label, the configuration with the overrides of the case), or the configuration itself."""
+def _cases(root: Node, mistakes: list[Mistake]) -> Iterator[tuple[str | None, dict[str, Any], Node]]:
+    """(label, keys, the configuration with the overrides of the case), or the configuration itself."""
     cases = root.get("cases")
     base = root.with_value({key: value for key, value in root.value.items() if key != "cases"})
     if cases is None or cases.value is None:
-        yield None, base
+        yield None, {}, base
         return
     if not cases.is_list or not cases.value:
         mistakes.append(Mistake(cases.where, "cases", show(cases.plain()), "must be a list of mappings"))
@@ -129,15 +132,30 @@ def _cases(root: Node, mistakes: list[Mistake]) -> Iterator[tuple[str | None, No
         if label in seen:
             mistakes.append(Mistake(case.where, f"cases[{i}].label", label, "is the label of an earlier case"))
         seen.add(label)
-        over = {key: value for key, value in case.value.items() if key != "label"}
+        over = {key: value for key, value in case.value.items() if key not in OF_CASE}
         for key in [key for key in over if key not in PER_SCENARIO]:
             place = over.pop(key).where
             if key in keys_of(Config):
                 problem = "cannot differ between cases"
                 mistakes.append(Mistake(place, f"cases[{i}].{key}", "", problem, PER_SCENARIO))
             else:
-                refuse_unknown(Page(root, mistakes), ("cases", i, key), PER_SCENARIO)
-        yield label, merge(base, base.with_value(over))
+                refuse_unknown(Page(root, mistakes), ("cases", i, key), [*OF_CASE, *PER_SCENARIO])
+        yield label, _keys(case, label, f"cases[{i}].keys", mistakes), merge(base, base.with_value(over))
+
+
+def _keys(case: Node, label: str, place: str, mistakes: list[Mistake]) -> dict[str, Any]:
+    """The columns of a case and their values, which are its label alone unless it gives others."""
+    given = case.get("keys")
+    if given is None:
+        return {"case": label}
+    keys = given.plain()
+    if not isinstance(keys, dict) or not all(isinstance(one, str | int | float) for one in keys.values()):
+        mistakes.append(Mistake(given.where, place, show(keys), "must be a mapping of columns to texts or numbers"))
+        return {}
+    for key in keys:
+        if key != "case" and re.split(r"[.\[]", str(key))[0] not in PER_SCENARIO:
+            mistakes.append(Mistake(given.value[key].where, f"{place}.{key}", "", "is no key that can be swept"))
+    return keys
 
 
 def _options(node: Node, path: Place, mistakes: list[Mistake]) -> list[tuple[Node, dict[Place, Any]]]:

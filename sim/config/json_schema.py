@@ -55,7 +55,8 @@ def json_schema() -> Schema:
     # with cases, which may complete what stands beside them
     part = {name: _section(name, value, "part.") for name, value in config["properties"].items()}
     whole = part | {name: _section(name, value, "") for name, value in config["properties"].items()}
-    case = {"label": {"type": "string"}} | {name: part[name] for name in PER_SCENARIO}
+    columns = {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}
+    case = {"label": {"type": "string"}, "keys": columns} | {name: part[name] for name in PER_SCENARIO}
     part["cases"] = {"type": "array", "minItems": 1, "items": _closed(case) | {"required": ["label"]}}
     plugins = {"properties": {"plugins": {"type": "array", "minItems": 1}}, "required": ["plugins"]}
     alone = _closed(whole) | {"allOf": _needs()}

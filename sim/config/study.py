@@ -233,9 +233,9 @@ class Study:
             head["published"] = [row.model_dump(mode="json", exclude_none=True) for row in self.published]
         if self.chosen:
             head["chosen"] = [choice.model_dump(mode="json") for choice in self.chosen]
-        if len(self.cases) == 1 and not self.cases[0].keys:
+        if [case.label for case in self.cases] == [self.name] and not self.cases[0].keys:
             return head | self.cases[0].resolved
-        return head | {"cases": [{"label": case.label, **case.resolved} for case in self.cases]}
+        return head | {"cases": [{"label": case.label, "keys": case.keys, **case.resolved} for case in self.cases]}
 
 
 def read(

@@ -10,7 +10,7 @@ import yaml
 Values = dict[str, frozenset[str]]
 """Key path -> its values over all scenarios, as JSON."""
 
-NAMES = ("schema", "name", "label")
+NAMES = ("schema", "name", "label", "keys")
 """Keys of which results do not depend."""
 
 LONGEST = 60

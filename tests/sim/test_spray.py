@@ -184,9 +184,9 @@ def test_a_trace_is_followed_line_by_line(tmp_path):
 @pytest.mark.parametrize("kind", ["dctcp", "none"])
 def test_transports_of_two_modes_are_read_as_they_were_resolved(kind):
     resolved = make("transport", kind=kind).model_dump(mode="json")
-    again = make("transport", **resolved)
-    again.transport()
-    again.spraying()
+    again, first = make("transport", **resolved), make("transport", kind=kind)
+    assert again.transport().init_window == first.transport().init_window
+    assert again.spraying() == first.spraying()
     with pytest.raises(SpecError, match="paths: not for"):
         make("transport", **{**resolved, "paths": 4}).transport()
     with pytest.raises(SpecError, match="start_ms: not for"):

@@ -92,7 +92,7 @@ def test_a_training_step_takes_the_best_of_every_collective(tmp_path):
 
 def test_nobody_asks_for_two_things_or_for_what_is_not_there(tmp_path):
     with pytest.raises(ConfigError, match="says nothing beside algorithm: best"):
-        scenarios(tmp_path, "{kind: training, algorithm: best, reduction: ring}", NETWORKS[0])
+        scenarios(tmp_path, "{kind: training, algorithm: best, reduction: rabenseifner}", NETWORKS[0])
     with pytest.raises(SpecError) as caught:
         make("application", kind="all_reduce", algorithm="bruck").build(16)
     assert "best" in caught.value.choices

@@ -72,7 +72,7 @@ class Training(Skeleton):
             raise SpecError(f"must divide the {self.layers} layers", "pipeline")
         if self.data is not None and self.data % self.experts:
             raise SpecError(f"must divide data, {self.data}", "experts")
-        if self.algorithm is not None and "reduction" in self.model_fields_set:
+        if self.algorithm is not None and self.reduction != type(self).model_fields["reduction"].default:
             raise SpecError("says nothing beside algorithm: best; leave one of them out", "reduction")
         return super().program(hosts)
 

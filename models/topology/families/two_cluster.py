@@ -39,7 +39,7 @@ class TwoCluster(TopologySpec):
 
     Of the network ports, P at large switches and Q at small ones, randomly chosen ones are linked across;
     what is left in each cluster is wired at random inside. Pairing all ports at random would put
-    P Q / (P + Q - 1) links across: ``cross`` times as many are made (1: no bias), or exactly ``cross_links``.
+    P Q / (P + Q - 1) links across: ``cross`` times as many are made (by default 1: no bias), or exactly ``cross_links``.
     The ``fast_ports`` of the large switches are wired at random among themselves, with links of capacity
     ``line_speed``.
 
@@ -63,7 +63,7 @@ class TwoCluster(TopologySpec):
     small: SwitchType
     hosts_total: int | None = Field(default=None, ge=1)
     server_ratio: float = Field(default=1, ge=0, allow_inf_nan=False)
-    cross: float = Field(default=1, ge=0, allow_inf_nan=False)
+    cross: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     cross_links: int | None = Field(default=None, ge=1)
     line_speed: float = Field(default=10, gt=0, allow_inf_nan=False)
     seed: int = Field(default=1, ge=0)
@@ -137,12 +137,12 @@ class TwoCluster(TopologySpec):
         expected = at_large * at_small / (at_large + at_small - 1)
         most = min(at_large, at_small)
         if self.cross_links is not None:
-            if "cross" in self.model_fields_set:
+            if self.cross is not None:
                 raise SpecError("give either cross or cross_links", key="cross_links")
             if self.cross_links > most:
                 raise SpecError(f"at most {most}: the ports of the smaller side", key="cross_links")
             return expected, self.cross_links
-        links = round(self.cross * expected)
+        links = round(expected if self.cross is None else self.cross * expected)
         if not 1 <= links <= most:
             limits = f"between {1 / expected:.4g} (one link) and {most / expected:.4g} (every port of one side)"
             raise SpecError(f"must lie {limits}", key="cross")
