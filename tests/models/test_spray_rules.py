@@ -245,9 +245,9 @@ OF_NUMBERS = session()
 
 def test_a_trimmed_packet_is_asked_for_unless_it_has_come(nscc):
     rules, _, receivers = parties(nscc)
-    assert on_trimmed(rules, receivers, 0, 3)
+    assert on_trimmed(rules, receivers, 0, 3, False)
     on_data(rules, receivers, 0, 3, MTU, False, False, 0)
-    assert not on_trimmed(rules, receivers, 0, 3)
+    assert not on_trimmed(rules, receivers, 0, 3, False)
 
 
 # senders
@@ -302,7 +302,7 @@ def test_flight_is_what_the_receiver_is_not_known_to_have(seed):
             order.append((number, size, flags))
             continue
         number, size, flags = order.pop(draw.randrange(len(order)))
-        if draw.random() < 0.1 and on_trimmed(rules, receivers, 0, number):
+        if draw.random() < 0.1 and on_trimmed(rules, receivers, 0, number, False):
             on_nack(rules, senders, 0, number, flags & 2 != 0, False, now)
         elif on_data(rules, receivers, 0, number, size, False, True, now):
             ack(rules, senders, receivers, number, now, again=flags & 2 != 0)

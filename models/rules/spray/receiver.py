@@ -79,10 +79,11 @@ def _advance(g: Receivers, i: Int) -> None:
 
 
 @kernel
-def on_trimmed(r: Rules, g: Receivers, i: Int, number: Int) -> bool:
+def on_trimmed(r: Rules, g: Receivers, i: Int, number: Int, marked: bool) -> bool:
     """A trimmed packet of flow i comes; whether it is asked for again (or else acknowledged, as it came before)."""
     got = g.got[i]
     got[TRIMS] += 1
+    got[MARKS] += np.int64(marked)
     if number < got[EXPECTED] or has(g.have, got[WORDS], number):
         _answer(r, g, i)
         return False

@@ -154,7 +154,7 @@ class ReferenceSpray:
         self._request = _code(request, r, s, 0, 0, 0)
         self._pace_on = _code(pace, r, s, 0)
         self._on_data = _code(on_data, r, g, 0, 0, 0, False, False, 0)
-        self._on_trimmed = _code(on_trimmed, r, g, 0, 0)
+        self._on_trimmed = _code(on_trimmed, r, g, 0, 0, False)
         self._on_request = _code(on_request, r, g, 0)
         self._bits_from = _code(bits_from, g, 0, 0, False)
         self._bits_of = _code(bits_of, g, 0, 0)
@@ -323,7 +323,7 @@ class ReferenceSpray:
         asks = packet.flags & ASKS != 0
         answer: int | None
         if packet.trimmed:
-            answer = NACK if self._on_trimmed(r, g, flow, packet.number) else ACK
+            answer = NACK if self._on_trimmed(r, g, flow, packet.number, packet.marked) else ACK
         else:
             if self._trace is not None:
                 self._trace.append((now, flow, packet.number))

@@ -16,7 +16,7 @@ from flitlab.sim.engines.base import ApplicationRun, MessageLost, Standing
 RESENT = 0  # packets that were sent again
 TIMEOUTS = 1
 TRIMS = 2  # packets that came trimmed
-MARKS = 3  # packets that came with a mark, those that the receiver had already included
+MARKS = 3  # packets that came with a mark, whole or trimmed, those that the receiver had already included
 ACKS = 4
 NACKS = 5
 PULLS = 6

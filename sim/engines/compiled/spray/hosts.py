@@ -237,7 +237,7 @@ def _receive(const, state, host, packet, now):
         on_request(rules, state.receivers, flow)
         number, exact = np.int64(np.int32(record[NUMBER])), False
     elif trimmed:
-        if on_trimmed(rules, state.receivers, flow, number):
+        if on_trimmed(rules, state.receivers, flow, number, marked):
             answer = NACK
     else:
         _trace(const, state, flow, number, now)
