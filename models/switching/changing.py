@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Disciplines of flits whose network can change during a run."""
 
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import Routes
+from flitlab.models.switching.buffered import Buffered
 from flitlab.models.switching.discipline import Discipline
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.timeline.steps import Step, steps_of
@@ -43,3 +45,30 @@ class Changing(Discipline):
     def _policy(self, timeline: Timeline | None, step: Step, routes: Routes) -> int:
         """The VC policy of the routes that the routing learns of; else the present one."""
         return self.vc_policy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draining(Changing, Buffered):
+    """A discipline whose packets wait for each other in buffers, so that all routes need a certificate.
+
+    As hosts wait for the network to be empty before they send by other routes, packets of one routing never wait for
+    those of another, and each needs a certificate of its own alone.
+    """
+
+    def endures(self, timeline: Timeline, routes: Routes) -> None:
+        """Raise ``SpecError`` for links that are slow, and for routes of what is left that have no certificate."""
+        if self.may_deadlock:
+            raise SpecError("needs routes with a certificate: a network that deadlocks is never empty", key="timeline")
+        super().endures(timeline, routes)
+
+    def _policy(self, timeline: Timeline | None, step: Step, routes: Routes) -> int:
+        """The VC policy of the routes that the routing learns of, which have a certificate; else the present one."""
+        if timeline is None or step.routes is None:
+            return self.vc_policy
+        left = timeline.left(timeline.at(step.tick))
+        try:
+            found, _ = replace(self, allow_deadlock=False).certified(left.topology, timeline.routes(left, routes))
+        except SpecError as error:
+            why = f"what the routing learns at tick {step.tick} has no certificate against deadlock: {error}"
+            raise SpecError(why, key="timeline") from error
+        return found.vc_policy

@@ -2,23 +2,21 @@
 """Virtual cut-through: a packet goes on as soon as the next buffer has room for all of it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import Routes
-from flitlab.models.switching.buffered import Buffered, BufferedSpec, too_small
-from flitlab.models.switching.changing import Changing
+from flitlab.models.switching.buffered import BufferedSpec, too_small
+from flitlab.models.switching.changing import Draining
 from flitlab.models.switching.deflection import Deflection
 from flitlab.models.switching.discipline import Setting
-from flitlab.models.timeline.epochs import Timeline
-from flitlab.models.timeline.steps import Step
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 
 
 @dataclass(frozen=True, kw_only=True)
-class Vct(Changing, Buffered):
+class Vct(Draining):
     """Virtual cut-through with an allocator that serves the packet that has waited longest.
 
     oldest_first: it serves the packet that was created first instead, of several the one that has waited longest.
@@ -33,28 +31,6 @@ class Vct(Changing, Buffered):
     def allocator(self) -> str:
         """``age`` or ``oldest``."""
         return self.allocators[self.oldest_first]
-
-    def endures(self, timeline: Timeline, routes: Routes) -> None:
-        """Raise ``SpecError`` for links that are slow, and for routes of what is left that have no certificate.
-
-        As hosts wait for the network to be empty before they send by other routes, packets of one routing never wait
-        for those of another, and each needs a certificate of its own alone.
-        """
-        if self.may_deadlock:
-            raise SpecError("needs routes with a certificate: a network that deadlocks is never empty", key="timeline")
-        super().endures(timeline, routes)
-
-    def _policy(self, timeline: Timeline | None, step: Step, routes: Routes) -> int:
-        """The VC policy of the routes that the routing learns of, which have a certificate; else the present one."""
-        if timeline is None or step.routes is None:
-            return self.vc_policy
-        left = timeline.left(timeline.at(step.tick))
-        try:
-            found, _ = replace(self, allow_deadlock=False).certified(left.topology, timeline.routes(left, routes))
-        except SpecError as error:
-            why = f"what the routing learns at tick {step.tick} has no certificate against deadlock: {error}"
-            raise SpecError(why, key="timeline") from error
-        return found.vc_policy
 
     def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
         """The fields in the form that the disciplines of flitlab share, with the allocator if it is ``oldest``."""

@@ -8,14 +8,15 @@ from typing import Any, ClassVar, Literal, Self
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import POLARIZED, RESERVE, Routes
-from flitlab.models.switching.buffered import Buffered, BufferedSpec
+from flitlab.models.switching.buffered import BufferedSpec
+from flitlab.models.switching.changing import Draining
 from flitlab.models.switching.deflection import Deflection
 from flitlab.models.switching.discipline import Certify, Setting
 from flitlab.models.topology.graph import Topology
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wormhole(Buffered):
+class Wormhole(Draining):
     """Wormhole switching with an allocator by rotating priority, iSLIP. iterations: how often it matches in a tick."""
 
     mode: ClassVar[str] = "wormhole"

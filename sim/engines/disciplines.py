@@ -45,8 +45,13 @@ def wormhole() -> Engines:
     from flitlab.sim.engines.reference.wormhole import WormholeNetwork
     from flitlab.sim.engines.trace import compiled, reference
 
+    def changing() -> Callable[..., Any]:
+        from flitlab.sim.engines.compiled.wormhole.changes import ChangingWormhole
+
+        return ChangingWormhole
+
     watches = {"compiled": compiled.WormholeWatch, "reference": reference.WormholeWatch}
-    return Engines(WormholeNetwork, partial(start, kernel), watches=watches)
+    return Engines(WormholeNetwork, _of_network(partial(start, kernel), changing), watches=watches)
 
 
 @runs(Deflection)

@@ -145,9 +145,3 @@ def test_a_cut_that_no_routing_learns_of_has_no_ceilings(tmp_path):
 def test_what_cannot_be_is_refused(tmp_path, change, expected):
     with pytest.raises(ConfigError, match=expected):
         study(tmp_path, TREE, change)
-
-
-def test_modes_whose_networks_stay_as_they_are_refuse_events(tmp_path):
-    sets = ["switching.mode=wormhole", "transport=null", "loads=[0.1]"]
-    with pytest.raises(ConfigError, match=r"timeline: is not for mode wormhole, .*; modes: datagram, .*flow, .*vct"):
-        study(tmp_path, TREE, *sets)

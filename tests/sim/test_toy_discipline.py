@@ -68,6 +68,12 @@ def test_both_engines_agree_on_every_packet(flits, load):
     assert len(run.log().identity) > 20
 
 
+def test_a_network_that_stays_as_it_is_refuses_events(config):
+    event = "timeline=[{at_tick: 1, fail: {links: 1}}]"
+    with pytest.raises(ConfigError, match=r"timeline: is not for mode pipe, .*; modes: datagram, .*vct, wormhole"):
+        read(config, [event])
+
+
 def test_a_difference_between_its_engines_is_found(monkeypatch):
     monkeypatch.setattr(CompiledPipe, "move", lambda run, first, until: None)
     run = start("both", scenario(), 0.5, 1)

@@ -10,12 +10,14 @@ import numpy as np
 
 from flitlab.models.arrays import Bools, Ints
 from flitlab.models.jit import inner
+from flitlab.models.rules.vc import last_resorts
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.changing import Change, Changing
+from flitlab.models.switching.changing import Change, Changing, Draining
 from flitlab.sim.engines.base import LOST_FLITS, LOST_PACKETS
 from flitlab.sim.engines.compiled.engine import CompiledRun
 from flitlab.sim.engines.compiled.pool import free_record
-from flitlab.sim.engines.compiled.records import FLITS, NOBODY, SOURCE
+from flitlab.sim.engines.compiled.records import FLITS, H_BORN, NEVER, NOBODY, SOURCE
+from flitlab.sim.engines.compiled.wheel import wake
 
 
 @inner
@@ -79,3 +81,60 @@ class ChangingRun(CompiledRun):
     def _learn(self, change: Change, tick: int) -> None:
         """Note that the routing learns of what is left."""
         raise NotImplementedError
+
+    def _of_outputs(self, channels: Bools) -> Bools:
+        """What is so of channels, of the outputs that lead to them, bool [outputs]."""
+        outputs = np.zeros(len(self._constants.net.ports.out_channel), bool)
+        outputs[self._output] = channels
+        return outputs
+
+    def _inputs_behind(self, channels: Bools) -> Bools:
+        """What is so of channels, of the inputs that they lead to, bool [inputs]."""
+        ports = self._constants.net.ports
+        inputs = np.zeros(len(ports.in_switch), bool)
+        inputs[ports.out_input[self._output]] = channels
+        return inputs
+
+
+class DrainingRun(ChangingRun):
+    """A run of packets that wait for each other, whose hosts wait for the network to be empty before routes change.
+
+    A discipline says how what waits for an output that does not work is lost meanwhile.
+    """
+
+    def __init__(self, kernel: ModuleType, scenario: Scenario[Draining], load: float, seed: int, log: bool):
+        super().__init__(kernel, scenario, load, seed, log)
+        self._learned: Change | None = None  # but not in force before the network is empty
+        self._born = np.zeros(0, np.int64)  # of hosts that wait for that, when their next packets were created
+
+    def _latest(self) -> int:
+        return super()._latest() if self._learned is None else self._tick + 1
+
+    def _begin(self, tick: int) -> None:
+        super()._begin(tick)
+        if self._learned is None:
+            return
+        self._lose_waiting(tick)
+        if self._state.pool.free[-1] == len(self._state.pool.packet):
+            self._follow(self._learned, tick)
+
+    def _learn(self, change: Change, tick: int) -> None:
+        if self._learned is None:
+            self._born = self._state.host[:, H_BORN].copy()
+            self._state.host[:, H_BORN] = NEVER  # so that nobody begins to send a packet
+        self._learned = change
+
+    def _lose_waiting(self, tick: int) -> None:
+        """Lose the packets that have asked for an output that does not work; those behind them come to the front."""
+        raise NotImplementedError
+
+    def _follow(self, change: Change, tick: int) -> None:
+        """Let hosts send again, by other routes."""
+        assert change.step.routes is not None
+        routes = change.step.routes.tables(self._topology, change.policy)
+        resorts = last_resorts(routes, change.policy)
+        self._constants = self._constants._replace(routes=routes, policy=change.policy, resorts=resorts)
+        self._learned = None
+        self._state.host[:, H_BORN] = self._born
+        for host in range(self._topology.hosts):
+            wake(self._state.senders, host, tick)

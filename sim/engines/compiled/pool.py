@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Words
+from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import inner
 from flitlab.sim.engines.compiled.memory import aligned
 
@@ -58,6 +58,13 @@ def free_record(pool, packet):
     top = len(pool.free) - 1
     pool.free[pool.free[top]] = packet
     pool.free[top] += np.uint32(1)
+
+
+def free_records(pool: Any, records: Ints) -> None:
+    """Give records back."""
+    top = int(pool.free[-1])
+    pool.free[top : top + len(records)] = records
+    pool.free[-1] += np.uint32(len(records))
 
 
 def doubled(pool: Any) -> Any:

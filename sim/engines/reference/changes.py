@@ -28,6 +28,7 @@ class Changes:
         self._coming = deque(changes)
         self._begun = -1
         self._free_at: dict[int, int] = {}  # of channels that do not work, when their outputs would be
+        self._works = [True] * network.scenario.topology.channels
         self._switches = [True] * network.scenario.topology.switches
         for change in changes:
             Alarm(self.clock, change.step.tick, CHANGES, self._begin)
@@ -46,22 +47,29 @@ class Changes:
 
     def _happen(self, change: Change) -> None:
         """Links and switches fail and return."""
-        network, now = self.network, self.clock.now
-        for channel, works in enumerate(change.step.works.tolist()):
-            output, switch = network.outputs[channel]
-            if works == (channel not in self._free_at):
-                continue
-            if works:
-                output.free_at = self._free_at.pop(channel)
-                switch.wake(max(now, output.free_at))
-            else:
-                self._free_at[channel], output.free_at = output.free_at, FOR_EVER
-                for packet in [one for one in network.sent() if one.on is output]:
-                    self._lose_on_link(packet)
-        for switch, works in zip(network.switches, change.step.switches.tolist(), strict=True):
+        before, self._works = self._works, change.step.works.tolist()
+        for channel, (worked, works) in enumerate(zip(before, self._works, strict=True)):
+            if works and not worked:
+                self._restore(channel)
+            elif worked and not works:
+                self._fail(channel)
+        for switch, works in zip(self.network.switches, change.step.switches.tolist(), strict=True):
             if self._switches[switch.index] and not works:
                 self._empty(switch)
             self._switches[switch.index] = works
+
+    def _fail(self, channel: int) -> None:
+        """A channel stops working: its output is never free."""
+        output, _ = self.network.outputs[channel]
+        self._free_at[channel], output.free_at = output.free_at, FOR_EVER
+        for packet in [one for one in self.network.sent() if one.on is output]:
+            self._lose_on_link(packet)
+
+    def _restore(self, channel: int) -> None:
+        """A channel works again: its output is free when it would have been."""
+        output, switch = self.network.outputs[channel]
+        output.free_at = self._free_at.pop(channel)
+        switch.wake(max(self.clock.now, output.free_at))
 
     def _lose_on_link(self, packet: Packet) -> None:
         """A packet is lost whose head is on a link that fails."""
@@ -88,9 +96,10 @@ class Changes:
 
 
 class DrainingChanges(Changes):
-    """What happens to a network of virtual cut-through, whose hosts wait for it to be empty before routes change.
+    """What happens to a network in which packets wait for each other, whose hosts wait before routes change.
 
-    network: a :class:`~flitlab.sim.engines.reference.vct.VctNetwork`.
+    They send by other routes once it is empty; a discipline says how what waits for an output that does not work is
+    lost meanwhile.
     """
 
     def __init__(self, network: Any, changes: tuple[Change, ...]):
@@ -99,7 +108,7 @@ class DrainingChanges(Changes):
 
     @property
     def draining(self) -> bool:
-        """Whether hosts may not send."""
+        """Whether hosts may not begin to send a packet."""
         return self._learned is not None
 
     def _begin(self, _: Any) -> None:
@@ -116,34 +125,9 @@ class DrainingChanges(Changes):
     def _learn(self, change: Change) -> None:
         self._learned = change
 
-    def _lose_on_link(self, packet: Packet) -> None:
-        room: Any = packet.moved.value
-        room.credits += packet.flits
-        super()._lose_on_link(packet)
-
-    def _empty(self, switch: Any) -> None:
-        for vc in switch.input_vcs:
-            while vc.queue:
-                self._lose_first(vc)
-        switch.forget()
-
     def _lose_waiting(self) -> None:
-        """Packets are lost that ask for an output that does not work; those behind them come to the front."""
-        dead = {self.network.outputs[channel][0] for channel in self._free_at}
-        for switch in self.network.switches:
-            for vc in [vc for vc in switch.waiting if any(output in dead for output, _ in vc.queue[0].outlets)]:
-                switch.waiting.remove(vc)
-                self._lose_first(vc)
-                vc.left = self.clock.now
-                if vc.sender.waiting:
-                    vc.sender.wake(self.clock.now)
-                if vc.queue:
-                    switch.expect(vc)
-
-    def _lose_first(self, vc: Any) -> None:
-        packet = vc.queue.popleft()
-        vc.credits += packet.flits
-        self.network.lose(packet)
+        """Packets are lost that have asked for an output that does not work; those behind them come to the front."""
+        raise NotImplementedError
 
     def _follow(self, change: Change) -> None:
         """Hosts send again, by other routes."""

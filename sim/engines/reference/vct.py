@@ -237,6 +237,38 @@ class Switch(Allocator):
         return min(outlets, key=lambda outlet: cost(outlet[0]))
 
 
+class VctChanges(DrainingChanges):
+    """What happens to a network of virtual cut-through; network: a :class:`VctNetwork`."""
+
+    def _lose_on_link(self, packet: Packet) -> None:
+        room: Any = packet.moved.value
+        room.credits += packet.flits
+        super()._lose_on_link(packet)
+
+    def _empty(self, switch: Switch) -> None:
+        for vc in switch.input_vcs:
+            while vc.queue:
+                self._lose_first(vc)
+        switch.forget()
+
+    def _lose_waiting(self) -> None:
+        dead = {self.network.outputs[channel][0] for channel in self._free_at}
+        for switch in self.network.switches:
+            for vc in [vc for vc in switch.waiting if any(output in dead for output, _ in vc.queue[0].outlets)]:
+                switch.waiting.remove(vc)
+                self._lose_first(vc)
+                vc.left = self.clock.now
+                if vc.sender.waiting:
+                    vc.sender.wake(self.clock.now)
+                if vc.queue:
+                    switch.expect(vc)
+
+    def _lose_first(self, vc: InputVC) -> None:
+        packet = vc.queue.popleft()
+        vc.credits += packet.flits
+        self.network.lose(packet)
+
+
 class VctNetwork(Network[Vct]):
     """A run of virtual cut-through."""
 
@@ -262,7 +294,7 @@ class VctNetwork(Network[Vct]):
         for host, place in enumerate(topology.host_switch):
             hosts[host].vcs = self._input_port(switches[place], int(numbering.inject[host]), hosts[host])
         self.outputs = [(output, switch) for switch in switches for output in switch.outputs]
-        self.changes = DrainingChanges(self, times.changes_of(scenario.timeline, scenario.routes))
+        self.changes = VctChanges(self, times.changes_of(scenario.timeline, scenario.routes))
         self.start(hosts)
 
     def appeal_to(self, packet: Packet) -> Appeal:

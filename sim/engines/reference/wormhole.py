@@ -15,6 +15,12 @@ Per tick and switch, both steps seeing it as the tick began:
 A head asks from T = max(its arrival, the tick after the grant of the tail before it), and is switched from
 T + header on, and not in the tick in which it gets its VC unless the header delay is 0. A tail gives its VC back when
 it is granted, for the next tick.
+
+A link that fails *cuts* every packet that has flits on it or holds a VC of it; a switch that fails, those that have
+flits in it. As that tick begins all flits of a packet that is cut vanish, wherever they are, the rest of it is not
+sent, the VCs that it holds are free, and senders have the credits back for what its flits took of buffers or were on
+their way to. Credits that are on their way arrive. The packet that comes to the front where one was cut may ask for a
+VC in the same tick.
 """
 
 from collections import defaultdict, deque
@@ -27,6 +33,7 @@ from flitlab.models.rules.vc import appeal
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.reference import network
+from flitlab.sim.engines.reference.changes import DrainingChanges
 from flitlab.sim.engines.reference.clock import ARRIVALS, CREDITS, SENDING, Alarm, Allocator
 from flitlab.sim.engines.reference.network import Network
 from flitlab.sim.engines.reference.packet import Packet
@@ -65,7 +72,7 @@ class Channel:
     """What flits travel on: an output of a switch, or the injection channel of a host.
 
     place: of the output in its switch. delay: ticks from a flit's grant to its arrival. number: of a
-    network channel, else None. vcs: its output VCs. turn: of the inputs that ask for it.
+    network channel, else None. vcs: its output VCs. turn: of the inputs that ask for it. works: whether it does.
     """
 
     def __init__(self, place: int, delay: int, number: int | None = None):
@@ -74,13 +81,15 @@ class Channel:
         self.number = number
         self.vcs: list[OutputVC] = []
         self.turn = Turn()
+        self.works = True
 
 
 class OutputVC:
     """A virtual channel as seen by who sends on it.
 
     place: in its switch. to: the buffer at its end, None at a host. credits: flits of room there that
-    the sender knows of. holder: the input VC whose packet has it. turn: of the input VCs that ask for it.
+    the sender knows of. holder: the input VC whose packet has it. packet: which that is. turn: of the input VCs that
+    ask for it. flying: flits on their way to the buffer.
     """
 
     def __init__(self, sender: Allocator, channel: Channel, place: int, to: "InputVC | None", credits: int):
@@ -90,9 +99,25 @@ class OutputVC:
         self.to = to
         self.credits = credits
         self.holder: InputVC | None = None
+        self.packet: Packet | None = None
         self.turn = Turn()
+        self.flying: deque[Flit] = deque()
         if to is not None:
             to.feeder = self
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a packet may be given it."""
+        return self.holder is None and self.channel.works
+
+    def take(self, holder: "InputVC") -> None:
+        """Give it to the packet at the front of an input VC."""
+        self.holder, self.packet = holder, holder.flits[0].packet
+
+    def release(self) -> None:
+        """Take it from the packet that has it."""
+        assert self.holder is not None
+        self.holder.outlet = self.holder = self.packet = None
 
     def send(self, flit: Flit, now: int) -> None:
         """Send a flit to the buffer, or the host, at the other end."""
@@ -102,6 +127,7 @@ class OutputVC:
                 packet.moved.set(arrival, ARRIVALS, None)
             return
         self.credits -= 1
+        self.flying.append(flit)
         if flit.is_head:
             packet.moved.set(arrival, ARRIVALS, self.to)
         else:
@@ -146,12 +172,14 @@ class InputVC:
         self._put(Flit(packet, 0))
 
     def follow(self, alarm: Any) -> None:
-        """Take in a flit that is not a head, which an alarm brings as its value."""
-        self._put(alarm.value)
+        """Take in a flit that is not a head, which an alarm brings as its value, unless its packet was lost."""
+        if not alarm.value.packet.lost:
+            self._put(alarm.value)
 
     def _put(self, flit: Flit) -> None:
         now = self.switch.clock.now
         assert len(self.flits) < self.size
+        self.feeder.flying.popleft()
         self.flits.append(flit)
         if len(self.flits) == 1 and flit.is_head:
             self._present(now)
@@ -188,9 +216,18 @@ class InputVC:
             net.ledger.carry(channel, 1)
         outlet.send(flit, now)
         if flit.is_tail:
-            self.outlet = outlet.holder = None
+            outlet.release()
             if self.flits:
                 self._present(now + 1)
+
+    def drop(self, packets: set[Packet], now: int) -> None:
+        """Drop the flits of packets that are cut, here and on their way, and give the credits for them back."""
+        here, coming = self.flits, self.feeder.flying
+        self.flits = deque(flit for flit in here if flit.packet not in packets)
+        self.feeder.flying = deque(flit for flit in coming if flit.packet not in packets)
+        self.feeder.credits += len(here) + len(coming) - len(self.flits) - len(self.feeder.flying)
+        if self.flits and self.flits[0] is not here[0]:
+            self._present(now)
 
     def restore(self, _: Any) -> None:
         """Give a credit back to where flits for this buffer are sent."""
@@ -206,6 +243,7 @@ class Host(network.Host, Allocator):
 
     phase = SENDING
     waiting: deque[Packet]
+    network: "WormholeNetwork"
 
     def __init__(self, net: "WormholeNetwork", index: int):
         network.Host.__init__(self, net, index)
@@ -221,7 +259,7 @@ class Host(network.Host, Allocator):
     def allocate(self, now: int) -> None:
         """Send the next flit if an injection VC has a credit."""
         if self.flit is None:
-            if not self.waiting:
+            if not self.waiting or self.network.changes.draining:
                 return
             if any(vc.credits for vc in self.vcs):
                 self.turn.last = self.turn.first(i for i, vc in enumerate(self.vcs) if vc.credits)
@@ -277,7 +315,7 @@ def islip(wanted: dict[A, list[B]], iterations: int) -> dict[A, B]:
 def preferred(outlets: list[OutputVC], packet: Packet, net: "WormholeNetwork") -> OutputVC | None:
     """The free VC that an adaptive packet prefers (ties: the lowest), None if it can have none."""
     resorts, vcs = net.resorts, net.times.vcs
-    worth = {o: appeal(resorts, o.place % vcs, o.credits, packet.flits) for o in outlets if o.holder is None}
+    worth = {o: appeal(resorts, o.place % vcs, o.credits, packet.flits) for o in outlets if o.is_free}
     best = min(worth, key=lambda o: (-worth[o], o.place), default=None)
     return best if best and worth[best] else None
 
@@ -330,17 +368,55 @@ class Switch(Allocator):
     def _allocate_vcs(self, now: int) -> dict[InputVC, OutputVC]:
         asking = [vc for vc in self.input_vcs if vc.asks_for_vc(now)]
         if self.network.routes.rule != ADAPTIVE:
-            wanted = {vc: [outlet for outlet in vc.outlets if outlet.holder is None] for vc in asking}
+            wanted = {vc: [outlet for outlet in vc.outlets if outlet.is_free] for vc in asking}
             given = islip(wanted, self.network.times.iterations)
             for vc, outlet in given.items():
-                outlet.holder = vc
+                outlet.take(vc)
             return given
         given = {}
         for vc in sorted(asking, key=lambda vc: (vc.since, vc.place)):
             choice = preferred(vc.outlets, vc.flits[0].packet, self.network)
             if choice is not None:
-                given[vc], choice.holder = choice, vc
+                given[vc] = choice
+                choice.take(vc)
         return given
+
+
+class WormholeChanges(DrainingChanges):
+    """What happens to a network of wormhole switches; network: a :class:`WormholeNetwork`."""
+
+    def _fail(self, channel: int) -> None:
+        output, _ = self.network.outputs[channel]
+        output.works = False
+        on_it = {flit.packet for vc in output.vcs for flit in vc.flying}
+        self._cut(on_it | {vc.packet for vc in output.vcs if vc.packet is not None})
+
+    def _restore(self, channel: int) -> None:
+        self.network.outputs[channel][0].works = True
+
+    def _empty(self, switch: Switch) -> None:
+        self._cut({flit.packet for vc in switch.input_vcs for flit in vc.flits})
+
+    def _lose_waiting(self) -> None:
+        since = self.clock.now - 1
+        asking = [vc for switch in self.network.switches for vc in switch.input_vcs if vc.asks_for_vc(since)]
+        self._cut({vc.flits[0].packet for vc in asking if not all(outlet.channel.works for outlet in vc.outlets)})
+
+    def _cut(self, packets: set[Packet]) -> None:
+        """Packets are lost with all their flits, and the VCs and credits that they have are free again."""
+        if not packets:
+            return
+        for switch in self.network.switches:
+            for outlet in (outlet for output in switch.outputs for outlet in output.vcs):
+                if outlet.packet in packets:
+                    outlet.release()
+            for vc in switch.input_vcs:
+                vc.drop(packets, self.clock.now)
+        for host in self.network.hosts:
+            if host.flit is not None and host.flit.packet in packets:
+                host.flit = None
+        for packet in packets:
+            self.network.lose(packet)
 
 
 class WormholeNetwork(Network[Wormhole]):
@@ -372,11 +448,13 @@ class WormholeNetwork(Network[Wormhole]):
             injection = Channel(0, times.injection)
             self._output_vcs(host, injection, inputs[numbering.inject[host.index]])
             host.vcs = injection.vcs
-        self._channels = [(o, switch) for switch in self.switches for o in switch.outputs if o.number is not None]
+        self.outputs = [(o, switch) for switch in self.switches for o in switch.outputs if o.number is not None]
+        self.hosts = hosts
+        self.changes = WormholeChanges(self, times.changes_of(scenario.timeline, scenario.routes))
         self.start(hosts)
 
     def queue(self, channel: int, now: int) -> int:
-        output, switch = self._channels[channel]
+        output, switch = self.outputs[channel]
         waiting = sum(len(vc.flits) for vc in switch.input_vcs if vc.flits and vc.outlets[0].channel is output)
         return waiting + sum(self.times.buffer_flits - vc.credits for vc in output.vcs)
 

@@ -2,7 +2,7 @@
 """Links and switches that fail and return while packets of virtual cut-through are under way.
 
 All of it happens between two calls of the kernel, which is the same as without: an output that does not work is one
-that is held for ever, and hosts that may not send are never woken.
+that is held for ever.
 """
 
 import numpy as np
@@ -12,12 +12,10 @@ from flitlab.models.jit import inner, kernel
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.order import age_key
 from flitlab.models.rules.tables import ADAPTIVE
-from flitlab.models.rules.vc import last_resorts
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.changing import Change
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.compiled import vct
-from flitlab.sim.engines.compiled.changes import ChangingRun, lose
+from flitlab.sim.engines.compiled.changes import DrainingRun, lose
 from flitlab.sim.engines.compiled.records import BORN, FLITS, INPUT_VC, LATE, NEXT, NOBODY, OUTPUT
 from flitlab.sim.engines.compiled.ugal import by_congestion
 from flitlab.sim.engines.compiled.vct.rows import ports_of, present, withdraw
@@ -131,32 +129,16 @@ def _lose_waiting(const, state, dead, tick, lost):
             wake(state.outputs, upstream, tick)
 
 
-class ChangingVct(ChangingRun):
+class ChangingVct(DrainingRun):
     """A run of virtual cut-through on a network that changes, compiled (see :class:`flitlab.sim.engines.base.Run`)."""
 
     def __init__(self, scenario: Scenario[Vct], load: float, seed: int, log: bool):
         super().__init__(vct, scenario, load, seed, log)
-        self._learned: Change | None = None  # but not in force before the network is empty
-
-    def _latest(self) -> int:
-        return super()._latest() if self._learned is None else self._tick + 1
-
-    def _begin(self, tick: int) -> None:
-        super()._begin(tick)
-        if self._learned is None:
-            return
-        dead = self._of_outputs(~self._works)
-        _lose_waiting(self._constants, self._state, dead, tick, self._lost)
-        self._let_hosts_wait()
-        if self._state.pool.free[-1] == len(self._state.pool.packet):
-            self._follow(self._learned, tick)
 
     def _happen(self, failed: Bools, back: Bools, gone: Bools, tick: int) -> None:
         state = self._state
-        inputs = np.zeros(len(self._constants.net.ports.in_switch), bool)
-        inputs[self._constants.net.ports.out_input[self._output[failed]]] = True
         of_gone = gone[self._constants.net.ports.in_switch]
-        _lose_on_links(self._constants, state, inputs, of_gone, tick, self._lost)
+        _lose_on_links(self._constants, state, self._inputs_behind(failed), of_gone, tick, self._lost)
         outputs = np.repeat(gone, np.diff(self._constants.net.ports.out_base).astype(np.int64))
         _empty(self._constants, state, of_gone, outputs, self._lost)
         self._free_at[failed] = state.rows[self._output[failed], BUSY]
@@ -165,26 +147,5 @@ class ChangingVct(ChangingRun):
         for channel in np.flatnonzero(back):
             wake(state.outputs, self._output[channel], max(tick, int(self._free_at[channel])))
 
-    def _learn(self, change: Change, tick: int) -> None:
-        self._learned = change
-
-    def _of_outputs(self, channels: Bools) -> Bools:
-        """What is so of channels, of the outputs that lead to them, bool [outputs]."""
-        outputs = np.zeros(len(self._state.rows), bool)
-        outputs[self._output] = channels
-        return outputs
-
-    def _let_hosts_wait(self) -> None:
-        """Have no host looked at."""
-        self._state.senders.bits[:] = 0
-        self._state.senders.summary[:] = 0
-
-    def _follow(self, change: Change, tick: int) -> None:
-        """Let hosts send again, by other routes."""
-        assert change.step.routes is not None
-        routes = change.step.routes.tables(self._topology, change.policy)
-        resorts = last_resorts(routes, change.policy)
-        self._constants = self._constants._replace(routes=routes, policy=change.policy, resorts=resorts)
-        self._learned = None
-        for host in range(self._topology.hosts):
-            wake(self._state.senders, host, tick)
+    def _lose_waiting(self, tick: int) -> None:
+        _lose_waiting(self._constants, self._state, self._of_outputs(~self._works), tick, self._lost)

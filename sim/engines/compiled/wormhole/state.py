@@ -200,7 +200,7 @@ def _constants(
         ticks=U(ticks),
         lines=U(outputs),
         routes=tables,
-        only_port=_only_ports(scenario.routes),
+        only_port=only_ports(scenario.routes),
         switch=np.repeat(ports.in_switch, model.vcs).astype(np.uint32),
         feeder=_feeders(ports, model.vcs, line),
         rings=make_rings(topology),
@@ -279,7 +279,7 @@ def _longest_queue(model: Wormhole, inputs: int, delays: Ints, queue_of: Ints) -
     return max(int(longest.max()), inputs if model.header > 1 else 1)
 
 
-def _only_ports(routes: Routes) -> np.ndarray:
+def only_ports(routes: Routes) -> np.ndarray:
     """Find the ``only_port`` of :class:`WormholeConstants`; it is empty if routes are not a table."""
     if routes.form != TABLE:
         return np.zeros(0, np.uint8)

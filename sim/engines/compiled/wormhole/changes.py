@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Links and switches that fail and return while flits are under way in wormhole switching.
+
+All of it happens between two calls of the kernel, which is the same as without: an output that does not work is one
+that has no free VCs. It is rare, and written in terms of whole arrays.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from flitlab.models.arrays import Bools, Ints
+from flitlab.models.rules.route import at_target, usable_ports
+from flitlab.models.rules.tables import ADAPTIVE
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.changing import Change
+from flitlab.models.switching.wormhole import Wormhole
+from flitlab.sim.engines.base import LOST_FLITS, LOST_PACKETS
+from flitlab.sim.engines.compiled import wormhole
+from flitlab.sim.engines.compiled.changes import DrainingRun
+from flitlab.sim.engines.compiled.pool import free_records
+from flitlab.sim.engines.compiled.records import DESTINATION, FLITS, HOP, NOBODY, SOURCE, WAY
+from flitlab.sim.engines.compiled.wheel import wake
+from flitlab.sim.engines.compiled.wormhole.state import (
+    EJECTED,
+    EMPTY,
+    HEADERS,
+    INJECTED,
+    NETWORK,
+    NO_CREDIT,
+    NO_VC,
+    ONE,
+    PACKET_AT,
+    U,
+    only_ports,
+)
+
+
+class ChangingWormhole(DrainingRun):
+    """A run of wormhole switching on a network that changes, compiled (see :class:`flitlab.sim.engines.base.Run`)."""
+
+    def __init__(self, scenario: Scenario[Wormhole], load: float, seed: int, log: bool):
+        super().__init__(wormhole, scenario, load, seed, log)
+        self._vcs = int(self._constants.vcs)
+        self._every_vc = ~U(0) >> U(64 - self._vcs)
+
+    def _happen(self, failed: Bools, back: Bools, gone: Bools, tick: int) -> None:
+        cut = self._none_cut()
+        self._cut_on_links(failed, cut)
+        self._cut_in_switches(gone, cut)
+        self._cut(cut, tick)
+        self._state.output["free"][self._output[failed]] = 0
+        self._state.output["free"][self._output[back]] = self._every_vc
+        self._ask_again()
+
+    def _lose_waiting(self, tick: int) -> None:
+        if self._works.all():
+            return
+        cut = self._none_cut()
+        vcs = np.flatnonzero((self._blocked() & (EMPTY | NO_VC) == NO_VC) & ~_members(self._state.new, self._inputs))
+        dead = self._of_outputs(~self._works)
+        cut[self._front(vcs[self._asks_for(vcs, dead)])] = True
+        self._cut(cut, tick)
+
+    def _follow(self, change: Change, tick: int) -> None:
+        super()._follow(change, tick)
+        assert change.step.routes is not None
+        self._constants = self._constants._replace(only_port=only_ports(change.step.routes))
+        self._state.choices[:] = self._every_vc  # as where packets may take any
+
+    def _none_cut(self) -> Bools:
+        """Whether each record of a packet is that of one to be cut, bool [records]: none so far."""
+        return np.zeros(len(self._state.pool.packet), bool)
+
+    @property
+    def _inputs(self) -> int:
+        """Input VCs."""
+        return int(self._constants.inputs)
+
+    def _blocked(self) -> np.ndarray:
+        """Why the front flit of each input VC cannot be sent, uint32 [input VCs]."""
+        blocked: np.ndarray = self._state.vc["blocked"][: self._inputs]
+        return blocked
+
+    def _front(self, vcs: Ints) -> Ints:
+        """The packet at the front of each of some input VCs, none of which is empty."""
+        place = self._state.vc["front"][vcs].astype(np.int64) & int(self._constants.ring)
+        packets: Ints = self._state.flits[place * self._inputs + vcs].astype(np.int64) >> int(PACKET_AT)
+        return packets
+
+    def _asks_for(self, vcs: Ints, dead: Bools) -> Bools:
+        """Whether the packet at the front of each of some input VCs asks for a dead output; dead: bool [outputs]."""
+        const, packet = self._constants, self._state.pool.packet
+        if const.rule != ADAPTIVE:
+            of_dead: Bools = dead[self._state.vc["output"][vcs]]
+            return of_dead
+        asks = np.zeros(len(vcs), bool)
+        for place, (vc, one) in enumerate(zip(vcs, self._front(vcs).tolist(), strict=True)):
+            here, way, hop = int(const.switch[vc]), np.int64(packet[one, WAY]), np.int64(packet[one, HOP])
+            base, end = const.net.ports.out_base[here : here + 2]
+            target = int(const.net.host_switch[packet[one, DESTINATION]])
+            if dead[base:end].any() and not at_target(const.routes, way, hop, here, target):
+                ports = int(usable_ports(const.routes, way, hop, here, target))
+                asks[place] = any(ports >> int(port) & 1 for port in np.flatnonzero(dead[base:end]))
+        return asks
+
+    def _entries(self, which: int) -> tuple[Ints, Ints, Ints]:
+        """What is in a queue, in the order in which it comes out: (places in ``state.entries``, packets, VCs)."""
+        queue, places = self._state.queue[which], int(self._constants.places)
+        place = (which << places) | np.arange(int(queue["first"]), int(queue["end"])) & ((1 << places) - 1)
+        entry = self._state.entries[place]
+        packet = entry >> (U(32) + PACKET_AT)
+        return place, packet.astype(np.int64), (entry & U(0xFFFFFFFF)).astype(np.int64)
+
+    def _keep(self, which: int, kept: Bools, tick: int) -> None:
+        """Keep some of the entries of a queue, each of which comes out when it would have; kept: bool [entries]."""
+        state, ticks, queue = self._state, int(self._constants.ticks), self._state.queue[which]
+        first, (place, _, _) = int(queue["first"]), self._entries(which)
+        left = np.concatenate([[0], np.cumsum(kept)])  # of so many of the first
+        slot = (which << ticks) | (tick + np.arange(int(queue["delay"]))) & ((1 << ticks) - 1)
+        state.due[slot] = first + left[state.due[slot].astype(np.int64) - first]
+        state.entries[place[: left[-1]]] = state.entries[place[kept]]
+        queue["end"] = first + left[-1]
+
+    def _buffered(self) -> Iterator[tuple[Ints, Ints]]:
+        """The flits in buffers, the first of all, then the second and so on: (input VCs, places in ``state.flits``)."""
+        front, landed = (self._state.vc[name][: self._inputs].astype(np.int64) for name in ("front", "landed"))
+        for turn in range(int((landed - front).max(initial=0))):
+            vcs = np.flatnonzero(front + turn < landed)
+            yield vcs, ((front[vcs] + turn) & int(self._constants.ring)) * self._inputs + vcs
+
+    def _owners(self) -> Ints:
+        """The packet whose flits are at the front of each input VC, or are the next to come, NOBODY where none is."""
+        state, vc = self._state, self._state.vc[: self._inputs]
+        owner = np.full(self._inputs, NOBODY)
+        for which in range(int(INJECTED), len(state.queue)):
+            _, packets, vcs = self._entries(which)
+            owner[vcs[::-1]] = packets[::-1]  # of several that of the first stays
+        held = np.flatnonzero(vc["landed"] != vc["front"])
+        owner[held] = self._front(held)
+        sending = state.sending[state.sending["packet"] != NOBODY]
+        none = owner[sending["vc"]] == NOBODY
+        owner[sending["vc"][none]] = sending["packet"][none]
+        left = np.flatnonzero((self._blocked() & NO_VC == 0) & (owner == NOBODY))
+        while len(left):  # flits are farther up, in buffers whose packet has the VC that leads here
+            owner[left] = owner[vc["holder"][left]]
+            left = left[owner[left] == NOBODY]
+        return owner
+
+    def _cut_on_links(self, failed: Bools, cut: Bools) -> None:
+        """Mark the packets that have flits on channels that fail, bool [channels], or a VC there."""
+        dead, behind = self._of_outputs(failed), self._inputs_behind(failed)
+        owner, holds = self._owners(), self._blocked() & NO_VC == 0
+        cut[owner[holds & dead[self._state.vc["output"][: self._inputs]]]] = True
+        for which in range(int(NETWORK), len(self._state.queue)):
+            _, packets, vcs = self._entries(which)
+            cut[packets[behind[vcs // self._vcs]]] = True
+
+    def _cut_in_switches(self, gone: Bools, cut: Bools) -> None:
+        """Mark the packets that have flits in switches that fail, bool [switches]."""
+        for vcs, places in self._buffered():
+            cut[self._state.flits[places[gone[self._constants.switch[vcs]]]] >> np.uint32(PACKET_AT)] = True
+
+    def _cut(self, cut: Bools, tick: int) -> None:
+        """Lose packets with all their flits, and free the VCs and the credits that they have; cut: bool [records]."""
+        if not cut.any():
+            return
+        state, owner = self._state, self._owners()
+        fresh: Bools = (owner != NOBODY) & cut[np.where(owner == NOBODY, 0, owner)]
+        self._release(fresh)
+        credited = self._drop(cut, tick)
+        self._bring_forward(fresh, tick)
+        sending = np.flatnonzero(state.sending["packet"] != NOBODY)
+        halted = sending[cut[state.sending["packet"][sending]]]
+        state.sending["packet"][halted] = NOBODY
+        with_room = credited[: self._inputs].reshape(-1, self._vcs)[self._constants.net.ports.inject].any(axis=1)
+        for host in {*halted.tolist(), *np.flatnonzero(with_room).tolist()}:
+            wake(state.senders, host, tick)
+        self._count_lost(np.flatnonzero(cut))
+        self._ask_again()
+
+    def _release(self, fresh: Bools) -> None:
+        """Take the output VCs away from the packets at some input VCs; fresh: bool [input VCs]."""
+        state, vc = self._state, self._state.vc[: self._inputs]
+        holders = np.flatnonzero(fresh & (self._blocked() & NO_VC == 0))
+        output, given = vc["output"][holders], vc["next_vc"][holders]
+        state.vc["holder"][given] = NOBODY
+        np.bitwise_or.at(state.output["free"], output, ONE << (given - state.output["first"][output]).astype(U))
+        state.output["free"][self._output[~self._works]] = 0
+
+    def _drop(self, cut: Bools, tick: int) -> Bools:
+        """Take the flits of packets out of buffers and queues; the VCs for which credits are given back, bool [VCs]."""
+        state, vc = self._state, self._state.vc[: self._inputs]
+        back, kept = np.zeros(len(state.vc), np.int64), vc["front"].astype(np.int64)
+        for vcs, places in self._buffered():
+            flits = state.flits[places]
+            gone = cut[flits >> np.uint32(PACKET_AT)]
+            back[vcs[gone]] += 1
+            vcs, flits = vcs[~gone], flits[~gone]
+            state.flits[(kept[vcs] & int(self._constants.ring)) * self._inputs + vcs] = flits
+            kept[vcs] += 1
+        empty = kept == vc["front"]
+        vc["landed"] = np.where(empty, 0, kept)
+        vc["front"][empty] = 0
+        for which in (EJECTED, *range(int(INJECTED), len(state.queue))):
+            _, packets, vcs = self._entries(int(which))
+            np.add.at(back, vcs[cut[packets]], 1)
+            self._keep(int(which), ~cut[packets], tick)
+        state.vc["credits"] += back.astype(np.uint32)
+        return back > 0
+
+    def _bring_forward(self, fresh: Bools, tick: int) -> None:
+        """Let the flits behind those that were cut come to the front, and list anew what can be sent.
+
+        fresh: bool [input VCs], where the packet at the front was cut.
+        """
+        state, vc, blocked = self._state, self._state.vc[: self._inputs], self._blocked()
+        empty = vc["landed"] == vc["front"]
+        blocked[fresh] = np.where(empty[fresh], EMPTY | NO_VC, NO_VC)
+        new = np.where(fresh, ~empty, _members(state.new, self._inputs))
+        state.new[:] = _bitmap(new, len(state.new))
+        holds = np.flatnonzero(blocked & NO_VC == 0)
+        short = state.vc["credits"][vc["next_vc"][holds]] == 0
+        blocked[holds] = blocked[holds] & ~np.uint32(NO_CREDIT) | np.where(short, NO_CREDIT, 0).astype(np.uint32)
+        ready = np.flatnonzero(blocked == 0)
+        state.ready[: len(ready)], state.ready[-1] = ready, len(ready)
+        _, _, reading = self._entries(int(HEADERS))
+        self._keep(int(HEADERS), ~fresh[reading], tick)
+        asking = state.contender[: state.contender[-1]]
+        asking = asking[~fresh[asking]]
+        state.contender[: len(asking)], state.contender[-1] = asking, len(asking)
+        for line in np.flatnonzero(state.line["first"] != NOBODY):
+            self._leave_line(int(line), fresh)
+
+    def _leave_line(self, line: int, fresh: Bools) -> None:
+        """Take out of a line those whose packet was cut; fresh: bool [input VCs]."""
+        queue, following, stay, vc = self._state.line[line], self._state.following, [], self._state.line[line]["first"]
+        while vc != NOBODY:
+            if not fresh[vc]:
+                stay.append(vc)
+            vc = following[vc]
+        following[stay] = [*stay[1:], NOBODY][: len(stay)]
+        queue["first"], queue["last"] = (stay[0], stay[-1]) if stay else (NOBODY, NOBODY)
+
+    def _ask_again(self) -> None:
+        """Have all who wait for a VC ask in the next tick whether they can have one."""
+        self._state.to_retry[:] = _bitmap(self._state.line["first"] != NOBODY, len(self._state.to_retry))
+
+    def _count_lost(self, records: Ints) -> None:
+        """Count packets as lost, and free their records."""
+        pool, scalars = self._state.pool, self._state.tally.scalars
+        flits = pool.packet[records, FLITS].astype(np.int64)
+        np.add.at(self._lost, pool.packet[records, SOURCE], flits)
+        scalars[LOST_PACKETS] += len(records)
+        scalars[LOST_FLITS] += flits.sum()
+        free_records(pool, records)
+
+
+def _members(bitmap: np.ndarray, count: int) -> Bools:
+    """Who is in a bitmap of 64 members a word, bool [count]."""
+    words = bitmap.astype("<u8").view(np.uint8)
+    return np.unpackbits(words, count=count, bitorder="little").astype(bool)
+
+
+def _bitmap(members: Bools, words: int) -> np.ndarray:
+    """The bitmap of so many words, uint64, of members, bool."""
+    padded = np.zeros(64 * words, bool)
+    padded[: len(members)] = members
+    return np.packbits(padded, bitorder="little").view("<u8").astype(np.uint64)
