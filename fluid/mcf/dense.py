@@ -15,6 +15,9 @@ from flitlab.fluid.trees import alike, tree
 from flitlab.models.arrays import Floats
 from flitlab.models.jit import njit
 
+FIRST = 4
+"""Phases after which a new mean begins for the first time."""
+
 
 @njit
 def send(graph: Graph, demand: Demand, dags: Dags, length: Floats, rate: float, load: Floats, flow: Floats) -> float:
@@ -52,29 +55,59 @@ def send(graph: Graph, demand: Demand, dags: Dags, length: Floats, rate: float, 
     return volume
 
 
+class _Means:
+    """The mean flow of all phases, and that of the latest: whenever their number has doubled, a new one begins.
+
+    load: float64 [channels] and flow: float64 [rows, channels], the sums over the phases since it began.
+    """
+
+    def __init__(self, channels: int, rows: int) -> None:
+        self.load, self.flow = np.zeros(channels), np.zeros((rows, channels))
+        self._before, self._flow_before = np.zeros_like(self.load), np.zeros_like(self.flow)
+        self._begun = 0
+
+    def better(self, phase: int, capacity: Floats) -> tuple[float, Floats, Floats]:
+        """What part of the demand the better mean carries after so many phases, its load and its flow."""
+        recent, whole = self.load / (phase - self._begun), (self.load + self._before) / phase
+        late, all_in_all = (1 / float((load / capacity).max()) for load in (recent, whole))
+        if late >= all_in_all:
+            return late, recent, self.flow / (phase - self._begun)
+        return all_in_all, whole, (self.flow + self._flow_before) / phase
+
+    def renew(self, phase: int) -> None:
+        """Begin anew if phases have doubled: lengths are better then than those by which earlier flow was sent."""
+        if phase >= 2 * max(self._begun, FIRST):
+            self._before, self._flow_before = self._before + self.load, self._flow_before + self.flow
+            self.load[:], self.flow[:], self._begun = 0.0, 0.0, phase
+
+
 def garg_koenemann(
     problem: Problem, gap: float, enough: float, keep_flow: bool, phases: int = 200
 ) -> tuple[Floats, Floats, Floats]:
     """Lengths and a flow, until their bounds differ by less than ``gap`` or the flow carries ``enough``.
 
     Returns (lengths float64 [channels], load float64 [channels] and flow float64 [targets or 0, channels]
-    of a routing of the whole demand).
+    of a routing of the whole demand). That is the mean of all phases, or of the latest: whenever their number has
+    doubled, a new mean begins.
     """
     graph, demand, dags = problem.graph, problem.wanted, problem.dags
     length = 1.0 / graph.capacity
     hop_bound = graph.channels / problem.volume(length)
-    load = np.zeros(graph.channels)
-    flow = np.zeros((len(demand.target) if keep_flow else 0, graph.channels))
-    best, upper = length.copy(), hop_bound
+    means = _Means(graph.channels, len(demand.target) if keep_flow else 0)
+    shortest, upper = length.copy(), hop_bound
+    found = (0.0, means.load, means.flow)
     for phase in range(1, phases + 1):
         volume = 0.0
         for low, high in blocks(demand):
-            volume += send(graph, demand.part(low, high), dags, length, 0.1 * hop_bound, load, flow[low:high])
+            part, flow = demand.part(low, high), means.flow[low:high]
+            volume += send(graph, part, dags, length, 0.1 * hop_bound, means.load, flow)
         bound = (graph.capacity * length).sum() / volume
         if bound < upper:
-            upper, best = bound, length.copy()
-        lower = phase / (load / graph.capacity).max()
+            upper, shortest = bound, length.copy()
+        found = max(found, means.better(phase, graph.capacity), key=lambda one: one[0])
+        lower, load, flow = found
         if upper <= (1 + gap) * lower or lower >= enough:
             break
+        means.renew(phase)
         length /= length.max()
-    return best, load / phase, flow / phase
+    return shortest, load, flow
