@@ -22,6 +22,16 @@ BY_SIZE = [
     "configs/collectives_quick.yaml", "--set", "topology={{kind: torus, dims: [8, 8]}}", "--set", "outputs.size=column",
 ]  # fmt: skip
 
+PAIRS = ", ".join(
+    f"{{{{label: nscc and {kind}, transport: {{{{kind: several, of: [{{{{kind: nscc}}}}, {{{{kind: {kind}}}}}]}}}}}}}}"
+    for kind in ("dctcp", "rccc", "ndp")
+)
+
+SIDE_BY_SIDE = [
+    "configs/spray_quick.yaml", "--set", f"cases=[{PAIRS}]", "--set", "transport=null",
+    "--set", "measure={{seconds: 0.001, window: [0.00002, 0.0001]}}",
+]  # fmt: skip
+
 CLUSTER = "{{count: 8, ports: 6, servers: 1}}"
 
 TWO_CLUSTERS = [
@@ -54,6 +64,7 @@ PICTURES = {
     "utilisation": ([*THREE, "--out", "{out}"], "figures/utilisation.png"),
     "timeline": ([*THREE, "--out", "{out}"], "figures/timeline.png"),
     "jobs": (["configs/jobs_quick.yaml", "--out", "{out}"], "figures/jobs.png"),
+    "transports": ([*SIDE_BY_SIDE, "--out", "{out}"], "figures/transports.png"),
     "throughput_time": (["configs/timeline_quick.yaml", "--out", "{out}"], "figures/throughput_time.png"),
 }
 """Name -> arguments of simrun, and the picture in the folder that they write ('': the picture itself)."""

@@ -67,8 +67,8 @@ SHOWN = {
     **{
         name: f"gallery/{name}.png"
         for name in (
-            "percentiles", "throughput_time", "jobs", "performance", "steps", "utilisation", "timeline", "busbw_size",
-            "time_size", "cut",
+            "percentiles", "throughput_time", "transports", "jobs", "performance", "steps", "utilisation", "timeline",
+            "busbw_size", "time_size", "cut",
         )
     },
 }  # fmt: skip

@@ -61,7 +61,8 @@ class OutputsConfig(Section):
 
     figures: list[Figure] = [
         "latency_load", "accepted_load", "saturation", "hops_load", "throughput", "completion", "slowdown",
-        "throughput_time", "performance", "steps", "utilisation", "timeline", "busbw_size", "time_size", "cut",
+        "transports", "throughput_time", "performance", "steps", "utilisation", "timeline", "busbw_size", "time_size",
+        "cut",
     ]  # fmt: skip
     relative_to: Which | None = None
     plots: list[PlotConfig] = []

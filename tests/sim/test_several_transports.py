@@ -19,6 +19,9 @@ from flitlab.sim.engines.lockstep import compare_counters, compare_traces
 from flitlab.sim.engines.reference.spray import ReferenceSpray
 from flitlab.sim.engines.spray.base import FINISHED
 from flitlab.sim.experiment.runner import run
+from flitlab.sim.report.figures.registry import figures
+from flitlab.sim.report.folder.run import Run
+from flitlab.sim.report.html import tables
 from tests.scenarios import build, line
 from tests.sim.spray_cases import session_of_number
 
@@ -57,6 +60,12 @@ def test_each_pair_has_flows_of_each_and_tables_name_them(tmp_path):
         ("dctcp", "8", "8"),
     ]
     assert sum(float(row["share"]) for row in transports) == pytest.approx(1)
+    assert tables.transports(Run.read(tmp_path / "run")).count("<tr>") == 1 + len(transports)
+    figure = figures()["transports"].draw(Run.read(tmp_path / "run"), (3.5, 2.6))
+    (ax,) = figure.axes
+    assert [bar.get_width() for bar in ax.patches] == [pytest.approx(float(row["share"])) for row in transports]
+    (dashes,) = [line for line in ax.lines if line.get_gid() == "fair"]
+    assert dashes.get_xdata()[0] == 0.5, "as many flows of each"
     for row in transports:
         mine = [float(flow["fct_sender_us"]) for flow in flows if flow["transport"] == row["transport"]]
         assert float(row["fct_ms_mean"]) == pytest.approx(np.mean(mine) / 1e3)

@@ -101,7 +101,11 @@ def test_the_figure_names_events_and_ceilings(folder):
     (ax,) = figure.axes
     steps = [patch for patch in ax.patches if patch.get_gid() == "ceiling"]
     assert [patch.get_data().values.tolist() for patch in steps] == [pytest.approx([1, 0.75, 1])] * 2
-    assert {text.get_text() for text in ax.texts} == {"switch 19 fails", "switch 19 returns"}
+    figure.draw_without_rendering()
+    words = {text.get_text(): text.get_window_extent() for text in ax.texts if text.get_text()}
+    assert set(words) == {"switch 19 fails", "switch 19 returns"}
+    assert min(box.y0 for box in words.values()) > ax.get_window_extent().y1, "above the axes, over no curve"
+    assert not words["switch 19 fails"].overlaps(words["switch 19 returns"])
     assert sum(line.get_gid() == "event" for line in ax.lines) == 2
     assert (folder / "figures" / "throughput_time.png").exists()
 

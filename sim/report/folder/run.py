@@ -31,13 +31,13 @@ def _of_programs(manifest: Mapping[str, Any]) -> bool:
     return manifest.get("experiment") in PROGRAMS
 
 
-CHANGING = ("epochs", "throughput_time")
-"""Tables of networks that change during a run."""
+FURTHER = ("epochs", "throughput_time", "transports")
+"""Tables of networks that change during a run, and of several transports side by side."""
 
 
 def _tables_of(manifest: Mapping[str, Any]) -> tuple[str, ...]:
     """The further tables that a run may have."""
-    return (*CHANGING, *(PROGRAM_TABLES if _of_programs(manifest) else BUDGET_TABLES))
+    return (*FURTHER, *(PROGRAM_TABLES if _of_programs(manifest) else BUDGET_TABLES))
 
 
 @dataclass(frozen=True)

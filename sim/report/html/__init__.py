@@ -55,6 +55,7 @@ def write(folder: Path) -> Path:
         ("programs", "Programs", tables.programs(run)),
         ("jobs", "Jobs", tables.jobs(run)),
         ("steps", "Collectives and other steps", tables.folded("every kind of step", _steps(run))),
+        ("transports", "Transports", tables.transports(run)),
         ("scenarios", "Scenarios", tables.scenarios(run, standings)),
         ("network", "Inside the network", _network(document["inside"], found)),
         ("metrics", "Metrics", tables.metrics(run.metrics)),

@@ -181,6 +181,29 @@ def jobs(run: Run) -> str:
     return table(head, rows, text=(0, 2, 3), caption=caption)
 
 
+def transports(run: Run) -> str:
+    """One row per scenario, load, seed and transport, where several share a network."""
+    named = ("scenario", "load", "seed", "transport", "flows", "flows_complete")
+    counted = ("retransmissions", "timeouts", "trims", "marks")
+    measured = ("share", "throughput_mean", "fct_ms_mean", "fct_ms_max", "slowdown_mean")
+    rows = [
+        (
+            *(row.get(name) or "" for name in named), *(plain(number(row, name)) for name in measured),
+            *(row.get(name) or "" for name in counted),
+        )
+        for row in run.tables.get("transports", ())
+    ]  # fmt: skip
+    caption = (
+        "What the flows of each transport got in the window: their share of all received bytes, the mean throughput of "
+        "a flow as a fraction of the rate of a host, and how long the flows took that came to an end."
+    )
+    head = (
+        *("scenario", "load", "seed", "transport", "flows", "complete"), "share", "throughput", "mean time (ms)",
+        "longest (ms)", "mean slowdown", *counted,
+    )  # fmt: skip
+    return table(head, rows, text=(0, 3), caption=caption)
+
+
 def steps(run: Run) -> str:
     """One row per kind of step of each program."""
     rows = [

@@ -3,8 +3,9 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -22,6 +23,18 @@ from flitlab.sim.report.folder.units import Units
 Steps = tuple[tuple[float, ...], tuple[float, ...]]
 """Times at which epochs begin, and what hosts get on average at a ceiling in each, NaN where that is unknown."""
 
+
+LETTER = 0.045
+"""Inches that a letter of an event's words takes at the most, on average."""
+
+ROW = 9
+"""Points between two rows of words."""
+
+DOTS = (0, (1, 2))
+"""Of the lines of events."""
+
+LEADER = {"arrowstyle": "-", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 0}
+"""The rest of the line of an event, from the axes to its words."""
 
 NAMED = {"mcf": "equal rates (mcf)", "mcf_paths": "equal rates, paths", "mmf:total": "max-min fair"}
 """Ceiling -> what it gives to hosts."""
@@ -131,9 +144,41 @@ def _events(ax: Axes, run: Run, end: float, clock: Clock) -> None:
     stories = list(told.values())
     if not stories or any(story != stories[0] for story in stories):
         return
-    for start, words in stories[0].items():
-        ax.axvline(start * clock.factor, color=NEUTRAL, linewidth=0.5, linestyle=(0, (1, 2)), zorder=1, gid="event")
+    _named_above(ax, {start * clock.factor: words for start, words in stories[0].items()}, end * clock.factor)
+
+
+def _named_above(ax: Axes, events: Mapping[float, str], end: float) -> None:
+    """Draws a line at every event, which leads to its words above the axes, in as many rows as keep these apart."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    frame = ax.get_position()
+    letter = LETTER * end / (frame.width * figure.get_figwidth())
+    lengths = {at: letter * len(words) for at, words in events.items()}
+    rightwards = _rightwards(lengths, -end * frame.x0 / frame.width, end)
+    placed: list[tuple[float, float, int]] = []
+    # what begins farther on is nearer to the axes, so that no line crosses words on the same side of theirs
+    for at in [*sorted(rightwards, reverse=True), *sorted(set(events) - rightwards)]:
+        side = 1 if at in rightwards else -1
+        low, high = sorted((at, at + side * lengths[at]))
+        row = 1 + max((row for start, stop, row in placed if low < stop and start < high), default=-1)
+        placed.append((low, high, row))
+        place: dict[str, Any] = {"xy": (at, 1), "xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+        ax.axvline(at, color=NEUTRAL, linewidth=0.5, linestyle=DOTS, zorder=1, gid="event")
         ax.annotate(
-            words, (start * clock.factor, 0.02), xycoords=("data", "axes fraction"), xytext=(2, 0),
-            textcoords="offset points", rotation=90, va="bottom", ha="left", fontsize=6, path_effects=HALO, zorder=1.9,
+            "", xytext=(0, ROW * (row + 1)), arrowprops={**LEADER, "color": NEUTRAL, "linestyle": DOTS}, **place
+        )
+        ax.annotate(
+            events[at], xytext=(2 * side, 2 + ROW * row), va="bottom", ha="left" if side > 0 else "right", fontsize=7,
+            path_effects=HALO, **place,
         )  # fmt: skip
+    rows = 1 + max(row for _, _, row in placed)
+    ax.set_title(ax.get_title(), pad=4 + ROW * rows)
+
+
+def _rightwards(lengths: Mapping[float, float], begin: float, end: float) -> set[float]:
+    """The events with words to the right of their line: all if they fit there, none if to the left, else the first."""
+    if all(at + length <= end for at, length in lengths.items()):
+        return set(lengths)
+    if all(at - length >= begin for at, length in lengths.items()):
+        return set()
+    return {at for at in lengths if at < end / 2}
