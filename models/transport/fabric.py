@@ -36,6 +36,9 @@ AT_SWITCH = {
 }  # fmt: skip
 """What switches choose by, by its name in a configuration."""
 
+_ONE_ENTROPY = ("round_robin", "adaptive")
+"""Of :data:`AT_SWITCH`, what leaves senders no choice: they have one entropy, by which their answers are hashed."""
+
 MOST_PACKETS = 1 << 28
 """Packets that the flows of a run may have together: each takes 10 bytes."""
 
@@ -323,7 +326,8 @@ def _rules(
     mss = fabric.payload
     rules = Rules(
         seed=seed, mtu=mtu, header=fabric.header_bytes, control=fabric.control_bytes, window=spraying.window,
-        credit=spraying.credit, spread=SPREADS[spraying.spread], paths=spraying.paths, ack_bytes=spraying.ack_bytes,
+        credit=spraying.credit, spread=SPREADS[spraying.spread],
+        paths=1 if fabric.at_switch in _ONE_ENTROPY else spraying.paths, ack_bytes=spraying.ack_bytes,
         trims=int(fabric.trim), answers=int(spraying.credit != PACED), rtt0=trip, timeout=timeout,
         freeze=ceil(_FREEZE_S / tick), gap=gap, quantum=mtu if by_packets else _QUANTUM,
         pull_quanta=1 if by_packets else _PULL_QUANTA, empty_quanta=1 if by_packets else _EMPTY_QUANTA, gate=8 * mtu,

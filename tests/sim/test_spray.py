@@ -109,6 +109,23 @@ def test_switches_that_choose_spread_what_one_entropy_would_not(policy):
     assert chosen.max() < fixed.max()
 
 
+@pytest.mark.parametrize(
+    ("policy", "paths"), [("ecmp", 64), ("round_robin", 1), ("adaptive", 1), ("flowlet", 64), ("ecmp_adaptive", 64)]
+)
+def test_senders_have_one_entropy_where_switches_leave_them_no_choice(policy, paths):
+    of = session([(0, 15, 400_000, 0)], {"kind": "nscc", "paths": 64}, Fabric(at_switch=policy), topology=SMALL)
+    assert of.rules.paths == paths
+
+
+def test_a_short_last_packet_overtakes_the_others_on_another_route():
+    of = session([(0, 15, 2 * 4086 + 100, 0)], {"kind": "nscc", "paths": 64, "spread": "reps"}, topology=SMALL)
+    found = {
+        int(completed(replace(of, rules=each, transports=(each,)))[1].flow[0, base.FINISHED])
+        for each in (of.rules._replace(seed=seed) for seed in range(8))
+    }
+    assert found == {int(alone_ticks(of)[0]), int(alone_ticks(of)[0]) - 164}
+
+
 def test_without_trimming_what_is_dropped_is_sent_again_after_the_timeout():
     flows = [(host, 0, 100_000, 0) for host in range(4, 16)]
     fabric = Fabric(trim=False, queue_bytes=20 * 4150)
