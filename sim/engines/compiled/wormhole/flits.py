@@ -8,10 +8,12 @@ from flitlab.models.rules.route import ON_ESCAPE
 from flitlab.models.rules.tables import ADAPTIVE, ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import EVENTS, GRANTS
 from flitlab.sim.engines.compiled import records
+from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.records import HOP, NOBODY, WAY
 from flitlab.sim.engines.compiled.wheel import wake
 from flitlab.sim.engines.compiled.wormhole.queues import due, entry_of, mark, push
 from flitlab.sim.engines.compiled.wormhole.state import (
+    AHEAD,
     EJECTED,
     EMPTY,
     HEAD,
@@ -48,7 +50,7 @@ def credits(state, vc):
 @inner
 def line_of(const, state, vc):
     """Find the line in which the front packet of an input VC waits for an output VC."""
-    return U(const.switch[vc]) if const.rule == ADAPTIVE else U(state.vc[vc].output)
+    return U(state.vc[vc].switch) if const.rule == ADAPTIVE else U(state.vc[vc].output)
 
 
 @inner
@@ -87,6 +89,8 @@ def land_all(const, state, tick, ready):
     for which in range(INJECTED, U(len(state.queue))):
         first, end = due(const, state, which, tick)
         for i in range(first, end):
+            _, coming = entry_of(const, state, which, i + AHEAD)
+            prefetch(state.vc, np.int64(coming))
             flit, vc = entry_of(const, state, which, i)
             ready = _land(const, state, flit, vc, ready)
         state.tally.scalars[EVENTS] += np.int64(end - first)
@@ -111,7 +115,7 @@ def _wake_sender(const, state, vc, tick, ready):
 
     ``ready`` is the length of the list ``state.ready`` before, and its length after is returned.
     """
-    holder, feeder = U(state.vc[vc].holder), U(const.feeder[vc])
+    holder, feeder = U(state.vc[vc].holder), U(state.vc[vc].feeder)
     if feeder >= const.lines:
         wake(state.senders, feeder - const.lines, tick)
     elif holder != _NOBODY:
@@ -129,6 +133,8 @@ def restore_all(const, state, tick, ready):
     """
     first, end = due(const, state, RETURNED, tick)
     for i in range(first, end):
+        _, coming = entry_of(const, state, RETURNED, i + AHEAD)
+        prefetch(state.vc, np.int64(coming))
         _, vc = entry_of(const, state, RETURNED, i)
         vc_record = state.vc[vc]
         credit = U(vc_record.credits)
@@ -159,6 +165,14 @@ def _count_hop(const, state, flit, next_vc):
     state.pool.packet[packet, HOP] += head
     if const.policy == ESCAPE and head and next_vc % U(const.vcs) == U(ESCAPE_VC):
         state.pool.packet[packet, WAY] = ON_ESCAPE
+
+
+@inner
+def foresee(const, state, vc):
+    """Begin to load what an input VC touches when it sends its front flit."""
+    vc_record = state.vc[vc]
+    prefetch(state.vc, np.int64(vc_record.next_vc))
+    prefetch(state.flits, np.int64(place_of(const, vc, U(vc_record.front))))
 
 
 @inner

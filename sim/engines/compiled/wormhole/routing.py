@@ -21,7 +21,7 @@ def front_packet(const, state, vc):
 @inner
 def output_of(const, state, vc, packet):
     """Find the output that the packet at the front of an input VC goes to, if routing is not adaptive."""
-    here, destination = np.int64(const.switch[vc]), np.int64(state.pool.packet[packet, DESTINATION])
+    here, destination = np.int64(state.vc[vc].switch), np.int64(state.pool.packet[packet, DESTINATION])
     target = np.int64(const.net.host_switch[destination])
     base, ejection = U(const.net.ports.out_base[U(here)]), U(const.net.ports.eject[U(destination)])
     if len(const.only_port):  # the common case: no branch on whether the packet is at its target
@@ -44,7 +44,7 @@ def choices_at(const, state, vc, packet, output):
     low, high = np.int64(0), np.int64(const.vcs)
     channel = np.int64(const.net.ports.out_channel[output])
     if const.policy != ANY and channel != NOBODY:
-        here = const.switch[vc]
+        here = state.vc[vc].switch
         way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
         source = np.int64(const.net.host_switch[state.pool.packet[packet, SOURCE]])
         target = np.int64(const.net.host_switch[state.pool.packet[packet, DESTINATION]])
@@ -60,7 +60,7 @@ def choices_at(const, state, vc, packet, output):
 @inner
 def outputs_of(const, state, vc, packet):
     """Find the outputs that an adaptive packet may take: (the first, a set of those from it on, uint64)."""
-    here, destination = np.int64(const.switch[vc]), np.int64(state.pool.packet[packet, DESTINATION])
+    here, destination = np.int64(state.vc[vc].switch), np.int64(state.pool.packet[packet, DESTINATION])
     target = np.int64(const.net.host_switch[destination])
     way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
     if at_target(const.routes, way, hop, here, target):

@@ -19,6 +19,7 @@ from flitlab.models.rules.vc import Rings, last_resorts, make_rings
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.models.topology.graph import Topology
+from flitlab.sim.engines.compiled.memory import aligned
 from flitlab.sim.engines.compiled.messages import Program, make_program
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import (
@@ -35,6 +36,9 @@ from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, wake
 
 U = np.uint64
 ONE = U(1)
+
+AHEAD = U(6)
+"""How many entries of a list ahead memory is asked for; whatever stands behind the last one was an entry before."""
 
 # Why the front flit of an input VC cannot be sent: there is none, its packet has no output VC, that has no credit,
 # its header has not been read.
@@ -62,12 +66,11 @@ _VC = np.dtype(
         ("entry", np.uint32),  # the input of the crossbar that reads it
         ("credits", np.uint32),  # flits that may be sent here
         ("holder", np.uint32),  # the input VC whose packet has it, or NOBODY
-    ]
-)
-_TURN = np.dtype(
-    [
-        ("asker", np.uint32),  # the input VC that this VC was last given to
-        ("next_vc", np.uint32),  # the VC that was last given to the packet at the front of this one
+        ("asker", np.uint32),  # the input VC that it was last given to
+        ("given", np.uint32),  # the VC that was last given to the packet at its front
+        ("switch", np.uint32),  # whose input it is
+        ("feeder", np.uint32),  # the line in which packets wait for it, or ``lines`` + its host
+        ("", np.uint64, 2),  # for the rest of a cache line
     ]
 )
 _OUTPUT = np.dtype(
@@ -119,7 +122,6 @@ class WormholeConstants(NamedTuple):
     routes: Tables
     only_port: np.ndarray  # uint8 [switches * switches]: at t * switches + v, the port of v towards t, or SEVERAL
     switch: np.ndarray  # uint32 [input VCs]
-    feeder: np.ndarray  # uint32 [input VCs]: the line in which packets wait for it, or ``lines`` + its host
     rings: Rings
 
 
@@ -132,10 +134,10 @@ class WormholeState(NamedTuple):
     entry: np.ndarray  # records of all inputs of crossbars
     flits: np.ndarray  # uint32 [places * input VCs]: buffers; the first places, mostly in use, together
     choices: np.ndarray  # uint64 [input VCs]: VCs of its output that the front packet may take
-    vc_turn: np.ndarray  # records of all VCs: rotating priorities of VC allocation
     offer: np.ndarray  # uint64 [VCs]: bid of the input VC to which a VC offers itself
-    ready: np.ndarray  # uint32 [input VCs + 1]: whose front flit can be sent; how many, in the last entry
+    ready: np.ndarray  # uint32 [more than input VCs]: whose front flit can be sent; how many, in the last entry
     bid: np.ndarray  # uint64 [input VCs]: scratch, as ``ready``
+    wish: np.ndarray  # uint64 [input VCs]: the same, output << 32 | input of the crossbar
     new: np.ndarray  # uint64: bitmap of input VCs to whose front a packet has come
     asking: np.ndarray  # uint32 [input VCs + 4]: scratch, those whose front packet asks for a VC the first time
     following: np.ndarray  # uint32 [input VCs]: the next that waits for a VC in the same line
@@ -181,8 +183,6 @@ def _constants(
     inputs, outputs = len(ports.in_switch) * model.vcs, len(ports.out_input)
     delays, queue_of = queues
     places, ticks = _bits(_longest_queue(model, inputs, delays, queue_of)), _bits(int(delays.max()) + 1)
-    switch = np.repeat(np.arange(topology.switches), np.diff(ports.out_base))
-    line = switch if scenario.routes.select == ADAPTIVE else np.arange(outputs)
     tables = scenario.routes.tables(topology, model.vc_policy)
     return WormholeConstants(
         net=make_net(topology, ports, arrivals, packets, seed),
@@ -202,7 +202,6 @@ def _constants(
         routes=tables,
         only_port=only_ports(scenario.routes),
         switch=np.repeat(ports.in_switch, model.vcs).astype(np.uint32),
-        feeder=_feeders(ports, model.vcs, line),
         rings=make_rings(topology),
     )
 
@@ -224,15 +223,15 @@ def _state(
     sending["packet"], sending["vc"] = NOBODY, (ports.inject + 1) * model.vcs - 1
     return WormholeState(
         pool=make_pool(records, RECORD, order="F"),
-        vc=_vc_records(inputs, hosts, width, model),
+        vc=_vc_records(scenario, ports, width),
         output=_output_records(ports, model.vcs, hosts, queue_of),
         entry=_entry_records(ports, width, model.vcs),
         flits=np.zeros(inputs * (int(constants.ring) + 1), np.uint32),
         choices=np.full(inputs, 2**model.vcs - 1, np.uint64),
-        vc_turn=np.full((inputs + hosts * model.vcs, 2), NOBODY, np.uint32).view(_TURN).ravel(),
         offer=np.zeros(inputs + hosts * model.vcs, np.uint64),
-        ready=np.zeros(inputs + 2, np.uint32),
+        ready=np.zeros(inputs + 2 + int(AHEAD), np.uint32),
         bid=np.zeros(inputs, np.uint64),
+        wish=np.zeros(inputs, np.uint64),
         new=np.zeros(-(-inputs // 64), np.uint64),
         asking=np.zeros(inputs + 4, np.uint32),
         following=np.zeros(inputs, np.uint32),
@@ -290,19 +289,26 @@ def only_ports(routes: Routes) -> np.ndarray:
     return ports.ravel()
 
 
-def _feeders(ports: Ports, vcs: int, line: Ints) -> np.ndarray:
-    """Find who sends to each input VC, uint32 [input VCs]: see ``WormholeConstants.feeder``."""
-    feeder = np.where(ports.in_output < 0, len(line) - 1 - ports.in_output, line[ports.in_output])
-    return np.repeat(feeder, vcs).astype(np.uint32)
+def _feeders(scenario: Scenario[Wormhole], ports: Ports) -> Ints:
+    """Find who sends to each input: the line in which packets wait for it, or as many as outputs + its host."""
+    outputs = len(ports.out_input)
+    line = np.arange(outputs)
+    if scenario.routes.select == ADAPTIVE:
+        line = np.repeat(np.arange(scenario.topology.switches), np.diff(ports.out_base))
+    return np.where(ports.in_output < 0, outputs - 1 - ports.in_output, line[ports.in_output])
 
 
-def _vc_records(inputs: int, hosts: int, width: int, model: Wormhole) -> np.ndarray:
+def _vc_records(scenario: Scenario[Wormhole], ports: Ports, width: int) -> np.ndarray:
     """Make the records of all VCs, empty; width: VCs that share an input of the crossbar."""
-    vc = np.zeros(inputs + hosts * model.vcs, _VC)
+    model = scenario.switching
+    inputs = len(ports.in_switch) * model.vcs
+    vc = aligned(inputs + scenario.topology.hosts * model.vcs, _VC.itemsize // 4, np.uint32).view(_VC).ravel()
     vc["blocked"] = EMPTY | NO_VC
-    vc["holder"] = NOBODY
+    vc["holder"] = vc["asker"] = vc["given"] = NOBODY
     vc["entry"] = np.arange(len(vc)) // width
     vc["credits"][:inputs], vc["credits"][inputs:] = model.buffer_flits, ENDLESS
+    vc["switch"][:inputs] = np.repeat(ports.in_switch, model.vcs)
+    vc["feeder"][:inputs] = np.repeat(_feeders(scenario, ports), model.vcs)
     return vc
 
 

@@ -5,15 +5,21 @@ Whoever asks makes a *bid*, and the highest wins. It says who comes first by rot
 was made, so that it beats all bids of earlier iterations and nothing has to be cleared.
 """
 
+import numpy as np
+
 from flitlab.models.jit import inner
-from flitlab.sim.engines.compiled.wormhole.flits import send
+from flitlab.sim.engines.compiled.memory import prefetch
+from flitlab.sim.engines.compiled.wormhole.flits import foresee, send
 from flitlab.sim.engines.compiled.wormhole.queues import place_in
-from flitlab.sim.engines.compiled.wormhole.state import ONE, RETURNED, U
+from flitlab.sim.engines.compiled.wormhole.state import AHEAD, ONE, RETURNED, U
 
 # Bits of a bid: how far the VC is from its turn at its input and, above, the output (or the input at the output),
 # whether the output has offered itself, and the time.
 _VCS, _PORTS, _PLACES = U(0xFF), U(0xFFFF), U(0xFFFFFF)
 _PORT_AT, _OFFERED_AT, _TIME_AT = U(8), U(24), U(25)
+
+# Bits of a wish: the input and, above, the output.
+_ENTRY, _OUTPUT_AT = U(0xFFFFFFFF), U(32)
 
 
 @inner
@@ -23,8 +29,11 @@ def _offer(const, state, count, time):
     count: of the VCs in ``state.ready``. time: of the iteration, above the bits of a bid.
     """
     for i in range(count):
+        prefetch(state.vc, np.int64(state.ready[i + AHEAD]))
         vc = U(state.ready[i])
-        entry, output_record = U(state.vc[vc].entry), state.output[U(state.vc[vc].output)]
+        entry, output = U(state.vc[vc].entry), U(state.vc[vc].output)
+        state.wish[i] = output << _OUTPUT_AT | entry
+        output_record = state.output[output]
         bid = time | ((U(output_record.turn) - entry) & _PLACES)
         if const.iterations > 1 and state.entry[entry].best >= time:  # matched in this tick already
             bid = U(0)
@@ -40,7 +49,7 @@ def _accept(const, state, count, time):
     """
     for i in range(count):
         vc = U(state.ready[i])
-        output, entry_record = U(state.vc[vc].output), state.entry[U(state.vc[vc].entry)]
+        output, entry_record = state.wish[i] >> _OUTPUT_AT, state.entry[state.wish[i] & _ENTRY]
         bid = time | (((U(entry_record.output) - output) & _PORTS) << _PORT_AT) | ((U(entry_record.vc) - vc) & _VCS)
         bid |= U(state.output[output].best == state.bid[i]) << _OFFERED_AT
         state.bid[i] = bid
@@ -60,7 +69,7 @@ def _grant(const, state, count):
     end, left = queue.end, U(0)
     for i in range(count):
         vc, bid = U(state.ready[i]), state.bid[i]
-        matched = U(state.entry[U(state.vc[vc].entry)].best == bid) & (bid >> _OFFERED_AT)
+        matched = U(state.entry[state.wish[i] & _ENTRY].best == bid) & (bid >> _OFFERED_AT)
         state.entries[place_in(const, RETURNED, end)] = vc
         state.ready[left] = vc
         end += matched
@@ -100,6 +109,7 @@ def allocate_all(const, state, tick, ready):
         _accept(const, state, ready, (time + iteration) << _TIME_AT)
         ready = _grant(const, state, ready)
         for i in range(first, state.queue[RETURNED].end):
+            foresee(const, state, state.entries[place_in(const, RETURNED, i + AHEAD)])
             vc = state.entries[place_in(const, RETURNED, i)]  # its flit is 0, so the entry is the VC itself
             _rotate(const, state, vc, iteration, (time + iterations) << _TIME_AT)
             ready = send(const, state, vc, ready)

@@ -94,7 +94,7 @@ def _bid(state, vc, next_vc, time):
 
     time: of the iteration, above the bits of a bid.
     """
-    return time | ((U(state.vc_turn[next_vc].asker) - vc) & _PLACES)
+    return time | ((U(state.vc[next_vc].asker) - vc) & _PLACES)
 
 
 @inner
@@ -170,12 +170,12 @@ def _accept_all(const, state, count, time, rotates, given):
             state.contender[left] = vc
             left += ONE
             continue
-        last = U(state.vc_turn[vc].next_vc) - first  # another output's VC is none of these: begin at the lowest
+        last = U(state.vc[vc].given) - first  # another output's VC is none of these: begin at the lowest
         chosen = U(first_after(offers, last if last < U(const.vcs) else _LAST))
         given = _give(const, state, vc, output, chosen, given)
         if rotates:
-            state.vc_turn[first + chosen].asker = vc
-            state.vc_turn[vc].next_vc = first + chosen
+            state.vc[first + chosen].asker = vc
+            state.vc[vc].given = first + chosen
     return left, given
 
 
