@@ -111,8 +111,14 @@ def lists_indented(lines: list[str]) -> Iterator[str]:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Roles of docstrings, :class:`~a.b.C`, become plain names."""
-    return re.sub(r":\w+:<code>~?(?:[\w.]+\.)?(\w+)</code>", r"<code>\1</code>", html)
+    """Roles of docstrings, :class:`~a.b.C`, become plain names, and no word of a table is broken at its hyphens."""
+    plain = re.sub(r":\w+:<code>~?(?:[\w.]+\.)?(\w+)</code>", r"<code>\1</code>", html)
+    return re.sub(r"<(t[dh])\b[^>]*>.*?</\1>", lambda cell: re.sub(r">[^<]+", _whole, cell[0]), plain, flags=re.DOTALL)
+
+
+def _whole(text: re.Match[str]) -> str:
+    """A text with its words kept in one line each where a browser might break them."""
+    return re.sub(r"(?<=[>\s])[^>\s]*(?:[-/:]|&lt;)[^\s]*", r'<span class="whole">\g<0></span>', text[0])
 
 
 def picture(category: str, kind: str) -> str:
