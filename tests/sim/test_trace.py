@@ -126,6 +126,12 @@ def test_a_deadlock_ends_it(engine_name):
     assert life.deadlocked and life.delivered is None and life.until < 100_000
 
 
+def test_networks_that_change_are_refused(config, capsys):
+    event = "timeline=[{at_tick: 10, fail: {links: 1}}]"
+    assert main(["trace", config, "--packet", "32", "--set", "routing={kind: minimal}", "--set", event]) == 2
+    assert "only in networks that stay as they are" in capsys.readouterr().err
+
+
 def test_packets_that_there_are_not():
     case = scenario(line(3), traffic={"kind": "shift", "by": 1})
     with pytest.raises(ValueError, match="0 or more"):

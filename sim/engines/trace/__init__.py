@@ -11,8 +11,11 @@ from flitlab.sim.engines.trace.base import Life, Watch, follow
 def watch(engine: str, scenario: Scenario[Any], load: float, seed: int, identity: int) -> Watch:
     """A run of the engine ``reference`` or ``compiled``, at tick 0, with an eye on one packet.
 
-    Raises ``ValueError`` for a discipline whose packets are not followed so, ``KeyError`` for another engine.
+    Raises ``ValueError`` for a discipline whose packets are not followed so, and for a network that changes, whose
+    packets may be lost; ``KeyError`` for another engine.
     """
+    if scenario.timeline is not None:
+        raise ValueError("timeline: single packets are followed only in networks that stay as they are")
     seen: Watch = watcher(engine, scenario.switching)(scenario, load, seed, identity)
     return seen
 
