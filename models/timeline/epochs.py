@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The network between two events: what of it works, at which rates, and what is left for a routing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -69,7 +69,8 @@ class Timeline:
     """The epochs of a run, the first from tick 0 on, and the ticks at which the routing learns of the present one.
 
     routing: finds the routes in what is left; None where only ceilings are asked. tick_ns: nanoseconds of a tick, None
-    where nobody knows.
+    where nobody knows. planned: of a routing that is made for a demand, the routes in what is left by the hash of that,
+    as they were found beforehand.
     """
 
     topology: Topology
@@ -77,6 +78,7 @@ class Timeline:
     reroutes: tuple[int, ...]
     routing: RoutingSpec | None
     tick_ns: float | None = None
+    planned: Mapping[str, Routes] = field(default_factory=dict)
 
     @cached_property
     def content_hash(self) -> str:
@@ -113,6 +115,8 @@ class Timeline:
         if left.topology is self.topology:
             return whole
         assert self.routing is not None
+        if (planned := self.planned.get(left.topology.content_hash)) is not None:
+            return planned
         try:
             return self.routing.build(left.topology)
         except SpecError as error:
@@ -130,7 +134,7 @@ class Timeline:
         routes = None
         with suppress(SpecError):
             routes = None if whole.routes is None else self.routes(left, whole.routes)
-        return Instance(left.topology, _moved(whole.traffic, left.topology), routes)
+        return Instance(left.topology, moved(whole.traffic, left.topology), routes)
 
     def capacity(self, first: int, last: int) -> Floats:
         """The capacity of each channel on average from one tick to another, float64 [channels]."""
@@ -142,10 +146,10 @@ class Timeline:
         return self.topology.capacity * found / max(1, last - first)
 
 
-def _moved(traffic: Traffic, topology: Topology) -> Traffic:
-    """The same demand of the same hosts, whose switches have other numbers."""
-    others = tuple(_moved(other, topology) for other in traffic.alternates)
-    background = None if traffic.background is None else _moved(traffic.background, topology)
+def moved(traffic: Traffic, topology: Topology) -> Traffic:
+    """Give the demand of the same hosts on a topology in which their switches have other numbers."""
+    others = tuple(moved(other, topology) for other in traffic.alternates)
+    background = None if traffic.background is None else moved(traffic.background, topology)
     return replace(traffic, topology=topology, alternates=others, background=background)
 
 
@@ -257,11 +261,12 @@ def make_timeline(
     routing: RoutingSpec | None,
     routes: Routes | None,
     tick_ns: Fraction | None,
+    replan: Callable[[Topology], Routes] | None = None,
 ) -> Timeline:
     """The epochs that events make of a run, all of which a routing serves whenever it learns of them.
 
     routing, routes: of the network as it was built, None where there are none. tick_ns: nanoseconds of a tick, None
-    where nobody knows.
+    where nobody knows. replan: finds the routes in what is left of a network, of a routing that is made for a demand.
 
     Raises :class:`~flitlab.models.registry.SpecError` whose key leads to the event for times that are none or go
     backwards, for links and switches that are not there or that it cannot happen to, and where hosts would be cut off.
@@ -281,15 +286,32 @@ def make_timeline(
         if not isinf(after := event.learned_after):
             learned.setdefault(tick + _duration(event, after, tick_ns), place)
     ns = None if tick_ns is None else float(tick_ns)
-    made = Timeline(topology, tuple(epochs), tuple(sorted(learned)), routing, ns)
+    planned: dict[str, Routes] = {}
+    made = Timeline(topology, tuple(epochs), tuple(sorted(learned)), routing, ns, planned)
     for tick in made.reroutes:
         try:
             left = made.left(made.at(tick))
+            if routes is not None and replan is not None:
+                _plan(left, topology, replan, planned)
             if routes is not None:
                 made.routes(left, routes)
         except SpecError as error:
             raise SpecError(str(error), key=f"timeline[{learned[tick]}]") from error
+    if routes is not None and replan is not None:
+        for epoch in epochs:  # also those that no routing learns of, for their ceilings
+            with suppress(SpecError):
+                _plan(made.left(epoch), topology, replan, planned)
     return made
+
+
+def _plan(left: Left, whole: Topology, replan: Callable[[Topology], Routes], planned: dict[str, Routes]) -> None:
+    """Find the routes in what is left of a network, unless it is all of it or they are known. Raises ``SpecError``."""
+    if left.topology is whole or left.topology.content_hash in planned:
+        return
+    try:
+        planned[left.topology.content_hash] = replan(left.topology)
+    except SpecError as error:
+        raise SpecError(f"no routes for the demand in what is left: {error}", key="timeline") from error
 
 
 def _tick(event: Event, tick_ns: Fraction | None, key: str) -> int:

@@ -83,7 +83,7 @@ class Builder:
             return None
         asked = [metric.model_dump(mode="json", exclude_none=True) for metric in metrics]
         if draft.experiment == "metrics":
-            timeline_alone(draft, parts.topology, None, None)
+            timeline_alone(draft, parts)
             return Built(parts.again, metrics, None, None, "", {**parts.plain, "metrics": asked})
         if draft.switching is None or background_refused(draft, parts.traffic):
             return None  # what follows from its defaults would only confuse
@@ -197,7 +197,7 @@ class Builder:
             return None
         timeline = None
         if routes is not None:
-            timeline = timeline_of(draft, topology, parts.routing, routes, discipline, spec.tick_ns)
+            timeline = timeline_of(draft, parts, topology, routes, discipline, spec.tick_ns)
         if len(draft.mistakes) > before:
             return None
         instance = Instance(topology, traffic, routes)
@@ -306,7 +306,7 @@ def _for_ceilings(draft: Draft, parts: Parts, metrics: list[MetricSpec], asked: 
     if parts.topology is None or parts.traffic is None or parts.source is None:
         return None
     instance = Instance(parts.topology, parts.traffic, parts.routes)
-    timeline = timeline_alone(draft, parts.topology, parts.routing, parts.routes)
+    timeline = timeline_alone(draft, parts)
     resolved = {**_resolved(draft, parts), **asked, **plain_timeline(draft, timeline)}
     return Built(parts.again, metrics, instance, None, "", resolved, timeline=timeline)
 

@@ -13,10 +13,11 @@ from flitlab.models.arrays import Ints
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.metrics.summary import ALWAYS
 from flitlab.models.registry import Spec
-from flitlab.models.routing.planned import to_plan
+from flitlab.models.routing.planned import PlannedSpec, to_plan
 from flitlab.models.routing.routes import Routes
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.discipline import Discipline
+from flitlab.models.timeline.epochs import moved
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.traffic.source import Source
@@ -42,7 +43,8 @@ class Parts:
     """What a configuration names, built; None where it names nothing or has a mistake.
 
     again: builds the topology once more, or remembers it. plain: the mappings under ``topology``, ``routing``
-    and ``traffic`` with their defaults. routing: the specification that ``routes`` follow from.
+    and ``traffic`` with their defaults. routing: the specification that ``routes`` follow from. replan: finds them in
+    what is left of the topology, None where the specification can build them without a demand.
     """
 
     topology: Topology | None
@@ -52,6 +54,7 @@ class Parts:
     source: Source | None
     plain: dict[str, Any]
     routing: Any = None
+    replan: Callable[[Topology], Routes] | None = None
 
 
 @dataclass
@@ -82,7 +85,8 @@ class PartsBuilder:
         if draft.source is not None:
             plain["traffic"] |= draft.source.model_dump(mode="json", exclude_none=True)
         given = {name: mapping for name, mapping in plain.items() if mapping}
-        return Parts(topology, again, routes, traffic, _source(draft.source), given, routing)
+        replan = partial(self._replanned, routing, traffic) if routes is not None and to_plan(routing) else None
+        return Parts(topology, again, routes, traffic, _source(draft.source), given, routing, replan)
 
     def program(self, draft: Draft, spec: Any, hosts: int, place: Place = ("application",)) -> Program | None:
         """The program of a specification, given at a place, on so many hosts; None once it is refused."""
@@ -163,14 +167,26 @@ class PartsBuilder:
             return self._part("routing", spec, (topology,), draft)
         if spec.for_scenario and traffic is None and draft.mapping("traffic"):
             return None
+        return _found(self._planned(spec, topology, traffic), "routing", draft)
+
+    def _replanned(self, spec: PlannedSpec, traffic: Traffic | None, left: Topology) -> Routes:
+        """The routes for the same demand in what is left of a topology. Raises ``SpecError``."""
+        found = self._planned(spec, left, None if traffic is None else moved(traffic, left))
+        if isinstance(found, BaseException):
+            raise found
+        routes: Routes = found
+        return routes
+
+    def _planned(self, spec: PlannedSpec, topology: Topology, traffic: Traffic | None) -> Any:
+        """The routes of a routing that is made for a demand, or the exception that it raises."""
         from flitlab.fluid.weights import planned_routes
 
         of = ("demand", topology.content_hash, traffic and traffic.content_hash, _key(spec))
         demand = self.once(of, lambda: spec.demand_looked_at(topology, traffic))
         if isinstance(demand, BaseException):
-            return _found(demand, "routing", draft)
+            return demand
         key = ("routing", topology.content_hash, demand.content_hash, _key(spec))
-        return _found(self.once(key, lambda: planned_routes(spec, topology, demand)), "routing", draft)
+        return self.once(key, lambda: planned_routes(spec, topology, demand))
 
     def _made(self, name: str, spec: Any, on: tuple[Any, ...]) -> Any:
         """What a component is built to, or the exception it raises."""

@@ -7,12 +7,13 @@ from typing import Any
 
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError
-from flitlab.models.routing.routes import Routes, RoutingSpec
+from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.discipline import PACKETS, Discipline
 from flitlab.models.timeline.epochs import Epoch, Left, Timeline, make_timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.draft import BUDGET, Draft
 from flitlab.sim.config.loads import PlacedLoads
+from flitlab.sim.config.parts import Parts
 from flitlab.sim.engines.table import changing
 
 
@@ -46,16 +47,11 @@ def epochs_of(timeline: Timeline, instance: Instance) -> list[EpochOf]:
 
 
 def timeline_of(
-    draft: Draft,
-    topology: Topology,
-    routing: RoutingSpec,
-    routes: Routes,
-    discipline: Discipline,
-    flit_ns: float | None,
+    draft: Draft, parts: Parts, topology: Topology, routes: Routes, discipline: Discipline, flit_ns: float | None
 ) -> Timeline | None:
     """The timeline of a scenario; None where nothing happens, and once what is wrong with it is refused.
 
-    flit_ns: nanoseconds of a flit, None if unknown.
+    topology, routes: as the parts have them. flit_ns: nanoseconds of a flit, None if unknown.
     """
     if not draft.config.timeline:
         return None
@@ -76,7 +72,7 @@ def timeline_of(
     if discipline.counts == PACKETS and isinstance(draft.config.loads, PlacedLoads):
         draft.refuse("timeline", "is not for loads that are searched for, which are of one network: give loads")
         return None
-    made = _made(draft, topology, routing, routes, discipline.tick_ns(topology, flit_ns))
+    made = _made(draft, parts, discipline.tick_ns(topology, flit_ns))
     if made is None:
         return None
     _refuse_late(draft, made, discipline)
@@ -88,19 +84,17 @@ def timeline_of(
     return made
 
 
-def timeline_alone(
-    draft: Draft, topology: Topology, routing: RoutingSpec | None, routes: Routes | None
-) -> Timeline | None:
+def timeline_alone(draft: Draft, parts: Parts) -> Timeline | None:
     """The timeline of a scenario of which only ceilings are asked; None as for :func:`timeline_of`.
 
-    routing, routes: None where there are none. Ticks are nanoseconds, as nothing runs that would have others.
+    Ticks are nanoseconds, as nothing runs that would have others.
     """
     if not draft.config.timeline:
         return None
     if draft.experiment != "ceilings":
         draft.refuse("timeline", f"is not for experiment {draft.experiment}, which is of networks that do not change")
         return None
-    return _made(draft, topology, routing, routes, Fraction(1))
+    return _made(draft, parts, Fraction(1))
 
 
 def plain_timeline(draft: Draft, timeline: Timeline | None) -> dict[str, Any]:
@@ -110,12 +104,12 @@ def plain_timeline(draft: Draft, timeline: Timeline | None) -> dict[str, Any]:
     return {"timeline": [event.model_dump(mode="json", exclude_none=True) for event in draft.config.timeline or ()]}
 
 
-def _made(
-    draft: Draft, topology: Topology, routing: RoutingSpec | None, routes: Routes | None, tick_ns: Fraction | None
-) -> Timeline | None:
+def _made(draft: Draft, parts: Parts, tick_ns: Fraction | None) -> Timeline | None:
     """The timeline that events make, or None once it is refused."""
+    assert parts.topology is not None
+    events = draft.config.timeline or ()
     try:
-        return make_timeline(topology, draft.config.timeline or (), routing, routes, tick_ns)
+        return make_timeline(parts.topology, events, parts.routing, parts.routes, tick_ns, parts.replan)
     except SpecError as error:
         draft.refuse(error.key or "timeline", str(error), error.choices)
         return None
