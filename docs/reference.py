@@ -57,6 +57,9 @@ SEE = {
 """Category -> where to read on."""
 
 
+SENTENCE = 60
+"""Letters beyond which the text of a cell counts as a sentence."""
+
 FIGURES = Path(__file__).with_name("figures")
 
 SHOWN = {
@@ -113,7 +116,13 @@ def lists_indented(lines: list[str]) -> Iterator[str]:
 def on_page_content(html: str, **_: Any) -> str:
     """Roles of docstrings, :class:`~a.b.C`, become plain names, and no word of a table is broken at its hyphens."""
     plain = re.sub(r":\w+:<code>~?(?:[\w.]+\.)?(\w+)</code>", r"<code>\1</code>", html)
-    return re.sub(r"<(t[dh])\b[^>]*>.*?</\1>", lambda cell: re.sub(r">[^<]+", _whole, cell[0]), plain, flags=re.DOTALL)
+    return re.sub(r"<(t[dh])\b([^>]*>.*?)</\1>", _cell, plain, flags=re.DOTALL)
+
+
+def _cell(cell: re.Match[str]) -> str:
+    """A cell of a table whose words are whole, and which says whether it holds a sentence, that needs room."""
+    sentence = ' class="sentence"' if len(re.sub(r"<[^>]*>", "", cell[0])) > SENTENCE else ""
+    return re.sub(r">[^<]+", _whole, f"<{cell[1]}{sentence}{cell[2]}</{cell[1]}>")
 
 
 def _whole(text: re.Match[str]) -> str:
