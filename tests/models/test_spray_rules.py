@@ -14,7 +14,14 @@ from flitlab.models.registry import SpecError, make
 from flitlab.models.rules.spray import layout as at
 from flitlab.models.rules.spray.credit import claim, make_pacers, next_pull, on_pull, pull_target
 from flitlab.models.rules.spray.layout import Rules, make_receivers, make_senders
-from flitlab.models.rules.spray.ports import make_salts, way_of
+from flitlab.models.rules.spray.ports import (
+    LEAST_LEVEL,
+    ROUND_ROBIN,
+    chosen_port,
+    make_salts,
+    make_switches,
+    way_of,
+)
 from flitlab.models.rules.spray.queues import evicts, is_marked
 from flitlab.models.rules.spray.receiver import bits_from, bits_of, on_data, on_trimmed
 from flitlab.models.rules.spray.sender import may_send, on_ack, on_nack, on_timeout, send
@@ -118,6 +125,40 @@ def test_all_entropies_penalised_still_gives_one():
         learn(rules, senders, 0, entropy, at.TRIMMED, 0)
     assert choose_entropy(rules, senders, 0) in (0, 1)
     assert senders.penalty[0].sum() == 7
+
+
+@pytest.mark.parametrize("trim", [True, False])
+def test_reps_freezes_at_a_timeout_where_switches_trim(trim):
+    """Frozen, cells are read in turn, valid or not; otherwise each is used once, and then entropies are drawn."""
+    of = session({"kind": "nscc", "spread": "reps", "paths": 64}, Fabric(trim=trim))
+    rules, senders, _ = parties(of)
+    for entropy in (5, 6):
+        learn(rules, senders, 0, entropy, at.GOOD, 0)
+    learn(rules, senders, 0, 9, at.TIMED_OUT, 0)
+    taken = [choose_entropy(rules, senders, 0) for _ in range(6)]
+    assert taken[:2] == [5, 6]
+    assert (taken[2:] == [5, 6, 5, 6]) == trim
+    assert senders.seq[0, at.DRAWN] == (0 if trim else 4)
+
+
+@pytest.mark.parametrize(("policy", "least"), [(ROUND_ROBIN, 128), (LEAST_LEVEL, 100)])
+def test_switches_that_choose_leave_little_data_to_the_hash(policy, least):
+    of = session()
+    degrees = np.diff(of.topology.out_start)
+    switches = make_switches(policy, 1, of.room, degrees, 2, 10, 10)
+    tables, salts, leaf = of.routes, np.zeros(of.topology.switches + 1, np.int64), 0
+    make_salts(1, salts)
+    target = int(of.topology.host_switch[127])
+
+    def ports(size):
+        chosen = [
+            chosen_port(tables, tables, False, salts, switches, of.topology.out_start, leaf, target, 0, 3, 0, size, now)
+            for now in range(40)
+        ]
+        return set(chosen)
+
+    assert len(ports(0)) == len(ports(least - 1)) == 1
+    assert len(ports(least)) == degrees[leaf]
 
 
 def test_reps_takes_good_entropies_again_the_oldest_first_and_once_each():

@@ -21,6 +21,9 @@ from flitlab.models.rules.tables import PATHS, Tables
 # What a switch chooses by among equal next hops (``at_switch``).
 BY_HASH, ROUND_ROBIN, LEAST_LEVEL, FLOWLET, HASH_UNLESS_WORST = 0, 1, 2, 3, 4
 
+_LEAST_IN_TURN, _LEAST_BY_LEVEL = 128, 100
+"""Bytes below which data goes by the hash, as control does."""
+
 _GAMMA, _DELTA, _SIGMA = uint64(0x9E3779B97F4A7C15), uint64(0xD1B54A32D192ED03), uint64(0xA0761D6478BD642F)
 _MIX1, _MIX2 = uint64(0xBF58476D1CE4E5B9), uint64(0x94D049BB133111EB)
 _27, _30, _31 = uint64(27), uint64(30), uint64(31)
@@ -171,9 +174,9 @@ def make_switches(
 @routine
 def chosen_port(
     r: Tables, b: Tables, moved: bool, salts: Ints, w: Switches, out_start: Ints, here: Int, target: Int, hop: Int,
-    key: Int, entropy: Int, data: bool, now: Int,
+    key: Int, entropy: Int, data: Int, now: Int,
 ) -> int:  # fmt: skip
-    """The port by which a packet leaves a switch that chooses itself; data: whether it is full data, not control.
+    """The port by which a packet leaves a switch that chooses itself; data: its bytes if it is whole data, else 0.
 
     b, moved: as in :func:`spray_port`.
     """
@@ -189,7 +192,7 @@ def chosen_port(
         hashed = np.int64(hashed_port(r, salts, ports, here, target, key, entropy))
     if w.policy == HASH_UNLESS_WORST:
         return _unless_worst(w, out_start, ports, hashed, here, now)
-    if not data:
+    if data < (_LEAST_IN_TURN if w.policy == ROUND_ROBIN else _LEAST_BY_LEVEL):
         return hashed
     if w.policy == ROUND_ROBIN:
         return _in_turn(w, ports, here)

@@ -153,7 +153,7 @@ def _refill(r: Rules, s: Senders, i: Int, entropy: Int, what: Int, now: Int) -> 
         seq[FROZEN] = seq[HEAD] = seq[VALID] = seq[WRITTEN] = 0
         seq[EXPLORE] = _EXPLORED
     if what == TIMED_OUT:
-        if seq[FROZEN] == 0 and seq[EXPLORE] == 0:
+        if r.trims != 0 and seq[FROZEN] == 0 and seq[EXPLORE] == 0:
             seq[FROZEN] = now + r.freeze
             seq[READ] = 0
     elif what == GOOD:

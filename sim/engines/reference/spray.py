@@ -77,9 +77,6 @@ _START, _TIMEOUT, _PACE, _PULL, _LOOK, _PROBE = (ARRIVALS + (1 << 63) + (kind <<
 _LAST = EventPriority(ARRIVALS + (1 << 64))
 """After all of them a program has its turn."""
 
-LEAST_DATA = 128
-"""Bytes below which data counts as control where switches choose."""
-
 
 def _code(function: Any, *arguments: Any) -> Callable[..., Any]:
     """Machine code of a compiled function for arguments of these types, which is quicker to call."""
@@ -164,7 +161,7 @@ class ReferenceSpray:
         self._look_at = _code(look, r, p, 0, 0)
         self._way_of = _code(way_of, t, salts, 0, 0, 0, 0, 0)
         self._spray_port = _code(spray_port, t, t, False, salts, 0, 0, 0, 0, 0, 0)
-        self._chosen_port = _code(chosen_port, t, t, False, salts, w, out, 0, 0, 0, 0, 0, False, 0)
+        self._chosen_port = _code(chosen_port, t, t, False, salts, w, out, 0, 0, 0, 0, 0, 0, 0)
 
     def _into(self, switch: int) -> Callable[[Packet], None]:
         def come(packet: Packet) -> None:
@@ -213,7 +210,7 @@ class ReferenceSpray:
                 packet.entropy,
             )  # fmt: skip
         else:
-            data = packet.is_data and packet.size >= LEAST_DATA
+            data = packet.size if packet.is_data else 0
             port = self._chosen_port(
                 self.routes, given.routes, self.moved, self.salts, self.switches, given.topology.out_start, switch,
                 target, packet.hop, packet.key, packet.entropy, data, self.clock.now,

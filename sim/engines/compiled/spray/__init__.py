@@ -73,9 +73,6 @@ _LOW, _ONE = np.int64(0xFFFFFFFF), np.int64(1)
 _AHEAD, _SOON = 6, 2
 """How many arrivals ahead memory is asked for, and then for what that points to."""
 
-LEAST_DATA = 128
-"""Bytes below which data counts as control where switches choose."""
-
 
 @inner
 def _look(const, ways, state, here, packet, now):
@@ -86,7 +83,7 @@ def _look(const, ways, state, here, packet, now):
             settle(const, state, link, now)
     kind, hop, entropy = record[KIND], np.int64(record[HOP]), np.int64(record[ENTROPY])
     key, target = flow_key(np.int64(record[FLOW]), is_answer(kind)), ways.host_switch[np.int64(record[HOST])]
-    data = bool(is_whole(kind) and record[SIZE] >= LEAST_DATA)
+    data = np.int64(record[SIZE]) if is_whole(kind) else np.int64(0)
     return first + chosen_port(
         ways.routes, ways.built, ways.moved, ways.salts, switches, ways.out_start, here, target, hop, key, entropy,
         data, now,
