@@ -17,8 +17,8 @@ ROOT = Path(flitlab.__file__).resolve().parents[1]
 """The folder that holds the package: of a checkout, its own."""
 
 LIBRARIES = (
-    "highspy", "llvmlite", "matplotlib", "networkx", "numba", "numpy", "pandas", "pydantic", "pymetis", "PyYAML",
-    "rich", "scipy", "shtab", "simpy", "typing_extensions",
+    "highspy", "igraph", "llvmlite", "matplotlib", "networkx", "numba", "numpy", "pandas", "pydantic", "pymetis",
+    "PyYAML", "rich", "scipy", "shtab", "simpy", "typing_extensions",
 )  # fmt: skip
 """What flitlab is built on."""
 
