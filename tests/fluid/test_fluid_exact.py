@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exact methods against closed forms, against each other, and against what translations promise."""
 
+import subprocess
+import sys
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -152,6 +155,12 @@ def test_demands_of_very_different_size_on_a_graph_of_some_size():
     assert upper <= lower * (1 + 1e-6)
     lp = arcs.concurrent_flow(problem)
     assert (verify_flow(problem, lp.flow) / problem.demand.amount).min() == pytest.approx(upper, rel=1e-6)
+
+
+def test_the_solver_of_lps_writes_nothing_on_standard_output():
+    """JSON goes there. It writes past Python, so that only another process sees it."""
+    made = subprocess.run([sys.executable, "-c", "import highspy; highspy.Highs()"], capture_output=True, check=True)
+    assert made.stdout == b""
 
 
 def test_more_than_can_be_carried_is_a_theta_below_one():
