@@ -22,6 +22,12 @@ def aligned(records: int, words: int, dtype: Any) -> np.ndarray:
     return room[first : first + records * words].reshape(records, words)
 
 
+def records_in_lines(count: int, dtype: Any) -> np.ndarray:
+    """Make an array of zeroed records [count] that begins with a cache line; dtype: of one, with named fields."""
+    size = np.dtype(dtype).itemsize
+    return aligned(count, size, np.uint8).reshape(-1).view(dtype)
+
+
 def in_lines(records: np.ndarray) -> np.ndarray:
     """Copy records so that they begin with a cache line."""
     count, words = records.shape

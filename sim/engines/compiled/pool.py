@@ -2,7 +2,8 @@
 """Packet records that are used again: an array of them, and the stack of those that hold no packet.
 
 Functions take anything that has both, a :class:`Pool` or the state of a discipline: ``packet``, uint32 [records,
-words], and ``free``, uint32 [records + 1], the unused records with the height of the stack in the last entry.
+words] or records with named fields [records], and ``free``, uint32 [records + 1], the unused records with the height of
+the stack in the last entry.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -11,7 +12,7 @@ import numpy as np
 
 from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import inner
-from flitlab.sim.engines.compiled.memory import aligned
+from flitlab.sim.engines.compiled.memory import aligned, records_in_lines
 
 
 class Pool(NamedTuple):
@@ -69,8 +70,12 @@ def free_records(pool: Any, records: Ints) -> None:
 
 def doubled(pool: Any) -> Any:
     """Return a pool, or a state, with the same packets and as many unused records more as there are in all."""
-    records, words = pool.packet.shape
-    packet = make_pool(2 * records, words, "C" if pool.packet.flags.c_contiguous else "F").packet
+    records = len(pool.packet)
+    if pool.packet.dtype.names:
+        packet = records_in_lines(2 * records, pool.packet.dtype)
+    else:
+        words = pool.packet.shape[1]
+        packet = make_pool(2 * records, words, "C" if pool.packet.flags.c_contiguous else "F").packet
     packet[:records] = pool.packet
     unused = pool.free[: pool.free[-1]]
     more = np.arange(2 * records - 1, records - 1, -1)

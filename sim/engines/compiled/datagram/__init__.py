@@ -16,23 +16,16 @@ from flitlab.models.transport.feeders import with_feeders
 from flitlab.models.transport.newreno import CWND
 from flitlab.models.transport.session import LATEST, Change, Session
 from flitlab.sim.engines.base import Execution, Standing
-from flitlab.sim.engines.compiled.awaited import NOBODY, gather, has_members, line_up, next_slot
+from flitlab.sim.engines.compiled.awaited import gather, has_members, line_up, next_slot
 from flitlab.sim.engines.compiled.datagram.hosts import deliver, ring
 from flitlab.sim.engines.compiled.datagram.links import accept, break_link, change_rate, take_head
 from flitlab.sim.engines.compiled.datagram.messages import make_talk
 from flitlab.sim.engines.compiled.datagram.program import act
 from flitlab.sim.engines.compiled.datagram.state import (
     ACK_BIT,
-    AT,
-    FREE_AT,
-    HEAD,
-    KIND,
-    LIMIT,
+    LINK_COUNTS,
     POOL,
-    SERVING,
-    SUBFLOW,
     SYN,
-    TAIL,
     TRACE,
     TRACED,
     WINDOW,
@@ -45,7 +38,7 @@ from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.pool import doubled
 from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done, wakes
 from flitlab.sim.engines.compiled.timers import take_timer
-from flitlab.sim.engines.datagram.base import LINK_COUNTS, RECEIVED, Counters, Trace, check_lossless
+from flitlab.sim.engines.datagram.base import RECEIVED, Counters, Trace, check_lossless
 
 _LOW = np.int64(0xFFFFFFFF)
 _SUBFLOW = np.int64(0xFFFFFF)
@@ -71,23 +64,12 @@ def _goes_on(const, link):
 
 
 @inner
-def _next_link(const, state, link):
-    """Find the link onto which the first packet of a link goes; at its host, that onto which its subflow sends."""
-    packet = state.link[link, HEAD]
-    if _goes_on(const, link):
-        return np.int64(state.path[np.int64(state.packet[packet, AT]) + 1])
-    return np.int64(state.path[state.path_start[state.packet[packet, SUBFLOW]]])
-
-
-@inner
 def _foresee(const, state, link):
     """Begin to load what is looked at when the first packet of a link arrives."""
-    onto = _next_link(const, state, link)
-    prefetch(state.link, onto)
-    prefetch(state.link_counts, onto)
-    prefetch(const.fixed, onto)
+    record = state.packet[np.int64(state.link[link].head)]
+    prefetch(state.link, np.int64(record.onto))
     if not _goes_on(const, link):
-        subflow = np.int64(state.packet[state.link[link, HEAD], SUBFLOW])
+        subflow = np.int64(record.subflow)
         prefetch(state.senders.seq, subflow)
         prefetch(state.senders.win, subflow)
         prefetch(state.senders.rtt, subflow)
@@ -99,11 +81,9 @@ def _foresee(const, state, link):
 
 @inner
 def _foresee_queue(const, state, link):
-    """Begin to load the packets of the queue that the first packet of a link, or the next of its subflow, joins."""
-    onto = _next_link(const, state, link)
-    if state.link[onto, SERVING] != NOBODY:
-        prefetch(state.packet, state.link[onto, SERVING])
-        prefetch(state.packet, state.link[onto, TAIL])
+    """Begin to load the last packet on the link that the first packet of a link, or the next of its subflow, joins."""
+    onto = np.int64(state.packet[np.int64(state.link[link].head)].onto)
+    prefetch(state.packet, np.int64(state.link[onto].tail))
 
 
 @njit
@@ -123,7 +103,7 @@ def advance(const, state, tick, until):
             line_up(state.members, state.scratch, count, const.seed, tick)
             if count > 1:
                 for k in range(count):
-                    prefetch(state.packet, state.link[state.members[k] & _LOW, HEAD])
+                    prefetch(state.packet, np.int64(state.link[state.members[k] & _LOW].head))
                 for k in range(min(count, _AHEAD)):
                     _foresee(const, state, state.members[k] & _LOW)
             for k in range(count):
@@ -134,9 +114,10 @@ def advance(const, state, tick, until):
                 link = state.members[k] & _LOW
                 packet = take_head(const, state, link, tick)
                 if _goes_on(const, link):
-                    at = np.int64(state.packet[packet, AT]) + 1
-                    state.packet[packet, AT] = at
-                    accept(const, state, np.int64(state.path[at]), packet, tick)
+                    record = state.packet[packet]
+                    at, onto = np.int64(record.at) + 1, np.int64(record.onto)
+                    record.at, record.onto = at, state.path[at + 1]
+                    accept(const, state, onto, packet, tick)
                 else:
                     deliver(const, state, link, packet, tick)
         count = _gather_timers(const, state, tick)
@@ -181,11 +162,11 @@ class CompiledDatagrams:
     def _apply(self, change: Change) -> None:
         for link in change.broken.tolist():
             break_link(self._constants, self._state, link, change.tick)
-        self._constants.fixed[change.mended, LIMIT] = self.given.queues.queue_bytes
+        self._state.link["limit"][change.mended] = self.given.queues.queue_bytes
         for link, ratio in zip(change.other.tolist(), change.ratio.tolist(), strict=True):
             change_rate(self._constants, self._state, link, ratio, change.tick)
         if len(change.moved):
-            self._state = along(self._state, change.moved, change.paths, change.back)
+            self._state = along(self._constants, self._state, change.moved, change.paths, change.back)
 
     def _run(self, until: int) -> None:
         if until > LATEST:
@@ -204,9 +185,9 @@ class CompiledDatagrams:
                 wants[flag] = 0
 
     def counters(self) -> Counters:
-        state, links = self._state, self._constants.links
+        state, link = self._state, self._state.link[: self._constants.links]
         return Counters(
-            self._tick, state.subflow_counts.copy(), state.link_counts[:links, :LINK_COUNTS].copy(),
+            self._tick, state.subflow_counts.copy(), np.stack([link[name] for name in LINK_COUNTS], axis=1),
             state.finished.copy(), state.senders.win[:, CWND].copy(),
         )  # fmt: skip
 
@@ -214,8 +195,8 @@ class CompiledDatagrams:
         state = self._state
         used = np.ones(len(state.packet), bool)
         used[state.free[: state.free[-1]]] = False
-        used &= (state.packet[:, KIND] & ACK_BIT == 0) & (state.packet[:, KIND] != SYN)
-        return np.bincount(state.packet[used, SUBFLOW], minlength=len(state.receiver))
+        used &= (state.packet["kind"] & ACK_BIT == 0) & (state.packet["kind"] != SYN)
+        return np.bincount(state.packet["subflow"][used], minlength=len(state.receiver))
 
     def trace(self) -> Trace:
         if not len(self._state.trace):
@@ -236,6 +217,6 @@ class CompiledDatagrams:
 
     def carried(self) -> Ints:
         channels = slice(0, self._channels)
-        ahead = np.maximum(0, self._state.link[channels, FREE_AT] - self._tick)
+        ahead = np.maximum(0, self._state.link["free_at"][channels] - self._tick)
         carried: Ints = self._talk.busy[channels] - ahead
         return carried

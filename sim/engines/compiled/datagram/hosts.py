@@ -22,21 +22,15 @@ from flitlab.models.transport.newreno import (
     time_out,
 )
 from flitlab.models.transport.newreno import NEXT as NEXT_SEQUENCE
-from flitlab.models.transport.session import LATEST, SYN_BYTES
+from flitlab.models.transport.session import LATEST
 from flitlab.sim.engines.compiled.datagram.links import accept, join
 from flitlab.sim.engines.compiled.datagram.messages import note_received, note_taken
 from flitlab.sim.engines.compiled.datagram.state import (
     ACK_BIT,
     AHEAD,
-    AT,
     DATA,
     EXPECTED,
-    KIND,
     MARKED_ACK,
-    SEQUENCE,
-    SIZE,
-    STAMP,
-    SUBFLOW,
     SYN,
     SYN_ACK,
     TRACE,
@@ -52,19 +46,15 @@ _ONE = np.uint64(1)
 
 
 @routine
-def _emit(const, state, subflow, sequence, kind, size, stamp, at, now):
+def _emit(const, state, subflow, sequence, kind, stamp, at, now):
     """Put a new packet of a subflow into the queue of the link at a place of ``state.path``.
 
-    kind: DATA ... size: bytes. stamp: tick at which the data left the sender, its low 32 bits. at: the place.
+    kind: DATA ... stamp: tick at which the data left the sender, its low 32 bits. at: the place.
     """
     packet = take_record(state)
     record = state.packet[packet]
-    record[AT] = at
-    record[SUBFLOW] = subflow
-    record[SEQUENCE] = sequence
-    record[STAMP] = stamp
-    record[SIZE] = size
-    record[KIND] = kind
+    record.at, record.onto = at, state.path[at + 1]
+    record.subflow, record.sequence, record.stamp, record.kind = subflow, sequence, stamp, kind
     accept(const, state, np.int64(state.path[at]), packet, now)
 
 
@@ -72,7 +62,7 @@ def _emit(const, state, subflow, sequence, kind, size, stamp, at, now):
 def _send(const, state, subflow, sequence, now):
     """Send a data packet of a subflow."""
     state.subflow_counts[subflow, SENT] += 1
-    _emit(const, state, subflow, sequence, DATA, const.packet_bytes, now & _LOW, state.path_start[subflow], now)
+    _emit(const, state, subflow, sequence, DATA, now & _LOW, state.path_start[subflow], now)
 
 
 @inner
@@ -179,12 +169,12 @@ def _answer(const, state, subflow, kind, una, stamp, now):
     una: first packet that the receiver lacks. stamp: of the data.
     """
     if const.ack_path == REVERSE_PATH:
-        _emit(const, state, subflow, una, kind, const.ack_bytes, stamp, state.back_start[subflow], now)
+        _emit(const, state, subflow, una, kind, stamp, state.back_start[subflow], now)
         return
     packet = take_record(state)
     record = state.packet[packet]
-    record[SUBFLOW], record[SEQUENCE], record[STAMP] = subflow, una, stamp
-    record[KIND], record[SIZE] = kind, 0
+    record.subflow, record.sequence, record.stamp, record.kind = subflow, una, stamp, kind
+    record.onto = state.path[state.path_start[subflow]]
     join(const, state, const.links + subflow, packet, now)
 
 
@@ -192,8 +182,8 @@ def _answer(const, state, subflow, kind, una, stamp, now):
 def deliver(const, state, link, packet, now):
     """Take in a packet at the host at the end of a link, or (past the links) of a pipe."""
     record = state.packet[packet]
-    subflow, kind, stamp = np.int64(record[SUBFLOW]), record[KIND], record[STAMP]
-    sequence = np.int64(record[SEQUENCE])
+    subflow, kind, stamp = np.int64(record.subflow), record.kind, record.stamp
+    sequence = np.int64(record.sequence)
     free_record(state, packet)
     if not kind & ACK_BIT:
         if kind != SYN:
@@ -228,7 +218,7 @@ def ring(const, state, subflow, now):
         if seq[STATE] <= OPENING:
             state.subflow_counts[subflow, TIMEOUTS] += seq[STATE]
             open_up(const.rules, state.senders, subflow, now)
-            _emit(const, state, subflow, 0, SYN, SYN_BYTES, now & _LOW, state.path_start[subflow], now)
+            _emit(const, state, subflow, 0, SYN, now & _LOW, state.path_start[subflow], now)
         elif seq[UNA] == seq[NEXT_SEQUENCE]:
             seq[DEADLINE] = NEVER
             return

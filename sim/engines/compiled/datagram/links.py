@@ -9,59 +9,95 @@ import numpy as np
 
 from flitlab.models.jit import inner, njit
 from flitlab.models.rules.datagram import drops_early, rest_ticks, service_ticks
+from flitlab.models.transport.session import SYN_BYTES
 from flitlab.sim.engines.compiled.awaited import NOBODY, await_packet, forget_packet
 from flitlab.sim.engines.compiled.datagram.messages import note_busy
-from flitlab.sim.engines.compiled.datagram.state import (
-    DATA,
-    DECISIONS,
-    DELAY,
-    FOLLOWED,
-    FREE_AT,
-    HEAD,
-    KIND,
-    LEFT,
-    LIMIT,
-    MARKED_DATA,
-    NEXT,
-    OCCUPIED,
-    RATIO,
-    SERVED,
-    SERVICE,
-    SERVING,
-    SIZE,
-    SUBFLOW,
-    TAIL,
-)
+from flitlab.sim.engines.compiled.datagram.state import DATA, MARKED_DATA, ODD_BITS, SYN
 from flitlab.sim.engines.compiled.pool import free_record
-from flitlab.sim.engines.datagram.base import ACCEPTED, DROPPED, DROPS, MARKS, MOST, STAY
+from flitlab.sim.engines.datagram.base import DROPPED
 
 _LOW = np.int64(0xFFFFFFFF)
 
 
 @inner
-def _after(state, packet, left):
-    """Return the tick at which the packet behind one has left their queue; left: the tick at which that one has."""
-    return left + np.int64(np.uint32(state.packet[packet, FOLLOWED] - np.uint32(left & _LOW)))
+def _ticks_since(tick, before):
+    """Return how long before a tick, of which there are the low 32 bits, another was, of which there are as many."""
+    return np.int64(np.uint32(tick - before))
 
 
 @inner
-def _let_go(const, state, link, now):
-    """Forget the packets that have left a link's queue by now."""
-    line = state.link[link]
-    packet, served = line[SERVING], line[SERVED]
-    while packet != NOBODY and served <= now:
-        line[OCCUPIED] -= np.int64(state.packet[packet, SIZE])
-        served = _after(state, packet, served)
-        packet = np.int64(state.packet[packet, NEXT])
-    line[SERVING], line[SERVED] = packet, served
+def is_odd(kind):
+    """Tell whether packets of a kind are not as long as data packets."""
+    return kind & ODD_BITS != 0
+
+
+@inner
+def _size(const, kind):
+    """Return the bytes of packets of a kind in a queue."""
+    if not is_odd(kind):
+        return const.packet_bytes
+    return SYN_BYTES if kind == SYN else const.ack_bytes
+
+
+@inner
+def _service(const, line, kind):
+    """Return the ticks that a link takes for a packet of a kind."""
+    return service_ticks(line.ratio, _size(const, kind)) if is_odd(kind) else np.int64(line.service)
+
+
+@inner
+def _let_go(const, state, line, now):
+    """Forget the packets that have left a link's queue by now, some of which may be odd."""
+    run, packet, served, occupied = np.int64(line.run), np.int64(line.serving), line.served, line.occupied
+    while run > 0 and served <= now:
+        occupied -= const.packet_bytes
+        run -= 1
+        served += np.int64(line.service) if run > 0 else _service(const, line, state.packet[packet].kind)
+    if run == 0:
+        while packet != NOBODY and served <= now:
+            record = state.packet[packet]
+            occupied -= _size(const, record.kind)
+            served += _ticks_since(record.followed, np.uint32(served & _LOW))
+            packet = np.int64(record.next)
+    line.run, line.serving, line.served, line.occupied = run, packet, served, occupied
+
+
+@inner
+def _occupied(const, state, line, now):
+    """Return the bytes in a link's queue, the packet in service included."""
+    if line.odd == 0:
+        busy = np.uint64(max(np.int64(0), line.free_at - now))
+        service = np.uint64(line.service)
+        return np.int64((busy + service - np.uint64(1)) // service) * const.packet_bytes
+    _let_go(const, state, line, now)
+    return line.occupied
+
+
+@inner
+def _mix(const, line, packet, odd, size, occupied, departs):
+    """Note that a packet is put into a queue in which packets of other sizes than data are, or that it is one.
+
+    size, occupied: bytes of the packet, and of those before it. departs: tick at which it has left the queue.
+    """
+    if odd:
+        if line.odd == 0:
+            line.run, line.serving = occupied // const.packet_bytes, NOBODY
+            line.served = line.free_at - (np.int64(line.run) - 1) * np.int64(line.service)
+        line.odd = np.int64(line.odd) + 1
+    line.occupied = occupied + size
+    if line.serving == NOBODY:
+        line.serving = packet
+        if line.run == 0:
+            line.served = departs
 
 
 @inner
 def _drop(const, state, link, packet):
     """Drop a packet at a link's queue."""
-    state.link_counts[link, DROPS] += 1
-    if state.packet[packet, KIND] == DATA or state.packet[packet, KIND] == MARKED_DATA:
-        state.subflow_counts[state.packet[packet, SUBFLOW], DROPPED] += 1
+    state.link[link].drops += 1
+    record = state.packet[packet]
+    if record.kind == DATA or record.kind == MARKED_DATA:
+        state.subflow_counts[np.int64(record.subflow), DROPPED] += 1
     free_record(state, packet)
 
 
@@ -69,110 +105,112 @@ def _drop(const, state, link, packet):
 def join(const, state, link, packet, departs):
     """Put a packet at the end of a link; departs: tick at which it has left the queue."""
     line = state.link[link]
-    state.packet[packet, NEXT] = NOBODY
-    if line[SERVING] == NOBODY:
-        line[SERVING], line[SERVED] = packet, departs
-    if line[HEAD] == NOBODY:
-        line[HEAD], line[LEFT] = packet, departs
-        await_packet(const, state, link, departs + const.fixed[link, DELAY])
+    state.packet[packet].next = NOBODY
+    if line.head == NOBODY:
+        line.head, line.left = packet, departs & _LOW
+        await_packet(const, state, link, departs + np.int64(line.delay))
     else:
-        state.packet[line[TAIL], NEXT] = packet
-        state.packet[line[TAIL], FOLLOWED] = departs & _LOW
-    line[TAIL] = packet
+        last = state.packet[np.int64(line.tail)]
+        last.next, last.followed = packet, departs & _LOW
+    line.tail = packet
 
 
 @inner
 def accept(const, state, link, packet, now):
     """Take a packet into the queue of a link, or drop it."""
-    _let_go(const, state, link, now)
-    line = state.link[link]
-    size = np.int64(state.packet[packet, SIZE])
-    occupied = line[OCCUPIED] + size
-    if occupied > const.fixed[link, LIMIT]:
+    line, kind = state.link[link], state.packet[packet].kind
+    odd, size, before = is_odd(kind), _size(const, kind), _occupied(const, state, line, now)
+    occupied = before + size
+    if occupied > np.int64(line.limit):
         _drop(const, state, link, packet)
         return
     if occupied > const.early and link < const.feeders:
-        line[DECISIONS] += 1
-        if drops_early(const.seed, link, line[DECISIONS]):
+        line.decisions += 1
+        if drops_early(const.seed, link, line.decisions):
             _drop(const, state, link, packet)
             return
-    if const.mark > 0 and occupied > const.mark and link < const.feeders and state.packet[packet, KIND] == DATA:
-        state.packet[packet, KIND] = MARKED_DATA
-        state.link_counts[link, MARKS] += 1
-    service = (
-        const.fixed[link, SERVICE] if size == const.packet_bytes else service_ticks(const.fixed[link, RATIO], size)
-    )
-    departs = max(now, line[FREE_AT]) + service
-    line[FREE_AT] = departs
-    line[OCCUPIED] = occupied
+    if const.mark > 0 and occupied > const.mark and link < const.feeders and kind == DATA:
+        state.packet[packet].kind = MARKED_DATA
+        line.marks += 1
+    service = _service(const, line, kind)
+    departs = max(now, line.free_at) + service
+    if odd or line.odd > 0:
+        _mix(const, line, packet, odd, size, before, departs)
+    line.free_at = departs
+    line.accepted += 1
+    line.stay += departs - now
+    if occupied > np.int64(line.most):
+        line.most = occupied
     join(const, state, link, packet, departs)
-    counts = state.link_counts[link]
-    counts[ACCEPTED] += 1
-    counts[STAY] += departs - now
     note_busy(state.talk, link, service)
-    if occupied > counts[MOST]:
-        counts[MOST] = occupied
 
 
 @inner
 def take_head(const, state, link, now):
     """Take the first packet, which arrives now, off a link; the link awaits its next one."""
     line = state.link[link]
-    packet = line[HEAD]
-    behind, left = np.int64(state.packet[packet, NEXT]), _after(state, packet, line[LEFT])
-    if line[SERVING] == packet:
-        line[SERVING], line[SERVED] = behind, left
-        line[OCCUPIED] -= np.int64(state.packet[packet, SIZE])
+    packet = np.int64(line.head)
+    record = state.packet[packet]
+    if line.odd > 0:
+        if line.serving == packet:
+            _let_go(const, state, line, now)
+        line.odd = np.int64(line.odd) - is_odd(record.kind)
+    behind = np.int64(record.next)
     if behind != NOBODY:
-        await_packet(const, state, link, now + left - line[LEFT])
-    line[HEAD], line[LEFT] = behind, left
+        await_packet(const, state, link, now + _ticks_since(record.followed, line.left))
+    line.head, line.left = behind, record.followed
     return packet
+
+
+@inner
+def _left(line, now):
+    """Return the tick at which the first packet on a link has left the queue, or will."""
+    return now + np.int64(np.int32(np.uint32(line.left - np.uint32(now & _LOW))))
 
 
 @njit
 def break_link(const, state, link, now):
     """Lose what is on a link, which takes nothing any more."""
     line = state.link[link]
-    packet = line[HEAD]
+    packet = np.int64(line.head)
     if packet != NOBODY:
-        forget_packet(const, state, link, line[LEFT] + const.fixed[link, DELAY])
+        forget_packet(const, state, link, _left(line, now) + np.int64(line.delay))
     while packet != NOBODY:
-        behind = np.int64(state.packet[packet, NEXT])
+        behind = np.int64(state.packet[packet].next)
         _drop(const, state, link, packet)
         packet = behind
-    line[HEAD] = NOBODY
-    line[SERVING] = NOBODY
-    line[OCCUPIED] = 0
-    note_busy(state.talk, link, min(0, now - line[FREE_AT]))
-    line[FREE_AT] = now
-    const.fixed[link, LIMIT] = 0
+    line.head = line.serving = NOBODY
+    line.run = line.occupied = line.limit = 0
+    line.odd = const.mixed
+    note_busy(state.talk, link, min(0, now - line.free_at))
+    line.free_at = now
 
 
 @njit
 def change_rate(const, state, link, ratio, now):
     """Let a link take ``ratio`` for a byte from now on, also for the packets in its queue."""
-    fixed, line = const.fixed[link], state.link[link]
-    before = fixed[RATIO]
-    fixed[RATIO] = ratio
-    fixed[SERVICE] = service_ticks(ratio, const.packet_bytes)
-    _let_go(const, state, link, now)
-    free, previous, packet, left = now, NOBODY, line[HEAD], line[LEFT]
+    line = state.link[link]
+    if line.odd > 0:
+        _let_go(const, state, line, now)
+    before, line.ratio, line.service = line.ratio, ratio, service_ticks(ratio, const.packet_bytes)
+    free, previous, first, packet, left = now, NOBODY, NOBODY, np.int64(line.head), _left(line, now)
     while packet != NOBODY:
-        behind, next_left = np.int64(state.packet[packet, NEXT]), _after(state, packet, left)
+        record = state.packet[packet]
+        behind, next_left = np.int64(record.next), left + _ticks_since(record.followed, np.uint32(left & _LOW))
         if left > now:
-            size = np.int64(state.packet[packet, SIZE])
-            first = packet == line[SERVING]
-            free += rest_ticks(left - now, before, ratio, size) if first else service_ticks(ratio, size)
-            state.link_counts[link, STAY] += free - left
-            if first:
-                line[SERVED] = free
-            if packet == line[HEAD]:
-                forget_packet(const, state, link, line[LEFT] + fixed[DELAY])
-                line[LEFT] = free
-                await_packet(const, state, link, free + fixed[DELAY])
+            size = _size(const, record.kind)
+            free += rest_ticks(left - now, before, ratio, size) if first == NOBODY else service_ticks(ratio, size)
+            line.stay += free - left
+            if first == NOBODY:
+                first, line.served = packet, free
+            if packet == line.head:
+                forget_packet(const, state, link, left + np.int64(line.delay))
+                line.left = free & _LOW
+                await_packet(const, state, link, free + np.int64(line.delay))
             else:
-                state.packet[previous, FOLLOWED] = free & _LOW
+                state.packet[previous].followed = free & _LOW
         previous, packet, left = packet, behind, next_left
-    if line[SERVING] != NOBODY:
-        note_busy(state.talk, link, free - line[FREE_AT])
-        line[FREE_AT] = free
+    line.serving, line.run = first, 0
+    if first != NOBODY:
+        note_busy(state.talk, link, free - line.free_at)
+        line.free_at = free

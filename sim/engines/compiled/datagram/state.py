@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Ints, Ints32
+from flitlab.models.arrays import Integers, Ints, Ints32
 from flitlab.models.jit import njit
 from flitlab.models.rules.datagram import NEARLY_FULL
 from flitlab.models.transport.law import INSTANT, PURE_DELAY
@@ -14,39 +14,60 @@ from flitlab.models.transport.paths import Paths
 from flitlab.models.transport.session import LATEST, Session, first_samples, sending, services
 from flitlab.models.transport.tcp import Tcp
 from flitlab.sim.engines.compiled.awaited import NOBODY
-from flitlab.sim.engines.compiled.memory import aligned, in_lines, whole_lines
+from flitlab.sim.engines.compiled.memory import aligned, in_lines, records_in_lines
 from flitlab.sim.engines.compiled.pool import all_unused
-from flitlab.sim.engines.datagram.base import LINK_COUNTS, SUBFLOW_COUNTS
+from flitlab.sim.engines.datagram.base import SUBFLOW_COUNTS
 
-# Fields of a packet record, uint32. A packet is in one list at a time: of the link that it is on, in its queue or
-# beyond.
-NEXT = 0  # behind it on the same link
-AT = 1  # its link's place in ``DatagramState.path``
-SUBFLOW = 2
-SEQUENCE = 3  # of data; of an acknowledgement the first packet that the receiver lacks
-STAMP = 4  # tick at which the data left the sender, its low 32 bits
-FOLLOWED = 5  # tick at which the packet behind it has left the queue, its low 32 bits
-SIZE = 6  # bytes
-KIND = 7
-RECORD = 8
+# A packet, half a cache line. It is in one list at a time: of the link that it is on, in its queue or beyond.
+PACKET = np.dtype(
+    [
+        ("next", np.uint32),  # behind it on the same link
+        ("followed", np.uint32),  # tick at which that one has left the queue, its low 32 bits
+        ("at", np.uint32),  # its link's place in ``DatagramState.path``
+        ("onto", np.uint32),  # the link behind that place
+        ("kind", np.uint32),
+        ("subflow", np.uint32),
+        ("sequence", np.uint32),  # of data; of an acknowledgement the first packet that the receiver lacks
+        ("stamp", np.uint32),  # tick at which the data left the sender, its low 32 bits
+    ]
+)
 
 DATA, SYN, MARKED_DATA = np.uint32(0), np.uint32(1), np.uint32(2)
 ACK, SYN_ACK, MARKED_ACK = np.uint32(4), np.uint32(5), np.uint32(6)
 ACK_BIT = np.uint32(4)
+ODD_BITS = np.uint32(5)
+"""Kinds with one of these bits are not as long as a data packet."""
 
-# Fields of a link, int64.
-FREE_AT = 0  # tick at which all that it has accepted will have left
-HEAD = 1  # first packet on it
-SERVING = 2  # first packet that is not known to have left the queue
-TAIL = 3
-OCCUPIED = 4  # bytes that are not known to have left
-DECISIONS = 5  # of the random drop
-SERVED = 6  # tick at which the packet in SERVING has left the queue
-LEFT = 7  # tick at which the packet in HEAD has
-LINK = 8
+# A link, two cache lines; nearly all that happens takes the first alone. How much is in its queue follows from
+# ``free_at`` as long as all packets are of the same size. While there are odd ones on the link, the queue consists of
+# ``run`` data packets, and behind them the list from ``serving`` on.
+LINK = np.dtype(
+    [
+        ("free_at", np.int64),  # tick at which all that it has accepted will have left
+        ("accepted", np.int64),  # packets of any kind
+        ("stay", np.int64),  # ticks from arrival to departure, summed over them
+        ("decisions", np.int64),  # of the random drop
+        ("head", np.uint32),  # first packet on it
+        ("tail", np.uint32),
+        ("left", np.uint32),  # tick at which the first packet has left the queue, its low 32 bits
+        ("odd", np.uint32),  # packets on it of another size than data; where acknowledgements pass queues, one more
+        ("most", np.uint32),  # largest occupancy, bytes
+        ("delay", np.uint32),
+        ("service", np.uint32),  # ticks for a data packet
+        ("limit", np.uint32),  # room in bytes; a broken link has none
+        ("occupied", np.int64),  # bytes that are not known to have left
+        ("served", np.int64),  # tick at which the first of these packets has left
+        ("ratio", np.int64),  # ticks for a byte times 2**RATIO_BITS
+        ("drops", np.int64),
+        ("marks", np.int64),
+        ("serving", np.uint32),
+        ("run", np.uint32),
+        ("unused", np.uint32, 4),
+    ]
+)
 
-# Constants of a link, int64.
-DELAY, RATIO, LIMIT, SERVICE = range(4)
+LINK_COUNTS = ("accepted", "drops", "stay", "most", "marks")
+"""Fields of a link that are the columns of :attr:`~flitlab.sim.engines.datagram.base.Counters.link`."""
 
 # Fields of a receiver, int64.
 EXPECTED = 0  # first packet that it lacks
@@ -65,8 +86,10 @@ class DatagramConstants(NamedTuple):
     eject: int  # first of the links to hosts
     feeders: int  # first of the queues before the network, past those links
     ack_path: int
+    pipes: int
     packet_bytes: int
     ack_bytes: int
+    mixed: bool  # acknowledgements pass the queues, too
     early: int  # occupancy in bytes from which a queue drops at random
     mark: int  # occupancy in bytes above which it marks; 0: never
     paced: bool
@@ -74,7 +97,6 @@ class DatagramConstants(NamedTuple):
     mask: int  # slots of the wheel, less 1
     reserve: int  # packets that may be made in one tick
     rules: Rules
-    fixed: Ints  # int64 [links, 4]; a broken link has no room
     first: Ints  # int64 [flows + 1]
     flow: Ints32  # int32 [subflows]
     packets: Ints  # int64 [flows]
@@ -84,15 +106,16 @@ class DatagramConstants(NamedTuple):
 class DatagramState(NamedTuple):
     """The state of a run of the datagram discipline: all that changes."""
 
-    packet: np.ndarray  # uint32 [packets, RECORD]
+    packet: np.ndarray  # PACKET [packets]
     free: np.ndarray  # uint32 [packets + 1]: a stack of unused records; its height is in the last entry
-    link: Ints  # int64 [links, LINK]
+    link: np.ndarray  # LINK [links and pipes]
     after: np.ndarray  # uint32 [links]: next link in the same slot of the wheel
     slot: np.ndarray  # uint32 [ticks]: first of the links whose first packet arrives then
     bits: np.ndarray  # uint64 [ticks / 64]: slots that are not empty
     members: Ints  # int64: scratch, the links or the timers of one tick
     scratch: Ints  # int64: to put them in order
-    path: Ints32  # int32: links of all paths, forwards and then backwards
+    path: np.ndarray  # uint32: links of all paths, forwards and then backwards, each with the link onto which goes what
+    # its end gives rise to
     path_start: Ints  # int64 [subflows]
     back_start: Ints  # int64 [subflows]
     senders: Senders
@@ -103,7 +126,6 @@ class DatagramState(NamedTuple):
     # for all that have been sent beyond (:func:`larger_windows`)
     timers: Ints  # int64 [subflows + 1]: a heap of tick << 24 | subflow
     subflow_counts: Ints
-    link_counts: Ints  # int64 [links, LINK_COUNTS and what fills the cache line]
     finished: Ints
     trace: Ints  # int64 [entries, 3]
     wants: Ints  # int64: what has to grow before the next tick
@@ -134,16 +156,9 @@ def _constants(session: Session, alone: bool) -> DatagramConstants:
     links, subflows, hosts = len(session.delay), session.subflows, session.topology.hosts
     feeders = session.topology.channels + 2 * hosts
     pipes = subflows if transport.law and transport.ack_path == PURE_DELAY else 0
-    fixed = aligned(links + pipes, 4, np.int64)
-    fixed[:links, DELAY] = session.delay
-    fixed[:links, RATIO] = session.ratio
-    fixed[:links, LIMIT] = queues.queue_bytes
-    fixed[feeders:links, LIMIT] = queues.feeder_packets * queues.packet_bytes
-    fixed[:links, SERVICE] = services(session, queues.packet_bytes)
-    fixed[links:, DELAY] = session.ack_delay[:pipes]
     largest = max(queues.packet_bytes, transport.ack_bytes if session.back else 0)
-    longest = np.append(sending(session.slowest, largest), np.zeros(pipes, np.int64))
-    horizon = int((fixed[:, DELAY] + longest).max()) + 2
+    longest = max((session.delay + sending(session.slowest, largest)).max(), session.ack_delay[:pipes].max(initial=0))
+    horizon = int(longest) + 2
     ticks = max(64, 1 << (horizon - 1).bit_length())
     reserve = hosts * (queues.queue_bytes // queues.packet_bytes + 4) + subflows * (queues.feeder_packets + 1)
     endless = session.flows.packets == 0
@@ -154,7 +169,9 @@ def _constants(session: Session, alone: bool) -> DatagramConstants:
         eject=feeders - hosts,
         feeders=feeders,
         ack_path=transport.ack_path if transport.law else INSTANT,
+        pipes=pipes,
         packet_bytes=queues.packet_bytes,
+        mixed=session.back is not None,
         ack_bytes=transport.ack_bytes,
         early=queues.queue_bytes - NEARLY_FULL * queues.packet_bytes if queues.random_drop else ENDLESS,
         mark=transport.mark_packets * queues.packet_bytes,
@@ -163,7 +180,6 @@ def _constants(session: Session, alone: bool) -> DatagramConstants:
         mask=ticks - 1,
         reserve=reserve,
         rules=session.rules or _no_rules(session),
-        fixed=fixed,
         first=session.first,
         flow=np.repeat(np.arange(len(packets)), np.diff(session.first)).astype(np.int32),
         packets=packets,
@@ -175,23 +191,23 @@ def _state(
     session: Session, traced: bool, talk: Any, constants: DatagramConstants, senders: Senders, timers: Ints
 ) -> DatagramState:
     """Make the state of a run at tick 0, with its senders and the heap of their timers."""
-    queues, subflows, packets = len(constants.fixed), session.subflows, constants.packets
+    subflows, packets = session.subflows, constants.packets
     pool, ticks = 2 * constants.reserve, constants.mask + 1
-    back = session.back or Paths(session.paths.start, np.zeros(0, np.int32))
-    link = aligned(queues, LINK, np.int64)
-    link[:, [HEAD, SERVING, TAIL]] = NOBODY
+    link = _links(session, constants)
+    most = max(len(link), subflows)
+    path, path_start, back_start = _ways(constants, np.arange(subflows), session.paths, session.back)
     return DatagramState(
-        packet=aligned(pool, RECORD, np.uint32),
+        packet=records_in_lines(pool, PACKET),
         free=all_unused(pool),
         link=link,
-        after=np.full(queues, NOBODY, np.uint32),
+        after=np.full(len(link), NOBODY, np.uint32),
         slot=np.full(ticks, NOBODY, np.uint32),
         bits=np.zeros(ticks // 64, np.uint64),
-        members=np.zeros(max(queues, subflows), np.int64),
-        scratch=np.zeros(2 * max(queues, subflows) + 1, np.int64),
-        path=np.concatenate([session.paths.link, back.link]),
-        path_start=session.paths.start[:-1].copy(),
-        back_start=back.start[:-1] + len(session.paths.link),
+        members=np.zeros(most, np.int64),
+        scratch=np.zeros(2 * most + 1, np.int64),
+        path=path,
+        path_start=path_start,
+        back_start=back_start,
         senders=senders,
         left=packets.copy() if talk is None else np.zeros_like(packets),
         missing=packets.copy(),
@@ -199,12 +215,47 @@ def _state(
         held=np.zeros((subflows, 1), np.uint64),
         timers=timers,
         subflow_counts=aligned(subflows, SUBFLOW_COUNTS, np.int64),
-        link_counts=aligned(queues, whole_lines(LINK_COUNTS, np.int64), np.int64),
         finished=np.full(len(packets), -1, np.int64),
         trace=np.zeros(((1 << 12) + 2 * session.topology.hosts if traced else 0, 3), np.int64),
         wants=np.zeros(8, np.int64),
         talk=talk,
     )
+
+
+def _links(session: Session, constants: DatagramConstants) -> np.ndarray:
+    """Make the records of links and pipes, on which nothing is."""
+    links, queues = constants.links, session.queues
+    link = records_in_lines(links + constants.pipes, LINK)
+    link["delay"] = np.append(session.delay, session.ack_delay[: constants.pipes])
+    line = link[:links]
+    line["ratio"] = session.ratio
+    line["service"] = services(session, queues.packet_bytes)
+    line["limit"] = queues.queue_bytes
+    line["limit"][constants.feeders :] = queues.feeder_packets * queues.packet_bytes
+    line["odd"] = constants.mixed
+    for end in ("head", "tail", "serving"):
+        link[end] = NOBODY
+    return link
+
+
+def _ways(const: DatagramConstants, subflows: Ints, paths: Paths, back: Paths | None) -> tuple[np.ndarray, Ints, Ints]:
+    """Make what ``DatagramState.path`` has of some subflows, and where each begins therein, forwards and backwards.
+
+    paths, back: those of these subflows.
+    """
+    first = paths.link[paths.start[:-1]]
+    if back is None:
+        link, start = _closed(paths, const.links + subflows if const.pipes else first)
+        return link, start, start
+    link, start = _closed(paths, back.link[back.start[:-1]])
+    more, after = _closed(back, first)
+    return np.concatenate([link, more]), start, len(link) + after
+
+
+def _closed(paths: Paths, onto: Integers) -> tuple[np.ndarray, Ints]:
+    """Paths of which each ends with one more link, and where each begins."""
+    link = np.insert(paths.link, paths.start[1:], onto).astype(np.uint32)
+    return link, paths.start[:-1] + np.arange(len(onto))
 
 
 def _in_lines(senders: Senders) -> Senders:
@@ -251,11 +302,11 @@ def longer_trace(state: DatagramState) -> DatagramState:
     return state._replace(trace=np.concatenate([state.trace, np.zeros_like(state.trace)]))
 
 
-def along(state: DatagramState, moved: Ints, paths: Paths, back: Paths | None) -> DatagramState:
+def along(
+    const: DatagramConstants, state: DatagramState, moved: Ints, paths: Paths, back: Paths | None
+) -> DatagramState:
     """Let some subflows, and their acknowledgements, go by new paths; packets under way keep theirs."""
-    at = len(state.path)
-    state.path_start[moved] = at + paths.start[:-1]
-    if back is not None:
-        state.back_start[moved] = at + len(paths.link) + back.start[:-1]
-    links = [state.path, paths.link] if back is None else [state.path, paths.link, back.link]
-    return state._replace(path=np.concatenate(links))
+    path, start, back_start = _ways(const, moved, paths, back)
+    state.path_start[moved] = len(state.path) + start
+    state.back_start[moved] = len(state.path) + back_start
+    return state._replace(path=np.concatenate([state.path, path]))
