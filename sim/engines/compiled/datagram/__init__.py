@@ -16,7 +16,7 @@ from flitlab.models.transport.feeders import with_feeders
 from flitlab.models.transport.newreno import CWND
 from flitlab.models.transport.session import LATEST, Change, Session
 from flitlab.sim.engines.base import Execution, Standing
-from flitlab.sim.engines.compiled.awaited import gather, has_members, line_up, next_slot
+from flitlab.sim.engines.compiled.awaited import NOBODY, gather, has_members, line_up, next_slot
 from flitlab.sim.engines.compiled.datagram.hosts import deliver, ring
 from flitlab.sim.engines.compiled.datagram.links import accept, break_link, change_rate, take_head
 from flitlab.sim.engines.compiled.datagram.messages import make_talk
@@ -43,7 +43,10 @@ from flitlab.sim.engines.datagram.base import RECEIVED, Counters, Trace, check_l
 _LOW = np.int64(0xFFFFFFFF)
 _SUBFLOW = np.int64(0xFFFFFF)
 
-_AHEAD, _SOON = 3, 1
+_FEW = 2
+"""Networks in which no more packets than this arrive in a tick are small: their memory is in the caches."""
+
+_AHEAD, _SOON = 6, 2
 """How many arrivals ahead memory is asked for, and then for what that points to."""
 
 
@@ -68,6 +71,7 @@ def _foresee(const, state, link):
     """Begin to load what is looked at when the first packet of a link arrives."""
     record = state.packet[np.int64(state.link[link].head)]
     prefetch(state.link, np.int64(record.onto))
+    prefetch(state.path, np.int64(record.at) + 2)
     if not _goes_on(const, link):
         subflow = np.int64(record.subflow)
         prefetch(state.senders.seq, subflow)
@@ -86,6 +90,15 @@ def _foresee_queue(const, state, link):
     prefetch(state.packet, np.int64(state.link[onto].tail))
 
 
+@inner
+def _look_ahead(const, state, tick):
+    """Begin to load the links whose first packets arrive in a tick to come."""
+    link = np.int64(state.slot[tick & const.mask])
+    while link != NOBODY:
+        prefetch(state.link, link)
+        link = np.int64(state.after[link])
+
+
 @njit
 def advance(const, state, tick, until):
     """Simulate the ticks from ``tick`` to ``until`` - 1.
@@ -100,16 +113,19 @@ def advance(const, state, tick, until):
             return until
         if has_members(const, state, tick):
             count = gather(const, state, tick)
-            line_up(state.members, state.scratch, count, const.seed, tick)
-            if count > 1:
+            many = count > _FEW
+            if many:
                 for k in range(count):
-                    prefetch(state.packet, np.int64(state.link[state.members[k] & _LOW].head))
+                    prefetch(state.packet, np.int64(state.link[state.members[k]].head))
+                _look_ahead(const, state, tick + 1)
+            line_up(state.members, state.scratch, count, const.seed, tick)
+            if many:
                 for k in range(min(count, _AHEAD)):
                     _foresee(const, state, state.members[k] & _LOW)
             for k in range(count):
-                if k + _AHEAD < count:
+                if many and k + _AHEAD < count:
                     _foresee(const, state, state.members[k + _AHEAD] & _LOW)
-                if k + _SOON < count:
+                if many and k + _SOON < count:
                     _foresee_queue(const, state, state.members[k + _SOON] & _LOW)
                 link = state.members[k] & _LOW
                 packet = take_head(const, state, link, tick)
