@@ -76,10 +76,10 @@ class DatagramApplicationRun(DatagramRun, ApplicationRun, Protocol):
     """
 
 
-def check_lossless(counts: Ints) -> None:
+def check_lossless(dropped: Ints) -> None:
     """Raise :class:`~flitlab.sim.engines.base.MessageLost` if a packet of a program without a transport was dropped.
 
-    counts: of subflows.
+    dropped: packets of each subflow.
     """
-    if counts[:, DROPPED].any():
+    if dropped.any():
         raise MessageLost

@@ -25,6 +25,7 @@ from flitlab.sim.engines.compiled.datagram.state import (
     ACK_BIT,
     LINK_COUNTS,
     POOL,
+    SUBFLOW_COUNTS,
     SYN,
     TRACE,
     TRACED,
@@ -38,7 +39,7 @@ from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.pool import doubled
 from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done, wakes
 from flitlab.sim.engines.compiled.timers import take_timer
-from flitlab.sim.engines.datagram.base import RECEIVED, Counters, Trace, check_lossless
+from flitlab.sim.engines.datagram.base import ARRIVED, Counters, Trace, check_lossless
 
 _LOW = np.int64(0xFFFFFFFF)
 _SUBFLOW = np.int64(0xFFFFFF)
@@ -78,8 +79,7 @@ def _foresee(const, state, link):
         prefetch(state.senders.win, subflow)
         prefetch(state.senders.rtt, subflow)
         prefetch(state.senders.window, subflow)
-        prefetch(state.subflow_counts, subflow)
-        prefetch(state.receiver, subflow)
+        prefetch(state.subflow, subflow)
         prefetch(state.held, subflow)
 
 
@@ -190,7 +190,7 @@ class CompiledDatagrams:
         while self._tick < until:
             self._tick = advance(self._constants, self._state, self._tick, until)
             if self._talk is not None and self._constants.paced:
-                check_lossless(self._state.subflow_counts)
+                check_lossless(self._state.subflow["dropped"])
             self._grow()
 
     def _grow(self) -> None:
@@ -203,16 +203,22 @@ class CompiledDatagrams:
     def counters(self) -> Counters:
         state, link = self._state, self._state.link[: self._constants.links]
         return Counters(
-            self._tick, state.subflow_counts.copy(), np.stack([link[name] for name in LINK_COUNTS], axis=1),
+            self._tick, self._subflow_counts(), np.stack([link[name] for name in LINK_COUNTS], axis=1),
             state.finished.copy(), state.senders.win[:, CWND].copy(),
         )  # fmt: skip
+
+    def _subflow_counts(self) -> Ints:
+        record = self._state.subflow
+        counts = np.stack([record[name] for name in SUBFLOW_COUNTS], axis=1)
+        counts[:, ARRIVED] += record["again"]
+        return counts
 
     def in_flight(self) -> Ints:
         state = self._state
         used = np.ones(len(state.packet), bool)
         used[state.free[: state.free[-1]]] = False
         used &= (state.packet["kind"] & ACK_BIT == 0) & (state.packet["kind"] != SYN)
-        return np.bincount(state.packet["subflow"][used], minlength=len(state.receiver))
+        return np.bincount(state.packet["subflow"][used], minlength=len(state.subflow))
 
     def trace(self) -> Trace:
         if not len(self._state.trace):
@@ -223,7 +229,7 @@ class CompiledDatagrams:
         return is_done(self._talk.ranks)
 
     def standing(self) -> Standing:
-        received = int(self._state.subflow_counts[:, RECEIVED].sum())
+        received = int(self._state.subflow["received"].sum())
         return Standing(
             received, int(self._state.left.sum()), int(self.in_flight().sum()), has_events(self._talk.ranks)
         )

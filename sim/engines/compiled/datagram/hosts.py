@@ -27,9 +27,7 @@ from flitlab.sim.engines.compiled.datagram.links import accept, join
 from flitlab.sim.engines.compiled.datagram.messages import note_received, note_taken
 from flitlab.sim.engines.compiled.datagram.state import (
     ACK_BIT,
-    AHEAD,
     DATA,
-    EXPECTED,
     MARKED_ACK,
     SYN,
     SYN_ACK,
@@ -39,7 +37,6 @@ from flitlab.sim.engines.compiled.datagram.state import (
 )
 from flitlab.sim.engines.compiled.pool import free_record, take_record
 from flitlab.sim.engines.compiled.timers import put_timer
-from flitlab.sim.engines.datagram.base import ARRIVED, RECEIVED, RESENT, RTT, SAMPLES, SENT, TIMEOUTS
 
 _LOW = np.int64(0xFFFFFFFF)
 _ONE = np.uint64(1)
@@ -61,8 +58,9 @@ def _emit(const, state, subflow, sequence, kind, stamp, at, now):
 @inner
 def _send(const, state, subflow, sequence, now):
     """Send a data packet of a subflow."""
-    state.subflow_counts[subflow, SENT] += 1
-    _emit(const, state, subflow, sequence, DATA, now & _LOW, state.path_start[subflow], now)
+    mine = state.subflow[subflow]
+    mine.sent += 1
+    _emit(const, state, subflow, sequence, DATA, now & _LOW, np.int64(mine.start), now)
 
 
 @inner
@@ -75,7 +73,7 @@ def _make_room(state, sent):
 @inner
 def send_on(const, state, subflow, now):
     """Send what the window of a subflow admits: again what has been sent before a timeout, then new data."""
-    seq, flow = state.senders.seq[subflow], const.flow[subflow]
+    seq, flow = state.senders.seq[subflow], np.int64(state.subflow[subflow].flow)
     while has_room(state.senders.win[subflow, CWND], seq[UNA], seq[NEXT_SEQUENCE], const.rules.mss):
         if seq[NEXT_SEQUENCE] == seq[HIGH]:
             if state.left[flow] == 0:
@@ -85,7 +83,7 @@ def send_on(const, state, subflow, now):
             _make_room(state, seq[HIGH] - seq[UNA])
             note_taken(state.talk, const, state, flow, now)
         else:
-            state.subflow_counts[subflow, RESENT] += 1
+            state.subflow[subflow].resent += 1
         _send(const, state, subflow, seq[NEXT_SEQUENCE], now)
         seq[NEXT_SEQUENCE] += 1
 
@@ -100,16 +98,16 @@ def _hear(const, state, subflow, kind, una, stamp, now):
     if kind == SYN_ACK and phase != OPENING:
         return
     sample = np.int64(np.uint32(now & _LOW) - np.uint32(stamp))
-    counts = state.subflow_counts[subflow]
-    counts[SAMPLES] += 1
-    counts[RTT] += sample
+    mine = state.subflow[subflow]
+    mine.samples += 1
+    mine.rtt += sample
     if phase == OPENING:
         opened(const.rules, state.senders, subflow, sample, now)
     else:
-        first, last = const.first[const.flow[subflow]], const.first[const.flow[subflow] + 1]
+        first, last = np.int64(mine.first), np.int64(mine.last)
         marked = kind == MARKED_ACK
         if acknowledge(const.rules, state.senders, subflow, first, last, una, sample, marked, now):
-            counts[RESENT] += 1
+            mine.resent += 1
             _send(const, state, subflow, state.senders.seq[subflow, UNA], now)
     send_on(const, state, subflow, now)
 
@@ -117,36 +115,37 @@ def _hear(const, state, subflow, kind, una, stamp, now):
 @inner
 def _hold(state, subflow, sequence):
     """Tell whether the receiver of a subflow did not have a packet yet; it has it from now on."""
-    mine = state.receiver[subflow]
-    if sequence < mine[EXPECTED]:
+    mine = state.subflow[subflow]
+    expected = np.int64(mine.expected)
+    if sequence < expected:
         return False
     held = state.held[subflow]
     mask = np.uint64(64 * len(held) - 1)
     place = np.uint64(sequence) & mask
-    if sequence > mine[EXPECTED]:
+    if sequence > expected:
         bit = _ONE << (place & np.uint64(63))
         if held[place >> np.uint64(6)] & bit:
             return False
         held[place >> np.uint64(6)] |= bit
-        mine[AHEAD] += 1
+        mine.beyond = np.int64(mine.beyond) + 1
         return True
-    mine[EXPECTED] += 1
-    while mine[AHEAD] > 0:
-        place = np.uint64(mine[EXPECTED]) & mask
+    expected, beyond = expected + 1, np.int64(mine.beyond)
+    while beyond > 0:
+        place = np.uint64(expected) & mask
         bit = _ONE << (place & np.uint64(63))
         if not held[place >> np.uint64(6)] & bit:
             break
         held[place >> np.uint64(6)] ^= bit
-        mine[AHEAD] -= 1
-        mine[EXPECTED] += 1
+        beyond -= 1
+        expected += 1
+    mine.expected, mine.beyond = expected, beyond
     return True
 
 
 @inner
 def _receive(const, state, subflow, sequence, now):
     """Take in a data packet at its receiver."""
-    counts = state.subflow_counts[subflow]
-    counts[ARRIVED] += 1
+    mine = state.subflow[subflow]
     if len(state.trace):
         entry = state.trace[state.wants[TRACED]]
         entry[0], entry[1], entry[2] = now, subflow, sequence
@@ -154,12 +153,14 @@ def _receive(const, state, subflow, sequence, now):
         if state.wants[TRACED] + const.links > len(state.trace):
             state.wants[TRACE] = 1
     if const.once or _hold(state, subflow, sequence):
-        counts[RECEIVED] += 1
-        flow = const.flow[subflow]
+        mine.received += 1
+        flow = np.int64(mine.flow)
         state.missing[flow] -= 1
         if state.missing[flow] == 0:
             state.finished[flow] = now
         note_received(state.talk, const, state, flow, now)
+    else:
+        mine.again += 1
 
 
 @inner
@@ -169,12 +170,12 @@ def _answer(const, state, subflow, kind, una, stamp, now):
     una: first packet that the receiver lacks. stamp: of the data.
     """
     if const.ack_path == REVERSE_PATH:
-        _emit(const, state, subflow, una, kind, stamp, state.back_start[subflow], now)
+        _emit(const, state, subflow, una, kind, stamp, np.int64(state.subflow[subflow].back), now)
         return
     packet = take_record(state)
     record = state.packet[packet]
     record.subflow, record.sequence, record.stamp, record.kind = subflow, una, stamp, kind
-    record.onto = state.path[state.path_start[subflow]]
+    record.onto = state.path[np.int64(state.subflow[subflow].start)]
     join(const, state, const.links + subflow, packet, now)
 
 
@@ -191,7 +192,7 @@ def deliver(const, state, link, packet, now):
         if const.paced:
             return
         kind |= ACK_BIT
-        sequence = state.receiver[subflow, EXPECTED]
+        sequence = np.int64(state.subflow[subflow].expected)
         if const.ack_path != INSTANT:
             _answer(const, state, subflow, kind, sequence, stamp, now)
             return
@@ -216,14 +217,14 @@ def ring(const, state, subflow, now):
     seq = state.senders.seq[subflow]
     if seq[DEADLINE] <= now:
         if seq[STATE] <= OPENING:
-            state.subflow_counts[subflow, TIMEOUTS] += seq[STATE]
+            state.subflow[subflow].timeouts += seq[STATE]
             open_up(const.rules, state.senders, subflow, now)
-            _emit(const, state, subflow, 0, SYN, now & _LOW, state.path_start[subflow], now)
+            _emit(const, state, subflow, 0, SYN, now & _LOW, np.int64(state.subflow[subflow].start), now)
         elif seq[UNA] == seq[NEXT_SEQUENCE]:
             seq[DEADLINE] = NEVER
             return
         else:
-            state.subflow_counts[subflow, TIMEOUTS] += 1
+            state.subflow[subflow].timeouts += 1
             time_out(const.rules, state.senders, subflow, now)
             send_on(const, state, subflow, now)
     set_timer(state, min(seq[DEADLINE], now + np.int64(np.ceil(const.rules.min_rto))), subflow)
@@ -232,14 +233,15 @@ def ring(const, state, subflow, now):
 @inner
 def pace(const, state, subflow, now):
     """Send the next packet of a constant-rate sender, which is closed as long as there is none."""
-    flow, seq = const.flow[subflow], state.senders.seq[subflow]
+    mine, seq = state.subflow[subflow], state.senders.seq[subflow]
+    flow = np.int64(mine.flow)
     seq[STATE] = CLOSED
     if state.left[flow] > 0:
         state.left[flow] -= 1
         _send(const, state, subflow, seq[HIGH], now)
         seq[HIGH] += 1
         if not const.once:
-            _make_room(state, seq[HIGH] - state.receiver[subflow, EXPECTED])
+            _make_room(state, seq[HIGH] - np.int64(mine.expected))
         note_taken(state.talk, const, state, flow, now)
         seq[STATE] = OPEN
         set_timer(state, now + const.gap[subflow], subflow)

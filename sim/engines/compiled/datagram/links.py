@@ -14,7 +14,6 @@ from flitlab.sim.engines.compiled.awaited import NOBODY, await_packet, forget_pa
 from flitlab.sim.engines.compiled.datagram.messages import note_busy
 from flitlab.sim.engines.compiled.datagram.state import DATA, MARKED_DATA, ODD_BITS, SYN
 from flitlab.sim.engines.compiled.pool import free_record
-from flitlab.sim.engines.datagram.base import DROPPED
 
 _LOW = np.int64(0xFFFFFFFF)
 
@@ -97,7 +96,7 @@ def _drop(const, state, link, packet):
     state.link[link].drops += 1
     record = state.packet[packet]
     if record.kind == DATA or record.kind == MARKED_DATA:
-        state.subflow_counts[np.int64(record.subflow), DROPPED] += 1
+        state.subflow[np.int64(record.subflow)].dropped += 1
     free_record(state, packet)
 
 

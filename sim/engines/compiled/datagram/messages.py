@@ -15,7 +15,6 @@ from flitlab.models.arrays import Ints
 from flitlab.models.jit import inner
 from flitlab.models.transport.newreno import HIGH
 from flitlab.models.transport.session import Session
-from flitlab.sim.engines.compiled.datagram.state import EXPECTED
 from flitlab.sim.engines.compiled.ranks import Ranks, arrived, left, make_ranks, size
 
 _NOBODY = np.int64(-1)
@@ -124,7 +123,7 @@ def _is_there(talk, const, state, flow, message):
     first = const.first[flow]
     lacking = 0
     for k in range(talk.bound.shape[1]):
-        lacking += state.receiver[first + k, EXPECTED] < talk.bound[message, k]
+        lacking += np.int64(state.subflow[first + k].expected) < talk.bound[message, k]
     return lacking == 0
 
 

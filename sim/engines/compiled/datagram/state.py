@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Integers, Ints, Ints32
+from flitlab.models.arrays import Integers, Ints
 from flitlab.models.jit import njit
 from flitlab.models.rules.datagram import NEARLY_FULL
 from flitlab.models.transport.law import INSTANT, PURE_DELAY
@@ -14,9 +14,8 @@ from flitlab.models.transport.paths import Paths
 from flitlab.models.transport.session import LATEST, Session, first_samples, sending, services
 from flitlab.models.transport.tcp import Tcp
 from flitlab.sim.engines.compiled.awaited import NOBODY
-from flitlab.sim.engines.compiled.memory import aligned, in_lines, records_in_lines
+from flitlab.sim.engines.compiled.memory import in_lines, records_in_lines
 from flitlab.sim.engines.compiled.pool import all_unused
-from flitlab.sim.engines.datagram.base import SUBFLOW_COUNTS
 
 # A packet, half a cache line. It is in one list at a time: of the link that it is on, in its queue or beyond.
 PACKET = np.dtype(
@@ -69,9 +68,33 @@ LINK = np.dtype(
 LINK_COUNTS = ("accepted", "drops", "stay", "most", "marks")
 """Fields of a link that are the columns of :attr:`~flitlab.sim.engines.datagram.base.Counters.link`."""
 
-# Fields of a receiver, int64.
-EXPECTED = 0  # first packet that it lacks
-AHEAD = 1  # packets that it has beyond
+# A subflow but for the window of its sender, two cache lines; nearly all that happens takes the first alone.
+SUBFLOW = np.dtype(
+    [
+        ("expected", np.uint32),  # first packet that the receiver lacks
+        ("beyond", np.uint32),  # packets that it has beyond
+        ("start", np.uint32),  # of its path in ``DatagramState.path``
+        ("back", np.uint32),  # of that of its acknowledgements
+        ("flow", np.uint32),
+        ("first", np.uint32),  # subflow of its flow
+        ("last", np.uint32),  # and the one behind the last
+        ("spare", np.uint32),
+        ("sent", np.int64),
+        ("received", np.int64),
+        ("samples", np.int64),
+        ("rtt", np.int64),
+        ("again", np.int64),  # packets that arrived, but that the receiver had
+        ("resent", np.int64),
+        ("dropped", np.int64),
+        ("timeouts", np.int64),
+        ("unused", np.int64, 4),
+    ]
+)
+SUBFLOW_COUNTS = ("sent", "received", "received", "resent", "dropped", "timeouts", "samples", "rtt")
+"""Fields of a subflow that are the columns of :attr:`~flitlab.sim.engines.datagram.base.Counters.subflow`.
+
+Of those that arrived the record has only how many more they are than those received.
+"""
 
 # Entries of DatagramState.wants: flags, but WINDOW is how many packets a receiver may have to hold, and TRACED counts
 # entries of the trace.
@@ -98,7 +121,6 @@ class DatagramConstants(NamedTuple):
     reserve: int  # packets that may be made in one tick
     rules: Rules
     first: Ints  # int64 [flows + 1]
-    flow: Ints32  # int32 [subflows]
     packets: Ints  # int64 [flows]
     gap: Ints  # int64 [subflows]
 
@@ -116,16 +138,13 @@ class DatagramState(NamedTuple):
     scratch: Ints  # int64: to put them in order
     path: np.ndarray  # uint32: links of all paths, forwards and then backwards, each with the link onto which goes what
     # its end gives rise to
-    path_start: Ints  # int64 [subflows]
-    back_start: Ints  # int64 [subflows]
+    subflow: np.ndarray  # SUBFLOW [subflows]
     senders: Senders
     left: Ints  # int64 [flows]: packets that have not been sent for the first time
     missing: Ints  # int64 [flows]: packets that the receiver lacks
-    receiver: Ints  # int64 [subflows, 2]
     held: np.ndarray  # uint64 [subflows, words]: a bit for each packet that it has beyond the first it lacks; room
     # for all that have been sent beyond (:func:`larger_windows`)
     timers: Ints  # int64 [subflows + 1]: a heap of tick << 24 | subflow
-    subflow_counts: Ints
     finished: Ints
     trace: Ints  # int64 [entries, 3]
     wants: Ints  # int64: what has to grow before the next tick
@@ -181,7 +200,6 @@ def _constants(session: Session, alone: bool) -> DatagramConstants:
         reserve=reserve,
         rules=session.rules or _no_rules(session),
         first=session.first,
-        flow=np.repeat(np.arange(len(packets)), np.diff(session.first)).astype(np.int32),
         packets=packets,
         gap=session.gap,
     )
@@ -195,7 +213,12 @@ def _state(
     pool, ticks = 2 * constants.reserve, constants.mask + 1
     link = _links(session, constants)
     most = max(len(link), subflows)
-    path, path_start, back_start = _ways(constants, np.arange(subflows), session.paths, session.back)
+    path, start, back = _ways(constants, np.arange(subflows), session.paths, session.back)
+    of_flow = np.diff(session.first)
+    subflow = records_in_lines(subflows, SUBFLOW)
+    subflow["start"], subflow["back"] = start, back
+    subflow["flow"] = np.repeat(np.arange(len(packets)), of_flow)
+    subflow["first"], subflow["last"] = np.repeat(session.first[:-1], of_flow), np.repeat(session.first[1:], of_flow)
     return DatagramState(
         packet=records_in_lines(pool, PACKET),
         free=all_unused(pool),
@@ -206,15 +229,12 @@ def _state(
         members=np.zeros(most, np.int64),
         scratch=np.zeros(2 * most + 1, np.int64),
         path=path,
-        path_start=path_start,
-        back_start=back_start,
+        subflow=subflow,
         senders=senders,
         left=packets.copy() if talk is None else np.zeros_like(packets),
         missing=packets.copy(),
-        receiver=np.zeros((subflows, 2), np.int64),
         held=np.zeros((subflows, 1), np.uint64),
         timers=timers,
-        subflow_counts=aligned(subflows, SUBFLOW_COUNTS, np.int64),
         finished=np.full(len(packets), -1, np.int64),
         trace=np.zeros(((1 << 12) + 2 * session.topology.hosts if traced else 0, 3), np.int64),
         wants=np.zeros(8, np.int64),
@@ -260,7 +280,8 @@ def _closed(paths: Paths, onto: Integers) -> tuple[np.ndarray, Ints]:
 
 def _in_lines(senders: Senders) -> Senders:
     """Copy the records of senders so that they begin with a cache line."""
-    return senders._replace(seq=in_lines(senders.seq), win=in_lines(senders.win))
+    window, rtt = (in_lines(column[:, None]).reshape(-1) for column in (senders.window, senders.rtt))
+    return senders._replace(seq=in_lines(senders.seq), win=in_lines(senders.win), window=window, rtt=rtt)
 
 
 @njit
@@ -286,10 +307,10 @@ def larger_windows(state: DatagramState) -> DatagramState:
     What is sent in a tick arrives in a later one: to make room after each tick is early enough, however many packets a
     law lets go at once.
     """
-    expected, size = state.receiver[:, EXPECTED], 64 * state.held.shape[1]
+    expected, size = state.subflow["expected"].astype(np.int64), 64 * state.held.shape[1]
     larger = 1 << int(state.wants[WINDOW] - 1).bit_length()
     held = np.zeros((len(expected), larger // 64), np.uint64)
-    for subflow in np.flatnonzero(state.receiver[:, AHEAD]).tolist():
+    for subflow in np.flatnonzero(state.subflow["beyond"]).tolist():
         beyond = expected[subflow] + np.arange(size)
         bits = np.zeros(larger, np.uint8)
         bits[beyond % larger] = np.unpackbits(state.held[subflow].view(np.uint8), bitorder="little")[beyond % size]
@@ -307,6 +328,6 @@ def along(
 ) -> DatagramState:
     """Let some subflows, and their acknowledgements, go by new paths; packets under way keep theirs."""
     path, start, back_start = _ways(const, moved, paths, back)
-    state.path_start[moved] = len(state.path) + start
-    state.back_start[moved] = len(state.path) + back_start
+    state.subflow["start"][moved] = len(state.path) + start
+    state.subflow["back"][moved] = len(state.path) + back_start
     return state._replace(path=np.concatenate([state.path, path]))
