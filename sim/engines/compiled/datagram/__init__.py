@@ -35,7 +35,7 @@ from flitlab.sim.engines.compiled.datagram.state import (
     larger_windows,
     longer_trace,
 )
-from flitlab.sim.engines.compiled.memory import prefetch
+from flitlab.sim.engines.compiled.memory import prefetch, prefetch_line, seldom
 from flitlab.sim.engines.compiled.pool import doubled
 from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done, wakes
 from flitlab.sim.engines.compiled.timers import take_timer
@@ -68,10 +68,18 @@ def _goes_on(const, link):
 
 
 @inner
+def _ask_for_link(const, state, link):
+    """Begin to load a link."""
+    prefetch(state.link, link)
+    if const.mixed:
+        prefetch_line(state.link, link, 1)
+
+
+@inner
 def _foresee(const, state, link):
     """Begin to load what is looked at when the first packet of a link arrives."""
     record = state.packet[np.int64(state.link[link].head)]
-    prefetch(state.link, np.int64(record.onto))
+    _ask_for_link(const, state, np.int64(record.onto))
     prefetch(state.path, np.int64(record.at) + 2)
     if not _goes_on(const, link):
         subflow = np.int64(record.subflow)
@@ -86,8 +94,13 @@ def _foresee(const, state, link):
 @inner
 def _foresee_queue(const, state, link):
     """Begin to load the last packet on the link that the first packet of a link, or the next of its subflow, joins."""
-    onto = np.int64(state.packet[np.int64(state.link[link].head)].onto)
-    prefetch(state.packet, np.int64(state.link[onto].tail))
+    record = state.packet[np.int64(state.link[link].head)]
+    line = state.link[np.int64(record.onto)]
+    prefetch(state.packet, np.int64(line.tail))
+    if const.mixed:
+        prefetch(state.packet, np.int64(line.serving))
+    if not _goes_on(const, link):
+        prefetch(state.path, np.int64(state.subflow[np.int64(record.subflow)].start))
 
 
 @inner
@@ -95,7 +108,7 @@ def _look_ahead(const, state, tick):
     """Begin to load the links whose first packets arrive in a tick to come."""
     link = np.int64(state.slot[tick & const.mask])
     while link != NOBODY:
-        prefetch(state.link, link)
+        _ask_for_link(const, state, link)
         link = np.int64(state.after[link])
 
 
@@ -113,7 +126,7 @@ def advance(const, state, tick, until):
             return until
         if has_members(const, state, tick):
             count = gather(const, state, tick)
-            many = count > _FEW
+            many = seldom(count > _FEW)
             if many:
                 for k in range(count):
                     prefetch(state.packet, np.int64(state.link[state.members[k]].head))
