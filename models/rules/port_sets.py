@@ -64,7 +64,13 @@ def _word_at(typingctx: Any, array: Any, place: Any) -> Any:
 @kernel
 def ports_towards(sets: PortSets, target: Int, here: Int) -> np.uint64:
     """The ports by which a packet for switch ``target`` may leave switch ``here``: uint64, a bit each."""
-    return _word_at(sets.bytes, np.int64(target * sets.switches + here) * sets.width) & sets.mask
+    return _word_at(sets.bytes, place_of(sets, target, here)) & sets.mask
+
+
+@kernel
+def place_of(sets: PortSets, target: Int, here: Int) -> int:
+    """The place in ``sets.bytes`` of the ports by which a packet for ``target`` may leave ``here``, both switches."""
+    return np.int64(target * sets.switches + here) * sets.width
 
 
 @kernel

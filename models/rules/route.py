@@ -192,7 +192,13 @@ def next_hops(r: Tables, way: Int, hop: Int, here: Int, target: Int) -> np.uint6
         return _computed_ports(r.degree, r.shift, r.switches, r.out_start, r.dst, here, target)
     if r.form == POLARIZED:
         return polarized_ports(r, way, hop, here, target)
-    return ports_towards(r.ports, target if hop >= way >> LEG_AT else middle_of(way), here)
+    return ports_towards(r.ports, toward_of(r, way, hop, target), here)
+
+
+@kernel
+def toward_of(r: Tables, way: Int, hop: Int, target: Int) -> int:
+    """The switch to which the next hops lead (TABLE, VIA): the target, or the intermediate one before that."""
+    return middle_of(way) if r.form == VIA and hop < way >> LEG_AT else target
 
 
 @kernel
@@ -264,7 +270,7 @@ def next_port(
     ports = next_hops(r, way, hop, here, target)
     if len(r.port_threshold) == 0:
         return fixed_port(ports, r.rule, seed, here, source, destination, hosts, sequence, hop)
-    toward = middle_of(way) if r.form == VIA and hop < way >> LEG_AT else target
+    toward = toward_of(r, way, hop, target)
     return _weighed_port(r.port_threshold, ports, r.rule, seed, here, toward, source, destination, hosts, sequence, hop)
 
 

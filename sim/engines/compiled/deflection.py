@@ -23,7 +23,8 @@ from flitlab.models.rules.route import pick, route_word
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.base import EVENTS, GRANTS, OCCUPANCY_MAX
-from flitlab.sim.engines.compiled.memory import aligned
+from flitlab.sim.engines.compiled.due import FULL, Due, ask_for_next, make_due, packet_in, put, release, take
+from flitlab.sim.engines.compiled.memory import aligned, prefetch, seldom
 from flitlab.sim.engines.compiled.messages import Program, leave, make_program, next_tick
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import (
@@ -100,8 +101,8 @@ class DeflectionState(NamedTuple):
     busy: np.ndarray  # uint32 [outputs]: held until this tick
     host: Ints  # int64 [hosts, HOST_RECORD]
     asked: Ints  # int64 [hosts]: the tick at which the host's switch is woken for it
-    arriving: np.ndarray  # uint32 [ticks]: first of the packets whose head arrives then
-    leaving: np.ndarray  # uint32 [ticks]: first of the packets whose tail is delivered then
+    arriving: Due  # packets by the tick at which their head arrives
+    leaving: Due  # packets by the tick at which their tail is delivered
     members: Ints  # int64 [switches]: scratch, who is looked at
     awake: Wheel
     program: Program | None
@@ -156,8 +157,8 @@ def build(
         busy=np.zeros(len(ports.out_input), np.uint32),
         host=np.zeros((hosts, HOST_RECORD), np.int64),
         asked=np.full(hosts, -1, np.int64),
-        arriving=np.full(ticks, NOBODY, np.uint32),
-        leaving=np.full(ticks, NOBODY, np.uint32),
+        arriving=make_due(ticks, records),
+        leaving=make_due(ticks, records),
         members=np.zeros(topology.switches, np.int64),
         awake=make_wheel(topology.switches, ticks),
         program=make_program(scenario),
@@ -288,9 +289,7 @@ def _forward(const, state, switch, packet, minimal, port, tick):
     state.pool.packet[packet, WHERE] = const.dst[channel]
     state.pool.packet[packet, OUTPUT] = const.net.ports.out_base[switch] + port
     state.tally.channel_flits[channel] += const.flits
-    slot = (tick + const.switch + const.link + const.delay[channel]) & state.awake.mask
-    state.pool.packet[packet, NEXT] = state.arriving[slot]
-    state.arriving[slot] = packet
+    put(state.arriving, packet, tick + const.switch + const.link + const.delay[channel])
 
 
 @inner
@@ -299,9 +298,7 @@ def _eject(const, state, switch, packet, output, tick):
     if state.busy[output] > tick:
         return False
     _hold_output(const, state, switch, output, tick)
-    slot = (tick + const.flits - 1 + const.switch + const.ejection) & state.awake.mask
-    state.pool.packet[packet, NEXT] = state.leaving[slot]
-    state.leaving[slot] = packet
+    put(state.leaving, packet, tick + const.flits - 1 + const.switch + const.ejection)
     return True
 
 
@@ -366,9 +363,7 @@ def _let_send(const, state, switch, host, tick):
     following = host + 1 - const.host_start[switch]
     state.place[switch, NEXT_HOST] = following if host + 1 < const.host_start[switch + 1] else 0
     state.pool.packet[packet, WHERE] = switch
-    slot = (tick + const.injection) & state.awake.mask
-    state.pool.packet[packet, NEXT] = state.arriving[slot]
-    state.arriving[slot] = packet
+    put(state.arriving, packet, tick + const.injection)
     notice(const, state, host, tick)
 
 
@@ -409,17 +404,22 @@ def _arrive_all(const, state, tick):
 
     Returns False if a switch has come to hold more than :func:`~flitlab.models.rules.occupancy.occupancy_bound`.
     """
-    slot = tick & state.awake.mask
-    packet = np.int64(state.arriving[slot])
-    state.arriving[slot] = NOBODY
-    within = True
-    while packet != NOBODY:
-        following = np.int64(state.pool.packet[packet, NEXT])
-        _arrive(const, state, packet, tick)
-        switch = state.pool.packet[packet, WHERE]
-        within &= state.place[switch, RESIDENT] <= const.bound[switch]
-        packet = following
-        state.tally.scalars[EVENTS] += 1
+    arriving, within = state.arriving, True
+    chunk, filled = take(arriving, tick)
+    while chunk != NOBODY:
+        ask_for_next(arriving, chunk)
+        if seldom(filled == FULL):
+            for i in range(filled):
+                prefetch(state.pool.packet, packet_in(arriving, chunk, i))
+            for i in range(filled):
+                prefetch(state.place, np.int64(state.pool.packet[packet_in(arriving, chunk, i), WHERE]))
+        for i in range(filled):
+            packet = packet_in(arriving, chunk, i)
+            _arrive(const, state, packet, tick)
+            switch = state.pool.packet[packet, WHERE]
+            within &= state.place[switch, RESIDENT] <= const.bound[switch]
+        state.tally.scalars[EVENTS] += filled
+        chunk, filled = release(arriving, chunk), FULL
     return within
 
 
@@ -436,7 +436,7 @@ def advance(const, state, now, until):
             return tick
         if not _arrive_all(const, state, tick):
             return -1
-        deliver_all(const, state, tick, state.awake.mask)
+        deliver_all(const, state, tick)
         run_program(state.program, const, state, tick, notice)
         count = drain(state.awake, tick, state.members)
         for i in range(count):

@@ -15,6 +15,7 @@ from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.compiled import deflection
 from flitlab.sim.engines.compiled.changes import ChangingRun, lose
 from flitlab.sim.engines.compiled.deflection import LAST_READING, RANKED, READING, RESIDENT, WHERE, set_ranked
+from flitlab.sim.engines.compiled.due import FULL, packet_in, put, release, take
 from flitlab.sim.engines.compiled.records import DESTINATION, HOP, LATE, NEXT, NOBODY, OUTPUT
 from flitlab.sim.engines.compiled.wheel import wake
 
@@ -32,20 +33,20 @@ def _lose_on_links(const, state, dead, stranded, lost):
 
     dead: bool [outputs]. lost: int64 [hosts], flits by source.
     """
-    for slot in range(len(state.arriving)):
-        packet = np.int64(state.arriving[slot])
-        state.arriving[slot] = NOBODY
-        while packet != NOBODY:
-            following, there = np.int64(state.pool.packet[packet, NEXT]), np.int64(state.pool.packet[packet, WHERE])
-            on_link = state.pool.packet[packet, HOP] > 0
-            if on_link and (
-                dead[state.pool.packet[packet, OUTPUT]] or (stranded and _is_stranded(const, state, packet, there))
-            ):
-                lose(state, packet, lost)
-            else:
-                state.pool.packet[packet, NEXT] = state.arriving[slot]
-                state.arriving[slot] = packet
-            packet = following
+    for tick in range(state.arriving.mask + 1):
+        chunk, filled = take(state.arriving, tick)
+        while chunk != NOBODY:
+            for i in range(filled):
+                packet = packet_in(state.arriving, chunk, i)
+                there = np.int64(state.pool.packet[packet, WHERE])
+                on_link = state.pool.packet[packet, HOP] > 0
+                if on_link and (
+                    dead[state.pool.packet[packet, OUTPUT]] or (stranded and _is_stranded(const, state, packet, there))
+                ):
+                    lose(state, packet, lost)
+                else:
+                    put(state.arriving, packet, tick)
+            chunk, filled = release(state.arriving, chunk), FULL
 
 
 @kernel

@@ -13,6 +13,12 @@ from numba.extending import intrinsic
 
 _LINE = 64  # bytes
 
+AT_ONCE = 32
+"""So many records begin to be loaded before the first is used; a processor waits for no more at a time."""
+
+FEW = 12
+"""For so many it does not pay to go through them twice; networks in which so few come at a time fit into caches."""
+
 
 def aligned(records: int, words: int, dtype: Any) -> np.ndarray:
     """Make an array of zeros [records, words] that begins with a cache line, as every record does of whole lines."""

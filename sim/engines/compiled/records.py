@@ -31,6 +31,8 @@ from flitlab.sim.engines.base import (
     SCALARS,
     SENT_PACKETS,
 )
+from flitlab.sim.engines.compiled.due import FULL, ask_for_next, packet_in, release, take
+from flitlab.sim.engines.compiled.memory import prefetch, seldom
 from flitlab.sim.engines.compiled.messages import FIRST, cut, deliver_part, first_in_queue, join
 from flitlab.sim.engines.compiled.pool import doubled, free_record, take_record
 from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, turn
@@ -247,7 +249,7 @@ def deliver(const, state, packet, tick):
     state.tally.histogram[bucket(latency)] += 1
     state.tally.hops[min(hops, LONG - 1)] += 1
     state.tally.deflections[min(deflections, LONG - 1)] += 1
-    state.tally.pairs[const.net.host_switch[source] * const.net.switches + const.net.host_switch[destination]] += flits
+    state.tally.pairs[_pair(const, state, packet)] += flits
     state.tally.by_source[source] += flits
     state.tally.by_destination[destination] += flits
     free_record(state.pool, packet)
@@ -255,18 +257,28 @@ def deliver(const, state, packet, tick):
 
 
 @inner
-def deliver_all(const, state, tick, mask):
-    """Count the packets whose tail reaches its host at ``tick``.
+def deliver_all(const, state, tick):
+    """Count the packets whose tail reaches its host at ``tick``."""
+    leaving = state.leaving
+    chunk, filled = take(leaving, tick)
+    while chunk != NOBODY:
+        ask_for_next(leaving, chunk)
+        if seldom(filled == FULL):
+            for i in range(filled):
+                prefetch(state.pool.packet, packet_in(leaving, chunk, i))
+            for i in range(filled):
+                prefetch(state.tally.pairs, _pair(const, state, packet_in(leaving, chunk, i)))
+        for i in range(filled):
+            deliver(const, state, packet_in(leaving, chunk, i), tick)
+        state.tally.scalars[EVENTS] += filled
+        chunk, filled = release(leaving, chunk), FULL
 
-    mask: ticks of the ring ``state.leaving``, less 1.
-    """
-    packet = np.int64(state.leaving[tick & mask])
-    state.leaving[tick & mask] = NOBODY
-    while packet != NOBODY:
-        following = np.int64(state.pool.packet[packet, NEXT])
-        deliver(const, state, packet, tick)
-        packet = following
-        state.tally.scalars[EVENTS] += 1
+
+@inner
+def _pair(const, state, packet):
+    """Find the pair of switches between whose hosts a packet goes."""
+    source, destination = state.pool.packet[packet, SOURCE], state.pool.packet[packet, DESTINATION]
+    return np.int64(const.net.host_switch[source]) * const.net.switches + np.int64(const.net.host_switch[destination])
 
 
 @inner

@@ -12,6 +12,7 @@ from flitlab.sim.engines.base import DELIVERED_PACKETS
 from flitlab.sim.engines.compiled import deflection
 from flitlab.sim.engines.compiled import vct as vct_kernel
 from flitlab.sim.engines.compiled import wormhole as wormhole_kernel
+from flitlab.sim.engines.compiled.due import due_at
 from flitlab.sim.engines.compiled.engine import CompiledRun
 from flitlab.sim.engines.compiled.records import (
     DEFLECTED,
@@ -96,11 +97,8 @@ class CompiledWatch(CompiledRun):
 
     def slot(self, now: int) -> int:
         """The tick after ``now`` for which the packet is put down in the ring of arrivals."""
-        ring = self._state.arriving
-        return next(
-            tick for tick in range(now + 1, now + len(ring))
-            if self.record in self.listed(ring[tick % len(ring)])
-        )  # fmt: skip
+        due = self._state.arriving
+        return next(tick for tick in range(now + 1, now + due.mask + 1) if self.record in due_at(due, tick))
 
     def first_place(self) -> int:
         """The place that the packet goes to when its host has just sent it."""

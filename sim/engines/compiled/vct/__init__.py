@@ -12,7 +12,7 @@ from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.sim.engines.base import EVENTS, GRANTS
 from flitlab.sim.engines.compiled.messages import next_tick
 from flitlab.sim.engines.compiled.records import deliver_all, log_is_full, run_program
-from flitlab.sim.engines.compiled.vct.allocation import serve
+from flitlab.sim.engines.compiled.vct.allocation import serve_all
 from flitlab.sim.engines.compiled.vct.arrival import arrive_all, notice, send_all
 from flitlab.sim.engines.compiled.vct.deadlock import stuck
 from flitlab.sim.engines.compiled.vct.exchange import exchange
@@ -51,13 +51,12 @@ def _advance(const, state, now, until):
             if log_is_full(const, state):
                 return tick
             arrive_all(const, state, tick)
-            deliver_all(const, state, tick, state.outputs.mask)
+            deliver_all(const, state, tick)
             run_program(state.program, const, state, tick, notice)
             send_all(const, state, tick)
             granted = state.tally.scalars[GRANTS]
             count = drain(state.outputs, tick, state.members)
-            for i in range(count):
-                serve(const, state, state.members[i], tick)
+            serve_all(const, state, state.members, count, tick)
             state.tally.scalars[EVENTS] += state.tally.scalars[GRANTS] - granted
             tick = next_tick(state.program, state, tick, end, 0) if alone else tick + 1
         if not alone:
@@ -75,7 +74,7 @@ def _advance_together(const, state, now, until):
             if log_is_full(const, state):
                 return tick
             arrive_all(const, state, tick)
-            deliver_all(const, state, tick, state.outputs.mask)
+            deliver_all(const, state, tick)
             run_program(state.program, const, state, tick, notice)
             send_all(const, state, tick)
             granted = state.tally.scalars[GRANTS]

@@ -7,12 +7,16 @@ from flitlab.models.jit import inner
 from flitlab.models.rules.route import ON_ESCAPE
 from flitlab.models.rules.tables import ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import GRANTS
+from flitlab.sim.engines.compiled.due import put
+from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, prefetch, seldom
 from flitlab.sim.engines.compiled.records import FLITS, HOP, INPUT_VC, LATE, NEXT, NOBODY, WAY
 from flitlab.sim.engines.compiled.ugal import by_congestion
 from flitlab.sim.engines.compiled.vct.exchange import crosses, post_delivery, post_packet, post_room
 from flitlab.sim.engines.compiled.vct.rows import (
+    channel_of,
     dequeue,
     eligible_from,
+    entry_of,
     flits_of,
     give_back,
     key_at,
@@ -21,7 +25,7 @@ from flitlab.sim.engines.compiled.vct.rows import (
     want_at,
     wanted_vcs,
 )
-from flitlab.sim.engines.compiled.vct.state import BUSY, FRONT, LACKING, LEFT, QUEUED, ROOM, WAITING
+from flitlab.sim.engines.compiled.vct.state import BUSY, FRONT, LACKING, LEFT, QUEUED, ROOM, UPSTREAM, WAITING
 from flitlab.sim.engines.compiled.wheel import wake
 
 
@@ -57,24 +61,22 @@ def grant(const, state, packet, vc, output, next_vc, tick):
     if next_vc == NOBODY:
         delivered = tick + flits - 1 + const.switch + const.ejection
         post_delivery(state.program, state, packet, delivered)
-        slot = delivered & state.outputs.mask
-        state.pool.packet[packet, NEXT] = state.leaving[slot]
-        state.leaving[slot] = packet
+        put(state.leaving, packet, delivered)
         return
     state.vc[next_vc, ROOM] -= flits
     state.pool.packet[packet, INPUT_VC] = next_vc
     state.pool.packet[packet, HOP] += 1
     if const.policy == ESCAPE and next_vc % const.vcs == ESCAPE_VC:
         state.pool.packet[packet, WAY] = ON_ESCAPE
-    channel = const.net.ports.out_channel[output]
+    channel = channel_of(state, output)
     state.tally.channel_flits[channel] += flits
-    comes = tick + const.switch + const.link + const.delay[channel] + const.header
+    comes = tick + const.switch + const.link + const.header
+    if const.delayed:
+        comes += const.delay[channel]
     if crosses(state, next_vc):
         post_packet(state, packet, next_vc, comes)
         return
-    slot = comes & state.outputs.mask
-    state.pool.packet[packet, NEXT] = state.arriving[slot]
-    state.arriving[slot] = packet
+    put(state.arriving, packet, comes)
 
 
 @inner
@@ -88,7 +90,7 @@ def serve(const, state, output, tick):
     if state.rows[output, BUSY] > tick:
         wake(state.outputs, output, state.rows[output, BUSY])
         return
-    ejects = const.net.ports.out_input[output] == NOBODY
+    ejects = entry_of(state, output) == NOBODY
     lacking, longest = np.uint64(0), np.int64(0)  # where heads have found no room, and the longest of them
     for i in range(state.rows[output, WAITING]):
         key, want = key_at(state, output, i), want_at(state, output, i)
@@ -100,7 +102,7 @@ def serve(const, state, output, tick):
             break  # the others in the row are eligible later still
         next_vc = NOBODY
         if not ejects:
-            wanted = wanted_vcs(const, output, want)
+            wanted = wanted_vcs(const, state, output, want)
             if wanted & ~lacking == 0 and flits_of(want) >= longest and const.resorts == 0:
                 continue  # who has found no room in these VCs has had the output woken for it
             next_vc, when = room_for(const, state, want, tick)
@@ -116,3 +118,35 @@ def serve(const, state, output, tick):
         grant(const, state, np.int64(state.vc[vc, FRONT]), vc, output, next_vc, tick)
         return
     state.rows[output, LACKING] = np.int64(lacking)
+
+
+@inner
+def serve_all(const, state, outputs, count, tick):
+    """Serve the first ``count`` of some outputs; what they need begins to be loaded for many of them at a time.
+
+    outputs: int64.
+    """
+    for i in range(count):
+        if seldom(i & (AT_ONCE - 1) == 0 and count - i > FEW):
+            _ask_for_rows(state, outputs, i, min(count, i + AT_ONCE))
+        serve(const, state, outputs[i], tick)
+
+
+@inner
+def _ask_for_rows(state, outputs, first, end):
+    """Begin to load what it takes to serve the first heads in the rows of some outputs."""
+    for i in range(first, end):
+        prefetch(state.rows, outputs[i])
+    for i in range(first, end):
+        if state.rows[outputs[i], WAITING] > 0:
+            prefetch(state.vc, key_at(state, outputs[i], 0) & 0xFFFFFFFF)
+            prefetch(state.vc, want_at(state, outputs[i], 0) & 0xFFFFFFFF)
+    for i in range(first, end):
+        if state.rows[outputs[i], WAITING] > 0:
+            if entry_of(state, outputs[i]) != NOBODY:
+                prefetch(state.tally.channel_flits, channel_of(state, outputs[i]))
+            vc = key_at(state, outputs[i], 0) & 0xFFFFFFFF
+            prefetch(state.pool.packet, np.int64(state.vc[vc, FRONT]))
+            upstream = np.int64(state.vc[vc, UPSTREAM])
+            if upstream < len(state.rows):
+                prefetch(state.rows, upstream)

@@ -4,10 +4,12 @@
 import numpy as np
 
 from flitlab.models.jit import inner
-from flitlab.models.rules.route import at_target, next_port
-from flitlab.models.rules.tables import ADAPTIVE, PROGRESSIVE
+from flitlab.models.rules.port_sets import place_of
+from flitlab.models.rules.route import at_target, next_port, toward_of
+from flitlab.models.rules.tables import ADAPTIVE, PROGRESSIVE, TABLE, VIA
 from flitlab.sim.engines.base import EVENTS
-from flitlab.sim.engines.compiled.memory import prefetch
+from flitlab.sim.engines.compiled.due import FULL, ask_for_next, next_chunk, packet_in, put, release, take
+from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, prefetch, seldom
 from flitlab.sim.engines.compiled.messages import leave
 from flitlab.sim.engines.compiled.records import (
     DESTINATION,
@@ -38,9 +40,7 @@ from flitlab.sim.engines.compiled.wheel import drain, wake
 @inner
 def _route(const, state, packet, tick):
     """Set the output of a packet that has come to a switch; NOBODY if that is decided every tick."""
-    here = np.int64(state.vc[state.pool.packet[packet, INPUT_VC], SWITCH])
-    if const.rule == PROGRESSIVE:
-        think_again(const, state, packet, here, ahead, tick)
+    here = _switch_of(state, packet)
     destination = np.int64(state.pool.packet[packet, DESTINATION])
     target = np.int64(const.net.host_switch[destination])
     way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
@@ -98,9 +98,7 @@ def _send(const, state, host, tick):
     set_way(const, state, packet, ahead, tick)
     state.pool.packet[packet, INPUT_VC] = vc
     state.vc[vc, ROOM] -= flits
-    ready = (tick + const.injection + const.header) & state.senders.mask
-    state.pool.packet[packet, NEXT] = state.arriving[ready]
-    state.arriving[ready] = packet
+    put(state.arriving, packet, tick + const.injection + const.header)
     wake(state.senders, host, min(max(host_record[H_BORN], tick + flits), tick + state.senders.mask))
 
 
@@ -114,24 +112,61 @@ def notice(const, state, host, tick):
 def arrive_all(const, state, tick):
     """Take in the packets whose header has been read by now.
 
-    All are routed before the first joins its VC, so that look-ups in memory overlap.
+    What a full chunk of them needs begins to be loaded before it is used.
     """
-    slot = tick & state.outputs.mask
-    first = np.int64(state.arriving[slot])
-    state.arriving[slot] = NOBODY
-    packet = first
-    while packet != NOBODY:
-        _route(const, state, packet, tick)
-        output = np.int64(state.pool.packet[packet, OUTPUT])
-        if output != NOBODY:
-            prefetch(state.rows, output)
-        packet = np.int64(state.pool.packet[packet, NEXT])
-    packet = first
-    while packet != NOBODY:
-        following = np.int64(state.pool.packet[packet, NEXT])
-        _arrive(const, state, packet, tick)
-        packet = following
-        state.tally.scalars[EVENTS] += 1
+    arriving = state.arriving
+    chunk, filled = take(arriving, tick)
+    if const.rule == PROGRESSIVE:
+        _think_again(const, state, chunk, filled, tick)
+    while chunk != NOBODY:
+        ask_for_next(arriving, chunk)
+        if seldom(filled == FULL):
+            _ask_for_routes(const, state, chunk)
+        for i in range(filled):
+            packet = packet_in(arriving, chunk, i)
+            _route(const, state, packet, tick)
+            output = np.int64(state.pool.packet[packet, OUTPUT])
+            if output != NOBODY:
+                prefetch(state.rows, output)
+        for i in range(filled):
+            _arrive(const, state, packet_in(arriving, chunk, i), tick)
+        state.tally.scalars[EVENTS] += filled
+        chunk, filled = release(arriving, chunk), FULL
+
+
+@inner
+def _think_again(const, state, chunk, filled, tick):
+    """Decide the ways of all packets in a list once more, before the first of them joins its VC.
+
+    chunk, filled: the first of the list, and how many packets are in it.
+    """
+    while chunk != NOBODY:
+        for i in range(filled):
+            packet = packet_in(state.arriving, chunk, i)
+            think_again(const, state, packet, _switch_of(state, packet), ahead, tick)
+        chunk, filled = next_chunk(state.arriving, chunk), FULL
+
+
+@inner
+def _switch_of(state, packet):
+    """Return the switch to which a packet has come."""
+    return np.int64(state.vc[state.pool.packet[packet, INPUT_VC], SWITCH])
+
+
+@inner
+def _ask_for_routes(const, state, chunk):
+    """Begin to load what it takes to route the packets of a full chunk: next hops where they are in a table."""
+    for i in range(FULL):
+        prefetch(state.pool.packet, packet_in(state.arriving, chunk, i))
+    for i in range(FULL):
+        prefetch(state.vc, np.int64(state.pool.packet[packet_in(state.arriving, chunk, i), INPUT_VC]))
+    if const.routes.form == TABLE or const.routes.form == VIA:
+        for i in range(FULL):
+            packet = packet_in(state.arriving, chunk, i)
+            target = np.int64(const.net.host_switch[state.pool.packet[packet, DESTINATION]])
+            way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
+            toward = toward_of(const.routes, way, hop, target)
+            prefetch(const.routes.ports.bytes, place_of(const.routes.ports, toward, _switch_of(state, packet)))
 
 
 @inner
@@ -139,5 +174,16 @@ def send_all(const, state, tick):
     """Let every host send that is to be looked at in this tick and can."""
     count = drain(state.senders, tick, state.members)
     for i in range(count):
+        if seldom(i & (AT_ONCE - 1) == 0 and count - i > FEW):
+            _ask_for_hosts(const, state, i, min(count, i + AT_ONCE))
         _send(const, state, state.members[i], tick)
     state.tally.scalars[EVENTS] += count
+
+
+@inner
+def _ask_for_hosts(const, state, first, end):
+    """Begin to load what it takes to let some hosts send."""
+    for i in range(first, end):
+        prefetch(state.host, state.members[i])
+    for i in range(first, end):
+        prefetch(state.vc, const.net.ports.inject[state.members[i]] * const.vcs)

@@ -16,6 +16,7 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.compiled import vct
 from flitlab.sim.engines.compiled.changes import DrainingRun, lose
+from flitlab.sim.engines.compiled.due import FULL, packet_in, put, release, take
 from flitlab.sim.engines.compiled.records import BORN, FLITS, INPUT_VC, LATE, NEXT, NOBODY, OUTPUT
 from flitlab.sim.engines.compiled.ugal import by_congestion
 from flitlab.sim.engines.compiled.vct.rows import ports_of, present, withdraw
@@ -42,19 +43,17 @@ def _lose_on_links(const, state, dead, gone, tick, lost):
     dead, gone: bool [inputs], those behind dead links and those of dead switches. lost: int64 [hosts].
     """
     for ahead in range(state.outputs.mask + 1):
-        slot = (tick + ahead) & state.outputs.mask
-        packet = np.int64(state.arriving[slot])
-        state.arriving[slot] = NOBODY
-        while packet != NOBODY:
-            following = np.int64(state.pool.packet[packet, NEXT])
-            vc = np.int64(state.pool.packet[packet, INPUT_VC])
-            if gone[vc // const.vcs] or (dead[vc // const.vcs] and ahead >= const.header):
-                state.vc[vc, ROOM] += state.pool.packet[packet, FLITS]
-                lose(state, packet, lost)
-            else:
-                state.pool.packet[packet, NEXT] = state.arriving[slot]
-                state.arriving[slot] = packet
-            packet = following
+        chunk, filled = take(state.arriving, tick + ahead)
+        while chunk != NOBODY:
+            for i in range(filled):
+                packet = packet_in(state.arriving, chunk, i)
+                vc = np.int64(state.pool.packet[packet, INPUT_VC])
+                if gone[vc // const.vcs] or (dead[vc // const.vcs] and ahead >= const.header):
+                    state.vc[vc, ROOM] += state.pool.packet[packet, FLITS]
+                    lose(state, packet, lost)
+                else:
+                    put(state.arriving, packet, tick + ahead)
+            chunk, filled = release(state.arriving, chunk), FULL
 
 
 @kernel

@@ -64,7 +64,7 @@ def _opens(const, state, packet, output, live):
 
     live: bool [input VCs].
     """
-    low, high = vcs_of(const, state, packet, output)
+    low, high = vcs_of(const, state, packet, output, np.int64(const.net.ports.out_input[output]))
     opens = False
     for other in range(low, high):
         has_room = live[other] or state.vc[other, ROOM] >= state.pool.packet[packet, FLITS]

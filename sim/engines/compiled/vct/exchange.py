@@ -9,6 +9,7 @@ import numpy as np
 
 from flitlab.models.jit import inner, routine
 from flitlab.sim.engines.base import CREATED_PACKETS, SENT_PACKETS
+from flitlab.sim.engines.compiled.due import put
 from flitlab.sim.engines.compiled.mail import (
     NOTES,
     PACKETS,
@@ -152,6 +153,4 @@ def _take_in(state, entry):
     packet = take_record(state.pool)
     for field in range(RECORD):
         state.pool.packet[packet, field] = packets[entry, field]
-    slot = np.int64(packets[entry, NEXT]) & state.outputs.mask
-    state.pool.packet[packet, NEXT] = state.arriving[slot]
-    state.arriving[slot] = packet
+    put(state.arriving, packet, np.int64(packets[entry, NEXT]))

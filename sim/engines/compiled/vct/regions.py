@@ -15,6 +15,7 @@ from flitlab.models.histogram import BUCKETS
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.base import LONG, SCALARS
+from flitlab.sim.engines.compiled.due import make_due
 from flitlab.sim.engines.compiled.mail import Mail, make_mail
 from flitlab.sim.engines.compiled.memory import aligned
 from flitlab.sim.engines.compiled.messages import Program
@@ -34,6 +35,7 @@ from flitlab.sim.engines.compiled.vct.state import (
     UPSTREAM,
     VctConstants,
     VctState,
+    set_ends,
 )
 from flitlab.sim.engines.compiled.wheel import make_wheel, wake
 from flitlab.sim.engines.regions import ahead
@@ -81,14 +83,17 @@ def split(
     together = whole._replace(vc=vc[: len(whole.vc)])
     mails = _mails(const, cut, regions, ahead(scenario))
     pools = _pools(const, whole.pool, cut, regions)
+    const = _with_borders(const, cut)
+    set_ends(whole.rows, const.net.ports)
     programs = [None] * regions if whole.program is None else _programs(whole.program, cut, regions)
+    ticks, records = whole.outputs.mask + 1, len(whole.pool.packet)
     states = []
     for region in range(regions):
         state = whole._replace(
             pool=pools[region],
             vc=vc,
-            arriving=np.full_like(whole.arriving, NOBODY),
-            leaving=np.full_like(whole.leaving, NOBODY),
+            arriving=make_due(ticks, records),
+            leaving=make_due(ticks, records),
             members=np.zeros_like(whole.members),
             cursor=np.zeros_like(whole.cursor),
             outputs=make_wheel(len(cut.output), whole.outputs.mask + 1),
@@ -100,7 +105,7 @@ def split(
         for host in np.flatnonzero(cut.host == region):
             wake(state.senders, host, 0)
         states.append(state)
-    return _with_borders(const, cut), together, states
+    return const, together, states
 
 
 def _with_borders(const: VctConstants, cut: _Cut) -> VctConstants:

@@ -31,7 +31,9 @@ from flitlab.sim.engines.compiled.records import (
 )
 from flitlab.sim.engines.compiled.vct.state import (
     BUSY,
+    CHANNEL_AT,
     ELIGIBLE,
+    END,
     FIRST_RETURN,
     KEYS,
     LACKING,
@@ -48,6 +50,18 @@ from flitlab.sim.engines.compiled.wheel import wake
 # What a head in an output's row wants, packed: its first VC downstream, how many VCs, its flits.
 _COUNT_AT, _FLITS_AT = 32, 40
 _LOW_MASK, _COUNT_MASK = 0xFFFFFFFF, 0xFF
+
+
+@inner
+def entry_of(state, output):
+    """Return the input at the end of an output; NOBODY if it ejects."""
+    return state.rows[output, END] & _LOW_MASK
+
+
+@inner
+def channel_of(state, output):
+    """Return the channel of an output between switches."""
+    return state.rows[output, END] >> CHANNEL_AT
 
 
 @inner
@@ -76,8 +90,8 @@ def give_back(const, state, vc, back, flits):
         if state.host[host, H_BORN] <= back:
             wake(state.senders, host, back)
     elif state.rows[upstream, BUSY] <= back:  # if held, it is looked at when it falls free
-        place = np.uint64(vc - np.int64(const.net.ports.out_input[upstream]) * const.vcs)
-        if np.uint64(state.rows[upstream, LACKING]) >> place & np.uint64(1):
+        lacking = np.uint64(state.rows[upstream, LACKING])
+        if lacking and lacking >> np.uint64(vc - entry_of(state, upstream) * const.vcs) & np.uint64(1):
             wake(state.outputs, upstream, back)
 
 
@@ -107,9 +121,12 @@ def preferred(const, state, resorts, low, high, flits, tick):
 
 
 @inner
-def vcs_of(const, state, packet, output):
-    """Find the input VCs at the far end of a network output that a packet may take: (first, one past the last)."""
-    channel = const.net.ports.out_channel[output]
+def vcs_of(const, state, packet, output, entry):
+    """Find the input VCs at the far end of a network output that a packet may take: (first, one past the last).
+
+    entry: the input there.
+    """
+    channel = channel_of(state, output)
     source = const.net.host_switch[state.pool.packet[packet, SOURCE]]
     target = const.net.host_switch[state.pool.packet[packet, DESTINATION]]
     input_vc = np.int64(state.pool.packet[packet, INPUT_VC])
@@ -120,7 +137,7 @@ def vcs_of(const, state, packet, output):
     low, high = allowed_vcs(
         const.routes, way, const.policy, const.vcs, hop, const.rings, source, target, channel, here, port, held
     )
-    base = const.net.ports.out_input[output] * const.vcs
+    base = entry * const.vcs
     return base + low, base + high
 
 
@@ -136,9 +153,10 @@ def ports_of(const, state, packet, here):
 def _want(const, state, packet, output):
     """Pack what a packet wants of an output: VCs and flits; no VC of an ejection channel."""
     flits = np.int64(state.pool.packet[packet, FLITS]) << _FLITS_AT
-    if const.net.ports.out_input[output] == NOBODY:
+    entry = entry_of(state, output)
+    if entry == NOBODY:
         return flits
-    low, high = vcs_of(const, state, packet, output)
+    low, high = vcs_of(const, state, packet, output, entry)
     prefetch(state.vc, np.int64(low))
     return flits | ((high - low) << _COUNT_AT) | low
 
@@ -152,10 +170,10 @@ def room_for(const, state, want, tick):
 
 
 @inner
-def wanted_vcs(const, output, want):
+def wanted_vcs(const, state, output, want):
     """Unpack the VCs of a packed want: the set of them at the far end of an output, a bit each, uint64."""
     low, count = want & _LOW_MASK, (want >> _COUNT_AT) & _COUNT_MASK
-    first = low - np.int64(const.net.ports.out_input[output]) * const.vcs
+    first = low - entry_of(state, output) * const.vcs
     return (~np.uint64(0) >> np.uint64(64 - count)) << np.uint64(first)
 
 

@@ -14,6 +14,7 @@ from flitlab.models.rules.vc import Rings, last_resorts, make_rings
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.compiled import records
+from flitlab.sim.engines.compiled.due import Due, make_due
 from flitlab.sim.engines.compiled.mail import Mail, no_mail
 from flitlab.sim.engines.compiled.memory import aligned, whole_lines
 from flitlab.sim.engines.compiled.messages import Program, make_program
@@ -30,10 +31,13 @@ FRONT, BACK, LEFT, ROOM, RETURNS, FIRST_RETURN, SWITCH, UPSTREAM, QUEUED, ELIGIB
 # From RING on: pairs (tick, flits) of room on its way back upstream, a ring of them.
 
 # Fields of an output's record, int64.
-BUSY, WAITING, LACKING, _, KEYS, WANTS = range(6)
+BUSY, WAITING, LACKING, END, KEYS, WANTS = range(6)
 # BUSY: held until this tick. WAITING: how many heads wait for it. LACKING: VCs at its end, a bit each, in which heads
-# that wait have found no room. The i-th head that waits has its key at KEYS + 2 i and what it wants at WANTS + 2 i, who
+# that wait have found no room. END: the input at its end and, from bit CHANNEL_AT on, its channel, both NOBODY if it
+# ejects. The i-th head that waits has its key at KEYS + 2 i and what it wants at WANTS + 2 i, who
 # goes first first (see ``rows``).
+
+CHANNEL_AT = 32
 
 
 class VctConstants(NamedTuple):
@@ -57,6 +61,7 @@ class VctConstants(NamedTuple):
     routes: Tables
     out_start: Ints  # int64 [switches + 1]: first channel of each switch
     delay: Ints  # int64 [channels]: ticks of each beyond ``link``
+    delayed: bool  # whether there are such channels
     rings: Rings
 
 
@@ -68,8 +73,8 @@ class VctState(NamedTuple):
     input_busy: np.ndarray  # uint32 [inputs]
     rows: Ints  # int64 [outputs, record]
     host: Ints  # int64 [hosts, HOST_RECORD]
-    arriving: np.ndarray  # uint32 [ticks]: first of the packets that are ready to be routed then
-    leaving: np.ndarray  # uint32 [ticks]: first of the packets whose tail is delivered then
+    arriving: Due  # packets by the tick at which they are ready to be routed
+    leaving: Due  # packets by the tick at which their tail is delivered
     members: Ints  # int64 [outputs or hosts]: scratch, who is looked at
     cursor: Ints  # int64 [outputs of a switch]: scratch, places in their rows
     used: Ints  # int64 [outputs, 2]: credit in use behind each, and the tick in which it was counted (POLARIZED)
@@ -115,18 +120,22 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         routes=tables,
         out_start=topology.out_start,
         delay=topology.delay,
+        delayed=bool(topology.delay.any()),
         rings=make_rings(topology),
     )
     # Credits bound what is in buffers and on its way to them, the ejection channel's rate what is leaving.
     leaving = hosts * ((longest + model.switch + model.ejection) // shortest + 2)
+    pool = make_pool(inputs * model.vcs * slots + leaving, RECORD)
+    rows = aligned(outputs, whole_lines(KEYS + 2 * row, np.int64), np.int64)
+    set_ends(rows, ports)
     state = VctState(
-        pool=make_pool(inputs * model.vcs * slots + leaving, RECORD),
+        pool=pool,
         vc=_vc_records(ports, model, ring),
         input_busy=np.zeros(inputs, np.uint32),
-        rows=aligned(outputs, whole_lines(KEYS + 2 * row, np.int64), np.int64),
+        rows=rows,
         host=np.zeros((hosts, records.HOST_RECORD), np.int64),
-        arriving=np.full(ticks, NOBODY, np.uint32),
-        leaving=np.full(ticks, NOBODY, np.uint32),
+        arriving=make_due(ticks, len(pool.packet)),
+        leaving=make_due(ticks, len(pool.packet)),
         members=np.zeros(max(outputs, hosts), np.int64),
         cursor=np.zeros(int(np.diff(ports.out_base).max()), np.int64),
         used=np.full((outputs, 2), -1, np.int64),
@@ -140,6 +149,12 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
     for host in range(hosts):
         wake(state.senders, host, 0)
     return constants, state
+
+
+def set_ends(rows: Ints, ports: Ports) -> None:
+    """Fill in the ends of outputs; rows: of outputs, ports: with numbers below 0, or NOBODY, where there are none."""
+    entry, channel = ports.out_input.astype(np.uint32), ports.out_channel.astype(np.uint32)
+    rows[:, END] = entry.astype(np.int64) | channel.astype(np.int64) << CHANNEL_AT
 
 
 def _vc_records(ports: Ports, model: Vct, ring: int) -> np.ndarray:

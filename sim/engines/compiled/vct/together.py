@@ -13,8 +13,10 @@ from flitlab.models.rules.tables import POLARIZED
 from flitlab.sim.engines.compiled.records import DESTINATION, FLITS, LATE, NOBODY, OUTPUT, WAY
 from flitlab.sim.engines.compiled.vct.allocation import grant
 from flitlab.sim.engines.compiled.vct.rows import (
+    channel_of,
     dequeue,
     eligible_from,
+    entry_of,
     first_not_before,
     key_at,
     ports_of,
@@ -45,7 +47,7 @@ def _first_eligible(const, state, output, place, tick):
 def _used(const, state, output, tick):
     """Count the credit in use on a channel, in flits: once a tick, but for what is granted in it."""
     if state.used[output, 1] != tick:
-        entry, used = np.int64(const.net.ports.out_input[output]), np.int64(0)
+        entry, used = entry_of(state, output), np.int64(0)
         for vc in range(entry * const.vcs, (entry + 1) * const.vcs):
             used += const.buffer_flits - np.int64(reclaim(const, state, vc, tick))
         state.used[output, 0], state.used[output, 1] = used, tick
@@ -65,7 +67,7 @@ def _cheapest(const, state, packet, here, tick):
     while ports:
         output = base + lowest(ports)
         ports &= ports - np.uint64(1)
-        there = np.int64(const.routes.dst[const.net.ports.out_channel[output]])
+        there = np.int64(const.routes.dst[channel_of(state, output)])
         cost = _used(const, state, output, tick) + detour(const.routes, origin, target, here, there, flits)
         if cheapest == NOBODY or cost < least:
             cheapest, least = output, cost
@@ -115,7 +117,7 @@ def _serve_switch(const, state, awake, count, tick):
                 continue
             if blocked_until > tick:
                 wake(state.outputs, output, blocked_until)
-            elif const.net.ports.out_input[output] == NOBODY:
+            elif entry_of(state, output) == NOBODY:
                 best = k
             else:
                 next_vc, worth = room_for(const, state, want_at(state, output, cursor[k] - 1), tick)
@@ -124,7 +126,7 @@ def _serve_switch(const, state, awake, count, tick):
                         best, best_vc, most = k, next_vc, worth
                     continue
                 want = want_at(state, output, cursor[k] - 1)
-                state.rows[output, LACKING] |= np.int64(wanted_vcs(const, output, want))
+                state.rows[output, LACKING] |= np.int64(wanted_vcs(const, state, output, want))
                 if worth < LATE:  # it is the tick in which there may be room
                     wake(state.outputs, output, worth)
         if best == NOBODY:

@@ -4,7 +4,7 @@
 import numpy as np
 
 from flitlab.models.jit import inner
-from flitlab.sim.engines.compiled.vct.rows import key_at, reclaim
+from flitlab.sim.engines.compiled.vct.rows import entry_of, key_at, reclaim
 from flitlab.sim.engines.compiled.vct.state import QUEUED, WAITING
 
 
@@ -18,7 +18,7 @@ def ahead(const, state, here, port, tick):
     output, flits = const.net.ports.out_base[here] + port, np.int64(0)
     for i in range(state.rows[output, WAITING]):
         flits += np.int64(state.vc[key_at(state, output, i) & 0xFFFFFFFF, QUEUED])
-    entry = np.int64(const.net.ports.out_input[output])
+    entry = entry_of(state, output)
     for vc in range(entry * const.vcs, (entry + 1) * const.vcs):
         flits += const.buffer_flits - np.int64(reclaim(const, state, vc, tick))
     return flits, np.int64(const.net.ports.in_switch[entry])

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packets by the tick at which they are due, in lists that show many of them at once.
+
+A list consists of chunks of one cache line, which hold thirteen packets and name the next chunk. Were it a chain
+through the packets, none could be asked for before the one ahead of it had come from memory. Every tick has a chunk of
+its own, which comes first; when it is full, its packets move to a chunk behind it.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from flitlab.models.arrays import Words
+from flitlab.models.jit import inner, routine
+from flitlab.sim.engines.compiled.memory import aligned, prefetch, seldom
+from flitlab.sim.engines.compiled.pool import all_unused, free_record
+
+NOBODY: Any = np.int64(0xFFFFFFFF)
+
+# Fields of a chunk, uint32: packets in it and the chunk behind it, both of a tick's own chunk, and the chunk that comes
+# after it where the list has been taken away.
+_FILLED, _BEHIND, _AFTER, _FIRST = range(4)
+_CHUNK = 16
+
+FULL = np.int64(_CHUNK - _FIRST)
+"""Packets in a chunk that is full, as all of a list are but the first."""
+
+
+class Due(NamedTuple):
+    """Packets that are due within some ticks.
+
+    chunk: uint32 [chunks, 16], first that of each tick. mask: ticks - 1. free: uint32, the stack of the unused ones, as
+    of a :class:`~flitlab.sim.engines.compiled.pool.Pool`.
+    """
+
+    chunk: Words
+    mask: int
+    free: Words
+
+
+def make_due(ticks: int, packets: int) -> Due:
+    """Make empty lists of ``ticks``, a power of two, for so many packets in all."""
+    behind = packets // int(FULL) + 1
+    chunk = aligned(ticks + behind, _CHUNK, np.uint32)
+    chunk[:ticks, [_BEHIND, _AFTER]] = NOBODY
+    free = all_unused(behind)
+    free[:-1] += np.uint32(ticks)
+    return Due(chunk=chunk, mask=ticks - 1, free=free)
+
+
+@inner
+def put(due, packet, tick):
+    """Let a packet be due at ``tick``, which is less than all the ticks ahead."""
+    own = tick & due.mask
+    filled = np.int64(due.chunk[own, _FILLED])
+    if seldom(filled == FULL):
+        _move(due.chunk, due.free, own)
+        filled = np.int64(0)
+    due.chunk[own, _FIRST + filled] = packet
+    due.chunk[own, _FILLED] = filled + 1
+
+
+@routine
+def _move(chunks, free, own):
+    """Move the packets of a tick's own chunk to one behind it; chunks, free: of the lists."""
+    top = len(free) - 1
+    free[top] -= np.uint32(1)
+    chunk = np.int64(free[free[top]])
+    for i in range(_FIRST, _CHUNK):
+        chunks[chunk, i] = chunks[own, i]
+    chunks[chunk, _AFTER] = chunks[own, _BEHIND]
+    chunks[own, _BEHIND] = chunk
+
+
+@inner
+def take(due, tick):
+    """Take the list of a tick away: (its first chunk, how many packets are in that)."""
+    prefetch(due.chunk, (tick + 2) & due.mask)
+    chunk = tick & due.mask
+    filled = np.int64(due.chunk[chunk, _FILLED])
+    due.chunk[chunk, _AFTER] = due.chunk[chunk, _BEHIND]
+    due.chunk[chunk, _BEHIND] = NOBODY
+    due.chunk[chunk, _FILLED] = 0
+    return chunk, filled
+
+
+@inner
+def packet_in(due, chunk, i):
+    """Return the i-th packet in a chunk."""
+    return np.int64(due.chunk[chunk, _FIRST + i])
+
+
+@inner
+def next_chunk(due, chunk):
+    """Return the chunk that comes after one in a list taken away, which is full; NOBODY if there is none."""
+    return np.int64(due.chunk[chunk, _AFTER])
+
+
+@inner
+def ask_for_next(due, chunk):
+    """Begin to load the chunk that comes after one."""
+    following = next_chunk(due, chunk)
+    if following != NOBODY:
+        prefetch(due.chunk, following)
+
+
+@inner
+def release(due, chunk):
+    """Let a chunk of a list taken away be used again, and return the next one."""
+    if chunk > due.mask:
+        free_record(due, chunk)
+    return next_chunk(due, chunk)
+
+
+def due_at(due: Due, tick: int) -> list[int]:
+    """List the packets that are due at ``tick``, which stay so."""
+    own = due.chunk[tick & due.mask]
+    packets: list[int] = own[_FIRST : _FIRST + own[_FILLED]].tolist()
+    chunk = int(own[_BEHIND])
+    while chunk != NOBODY:
+        packets += due.chunk[chunk, _FIRST:].tolist()
+        chunk = int(due.chunk[chunk, _AFTER])
+    return packets
