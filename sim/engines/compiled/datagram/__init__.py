@@ -16,9 +16,18 @@ from flitlab.models.transport.feeders import with_feeders
 from flitlab.models.transport.newreno import CWND
 from flitlab.models.transport.session import LATEST, Change, Session
 from flitlab.sim.engines.base import Execution, Standing
-from flitlab.sim.engines.compiled.awaited import NOBODY, gather, has_members, line_up, next_slot
+from flitlab.sim.engines.compiled.awaited import gather, has_members, line_up, next_slot
+from flitlab.sim.engines.compiled.datagram.ahead import (
+    AHEAD,
+    FEW,
+    SOON,
+    foresee,
+    foresee_links,
+    foresee_packet,
+    foresee_queue,
+)
 from flitlab.sim.engines.compiled.datagram.hosts import deliver, ring
-from flitlab.sim.engines.compiled.datagram.links import accept, break_link, change_rate, take_head
+from flitlab.sim.engines.compiled.datagram.links import accept, break_link, change_rate, goes_on, take_head
 from flitlab.sim.engines.compiled.datagram.messages import make_talk
 from flitlab.sim.engines.compiled.datagram.program import act
 from flitlab.sim.engines.compiled.datagram.state import (
@@ -35,7 +44,7 @@ from flitlab.sim.engines.compiled.datagram.state import (
     larger_windows,
     longer_trace,
 )
-from flitlab.sim.engines.compiled.memory import prefetch, prefetch_line, seldom
+from flitlab.sim.engines.compiled.memory import seldom
 from flitlab.sim.engines.compiled.pool import doubled
 from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done, wakes
 from flitlab.sim.engines.compiled.timers import take_timer
@@ -43,12 +52,6 @@ from flitlab.sim.engines.datagram.base import ARRIVED, Counters, Trace, check_lo
 
 _LOW = np.int64(0xFFFFFFFF)
 _SUBFLOW = np.int64(0xFFFFFF)
-
-_FEW = 2
-"""Networks in which no more packets than this arrive in a tick are small: their memory is in the caches."""
-
-_AHEAD, _SOON = 6, 2
-"""How many arrivals ahead memory is asked for, and then for what that points to."""
 
 
 @inner
@@ -59,57 +62,6 @@ def _gather_timers(const, state, tick):
         state.members[count] = const.links + (take_timer(state.timers) & _SUBFLOW)
         count += 1
     return count
-
-
-@inner
-def _goes_on(const, link):
-    """Tell whether what comes off a link goes on another."""
-    return link < const.eject or const.feeders <= link < const.links
-
-
-@inner
-def _ask_for_link(const, state, link):
-    """Begin to load a link."""
-    prefetch(state.link, link)
-    if const.mixed:
-        prefetch_line(state.link, link, 1)
-
-
-@inner
-def _foresee(const, state, link):
-    """Begin to load what is looked at when the first packet of a link arrives."""
-    record = state.packet[np.int64(state.link[link].head)]
-    _ask_for_link(const, state, np.int64(record.onto))
-    prefetch(state.path, np.int64(record.at) + 2)
-    if not _goes_on(const, link):
-        subflow = np.int64(record.subflow)
-        prefetch(state.senders.seq, subflow)
-        prefetch(state.senders.win, subflow)
-        prefetch(state.senders.rtt, subflow)
-        prefetch(state.senders.window, subflow)
-        prefetch(state.subflow, subflow)
-        prefetch(state.held, subflow)
-
-
-@inner
-def _foresee_queue(const, state, link):
-    """Begin to load the last packet on the link that the first packet of a link, or the next of its subflow, joins."""
-    record = state.packet[np.int64(state.link[link].head)]
-    line = state.link[np.int64(record.onto)]
-    prefetch(state.packet, np.int64(line.tail))
-    if const.mixed:
-        prefetch(state.packet, np.int64(line.serving))
-    if not _goes_on(const, link):
-        prefetch(state.path, np.int64(state.subflow[np.int64(record.subflow)].start))
-
-
-@inner
-def _look_ahead(const, state, tick):
-    """Begin to load the links whose first packets arrive in a tick to come."""
-    link = np.int64(state.slot[tick & const.mask])
-    while link != NOBODY:
-        _ask_for_link(const, state, link)
-        link = np.int64(state.after[link])
 
 
 @njit
@@ -126,23 +78,23 @@ def advance(const, state, tick, until):
             return until
         if has_members(const, state, tick):
             count = gather(const, state, tick)
-            many = seldom(count > _FEW)
+            many = seldom(count > FEW)
             if many:
                 for k in range(count):
-                    prefetch(state.packet, np.int64(state.link[state.members[k]].head))
-                _look_ahead(const, state, tick + 1)
+                    foresee_packet(state, state.members[k])
+                foresee_links(const, state, tick + 1)
             line_up(state.members, state.scratch, count, const.seed, tick)
             if many:
-                for k in range(min(count, _AHEAD)):
-                    _foresee(const, state, state.members[k] & _LOW)
+                for k in range(min(count, AHEAD)):
+                    foresee(const, state, state.members[k] & _LOW)
             for k in range(count):
-                if many and k + _AHEAD < count:
-                    _foresee(const, state, state.members[k + _AHEAD] & _LOW)
-                if many and k + _SOON < count:
-                    _foresee_queue(const, state, state.members[k + _SOON] & _LOW)
+                if many and k + AHEAD < count:
+                    foresee(const, state, state.members[k + AHEAD] & _LOW)
+                if many and k + SOON < count:
+                    foresee_queue(const, state, state.members[k + SOON] & _LOW)
                 link = state.members[k] & _LOW
                 packet = take_head(const, state, link, tick)
-                if _goes_on(const, link):
+                if goes_on(const, link):
                     record = state.packet[packet]
                     at, onto = np.int64(record.at) + 1, np.int64(record.onto)
                     record.at, record.onto = at, state.path[at + 1]

@@ -145,6 +145,12 @@ def accept(const, state, link, packet, now):
 
 
 @inner
+def goes_on(const, link):
+    """Tell whether what comes off a link goes on another."""
+    return link < const.eject or const.feeders <= link < const.links
+
+
+@inner
 def take_head(const, state, link, now):
     """Take the first packet, which arrives now, off a link; the link awaits its next one."""
     line = state.link[link]
