@@ -3,22 +3,65 @@
 
 Numba optimises every function by itself, makes machine code of it, and optimises it again in each function that calls
 it. Machine code of a function that only compiled code calls is never run. So here such a function is a *part*: it is
-typed and lowered, and stays as it is until a *whole*, a function that Python calls, is made of all its parts. For that
-a step of Numba's pipeline is replaced, with classes that Numba does not promise to keep: this module is for the
-version of Numba with which it was tried (``TRIED`` in :mod:`flitlab.models.jit`).
+typed, lowered and tidied, and stays as it is until a *whole*, a function that Python calls, is made of all its parts.
+
+Here functions also hand on the constants and the state of a run, named tuples of dozens of arrays, again and again.
+Numba takes a tuple to pieces for every call, and reads all of it from the stack for every use: half of the time that a
+kernel took to compile. So a named tuple is handed on as the one value that it is, and not put on the stack first.
+
+For that a step of Numba's pipeline is replaced, with classes that Numba does not promise to keep: this module is for
+the version of Numba with which it was tried (``TRIED`` in :mod:`flitlab.models.jit`).
 """
 
+from collections import Counter
 from typing import Any
 
 from numba import _dynfunc
+from numba.core import config, ir, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, _LowerResult
 from numba.core.compiler_machinery import register_pass
+from numba.core.datamodel.models import TupleModel
+from numba.core.datamodel.registry import register_default
+from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering
 
 
+@register_default(types.NamedTuple)  # type: ignore[attr-defined]
+class _NamedTuple(TupleModel):  # type: ignore[misc]
+    """A named tuple, which functions take as one argument."""
+
+    def get_argument_type(self) -> Any:
+        return self.get_value_type()
+
+    def as_argument(self, builder: Any, value: Any) -> Any:
+        return value
+
+    def from_argument(self, builder: Any, value: Any) -> Any:
+        return value
+
+
+class _Lower(Lower):  # type: ignore[misc]
+    """Lowering where, without counts of references, an argument that nothing else is assigned to needs no memory."""
+
+    def _find_singly_assigned_variable(self) -> None:
+        super()._find_singly_assigned_variable()
+        if not self.context.enable_nrt:
+            assigned = [assignment for block in self.blocks.values() for assignment in block.find_insts(ir.Assign)]
+            names = Counter(assignment.target.name for assignment in assigned)
+            arguments = {assignment.target.name for assignment in assigned if isinstance(assignment.value, ir.Arg)}
+            self._singly_assigned_vars |= {name for name in arguments if names[name] == 1}
+
+
 class _Part(JITCodeLibrary):  # type: ignore[misc]
-    """The code of a part: it is linked into others, and neither optimised nor made into machine code."""
+    """The code of a part: it is tidied, linked into others, and neither optimised nor made into machine code."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+        passes, builder = self._codegen._function_pass_manager(opt=min(1, config.OPT))
+        for function in ll_module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
 
     def finalize(self) -> None:
         self._raise_if_finalized()
@@ -37,8 +80,14 @@ class _Kernel(JITCodeLibrary):  # type: ignore[misc]
         passes.run(self._final_module, builder)
 
 
+class _Lowering(NativeLowering):  # type: ignore[misc]
+    """A step that lowers."""
+
+    lowering_class = _Lower
+
+
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _LowerPart(NativeLowering):  # type: ignore[misc]
+class _LowerPart(_Lowering):
     """Lowering to code that stays as it is, under a name by which callers find it."""
 
     _name = "lower_part"
@@ -56,7 +105,7 @@ class _LowerPart(NativeLowering):  # type: ignore[misc]
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _LowerKernel(NativeLowering):  # type: ignore[misc]
+class _LowerKernel(_Lowering):
     """Lowering to code that is optimised in one go."""
 
     _name = "lower_kernel"

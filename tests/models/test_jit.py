@@ -72,42 +72,62 @@ def test_a_process_alone_compiles(tmp_path):
     assert together(tmp_path, 1, FLITLAB_CACHE=str(tmp_path / "cache")) == [(0, 2)]
 
 
+RULES = """\
+from typing import NamedTuple
+import numpy as np
+
+class Rule(NamedTuple):
+    by: int
+    counted: np.ndarray
+    halves: bool
+
+class Rules(NamedTuple):
+    rule: Rule
+    other: Rule | None
+"""
+
 SUMS = """\
 import sys
 import numpy as np
 from flitlab.models.jit import _decorator
+from rules import Rule, Rules
 parts = sys.argv[1] == "parts"
 njit, kernel = _decorator(parts=parts), _decorator(parts=parts, _nrt=False, forceinline=True)
 routine, inner = _decorator(parts=parts, _nrt=False), _decorator(for_python=False, parts=parts, _nrt=False)
 
+rule = Rule(2, np.zeros(1, np.int64), True)
+
 @inner
-def half(number):
-    return number // 2
+def half(rules, number):
+    rules.rule.counted[0] += 1
+    return number // rules.rule.by if rules.rule.halves else number
 
 @kernel
-def steps(number):
+def steps(rules, number):
     count = 0
     while number > 0:
-        number, count = half(number), count + 1
+        number, count = half(rules, number), count + 1
+        rules = rules
     return count
 
 @routine
-def total(numbers):
+def total(rules, numbers):
     most = 0
     for number in numbers:
-        most += steps(number)
+        most += steps(rules, number)
     return most
 
 @njit
-def totals(rows):
+def totals(rules, rows):
     if rows.shape[1] == 0:
         raise ValueError("no columns")
-    return np.array([total(row) for row in rows])
+    return np.array([total(rules, row) for row in rows])
 
-rows = np.arange(12).reshape(3, 4)
-assert totals(rows).tolist() == [5, 12, 16] and total(rows[1]) == 12 and steps(9) == 4
+rows, rules = np.arange(12).reshape(3, 4), Rules(rule, None)
+assert totals(rules, rows).tolist() == [5, 12, 16] and total(rules, rows[1]) == 12 and steps(rules, 9) == 4
+assert rule.counted == 33 + 12 + 4
 try:
-    totals(rows[:, :0])
+    totals(rules, rows[:, :0])
 except ValueError as error:
     print(error)
 print(sum(sum(function.stats.cache_misses.values()) for function in (totals, total, steps)))
@@ -119,6 +139,7 @@ def test_compiled_code_does_the_same_whole_or_in_parts(way, tmp_path):
     if way == "parts" and not TRIED:
         pytest.skip("this version of Numba is not one with which parts were tried")
     (tmp_path / "sums.py").write_text(SUMS)
+    (tmp_path / "rules.py").write_text(RULES)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "NUMBA_OPT": "1"}
     command = [sys.executable, "sums.py", way]
     runs = [subprocess.run(command, cwd=tmp_path, env=environment, text=True, capture_output=True) for _ in range(2)]

@@ -26,7 +26,8 @@ def count_created(arrivals, packets, seed, now, sent, cursor):
         if arrivals.keep[h] < 0:
             continue
         if cursor[h, SEQUENCE] <= sent[h, SEQUENCE]:
-            cursor[h] = sent[h]
+            for column in range(4):  # to copy a row costs 2 s to compile, for what is said if lengths differ
+                cursor[h, column] = sent[h, column]
         while cursor[h, POSITION] >> arrivals.shift < now:
             cursor[h, FLITS] += length(packets, seed, h, cursor[h, COUNTER])
             cursor[h, SEQUENCE] += 1
