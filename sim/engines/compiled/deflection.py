@@ -11,20 +11,20 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Ints
-from flitlab.models.jit import inner, kernel
+from flitlab.models.jit import inner, kernel, routine
 from flitlab.models.rules.arrivals import Arrivals
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.occupancy import occupancy_bound
 from flitlab.models.rules.order import outranks
 from flitlab.models.rules.packets import Packets
-from flitlab.models.rules.port_sets import PortSets, pack_ports, ports_towards
+from flitlab.models.rules.port_sets import PortSets, pack_ports, place_of, ports_towards
 from flitlab.models.rules.ports import make_ports
 from flitlab.models.rules.route import pick, route_word
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.base import EVENTS, GRANTS, OCCUPANCY_MAX
 from flitlab.sim.engines.compiled.due import FULL, Due, ask_for_next, make_due, packet_in, put, release, take
-from flitlab.sim.engines.compiled.memory import aligned, prefetch, seldom
+from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, aligned, prefetch, seldom
 from flitlab.sim.engines.compiled.messages import Program, leave, make_program, next_tick
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import (
@@ -398,6 +398,15 @@ def notice(const, state, host, tick):
         _look(const, state, switch, state.asked[host])
 
 
+@routine
+def _ask_for_places(arriving, pool, place, chunk):
+    """Begin to load the packets of a full chunk, and the switches to which they come."""
+    for i in range(FULL):
+        prefetch(pool.packet, packet_in(arriving, chunk, i))
+    for i in range(FULL):
+        prefetch(place, pool.packet[packet_in(arriving, chunk, i), WHERE])
+
+
 @inner
 def _arrive_all(const, state, tick):
     """Take in the packets whose head arrives now.
@@ -409,10 +418,7 @@ def _arrive_all(const, state, tick):
     while chunk != NOBODY:
         ask_for_next(arriving, chunk)
         if seldom(filled == FULL):
-            for i in range(filled):
-                prefetch(state.pool.packet, packet_in(arriving, chunk, i))
-            for i in range(filled):
-                prefetch(state.place, np.int64(state.pool.packet[packet_in(arriving, chunk, i), WHERE]))
+            _ask_for_places(arriving, state.pool, state.place, chunk)
         for i in range(filled):
             packet = packet_in(arriving, chunk, i)
             _arrive(const, state, packet, tick)
@@ -421,6 +427,24 @@ def _arrive_all(const, state, tick):
         state.tally.scalars[EVENTS] += filled
         chunk, filled = release(arriving, chunk), FULL
     return within
+
+
+@routine
+def _ask_for_packets(net, routes, pool, place, ranked, busy, switches):
+    """Begin to load what it takes to decide at some switches: their packets, and where the first of them may go."""
+    for switch in switches:
+        prefetch(place, switch)
+        prefetch(ranked, switch)
+        prefetch(busy, net.ports.out_base[switch])
+    for switch in switches:
+        if place[switch, READING] != NOBODY:
+            prefetch(pool.packet, place[switch, READING])
+    for switch in switches:
+        if place[switch, READING] != NOBODY:
+            target = np.int64(net.host_switch[pool.packet[place[switch, READING], DESTINATION]])
+            prefetch(routes.bytes, place_of(routes, target, switch))
+        if place[switch, RANKED] > 0:
+            prefetch(pool.packet, ranked[switch, 0].packet)
 
 
 @kernel
@@ -440,6 +464,9 @@ def advance(const, state, now, until):
         run_program(state.program, const, state, tick, notice)
         count = drain(state.awake, tick, state.members)
         for i in range(count):
+            if seldom(i & (AT_ONCE - 1) == 0 and count - i > FEW):
+                switches = state.members[i : min(count, i + AT_ONCE)]
+                _ask_for_packets(const.net, const.routes, state.pool, state.place, state.ranked, state.busy, switches)
             _allocate(const, state, state.members[i], tick)
         state.tally.scalars[EVENTS] += count
         tick = next_tick(state.program, state, tick, until, state.awake.mask)

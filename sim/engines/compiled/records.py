@@ -249,7 +249,7 @@ def deliver(const, state, packet, tick):
     state.tally.histogram[bucket(latency)] += 1
     state.tally.hops[min(hops, LONG - 1)] += 1
     state.tally.deflections[min(deflections, LONG - 1)] += 1
-    state.tally.pairs[_pair(const, state, packet)] += flits
+    state.tally.pairs[pair_of(const.net, state.pool, packet)] += flits
     state.tally.by_source[source] += flits
     state.tally.by_destination[destination] += flits
     free_record(state.pool, packet)
@@ -264,21 +264,27 @@ def deliver_all(const, state, tick):
     while chunk != NOBODY:
         ask_for_next(leaving, chunk)
         if seldom(filled == FULL):
-            for i in range(filled):
-                prefetch(state.pool.packet, packet_in(leaving, chunk, i))
-            for i in range(filled):
-                prefetch(state.tally.pairs, _pair(const, state, packet_in(leaving, chunk, i)))
+            _ask_for_pairs(const.net, leaving, state.pool, state.tally.pairs, chunk)
         for i in range(filled):
             deliver(const, state, packet_in(leaving, chunk, i), tick)
         state.tally.scalars[EVENTS] += filled
         chunk, filled = release(leaving, chunk), FULL
 
 
+@routine
+def _ask_for_pairs(net, leaving, pool, pairs, chunk):
+    """Begin to load the packets of a full chunk, and the counters of their pairs."""
+    for i in range(FULL):
+        prefetch(pool.packet, packet_in(leaving, chunk, i))
+    for i in range(FULL):
+        prefetch(pairs, pair_of(net, pool, packet_in(leaving, chunk, i)))
+
+
 @inner
-def _pair(const, state, packet):
+def pair_of(net, pool, packet):
     """Find the pair of switches between whose hosts a packet goes."""
-    source, destination = state.pool.packet[packet, SOURCE], state.pool.packet[packet, DESTINATION]
-    return np.int64(const.net.host_switch[source]) * const.net.switches + np.int64(const.net.host_switch[destination])
+    source, destination = pool.packet[packet, SOURCE], pool.packet[packet, DESTINATION]
+    return np.int64(net.host_switch[source]) * net.switches + np.int64(net.host_switch[destination])
 
 
 @inner

@@ -3,13 +3,13 @@
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inner, routine
 from flitlab.models.rules.route import ON_ESCAPE
 from flitlab.models.rules.tables import ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import GRANTS
 from flitlab.sim.engines.compiled.due import put
 from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, prefetch, seldom
-from flitlab.sim.engines.compiled.records import FLITS, HOP, INPUT_VC, LATE, NEXT, NOBODY, WAY
+from flitlab.sim.engines.compiled.records import FLITS, HOP, INPUT_VC, LATE, NEXT, NOBODY, WAY, pair_of
 from flitlab.sim.engines.compiled.ugal import by_congestion
 from flitlab.sim.engines.compiled.vct.exchange import crosses, post_delivery, post_packet, post_room
 from flitlab.sim.engines.compiled.vct.rows import (
@@ -25,7 +25,20 @@ from flitlab.sim.engines.compiled.vct.rows import (
     want_at,
     wanted_vcs,
 )
-from flitlab.sim.engines.compiled.vct.state import BUSY, FRONT, LACKING, LEFT, QUEUED, ROOM, UPSTREAM, WAITING
+from flitlab.sim.engines.compiled.vct.state import (
+    BUSY,
+    CHANNEL_AT,
+    END,
+    FRONT,
+    KEYS,
+    LACKING,
+    LEFT,
+    QUEUED,
+    ROOM,
+    UPSTREAM,
+    WAITING,
+    WANTS,
+)
 from flitlab.sim.engines.compiled.wheel import wake
 
 
@@ -61,6 +74,7 @@ def grant(const, state, packet, vc, output, next_vc, tick):
     if next_vc == NOBODY:
         delivered = tick + flits - 1 + const.switch + const.ejection
         post_delivery(state.program, state, packet, delivered)
+        prefetch(state.tally.pairs, pair_of(const.net, state.pool, packet))
         put(state.leaving, packet, delivered)
         return
     state.vc[next_vc, ROOM] -= flits
@@ -128,25 +142,30 @@ def serve_all(const, state, outputs, count, tick):
     """
     for i in range(count):
         if seldom(i & (AT_ONCE - 1) == 0 and count - i > FEW):
-            _ask_for_rows(state, outputs, i, min(count, i + AT_ONCE))
+            ask_for_heads(
+                state.rows, state.vc, state.pool, state.tally.channel_flits, outputs[i : min(count, i + AT_ONCE)]
+            )
         serve(const, state, outputs[i], tick)
 
 
-@inner
-def _ask_for_rows(state, outputs, first, end):
-    """Begin to load what it takes to serve the first heads in the rows of some outputs."""
-    for i in range(first, end):
-        prefetch(state.rows, outputs[i])
-    for i in range(first, end):
-        if state.rows[outputs[i], WAITING] > 0:
-            prefetch(state.vc, key_at(state, outputs[i], 0) & 0xFFFFFFFF)
-            prefetch(state.vc, want_at(state, outputs[i], 0) & 0xFFFFFFFF)
-    for i in range(first, end):
-        if state.rows[outputs[i], WAITING] > 0:
-            if entry_of(state, outputs[i]) != NOBODY:
-                prefetch(state.tally.channel_flits, channel_of(state, outputs[i]))
-            vc = key_at(state, outputs[i], 0) & 0xFFFFFFFF
-            prefetch(state.pool.packet, np.int64(state.vc[vc, FRONT]))
-            upstream = np.int64(state.vc[vc, UPSTREAM])
-            if upstream < len(state.rows):
-                prefetch(state.rows, upstream)
+@routine
+def ask_for_heads(rows, vcs, pool, channel_flits, outputs):
+    """Begin to load what it takes to serve the first heads in the rows of some outputs.
+
+    rows, vcs, pool, channel_flits: of a state. outputs: int64.
+    """
+    for output in outputs:
+        prefetch(rows, output)
+    for output in outputs:
+        if rows[output, WAITING] > 0:
+            prefetch(vcs, rows[output, KEYS] & 0xFFFFFFFF)
+            prefetch(vcs, rows[output, WANTS] & 0xFFFFFFFF)
+    for output in outputs:
+        if rows[output, WAITING] > 0:
+            if rows[output, END] & 0xFFFFFFFF != NOBODY:
+                prefetch(channel_flits, rows[output, END] >> CHANNEL_AT)
+            vc = rows[output, KEYS] & 0xFFFFFFFF
+            prefetch(pool.packet, vcs[vc, FRONT])
+            upstream = np.int64(vcs[vc, UPSTREAM])
+            if upstream < len(rows):
+                prefetch(rows, upstream)

@@ -3,7 +3,8 @@
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inner, routine
+from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.port_sets import place_of
 from flitlab.models.rules.route import at_target, next_port, toward_of
 from flitlab.models.rules.tables import ADAPTIVE, PROGRESSIVE, TABLE, VIA
@@ -31,7 +32,7 @@ from flitlab.sim.engines.compiled.records import (
     create,
 )
 from flitlab.sim.engines.compiled.ugal import by_congestion, set_way, think_again
-from flitlab.sim.engines.compiled.vct.rows import preferred, present
+from flitlab.sim.engines.compiled.vct.rows import ports_of, preferred, present
 from flitlab.sim.engines.compiled.vct.state import BACK, FRONT, LEFT, QUEUED, ROOM, SWITCH
 from flitlab.sim.engines.compiled.vct.ugal import ahead
 from flitlab.sim.engines.compiled.wheel import drain, wake
@@ -121,17 +122,29 @@ def arrive_all(const, state, tick):
     while chunk != NOBODY:
         ask_for_next(arriving, chunk)
         if seldom(filled == FULL):
-            _ask_for_routes(const, state, chunk)
+            _ask_for_routes(const.net, const.routes, arriving, state.pool, state.vc, chunk)
         for i in range(filled):
             packet = packet_in(arriving, chunk, i)
             _route(const, state, packet, tick)
-            output = np.int64(state.pool.packet[packet, OUTPUT])
-            if output != NOBODY:
-                prefetch(state.rows, output)
+            _ask_for_rows(const, state, packet)
         for i in range(filled):
             _arrive(const, state, packet_in(arriving, chunk, i), tick)
         state.tally.scalars[EVENTS] += filled
         chunk, filled = release(arriving, chunk), FULL
+
+
+@inner
+def _ask_for_rows(const, state, packet):
+    """Begin to load the rows of the outputs that a packet waits for."""
+    output = np.int64(state.pool.packet[packet, OUTPUT])
+    if output != NOBODY:
+        prefetch(state.rows, output)
+    elif const.rule == ADAPTIVE:
+        here = _switch_of(state, packet)
+        ports = ports_of(const, state, packet, here)
+        while ports:
+            prefetch(state.rows, const.net.ports.out_base[here] + lowest(ports))
+            ports &= ports - np.uint64(1)
 
 
 @inner
@@ -153,20 +166,22 @@ def _switch_of(state, packet):
     return np.int64(state.vc[state.pool.packet[packet, INPUT_VC], SWITCH])
 
 
-@inner
-def _ask_for_routes(const, state, chunk):
-    """Begin to load what it takes to route the packets of a full chunk: next hops where they are in a table."""
+@routine
+def _ask_for_routes(net, routes, arriving, pool, vc, chunk):
+    """Begin to load what it takes to route the packets of a full chunk: next hops where they are in a table.
+
+    vc: the records of VCs.
+    """
     for i in range(FULL):
-        prefetch(state.pool.packet, packet_in(state.arriving, chunk, i))
+        prefetch(pool.packet, packet_in(arriving, chunk, i))
     for i in range(FULL):
-        prefetch(state.vc, np.int64(state.pool.packet[packet_in(state.arriving, chunk, i), INPUT_VC]))
-    if const.routes.form == TABLE or const.routes.form == VIA:
+        prefetch(vc, pool.packet[packet_in(arriving, chunk, i), INPUT_VC])
+    if routes.form == TABLE or routes.form == VIA:
         for i in range(FULL):
-            packet = packet_in(state.arriving, chunk, i)
-            target = np.int64(const.net.host_switch[state.pool.packet[packet, DESTINATION]])
-            way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
-            toward = toward_of(const.routes, way, hop, target)
-            prefetch(const.routes.ports.bytes, place_of(const.routes.ports, toward, _switch_of(state, packet)))
+            record = pool.packet[packet_in(arriving, chunk, i)]
+            here, target = np.int64(vc[record[INPUT_VC], SWITCH]), np.int64(net.host_switch[record[DESTINATION]])
+            toward = toward_of(routes, np.int64(record[WAY]), np.int64(record[HOP]), target)
+            prefetch(routes.ports.bytes, place_of(routes.ports, toward, here))
 
 
 @inner
@@ -175,15 +190,20 @@ def send_all(const, state, tick):
     count = drain(state.senders, tick, state.members)
     for i in range(count):
         if seldom(i & (AT_ONCE - 1) == 0 and count - i > FEW):
-            _ask_for_hosts(const, state, i, min(count, i + AT_ONCE))
+            hosts = state.members[i : min(count, i + AT_ONCE)]
+            _ask_for_hosts(state.host, state.vc, const.net.ports.inject, const.vcs, hosts)
         _send(const, state, state.members[i], tick)
     state.tally.scalars[EVENTS] += count
 
 
-@inner
-def _ask_for_hosts(const, state, first, end):
-    """Begin to load what it takes to let some hosts send."""
-    for i in range(first, end):
-        prefetch(state.host, state.members[i])
-    for i in range(first, end):
-        prefetch(state.vc, const.net.ports.inject[state.members[i]] * const.vcs)
+@routine
+def _ask_for_hosts(records, vc, inject, vcs, hosts):
+    """Begin to load what it takes to let some hosts send.
+
+    records: of all hosts. vc: the records of VCs, of which every input has ``vcs``. inject: input of each host. hosts:
+    int64.
+    """
+    for host in hosts:
+        prefetch(records, host)
+    for host in hosts:
+        prefetch(vc, inject[host] * vcs)

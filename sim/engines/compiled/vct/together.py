@@ -10,8 +10,9 @@ from flitlab.models.jit import inner
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.polarized import detour
 from flitlab.models.rules.tables import POLARIZED
+from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, seldom
 from flitlab.sim.engines.compiled.records import DESTINATION, FLITS, LATE, NOBODY, OUTPUT, WAY
-from flitlab.sim.engines.compiled.vct.allocation import grant
+from flitlab.sim.engines.compiled.vct.allocation import ask_for_heads, grant
 from flitlab.sim.engines.compiled.vct.rows import (
     channel_of,
     dequeue,
@@ -161,7 +162,11 @@ def serve_together(const, state, outputs, count, tick):
     """
     first = np.int64(0)
     here = np.int64(0)
+    asked = np.int64(0)
     while first < count:
+        if seldom(first >= asked and count - first > FEW):
+            asked = min(count, first + AT_ONCE)
+            ask_for_heads(state.rows, state.vc, state.pool, state.tally.channel_flits, outputs[first:asked])
         while outputs[first] >= const.net.ports.out_base[here + 1]:
             here += 1
         last = first + 1
