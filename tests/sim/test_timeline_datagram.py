@@ -114,6 +114,18 @@ def test_a_queue_speeds_up_when_its_link_is_restored(engine):
     assert run.counters().finished[0] == max(1010 + 5000 + 9500, 10_000 + 1010) + 2 * 10 + 1000
 
 
+def test_openings_wait_behind_data_while_rates_change():
+    """Short packets join and leave a queue of long ones, whose link goes at another rate every 7,300 ticks."""
+    flows = np.arange(20)
+    connections = Flows(flows % 4, 4 + flows % 4, np.where(flows < 4, 0, 3), 12_000 * np.maximum(flows - 3, 0))
+    routes, tcp = make("routing", **ECMP), make("transport", kind="tcp", start_ms=0.0, init_window=8).build()
+    network = line(2, hosts=4)
+    case = make_session(network, routes.build(network), tcp, Queues(**NIC, queue_bytes=15_000), connections)
+    slow = {"slow": {"links": [[0, 1]]}}
+    events = [{"at_tick": 7_300 * k, **slow, "factor": (0.5, 1.0, 0.7)[k % 3]} for k in range(1, 27)]
+    assert check(happening(case, events), (0.0, 0.2)).subflow[:, DROPPED].any()
+
+
 RING = Topology.from_links("ring", 4, [(0, 1), (1, 2), (2, 3), (3, 0)]).with_hosts(1)
 
 
