@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The heads that wait for an output, in the order in which they are served, and the room that they wait for.
 
-An output's record begins with what is known of all heads that wait for it; after that there are a key and a want for
-each. A head's key is its :func:`~flitlab.models.rules.order.age_key`, or, where the packet created first goes first,
-one with the tick of its creation in place of that from which on it may be granted.
+An output's record, a cache line, has what is known of all heads that wait for it, and a key and a want for each of the
+first ones; those of the others are elsewhere. A head's key is its :func:`~flitlab.models.rules.order.age_key`, or,
+where the packet created first goes first, one with the tick of its creation in place of that from which on it may be
+granted.
 """
 
 import numpy as np
@@ -14,7 +15,7 @@ from flitlab.models.rules.order import age_key
 from flitlab.models.rules.route import usable_ports
 from flitlab.models.rules.tables import ADAPTIVE, RISING
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs, appeal, is_kept
-from flitlab.sim.engines.compiled.memory import prefetch
+from flitlab.sim.engines.compiled.memory import prefetch, seldom
 from flitlab.sim.engines.compiled.records import (
     BORN,
     DESTINATION,
@@ -35,6 +36,7 @@ from flitlab.sim.engines.compiled.vct.state import (
     ELIGIBLE,
     END,
     FIRST_RETURN,
+    INLINE,
     KEYS,
     LACKING,
     RETURNS,
@@ -186,20 +188,28 @@ def flits_of(want):
 @inner
 def key_at(state, output, i):
     """Read the key of the head at place ``i`` of an output's row."""
+    if seldom(i >= INLINE):
+        return state.behind[output, 2 * (i - INLINE)]
     return state.rows[output, KEYS + 2 * i]
 
 
 @inner
 def want_at(state, output, i):
     """Read what the head at place ``i`` of an output's row wants, packed."""
+    if seldom(i >= INLINE):
+        return state.behind[output, 2 * (i - INLINE) + 1]
     return state.rows[output, WANTS + 2 * i]
 
 
 @inner
 def _put(state, output, i, key, want):
     """Write the key and the want of the head at place ``i`` of an output's row."""
-    state.rows[output, KEYS + 2 * i] = key
-    state.rows[output, WANTS + 2 * i] = want
+    if seldom(i >= INLINE):
+        state.behind[output, 2 * (i - INLINE)] = key
+        state.behind[output, 2 * (i - INLINE) + 1] = want
+    else:
+        state.rows[output, KEYS + 2 * i] = key
+        state.rows[output, WANTS + 2 * i] = want
 
 
 @inner

@@ -34,10 +34,10 @@ FRONT, BACK, LEFT, ROOM, RETURNS, FIRST_RETURN, SWITCH, UPSTREAM, QUEUED, ELIGIB
 BUSY, WAITING, LACKING, END, KEYS, WANTS = range(6)
 # BUSY: held until this tick. WAITING: how many heads wait for it. LACKING: VCs at its end, a bit each, in which heads
 # that wait have found no room. END: the input at its end and, from bit CHANNEL_AT on, its channel, both NOBODY if it
-# ejects. The i-th head that waits has its key at KEYS + 2 i and what it wants at WANTS + 2 i, who
-# goes first first (see ``rows``).
-
-CHANNEL_AT = 32
+# ejects. The i-th head that waits, who goes first first, has its key at KEYS + 2 i and what it wants at WANTS + 2 i if
+# there are fewer than INLINE before it (see ``rows``).
+CHANNEL_AT, INLINE = 32, 2
+OUTPUT_RECORD = KEYS + 2 * INLINE
 
 
 class VctConstants(NamedTuple):
@@ -71,7 +71,8 @@ class VctState(NamedTuple):
     pool: Pool
     vc: np.ndarray  # uint32 [input VCs, record]
     input_busy: np.ndarray  # uint32 [inputs]
-    rows: Ints  # int64 [outputs, record]
+    rows: Ints  # int64 [outputs, OUTPUT_RECORD]
+    behind: Ints  # int64 [outputs, 2 * heads]: keys and wants of the heads behind the first ones of each output
     host: Ints  # int64 [hosts, HOST_RECORD]
     arriving: Due  # packets by the tick at which they are ready to be routed
     leaving: Due  # packets by the tick at which their tail is delivered
@@ -126,13 +127,14 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
     # Credits bound what is in buffers and on its way to them, the ejection channel's rate what is leaving.
     leaving = hosts * ((longest + model.switch + model.ejection) // shortest + 2)
     pool = make_pool(inputs * model.vcs * slots + leaving, RECORD)
-    rows = aligned(outputs, whole_lines(KEYS + 2 * row, np.int64), np.int64)
+    rows = aligned(outputs, OUTPUT_RECORD, np.int64)
     set_ends(rows, ports)
     state = VctState(
         pool=pool,
         vc=_vc_records(ports, model, ring),
         input_busy=np.zeros(inputs, np.uint32),
         rows=rows,
+        behind=aligned(outputs, whole_lines(2 * max(row - INLINE, 1), np.int64), np.int64),
         host=np.zeros((hosts, records.HOST_RECORD), np.int64),
         arriving=make_due(ticks, len(pool.packet)),
         leaving=make_due(ticks, len(pool.packet)),
