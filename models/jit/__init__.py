@@ -14,6 +14,7 @@ import numba
 from numba.core.compiler_lock import global_compiler_lock
 
 from flitlab.models.jit.folder import LEVEL, alone, cache_folder, source_hash
+from flitlab.models.uncollected import uncollected
 
 __all__ = ["LEVEL", "Compile", "cache_folder", "inner", "interpreted", "kernel", "njit", "routine", "source_hash"]
 
@@ -34,7 +35,7 @@ def _whole(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 
     def compile_once(signature: Any) -> Any:
         what = f"{function.__code__.co_filename}:{function.__qualname__}{signature}"
-        with global_compiler_lock, alone(hashlib.sha256(what.encode()).hexdigest()[:16]):
+        with global_compiler_lock, alone(hashlib.sha256(what.encode()).hexdigest()[:16]), uncollected():
             return compile_or_load(signature)
 
     compiled.compile = compile_once

@@ -10,6 +10,7 @@ from typing import Any
 
 import flitlab
 from flitlab.models.near import near
+from flitlab.models.uncollected import uncollected
 from flitlab.sim.exit import BAD
 from flitlab.sim.threads import one_thread
 
@@ -380,7 +381,9 @@ def _lazily(module: str) -> Callable[[argparse.Namespace], int]:
 
     def run(options: argparse.Namespace) -> int:
         one_thread()
-        code: int = importlib.import_module(module).run(options)
+        with uncollected():
+            command = importlib.import_module(module)
+        code: int = command.run(options)
         return code
 
     return run

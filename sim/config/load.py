@@ -5,10 +5,8 @@ Plain PyYAML keeps the last of two equal keys, reads ``no`` as False and ``1e-3`
 where a value stood. So only its nodes are used; scalars are resolved here.
 """
 
-import gc
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from flitlab.models.uncollected import uncollected
 from flitlab.sim.config.compose import compose
 from flitlab.sim.config.errors import ConfigError, Mistake, key_path, show
 
@@ -157,22 +156,10 @@ def load_text(text: str, file: str, mistakes: list[Mistake], lines: bool = True)
     lines: whether line numbers mean something to the user.
     """
     reader = _Reader(file, lines, mistakes)
-    with _uncollected():
+    with uncollected():
         root = reader.composed(text)
         node = None if root is None else reader.convert(root, root, (), ())
     return Node(None, file) if node is None or node.value is None else node
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without garbage collections, which would go through all nodes again and again: most of the time of reading."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class _Reader:
