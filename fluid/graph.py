@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
+import scipy
 
 from flitlab.models.arrays import Bytes, Floats, Ints, Ints32
 from flitlab.models.jit import njit
@@ -50,9 +50,9 @@ class Graph(NamedTuple):
     def nodes(self) -> int:
         return len(self.out_start) - 1
 
-    def matrix(self) -> csr_array:
+    def matrix(self) -> "scipy.sparse.csr_array":
         """[nodes, nodes], an entry where there is a channel."""
-        return csr_array((np.ones(self.channels), (self.src, self.dst)), (self.nodes, self.nodes))
+        return scipy.sparse.csr_array((np.ones(self.channels), (self.src, self.dst)), (self.nodes, self.nodes))
 
     @property
     def channels(self) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
+import scipy
 
 from flitlab.fluid.graph import UNRESTRICTED, Dags, Demand, Graph, Product, blocks
 from flitlab.fluid.mcf.paths import Paths, cheapest, paths_of
@@ -149,7 +149,8 @@ class Problem:
     def _check_reachable(self) -> None:
         """Raise :class:`FluidError` for the first demand that cannot be met at all."""
         free = self.paths is None and not self.restricted
-        if free and connected_components(self.graph.matrix(), connection="strong", return_labels=False) == 1:
+        parts = scipy.sparse.csgraph.connected_components
+        if free and parts(self.graph.matrix(), connection="strong", return_labels=False) == 1:
             return
         lost = np.flatnonzero(np.isinf(self.distances(np.ones(self.graph.channels))))
         if len(lost):

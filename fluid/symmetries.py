@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+import scipy
 
 from flitlab.models.arrays import Ints
 from flitlab.models.topology.graph import Topology
@@ -105,6 +104,6 @@ def _taken(topology: Topology, places: _Places, move: Ints) -> tuple[tuple[Ints,
 def _joined(size: int, images: Sequence[tuple[Ints, Ints]]) -> Ints:
     """int64 [size]: the class of each member; images: pairs of lists of which members are taken to which."""
     ends = [np.concatenate(side) for side in zip(*images, strict=True)]
-    links = coo_array((np.ones(len(ends[0]), np.int8), (ends[0], ends[1])), (size, size))
-    classes: Ints = connected_components(links, directed=False)[1].astype(np.int64)
+    links = scipy.sparse.coo_array((np.ones(len(ends[0]), np.int8), (ends[0], ends[1])), (size, size))
+    classes: Ints = scipy.sparse.csgraph.connected_components(links, directed=False)[1].astype(np.int64)
     return classes

@@ -5,9 +5,8 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
+import scipy
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from flitlab.models.arrays import Bools
 from flitlab.models.registry import SpecError
@@ -81,8 +80,8 @@ def _check_connected(topology: Topology, number: np.ndarray) -> None:
     n = topology.switches
     if not n:
         raise SpecError("no switch is left", key="failures")
-    matrix = csr_array((np.ones(topology.channels), (topology.src, topology.dst)), shape=(n, n))
-    _, part = connected_components(matrix, connection="strong")
+    matrix = scipy.sparse.csr_array((np.ones(topology.channels), (topology.src, topology.dst)), shape=(n, n))
+    _, part = scipy.sparse.csgraph.connected_components(matrix, connection="strong")
     pair = topology.unreachable_pair()
     if pair is not None:
         u, v = number[list(pair)].tolist()

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order
+import scipy
 
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.hashing import content_hash
@@ -198,8 +197,8 @@ class Topology:
         ones = np.ones(self.channels)
         shape = (self.switches, self.switches)
         for tail, head, flip in ((self.src, self.dst, False), (self.dst, self.src, True)):
-            matrix = csr_array((ones, (tail, head)), shape=shape)
-            found = breadth_first_order(matrix, 0, return_predecessors=False)
+            matrix = scipy.sparse.csr_array((ones, (tail, head)), shape=shape)
+            found = scipy.sparse.csgraph.breadth_first_order(matrix, 0, return_predecessors=False)
             if len(found) < self.switches:
                 other = int(np.setdiff1d(np.arange(self.switches), found)[0])
                 return (other, 0) if flip else (0, other)

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from flitlab.models.arrays import Floats, Ints, sums
 from flitlab.models.hashing import content_hash
@@ -80,8 +80,8 @@ class Traffic:
             return self, load
         size = (self.topology.hosts,) * 2
         parts = [(self.pairs(), load), (self.background.pairs(), 1.0)]
-        fixed, growing = (sparse.csr_array((amount * x, (i, j)), size) for (i, j, amount), x in reversed(parts))
-        whole = sparse.csr_array(fixed + growing)
+        fixed, growing = (scipy.sparse.csr_array((amount * x, (i, j)), size) for (i, j, amount), x in reversed(parts))
+        whole = scipy.sparse.csr_array(fixed + growing)
         whole.eliminate_zeros()
         whole.sort_indices()
         start, column = whole.indptr.astype(np.int64), whole.indices.astype(np.int64)

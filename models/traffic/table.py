@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
+import scipy
 
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
@@ -20,7 +20,7 @@ MOST = 40_000_000
 def table_traffic(
     kind: str,
     topology: Topology,
-    matrix: npt.ArrayLike | sparse.sparray,
+    matrix: "npt.ArrayLike | scipy.sparse.sparray",
     *,
     hose: bool = True,
     notes: dict[str, Any] | None = None,
@@ -31,7 +31,7 @@ def table_traffic(
     recorded: the messages that it sums up.
     Raises ``SpecError`` for an all-zero matrix.
     """
-    rows = sparse.csr_array(matrix)
+    rows = scipy.sparse.csr_array(matrix)
     rows.eliminate_zeros()
     rows.sort_indices()
     busiest = max(rows.sum(axis=0).max(initial=0), rows.sum(axis=1).max(initial=0))
@@ -45,18 +45,18 @@ def table_traffic(
     )
 
 
-def per_host(topology: Topology, matrix: npt.ArrayLike | sparse.sparray) -> sparse.csr_array:
+def per_host(topology: Topology, matrix: "npt.ArrayLike | scipy.sparse.sparray") -> "scipy.sparse.csr_array":
     """Demand between hosts from demand [switches, switches]: split equally over the hosts at both ends.
 
     Raises ``SpecError`` where a switch without hosts has demand, and for more than MOST pairs of hosts.
     """
-    matrix = sparse.csr_array(matrix)
+    matrix = scipy.sparse.csr_array(matrix)
     count, place = topology.host_count, topology.host_switch
     bare = np.flatnonzero((matrix.sum(axis=0) + matrix.sum(axis=1) > 0) & (count == 0))
     if len(bare):
         raise SpecError(f"switch {bare[0]} has demand but no hosts", key="path")
-    used = sparse.coo_array(matrix)
+    used = scipy.sparse.coo_array(matrix)
     refuse_if_huge(int(count[used.row] @ count[used.col]), "kind", "demands between hosts", MOST)
     hosts = np.arange(topology.hosts)
-    share = sparse.csr_array((1.0 / count[place], (hosts, place)), (topology.hosts, topology.switches))
-    return sparse.csr_array(share @ matrix @ share.T)
+    share = scipy.sparse.csr_array((1.0 / count[place], (hosts, place)), (topology.hosts, topology.switches))
+    return scipy.sparse.csr_array(share @ matrix @ share.T)

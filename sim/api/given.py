@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from flitlab.models.registry import Parameters, SpecError, UnknownKindError, kind_key, make
 from flitlab.models.topology.formats.own_json import json_text
@@ -90,28 +90,28 @@ def _options(category: str, value: Any, topology: Any) -> Any:
     return component(category, value, topology)
 
 
-def _matrix(value: Any) -> sparse.csr_array | None:
+def _matrix(value: Any) -> "scipy.sparse.csr_array | None":
     """A square of demands, from what may hold one; None of anything else. Raises ``ConfigError``."""
     if isinstance(value, Traffic):
         source, target, amount = value.pairs()
         hosts = value.topology.hosts
-        return sparse.csr_array((amount, (source, target)), (hosts, hosts))
+        return scipy.sparse.csr_array((amount, (source, target)), (hosts, hosts))
     if hasattr(value, "to_numpy"):
         value = value.to_numpy()
-    if not (isinstance(value, np.ndarray) or sparse.issparse(value)):
+    if not (isinstance(value, np.ndarray) or scipy.sparse.issparse(value)):
         return None
     if value.ndim != 2 or value.shape[0] != value.shape[1]:
         problem = f"a matrix of demands is square; this one is {' x '.join(map(str, value.shape))}"
         raise ConfigError([Mistake("configuration", "traffic", "", problem)])
     try:
-        return sparse.csr_array(value, dtype=float)
+        return scipy.sparse.csr_array(value, dtype=float)
     except (TypeError, ValueError):
         raise ConfigError([Mistake("configuration", "traffic", "", "has entries that are no numbers")]) from None
 
 
-def _pairs(matrix: sparse.csr_array) -> str:
+def _pairs(matrix: "scipy.sparse.csr_array") -> str:
     """The lines ``src,dst,demand`` of a matrix."""
-    entries, text = sparse.coo_array(matrix), io.StringIO("src,dst,demand\n")
+    entries, text = scipy.sparse.coo_array(matrix), io.StringIO("src,dst,demand\n")
     text.seek(0, io.SEEK_END)
     for u, v, amount in zip(entries.row.tolist(), entries.col.tolist(), entries.data.tolist(), strict=True):
         if amount:
@@ -119,7 +119,7 @@ def _pairs(matrix: sparse.csr_array) -> str:
     return text.getvalue()
 
 
-def _level(matrix: sparse.csr_array, topology: Any) -> str:
+def _level(matrix: "scipy.sparse.csr_array", topology: Any) -> str:
     """Whether a matrix is of as many hosts or of as many switches as there are. Raises ``ConfigError``."""
     graph = topology_of(topology)
     if graph is None:

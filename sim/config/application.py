@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.program import CALC, Program
@@ -113,12 +113,12 @@ def refuse_long(draft: Draft, program: Program, messages: Messages | None, place
 def traffic_of(program: Program, host: Ints, topology: Topology) -> Traffic:
     """The bytes of all messages as a demand between hosts, scaled to the hose; nothing, if no host sends to another."""
     shape = (topology.hosts, topology.hosts)
-    demand = sparse.csr_array(shape)
+    demand = scipy.sparse.csr_array(shape)
     for send in program.sends():
         source, target = host[program.rank[send]], host[program.peer[send]]
         apart = source != target
         amount = np.maximum(program.amount[send][apart], 1).astype(float)  # an empty message is a packet, too
-        demand += sparse.coo_array((amount, (source[apart], target[apart])), shape).tocsr()
+        demand += scipy.sparse.coo_array((amount, (source[apart], target[apart])), shape).tocsr()
     if not demand.nnz:
         start = np.zeros(topology.hosts + 1, np.int64)
         return Traffic("application", topology, TABLE, np.zeros(topology.hosts), start=start)
