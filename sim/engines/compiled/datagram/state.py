@@ -14,7 +14,7 @@ from flitlab.models.transport.paths import Paths
 from flitlab.models.transport.session import LATEST, Session, first_samples, sending, services
 from flitlab.models.transport.tcp import Tcp
 from flitlab.sim.engines.compiled.awaited import NOBODY
-from flitlab.sim.engines.compiled.memory import in_lines, records_in_lines
+from flitlab.sim.engines.compiled.memory import aligned, in_lines, records_in_lines
 from flitlab.sim.engines.compiled.pool import all_unused
 
 # A packet, half a cache line. It is in one list at a time: of the link that it is on, in its queue or beyond.
@@ -152,6 +152,8 @@ class DatagramState(NamedTuple):
 
 
 ENDLESS = 1 << 62
+
+_ONE = np.uint64(1)
 
 
 def build(session: Session, traced: bool, talk: Any = None) -> tuple[DatagramConstants, DatagramState]:
@@ -305,16 +307,18 @@ def larger_windows(state: DatagramState) -> DatagramState:
     """Make room for every packet sent that its receiver may have beyond the first that it lacks.
 
     What is sent in a tick arrives in a later one: to make room after each tick is early enough, however many packets a
-    law lets go at once.
+    law lets go at once. A packet's place is its number modulo the room, which is doubled at least. Hence what lies
+    at or above the place of the first that is lacking goes to one block of the larger room, and the rest to the next.
     """
-    expected, size = state.subflow["expected"].astype(np.int64), 64 * state.held.shape[1]
-    larger = 1 << int(state.wants[WINDOW] - 1).bit_length()
-    held = np.zeros((len(expected), larger // 64), np.uint64)
-    for subflow in np.flatnonzero(state.subflow["beyond"]).tolist():
-        beyond = expected[subflow] + np.arange(size)
-        bits = np.zeros(larger, np.uint8)
-        bits[beyond % larger] = np.unpackbits(state.held[subflow].view(np.uint8), bitorder="little")[beyond % size]
-        held[subflow] = np.packbits(bits, bitorder="little").view(np.uint64)
+    subflows, words = state.held.shape
+    size, larger = 64 * words, 1 << int(state.wants[WINDOW] - 1).bit_length()
+    expected, blocks, each = state.subflow["expected"].astype(np.int64), larger // size, np.arange(subflows)
+    low = np.clip(expected[:, None] % size - 64 * np.arange(words), 0, 64).astype(np.uint64)
+    wrapped = state.held & np.where(low < 64, (_ONE << (low & np.uint64(63))) - _ONE, ~np.uint64(0))
+    held = aligned(subflows, larger // 64, np.uint64)
+    parts, block = held.reshape(subflows, blocks, words), expected // size % blocks
+    parts[each, block] = state.held ^ wrapped
+    parts[each, (block + 1) % blocks] = wrapped
     return state._replace(held=held)
 
 
