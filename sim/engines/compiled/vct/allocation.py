@@ -143,16 +143,21 @@ def serve_all(const, state, outputs, count, tick):
     for i in range(count):
         if seldom(i & (AT_ONCE - 1) == 0 and count - i > FEW):
             ask_for_heads(
-                state.rows, state.vc, state.pool, state.tally.channel_flits, outputs[i : min(count, i + AT_ONCE)]
+                state.rows,
+                state.vc,
+                state.pool,
+                state.host,
+                state.tally.channel_flits,
+                outputs[i : min(count, i + AT_ONCE)],
             )
         serve(const, state, outputs[i], tick)
 
 
 @routine
-def ask_for_heads(rows, vcs, pool, channel_flits, outputs):
+def ask_for_heads(rows, vcs, pool, hosts, channel_flits, outputs):
     """Begin to load what it takes to serve the first heads in the rows of some outputs.
 
-    rows, vcs, pool, channel_flits: of a state. outputs: int64.
+    rows, vcs, pool, hosts, channel_flits: of a state. outputs: int64.
     """
     for output in outputs:
         prefetch(rows, output)
@@ -169,3 +174,5 @@ def ask_for_heads(rows, vcs, pool, channel_flits, outputs):
             upstream = np.int64(vcs[vc, UPSTREAM])
             if upstream < len(rows):
                 prefetch(rows, upstream)
+            else:
+                prefetch(hosts, upstream - len(rows))

@@ -191,19 +191,19 @@ def send_all(const, state, tick):
     for i in range(count):
         if seldom(i & (AT_ONCE - 1) == 0 and count - i > FEW):
             hosts = state.members[i : min(count, i + AT_ONCE)]
-            _ask_for_hosts(state.host, state.vc, const.net.ports.inject, const.vcs, hosts)
+            _ask_for_hosts(const.net, state.host, state.vc, const.vcs, hosts)
         _send(const, state, state.members[i], tick)
     state.tally.scalars[EVENTS] += count
 
 
 @routine
-def _ask_for_hosts(records, vc, inject, vcs, hosts):
+def _ask_for_hosts(net, records, vc, vcs, hosts):
     """Begin to load what it takes to let some hosts send.
 
-    records: of all hosts. vc: the records of VCs, of which every input has ``vcs``. inject: input of each host. hosts:
-    int64.
+    records: of all hosts. vc: the records of VCs, of which every input has ``vcs``. hosts: int64.
     """
     for host in hosts:
         prefetch(records, host)
+        prefetch(net.arrivals.keep, host)
     for host in hosts:
-        prefetch(vc, inject[host] * vcs)
+        prefetch(vc, net.ports.inject[host] * vcs)
