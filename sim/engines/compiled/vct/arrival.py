@@ -31,10 +31,10 @@ from flitlab.sim.engines.compiled.records import (
     ZERO,
     create,
 )
-from flitlab.sim.engines.compiled.ugal import by_congestion, set_way, think_again
+from flitlab.sim.engines.compiled.ugal import by_congestion, think_again
 from flitlab.sim.engines.compiled.vct.rows import ports_of, preferred, present
 from flitlab.sim.engines.compiled.vct.state import BACK, FRONT, LEFT, QUEUED, ROOM, SWITCH
-from flitlab.sim.engines.compiled.vct.ugal import ahead
+from flitlab.sim.engines.compiled.vct.ugal import ahead, set_way
 from flitlab.sim.engines.compiled.wheel import drain, wake
 
 
@@ -96,7 +96,7 @@ def _send(const, state, host, tick):
         return
     packet = create(const, state, host, tick)
     leave(state.program, state.pool.packet[packet, SEND], tick + flits)
-    set_way(const, state, packet, ahead, tick)
+    set_way(const.compares, const, state, packet, tick)
     state.pool.packet[packet, INPUT_VC] = vc
     state.vc[vc, ROOM] -= flits
     put(state.arriving, packet, tick + const.injection + const.header)
@@ -117,8 +117,7 @@ def arrive_all(const, state, tick):
     """
     arriving = state.arriving
     chunk, filled = take(arriving, tick)
-    if const.rule == PROGRESSIVE:
-        _think_again(const, state, chunk, filled, tick)
+    _think_again(const.compares, const, state, chunk, filled, tick)
     while chunk != NOBODY:
         ask_for_next(arriving, chunk)
         if seldom(filled == FULL):
@@ -148,12 +147,14 @@ def _ask_for_rows(const, state, packet):
 
 
 @inner
-def _think_again(const, state, chunk, filled, tick):
-    """Decide the ways of all packets in a list once more, before the first of them joins its VC.
+def _think_again(compares, const, state, chunk, filled, tick):
+    """Decide the ways of all packets in a list once more, if routes ask for that, before the first of them joins its VC.
 
-    chunk, filled: the first of the list, and how many packets are in it.
+    compares: ``const.compares``. chunk, filled: the first of the list, and how many packets are in it.
     """
-    while chunk != NOBODY:
+    if compares is None:
+        return
+    while const.rule == PROGRESSIVE and chunk != NOBODY:
         for i in range(filled):
             packet = packet_in(state.arriving, chunk, i)
             think_again(const, state, packet, _switch_of(state, packet), ahead, tick)

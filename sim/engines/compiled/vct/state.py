@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Ints
+from flitlab.models.jit import interpreted
 from flitlab.models.rules.arrivals import Arrivals
 from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.ports import Ports, make_ports
@@ -20,6 +21,7 @@ from flitlab.sim.engines.compiled.memory import aligned, whole_lines
 from flitlab.sim.engines.compiled.messages import Program, make_program
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import NOBODY, RECORD, Net, Tally
+from flitlab.sim.engines.compiled.ugal import by_congestion
 from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, wake
 
 # Fields of an input VC record, uint32.
@@ -48,6 +50,7 @@ class VctConstants(NamedTuple):
     policy: int  # which VCs a packet may take: ANY ... (flitlab.models.routing.routes)
     resorts: int  # of the VCs, the first ones that are taken only if no other has room
     rule: int  # how one of several ways is chosen: RANDOM ...
+    compares: bool | None  # True where that is by congestion, which else is not compiled (see ``ugal``)
     shared_input: bool  # whether an input sends one packet at a time
     oldest_first: bool  # whether the packet created first goes first, not the one that has waited longest
     buffer_flits: int  # room of an input VC
@@ -108,6 +111,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         policy=model.vc_policy,
         resorts=last_resorts(tables, model.vc_policy),
         rule=scenario.routes.select,
+        compares=True if interpreted(by_congestion)(scenario.routes.select) else None,
         shared_input=model.shared_input,
         oldest_first=model.oldest_first,
         buffer_flits=model.buffer_flits,

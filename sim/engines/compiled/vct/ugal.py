@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Congestion as ugal sees it."""
+"""Ways by congestion, and congestion as ugal sees it.
+
+``const.compares`` is None where ways do not depend on congestion: where an argument is None, Numba compiles only the
+branch for that.
+"""
 
 import numpy as np
 
 from flitlab.models.jit import inner
+from flitlab.sim.engines.compiled import records, ugal
 from flitlab.sim.engines.compiled.vct.rows import entry_of, key_at, reclaim
 from flitlab.sim.engines.compiled.vct.state import QUEUED, WAITING
 
@@ -22,3 +27,12 @@ def ahead(const, state, here, port, tick):
     for vc in range(entry * const.vcs, (entry + 1) * const.vcs):
         flits += const.buffer_flits - np.int64(reclaim(const, state, vc, tick))
     return flits, np.int64(const.net.ports.in_switch[entry])
+
+
+@inner
+def set_way(compares, const, state, packet, tick):
+    """Fix the way of a packet that has just been created; compares: ``const.compares``."""
+    if compares is None:
+        records.set_way(const, state, packet)
+    else:
+        ugal.set_way(const, state, packet, ahead, tick)
