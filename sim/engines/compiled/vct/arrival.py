@@ -148,7 +148,7 @@ def _ask_for_rows(const, state, packet):
 
 @inner
 def _think_again(compares, const, state, chunk, filled, tick):
-    """Decide the ways of all packets in a list once more, if routes ask for that, before the first of them joins its VC.
+    """Decide the ways of all packets of a list once more, if routes ask for that, before the first joins its VC.
 
     compares: ``const.compares``. chunk, filled: the first of the list, and how many packets are in it.
     """
