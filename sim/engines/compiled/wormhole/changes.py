@@ -106,21 +106,27 @@ class ChangingWormhole(DrainingRun):
 
     def _entries(self, which: int) -> tuple[Ints, Ints, Ints]:
         """What is in a queue, in the order in which it comes out: (places in ``state.entries``, packets, VCs)."""
-        queue, places = self._state.queue[which], int(self._constants.places)
-        place = (which << places) | np.arange(int(queue["first"]), int(queue["end"])) & ((1 << places) - 1)
+        batches = [np.arange(first, end) for first, end in self._due(which)[1].tolist()]
+        place = np.concatenate([np.zeros(0, np.int64), *batches])
         entry = self._state.entries[place]
         packet = entry >> (U(32) + PACKET_AT)
         return place, packet.astype(np.int64), (entry & U(0xFFFFFFFF)).astype(np.int64)
 
-    def _keep(self, which: int, kept: Bools, tick: int) -> None:
+    def _due(self, which: int) -> tuple[Ints, Ints]:
+        """What comes out of a queue, by tick: (places in ``state.due``, [ticks, 2] those in ``state.entries``)."""
+        ticks, queue = int(self._constants.ticks), self._state.queue[which]
+        slot = (which << ticks) | (self._tick + np.arange(int(queue["delay"]))) & ((1 << ticks) - 1)
+        due = self._state.due[slot]
+        return slot, np.stack([due >> U(32), due & U(0xFFFFFFFF)], axis=1).astype(np.int64)
+
+    def _keep(self, which: int, kept: Bools) -> None:
         """Keep some of the entries of a queue, each of which comes out when it would have; kept: bool [entries]."""
-        state, ticks, queue = self._state, int(self._constants.ticks), self._state.queue[which]
-        first, (place, _, _) = int(queue["first"]), self._entries(which)
-        left = np.concatenate([[0], np.cumsum(kept)])  # of so many of the first
-        slot = (which << ticks) | (tick + np.arange(int(queue["delay"]))) & ((1 << ticks) - 1)
-        state.due[slot] = first + left[state.due[slot].astype(np.int64) - first]
-        state.entries[place[: left[-1]]] = state.entries[place[kept]]
-        queue["end"] = first + left[-1]
+        state, queue = self._state, self._state.queue[which]
+        (slot, due), (place, _, _) = self._due(which), self._entries(which)
+        left = np.append(0, np.cumsum(kept))[np.append(0, np.cumsum(due[:, 1] - due[:, 0]))] + int(queue["first"])
+        state.entries[left[0] : left[-1]] = state.entries[place[kept]]
+        state.due[slot] = (left[:-1] << 32 | left[1:]).astype(U)
+        queue["begun"] = queue["end"] = left[-1]
 
     def _buffered(self) -> Iterator[tuple[Ints, Ints]]:
         """The flits in buffers, the first of all, then the second and so on: (input VCs, places in ``state.flits``)."""
@@ -205,7 +211,7 @@ class ChangingWormhole(DrainingRun):
         for which in (EJECTED, *range(int(INJECTED), len(state.queue))):
             _, packets, vcs = self._entries(int(which))
             np.add.at(back, vcs[cut[packets]], 1)
-            self._keep(int(which), ~cut[packets], tick)
+            self._keep(int(which), ~cut[packets])
         state.vc["credits"] += back.astype(np.uint32)
         return back > 0
 
@@ -225,7 +231,7 @@ class ChangingWormhole(DrainingRun):
         ready = np.flatnonzero(blocked == 0)
         state.ready[: len(ready)], state.ready[-1] = ready, len(ready)
         _, _, reading = self._entries(int(HEADERS))
-        self._keep(int(HEADERS), ~fresh[reading], tick)
+        self._keep(int(HEADERS), ~fresh[reading])
         asking = state.contender[: state.contender[-1]]
         asking = asking[~fresh[asking]]
         state.contender[: len(asking)], state.contender[-1] = asking, len(asking)

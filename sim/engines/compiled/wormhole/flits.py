@@ -89,9 +89,9 @@ def land_all(const, state, tick, ready):
     for which in range(INJECTED, U(len(state.queue))):
         first, end = due(const, state, which, tick)
         for i in range(first, end):
-            _, coming = entry_of(const, state, which, i + AHEAD)
+            _, coming = entry_of(state, i + AHEAD)
             prefetch(state.vc, np.int64(coming))
-            flit, vc = entry_of(const, state, which, i)
+            flit, vc = entry_of(state, i)
             ready = _land(const, state, flit, vc, ready)
         state.tally.scalars[EVENTS] += np.int64(end - first)
     return ready
@@ -102,7 +102,7 @@ def deliver_all(const, state, tick):
     """Take in the flits that come to their hosts in this tick."""
     first, end = due(const, state, EJECTED, tick)
     for i in range(first, end):
-        flit, vc = entry_of(const, state, EJECTED, i)
+        flit, vc = entry_of(state, i)
         vc_record = state.vc[vc]
         vc_record.credits = U(vc_record.credits) + ONE
         if flit & TAIL:
@@ -133,9 +133,9 @@ def restore_all(const, state, tick, ready):
     """
     first, end = due(const, state, RETURNED, tick)
     for i in range(first, end):
-        _, coming = entry_of(const, state, RETURNED, i + AHEAD)
+        _, coming = entry_of(state, i + AHEAD)
         prefetch(state.vc, np.int64(coming))
-        _, vc = entry_of(const, state, RETURNED, i)
+        _, vc = entry_of(state, i)
         vc_record = state.vc[vc]
         credit = U(vc_record.credits)
         vc_record.credits = credit + ONE
@@ -153,7 +153,7 @@ def read_headers(const, state, tick, ready):
     """
     first, end = due(const, state, HEADERS, tick)
     for i in range(first, end):
-        _, vc = entry_of(const, state, HEADERS, i)
+        _, vc = entry_of(state, i)
         ready = unblock(state, vc, UNREAD, ready)
     return ready
 
@@ -192,7 +192,7 @@ def send(const, state, vc, ready):
     credit = U(there.credits) - ONE
     there.credits = credit
     output.carried = U(output.carried) + ONE
-    push(const, state, U(output.queue), flit, next_vc)
+    push(state, U(output.queue), flit, next_vc)
     tail = flit & TAIL
     there.holder = _NOBODY if tail else vc
     output.free |= tail << (next_vc - U(output.first))

@@ -55,7 +55,7 @@ def _send(const, state, host, tick):
         leave(state.program, state.pool.packet[sending.packet, SEND], tick + 1)
         sending.packet = NOBODY
         following = min(max(state.host[host, H_BORN], following), tick + state.senders.mask)
-    push(const, state, INJECTED, flit, vc)
+    push(state, INJECTED, flit, vc)
     wake(state.senders, host, following)
 
 

@@ -10,34 +10,31 @@ _32, _LOW32 = U(32), U(0xFFFFFFFF)
 
 
 @inner
-def place_in(const, which, i):
-    """Find the place in ``state.entries`` of the i-th entry of a queue; which: the queue."""
-    return (which << const.places) | (i & ((ONE << const.places) - ONE))
-
-
-@inner
-def push(const, state, which, flit, vc):
-    """Put a flit, or 0, and a VC into a queue, to come out of it after the queue's delay."""
+def push(state, which, flit, vc):
+    """Put a flit, or 0, and a VC into a queue, to come out of it after the queue's delay; which: the queue."""
     queue = state.queue[which]
     end = queue.end
-    state.entries[place_in(const, which, end)] = (flit << _32) | vc
+    state.entries[end] = (flit << _32) | vc
     queue.end = end + ONE
 
 
 @inner
-def due(const, state, which, tick):
-    """Take out the entries of a queue that come out in this tick: (first, one past the last)."""
-    queue = state.queue[which]
-    first = queue.first
-    end = state.due[(which << const.ticks) | (U(tick) & ((ONE << const.ticks) - ONE))]
-    queue.first = end
-    return first, end
+def _slot(const, which, tick):
+    """Find the place in ``state.due`` of what comes out of a queue at a tick; which: the queue."""
+    return (which << const.ticks) | (U(tick) & ((ONE << const.ticks) - ONE))
 
 
 @inner
-def entry_of(const, state, which, i):
-    """Read the i-th entry of a queue: (flit, VC)."""
-    entry = state.entries[place_in(const, which, i)]
+def due(const, state, which, tick):
+    """Find the entries of a queue that come out in this tick: (place of the first, one past that of the last)."""
+    entries = state.due[_slot(const, which, tick)]
+    return entries >> _32, entries & _LOW32
+
+
+@inner
+def entry_of(state, place):
+    """Read an entry of a queue: (flit, VC)."""
+    entry = state.entries[place]
     return entry >> _32, entry & _LOW32
 
 
@@ -46,7 +43,11 @@ def close(const, state, tick):
     """Note that nothing more is added to the queues in this tick."""
     for which in range(U(len(state.queue))):
         queue = state.queue[which]
-        state.due[(which << const.ticks) | (U(tick + queue.delay) & ((ONE << const.ticks) - ONE))] = queue.end
+        end = queue.end
+        state.due[_slot(const, which, tick + queue.delay)] = (queue.begun << _32) | end
+        begin = end if end <= queue.last else queue.first
+        queue.begun = begin
+        queue.end = begin
 
 
 @inner

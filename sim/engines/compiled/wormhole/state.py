@@ -93,8 +93,10 @@ _ENTRY = np.dtype(
 )
 _QUEUE = np.dtype(
     [
-        ("first", np.uint64),  # entries are counted from tick 0: the next that comes out,
-        ("end", np.uint64),  # and one past the last
+        ("begun", np.uint64),  # places in ``WormholeState.entries``: of the first entry that was added in this tick,
+        ("end", np.uint64),  # one past the last,
+        ("first", np.uint64),  # the first place of all,
+        ("last", np.uint64),  # and the last at which the entries of a tick may begin
         ("delay", np.int64),
     ]
 )
@@ -116,7 +118,6 @@ class WormholeConstants(NamedTuple):
     injection: int
     inputs: np.uint64  # input VCs
     ring: np.uint64  # places in a buffer, less 1
-    places: np.uint64  # log2 of the places in a queue
     ticks: np.uint64  # log2 of the ticks of ``WormholeState.due``
     lines: np.uint64  # in which packets wait for a VC
     routes: Tables
@@ -147,8 +148,8 @@ class WormholeState(NamedTuple):
     contender: np.ndarray  # uint32 [input VCs + 1]: who asks for VCs, some of them free; how many, in the last entry
     given: np.ndarray  # uint32 [input VCs + 1]: scratch, those given a VC in this tick whose front flit can be sent
     queue: np.ndarray  # records of all queues
-    entries: np.ndarray  # uint64 [queues << const.places]: flit << 32 | VC
-    due: np.ndarray  # uint64 [queues << const.ticks]: by tick, one past the last entry that comes out then
+    entries: np.ndarray  # uint64: flit << 32 | VC; those of a queue together, and those of a tick in a row
+    due: np.ndarray  # uint64 [queues << const.ticks]: by tick, the entries that come out then: first << 32 | end
     host: Ints  # int64 [hosts, HOST_RECORD]
     sending: np.ndarray  # records of what the hosts are sending
     members: Ints  # int64 [hosts]: scratch, who is looked at
@@ -181,8 +182,6 @@ def _constants(
     """Make the constants of a run; queues: see :func:`_delays`."""
     topology, model = scenario.topology, scenario.switching
     inputs, outputs = len(ports.in_switch) * model.vcs, len(ports.out_input)
-    delays, queue_of = queues
-    places, ticks = _bits(_longest_queue(model, inputs, delays, queue_of)), _bits(int(delays.max()) + 1)
     tables = scenario.routes.tables(topology, model.vc_policy)
     return WormholeConstants(
         net=make_net(topology, ports, arrivals, packets, seed),
@@ -196,8 +195,7 @@ def _constants(
         injection=model.injection,
         inputs=U(inputs),
         ring=U((1 << _bits(model.buffer_flits)) - 1),
-        places=U(places),
-        ticks=U(ticks),
+        ticks=U(_bits(int(queues[0].max()) + 1)),
         lines=U(outputs),
         routes=tables,
         only_port=only_ports(scenario.routes),
@@ -212,13 +210,12 @@ def _state(
     """Make the state of a run in which nobody has sent anything; queues: see :func:`_delays`."""
     model, hosts = scenario.switching, scenario.topology.hosts
     inputs, outputs = int(constants.inputs), len(ports.out_input)
+    queue, places = _queue_records(model, inputs, *queues)
     delays, queue_of = queues
     width = model.vcs if model.shared_input else 1
     # A packet in the network has its tail in a buffer or on its way to one or to a host, or is being sent.
     tails = (model.buffer_flits - 1) // int(constants.net.packets.flits.min()) + 1
     records = inputs * tails + hosts * (int(delays[int(EJECTED)]) + 2)
-    queue = np.zeros(len(delays), _QUEUE)
-    queue["delay"] = delays
     sending = np.zeros(hosts, _SENDING)
     sending["packet"], sending["vc"] = NOBODY, (ports.inject + 1) * model.vcs - 1
     return WormholeState(
@@ -241,7 +238,7 @@ def _state(
         contender=np.zeros(inputs + 1, np.uint32),
         given=np.zeros(inputs + 1, np.uint32),
         queue=queue,
-        entries=np.zeros(len(delays) << int(constants.places), np.uint64),
+        entries=np.zeros(places, np.uint64),
         due=np.zeros(len(delays) << int(constants.ticks), np.uint64),
         host=np.zeros((hosts, HOST_RECORD), np.int64),
         sending=sending,
@@ -267,15 +264,25 @@ def _delays(topology: Topology, model: Wormhole, ports: Ports) -> tuple[Ints, In
     return np.append(fixed, model.switch + model.link + extra).astype(np.int64), queue_of
 
 
-def _longest_queue(model: Wormhole, inputs: int, delays: Ints, queue_of: Ints) -> int:
-    """Bound the entries of a queue: what a tick can add times its delay, and no more than there is room for."""
-    senders = np.bincount(queue_of, minlength=len(delays))
-    senders[int(INJECTED)] = senders[int(EJECTED)]
-    senders[int(RETURNED)] = len(queue_of)
-    senders[int(HEADERS)] = 0
-    longest = senders * (delays + 1) + 1
+def _queue_records(model: Wormhole, inputs: int, delays: Ints, queue_of: Ints) -> tuple[np.ndarray, int]:
+    """Make the records of all queues, empty, and count the places that they need.
+
+    The entries of a tick are in a row. So there is room for as many as there can be, which is what a tick can add times
+    the delay and no more than there are credits for, and twice what a tick can add; also for entries that are read
+    ahead, and for one that is written and not kept.
+    """
+    most = np.bincount(queue_of, minlength=len(delays))
+    most[int(INJECTED)] = most[int(EJECTED)]
+    most[int(RETURNED)] = len(queue_of)
+    most[int(HEADERS)] = inputs if model.header > 1 else 0
+    longest = most * (delays + 1)
     longest[int(NETWORK) :] = np.minimum(longest[int(NETWORK) :], inputs * model.buffer_flits)
-    return max(int(longest.max()), inputs if model.header > 1 else 1)
+    longest[int(HEADERS)] = most[int(HEADERS)]
+    end = np.cumsum(longest + 2 * most + int(AHEAD) + 2)
+    queue = np.zeros(len(delays), _QUEUE)
+    queue["begun"][1:] = queue["end"][1:] = queue["first"][1:] = end[:-1]
+    queue["last"], queue["delay"] = queue["first"] + longest + most, delays
+    return queue, int(end[-1])
 
 
 def only_ports(routes: Routes) -> np.ndarray:

@@ -10,7 +10,6 @@ import numpy as np
 from flitlab.models.jit import inner
 from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.wormhole.flits import foresee, send
-from flitlab.sim.engines.compiled.wormhole.queues import place_in
 from flitlab.sim.engines.compiled.wormhole.state import AHEAD, ONE, RETURNED, U
 
 # Bits of a bid: how far the VC is from its turn at its input and, above, the output (or the input at the output),
@@ -70,7 +69,7 @@ def _grant(const, state, count):
     for i in range(count):
         vc, bid = U(state.ready[i]), state.bid[i]
         matched = U(state.entry[state.wish[i] & _ENTRY].best == bid) & (bid >> _OFFERED_AT)
-        state.entries[place_in(const, RETURNED, end)] = vc
+        state.entries[end] = vc
         state.ready[left] = vc
         end += matched
         left += ONE - matched
@@ -109,8 +108,8 @@ def allocate_all(const, state, tick, ready):
         _accept(const, state, ready, (time + iteration) << _TIME_AT)
         ready = _grant(const, state, ready)
         for i in range(first, state.queue[RETURNED].end):
-            foresee(const, state, state.entries[place_in(const, RETURNED, i + AHEAD)])
-            vc = state.entries[place_in(const, RETURNED, i)]  # its flit is 0, so the entry is the VC itself
+            foresee(const, state, state.entries[i + AHEAD])
+            vc = state.entries[i]  # its flit is 0, so the entry is the VC itself
             _rotate(const, state, vc, iteration, (time + iterations) << _TIME_AT)
             ready = send(const, state, vc, ready)
     return ready

@@ -38,7 +38,7 @@ def present_all(const, state):
                 state.choices[vc] = choices_at(const, state, vc, packet, output)
         if const.header > 1:
             state.vc[vc].blocked |= UNREAD
-            push(const, state, HEADERS, U(0), vc)
+            push(state, HEADERS, U(0), vc)
     return count
 
 
