@@ -40,6 +40,9 @@ ONE = U(1)
 AHEAD = U(6)
 """How many entries of a list ahead memory is asked for; whatever stands behind the last one was an entry before."""
 
+FAR_AHEAD = U(12)
+"""The same, where what is asked for says what to ask for ``AHEAD`` entries ahead."""
+
 # Why the front flit of an input VC cannot be sent: there is none, its packet has no output VC, that has no credit,
 # its header has not been read.
 EMPTY, NO_VC, NO_CREDIT, UNREAD = U(1), U(2), U(4), U(8)
@@ -138,7 +141,7 @@ class WormholeState(NamedTuple):
     offer: np.ndarray  # uint64 [VCs]: bid of the input VC to which a VC offers itself
     ready: np.ndarray  # uint32 [more than input VCs]: whose front flit can be sent; how many, in the last entry
     bid: np.ndarray  # uint64 [input VCs]: scratch, as ``ready``
-    wish: np.ndarray  # uint64 [input VCs]: the same, output << 32 | input of the crossbar
+    wish: np.ndarray  # uint64 [more than input VCs]: the same, output << 32 | input of the crossbar
     new: np.ndarray  # uint64: bitmap of input VCs to whose front a packet has come
     asking: np.ndarray  # uint32 [input VCs + 4]: scratch, those whose front packet asks for a VC the first time
     following: np.ndarray  # uint32 [input VCs]: the next that waits for a VC in the same line
@@ -226,9 +229,9 @@ def _state(
         flits=np.zeros(inputs * (int(constants.ring) + 1), np.uint32),
         choices=np.full(inputs, 2**model.vcs - 1, np.uint64),
         offer=np.zeros(inputs + hosts * model.vcs, np.uint64),
-        ready=np.zeros(inputs + 2 + int(AHEAD), np.uint32),
+        ready=np.zeros(inputs + 2 + int(FAR_AHEAD), np.uint32),
         bid=np.zeros(inputs, np.uint64),
-        wish=np.zeros(inputs, np.uint64),
+        wish=np.zeros(inputs + int(AHEAD), np.uint64),
         new=np.zeros(-(-inputs // 64), np.uint64),
         asking=np.zeros(inputs + 4, np.uint32),
         following=np.zeros(inputs, np.uint32),
@@ -278,7 +281,7 @@ def _queue_records(model: Wormhole, inputs: int, delays: Ints, queue_of: Ints) -
     longest = most * (delays + 1)
     longest[int(NETWORK) :] = np.minimum(longest[int(NETWORK) :], inputs * model.buffer_flits)
     longest[int(HEADERS)] = most[int(HEADERS)]
-    end = np.cumsum(longest + 2 * most + int(AHEAD) + 2)
+    end = np.cumsum(longest + 2 * most + int(FAR_AHEAD) + 2)
     queue = np.zeros(len(delays), _QUEUE)
     queue["begun"][1:] = queue["end"][1:] = queue["first"][1:] = end[:-1]
     queue["last"], queue["delay"] = queue["first"] + longest + most, delays
