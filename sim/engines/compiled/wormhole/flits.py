@@ -89,8 +89,8 @@ def land_all(const, state, tick, ready):
     for which in range(INJECTED, U(len(state.queue))):
         first, end = due(const, state, which, tick)
         for i in range(first, end):
-            _, coming = entry_of(state, i + AHEAD)
-            prefetch(state.vc, np.int64(coming))
+            if const.large:
+                prefetch(state.vc, np.int64(entry_of(state, i + AHEAD)[1]))
             flit, vc = entry_of(state, i)
             ready = _land(const, state, flit, vc, ready)
         state.tally.scalars[EVENTS] += np.int64(end - first)
@@ -133,8 +133,8 @@ def restore_all(const, state, tick, ready):
     """
     first, end = due(const, state, RETURNED, tick)
     for i in range(first, end):
-        _, coming = entry_of(state, i + AHEAD)
-        prefetch(state.vc, np.int64(coming))
+        if const.large:
+            prefetch(state.vc, np.int64(entry_of(state, i + AHEAD)[1]))
         _, vc = entry_of(state, i)
         vc_record = state.vc[vc]
         credit = U(vc_record.credits)

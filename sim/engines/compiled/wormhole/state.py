@@ -50,6 +50,9 @@ EMPTY, NO_VC, NO_CREDIT, UNREAD = U(1), U(2), U(4), U(8)
 # Flits: the packet, and whether this is its first or last flit.
 TAIL, HEAD, PACKET_AT = U(1), U(2), U(2)
 
+_NEAR = 1 << 19
+"""Bytes of VCs' records up to which a network is taken to fit into a cache near the core."""
+
 ENDLESS = 1 << 30
 """Credits for a host."""
 
@@ -123,6 +126,7 @@ class WormholeConstants(NamedTuple):
     ring: np.uint64  # places in a buffer, less 1
     ticks: np.uint64  # log2 of the ticks of ``WormholeState.due``
     lines: np.uint64  # in which packets wait for a VC
+    large: bool  # whether its records do not fit into a cache near the core, so that it pays to ask for them early
     routes: Tables
     only_port: np.ndarray  # uint8 [switches * switches]: at t * switches + v, the port of v towards t, or SEVERAL
     switch: np.ndarray  # uint32 [input VCs]
@@ -200,6 +204,7 @@ def _constants(
         ring=U((1 << _bits(model.buffer_flits)) - 1),
         ticks=U(_bits(int(queues[0].max()) + 1)),
         lines=U(outputs),
+        large=inputs * _VC.itemsize > _NEAR,
         routes=tables,
         only_port=only_ports(scenario.routes),
         switch=np.repeat(ports.in_switch, model.vcs).astype(np.uint32),

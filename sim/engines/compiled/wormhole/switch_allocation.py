@@ -28,8 +28,9 @@ def _offer(const, state, count, time):
     count: of the VCs in ``state.ready``. time: of the iteration, above the bits of a bid.
     """
     for i in range(count):
-        prefetch(state.vc, np.int64(state.ready[i + FAR_AHEAD]))
-        prefetch(state.output, np.int64(state.vc[U(state.ready[i + AHEAD])].output))
+        if const.large:
+            prefetch(state.vc, np.int64(state.ready[i + FAR_AHEAD]))
+            prefetch(state.output, np.int64(state.vc[U(state.ready[i + AHEAD])].output))
         vc = U(state.ready[i])
         entry, output = U(state.vc[vc].entry), U(state.vc[vc].output)
         state.wish[i] = output << _OUTPUT_AT | entry
@@ -48,7 +49,8 @@ def _accept(const, state, count, time):
     count: of the VCs in ``state.ready``. time: of the iteration, above the bits of a bid.
     """
     for i in range(count):
-        prefetch(state.entry, np.int64(state.wish[i + AHEAD] & _ENTRY))
+        if const.large:
+            prefetch(state.entry, np.int64(state.wish[i + AHEAD] & _ENTRY))
         vc = U(state.ready[i])
         output, entry_record = state.wish[i] >> _OUTPUT_AT, state.entry[state.wish[i] & _ENTRY]
         bid = time | (((U(entry_record.output) - output) & _PORTS) << _PORT_AT) | ((U(entry_record.vc) - vc) & _VCS)
@@ -110,8 +112,9 @@ def allocate_all(const, state, tick, ready):
         _accept(const, state, ready, (time + iteration) << _TIME_AT)
         ready = _grant(const, state, ready)
         for i in range(first, state.queue[RETURNED].end):
-            prefetch(state.vc, np.int64(state.entries[i + FAR_AHEAD]))
-            foresee(const, state, state.entries[i + AHEAD])
+            if const.large:
+                prefetch(state.vc, np.int64(state.entries[i + FAR_AHEAD]))
+                foresee(const, state, state.entries[i + AHEAD])
             vc = state.entries[i]  # its flit is 0, so the entry is the VC itself
             _rotate(const, state, vc, iteration, (time + iterations) << _TIME_AT)
             ready = send(const, state, vc, ready)
