@@ -4,7 +4,8 @@
 A point's processor time is taken to be ``point + pairs x switches^2 + idle x switches x ticks + hop x packet hops``: of
 starting it, of its tables of pairs, of looking at switches, of moving packets (flits, in mode wormhole). The price of a
 hop depends on how full the channels are, and is measured at several loads on one network (:data:`NETWORK`); the others,
-and the power of the switches with which the price of a hop grows, follow from two sizes of it. Ceilings are measured on
+and the power of the channels with which the price of a hop grows, follow from two sizes of it, of which the larger one
+is in no cache. Ceilings are measured on
 that network, too, and taken to grow with a power of their size (``growth`` of their kind).
 
 Measured prices are kept beside the compiled code, under the machine's identity, ``SEMANTICS_VERSION`` and this file.
@@ -32,6 +33,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.jit import LEVEL, cache_folder
+from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
 from flitlab.models.switching.datagram import Datagram
 from flitlab.models.switching.discipline import FLOWS
@@ -51,7 +53,7 @@ from flitlab.sim.experiment.saturation import questions
 NETWORK = """\
 topology: {kind: rrg, n: %d, degree: 6, hosts_per_switch: 4}
 routing: {kind: %s}
-switching: {mode: %s, vcs: 6, input_speedup: %s, header_ticks: 8, link_ticks: 4}
+switching: {mode: %s, vcs: 7, input_speedup: %s, header_ticks: 8, link_ticks: 4}
 traffic: {kind: uniform, packet_flits: 16}
 loads: [0.1]
 transport: {kind: mptcp, subflows: %d}
@@ -75,7 +77,7 @@ CONTROL = 1.3
 SUBFLOWS = 8
 """Subflows that a packet hop of mode datagram is priced with, as well as with one; in between, its price is linear."""
 
-SIZES, SIZES_READABLE = (64, 512), (16, 64)
+SIZES, SIZES_READABLE = (64, 4096), (16, 64)
 """Switches of the networks on which prices are measured, of the compiled and of the reference engine."""
 
 IDLE = 1e-4
@@ -228,9 +230,10 @@ class Prices:
             price = self._price(f"{engine} {model.mode}", lambda: _in_mode_flow(engine))
             return price
         mode = model.mode if isinstance(model, Timed) else Vct.mode
-        shared = isinstance(model, Vct | Wormhole) and model.shared_input
-        name = f"{engine} {mode}" + (", shared inputs" if shared else "")
-        price = self._price(name, lambda: _of(engine, mode, shared))
+        buffered = isinstance(model, Vct | Wormhole)
+        shared, adaptive = buffered and model.shared_input, buffered and scenario.routes.select == ADAPTIVE
+        name = f"{engine} {mode}" + (", shared inputs" if shared else "") + (", adaptive" if adaptive else "")
+        price = self._price(name, lambda: _of(engine, mode, shared, adaptive))
         return price
 
     def of_ceiling(self, kind: str) -> float:
@@ -260,8 +263,10 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 @cache
-def _network(switches: int, mode: str, shared_input: bool = True, subflows: int = 1) -> Case:
+def _network(switches: int, mode: str, shared_input: bool = True, subflows: int = 1, adaptive: bool = False) -> Case:
     routing = {"deflection": "deflection", "datagram": "ecmp"}.get(mode, "minimal")
+    if adaptive:
+        routing += ", select: adaptive"
     inputs = "1" if shared_input else "vcs"
     text = NETWORK % (switches, routing, "vct" if mode == "deflection" else mode, inputs, subflows)
     if mode == "datagram":
@@ -283,13 +288,19 @@ def _timed(call: Callable[[], Any]) -> float:
     return min(times)
 
 
-def _of(name: str, mode: str, shared_input: bool) -> dict[str, Any]:
+def _size(scenario: Scenario) -> int:
+    """Channels of a network, those from hosts among them: what a kernel keeps is in proportion to them."""
+    return scenario.topology.channels + scenario.topology.hosts
+
+
+def _of(name: str, mode: str, shared_input: bool, adaptive: bool) -> dict[str, Any]:
     """Prices of a discipline whose packets are made of flits."""
     from flitlab.sim.measure.measure import measure
     from flitlab.sim.measure.point import Measure
 
     ticks = TICKS[name]
-    small, large = (_network(n, mode, shared_input) for n in (SIZES if name == "compiled" else SIZES_READABLE))
+    sizes = SIZES if name == "compiled" else SIZES_READABLE
+    small, large = (_network(n, mode, shared_input, adaptive=adaptive) for n in sizes)
 
     def run(case: Case, load: float, length: int) -> float:
         return _timed(lambda: measure(name, _scenario(case), load, 1, Measure(0, length, None)))
@@ -304,11 +315,11 @@ def _of(name: str, mode: str, shared_input: bool) -> dict[str, Any]:
         return max(run(case, load, length) - rest, 0.0) / (load_of(case, load).hops * length)
 
     hops = [hop(small, fill, ticks, start + still) for fill in FILLED]
-    short = ticks * few // many
+    short = max(ticks * few // many, ticks // 10)  # in fewer, memory is used for the first time
     grown = hop(large, FILLED[1], short, started + still * short * many / (few * ticks)) / max(hops[1], 1e-12)
     return {
         "point": max(start - pairs * few**2, 0.0), "pairs": pairs, "idle": still / (few * ticks), "hop": hops,
-        "growth": float(np.clip(np.log(max(grown, 1.0)) / np.log(many / few), 0, 1)), "switches": few,
+        "growth": float(np.clip(np.log(max(grown, 1.0)) / np.log(many / few), 0, 1)), "size": _size(_scenario(small)),
     }  # fmt: skip
 
 
@@ -413,7 +424,7 @@ def _point(case: Case, load: float, price: dict[str, Any]) -> float:
         seconds = price["point"] + price["hop"] * sprayed_hops(case, load)
         return seconds
     here, switches = load_of(case, load), scenario.topology.switches
-    each = float(np.interp(here.fill, PRICED, price["hop"])) * (switches / price["switches"]) ** price["growth"]
+    each = float(np.interp(here.fill, PRICED, price["hop"])) * (_size(scenario) / price["size"]) ** price["growth"]
     ticks = _ticks(case, here.fill)
     seconds = price["point"] + price["pairs"] * switches**2 + ticks * (price["idle"] * switches + each * here.hops)
     return seconds
@@ -440,7 +451,7 @@ def _program(case: Case, load: float, price: dict[str, Any]) -> float:
     sent = np.bincount(program.rank[send], flits, program.ranks)
     worked = np.bincount(program.rank[calc], program.amount[calc], program.ranks) / float(messages.tick_ns)
     ticks, switches = float((sent + worked).max(initial=0.0)), scenario.topology.switches
-    each = float(np.interp(PLACED, PRICED, price["hop"])) * (switches / price["switches"]) ** price["growth"]
+    each = float(np.interp(PLACED, PRICED, price["hop"])) * (_size(scenario) / price["size"]) ** price["growth"]
     moved = float(flits.sum()) * (_hops(scenario.instance) + 1) if isinstance(scenario.switching, Wormhole) else hops
     seconds = price["point"] + price["pairs"] * switches**2 + ticks * price["idle"] * switches + each * moved
     return seconds

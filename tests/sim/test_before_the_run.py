@@ -32,7 +32,7 @@ measure: {warmup: 100, ticks: 300, ci: null}
 ceilings: [mcf, split, bounds]
 """
 
-HOP = {"point": 0.01, "pairs": 0.0, "idle": 0.0, "hop": [1e-6] * 4, "growth": 0.0, "switches": 8}
+HOP = {"point": 0.01, "pairs": 0.0, "idle": 0.0, "hop": [1e-6] * 4, "growth": 0.0, "size": 40}
 """Prices of a machine that takes 10 ms for a point and a microsecond for a hop."""
 
 
