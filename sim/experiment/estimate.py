@@ -230,8 +230,8 @@ class Prices:
             price = self._price(f"{engine} {model.mode}", lambda: _in_mode_flow(engine))
             return price
         mode = model.mode if isinstance(model, Timed) else Vct.mode
-        buffered = isinstance(model, Vct | Wormhole)
-        shared, adaptive = buffered and model.shared_input, buffered and scenario.routes.select == ADAPTIVE
+        shared = isinstance(model, Vct | Wormhole) and model.shared_input
+        adaptive = isinstance(model, Vct | Wormhole) and scenario.routes.select == ADAPTIVE
         name = f"{engine} {mode}" + (", shared inputs" if shared else "") + (", adaptive" if adaptive else "")
         price = self._price(name, lambda: _of(engine, mode, shared, adaptive))
         return price
