@@ -13,7 +13,7 @@ import numpy as np
 from flitlab.models.arrays import Words
 from flitlab.models.jit import inner, routine
 from flitlab.sim.engines.compiled.memory import aligned, prefetch, seldom
-from flitlab.sim.engines.compiled.pool import all_unused, free_record
+from flitlab.sim.engines.compiled.pool import all_unused, free_record, take_record
 
 NOBODY: Any = np.int64(0xFFFFFFFF)
 
@@ -54,22 +54,20 @@ def put(due, packet, tick):
     own = tick & due.mask
     filled = np.int64(due.chunk[own, _FILLED])
     if seldom(filled == FULL):
-        _move(due.chunk, due.free, own)
+        _move(due, own)
         filled = np.int64(0)
     due.chunk[own, _FIRST + filled] = packet
     due.chunk[own, _FILLED] = filled + 1
 
 
 @routine
-def _move(chunks, free, own):
-    """Move the packets of a tick's own chunk to one behind it; chunks, free: of the lists."""
-    top = len(free) - 1
-    free[top] -= np.uint32(1)
-    chunk = np.int64(free[free[top]])
+def _move(due, own):
+    """Move the packets of a tick's own chunk to one behind it."""
+    chunk = take_record(due)
     for i in range(_FIRST, _CHUNK):
-        chunks[chunk, i] = chunks[own, i]
-    chunks[chunk, _AFTER] = chunks[own, _BEHIND]
-    chunks[own, _BEHIND] = chunk
+        due.chunk[chunk, i] = due.chunk[own, i]
+    due.chunk[chunk, _AFTER] = due.chunk[own, _BEHIND]
+    due.chunk[own, _BEHIND] = chunk
 
 
 @inner
