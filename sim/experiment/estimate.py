@@ -5,8 +5,8 @@ A point's processor time is taken to be ``point + pairs x switches^2 + idle x sw
 starting it, of its tables of pairs, of looking at switches, of moving packets (flits, in mode wormhole). The price of a
 hop depends on how full the channels are, and is measured at several loads on one network (:data:`NETWORK`); the others,
 and the power of the channels with which the price of a hop grows, follow from two sizes of it, of which the larger one
-is in no cache. Ceilings are measured on
-that network, too, and taken to grow with a power of their size (``growth`` of their kind).
+is in no cache. Ceilings are measured on that network, too, and taken to grow with a power of their size (``growth`` of
+their kind).
 
 Measured prices are kept beside the compiled code, under the machine's identity, ``SEMANTICS_VERSION`` and this file.
 """
