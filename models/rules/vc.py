@@ -85,6 +85,8 @@ def share(vcs: Int, parts: Int, part: Int) -> tuple[int, int]:
 
     With fewer VCs than parts the last ones share the last VC.
     """
+    if vcs == parts:
+        return part, part + 1
     each = vcs // parts
     rest = vcs - each * parts
     first = min(part * each + min(part, rest), vcs - 1)

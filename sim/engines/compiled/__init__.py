@@ -7,10 +7,9 @@ by keyword. packet: place of its record in the pool. host, switch, channel: thei
 input: of a switch, numbered as in :mod:`flitlab.models.rules.ports`. vc: an input VC, whose number is input * vcs + its
 number there. port: of an output, counted from the first of its switch. hop: channels between switches that a packet has
 taken. here, target: the switch that a packet is in and the one that it goes to; destination: the host that it goes to.
-tick, now, until: times in ticks; flits: a length. Upper case names are the columns of records, which are rows of an
-array: that makes whatever is looked at together one cache line. Records are unsigned, so that an index read from one
-needs no check of its sign; elsewhere numbers are int64. A list of packets is chained through their NEXT, and ends with
-NOBODY.
+tick, now, until: times in ticks; flits: a length. What is looked at together is a record with named fields, a cache
+line where that is enough. Its fields are unsigned, so that an index read from one needs no check of its sign; elsewhere
+numbers are int64. A list of packets is chained through their ``next``, and ends with NOBODY.
 
 A function that is not said to return something returns nothing.
 """

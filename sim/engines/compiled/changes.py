@@ -16,15 +16,15 @@ from flitlab.models.switching.changing import Change, Changing, Draining
 from flitlab.sim.engines.base import LOST_FLITS, LOST_PACKETS
 from flitlab.sim.engines.compiled.engine import CompiledRun
 from flitlab.sim.engines.compiled.pool import free_record
-from flitlab.sim.engines.compiled.records import FLITS, H_BORN, NEVER, NOBODY, SOURCE
+from flitlab.sim.engines.compiled.records import NEVER, NOBODY
 from flitlab.sim.engines.compiled.wheel import wake
 
 
 @inner
 def lose(state, packet, lost):
     """Count a packet as lost, and free its record; lost: int64 [hosts], flits by source."""
-    flits = np.int64(state.pool.packet[packet, FLITS])
-    lost[state.pool.packet[packet, SOURCE]] += flits
+    flits = np.int64(state.pool.packet[packet].flits)
+    lost[state.pool.packet[packet].source] += flits
     state.tally.scalars[LOST_PACKETS] += 1
     state.tally.scalars[LOST_FLITS] += flits
     free_record(state.pool, packet)
@@ -120,8 +120,8 @@ class DrainingRun(ChangingRun):
 
     def _learn(self, change: Change, tick: int) -> None:
         if self._learned is None:
-            self._born = self._state.host[:, H_BORN].copy()
-            self._state.host[:, H_BORN] = NEVER  # so that nobody begins to send a packet
+            self._born = self._state.host["born"].copy()
+            self._state.host["born"] = NEVER  # so that nobody begins to send a packet
         self._learned = change
 
     def _lose_waiting(self, tick: int) -> None:
@@ -135,6 +135,6 @@ class DrainingRun(ChangingRun):
         resorts = last_resorts(routes, change.policy)
         self._constants = self._constants._replace(routes=routes, policy=change.policy, resorts=resorts)
         self._learned = None
-        self._state.host[:, H_BORN] = self._born
+        self._state.host["born"] = self._born
         for host in range(self._topology.hosts):
             wake(self._state.senders, host, tick)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Ints
+from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import inner, kernel, routine
 from flitlab.models.rules.arrivals import Arrivals
 from flitlab.models.rules.bits import lowest, popcount
@@ -24,25 +24,14 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.base import EVENTS, GRANTS, OCCUPANCY_MAX
 from flitlab.sim.engines.compiled.due import FULL, Due, ask_for_next, make_due, packet_in, put, release, take
-from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, aligned, prefetch, seldom
+from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, prefetch, records_in_lines, seldom
 from flitlab.sim.engines.compiled.messages import Program, leave, make_program, next_tick
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import (
-    BORN,
-    DEFLECTED,
-    DESTINATION,
-    H_BORN,
-    H_FREE,
-    HOP,
-    HOST_RECORD,
+    HOST,
     LATE,
-    NEXT,
     NOBODY,
-    OUTPUT,
-    RECORD,
-    SEND,
-    SEQUENCE,
-    SOURCE,
+    PACKET,
     Net,
     Tally,
     create,
@@ -55,13 +44,20 @@ from flitlab.sim.engines.compiled.records import (
 )
 from flitlab.sim.engines.compiled.wheel import Wheel, drain, make_wheel, wake
 
-# This discipline's own fields of a packet record.
-WHERE, ELIGIBLE = 13, 14
-
-# Fields of a switch record, uint32. Before the last two, ticks, no header has been read and no host may send that could
-# not before; so most looks at a switch touch neither its packets nor its hosts.
-RESIDENT, INBOUND, READING, LAST_READING, RANKED, NEXT_HOST, NEXT_READ, NEXT_SENDER = range(8)
-SWITCH_RECORD = 8
+# A switch. Before the last two, ticks, no header has been read and no host may send that could not before; so most
+# looks at a switch touch neither its packets nor its hosts.
+_SWITCH = np.dtype(
+    [
+        ("resident", np.uint32),  # packets in it
+        ("inbound", np.uint32),  # on their way from its hosts
+        ("reading", np.uint32),  # first of those whose header is being read
+        ("last_reading", np.uint32),
+        ("ranked", np.uint32),  # how many are eligible
+        ("next_host", np.uint32),  # whose turn it is to send
+        ("next_read", np.uint32),
+        ("next_sender", np.uint32),
+    ]
+)
 
 _RANKED = np.dtype(
     [
@@ -96,14 +92,14 @@ class DeflectionState(NamedTuple):
     """The state of a run of hot-potato deflection: all that changes."""
 
     pool: Pool
-    place: np.ndarray  # uint32 [switches, SWITCH_RECORD]
+    place: np.ndarray  # records [switches]
     ranked: np.ndarray  # records [switches, bound] of eligible packets, first in rank first
     busy: np.ndarray  # uint32 [outputs]: held until this tick
-    host: Ints  # int64 [hosts, HOST_RECORD]
+    host: np.ndarray  # HOST [hosts]
     asked: Ints  # int64 [hosts]: the tick at which the host's switch is woken for it
     arriving: Due  # packets by the tick at which their head arrives
     leaving: Due  # packets by the tick at which their tail is delivered
-    members: Ints  # int64 [switches]: scratch, who is looked at
+    members: Words  # uint32 [switches]: scratch, who is looked at
     awake: Wheel
     program: Program | None
     tally: Tally
@@ -148,18 +144,18 @@ def build(
     on_channel = (model.switch + slowest) // flits + 2
     at_host = (flits + model.switch + model.ejection + model.injection) // flits + 3
     records = int(bound.sum()) + topology.channels * on_channel + hosts * at_host
-    place = aligned(topology.switches, SWITCH_RECORD, np.uint32)
-    place[:, READING] = place[:, LAST_READING] = NOBODY
+    place = records_in_lines(topology.switches, _SWITCH)
+    place["reading"] = place["last_reading"] = NOBODY
     state = DeflectionState(
-        pool=make_pool(records, RECORD),
+        pool=make_pool(records, PACKET),
         place=place,
         ranked=np.zeros((topology.switches, int(bound.max()) + 1), _RANKED),
         busy=np.zeros(len(ports.out_input), np.uint32),
-        host=np.zeros((hosts, HOST_RECORD), np.int64),
+        host=records_in_lines(hosts, HOST),
         asked=np.full(hosts, -1, np.int64),
         arriving=make_due(ticks, records),
         leaving=make_due(ticks, records),
-        members=np.zeros(topology.switches, np.int64),
+        members=np.zeros(topology.switches, np.uint32),
         awake=make_wheel(topology.switches, ticks),
         program=make_program(scenario),
         tally=make_tally(topology),
@@ -181,20 +177,20 @@ def _look(const, state, switch, tick):
 @inner
 def _arrive(const, state, packet, tick):
     """Take in a packet whose head is in its switch: it is resident, and eligible once its header is read."""
-    switch = np.int64(state.pool.packet[packet, WHERE])
-    if state.pool.packet[packet, HOP] == 0:
-        state.place[switch, INBOUND] -= 1
-    resident = state.place[switch, RESIDENT] + 1
-    state.place[switch, RESIDENT] = resident
+    switch = np.int64(state.pool.packet[packet].where)
+    if state.pool.packet[packet].hop == 0:
+        state.place[switch].inbound -= 1
+    resident = state.place[switch].resident + 1
+    state.place[switch].resident = resident
     state.tally.scalars[OCCUPANCY_MAX] = max(state.tally.scalars[OCCUPANCY_MAX], resident)
-    state.pool.packet[packet, ELIGIBLE] = tick + const.header
-    state.pool.packet[packet, NEXT] = NOBODY
-    if state.place[switch, READING] == NOBODY:
-        state.place[switch, READING] = packet
-        state.place[switch, NEXT_READ] = tick + const.header
+    state.pool.packet[packet].eligible = tick + const.header
+    state.pool.packet[packet].next = NOBODY
+    if state.place[switch].reading == NOBODY:
+        state.place[switch].reading = packet
+        state.place[switch].next_read = tick + const.header
     else:
-        state.pool.packet[state.place[switch, LAST_READING], NEXT] = packet
-    state.place[switch, LAST_READING] = packet
+        state.pool.packet[state.place[switch].last_reading].next = packet
+    state.place[switch].last_reading = packet
     _look(const, state, switch, tick + const.header)
     if resident > const.hold:
         _look(const, state, switch, tick)
@@ -203,7 +199,7 @@ def _arrive(const, state, packet, tick):
 @inner
 def set_ranked(const, state, switch, place, packet):
     """Put a packet at a place among the eligible ones of a switch, with where it may go from there."""
-    destination, ranked = state.pool.packet[packet, DESTINATION], state.ranked[switch, place]
+    destination, ranked = state.pool.packet[packet].destination, state.ranked[switch, place]
     target = const.net.host_switch[destination]
     ranked.packet = packet
     ranked.ports = np.uint64(0) if target == switch else ports_towards(const.routes, target, switch)
@@ -222,15 +218,15 @@ def _keep(state, switch, place, ranked):
 @inner
 def _rank(const, state, switch, packet):
     """Insert a packet among the eligible ones of a switch."""
-    hops, born = state.pool.packet[packet, HOP], state.pool.packet[packet, BORN]
-    identity = np.int64(state.pool.packet[packet, SEQUENCE]) * const.net.hosts + state.pool.packet[packet, SOURCE]
-    i = state.place[switch, RANKED]
-    state.place[switch, RANKED] = i + 1
+    hops, born = state.pool.packet[packet].hop, state.pool.packet[packet].born
+    identity = np.int64(state.pool.packet[packet].sequence) * const.net.hosts + state.pool.packet[packet].source
+    i = state.place[switch].ranked
+    state.place[switch].ranked = i + 1
     while i > 0:
         before = state.ranked[switch, i - 1]
         other = state.pool.packet[before.packet]
-        other_identity = np.int64(other[SEQUENCE]) * const.net.hosts + other[SOURCE]
-        if outranks(other[HOP], other[BORN], other_identity, hops, born, identity):
+        other_identity = np.int64(other.sequence) * const.net.hosts + other.source
+        if outranks(other.hop, other.born, other_identity, hops, born, identity):
             break
         _keep(state, switch, i, before)
         i -= 1
@@ -240,18 +236,18 @@ def _rank(const, state, switch, packet):
 @inner
 def _admit(const, state, switch, tick):
     """Rank the packets of a switch whose header has been read by ``tick``."""
-    if state.place[switch, NEXT_READ] > tick:
+    if state.place[switch].next_read > tick:
         return
-    packet, eligible = np.int64(state.place[switch, READING]), LATE
+    packet, eligible = np.int64(state.place[switch].reading), LATE
     while packet != NOBODY:
-        eligible = np.int64(state.pool.packet[packet, ELIGIBLE])
+        eligible = np.int64(state.pool.packet[packet].eligible)
         if eligible > tick:
             break
-        following = np.int64(state.pool.packet[packet, NEXT])
+        following = np.int64(state.pool.packet[packet].next)
         _rank(const, state, switch, packet)
         packet = following
-    state.place[switch, READING] = packet
-    state.place[switch, NEXT_READ] = LATE if packet == NOBODY else eligible
+    state.place[switch].reading = packet
+    state.place[switch].next_read = LATE if packet == NOBODY else eligible
 
 
 @inner
@@ -262,15 +258,15 @@ def _choose(const, state, packet, ports):
     """
     if popcount(ports) == 1:
         return lowest(ports)
-    source, sequence = np.int64(state.pool.packet[packet, SOURCE]), np.int64(state.pool.packet[packet, SEQUENCE])
-    return pick(ports, route_word(const.net.seed, source, sequence, np.int64(state.pool.packet[packet, HOP])))
+    source, sequence = np.int64(state.pool.packet[packet].source), np.int64(state.pool.packet[packet].sequence)
+    return pick(ports, route_word(const.net.seed, source, sequence, np.int64(state.pool.packet[packet].hop)))
 
 
 @inner
 def _hold_output(const, state, switch, output, tick):
     """Take an output for a packet's flits; the switch decides again when it falls free."""
     state.busy[output] = tick + const.flits
-    state.place[switch, RESIDENT] -= 1
+    state.place[switch].resident -= 1
     state.tally.scalars[GRANTS] += 1
     _look(const, state, switch, tick + const.flits)
 
@@ -284,10 +280,10 @@ def _forward(const, state, switch, packet, minimal, port, tick):
     _hold_output(const, state, switch, const.net.ports.out_base[switch] + port, tick)
     channel = const.out_start[switch] + port
     if not (minimal >> np.uint64(port)) & np.uint64(1):
-        state.pool.packet[packet, DEFLECTED] += 1
-    state.pool.packet[packet, HOP] += 1
-    state.pool.packet[packet, WHERE] = const.dst[channel]
-    state.pool.packet[packet, OUTPUT] = const.net.ports.out_base[switch] + port
+        state.pool.packet[packet].deflected += 1
+    state.pool.packet[packet].hop += 1
+    state.pool.packet[packet].where = const.dst[channel]
+    state.pool.packet[packet].output = const.net.ports.out_base[switch] + port
     state.tally.channel_flits[channel] += const.flits
     put(state.arriving, packet, tick + const.switch + const.link + const.delay[channel])
 
@@ -317,9 +313,9 @@ def _free_ports(const, state, switch, tick):
 def _allocate(const, state, switch, tick):
     """Make the decisions of one switch in one tick."""
     _admit(const, state, switch, tick)
-    if state.place[switch, RANKED] > 0:
+    if state.place[switch].ranked > 0:
         _send_ranked(const, state, switch, tick)
-    if state.place[switch, NEXT_SENDER] <= tick:
+    if state.place[switch].next_sender <= tick:
         _let_hosts_send(const, state, switch, tick)
 
 
@@ -328,7 +324,7 @@ def _send_ranked(const, state, switch, tick):
     """Send the eligible packets of a switch, in order of rank, as far as outputs are free."""
     free = _free_ports(const, state, switch, tick)
     kept = 0
-    for i in range(np.int64(state.place[switch, RANKED])):
+    for i in range(np.int64(state.place[switch].ranked)):
         ranked = state.ranked[switch, i]
         packet, ports = np.int64(ranked.packet), free & ranked.ports
         if ports:
@@ -338,31 +334,31 @@ def _send_ranked(const, state, switch, tick):
         elif ranked.output == NOBODY or not _eject(const, state, switch, packet, ranked.output, tick):
             _keep(state, switch, kept, ranked)
             kept += 1
-    while state.place[switch, RESIDENT] > const.hold and free and kept > 0:
+    while state.place[switch].resident > const.hold and free and kept > 0:
         kept -= 1
         ranked = state.ranked[switch, kept]
         packet = np.int64(ranked.packet)
         port = _choose(const, state, packet, free)
         free &= ~(np.uint64(1) << np.uint64(port))
         _forward(const, state, switch, packet, ranked.ports, port, tick)
-    state.place[switch, RANKED] = kept
+    state.place[switch].ranked = kept
 
 
 @inner
 def _let_send(const, state, switch, host, tick):
     """Let a host of a switch start a packet if it has one, and the switch has room for it."""
-    if max(state.host[host, H_BORN], state.host[host, H_FREE]) > tick:
+    if max(state.host[host].born, state.host[host].free) > tick:
         if state.asked[host] <= tick:
             notice(const, state, host, tick)
         return
-    if state.place[switch, RESIDENT] + state.place[switch, INBOUND] >= const.hold:
+    if state.place[switch].resident + state.place[switch].inbound >= const.hold:
         return
     packet = create(const, state, host, tick)
-    leave(state.program, state.pool.packet[packet, SEND], tick + const.flits)
-    state.place[switch, INBOUND] += 1
+    leave(state.program, state.pool.packet[packet].send, tick + const.flits)
+    state.place[switch].inbound += 1
     following = host + 1 - const.host_start[switch]
-    state.place[switch, NEXT_HOST] = following if host + 1 < const.host_start[switch + 1] else 0
-    state.pool.packet[packet, WHERE] = switch
+    state.place[switch].next_host = following if host + 1 < const.host_start[switch + 1] else 0
+    state.pool.packet[packet].where = switch
     put(state.arriving, packet, tick + const.injection)
     notice(const, state, host, tick)
 
@@ -370,7 +366,7 @@ def _let_send(const, state, switch, host, tick):
 @inner
 def _next_look(state, host, tick):
     """Find the tick at which a host is to be looked at after ``tick``, ``tick`` itself if it lacks only room."""
-    if max(state.host[host, H_BORN], state.host[host, H_FREE]) <= tick:
+    if max(state.host[host].born, state.host[host].free) <= tick:
         return tick
     return state.asked[host] if state.asked[host] > tick else LATE
 
@@ -379,22 +375,22 @@ def _next_look(state, host, tick):
 def _let_hosts_send(const, state, switch, tick):
     """Let the hosts of a switch, in turn, start packets while the switch has room for them."""
     first, count = const.host_start[switch], const.host_start[switch + 1] - const.host_start[switch]
-    host, following = first + np.int64(state.place[switch, NEXT_HOST]), LATE
+    host, following = first + np.int64(state.place[switch].next_host), LATE
     for _ in range(count):
         _let_send(const, state, switch, host, tick)
         following = min(following, _next_look(state, host, tick))
         host = host + 1 if host + 1 < first + count else first
-    state.place[switch, NEXT_SENDER] = following
+    state.place[switch].next_sender = following
 
 
 @inner
 def notice(const, state, host, tick):
     """Have a host's switch look when the host may send its next packet, or, if that is far away, before."""
-    ready = max(state.host[host, H_BORN], state.host[host, H_FREE], tick)
+    ready = max(state.host[host].born, state.host[host].free, tick)
     if ready < LATE:
         switch = np.int64(const.net.host_switch[host])
         state.asked[host] = min(ready, tick + state.awake.mask - const.slot)
-        state.place[switch, NEXT_SENDER] = min(np.int64(state.place[switch, NEXT_SENDER]), state.asked[host])
+        state.place[switch].next_sender = min(np.int64(state.place[switch].next_sender), state.asked[host])
         _look(const, state, switch, state.asked[host])
 
 
@@ -404,7 +400,7 @@ def _ask_for_places(arriving, pool, place, chunk):
     for i in range(FULL):
         prefetch(pool.packet, packet_in(arriving, chunk, i))
     for i in range(FULL):
-        prefetch(place, pool.packet[packet_in(arriving, chunk, i), WHERE])
+        prefetch(place, pool.packet[packet_in(arriving, chunk, i)].where)
 
 
 @inner
@@ -422,28 +418,34 @@ def _arrive_all(const, state, tick):
         for i in range(filled):
             packet = packet_in(arriving, chunk, i)
             _arrive(const, state, packet, tick)
-            switch = state.pool.packet[packet, WHERE]
-            within &= state.place[switch, RESIDENT] <= const.bound[switch]
+            switch = state.pool.packet[packet].where
+            within &= state.place[switch].resident <= const.bound[switch]
         state.tally.scalars[EVENTS] += filled
         chunk, filled = release(arriving, chunk), FULL
     return within
 
 
 @routine
-def _ask_for_packets(net, routes, pool, place, ranked, busy, switches):
-    """Begin to load what it takes to decide at some switches: their packets, and where the first of them may go."""
+def _ask_for_packets(net, routes, state, begin, count):
+    """Begin to load what it takes to decide at some switches: their packets, and where the first of them may go.
+
+    They are the members of the state from ``begin`` on, as many as are asked for at once, but for those from ``count``
+    on.
+    """
+    pool, place, ranked, busy = state.pool, state.place, state.ranked, state.busy
+    switches = state.members[begin : min(count, begin + AT_ONCE)]
     for switch in switches:
         prefetch(place, switch)
         prefetch(ranked, switch)
         prefetch(busy, net.ports.out_base[switch])
     for switch in switches:
-        if place[switch, READING] != NOBODY:
-            prefetch(pool.packet, place[switch, READING])
+        if place[switch].reading != NOBODY:
+            prefetch(pool.packet, place[switch].reading)
     for switch in switches:
-        if place[switch, READING] != NOBODY:
-            target = np.int64(net.host_switch[pool.packet[place[switch, READING], DESTINATION]])
+        if place[switch].reading != NOBODY:
+            target = np.int64(net.host_switch[pool.packet[place[switch].reading].destination])
             prefetch(routes.bytes, place_of(routes, target, switch))
-        if place[switch, RANKED] > 0:
+        if place[switch].ranked > 0:
             prefetch(pool.packet, ranked[switch, 0].packet)
 
 
@@ -465,9 +467,8 @@ def advance(const, state, now, until):
         count = drain(state.awake, tick, state.members)
         for i in range(count):
             if seldom(i & (AT_ONCE - 1) == 0 and count - i > FEW):
-                switches = state.members[i : min(count, i + AT_ONCE)]
-                _ask_for_packets(const.net, const.routes, state.pool, state.place, state.ranked, state.busy, switches)
-            _allocate(const, state, state.members[i], tick)
+                _ask_for_packets(const.net, const.routes, state, i, count)
+            _allocate(const, state, np.int64(state.members[i]), tick)
         state.tally.scalars[EVENTS] += count
         tick = next_tick(state.program, state, tick, until, state.awake.mask)
     return tick

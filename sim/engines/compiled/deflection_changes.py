@@ -14,16 +14,16 @@ from flitlab.models.switching.changing import Change
 from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.compiled import deflection
 from flitlab.sim.engines.compiled.changes import ChangingRun, lose
-from flitlab.sim.engines.compiled.deflection import LAST_READING, RANKED, READING, RESIDENT, WHERE, set_ranked
+from flitlab.sim.engines.compiled.deflection import set_ranked
 from flitlab.sim.engines.compiled.due import FULL, packet_in, put, release, take
-from flitlab.sim.engines.compiled.records import DESTINATION, HOP, LATE, NEXT, NOBODY, OUTPUT
+from flitlab.sim.engines.compiled.records import LATE, NOBODY
 from flitlab.sim.engines.compiled.wheel import wake
 
 
 @inner
 def _is_stranded(const, state, packet, here):
     """Tell whether no next hop leads a packet from switch ``here`` to its target."""
-    target = np.int64(const.net.host_switch[state.pool.packet[packet, DESTINATION]])
+    target = np.int64(const.net.host_switch[state.pool.packet[packet].destination])
     return leads_nowhere(const.routes, target, here)
 
 
@@ -38,10 +38,10 @@ def _lose_on_links(const, state, dead, stranded, lost):
         while chunk != NOBODY:
             for i in range(filled):
                 packet = packet_in(state.arriving, chunk, i)
-                there = np.int64(state.pool.packet[packet, WHERE])
-                on_link = state.pool.packet[packet, HOP] > 0
+                there = np.int64(state.pool.packet[packet].where)
+                on_link = state.pool.packet[packet].hop > 0
                 if on_link and (
-                    dead[state.pool.packet[packet, OUTPUT]] or (stranded and _is_stranded(const, state, packet, there))
+                    dead[state.pool.packet[packet].output] or (stranded and _is_stranded(const, state, packet, there))
                 ):
                     lose(state, packet, lost)
                 else:
@@ -56,29 +56,29 @@ def _lose_in_switches(const, state, gone, stranded, lost):
     gone: bool [switches]. lost: int64 [hosts], flits by source.
     """
     for switch in range(len(gone)):
-        packet, kept = np.int64(state.place[switch, READING]), 0
-        state.place[switch, READING] = state.place[switch, LAST_READING] = NOBODY
+        packet, kept = np.int64(state.place[switch].reading), 0
+        state.place[switch].reading = state.place[switch].last_reading = NOBODY
         while packet != NOBODY:
-            following = np.int64(state.pool.packet[packet, NEXT])
-            state.pool.packet[packet, NEXT] = NOBODY
+            following = np.int64(state.pool.packet[packet].next)
+            state.pool.packet[packet].next = NOBODY
             if gone[switch] or (stranded and _is_stranded(const, state, packet, switch)):
                 lose(state, packet, lost)
-                state.place[switch, RESIDENT] -= 1
-            elif state.place[switch, READING] == NOBODY:
-                state.place[switch, READING] = state.place[switch, LAST_READING] = packet
+                state.place[switch].resident -= 1
+            elif state.place[switch].reading == NOBODY:
+                state.place[switch].reading = state.place[switch].last_reading = packet
             else:
-                state.pool.packet[state.place[switch, LAST_READING], NEXT] = packet
-                state.place[switch, LAST_READING] = packet
+                state.pool.packet[state.place[switch].last_reading].next = packet
+                state.place[switch].last_reading = packet
             packet = following
-        for i in range(np.int64(state.place[switch, RANKED])):
+        for i in range(np.int64(state.place[switch].ranked)):
             packet = np.int64(state.ranked[switch, i].packet)
             if gone[switch] or (stranded and _is_stranded(const, state, packet, switch)):
                 lose(state, packet, lost)
-                state.place[switch, RESIDENT] -= 1
+                state.place[switch].resident -= 1
             else:
                 set_ranked(const, state, switch, kept, packet)  # routes may have changed
                 kept += 1
-        state.place[switch, RANKED] = kept
+        state.place[switch].ranked = kept
 
 
 class ChangingDeflection(ChangingRun):

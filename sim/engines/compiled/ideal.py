@@ -23,23 +23,14 @@ from flitlab.models.rules.tables import ADAPTIVE, POLARIZED, Tables
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.ideal import Ideal
 from flitlab.sim.engines.base import EVENTS, GRANTS
+from flitlab.sim.engines.compiled.memory import records_in_lines
 from flitlab.sim.engines.compiled.messages import Program, leave, make_program, next_tick
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import (
-    DESTINATION,
-    FLITS,
-    H_BORN,
-    H_FREE,
-    HOP,
-    HOST_RECORD,
+    HOST,
     LATE,
-    NEXT,
     NOBODY,
-    RECORD,
-    SEND,
-    SEQUENCE,
-    SOURCE,
-    WAY,
+    PACKET,
     Net,
     Tally,
     create,
@@ -53,9 +44,6 @@ from flitlab.sim.engines.compiled.records import (
 )
 from flitlab.sim.engines.compiled.ugal import set_way
 from flitlab.sim.engines.compiled.wheel import Wheel, drain, make_wheel, wake
-
-DUE = 13
-"""Field of a packet record: the tick in which it is at the end of its line."""
 
 FRONT, BACK = range(2)
 """Fields of a line, uint32: its first packet and its last; NOBODY is the first of an empty one."""
@@ -80,7 +68,7 @@ class IdealState(NamedTuple):
     pool: Pool
     line: np.ndarray  # uint32 [inputs + hosts, 2]: of packets that come to an input, or to a host from its switch
     free: Ints  # int64 [outputs]: tick in which all of the queue is sent
-    host: Ints  # int64 [hosts, HOST_RECORD]
+    host: np.ndarray  # HOST [hosts]
     coming: Ints  # int64 [inputs + hosts]: scratch, lines whose first packet is due
     members: Ints  # int64 [hosts]: scratch, who is looked at
     lines: Wheel
@@ -118,10 +106,10 @@ def build(
         in_channel=np.where(fed, ports.out_channel[np.where(fed, ports.in_output, 0)], -1),
     )
     state = IdealState(
-        pool=make_pool(4 * (inputs + hosts), RECORD),
+        pool=make_pool(4 * (inputs + hosts), PACKET),
         line=np.full((inputs + hosts, 2), NOBODY, np.uint32),
         free=np.zeros(len(ejects), np.int64),
-        host=np.zeros((hosts, HOST_RECORD), np.int64),
+        host=records_in_lines(hosts, HOST),
         coming=np.zeros(inputs + hosts, np.int64),
         members=np.zeros(hosts, np.int64),
         lines=make_wheel(inputs + hosts, ticks),
@@ -138,13 +126,13 @@ def build(
 @inner
 def _queue(state, packet, line, due):
     """Put a packet at the end of a line, at whose end it will be in tick ``due``."""
-    state.pool.packet[packet, DUE] = due
-    state.pool.packet[packet, NEXT] = NOBODY
+    state.pool.packet[packet].due = due
+    state.pool.packet[packet].next = NOBODY
     if state.line[line, FRONT] == NOBODY:
         state.line[line, FRONT] = packet
         wake(state.lines, line, due)
     else:
-        state.pool.packet[state.line[line, BACK], NEXT] = packet
+        state.pool.packet[state.line[line, BACK]].next = packet
     state.line[line, BACK] = packet
 
 
@@ -152,10 +140,10 @@ def _queue(state, packet, line, due):
 def _take(state, line):
     """Take the first packet out of a line, and return it."""
     packet = np.int64(state.line[line, FRONT])
-    behind = np.int64(state.pool.packet[packet, NEXT])
+    behind = np.int64(state.pool.packet[packet].next)
     state.line[line, FRONT] = behind
     if behind != NOBODY:
-        wake(state.lines, line, np.int64(state.pool.packet[behind, DUE]))
+        wake(state.lines, line, np.int64(state.pool.packet[behind].due))
     return packet
 
 
@@ -182,7 +170,7 @@ def _shortest(const, state, packet, ports, here, target, tick):
 
     ports: uint64, a bit each, of switch ``here``.
     """
-    origin, own = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, FLITS])
+    origin, own = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].flits)
     best, fewest = np.int64(0), NOBODY
     while ports:
         output = np.int64(const.net.ports.out_base[here]) + lowest(ports)
@@ -199,15 +187,15 @@ def _shortest(const, state, packet, ports, here, target, tick):
 @inner
 def _output(const, state, packet, here, tick):
     """Choose the output of a packet at switch ``here``."""
-    destination = np.int64(state.pool.packet[packet, DESTINATION])
+    destination = np.int64(state.pool.packet[packet].destination)
     target = np.int64(const.net.host_switch[destination])
-    way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
+    way, hop = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].hop)
     if at_target(const.routes, way, hop, here, target):
         return np.int64(const.net.ports.eject[destination])
     if const.rule == ADAPTIVE:
         ports = usable_ports(const.routes, way, hop, here, target)
         return _shortest(const, state, packet, ports, here, target, tick)
-    source, sequence = np.int64(state.pool.packet[packet, SOURCE]), np.int64(state.pool.packet[packet, SEQUENCE])
+    source, sequence = np.int64(state.pool.packet[packet].source), np.int64(state.pool.packet[packet].sequence)
     port = next_port(
         const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
     )
@@ -218,10 +206,10 @@ def _output(const, state, packet, here, tick):
 def _switch(const, state, entry, tick):
     """Let the first packet that comes to an input, and whose header has been read, join the queue of its output."""
     packet = _take(state, entry)
-    flits = np.int64(state.pool.packet[packet, FLITS])
+    flits = np.int64(state.pool.packet[packet].flits)
     if const.in_channel[entry] >= 0:
         state.tally.channel_flits[const.in_channel[entry]] += flits
-        state.pool.packet[packet, HOP] += 1
+        state.pool.packet[packet].hop += 1
     state.tally.scalars[GRANTS] += 1
     join(const, state, packet, np.int64(const.net.ports.in_switch[entry]), tick)
 
@@ -229,13 +217,13 @@ def _switch(const, state, entry, tick):
 @inner
 def join(const, state, packet, here, tick):
     """Let a packet at switch ``here`` join the queue of its output."""
-    flits = np.int64(state.pool.packet[packet, FLITS])
+    flits = np.int64(state.pool.packet[packet].flits)
     output = _output(const, state, packet, here, tick)
     start = max(state.free[output], tick)
     state.free[output] = start + flits
     end = np.int64(const.net.ports.out_input[output])
     if end == NOBODY:
-        host = np.int64(state.pool.packet[packet, DESTINATION])
+        host = np.int64(state.pool.packet[packet].destination)
         _queue(state, packet, const.inputs + host, start + flits + const.crossing[output])
     else:
         _queue(state, packet, end, start + const.crossing[output])
@@ -245,13 +233,13 @@ def join(const, state, packet, here, tick):
 def _send(const, state, host, tick):
     """Start a host's oldest packet if that is possible, and wake the host when it may be."""
     record = state.host[host]
-    ready = max(record[H_BORN], record[H_FREE])
+    ready = max(record.born, record.free)
     if ready <= tick:
         packet = create(const, state, host, tick)
-        leave(state.program, state.pool.packet[packet, SEND], record[H_FREE])
+        leave(state.program, state.pool.packet[packet].send, record.free)
         set_way(const, state, packet, ahead, tick)
         _queue(state, packet, np.int64(const.net.ports.inject[host]), tick + const.injection)
-        ready = max(record[H_BORN], record[H_FREE])
+        ready = max(record.born, record.free)
     if ready < LATE:
         wake(state.senders, host, min(ready, tick + state.senders.mask))
 

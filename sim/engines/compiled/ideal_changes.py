@@ -20,9 +20,9 @@ from flitlab.models.switching.changing import Change
 from flitlab.models.switching.ideal import Ideal
 from flitlab.sim.engines.compiled import ideal
 from flitlab.sim.engines.compiled.changes import ChangingRun, lose
-from flitlab.sim.engines.compiled.ideal import BACK, DUE, FRONT, join
+from flitlab.sim.engines.compiled.ideal import BACK, FRONT, join
 from flitlab.sim.engines.compiled.pool import take_records
-from flitlab.sim.engines.compiled.records import DESTINATION, FLITS, LATE, NEXT, NOBODY, OUTPUT, WAY
+from flitlab.sim.engines.compiled.records import LATE, NOBODY
 from flitlab.sim.engines.compiled.wheel import wake
 
 
@@ -43,11 +43,11 @@ class Channels(NamedTuple):
 @inner
 def _append(state, line, packet):
     """Put a packet at the end of a line."""
-    state.pool.packet[packet, NEXT] = NOBODY
+    state.pool.packet[packet].next = NOBODY
     if state.line[line, FRONT] == NOBODY:
         state.line[line, FRONT] = packet
     else:
-        state.pool.packet[state.line[line, BACK], NEXT] = packet
+        state.pool.packet[state.line[line, BACK]].next = packet
     state.line[line, BACK] = packet
 
 
@@ -55,16 +55,16 @@ def _append(state, line, packet):
 def _clear(state, limbo):
     """Take all packets out of a limbo, and return the first of them."""
     no_packet = np.int64(state.line[limbo, FRONT])
-    first = np.int64(state.pool.packet[no_packet, NEXT])
+    first = np.int64(state.pool.packet[no_packet].next)
     state.line[limbo, BACK] = no_packet
-    state.pool.packet[no_packet, NEXT] = NOBODY
+    state.pool.packet[no_packet].next = NOBODY
     return first
 
 
 @inner
 def _target(const, state, packet):
     """Find the switch that a packet goes to."""
-    return np.int64(const.net.host_switch[state.pool.packet[packet, DESTINATION]])
+    return np.int64(const.net.host_switch[state.pool.packet[packet].destination])
 
 
 @kernel
@@ -81,9 +81,9 @@ def _split(const, state, channels, which, failed, gone, tick, lost):
         packet = np.int64(state.line[line, FRONT])
         state.line[line, FRONT] = state.line[line, BACK] = NOBODY
         while packet != NOBODY:
-            following, due = np.int64(state.pool.packet[packet, NEXT]), np.int64(state.pool.packet[packet, DUE])
+            following, due = np.int64(state.pool.packet[packet].next), np.int64(state.pool.packet[packet].due)
             if due - const.crossing[output] >= tick:
-                state.free[output] -= np.int64(state.pool.packet[packet, FLITS])
+                state.free[output] -= np.int64(state.pool.packet[packet].flits)
                 _append(state, channels.limbo[c], packet)
             elif (
                 gone[head]
@@ -97,7 +97,7 @@ def _split(const, state, channels, which, failed, gone, tick, lost):
         if gone[channels.tail[c]]:
             packet = _clear(state, channels.limbo[c])
             while packet != NOBODY:
-                following = np.int64(state.pool.packet[packet, NEXT])
+                following = np.int64(state.pool.packet[packet].next)
                 lose(state, packet, lost)
                 packet = following
 
@@ -111,10 +111,10 @@ def _resume(const, state, channels, which, tick):
         output = channels.output[c]
         packet = _clear(state, channels.limbo[c])
         while packet != NOBODY:
-            following = np.int64(state.pool.packet[packet, NEXT])
+            following = np.int64(state.pool.packet[packet].next)
             start = max(state.free[output], tick)
-            state.free[output] = start + np.int64(state.pool.packet[packet, FLITS])
-            state.pool.packet[packet, DUE] = start + const.crossing[output]
+            state.free[output] = start + np.int64(state.pool.packet[packet].flits)
+            state.pool.packet[packet].due = start + const.crossing[output]
             _append(state, channels.line[c], packet)
             packet = following
 
@@ -131,18 +131,18 @@ def _part(const, state, channels, works, lost):
         limbo = channels.limbo[c]
         packet = _clear(state, limbo)
         while packet != NOBODY:
-            following, target = np.int64(state.pool.packet[packet, NEXT]), _target(const, state, packet)
+            following, target = np.int64(state.pool.packet[packet].next), _target(const, state, packet)
             if is_stranded(const.routes, channels.tail[c], target):
                 lose(state, packet, lost)
             elif works[c] and not is_stranded(const.routes, channels.head[c], target):
                 _append(state, limbo, packet)
             else:
-                state.pool.packet[packet, OUTPUT] = c
-                state.pool.packet[packet, NEXT] = NOBODY
+                state.pool.packet[packet].output = c
+                state.pool.packet[packet].next = NOBODY
                 if first == NOBODY:
                     first = packet
                 else:
-                    state.pool.packet[last, NEXT] = packet
+                    state.pool.packet[last].next = packet
                 last = packet
             packet = following
     return first
@@ -153,8 +153,8 @@ def _join_again(const, state, channels, first, tick):
     """Let packets, from a first one on, join the queues of the outputs that they choose now."""
     packet = np.int64(first)
     while packet != NOBODY:
-        following = np.int64(state.pool.packet[packet, NEXT])
-        join(const, state, packet, channels.tail[np.int64(state.pool.packet[packet, OUTPUT])], tick)
+        following = np.int64(state.pool.packet[packet].next)
+        join(const, state, packet, channels.tail[np.int64(state.pool.packet[packet].output)], tick)
         packet = following
 
 
@@ -166,8 +166,8 @@ def _hold(state, channels, works):
             continue
         flits, packet = np.int64(0), np.int64(state.line[channels.limbo[c], FRONT])
         while packet != NOBODY:
-            flits += np.int64(state.pool.packet[packet, FLITS])
-            packet = np.int64(state.pool.packet[packet, NEXT])
+            flits += np.int64(state.pool.packet[packet].flits)
+            packet = np.int64(state.pool.packet[packet].next)
         state.free[channels.output[c]] = LATE + flits
 
 
@@ -179,7 +179,7 @@ def _wake_lines(state, lines):
     for line in range(lines):
         packet = np.int64(state.line[line, FRONT])
         if packet != NOBODY:
-            wake(state.lines, line, np.int64(state.pool.packet[packet, DUE]))
+            wake(state.lines, line, np.int64(state.pool.packet[packet].due))
 
 
 class ChangingIdeal(ChangingRun):
@@ -196,7 +196,7 @@ class ChangingIdeal(ChangingRun):
             head=topology.dst.astype(np.int64),
         )  # fmt: skip
         no_packet = take_records(self._state.pool, len(limbo))
-        self._state.pool.packet[no_packet, NEXT] = NOBODY  # and no flits
+        self._state.pool.packet[no_packet].next = NOBODY  # and no flits
         more = np.column_stack([no_packet, no_packet])
         self._state = self._state._replace(line=np.concatenate([self._state.line, more]))
         switch = np.concatenate([net.ports.in_switch, np.zeros(topology.hosts, np.uint32), topology.dst])
@@ -221,7 +221,7 @@ class ChangingIdeal(ChangingRun):
         self._constants = const = self._constants._replace(routes=routes)
         state, channels, works = self._state, self._channels, self._works
         if routes.form == VIA:
-            state.pool.packet[:, WAY] = MINIMALLY
+            state.pool.packet["way"] = MINIMALLY
         none = np.zeros(self._topology.channels, bool)
         _split(const, state, channels, ~none, none, np.zeros(self._topology.switches, bool), tick, self._lost)
         first = _part(const, state, channels, works, self._lost)

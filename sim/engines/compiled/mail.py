@@ -14,8 +14,8 @@ from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import inner
 from flitlab.models.rules.arrivals import LONGEST_RUN
 from flitlab.sim.engines.compiled.meeting import make_meeting, meet
-from flitlab.sim.engines.compiled.memory import aligned
-from flitlab.sim.engines.compiled.records import RECORD
+from flitlab.sim.engines.compiled.memory import aligned, records_in_lines
+from flitlab.sim.engines.compiled.records import PACKET
 
 # Places in Mail.own: the region, which set of boxes is in use, the first box to post to less 1, and meetings so far.
 REGION, SET, BOX, MEETINGS = range(4)
@@ -31,8 +31,8 @@ class Mail(NamedTuple):
     """The boxes of all regions, as one of them sees them.
 
     regions: how many. ahead: ticks of a window. own: int64, see above. meeting: of all threads. The box from region a
-    to b of a set s is (s * regions + a) * regions + b. count: int64 [boxes, 8], what is in each. packets: uint32 [boxes
-    * entries, RECORD], records whose NEXT is the tick at which they are ready to be routed. notes: uint32 [boxes *
+    to b of a set s is (s * regions + a) * regions + b. count: int64 [boxes, 8], what is in each. packets: PACKET [boxes
+    * entries], of which ``next`` is the tick at which they are ready to be routed. notes: uint32 [boxes *
     entries, 4]: an input VC, the tick from which on room in it is usable, its flits; or a send, the tick at which all
     of its message will have been delivered, 0.
     """
@@ -42,7 +42,7 @@ class Mail(NamedTuple):
     own: Ints
     meeting: Ints
     count: Ints
-    packets: Words
+    packets: np.ndarray
     notes: Words
 
 
@@ -50,7 +50,7 @@ def make_mail(regions: int, ahead: int, packets: int, notes: int) -> list[Mail]:
     """Make empty boxes as each region sees them; packets, notes: entries of a box."""
     boxes, meeting = 2 * regions * regions, make_meeting(regions)
     count = np.zeros((boxes, _LINE), np.int64)
-    packets_in, notes_in = aligned(boxes * packets, RECORD, np.uint32), aligned(boxes * notes, 4, np.uint32)
+    packets_in, notes_in = records_in_lines(boxes * packets, PACKET), aligned(boxes * notes, 4, np.uint32)
     owns = [np.array([region, 0, region * regions - 1, 0], np.int64) for region in range(regions)]
     return [
         Mail(

@@ -15,7 +15,7 @@ from flitlab.models.rules.packets import destination, length
 from flitlab.models.rules.route import at_target, choose_way, next_port
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.base import Owed
-from flitlab.sim.engines.compiled.records import FLITS, HOP, SEQUENCE, SOURCE, packets_in_network, sent
+from flitlab.sim.engines.compiled.records import packets_in_network, sent
 
 
 def owed(const: Any, state: Any, topology: Topology, now: int) -> Owed:
@@ -23,7 +23,7 @@ def owed(const: Any, state: Any, topology: Topology, now: int) -> Owed:
     found = Owed(*np.zeros((2, topology.channels), np.int64))
     graph = (const.routes, const.net, topology.out_start, topology.dst)
     _at_hosts(*graph, now, sent(state), *found)
-    _in_network(*graph, packets_in_network(state)[:, [SOURCE, SEQUENCE, FLITS, HOP]], *found)
+    _in_network(*graph, packets_in_network(state), *found)
     return found
 
 
@@ -64,7 +64,8 @@ def _at_hosts(routes, net, out_start, dst, now, first, crossing, ahead):
 
 @njit
 def _in_network(routes, net, out_start, dst, sent, crossing, ahead):
-    """Add packets that have been sent; sent: int64 [packets, 4], their (source, sequence, flits, hop)."""
+    """Add packets that have been sent, PACKET [packets]."""
     for i in range(len(sent)):
-        source, sequence, flits, hop = sent[i, 0], sent[i, 1], sent[i, 2], sent[i, 3]
+        source, sequence = np.int64(sent[i].source), np.int64(sent[i].sequence)
+        flits, hop = np.int64(sent[i].flits), np.int64(sent[i].hop)
         _walk(routes, net, out_start, dst, source, sequence, flits, hop, crossing, ahead)

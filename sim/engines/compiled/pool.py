@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packet records that are used again: an array of them, and the stack of those that hold no packet.
 
-Functions take anything that has both, a :class:`Pool` or the state of a discipline: ``packet``, uint32 [records,
-words] or records with named fields [records], and ``free``, uint32 [records + 1], the unused records with the height of
-the stack in the last entry.
+Functions take anything that has both, a :class:`Pool` or the state of a discipline: ``packet``, the records, and
+``free``, uint32 [records + 1], the unused records with the height of the stack in the last entry.
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,14 +21,9 @@ class Pool(NamedTuple):
     free: np.ndarray
 
 
-def make_pool(records: int, words: int, order: Literal["C", "F"] = "C") -> Pool:
-    """Make a pool of unused records.
-
-    order: of memory; C keeps the fields of one packet together, from the beginning of a cache line on, F one field of
-    all packets.
-    """
-    packet = aligned(records, words, np.uint32) if order == "C" else np.zeros((records, words), np.uint32, order="F")
-    return Pool(packet=packet, free=all_unused(records))
+def make_pool(records: int, dtype: Any) -> Pool:
+    """Make a pool of unused records; dtype: of one."""
+    return Pool(packet=records_in_lines(records, dtype), free=all_unused(records))
 
 
 def all_unused(records: int) -> Words:
@@ -74,8 +68,7 @@ def doubled(pool: Any) -> Any:
     if pool.packet.dtype.names:
         packet = records_in_lines(2 * records, pool.packet.dtype)
     else:
-        words = pool.packet.shape[1]
-        packet = make_pool(2 * records, words, "C" if pool.packet.flags.c_contiguous else "F").packet
+        packet = aligned(2 * records, pool.packet.shape[1], pool.packet.dtype)
     packet[:records] = pool.packet
     unused = pool.free[: pool.free[-1]]
     more = np.arange(2 * records - 1, records - 1, -1)

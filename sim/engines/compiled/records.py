@@ -37,13 +37,41 @@ from flitlab.sim.engines.compiled.messages import FIRST, cut, deliver_part, firs
 from flitlab.sim.engines.compiled.pool import doubled, free_record, take_record
 from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, turn
 
-# Fields of a packet record, uint32.
-NEXT, DESTINATION, SOURCE, BORN, SENT, SEQUENCE, HOP, FLITS, OUTPUT, INPUT_VC, DEFLECTED, WAY, SEND = range(13)
-RECORD = 16  # one cache line; the last fields are a discipline's own; SEND: the operation whose message it is of
+# A packet, a cache line.
+PACKET = np.dtype(
+    [
+        ("next", np.uint32),  # the packet behind it in a list
+        ("destination", np.uint32),
+        ("source", np.uint32),
+        ("born", np.uint32),  # tick of its creation
+        ("sent", np.uint32),  # tick at which its host began to send it
+        ("sequence", np.uint32),  # how many packets its host has created before it
+        ("hop", np.uint32),  # channels between switches that it has been granted
+        ("flits", np.uint32),
+        ("output", np.uint32),  # that it asks for
+        ("input_vc", np.uint32),  # that it is in, or on its way to
+        ("deflected", np.uint32),  # how often
+        ("way", np.uint32),  # what a routing keeps of it
+        ("send", np.uint32),  # operation of a program whose message it is of
+        ("due", np.uint32),  # tick in which it is at the end of its line, where switches are ideal
+        ("where", np.uint32),  # switch to which it is on its way, or in which it is, under hot-potato routing
+        ("eligible", np.uint32),  # tick from which on it may be granted there
+    ]
+)
 
-# Fields of a host record, int64.
-H_COUNTER, H_POSITION, H_SEQUENCE, H_BORN, H_FLITS, H_FREE, H_SENT_FLITS = range(7)
-HOST_RECORD = 8
+# A host, a cache line.
+HOST = np.dtype(
+    [
+        ("counter", np.int64),  # of the draws of its arrivals
+        ("position", np.int64),  # of its next packet in time, finer than ticks
+        ("sequence", np.int64),  # of its next packet
+        ("born", np.int64),  # tick of the creation of that
+        ("flits", np.int64),  # length of that
+        ("free", np.int64),  # tick from which on it may send
+        ("sent_flits", np.int64),
+        ("unused", np.int64),
+    ]
+)
 
 # int64 rather than Python ints: each literal would compile its own copy of a function
 NOBODY: Any = np.int64(0xFFFFFFFF)  # records are unsigned, so that indices read from them need no check of sign
@@ -129,16 +157,16 @@ def first_packets(const: Any, state: Any) -> None:
 
 @routine
 def _draw_first(arrivals: Arrivals, packets: Packets, seed: Int, records: Ints) -> None:
-    """Draw the first packets of hosts and fill in what their records [hosts, HOST_RECORD] say of them."""
+    """Draw the first packets of hosts and fill in what their records, HOST [hosts], say of them."""
     for host in range(len(records)):
         if arrivals.keep[host] < 0:
-            records[host, H_BORN] = NEVER
+            records[host].born = NEVER
             continue
         counter, position = next_arrival(arrivals, packets, seed, host, 0, -arrivals.base)
-        records[host, H_COUNTER] = counter
-        records[host, H_POSITION] = position
-        records[host, H_BORN] = position >> arrivals.shift
-        records[host, H_FLITS] = length(packets, seed, host, counter)
+        records[host].counter = counter
+        records[host].position = position
+        records[host].born = position >> arrivals.shift
+        records[host].flits = length(packets, seed, host, counter)
 
 
 @inner
@@ -149,17 +177,17 @@ def create(const, state, host, tick):
     """
     host_record = state.host[host]
     packet = take_record(state.pool)
-    state.pool.packet[packet, SOURCE] = host
-    state.pool.packet[packet, BORN] = host_record[H_BORN]
-    state.pool.packet[packet, SENT] = tick
-    state.pool.packet[packet, SEQUENCE] = host_record[H_SEQUENCE]
-    state.pool.packet[packet, HOP] = 0
-    state.pool.packet[packet, FLITS] = host_record[H_FLITS]
-    state.pool.packet[packet, DEFLECTED] = 0
+    state.pool.packet[packet].source = host
+    state.pool.packet[packet].born = host_record.born
+    state.pool.packet[packet].sent = tick
+    state.pool.packet[packet].sequence = host_record.sequence
+    state.pool.packet[packet].hop = 0
+    state.pool.packet[packet].flits = host_record.flits
+    state.pool.packet[packet].deflected = 0
     state.tally.scalars[SENT_PACKETS] += 1
-    host_record[H_FREE] = tick + host_record[H_FLITS]
-    host_record[H_SENT_FLITS] += host_record[H_FLITS]
-    host_record[H_SEQUENCE] += 1
+    host_record.free = tick + host_record.flits
+    host_record.sent_flits += host_record.flits
+    host_record.sequence += 1
     _address(state.program, const, state, host, packet)
     return packet
 
@@ -173,16 +201,16 @@ def _address(program, const, state, host, packet):
     host_record = state.host[host]
     if program is None:
         net = const.net
-        state.pool.packet[packet, DESTINATION] = destination(net.packets, net.seed, host, host_record[H_SEQUENCE] - 1)
-        last, at = host_record[H_COUNTER], host_record[H_POSITION]
+        state.pool.packet[packet].destination = destination(net.packets, net.seed, host, host_record.sequence - 1)
+        last, at = host_record.counter, host_record.position
         counter, position = next_arrival(net.arrivals, net.packets, net.seed, host, last + 1, at)
-        host_record[H_COUNTER] = counter
-        host_record[H_POSITION] = position
-        host_record[H_BORN] = position >> net.arrivals.shift
-        host_record[H_FLITS] = length(net.packets, net.seed, host, counter)
+        host_record.counter = counter
+        host_record.position = position
+        host_record.born = position >> net.arrivals.shift
+        host_record.flits = length(net.packets, net.seed, host, counter)
     else:
-        state.pool.packet[packet, SEND] = program.queue[host, FIRST]
-        state.pool.packet[packet, DESTINATION] = cut(program, host)
+        state.pool.packet[packet].send = program.queue[host, FIRST]
+        state.pool.packet[packet].destination = cut(program, host)
         _show_next(program, host_record, host)
 
 
@@ -190,8 +218,8 @@ def _address(program, const, state, host, packet):
 def _show_next(program, host_record, host):
     """Put down in a host's record what the next packet of a host that runs a program is."""
     send, flits = first_in_queue(program, host)
-    host_record[H_FLITS] = flits
-    host_record[H_BORN] = NEVER if send < 0 else program.joined[send]
+    host_record.flits = flits
+    host_record.born = NEVER if send < 0 else program.joined[send]
 
 
 @inner
@@ -220,10 +248,10 @@ def set_way(const, state, packet):
 
     const.routes: :class:`~flitlab.models.rules.tables.Tables`.
     """
-    source, destination = np.int64(state.pool.packet[packet, SOURCE]), np.int64(state.pool.packet[packet, DESTINATION])
+    source, destination = np.int64(state.pool.packet[packet].source), np.int64(state.pool.packet[packet].destination)
     origin, target = np.int64(const.net.host_switch[source]), np.int64(const.net.host_switch[destination])
-    sequence = np.int64(state.pool.packet[packet, SEQUENCE])
-    state.pool.packet[packet, WAY] = choose_way(
+    sequence = np.int64(state.pool.packet[packet].sequence)
+    state.pool.packet[packet].way = choose_way(
         const.routes, const.net.seed, source, destination, const.net.hosts, sequence, origin, target
     )
 
@@ -231,18 +259,18 @@ def set_way(const, state, packet):
 @inner
 def deliver(const, state, packet, tick):
     """Count a packet whose tail has reached its host, and free its record."""
-    flits, hops = state.pool.packet[packet, FLITS], state.pool.packet[packet, HOP]
-    source, destination = state.pool.packet[packet, SOURCE], state.pool.packet[packet, DESTINATION]
-    latency, deflections = tick - state.pool.packet[packet, BORN], state.pool.packet[packet, DEFLECTED]
+    flits, hops = state.pool.packet[packet].flits, state.pool.packet[packet].hop
+    source, destination = state.pool.packet[packet].source, state.pool.packet[packet].destination
+    latency, deflections = tick - state.pool.packet[packet].born, state.pool.packet[packet].deflected
     if len(state.tally.log):
         entry = state.tally.scalars[DELIVERED_PACKETS]
-        state.tally.log[entry, 0] = np.int64(state.pool.packet[packet, SEQUENCE]) * const.net.hosts + source
+        state.tally.log[entry, 0] = np.int64(state.pool.packet[packet].sequence) * const.net.hosts + source
         state.tally.log[entry, 1] = tick
         state.tally.log[entry, 2] = hops
     state.tally.scalars[DELIVERED_PACKETS] += 1
     state.tally.scalars[DELIVERED_FLITS] += flits
     state.tally.scalars[LATENCY] += latency
-    state.tally.scalars[NETWORK_LATENCY] += tick - state.pool.packet[packet, SENT]
+    state.tally.scalars[NETWORK_LATENCY] += tick - state.pool.packet[packet].sent
     state.tally.scalars[HOPS] += hops
     state.tally.scalars[DEFLECTIONS] += deflections
     state.tally.scalars[HOPS_MAX] = max(state.tally.scalars[HOPS_MAX], hops)
@@ -253,7 +281,7 @@ def deliver(const, state, packet, tick):
     state.tally.by_source[source] += flits
     state.tally.by_destination[destination] += flits
     free_record(state.pool, packet)
-    deliver_part(state.program, state.pool.packet[packet, SEND], tick)
+    deliver_part(state.program, state.pool.packet[packet].send, tick)
 
 
 @inner
@@ -283,7 +311,7 @@ def _ask_for_pairs(net, leaving, pool, pairs, chunk):
 @inner
 def pair_of(net, pool, packet):
     """Find the pair of switches between whose hosts a packet goes."""
-    source, destination = pool.packet[packet, SOURCE], pool.packet[packet, DESTINATION]
+    source, destination = pool.packet[packet].source, pool.packet[packet].destination
     return np.int64(net.host_switch[source]) * net.switches + np.int64(net.host_switch[destination])
 
 
@@ -314,19 +342,20 @@ def sent(state: Any) -> Ints:
 
     Its columns are those of :func:`flitlab.sim.engines.compiled.sources.count_created`.
     """
-    first: Ints = state.host[:, [H_COUNTER, H_POSITION, H_SEQUENCE, H_SENT_FLITS]]
+    first: Ints = np.stack([state.host[name] for name in ("counter", "position", "sequence", "sent_flits")], axis=1)
     return first
 
 
-def packets_in_network(state: Any) -> Ints:
-    """List the records of every packet sent and not delivered, int64 [packets, RECORD]."""
+def packets_in_network(state: Any) -> np.ndarray:
+    """List the records of every packet sent and not delivered, PACKET [packets]."""
     used = np.ones(len(state.pool.packet), bool)
     used[state.pool.free[: state.pool.free[-1]]] = False
-    listed: Ints = state.pool.packet[used].astype(np.int64)
+    listed: np.ndarray = state.pool.packet[used]
     return listed
 
 
 def in_network(state: Any) -> tuple[Ints, Ints, Ints]:
     """List (source host, destination host, flits) of every packet sent and not delivered; int64 [packets] each."""
     record = packets_in_network(state)
-    return record[:, SOURCE], record[:, DESTINATION], record[:, FLITS]
+    source, destination, flits = (record[name].astype(np.int64) for name in ("source", "destination", "flits"))
+    return source, destination, flits

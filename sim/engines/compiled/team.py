@@ -47,7 +47,7 @@ class Team:
 
     def complete(self) -> Any:
         """Return the state of all with the packets in the network and the log, too."""
-        whole = self._kernel.fold(self.whole, self._regions)
+        whole = self._kernel.fold(self._constants, self.whole, self._regions)
         if not len(whole.tally.log):
             return whole
         logs = [region.tally.log[: region.tally.scalars[DELIVERED_PACKETS]] for region in self._regions]

@@ -8,7 +8,6 @@ from flitlab.models.rules.route import another_path, at_target, next_port, way_f
 from flitlab.models.rules.tables import LEAST_QUEUED, PROGRESSIVE, UGAL_GLOBAL, UGAL_LOCAL
 from flitlab.models.rules.ugal import MINIMALLY, better_way, lesser_path, thinks_again
 from flitlab.sim.engines.compiled import records
-from flitlab.sim.engines.compiled.records import DESTINATION, FLITS, HOP, SEQUENCE, SOURCE, WAY
 
 
 @inner
@@ -24,9 +23,9 @@ def _congestion(const, state, packet, way, here, hop, ahead, tick):
     here, hop: the switch where the packet is, and how many channels it has taken to come there. ahead: see
     :func:`set_way`.
     """
-    source, destination = np.int64(state.pool.packet[packet, SOURCE]), np.int64(state.pool.packet[packet, DESTINATION])
+    source, destination = np.int64(state.pool.packet[packet].source), np.int64(state.pool.packet[packet].destination)
     target, taken = np.int64(const.net.host_switch[destination]), np.int64(hop)
-    sequence, flits = np.int64(state.pool.packet[packet, SEQUENCE]), np.int64(0)
+    sequence, flits = np.int64(state.pool.packet[packet].sequence), np.int64(0)
     while not at_target(const.routes, way, hop, here, target) and (hop == taken or const.rule == UGAL_GLOBAL):
         port = next_port(
             const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
@@ -40,12 +39,12 @@ def _congestion(const, state, packet, way, here, hop, ahead, tick):
 @inner
 def _drawn(const, state, packet, origin, target, turn):
     """Return the ``turn``-th of the ways that are compared; the packet has the way that was drawn first."""
-    way = np.int64(state.pool.packet[packet, WAY])
+    way = np.int64(state.pool.packet[packet].way)
     if const.rule != LEAST_QUEUED:
         return way if turn else MINIMALLY
     if turn == 0:
         return way
-    source, sequence = np.int64(state.pool.packet[packet, SOURCE]), np.int64(state.pool.packet[packet, SEQUENCE])
+    source, sequence = np.int64(state.pool.packet[packet].source), np.int64(state.pool.packet[packet].sequence)
     return another_path(const.routes, const.net.seed, source, sequence, origin, target, turn)
 
 
@@ -53,7 +52,7 @@ def _drawn(const, state, packet, origin, target, turn):
 def _better(const, state, packet, origin, target, best, other, best_flits, flits):
     """Return the better of two ways; best_flits, flits: queued for either."""
     if const.rule == LEAST_QUEUED:
-        length = np.int64(state.pool.packet[packet, FLITS])
+        length = np.int64(state.pool.packet[packet].flits)
         return lesser_path(const.routes, best, other, best_flits, flits, length)
     return better_way(const.routes, other, origin, target, best_flits, flits)
 
@@ -68,8 +67,8 @@ def set_way(const, state, packet, ahead, tick):
     records.set_way(const, state, packet)
     if not by_congestion(const.rule):
         return
-    origin = np.int64(const.net.host_switch[state.pool.packet[packet, SOURCE]])
-    target = np.int64(const.net.host_switch[state.pool.packet[packet, DESTINATION]])
+    origin = np.int64(const.net.host_switch[state.pool.packet[packet].source])
+    target = np.int64(const.net.host_switch[state.pool.packet[packet].destination])
     if const.rule == LEAST_QUEUED and origin == target:
         return
     best, best_flits = np.int64(0), np.int64(0)
@@ -78,7 +77,7 @@ def set_way(const, state, packet, ahead, tick):
         flits = _congestion(const, state, packet, way, origin, np.int64(0), ahead, tick)
         if turn == 0 or _better(const, state, packet, origin, target, best, way, best_flits, flits) != best:
             best, best_flits = way, flits
-    state.pool.packet[packet, WAY] = best
+    state.pool.packet[packet].way = best
 
 
 @inner
@@ -87,16 +86,16 @@ def think_again(const, state, packet, here, ahead, tick):
 
     ahead, tick: see :func:`set_way`; the tick in which the packet has been read.
     """
-    way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
-    source = np.int64(state.pool.packet[packet, SOURCE])
+    way, hop = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].hop)
+    source = np.int64(state.pool.packet[packet].source)
     origin = np.int64(const.net.host_switch[source])
-    target = np.int64(const.net.host_switch[state.pool.packet[packet, DESTINATION]])
+    target = np.int64(const.net.host_switch[state.pool.packet[packet].destination])
     if not thinks_again(const.routes, way, hop, origin, here, target):
         return
-    sequence = np.int64(state.pool.packet[packet, SEQUENCE])
+    sequence = np.int64(state.pool.packet[packet].sequence)
     via = way_from(const.routes, const.net.seed, source, const.net.hosts, sequence, here, hop)
     minimal_flits, flits = np.int64(0), np.int64(0)
     for turn in range(2):  # one place that counts: compiled once
         minimal_flits = flits
         flits = _congestion(const, state, packet, via if turn else MINIMALLY, here, hop, ahead, tick - 1)
-    state.pool.packet[packet, WAY] = better_way(const.routes, via, here, target, minimal_flits, flits)
+    state.pool.packet[packet].way = better_way(const.routes, via, here, target, minimal_flits, flits)

@@ -47,9 +47,9 @@ def wake(wheel, member, tick):
 
 @kernel
 def drain(wheel, tick, members):
-    """Clear a tick's bits, and list the members that had one, ascending, in ``members`` (int64); how many they are."""
+    """Clear a tick's bits, and list the members that had one, ascending, in ``members``; how many they are."""
     slot = np.uint64(tick & wheel.mask)
-    count = np.int64(0)
+    count = np.uint64(0)
     for block in range(wheel.summary.shape[1]):
         words = wheel.summary[slot, block]
         wheel.summary[slot, block] = 0
@@ -61,5 +61,5 @@ def drain(wheel, tick, members):
             while bits:
                 members[count] = word * 64 + lowest(bits)
                 bits &= bits - np.uint64(1)
-                count += 1
-    return count
+                count += np.uint64(1)
+    return np.int64(count)

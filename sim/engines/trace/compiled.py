@@ -14,19 +14,7 @@ from flitlab.sim.engines.compiled import vct as vct_kernel
 from flitlab.sim.engines.compiled import wormhole as wormhole_kernel
 from flitlab.sim.engines.compiled.due import due_at
 from flitlab.sim.engines.compiled.engine import CompiledRun
-from flitlab.sim.engines.compiled.records import (
-    DEFLECTED,
-    FLITS,
-    H_SEQUENCE,
-    HOP,
-    INPUT_VC,
-    NEXT,
-    NOBODY,
-    SENT,
-    SEQUENCE,
-    SOURCE,
-)
-from flitlab.sim.engines.compiled.vct import state as vct
+from flitlab.sim.engines.compiled.records import NOBODY
 from flitlab.sim.engines.compiled.wormhole import state as wormhole
 from flitlab.sim.engines.trace.base import Sight
 
@@ -55,28 +43,30 @@ class CompiledWatch(CompiledRun):
 
     def look(self, now: int) -> Sight | None:
         if self.record < 0:
-            if self._state.host[self.source, H_SEQUENCE] <= self.sequence:
+            if self._state.host[self.source]["sequence"] <= self.sequence:
                 return None
             self.record = self._find(now)
             self.place = self.first_place()
             self.due = self.arrival(now)
         arrives = self.due == now
-        hop = int(self.field(HOP))
+        hop = int(self.field("hop"))
         if hop > self.hop:
             self.hop = hop
             self.place = self.next_place()
             self.due = self.arrival(now)
         here = self.due <= now
-        sight = Sight(hop, self.place, arrives, None, False, self._delivered(), deflections=int(self.field(DEFLECTED)))
+        sight = Sight(
+            hop, self.place, arrives, None, False, self._delivered(), deflections=int(self.field("deflected"))
+        )
         return self.sight(sight._replace(ejecting=sight.done), now, here)
 
     def _find(self, now: int) -> int:
         """The record of the packet, which has been sent in this tick."""
         record = self._state.pool.packet
-        wanted = {SOURCE: self.source, SEQUENCE: self.sequence, SENT: now}
-        fits = record[:, FLITS] > 0
+        wanted = {"source": self.source, "sequence": self.sequence, "sent": now}
+        fits = record["flits"] > 0
         for name, value in wanted.items():
-            fits &= record[:, name] == value
+            fits &= record[name] == value
         return int(np.flatnonzero(fits)[0])
 
     def _delivered(self) -> bool:
@@ -84,16 +74,16 @@ class CompiledWatch(CompiledRun):
         self._logged = int(tally.scalars[DELIVERED_PACKETS])
         return bool((tally.log[first : self._logged, 0] == self.identity).any())
 
-    def field(self, name: int) -> np.uint32:
+    def field(self, name: str) -> np.uint32:
         """The value of a field of the packet's record (of :mod:`flitlab.sim.engines.compiled.records`)."""
-        value: np.uint32 = self._state.pool.packet[self.record, name]
+        value: np.uint32 = self._state.pool.packet[self.record][name]
         return value
 
     def listed(self, first: int) -> Iterator[int]:
         """The records of a list of packets, each of which names the next; first: NOBODY for an empty list."""
         while first != NOBODY:
             yield int(first)
-            first = self._state.pool.packet[first, NEXT]
+            first = self._state.pool.packet[first]["next"]
 
     def slot(self, now: int) -> int:
         """The tick after ``now`` for which the packet is put down in the ring of arrivals."""
@@ -123,7 +113,7 @@ class VctWatch(CompiledWatch):
     kernel = vct_kernel
 
     def next_place(self) -> int:
-        return int(self.field(INPUT_VC))
+        return int(self.field("input_vc"))
 
     def arrival(self, now: int) -> int:
         return self.slot(now) - self.header
@@ -131,9 +121,9 @@ class VctWatch(CompiledWatch):
     def sight(self, sight: Sight, now: int, here: bool) -> Sight:
         if sight.done or now < self.due + self.header:
             return sight
-        front = self._state.vc[self.place, vct.FRONT]
+        front = self._state.vc[self.place]["front"]
         if front == self.record:
-            return sight._replace(eligible=int(self._state.vc[self.place, vct.ELIGIBLE]))
+            return sight._replace(eligible=int(self._state.vc[self.place]["eligible"]))
         return sight._replace(ejecting=self.record not in self.listed(front))
 
 
@@ -210,7 +200,7 @@ class DeflectionWatch(CompiledWatch):
     kernel = deflection
 
     def next_place(self) -> int:
-        return int(self.field(deflection.WHERE))
+        return int(self.field("where"))
 
     def arrival(self, now: int) -> int:
         return self.slot(now)
@@ -219,7 +209,7 @@ class DeflectionWatch(CompiledWatch):
         if sight.done or not here:
             return sight
         switch = self._state.place[self.place]
-        ranked = self._state.ranked[self.place, : switch[deflection.RANKED]]["packet"]
-        if self.record in ranked or self.record in self.listed(switch[deflection.READING]):
-            return sight._replace(eligible=int(self.field(deflection.ELIGIBLE)))
+        ranked = self._state.ranked[self.place, : switch["ranked"]]["packet"]
+        if self.record in ranked or self.record in self.listed(switch["reading"]):
+            return sight._replace(eligible=int(self.field("eligible")))
         return sight._replace(ejecting=True)

@@ -9,7 +9,7 @@ from flitlab.models.rules.tables import ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import GRANTS
 from flitlab.sim.engines.compiled.due import put
 from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, prefetch, seldom
-from flitlab.sim.engines.compiled.records import FLITS, HOP, INPUT_VC, LATE, NEXT, NOBODY, WAY, pair_of
+from flitlab.sim.engines.compiled.records import LATE, NOBODY, pair_of
 from flitlab.sim.engines.compiled.ugal import by_congestion
 from flitlab.sim.engines.compiled.vct.exchange import crosses, post_delivery, post_packet, post_room
 from flitlab.sim.engines.compiled.vct.rows import (
@@ -19,6 +19,7 @@ from flitlab.sim.engines.compiled.vct.rows import (
     entry_of,
     flits_of,
     give_back,
+    head_at,
     key_at,
     present,
     room_for,
@@ -26,20 +27,13 @@ from flitlab.sim.engines.compiled.vct.rows import (
     wanted_vcs,
 )
 from flitlab.sim.engines.compiled.vct.state import (
-    BUSY,
     CHANNEL_AT,
-    END,
-    FRONT,
-    KEYS,
-    LACKING,
-    LEFT,
-    QUEUED,
-    ROOM,
-    UPSTREAM,
-    WAITING,
-    WANTS,
+    INLINE,
 )
 from flitlab.sim.engines.compiled.wheel import wake
+
+_NONE = np.uint64(0)
+_CAN, _EARLY, _LACKS = np.int64(0), np.int64(1), np.int64(2)
 
 
 @inner
@@ -49,10 +43,10 @@ def grant(const, state, packet, vc, output, next_vc, tick):
     next_vc: the input VC at the far end that it goes to, in which there is room; NOBODY: the output ejects, and the
     packet goes to its host.
     """
-    flits = np.int64(state.pool.packet[packet, FLITS])
+    flits = np.int64(state.pool.packet[packet].flits)
     state.tally.scalars[GRANTS] += 1
-    state.rows[output, BUSY] = tick + flits
-    if state.rows[output, WAITING]:
+    state.rows[output].busy = tick + flits
+    if state.rows[output].waiting:
         wake(state.outputs, output, tick + flits)
 
     # The VC it leaves: room returns upstream, and the packet behind it comes to the front.
@@ -61,13 +55,13 @@ def grant(const, state, packet, vc, output, next_vc, tick):
         post_room(state, vc, back, flits)
     else:
         give_back(const, state, vc, back, flits)
-    state.vc[vc, LEFT] = tick + flits
+    state.vc[vc].left = tick + flits
     if by_congestion(const.rule):
-        state.vc[vc, QUEUED] -= np.uint32(flits)
+        state.vc[vc].queued -= np.uint32(flits)
     if const.shared_input:
         state.input_busy[vc // const.vcs] = tick + flits
-    behind = np.int64(state.pool.packet[packet, NEXT])
-    state.vc[vc, FRONT] = behind
+    behind = np.int64(state.pool.packet[packet].next)
+    state.vc[vc].front = behind
     if behind != NOBODY:
         present(const, state, vc, behind, tick + flits)
 
@@ -77,11 +71,11 @@ def grant(const, state, packet, vc, output, next_vc, tick):
         prefetch(state.tally.pairs, pair_of(const.net, state.pool, packet))
         put(state.leaving, packet, delivered)
         return
-    state.vc[next_vc, ROOM] -= flits
-    state.pool.packet[packet, INPUT_VC] = next_vc
-    state.pool.packet[packet, HOP] += 1
+    state.vc[next_vc].room -= flits
+    state.pool.packet[packet].input_vc = next_vc
+    state.pool.packet[packet].hop += 1
     if const.policy == ESCAPE and next_vc % const.vcs == ESCAPE_VC:
-        state.pool.packet[packet, WAY] = ON_ESCAPE
+        state.pool.packet[packet].way = ON_ESCAPE
     channel = channel_of(state, output)
     state.tally.channel_flits[channel] += flits
     comes = tick + const.switch + const.link + const.header
@@ -99,80 +93,119 @@ def serve(const, state, output, tick):
 
     Each head waits for one output only. If nobody can be granted, the output is woken when that may change.
     """
-    if state.rows[output, WAITING] == 0:
+    if state.rows[output].waiting == 0:
         return
-    if state.rows[output, BUSY] > tick:
-        wake(state.outputs, output, state.rows[output, BUSY])
+    if state.rows[output].busy > tick:
+        wake(state.outputs, output, state.rows[output].busy)
         return
-    ejects = entry_of(state, output) == NOBODY
-    lacking, longest = np.uint64(0), np.int64(0)  # where heads have found no room, and the longest of them
-    for i in range(state.rows[output, WAITING]):
-        key, want = key_at(state, output, i), want_at(state, output, i)
-        eligible = eligible_from(const, state, key)
-        if eligible > tick:
-            wake(state.outputs, output, eligible)
-            if const.oldest_first:
-                continue
-            break  # the others in the row are eligible later still
-        next_vc = NOBODY
-        if not ejects:
-            wanted = wanted_vcs(const, state, output, want)
-            if wanted & ~lacking == 0 and flits_of(want) >= longest and const.resorts == 0:
-                continue  # who has found no room in these VCs has had the output woken for it
-            next_vc, when = room_for(const, state, want, tick)
-            if next_vc == NOBODY:
-                lacking |= wanted
-                longest = max(longest, flits_of(want))
-                if when < LATE:
-                    wake(state.outputs, output, when)
-                continue
-        state.rows[output, LACKING] = np.int64(lacking)
-        dequeue(state, output, i)
-        vc = key & 0xFFFFFFFF
-        grant(const, state, np.int64(state.vc[vc, FRONT]), vc, output, next_vc, tick)
+    place, next_vc = _first_in_row(const, state, output, entry_of(state, output), tick)
+    if place == NOBODY:
         return
-    state.rows[output, LACKING] = np.int64(lacking)
+    vc = key_at(state, output, place) & 0xFFFFFFFF
+    dequeue(state, output, place)
+    grant(const, state, np.int64(state.vc[vc].front), vc, output, next_vc, tick)
+
+
+@inner
+def _first_in_row(const, state, output, entry, tick):
+    """Find the first head in an output's row that can be granted: (its place, the VC that it goes to).
+
+    entry: the input at the end of the output; if it is NOBODY, the VC is so, too. The place is NOBODY if there is no
+    such head. Nearly always it is the first of all, which hence is looked at apart.
+    """
+    found, next_vc, lacking, longest = _look_at(const, state, output, np.int64(0), entry, _NONE, np.int64(0), tick)
+    place = np.int64(0) if found == _CAN else NOBODY
+    if found > _CAN:
+        i = np.int64(1)
+        while i < state.rows[output].waiting:
+            found, next_vc, lacking, longest = _look_at(const, state, output, i, entry, lacking, longest, tick)
+            if found == _CAN:
+                place = i
+                break
+            if found == _EARLY and not const.oldest_first:
+                break  # the others in the row are eligible later still
+            i += 1
+    state.rows[output].lacking = np.int64(lacking)
+    return place, next_vc
+
+
+@inner
+def _look_at(const, state, output, i, entry, lacking, longest, tick):
+    """See whether the head at place ``i`` of an output's row can be granted; the output is woken for it if it cannot.
+
+    lacking: where heads before it have found no room, a bit for each VC. longest: flits of the longest of those.
+    Returns (_CAN, _EARLY or _LACKS, the VC that it goes to, both with this head).
+    """
+    key, want = key_at(state, output, i), want_at(state, output, i)
+    eligible = eligible_from(const, state, key)
+    if eligible > tick:
+        wake(state.outputs, output, eligible)
+        return _EARLY, NOBODY, lacking, longest
+    if entry == NOBODY:
+        return _CAN, NOBODY, lacking, longest
+    wanted, flits = wanted_vcs(const, entry, want), flits_of(want)
+    if wanted & ~lacking == 0 and flits >= longest and const.resorts == 0:
+        return _LACKS, NOBODY, lacking, longest  # for those who have found no room in these VCs the output is woken
+    next_vc, when = room_for(const, state, want, tick)
+    if next_vc != NOBODY:
+        return _CAN, next_vc, lacking, longest
+    if when < LATE:
+        wake(state.outputs, output, when)
+    return _LACKS, NOBODY, lacking | wanted, max(longest, flits)
 
 
 @inner
 def serve_all(const, state, outputs, count, tick):
     """Serve the first ``count`` of some outputs; what they need begins to be loaded for many of them at a time.
 
-    outputs: int64.
+    outputs: uint32.
     """
     for i in range(count):
         if seldom(i & (AT_ONCE - 1) == 0 and count - i > FEW):
             ask_for_heads(
                 state.rows,
+                state.heads,
+                state.behind,
                 state.vc,
                 state.pool,
                 state.host,
                 state.tally.channel_flits,
-                outputs[i : min(count, i + AT_ONCE)],
+                outputs,
+                i,
+                count,
             )
-        serve(const, state, outputs[i], tick)
+        serve(const, state, np.int64(outputs[i]), tick)
 
 
 @routine
-def ask_for_heads(rows, vcs, pool, hosts, channel_flits, outputs):
+def ask_for_heads(rows, heads, behind, vcs, pool, hosts, channel_flits, members, begin, count):
     """Begin to load what it takes to serve the first heads in the rows of some outputs.
 
-    rows, vcs, pool, hosts, channel_flits: of a state. outputs: int64.
+    rows, heads, behind, vcs, pool, hosts, channel_flits: of a state. members: uint32, of which the outputs are from
+    ``begin`` on, as many as are asked for at once, but for those from ``count`` on.
     """
+    outputs = members[begin : min(count, begin + AT_ONCE)]
     for output in outputs:
         prefetch(rows, output)
     for output in outputs:
-        if rows[output, WAITING] > 0:
-            prefetch(vcs, rows[output, KEYS] & 0xFFFFFFFF)
-            prefetch(vcs, rows[output, WANTS] & 0xFFFFFFFF)
+        if rows[output].waiting > 0:
+            prefetch(vcs, heads[head_at(output, 0)] & 0xFFFFFFFF)
+            prefetch(vcs, heads[head_at(output, 0) + np.uint64(1)] & 0xFFFFFFFF)
+        if rows[output].waiting > INLINE:
+            prefetch(behind, output)
     for output in outputs:
-        if rows[output, WAITING] > 0:
-            if rows[output, END] & 0xFFFFFFFF != NOBODY:
-                prefetch(channel_flits, rows[output, END] >> CHANNEL_AT)
-            vc = rows[output, KEYS] & 0xFFFFFFFF
-            prefetch(pool.packet, vcs[vc, FRONT])
-            upstream = np.int64(vcs[vc, UPSTREAM])
+        if rows[output].waiting > 0:
+            if rows[output].end & 0xFFFFFFFF != NOBODY:
+                prefetch(channel_flits, rows[output].end >> CHANNEL_AT)
+            vc = heads[head_at(output, 0)] & 0xFFFFFFFF
+            prefetch(pool.packet, vcs[vc].front)
+            upstream = np.int64(vcs[vc].upstream)
             if upstream < len(rows):
                 prefetch(rows, upstream)
             else:
                 prefetch(hosts, upstream - len(rows))
+    for output in outputs:
+        if rows[output].waiting > 0:
+            first = vcs[heads[head_at(output, 0)] & 0xFFFFFFFF].front
+            if pool.packet[first].next != NOBODY:
+                prefetch(pool.packet, pool.packet[first].next)

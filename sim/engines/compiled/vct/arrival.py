@@ -13,27 +13,13 @@ from flitlab.sim.engines.compiled.due import FULL, ask_for_next, next_chunk, pac
 from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, prefetch, seldom
 from flitlab.sim.engines.compiled.messages import leave
 from flitlab.sim.engines.compiled.records import (
-    DESTINATION,
-    FLITS,
-    H_BORN,
-    H_FLITS,
-    H_FREE,
-    HOP,
-    INPUT_VC,
     LATE,
-    NEXT,
     NOBODY,
-    OUTPUT,
-    SEND,
-    SEQUENCE,
-    SOURCE,
-    WAY,
     ZERO,
     create,
 )
 from flitlab.sim.engines.compiled.ugal import by_congestion, think_again
 from flitlab.sim.engines.compiled.vct.rows import ports_of, preferred, present
-from flitlab.sim.engines.compiled.vct.state import BACK, FRONT, LEFT, QUEUED, ROOM, SWITCH
 from flitlab.sim.engines.compiled.vct.ugal import ahead, set_way
 from flitlab.sim.engines.compiled.wheel import drain, wake
 
@@ -42,19 +28,19 @@ from flitlab.sim.engines.compiled.wheel import drain, wake
 def _route(const, state, packet, tick):
     """Set the output of a packet that has come to a switch; NOBODY if that is decided every tick."""
     here = _switch_of(state, packet)
-    destination = np.int64(state.pool.packet[packet, DESTINATION])
+    destination = np.int64(state.pool.packet[packet].destination)
     target = np.int64(const.net.host_switch[destination])
-    way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
+    way, hop = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].hop)
     if at_target(const.routes, way, hop, here, target):
-        state.pool.packet[packet, OUTPUT] = const.net.ports.eject[destination]
+        state.pool.packet[packet].output = const.net.ports.eject[destination]
     elif const.rule == ADAPTIVE:
-        state.pool.packet[packet, OUTPUT] = NOBODY
+        state.pool.packet[packet].output = NOBODY
     else:
-        source, sequence = np.int64(state.pool.packet[packet, SOURCE]), np.int64(state.pool.packet[packet, SEQUENCE])
+        source, sequence = np.int64(state.pool.packet[packet].source), np.int64(state.pool.packet[packet].sequence)
         port = next_port(
             const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
         )
-        state.pool.packet[packet, OUTPUT] = const.net.ports.out_base[here] + port
+        state.pool.packet[packet].output = const.net.ports.out_base[here] + port
 
 
 @inner
@@ -63,31 +49,31 @@ def _arrive(const, state, packet, tick):
 
     If it is alone there it is at the front, and asks for its output.
     """
-    vc = np.int64(state.pool.packet[packet, INPUT_VC])
-    state.pool.packet[packet, NEXT] = NOBODY
+    vc = np.int64(state.pool.packet[packet].input_vc)
+    state.pool.packet[packet].next = NOBODY
     if by_congestion(const.rule):
-        state.vc[vc, QUEUED] += state.pool.packet[packet, FLITS]
-    if state.vc[vc, FRONT] == NOBODY:
-        state.vc[vc, FRONT] = packet
-        state.vc[vc, BACK] = packet
-        present(const, state, vc, packet, max(tick, np.int64(state.vc[vc, LEFT])))
+        state.vc[vc].queued += state.pool.packet[packet].flits
+    if state.vc[vc].front == NOBODY:
+        state.vc[vc].front = packet
+        state.vc[vc].back = packet
+        present(const, state, vc, packet, max(tick, np.int64(state.vc[vc].left)))
     else:
-        state.pool.packet[state.vc[vc, BACK], NEXT] = packet
-        state.vc[vc, BACK] = packet
+        state.pool.packet[state.vc[vc].back].next = packet
+        state.vc[vc].back = packet
 
 
 @inner
 def _send(const, state, host, tick):
     """Start a host's oldest packet if that is possible, and wake the host when that may change."""
     host_record = state.host[host]
-    if host_record[H_BORN] > tick:
-        if host_record[H_BORN] < LATE:
-            wake(state.senders, host, min(host_record[H_BORN], tick + state.senders.mask))
+    if host_record.born > tick:
+        if host_record.born < LATE:
+            wake(state.senders, host, min(host_record.born, tick + state.senders.mask))
         return
-    if host_record[H_FREE] > tick:
-        wake(state.senders, host, host_record[H_FREE])
+    if host_record.free > tick:
+        wake(state.senders, host, host_record.free)
         return
-    flits = host_record[H_FLITS]
+    flits = host_record.flits
     first = const.net.ports.inject[host] * const.vcs
     vc, when = preferred(const, state, ZERO, first, first + const.vcs, flits, tick)
     if vc == NOBODY:
@@ -95,12 +81,12 @@ def _send(const, state, host, tick):
             wake(state.senders, host, when)
         return
     packet = create(const, state, host, tick)
-    leave(state.program, state.pool.packet[packet, SEND], tick + flits)
+    leave(state.program, state.pool.packet[packet].send, tick + flits)
     set_way(const.compares, const, state, packet, tick)
-    state.pool.packet[packet, INPUT_VC] = vc
-    state.vc[vc, ROOM] -= flits
+    state.pool.packet[packet].input_vc = vc
+    state.vc[vc].room -= flits
     put(state.arriving, packet, tick + const.injection + const.header)
-    wake(state.senders, host, min(max(host_record[H_BORN], tick + flits), tick + state.senders.mask))
+    wake(state.senders, host, min(max(host_record.born, tick + flits), tick + state.senders.mask))
 
 
 @inner
@@ -135,7 +121,7 @@ def arrive_all(const, state, tick):
 @inner
 def _ask_for_rows(const, state, packet):
     """Begin to load the rows of the outputs that a packet waits for."""
-    output = np.int64(state.pool.packet[packet, OUTPUT])
+    output = np.int64(state.pool.packet[packet].output)
     if output != NOBODY:
         prefetch(state.rows, output)
     elif const.rule == ADAPTIVE:
@@ -164,7 +150,7 @@ def _think_again(compares, const, state, chunk, filled, tick):
 @inner
 def _switch_of(state, packet):
     """Return the switch to which a packet has come."""
-    return np.int64(state.vc[state.pool.packet[packet, INPUT_VC], SWITCH])
+    return np.int64(state.vc[state.pool.packet[packet].input_vc].switch)
 
 
 @routine
@@ -176,12 +162,12 @@ def _ask_for_routes(net, routes, arriving, pool, vc, chunk):
     for i in range(FULL):
         prefetch(pool.packet, packet_in(arriving, chunk, i))
     for i in range(FULL):
-        prefetch(vc, pool.packet[packet_in(arriving, chunk, i), INPUT_VC])
+        prefetch(vc, pool.packet[packet_in(arriving, chunk, i)].input_vc)
     if routes.form == TABLE or routes.form == VIA:
         for i in range(FULL):
             record = pool.packet[packet_in(arriving, chunk, i)]
-            here, target = np.int64(vc[record[INPUT_VC], SWITCH]), np.int64(net.host_switch[record[DESTINATION]])
-            toward = toward_of(routes, np.int64(record[WAY]), np.int64(record[HOP]), target)
+            here, target = np.int64(vc[record.input_vc].switch), np.int64(net.host_switch[record.destination])
+            toward = toward_of(routes, np.int64(record.way), np.int64(record.hop), target)
             prefetch(routes.ports.bytes, place_of(routes.ports, toward, here))
 
 
@@ -191,20 +177,23 @@ def send_all(const, state, tick):
     count = drain(state.senders, tick, state.members)
     for i in range(count):
         if seldom(i & (AT_ONCE - 1) == 0 and count - i > FEW):
-            hosts = state.members[i : min(count, i + AT_ONCE)]
-            _ask_for_hosts(const.net, state.host, state.vc, const.vcs, hosts)
-        _send(const, state, state.members[i], tick)
+            _ask_for_hosts(const.net, state.host, state.vc, const.vcs, state.members, i, count)
+        _send(const, state, np.int64(state.members[i]), tick)
     state.tally.scalars[EVENTS] += count
 
 
 @routine
-def _ask_for_hosts(net, records, vc, vcs, hosts):
+def _ask_for_hosts(net, records, vc, vcs, members, begin, count):
     """Begin to load what it takes to let some hosts send.
 
-    records: of all hosts. vc: the records of VCs, of which every input has ``vcs``. hosts: int64.
+    records: of all hosts. vc: the records of VCs, of which every input has ``vcs``. members: uint32, of which the hosts
+    are from ``begin`` on, as many as are asked for at once, but for those from ``count`` on.
     """
+    hosts = members[begin : min(count, begin + AT_ONCE)]
     for host in hosts:
         prefetch(records, host)
         prefetch(net.arrivals.keep, host)
     for host in hosts:
-        prefetch(vc, net.ports.inject[host] * vcs)
+        first = np.int64(net.ports.inject[host]) * vcs
+        for i in range(vcs):
+            prefetch(vc, first + i)

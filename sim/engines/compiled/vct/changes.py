@@ -17,22 +17,9 @@ from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.compiled import vct
 from flitlab.sim.engines.compiled.changes import DrainingRun, lose
 from flitlab.sim.engines.compiled.due import FULL, packet_in, put, release, take
-from flitlab.sim.engines.compiled.records import BORN, FLITS, INPUT_VC, LATE, NEXT, NOBODY, OUTPUT
+from flitlab.sim.engines.compiled.records import LATE, NOBODY
 from flitlab.sim.engines.compiled.ugal import by_congestion
 from flitlab.sim.engines.compiled.vct.rows import ports_of, present, withdraw
-from flitlab.sim.engines.compiled.vct.state import (
-    BACK,
-    BUSY,
-    ELIGIBLE,
-    FRONT,
-    LACKING,
-    LEFT,
-    QUEUED,
-    ROOM,
-    SWITCH,
-    UPSTREAM,
-    WAITING,
-)
 from flitlab.sim.engines.compiled.wheel import wake
 
 
@@ -47,9 +34,9 @@ def _lose_on_links(const, state, dead, gone, tick, lost):
         while chunk != NOBODY:
             for i in range(filled):
                 packet = packet_in(state.arriving, chunk, i)
-                vc = np.int64(state.pool.packet[packet, INPUT_VC])
+                vc = np.int64(state.pool.packet[packet].input_vc)
                 if gone[vc // const.vcs] or (dead[vc // const.vcs] and ahead >= const.header):
-                    state.vc[vc, ROOM] += state.pool.packet[packet, FLITS]
+                    state.vc[vc].room += state.pool.packet[packet].flits
                     lose(state, packet, lost)
                 else:
                     put(state.arriving, packet, tick + ahead)
@@ -64,17 +51,17 @@ def _empty(const, state, gone, outputs, lost):
     """
     for vc in range(len(state.vc)):
         if gone[vc // const.vcs]:
-            packet = np.int64(state.vc[vc, FRONT])
+            packet = np.int64(state.vc[vc].front)
             while packet != NOBODY:
-                following = np.int64(state.pool.packet[packet, NEXT])
-                state.vc[vc, ROOM] += state.pool.packet[packet, FLITS]
+                following = np.int64(state.pool.packet[packet].next)
+                state.vc[vc].room += state.pool.packet[packet].flits
                 lose(state, packet, lost)
                 packet = following
-            state.vc[vc, FRONT] = state.vc[vc, BACK] = NOBODY
-            state.vc[vc, QUEUED] = 0
+            state.vc[vc].front = state.vc[vc].back = NOBODY
+            state.vc[vc].queued = 0
     for output in range(len(outputs)):
         if outputs[output]:
-            state.rows[output, WAITING] = state.rows[output, LACKING] = 0
+            state.rows[output].waiting = state.rows[output].lacking = 0
 
 
 @inner
@@ -83,14 +70,14 @@ def _take_away(const, state, vc, packet, dead):
 
     dead: bool [outputs].
     """
-    eligible = np.int64(state.vc[vc, ELIGIBLE])
-    key = age_key(np.int64(state.pool.packet[packet, BORN]) if const.oldest_first else eligible, vc)
-    output = np.int64(state.pool.packet[packet, OUTPUT])
+    eligible = np.int64(state.vc[vc].eligible)
+    key = age_key(np.int64(state.pool.packet[packet].born) if const.oldest_first else eligible, vc)
+    output = np.int64(state.pool.packet[packet].output)
     if const.rule != ADAPTIVE or output != NOBODY:
         if dead[output]:
             withdraw(const, state, output, key)
         return dead[output]
-    here = np.int64(state.vc[vc, SWITCH])
+    here = np.int64(state.vc[vc].switch)
     base, found = np.int64(const.net.ports.out_base[here]), False
     ports = left = ports_of(const, state, packet, here)
     while left:
@@ -109,21 +96,21 @@ def _lose_waiting(const, state, dead, tick, lost):
     dead: bool [outputs]. lost: int64 [hosts].
     """
     for vc in range(len(state.vc)):
-        packet = np.int64(state.vc[vc, FRONT])
-        if packet == NOBODY or np.int64(state.vc[vc, ELIGIBLE]) >= tick:
+        packet = np.int64(state.vc[vc].front)
+        if packet == NOBODY or np.int64(state.vc[vc].eligible) >= tick:
             continue
         if not _take_away(const, state, vc, packet, dead):
             continue
-        flits, behind = np.int64(state.pool.packet[packet, FLITS]), np.int64(state.pool.packet[packet, NEXT])
-        state.vc[vc, ROOM] += flits
-        state.vc[vc, LEFT] = tick
-        state.vc[vc, FRONT] = behind
+        flits, behind = np.int64(state.pool.packet[packet].flits), np.int64(state.pool.packet[packet].next)
+        state.vc[vc].room += flits
+        state.vc[vc].left = tick
+        state.vc[vc].front = behind
         if by_congestion(const.rule):
-            state.vc[vc, QUEUED] -= np.uint32(flits)
+            state.vc[vc].queued -= np.uint32(flits)
         lose(state, packet, lost)
         if behind != NOBODY:
             present(const, state, vc, behind, tick)
-        upstream = np.int64(state.vc[vc, UPSTREAM])
+        upstream = np.int64(state.vc[vc].upstream)
         if upstream < len(state.rows):
             wake(state.outputs, upstream, tick)
 
@@ -140,9 +127,9 @@ class ChangingVct(DrainingRun):
         _lose_on_links(self._constants, state, self._inputs_behind(failed), of_gone, tick, self._lost)
         outputs = np.repeat(gone, np.diff(self._constants.net.ports.out_base).astype(np.int64))
         _empty(self._constants, state, of_gone, outputs, self._lost)
-        self._free_at[failed] = state.rows[self._output[failed], BUSY]
-        state.rows[self._output[failed], BUSY] = LATE
-        state.rows[self._output[back], BUSY] = self._free_at[back]
+        self._free_at[failed] = state.rows["busy"][self._output[failed]]
+        state.rows["busy"][self._output[failed]] = LATE
+        state.rows["busy"][self._output[back]] = self._free_at[back]
         for channel in np.flatnonzero(back):
             wake(state.outputs, self._output[channel], max(tick, int(self._free_at[channel])))
 

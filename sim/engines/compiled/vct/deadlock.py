@@ -8,9 +8,8 @@ from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.route import at_target
 from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.rules.vc import is_kept
-from flitlab.sim.engines.compiled.records import DESTINATION, FLITS, HOP, NOBODY, OUTPUT, WAY
+from flitlab.sim.engines.compiled.records import NOBODY
 from flitlab.sim.engines.compiled.vct.rows import ports_of, reclaim, vcs_of
-from flitlab.sim.engines.compiled.vct.state import FRONT, RETURNS, ROOM, SWITCH
 
 
 @njit
@@ -24,7 +23,7 @@ def stuck(const, state, now):
     live = np.zeros(count, np.bool_)
     for vc in range(count):
         reclaim(const, state, vc, now - 1)  # what is back by now is no longer on its way
-        live[vc] = state.vc[vc, FRONT] == NOBODY or state.vc[vc, RETURNS] > 0
+        live[vc] = state.vc[vc].front == NOBODY or state.vc[vc].returning > 0
     changed = True
     while changed:
         changed = False
@@ -41,15 +40,15 @@ def _can_move(const, state, vc, live):
 
     live: bool [input VCs].
     """
-    packet = np.int64(state.vc[vc, FRONT])
-    here = np.int64(state.vc[vc, SWITCH])
-    target = np.int64(const.net.host_switch[state.pool.packet[packet, DESTINATION]])
-    way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
+    packet = np.int64(state.vc[vc].front)
+    here = np.int64(state.vc[vc].switch)
+    target = np.int64(const.net.host_switch[state.pool.packet[packet].destination])
+    way, hop = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].hop)
     if at_target(const.routes, way, hop, here, target):
         return True
     base = const.net.ports.out_base[here]
     if const.rule != ADAPTIVE:
-        return _opens(const, state, packet, np.int64(state.pool.packet[packet, OUTPUT]), live)
+        return _opens(const, state, packet, np.int64(state.pool.packet[packet].output), live)
     ports = ports_of(const, state, packet, here)
     while ports:
         if _opens(const, state, packet, base + lowest(ports), live):
@@ -67,6 +66,6 @@ def _opens(const, state, packet, output, live):
     low, high = vcs_of(const, state, packet, output, np.int64(const.net.ports.out_input[output]))
     opens = False
     for other in range(low, high):
-        has_room = live[other] or state.vc[other, ROOM] >= state.pool.packet[packet, FLITS]
+        has_room = live[other] or state.vc[other].room >= state.pool.packet[packet].flits
         opens |= has_room and not is_kept(const.resorts, low % const.vcs, other % const.vcs)
     return opens

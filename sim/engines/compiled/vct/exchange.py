@@ -25,9 +25,7 @@ from flitlab.sim.engines.compiled.memory import prefetch, seldom
 from flitlab.sim.engines.compiled.messages import last_ejected
 from flitlab.sim.engines.compiled.pool import free_record, take_record
 from flitlab.sim.engines.compiled.ranks import lane_of_waiting, next_event, will_be_delivered
-from flitlab.sim.engines.compiled.records import INPUT_VC, NEXT, RECORD, SEND
 from flitlab.sim.engines.compiled.vct.rows import give_back
-from flitlab.sim.engines.compiled.vct.state import LANE, TWIN
 
 SOON = 6
 """A packet so many entries ahead begins to be loaded; it is in the cache of another processor."""
@@ -36,13 +34,13 @@ SOON = 6
 @inner
 def crosses(state, vc):
     """Tell whether the other end of an input VC's channel is in another region, which no network of one region has."""
-    return seldom(state.vc[vc, LANE] > 0)
+    return seldom(state.vc[vc].lane > 0)
 
 
 @inner
 def post_room(state, vc, back, flits):
     """Let room of an input VC return to the region that feeds it, where it is usable from tick ``back`` on."""
-    _note(state, np.int64(state.vc[vc, LANE]), state.vc[vc, TWIN], back, flits)
+    _note(state, np.int64(state.vc[vc].lane), state.vc[vc].twin, back, flits)
 
 
 @inner
@@ -64,7 +62,7 @@ def post_delivery(program, state, packet, tick):
     if program is None:
         return
     if state.mail.regions > 1:
-        send = np.int64(state.pool.packet[packet, SEND])
+        send = np.int64(state.pool.packet[packet].send)
         lane = lane_of_waiting(program.ranks, send)
         if lane > 0 and last_ejected(program, send):
             _note(state, lane, send, tick, np.int64(0))
@@ -77,11 +75,10 @@ def post_packet(state, packet, twin, comes):
     twin: of the input VC that it goes to, the record in this region.
     """
     packets = state.mail.packets
-    entry = next_entry(state.mail, packets, np.int64(state.vc[twin, LANE]), PACKETS)
-    for field in range(RECORD):
-        packets[entry, field] = state.pool.packet[packet, field]
-    packets[entry, INPUT_VC] = state.vc[twin, TWIN]
-    packets[entry, NEXT] = comes
+    entry = next_entry(state.mail, packets, np.int64(state.vc[twin].lane), PACKETS)
+    packets[entry] = state.pool.packet[packet]
+    packets[entry].input_vc = state.vc[twin].twin
+    packets[entry].next = comes
     free_record(state.pool, packet)
 
 
@@ -151,6 +148,5 @@ def _take_in(state, entry):
     packets = state.mail.packets
     prefetch(packets, entry + SOON)
     packet = take_record(state.pool)
-    for field in range(RECORD):
-        state.pool.packet[packet, field] = packets[entry, field]
-    put(state.arriving, packet, np.int64(packets[entry, NEXT]))
+    state.pool.packet[packet] = packets[entry]
+    put(state.arriving, packet, np.int64(packets[entry].next))

@@ -10,31 +10,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Ints
+from flitlab.models.arrays import Ints, Words
 from flitlab.models.histogram import BUCKETS
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.base import LONG, SCALARS
 from flitlab.sim.engines.compiled.due import make_due
 from flitlab.sim.engines.compiled.mail import Mail, make_mail
-from flitlab.sim.engines.compiled.memory import aligned
 from flitlab.sim.engines.compiled.messages import Program
 from flitlab.sim.engines.compiled.pool import Pool
 from flitlab.sim.engines.compiled.ranks import divided
 from flitlab.sim.engines.compiled.records import NOBODY, Tally
 from flitlab.sim.engines.compiled.vct.state import (
-    BACK,
-    FIRST_RETURN,
-    FRONT,
-    LANE,
-    RETURNS,
-    RING,
-    ROOM,
-    SWITCH,
-    TWIN,
-    UPSTREAM,
     VctConstants,
     VctState,
+    make_vcs,
+    rings,
     set_ends,
 )
 from flitlab.sim.engines.compiled.wheel import make_wheel, wake
@@ -79,8 +70,8 @@ def split(
     The arrays that the regions share are those of the state of all.
     """
     cut = _cut(const, regions)
-    vc = _with_twins(const, whole.vc, cut)
-    together = whole._replace(vc=vc[: len(whole.vc)])
+    vc, returns = _with_twins(const, whole.vc, cut)
+    together = whole._replace(vc=vc[: len(whole.vc)], returns=returns[: len(whole.returns)])
     mails = _mails(const, cut, regions, ahead(scenario))
     pools = _pools(const, whole.pool, cut, regions)
     const = _with_borders(const, cut)
@@ -92,6 +83,7 @@ def split(
         state = whole._replace(
             pool=pools[region],
             vc=vc,
+            returns=returns,
             arriving=make_due(ticks, records),
             leaving=make_due(ticks, records),
             members=np.zeros_like(whole.members),
@@ -125,18 +117,17 @@ def _twins(const: VctConstants, cut: _Cut) -> tuple[Ints, Ints]:
     return own, len(const.net.ports.in_switch) * const.vcs + np.arange(len(own))
 
 
-def _with_twins(const: VctConstants, records: np.ndarray, cut: _Cut) -> np.ndarray:
-    """Copy the records of all input VCs, and add the twins of those between regions."""
+def _with_twins(const: VctConstants, records: np.ndarray, cut: _Cut) -> tuple[np.ndarray, Words]:
+    """Copy the records of all input VCs, and add the twins of those between regions: (VC, their rings)."""
     own, twin = _twins(const, cut)
-    vc = aligned(len(records) + len(twin), records.shape[1], np.uint32)
+    vc, returns = make_vcs(len(records) + len(twin), const.ring)
     vc[: len(records)] = records
-    vc[twin, FRONT] = vc[twin, BACK] = NOBODY
-    for field in (ROOM, SWITCH, UPSTREAM):
-        vc[twin, field] = vc[own, field]
+    for field in ("room", "switch", "upstream"):
+        vc[field][twin] = vc[field][own]
     feeding = np.repeat(cut.output[cut.crossing], const.vcs)
-    vc[twin, LANE], vc[twin, TWIN] = cut.input[own // const.vcs] + 1, own
-    vc[own, LANE], vc[own, TWIN] = feeding + 1, twin
-    return vc
+    vc["lane"][twin], vc["twin"][twin] = cut.input[own // const.vcs] + 1, own
+    vc["lane"][own], vc["twin"][own] = feeding + 1, twin
+    return vc, returns
 
 
 def _mails(const: VctConstants, cut: _Cut, regions: int, window: int) -> list[Mail]:
@@ -179,14 +170,14 @@ def _tally(shared: Tally) -> Tally:
     )
 
 
-def fold(whole: VctState, states: list[VctState]) -> VctState:
+def fold(const: VctConstants, whole: VctState, states: list[VctState]) -> VctState:
     """Return the state of all regions between ticks, with the packets of each, and the room of VCs between them."""
-    vc = states[0].vc
+    vc, returning = states[0].vc, rings(const, states[0])
     twin = np.arange(len(whole.vc), len(vc))
-    own = vc[twin, TWIN]
-    for field in (ROOM, RETURNS, FIRST_RETURN):
-        vc[own, field] = vc[twin, field]
-    vc[own, RING:] = vc[twin, RING:]
+    own = vc["twin"][twin]
+    for field in ("room", "returning", "first_return"):
+        vc[field][own] = vc[field][twin]
+    returning[own] = returning[twin]
     unused = [state.pool.free[: state.pool.free[-1]] for state in states]
     free = np.concatenate([*unused, np.array([sum(map(len, unused))], np.uint32)])
     return whole._replace(pool=whole.pool._replace(free=free))

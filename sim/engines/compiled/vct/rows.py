@@ -17,35 +17,15 @@ from flitlab.models.rules.tables import ADAPTIVE, RISING
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs, appeal, is_kept
 from flitlab.sim.engines.compiled.memory import prefetch, seldom
 from flitlab.sim.engines.compiled.records import (
-    BORN,
-    DESTINATION,
-    FLITS,
-    H_BORN,
-    HOP,
-    INPUT_VC,
     LATE,
     NOBODY,
-    OUTPUT,
-    SOURCE,
-    WAY,
     ZERO,
 )
 from flitlab.sim.engines.compiled.vct.state import (
-    BUSY,
     CHANNEL_AT,
-    ELIGIBLE,
-    END,
-    FIRST_RETURN,
+    HEADS_AT,
     INLINE,
-    KEYS,
-    LACKING,
-    RETURNS,
-    RING,
-    ROOM,
-    SWITCH,
-    UPSTREAM,
-    WAITING,
-    WANTS,
+    OUTPUT_WORDS,
 )
 from flitlab.sim.engines.compiled.wheel import wake
 
@@ -53,46 +33,54 @@ from flitlab.sim.engines.compiled.wheel import wake
 _COUNT_AT, _FLITS_AT = 32, 40
 _LOW_MASK, _COUNT_MASK = 0xFFFFFFFF, 0xFF
 
+_ONE = np.uint64(1)
+
 
 @inner
 def entry_of(state, output):
     """Return the input at the end of an output; NOBODY if it ejects."""
-    return state.rows[output, END] & _LOW_MASK
+    return state.rows[output].end & _LOW_MASK
 
 
 @inner
 def channel_of(state, output):
     """Return the channel of an output between switches."""
-    return state.rows[output, END] >> CHANNEL_AT
+    return state.rows[output].end >> CHANNEL_AT
+
+
+@inner
+def _return_at(const, vc, i):
+    """Find in ``VctState.returns`` the i-th entry of an input VC's ring of returning room."""
+    return (np.uint64(vc) << np.uint64(const.ring_shift)) + np.uint64(const.ring_at) + np.uint64(i) + np.uint64(i)
 
 
 @inner
 def reclaim(const, state, vc, tick):
     """Take back the room of packets that has become usable by a tick, and return the room of the input VC in flits."""
-    while state.vc[vc, RETURNS] > 0:
-        first = state.vc[vc, FIRST_RETURN]
-        if state.vc[vc, RING + 2 * first] > tick:
+    while state.vc[vc].returning > 0:
+        first = state.vc[vc].first_return
+        if state.returns[_return_at(const, vc, first)] > tick:
             break
-        state.vc[vc, ROOM] += state.vc[vc, RING + 2 * first + 1]
-        state.vc[vc, FIRST_RETURN] = (first + 1) & (const.ring - 1)
-        state.vc[vc, RETURNS] -= 1
-    return state.vc[vc, ROOM]
+        state.vc[vc].room += state.returns[_return_at(const, vc, first) + _ONE]
+        state.vc[vc].first_return = (first + 1) & (const.ring - 1)
+        state.vc[vc].returning -= 1
+    return state.vc[vc].room
 
 
 @inner
 def give_back(const, state, vc, back, flits):
     """Let room of an input VC return upstream, where it is usable from tick ``back`` on, and wake who waits for it."""
-    last = np.int64((state.vc[vc, FIRST_RETURN] + state.vc[vc, RETURNS]) & (const.ring - 1))
-    state.vc[vc, RING + 2 * last] = back
-    state.vc[vc, RING + 2 * last + 1] = flits
-    state.vc[vc, RETURNS] += 1
-    upstream = np.int64(state.vc[vc, UPSTREAM])
+    last = np.int64((state.vc[vc].first_return + state.vc[vc].returning) & (const.ring - 1))
+    state.returns[_return_at(const, vc, last)] = back
+    state.returns[_return_at(const, vc, last) + _ONE] = flits
+    state.vc[vc].returning += 1
+    upstream = np.int64(state.vc[vc].upstream)
     if upstream >= len(state.rows):  # a host
         host = upstream - len(state.rows)
-        if state.host[host, H_BORN] <= back:
+        if state.host[host].born <= back:
             wake(state.senders, host, back)
-    elif state.rows[upstream, BUSY] <= back:  # if held, it is looked at when it falls free
-        lacking = np.uint64(state.rows[upstream, LACKING])
+    elif state.rows[upstream].busy <= back:  # if held, it is looked at when it falls free
+        lacking = np.uint64(state.rows[upstream].lacking)
         if lacking and lacking >> np.uint64(vc - entry_of(state, upstream) * const.vcs) & np.uint64(1):
             wake(state.outputs, upstream, back)
 
@@ -115,8 +103,8 @@ def preferred(const, state, resorts, low, high, flits, tick):
             worth = appeal(resorts, vc % const.vcs, room, flits) if resorts > 0 else room
             if worth > most:
                 best, most = vc, worth
-        elif state.vc[vc, RETURNS] > 0:
-            soonest = min(soonest, np.int64(state.vc[vc, RING + 2 * state.vc[vc, FIRST_RETURN]]))
+        elif state.vc[vc].returning > 0:
+            soonest = min(soonest, np.int64(state.returns[_return_at(const, vc, state.vc[vc].first_return)]))
     if best == NOBODY:
         return NOBODY, soonest
     return best, most
@@ -129,11 +117,11 @@ def vcs_of(const, state, packet, output, entry):
     entry: the input there.
     """
     channel = channel_of(state, output)
-    source = const.net.host_switch[state.pool.packet[packet, SOURCE]]
-    target = const.net.host_switch[state.pool.packet[packet, DESTINATION]]
-    input_vc = np.int64(state.pool.packet[packet, INPUT_VC])
-    here = np.int64(state.vc[input_vc, SWITCH])
-    way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
+    source = const.net.host_switch[state.pool.packet[packet].source]
+    target = const.net.host_switch[state.pool.packet[packet].destination]
+    input_vc = np.int64(state.pool.packet[packet].input_vc)
+    here = np.int64(state.vc[input_vc].switch)
+    way, hop = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].hop)
     port = output - const.net.ports.out_base[here]
     held = input_vc % const.vcs if const.policy == RISING and hop > 0 else NOT_HELD
     low, high = allowed_vcs(
@@ -146,15 +134,15 @@ def vcs_of(const, state, packet, output, entry):
 @inner
 def ports_of(const, state, packet, here):
     """Find the set of ports that an adaptive packet may take at a switch, a bit each, uint64."""
-    target = np.int64(const.net.host_switch[state.pool.packet[packet, DESTINATION]])
-    way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
+    target = np.int64(const.net.host_switch[state.pool.packet[packet].destination])
+    way, hop = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].hop)
     return usable_ports(const.routes, way, hop, here, target)
 
 
 @inner
 def _want(const, state, packet, output):
     """Pack what a packet wants of an output: VCs and flits; no VC of an ejection channel."""
-    flits = np.int64(state.pool.packet[packet, FLITS]) << _FLITS_AT
+    flits = np.int64(state.pool.packet[packet].flits) << _FLITS_AT
     entry = entry_of(state, output)
     if entry == NOBODY:
         return flits
@@ -172,10 +160,10 @@ def room_for(const, state, want, tick):
 
 
 @inner
-def wanted_vcs(const, state, output, want):
-    """Unpack the VCs of a packed want: the set of them at the far end of an output, a bit each, uint64."""
+def wanted_vcs(const, entry, want):
+    """Unpack the VCs of a packed want: the set of them at an input, ``entry``, a bit each, uint64."""
     low, count = want & _LOW_MASK, (want >> _COUNT_AT) & _COUNT_MASK
-    first = low - entry_of(state, output) * const.vcs
+    first = low - entry * const.vcs
     return (~np.uint64(0) >> np.uint64(64 - count)) << np.uint64(first)
 
 
@@ -186,36 +174,42 @@ def flits_of(want):
 
 
 @inner
+def head_at(output, i):
+    """Find in ``VctState.heads`` the key of the head at place ``i`` of an output's row; what it wants is behind it."""
+    return np.uint64(output * OUTPUT_WORDS + HEADS_AT + 2 * i)
+
+
+@inner
 def key_at(state, output, i):
     """Read the key of the head at place ``i`` of an output's row."""
     if seldom(i >= INLINE):
-        return state.behind[output, 2 * (i - INLINE)]
-    return state.rows[output, KEYS + 2 * i]
+        return state.behind[output, np.uint64(2 * (i - INLINE))]
+    return state.heads[head_at(output, i)]
 
 
 @inner
 def want_at(state, output, i):
     """Read what the head at place ``i`` of an output's row wants, packed."""
     if seldom(i >= INLINE):
-        return state.behind[output, 2 * (i - INLINE) + 1]
-    return state.rows[output, WANTS + 2 * i]
+        return state.behind[output, np.uint64(2 * (i - INLINE) + 1)]
+    return state.heads[head_at(output, i) + _ONE]
 
 
 @inner
 def _put(state, output, i, key, want):
     """Write the key and the want of the head at place ``i`` of an output's row."""
     if seldom(i >= INLINE):
-        state.behind[output, 2 * (i - INLINE)] = key
-        state.behind[output, 2 * (i - INLINE) + 1] = want
+        state.behind[output, np.uint64(2 * (i - INLINE))] = key
+        state.behind[output, np.uint64(2 * (i - INLINE) + 1)] = want
     else:
-        state.rows[output, KEYS + 2 * i] = key
-        state.rows[output, WANTS + 2 * i] = want
+        state.heads[head_at(output, i)] = key
+        state.heads[head_at(output, i) + _ONE] = want
 
 
 @inner
 def eligible_from(const, state, key):
     """Return the tick from which on the head with a key may be granted."""
-    return np.int64(state.vc[key & _LOW_MASK, ELIGIBLE]) if const.oldest_first else key >> 32
+    return np.int64(state.vc[key & _LOW_MASK].eligible) if const.oldest_first else key >> 32
 
 
 @inner
@@ -233,20 +227,20 @@ def enqueue(const, state, packet, output, eligible, key):
 
     eligible: tick from which on the packet may be granted. key: of the head.
     """
-    i = state.rows[output, WAITING]
-    state.rows[output, WAITING] = i + 1
+    i = state.rows[output].waiting
+    state.rows[output].waiting = i + 1
     while i > 0 and precedes(const, state, key, key_at(state, output, i - 1)):
         _put(state, output, i, key_at(state, output, i - 1), want_at(state, output, i - 1))
         i -= 1
     _put(state, output, i, key, _want(const, state, packet, output))
-    wake(state.outputs, output, max(eligible, state.rows[output, BUSY]))
+    wake(state.outputs, output, max(eligible, state.rows[output].busy))
 
 
 @inner
 def dequeue(state, output, i):
     """Remove the entry at place ``i`` of an output's row."""
-    count = state.rows[output, WAITING] - 1
-    state.rows[output, WAITING] = count
+    count = state.rows[output].waiting - 1
+    state.rows[output].waiting = count
     while i < count:
         _put(state, output, i, key_at(state, output, i + 1), want_at(state, output, i + 1))
         i += 1
@@ -255,7 +249,7 @@ def dequeue(state, output, i):
 @inner
 def withdraw(const, state, output, key):
     """Remove the head with a key from an output's row."""
-    for i in range(state.rows[output, WAITING]):
+    for i in range(state.rows[output].waiting):
         if key_at(state, output, i) == key:
             dequeue(state, output, i)
             return
@@ -265,7 +259,7 @@ def withdraw(const, state, output, key):
 def first_not_before(const, state, output, key):
     """Count the heads of an output's row that go before ``key``."""
     i = 0
-    while i < state.rows[output, WAITING] and precedes(const, state, key_at(state, output, i), key):
+    while i < state.rows[output].waiting and precedes(const, state, key_at(state, output, i), key):
         i += 1
     return i
 
@@ -276,10 +270,10 @@ def present(const, state, vc, packet, eligible):
 
     eligible: tick from which on it may be granted.
     """
-    state.vc[vc, ELIGIBLE] = eligible
-    key = age_key(np.int64(state.pool.packet[packet, BORN]) if const.oldest_first else eligible, vc)
-    if const.rule == ADAPTIVE and state.pool.packet[packet, OUTPUT] == NOBODY:
-        here = np.int64(state.vc[vc, SWITCH])
+    state.vc[vc].eligible = eligible
+    key = age_key(np.int64(state.pool.packet[packet].born) if const.oldest_first else eligible, vc)
+    if const.rule == ADAPTIVE and state.pool.packet[packet].output == NOBODY:
+        here = np.int64(state.vc[vc].switch)
         base = const.net.ports.out_base[here]
         ports = ports_of(const, state, packet, here)
         while ports:
@@ -287,4 +281,4 @@ def present(const, state, vc, packet, eligible):
             ports &= ports - np.uint64(1)
             enqueue(const, state, packet, output, eligible, key)
     else:
-        enqueue(const, state, packet, np.int64(state.pool.packet[packet, OUTPUT]), eligible, key)
+        enqueue(const, state, packet, np.int64(state.pool.packet[packet].output), eligible, key)

@@ -11,7 +11,7 @@ from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.polarized import detour
 from flitlab.models.rules.tables import POLARIZED
 from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, seldom
-from flitlab.sim.engines.compiled.records import DESTINATION, FLITS, LATE, NOBODY, OUTPUT, WAY
+from flitlab.sim.engines.compiled.records import LATE, NOBODY
 from flitlab.sim.engines.compiled.vct.allocation import ask_for_heads, grant
 from flitlab.sim.engines.compiled.vct.rows import (
     channel_of,
@@ -28,14 +28,13 @@ from flitlab.sim.engines.compiled.vct.rows import (
     wanted_vcs,
     withdraw,
 )
-from flitlab.sim.engines.compiled.vct.state import BUSY, FRONT, LACKING, SWITCH, WAITING
 from flitlab.sim.engines.compiled.wheel import wake
 
 
 @inner
 def _first_eligible(const, state, output, place, tick):
     """Find the first place from ``place`` on in an output's row whose head is eligible; it is woken for the others."""
-    while place < state.rows[output, WAITING]:
+    while place < state.rows[output].waiting:
         eligible = eligible_from(const, state, key_at(state, output, place))
         if eligible <= tick:
             break
@@ -61,8 +60,8 @@ def _cheapest(const, state, packet, here, tick):
 
     The cost is in flits: the credit in use on the channel, and what its detour is put back by.
     """
-    target = np.int64(const.net.host_switch[state.pool.packet[packet, DESTINATION]])
-    origin, flits = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, FLITS])
+    target = np.int64(const.net.host_switch[state.pool.packet[packet].destination])
+    origin, flits = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].flits)
     ports, base = ports_of(const, state, packet, here), const.net.ports.out_base[here]
     cheapest, least = NOBODY, np.int64(0)
     while ports:
@@ -79,37 +78,37 @@ def _cheapest(const, state, packet, here, tick):
 def _serve_switch(const, state, awake, count, tick):
     """Serve ``count`` outputs, all of one switch, visiting heads across them in the order in which they are served.
 
-    awake: int64, the outputs, ascending.
+    awake: uint32, the outputs, ascending.
     """
     cursor = state.cursor
     for k in range(count):
         cursor[k] = 0
-        output = awake[k]
-        if state.rows[output, WAITING] and state.rows[output, BUSY] > tick:
-            wake(state.outputs, output, state.rows[output, BUSY])
+        output = np.int64(awake[k])
+        if state.rows[output].waiting and state.rows[output].busy > tick:
+            wake(state.outputs, output, state.rows[output].busy)
             cursor[k] = LATE
         else:
-            state.rows[output, LACKING] = 0
+            state.rows[output].lacking = 0
     while True:
         oldest = np.int64(LATE) << 32
         for k in range(count):
             if const.oldest_first:
-                cursor[k] = _first_eligible(const, state, awake[k], cursor[k], tick)
-            if cursor[k] < state.rows[awake[k], WAITING]:
-                key = key_at(state, awake[k], cursor[k])
+                cursor[k] = _first_eligible(const, state, np.int64(awake[k]), cursor[k], tick)
+            if cursor[k] < state.rows[awake[k]].waiting:
+                key = key_at(state, np.int64(awake[k]), cursor[k])
                 oldest = key if precedes(const, state, key, oldest) else oldest
         if oldest >> 32 > tick:
             break
         vc = oldest & 0xFFFFFFFF
-        packet = np.int64(state.vc[vc, FRONT])
+        packet = np.int64(state.vc[vc].front)
         blocked_until = np.int64(state.input_busy[vc // const.vcs])
         best, best_vc, most = NOBODY, NOBODY, np.int64(0)
         wanted = NOBODY
-        if const.routes.form == POLARIZED and state.pool.packet[packet, OUTPUT] == NOBODY:
-            wanted = _cheapest(const, state, packet, np.int64(state.vc[vc, SWITCH]), tick)
+        if const.routes.form == POLARIZED and state.pool.packet[packet].output == NOBODY:
+            wanted = _cheapest(const, state, packet, np.int64(state.vc[vc].switch), tick)
         for k in range(count):
-            output = awake[k]
-            if cursor[k] >= state.rows[output, WAITING] or key_at(state, output, cursor[k]) != oldest:
+            output = np.int64(awake[k])
+            if cursor[k] >= state.rows[output].waiting or key_at(state, output, cursor[k]) != oldest:
                 continue
             cursor[k] += 1
             if wanted != NOBODY:
@@ -127,30 +126,30 @@ def _serve_switch(const, state, awake, count, tick):
                         best, best_vc, most = k, next_vc, worth
                     continue
                 want = want_at(state, output, cursor[k] - 1)
-                state.rows[output, LACKING] |= np.int64(wanted_vcs(const, state, output, want))
+                state.rows[output].lacking |= np.int64(wanted_vcs(const, entry_of(state, output), want))
                 if worth < LATE:  # it is the tick in which there may be room
                     wake(state.outputs, output, worth)
         if best == NOBODY:
             continue
-        granted = awake[best]
-        if state.pool.packet[packet, OUTPUT] == NOBODY:
-            here = np.int64(state.vc[vc, SWITCH])
+        granted = np.int64(awake[best])
+        if state.pool.packet[packet].output == NOBODY:
+            here = np.int64(state.vc[vc].switch)
             ports = ports_of(const, state, packet, here)
             while ports:
                 withdraw(const, state, const.net.ports.out_base[here] + lowest(ports), oldest)
                 ports &= ports - np.uint64(1)
             for k in range(count):  # rows from which it went have moved up by one
                 if cursor[k] < LATE and cursor[k] > 0:
-                    cursor[k] = first_not_before(const, state, awake[k], oldest)
+                    cursor[k] = first_not_before(const, state, np.int64(awake[k]), oldest)
         else:
             dequeue(state, granted, cursor[best] - 1)
         cursor[best] = LATE
         if wanted != NOBODY:
-            state.used[granted, 0] += np.int64(state.pool.packet[packet, FLITS])
+            state.used[granted, 0] += np.int64(state.pool.packet[packet].flits)
         grant(const, state, packet, vc, granted, best_vc, tick)
     for k in range(count):
-        output = awake[k]
-        if cursor[k] < state.rows[output, WAITING]:
+        output = np.int64(awake[k])
+        if cursor[k] < state.rows[output].waiting:
             wake(state.outputs, output, key_at(state, output, cursor[k]) >> 32)
 
 
@@ -158,7 +157,7 @@ def _serve_switch(const, state, awake, count, tick):
 def serve_together(const, state, outputs, count, tick):
     """Serve the first ``count`` of some outputs, which are ascending and so come switch by switch.
 
-    outputs: int64.
+    outputs: uint32.
     """
     first = np.int64(0)
     here = np.int64(0)
@@ -166,7 +165,18 @@ def serve_together(const, state, outputs, count, tick):
     while first < count:
         if seldom(first >= asked and count - first > FEW):
             asked = min(count, first + AT_ONCE)
-            ask_for_heads(state.rows, state.vc, state.pool, state.host, state.tally.channel_flits, outputs[first:asked])
+            ask_for_heads(
+                state.rows,
+                state.heads,
+                state.behind,
+                state.vc,
+                state.pool,
+                state.host,
+                state.tally.channel_flits,
+                outputs,
+                first,
+                asked,
+            )
         while outputs[first] >= const.net.ports.out_base[here + 1]:
             here += 1
         last = first + 1

@@ -10,7 +10,6 @@ import numpy as np
 from flitlab.models.jit import inner
 from flitlab.sim.engines.compiled import records, ugal
 from flitlab.sim.engines.compiled.vct.rows import entry_of, key_at, reclaim
-from flitlab.sim.engines.compiled.vct.state import QUEUED, WAITING
 
 
 @inner
@@ -21,8 +20,8 @@ def ahead(const, state, here, port, tick):
     channel, by its switch and its port there.
     """
     output, flits = const.net.ports.out_base[here] + port, np.int64(0)
-    for i in range(state.rows[output, WAITING]):
-        flits += np.int64(state.vc[key_at(state, output, i) & 0xFFFFFFFF, QUEUED])
+    for i in range(state.rows[output].waiting):
+        flits += np.int64(state.vc[key_at(state, output, i) & 0xFFFFFFFF].queued)
     entry = entry_of(state, output)
     for vc in range(entry * const.vcs, (entry + 1) * const.vcs):
         flits += const.buffer_flits - np.int64(reclaim(const, state, vc, tick))

@@ -19,7 +19,7 @@ from flitlab.sim.engines.base import LOST_FLITS, LOST_PACKETS
 from flitlab.sim.engines.compiled import wormhole
 from flitlab.sim.engines.compiled.changes import DrainingRun
 from flitlab.sim.engines.compiled.pool import free_records
-from flitlab.sim.engines.compiled.records import DESTINATION, FLITS, HOP, NOBODY, SOURCE, WAY
+from flitlab.sim.engines.compiled.records import NOBODY
 from flitlab.sim.engines.compiled.wheel import wake
 from flitlab.sim.engines.compiled.wormhole.state import (
     EJECTED,
@@ -96,9 +96,9 @@ class ChangingWormhole(DrainingRun):
             return of_dead
         asks = np.zeros(len(vcs), bool)
         for place, (vc, one) in enumerate(zip(vcs, self._front(vcs).tolist(), strict=True)):
-            here, way, hop = int(const.switch[vc]), np.int64(packet[one, WAY]), np.int64(packet[one, HOP])
+            here, way, hop = int(const.switch[vc]), np.int64(packet["way"][one]), np.int64(packet["hop"][one])
             base, end = const.net.ports.out_base[here : here + 2]
-            target = int(const.net.host_switch[packet[one, DESTINATION]])
+            target = int(const.net.host_switch[packet["destination"][one]])
             if dead[base:end].any() and not at_target(const.routes, way, hop, here, target):
                 ports = int(usable_ports(const.routes, way, hop, here, target))
                 asks[place] = any(ports >> int(port) & 1 for port in np.flatnonzero(dead[base:end]))
@@ -255,8 +255,8 @@ class ChangingWormhole(DrainingRun):
     def _count_lost(self, records: Ints) -> None:
         """Count packets as lost, and free their records."""
         pool, scalars = self._state.pool, self._state.tally.scalars
-        flits = pool.packet[records, FLITS].astype(np.int64)
-        np.add.at(self._lost, pool.packet[records, SOURCE], flits)
+        flits = pool.packet["flits"][records].astype(np.int64)
+        np.add.at(self._lost, pool.packet["source"][records], flits)
         scalars[LOST_PACKETS] += len(records)
         scalars[LOST_FLITS] += flits.sum()
         free_records(pool, records)

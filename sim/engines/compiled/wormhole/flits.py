@@ -9,7 +9,7 @@ from flitlab.models.rules.tables import ADAPTIVE, ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import EVENTS, GRANTS
 from flitlab.sim.engines.compiled import records
 from flitlab.sim.engines.compiled.memory import prefetch
-from flitlab.sim.engines.compiled.records import HOP, NOBODY, WAY
+from flitlab.sim.engines.compiled.records import NOBODY
 from flitlab.sim.engines.compiled.wheel import wake
 from flitlab.sim.engines.compiled.wormhole.queues import due, entry_of, mark, push
 from flitlab.sim.engines.compiled.wormhole.state import (
@@ -162,9 +162,9 @@ def read_headers(const, state, tick, ready):
 def _count_hop(const, state, flit, next_vc):
     """Note that a flit has been granted a VC of a network channel: a head takes its packet one hop farther."""
     packet, head = flit >> PACKET_AT, (flit & HEAD) // HEAD
-    state.pool.packet[packet, HOP] += head
+    state.pool.packet[packet].hop += head
     if const.policy == ESCAPE and head and next_vc % U(const.vcs) == U(ESCAPE_VC):
-        state.pool.packet[packet, WAY] = ON_ESCAPE
+        state.pool.packet[packet].way = ON_ESCAPE
 
 
 @inner

@@ -4,7 +4,7 @@
 from flitlab.models.jit import inner
 from flitlab.sim.engines.base import EVENTS
 from flitlab.sim.engines.compiled.messages import leave
-from flitlab.sim.engines.compiled.records import H_BORN, H_FLITS, LATE, NOBODY, SEND, create
+from flitlab.sim.engines.compiled.records import LATE, NOBODY, create
 from flitlab.sim.engines.compiled.ugal import set_way
 from flitlab.sim.engines.compiled.wheel import drain, wake
 from flitlab.sim.engines.compiled.wormhole.flits import credits
@@ -29,14 +29,14 @@ def _send(const, state, host, tick):
     """Let a host send a flit if it can; a credit that it lacks wakes it again."""
     sending, flit = state.sending[host], U(0)
     if sending.packet == NOBODY:
-        if state.host[host, H_BORN] > tick:
-            if state.host[host, H_BORN] < LATE:
-                wake(state.senders, host, min(state.host[host, H_BORN], tick + state.senders.mask))
+        if state.host[host].born > tick:
+            if state.host[host].born < LATE:
+                wake(state.senders, host, min(state.host[host].born, tick + state.senders.mask))
             return
         vc = _next_vc(const, state, host)
         if vc == U(NOBODY):
             return
-        sending.left = state.host[host, H_FLITS]
+        sending.left = state.host[host].flits
         packet = create(const, state, host, tick)
         set_way(const, state, packet, ahead, tick)
         sending.packet = packet
@@ -52,9 +52,9 @@ def _send(const, state, host, tick):
     following = tick + 1
     if left == U(0):
         flit |= TAIL
-        leave(state.program, state.pool.packet[sending.packet, SEND], tick + 1)
+        leave(state.program, state.pool.packet[sending.packet].send, tick + 1)
         sending.packet = NOBODY
-        following = min(max(state.host[host, H_BORN], following), tick + state.senders.mask)
+        following = min(max(state.host[host].born, following), tick + state.senders.mask)
     push(state, INJECTED, flit, vc)
     wake(state.senders, host, following)
 

@@ -7,7 +7,7 @@ from flitlab.models.jit import inner
 from flitlab.models.rules.route import at_target, next_port, usable_ports
 from flitlab.models.rules.tables import ANY, RISING
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs
-from flitlab.sim.engines.compiled.records import DESTINATION, HOP, NOBODY, SEQUENCE, SOURCE, WAY
+from flitlab.sim.engines.compiled.records import NOBODY
 from flitlab.sim.engines.compiled.wormhole.flits import place_of
 from flitlab.sim.engines.compiled.wormhole.state import ONE, PACKET_AT, SEVERAL, U
 
@@ -21,17 +21,17 @@ def front_packet(const, state, vc):
 @inner
 def output_of(const, state, vc, packet):
     """Find the output that the packet at the front of an input VC goes to, if routing is not adaptive."""
-    here, destination = np.int64(state.vc[vc].switch), np.int64(state.pool.packet[packet, DESTINATION])
+    here, destination = np.int64(state.vc[vc].switch), np.int64(state.pool.packet[packet].destination)
     target = np.int64(const.net.host_switch[destination])
     base, ejection = U(const.net.ports.out_base[U(here)]), U(const.net.ports.eject[U(destination)])
     if len(const.only_port):  # the common case: no branch on whether the packet is at its target
         port = U(const.only_port[U(target * const.net.switches + here)])
         if port != SEVERAL:
             return ejection if here == target else base + port
-    way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
+    way, hop = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].hop)
     if at_target(const.routes, way, hop, here, target):
         return ejection
-    source, sequence = np.int64(state.pool.packet[packet, SOURCE]), np.int64(state.pool.packet[packet, SEQUENCE])
+    source, sequence = np.int64(state.pool.packet[packet].source), np.int64(state.pool.packet[packet].sequence)
     port = next_port(
         const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
     )
@@ -45,9 +45,9 @@ def choices_at(const, state, vc, packet, output):
     channel = np.int64(const.net.ports.out_channel[output])
     if const.policy != ANY and channel != NOBODY:
         here = state.vc[vc].switch
-        way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
-        source = np.int64(const.net.host_switch[state.pool.packet[packet, SOURCE]])
-        target = np.int64(const.net.host_switch[state.pool.packet[packet, DESTINATION]])
+        way, hop = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].hop)
+        source = np.int64(const.net.host_switch[state.pool.packet[packet].source])
+        target = np.int64(const.net.host_switch[state.pool.packet[packet].destination])
         port = np.int64(output) - np.int64(const.net.ports.out_base[here])
         held = np.int64(vc % U(const.vcs)) if const.policy == RISING and hop > 0 else NOT_HELD
         low, high = allowed_vcs(
@@ -60,9 +60,9 @@ def choices_at(const, state, vc, packet, output):
 @inner
 def outputs_of(const, state, vc, packet):
     """Find the outputs that an adaptive packet may take: (the first, a set of those from it on, uint64)."""
-    here, destination = np.int64(state.vc[vc].switch), np.int64(state.pool.packet[packet, DESTINATION])
+    here, destination = np.int64(state.vc[vc].switch), np.int64(state.pool.packet[packet].destination)
     target = np.int64(const.net.host_switch[destination])
-    way, hop = np.int64(state.pool.packet[packet, WAY]), np.int64(state.pool.packet[packet, HOP])
+    way, hop = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].hop)
     if at_target(const.routes, way, hop, here, target):
         return U(const.net.ports.eject[U(destination)]), ONE
     return U(const.net.ports.out_base[U(here)]), usable_ports(const.routes, way, hop, here, target)

@@ -19,13 +19,13 @@ from flitlab.models.rules.vc import Rings, last_resorts, make_rings
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.engines.compiled.memory import aligned
+from flitlab.sim.engines.compiled.memory import aligned, records_in_lines
 from flitlab.sim.engines.compiled.messages import Program, make_program
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import (
-    HOST_RECORD,
+    HOST,
     NOBODY,
-    RECORD,
+    PACKET,
     Net,
     Tally,
     first_packets,
@@ -157,7 +157,7 @@ class WormholeState(NamedTuple):
     queue: np.ndarray  # records of all queues
     entries: np.ndarray  # uint64: flit << 32 | VC; those of a queue together, and those of a tick in a row
     due: np.ndarray  # uint64 [queues << const.ticks]: by tick, the entries that come out then: first << 32 | end
-    host: Ints  # int64 [hosts, HOST_RECORD]
+    host: np.ndarray  # HOST [hosts]
     sending: np.ndarray  # records of what the hosts are sending
     members: Ints  # int64 [hosts]: scratch, who is looked at
     senders: Wheel
@@ -227,7 +227,7 @@ def _state(
     sending = np.zeros(hosts, _SENDING)
     sending["packet"], sending["vc"] = NOBODY, (ports.inject + 1) * model.vcs - 1
     return WormholeState(
-        pool=make_pool(records, RECORD, order="F"),
+        pool=make_pool(records, PACKET),
         vc=_vc_records(scenario, ports, width),
         output=_output_records(ports, model.vcs, hosts, queue_of),
         entry=_entry_records(ports, width, model.vcs),
@@ -248,7 +248,7 @@ def _state(
         queue=queue,
         entries=np.zeros(places, np.uint64),
         due=np.zeros(len(delays) << int(constants.ticks), np.uint64),
-        host=np.zeros((hosts, HOST_RECORD), np.int64),
+        host=records_in_lines(hosts, HOST),
         sending=sending,
         members=np.zeros(hosts, np.int64),
         senders=make_wheel(hosts, 256),

@@ -11,7 +11,7 @@ from flitlab.models.rules.allocate import first_after
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.tables import ADAPTIVE, ANY
 from flitlab.models.rules.vc import appeal
-from flitlab.sim.engines.compiled.records import FLITS, NOBODY
+from flitlab.sim.engines.compiled.records import NOBODY
 from flitlab.sim.engines.compiled.wormhole.flits import credits, line_of
 from flitlab.sim.engines.compiled.wormhole.queues import push, take
 from flitlab.sim.engines.compiled.wormhole.routing import choices_at, front_packet, output_of, outputs_of
@@ -205,7 +205,7 @@ def _preferred(const, state, vc):
     """Find the output, and the VC there, that an adaptive packet prefers (ties: the lowest); NOBODY if it gets none."""
     packet = front_packet(const, state, vc)
     base, ports = outputs_of(const, state, vc, packet)
-    output_record, best, most, flits = U(0), _NOBODY, np.int64(0), np.int64(state.pool.packet[packet, FLITS])
+    output_record, best, most, flits = U(0), _NOBODY, np.int64(0), np.int64(state.pool.packet[packet].flits)
     while ports:
         output = base + U(lowest(ports))
         ports &= ports - ONE
