@@ -131,6 +131,11 @@ def make_arrivals(
     return Arrivals(code, shift, base, coarse, _guide(coarse), fine, _guide(fine), stop, keep, ticks << shift)
 
 
+def typical_gap(arrivals: Arrivals) -> float:
+    """Return about how many ticks pass from one packet of the busiest host to the next, bursts apart."""
+    return float(arrivals.coarse.sum(dtype=np.float64)) / _ONE
+
+
 @kernel
 def survivors(table: Ints, guide: Ints, word: Int) -> int:
     """How many entries of the descending ``table`` exceed ``word``."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import inner, kernel, routine
-from flitlab.models.rules.arrivals import Arrivals
+from flitlab.models.rules.arrivals import Arrivals, typical_gap
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.occupancy import occupancy_bound
 from flitlab.models.rules.order import outranks
@@ -42,7 +42,7 @@ from flitlab.sim.engines.compiled.records import (
     make_tally,
     run_program,
 )
-from flitlab.sim.engines.compiled.wheel import Wheel, drain, make_wheel, wake
+from flitlab.sim.engines.compiled.wheel import Wheel, drain, make_wheel, ticks_for, wake
 
 # A switch. Before the last two, ticks, no header has been read and no host may send that could not before; so most
 # looks at a switch touch neither its packets nor its hosts.
@@ -156,7 +156,7 @@ def build(
         arriving=make_due(ticks, records),
         leaving=make_due(ticks, records),
         members=np.zeros(topology.switches, np.uint32),
-        awake=make_wheel(topology.switches, ticks),
+        awake=make_wheel(topology.switches, ticks_for(ticks, topology.switches, typical_gap(arrivals))),
         program=make_program(scenario),
         tally=make_tally(topology),
     )

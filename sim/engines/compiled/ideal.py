@@ -13,7 +13,7 @@ import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import inner, kernel
-from flitlab.models.rules.arrivals import Arrivals
+from flitlab.models.rules.arrivals import Arrivals, typical_gap
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.polarized import detour
@@ -43,7 +43,7 @@ from flitlab.sim.engines.compiled.records import (
     run_program,
 )
 from flitlab.sim.engines.compiled.ugal import set_way
-from flitlab.sim.engines.compiled.wheel import Wheel, drain, make_wheel, wake
+from flitlab.sim.engines.compiled.wheel import Wheel, drain, make_wheel, ticks_for, wake
 
 FRONT, BACK = range(2)
 """Fields of a line, uint32: its first packet and its last; NOBODY is the first of an empty one."""
@@ -113,7 +113,7 @@ def build(
         coming=np.zeros(inputs + hosts, np.int64),
         members=np.zeros(hosts, np.int64),
         lines=make_wheel(inputs + hosts, ticks),
-        senders=make_wheel(hosts, ticks),
+        senders=make_wheel(hosts, ticks_for(ticks, hosts, typical_gap(arrivals))),
         program=make_program(scenario),
         tally=make_tally(topology),
     )

@@ -13,6 +13,9 @@ import numpy as np
 from flitlab.models.jit import kernel
 from flitlab.models.rules.bits import lowest
 
+_LARGEST = 1 << 20
+"""Bits of a wheel that is not made any longer."""
+
 
 class Wheel(NamedTuple):
     """The bits of a timing wheel, and which of its words are not empty.
@@ -33,6 +36,17 @@ def make_wheel(members: int, ticks: int) -> Wheel:
         summary=np.zeros((ticks, -(-words // 64)), np.uint64),
         mask=ticks - 1,
     )
+
+
+def ticks_for(ticks: int, members: int, gap: float) -> int:
+    """Return for how many ticks, a power of two, a wheel of members that are to be looked at after a gap is made.
+
+    Who waits for longer is looked at in vain before, unless the wheel is long enough for most of them; but one that is
+    too large does not fit into caches. ticks: that are needed in any case, a power of two. gap: mean, in ticks.
+    """
+    while ticks < 1.5 * gap and ticks * members < _LARGEST:
+        ticks *= 2
+    return ticks
 
 
 @kernel

@@ -7,7 +7,7 @@ import numpy as np
 
 from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import interpreted
-from flitlab.models.rules.arrivals import Arrivals
+from flitlab.models.rules.arrivals import Arrivals, typical_gap
 from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.ports import Ports, make_ports
 from flitlab.models.rules.tables import Tables
@@ -22,7 +22,7 @@ from flitlab.sim.engines.compiled.messages import Program, make_program
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import HOST, NOBODY, PACKET, Net, Tally
 from flitlab.sim.engines.compiled.ugal import by_congestion
-from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, wake
+from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, ticks_for, wake
 
 # An input VC, a cache line.
 VC = np.dtype(
@@ -172,7 +172,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         cursor=np.zeros(int(np.diff(ports.out_base).max()), np.int64),
         used=np.full((outputs, 2), -1, np.int64),
         outputs=make_wheel(outputs, ticks),
-        senders=make_wheel(hosts, ticks),
+        senders=make_wheel(hosts, ticks_for(ticks, hosts, typical_gap(arrivals))),
         mail=no_mail(),
         program=make_program(scenario),
         tally=records.make_tally(topology),
