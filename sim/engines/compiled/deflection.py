@@ -426,14 +426,9 @@ def _arrive_all(const, state, tick):
 
 
 @routine
-def _ask_for_packets(net, routes, state, begin, count):
-    """Begin to load what it takes to decide at some switches: their packets, and where the first of them may go.
-
-    They are the members of the state from ``begin`` on, as many as are asked for at once, but for those from ``count``
-    on.
-    """
+def _ask_for_packets(net, routes, state, switches):
+    """Begin to load what it takes to decide at some switches: their packets, and where the first of them may go."""
     pool, place, ranked, busy = state.pool, state.place, state.ranked, state.busy
-    switches = state.members[begin : min(count, begin + AT_ONCE)]
     for switch in switches:
         prefetch(place, switch)
         prefetch(ranked, switch)
@@ -465,10 +460,12 @@ def advance(const, state, now, until):
         deliver_all(const, state, tick)
         run_program(state.program, const, state, tick, notice)
         count = drain(state.awake, tick, state.members)
-        for i in range(count):
-            if seldom(i & (AT_ONCE - 1) == 0 and count - i > FEW):
-                _ask_for_packets(const.net, const.routes, state, i, count)
-            _allocate(const, state, np.int64(state.members[i]), tick)
+        for begin in range(0, count, AT_ONCE):
+            end = min(count, begin + AT_ONCE)
+            if seldom(count > FEW):
+                _ask_for_packets(const.net, const.routes, state, state.members[begin:end])
+            for i in range(begin, end):
+                _allocate(const, state, np.int64(state.members[i]), tick)
         state.tally.scalars[EVENTS] += count
         tick = next_tick(state.program, state, tick, until, state.awake.mask)
     return tick

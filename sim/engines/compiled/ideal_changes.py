@@ -174,8 +174,7 @@ def _hold(state, channels, works):
 @kernel
 def _wake_lines(state, lines):
     """Have the first packets of the first so many lines looked at when they are due, and nothing else."""
-    state.lines.bits[:] = 0
-    state.lines.summary[:] = 0
+    state.lines.words[:] = 0
     for line in range(lines):
         packet = np.int64(state.line[line, FRONT])
         if packet != NOBODY:

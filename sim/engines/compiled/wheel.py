@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A timing wheel of bits: who is to be looked at, at which tick.
 
-Slot ``tick & mask`` holds one bit per member and, above it, one bit per word that is not empty.
+Slot ``tick & mask`` holds one bit per member and, before these, one bit per word of them that is not empty.
 Waking somebody twice for the same tick costs nothing; no tick further ahead than the wheel is long
 can be asked for.
 """
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flitlab.models.arrays import Masks
 from flitlab.models.jit import kernel
 from flitlab.models.rules.bits import lowest
 
@@ -20,21 +21,22 @@ _LARGEST = 1 << 20
 class Wheel(NamedTuple):
     """The bits of a timing wheel, and which of its words are not empty.
 
-    bits: uint64 [ticks, words]. summary: uint64 [ticks, words / 64]. mask: ticks - 1.
+    words: uint64, for each tick a bit for each of the words of bits behind, and those. stride: words of a tick.
+    summary: how many of them come before the bits. mask: ticks - 1.
     """
 
-    bits: np.ndarray
-    summary: np.ndarray
+    words: Masks
+    stride: int
+    summary: int
     mask: int
 
 
 def make_wheel(members: int, ticks: int) -> Wheel:
     """Make an empty wheel for members 0 .. members - 1 over ``ticks``, a power of two."""
-    words = max(1, -(-members // 64))
+    bits = max(1, -(-members // 64))
+    summary = -(-bits // 64)
     return Wheel(
-        bits=np.zeros((ticks, words), np.uint64),
-        summary=np.zeros((ticks, -(-words // 64)), np.uint64),
-        mask=ticks - 1,
+        words=np.zeros(ticks * (summary + bits), np.uint64), stride=summary + bits, summary=summary, mask=ticks - 1
     )
 
 
@@ -50,30 +52,35 @@ def ticks_for(ticks: int, members: int, gap: float) -> int:
 
 
 @kernel
+def _slot(wheel, tick):
+    """Find the first word of a tick."""
+    return np.uint64((tick & wheel.mask) * wheel.stride)
+
+
+@kernel
 def wake(wheel, member, tick):
     """Set a member's bit at a tick."""
-    slot = np.uint64(tick & wheel.mask)
-    who = np.uint64(member)
-    one = np.uint64(1)
-    wheel.bits[slot, who >> np.uint64(6)] |= one << (who & np.uint64(63))
-    wheel.summary[slot, who >> np.uint64(12)] |= one << ((who >> np.uint64(6)) & np.uint64(63))
+    slot, who, one = _slot(wheel, tick), np.uint64(member), np.uint64(1)
+    word = who >> np.uint64(6)
+    wheel.words[slot + np.uint64(wheel.summary) + word] |= one << (who & np.uint64(63))
+    wheel.words[slot + (word >> np.uint64(6))] |= one << (word & np.uint64(63))
 
 
 @kernel
 def drain(wheel, tick, members):
     """Clear a tick's bits, and list the members that had one, ascending, in ``members``; how many they are."""
-    slot = np.uint64(tick & wheel.mask)
-    count = np.uint64(0)
-    for block in range(wheel.summary.shape[1]):
-        words = wheel.summary[slot, block]
-        wheel.summary[slot, block] = 0
+    slot, count, one = _slot(wheel, tick), np.uint64(0), np.uint64(1)
+    first = slot + np.uint64(wheel.summary)
+    for block in range(wheel.summary):
+        words = wheel.words[slot + np.uint64(block)]
+        wheel.words[slot + np.uint64(block)] = 0
         while words:
-            word = block * 64 + lowest(words)
-            words &= words - np.uint64(1)
-            bits = wheel.bits[slot, word]
-            wheel.bits[slot, word] = 0
+            word = np.uint64(block * 64 + lowest(words))
+            words &= words - one
+            bits = wheel.words[first + word]
+            wheel.words[first + word] = 0
             while bits:
-                members[count] = word * 64 + lowest(bits)
-                bits &= bits - np.uint64(1)
-                count += np.uint64(1)
+                members[count] = (word << np.uint64(6)) + np.uint64(lowest(bits))
+                bits &= bits - one
+                count += one
     return np.int64(count)

@@ -160,31 +160,18 @@ def serve_all(const, state, outputs, count, tick):
 
     outputs: uint32.
     """
-    for i in range(count):
-        if seldom(i & (AT_ONCE - 1) == 0 and count - i > FEW):
-            ask_for_heads(
-                state.rows,
-                state.heads,
-                state.behind,
-                state.vc,
-                state.pool,
-                state.host,
-                state.tally.channel_flits,
-                outputs,
-                i,
-                count,
-            )
-        serve(const, state, np.int64(outputs[i]), tick)
+    for begin in range(0, count, AT_ONCE):
+        end = min(count, begin + AT_ONCE)
+        if seldom(count > FEW):
+            ask_for_heads(state, outputs[begin:end])
+        for i in range(begin, end):
+            serve(const, state, np.int64(outputs[i]), tick)
 
 
 @routine
-def ask_for_heads(rows, heads, behind, vcs, pool, hosts, channel_flits, members, begin, count):
-    """Begin to load what it takes to serve the first heads in the rows of some outputs.
-
-    rows, heads, behind, vcs, pool, hosts, channel_flits: of a state. members: uint32, of which the outputs are from
-    ``begin`` on, as many as are asked for at once, but for those from ``count`` on.
-    """
-    outputs = members[begin : min(count, begin + AT_ONCE)]
+def ask_for_heads(state, outputs):
+    """Begin to load what it takes to serve the first heads in the rows of some outputs; uint32."""
+    rows, heads, vcs, pool = state.rows, state.heads, state.vc, state.pool
     for output in outputs:
         prefetch(rows, output)
     for output in outputs:
@@ -192,18 +179,18 @@ def ask_for_heads(rows, heads, behind, vcs, pool, hosts, channel_flits, members,
             prefetch(vcs, heads[head_at(output, 0)] & 0xFFFFFFFF)
             prefetch(vcs, heads[head_at(output, 0) + np.uint64(1)] & 0xFFFFFFFF)
         if rows[output].waiting > INLINE:
-            prefetch(behind, output)
+            prefetch(state.behind, output)
     for output in outputs:
         if rows[output].waiting > 0:
             if rows[output].end & 0xFFFFFFFF != NOBODY:
-                prefetch(channel_flits, rows[output].end >> CHANNEL_AT)
+                prefetch(state.tally.channel_flits, rows[output].end >> CHANNEL_AT)
             vc = heads[head_at(output, 0)] & 0xFFFFFFFF
             prefetch(pool.packet, vcs[vc].front)
             upstream = np.int64(vcs[vc].upstream)
             if upstream < len(rows):
                 prefetch(rows, upstream)
             else:
-                prefetch(hosts, upstream - len(rows))
+                prefetch(state.host, upstream - len(rows))
     for output in outputs:
         if rows[output].waiting > 0:
             first = vcs[heads[head_at(output, 0)] & 0xFFFFFFFF].front

@@ -175,21 +175,21 @@ def _ask_for_routes(net, routes, arriving, pool, vc, chunk):
 def send_all(const, state, tick):
     """Let every host send that is to be looked at in this tick and can."""
     count = drain(state.senders, tick, state.members)
-    for i in range(count):
-        if seldom(i & (AT_ONCE - 1) == 0 and count - i > FEW):
-            _ask_for_hosts(const.net, state.host, state.vc, const.vcs, state.members, i, count)
-        _send(const, state, np.int64(state.members[i]), tick)
+    for begin in range(0, count, AT_ONCE):
+        end = min(count, begin + AT_ONCE)
+        if seldom(count > FEW):
+            _ask_for_hosts(const.net, state.host, state.vc, const.vcs, state.members[begin:end])
+        for i in range(begin, end):
+            _send(const, state, np.int64(state.members[i]), tick)
     state.tally.scalars[EVENTS] += count
 
 
 @routine
-def _ask_for_hosts(net, records, vc, vcs, members, begin, count):
+def _ask_for_hosts(net, records, vc, vcs, hosts):
     """Begin to load what it takes to let some hosts send.
 
-    records: of all hosts. vc: the records of VCs, of which every input has ``vcs``. members: uint32, of which the hosts
-    are from ``begin`` on, as many as are asked for at once, but for those from ``count`` on.
+    records: of all hosts. vc: the records of VCs, of which every input has ``vcs``. hosts: uint32.
     """
-    hosts = members[begin : min(count, begin + AT_ONCE)]
     for host in hosts:
         prefetch(records, host)
         prefetch(net.arrivals.keep, host)
