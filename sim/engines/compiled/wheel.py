@@ -13,6 +13,7 @@ import numpy as np
 from flitlab.models.arrays import Masks
 from flitlab.models.jit import kernel
 from flitlab.models.rules.bits import lowest
+from flitlab.sim.engines.compiled.memory import prefetch
 
 _LARGEST = 1 << 20
 """Bits of a wheel that is not made any longer."""
@@ -64,6 +65,12 @@ def wake(wheel, member, tick):
     word = who >> np.uint64(6)
     wheel.words[slot + np.uint64(wheel.summary) + word] |= one << (who & np.uint64(63))
     wheel.words[slot + (word >> np.uint64(6))] |= one << (word & np.uint64(63))
+
+
+@kernel
+def ask_for_bit(wheel, member, tick):
+    """Begin to load the word that has a member's bit at a tick."""
+    prefetch(wheel.words, np.int64(_slot(wheel, tick)) + wheel.summary + (member >> 6))
 
 
 @kernel

@@ -30,7 +30,7 @@ from flitlab.sim.engines.compiled.vct.state import (
     CHANNEL_AT,
     INLINE,
 )
-from flitlab.sim.engines.compiled.wheel import wake
+from flitlab.sim.engines.compiled.wheel import ask_for_bit, wake
 
 _NONE = np.uint64(0)
 _CAN, _EARLY, _LACKS = np.int64(0), np.int64(1), np.int64(2)
@@ -163,14 +163,14 @@ def serve_all(const, state, outputs, count, tick):
     for begin in range(0, count, AT_ONCE):
         end = min(count, begin + AT_ONCE)
         if seldom(count > FEW):
-            ask_for_heads(state, outputs[begin:end])
+            ask_for_heads(state, outputs[begin:end], tick)
         for i in range(begin, end):
             serve(const, state, np.int64(outputs[i]), tick)
 
 
 @routine
-def ask_for_heads(state, outputs):
-    """Begin to load what it takes to serve the first heads in the rows of some outputs; uint32."""
+def ask_for_heads(state, outputs, tick):
+    """Begin to load what it takes to serve the first heads in the rows of some outputs, uint32, at a tick."""
     rows, heads, vcs, pool = state.rows, state.heads, state.vc, state.pool
     for output in outputs:
         prefetch(rows, output)
@@ -196,3 +196,5 @@ def ask_for_heads(state, outputs):
             first = vcs[heads[head_at(output, 0)] & 0xFFFFFFFF].front
             if pool.packet[first].next != NOBODY:
                 prefetch(pool.packet, pool.packet[first].next)
+            if rows[output].waiting > 1:
+                ask_for_bit(state.outputs, np.int64(output), tick + np.int64(pool.packet[first].flits))

@@ -21,7 +21,7 @@ from flitlab.sim.engines.compiled.records import (
 from flitlab.sim.engines.compiled.ugal import by_congestion, think_again
 from flitlab.sim.engines.compiled.vct.rows import ports_of, preferred, present
 from flitlab.sim.engines.compiled.vct.ugal import ahead, set_way
-from flitlab.sim.engines.compiled.wheel import drain, wake
+from flitlab.sim.engines.compiled.wheel import ask_for_bit, drain, wake
 
 
 @inner
@@ -112,6 +112,8 @@ def arrive_all(const, state, tick):
             packet = packet_in(arriving, chunk, i)
             _route(const, state, packet, tick)
             _ask_for_rows(const, state, packet)
+        if seldom(filled == FULL):
+            _ask_for_bits(arriving, state.pool, state.outputs, chunk, tick)
         for i in range(filled):
             _arrive(const, state, packet_in(arriving, chunk, i), tick)
         state.tally.scalars[EVENTS] += filled
@@ -169,6 +171,18 @@ def _ask_for_routes(net, routes, arriving, pool, vc, chunk):
             here, target = np.int64(vc[record.input_vc].switch), np.int64(net.host_switch[record.destination])
             toward = toward_of(routes, np.int64(record.way), np.int64(record.hop), target)
             prefetch(routes.ports.bytes, place_of(routes.ports, toward, here))
+
+
+@routine
+def _ask_for_bits(arriving, pool, outputs, chunk, tick):
+    """Begin to load the words by which the packets of a full chunk will wake the outputs that they ask for.
+
+    outputs: the wheel of outputs.
+    """
+    for i in range(FULL):
+        output = np.int64(pool.packet[packet_in(arriving, chunk, i)].output)
+        if output != NOBODY:
+            ask_for_bit(outputs, output, tick)
 
 
 @inner

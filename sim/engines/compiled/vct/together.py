@@ -165,7 +165,7 @@ def serve_together(const, state, outputs, count, tick):
     while first < count:
         if seldom(first >= asked and count - first > FEW):
             asked = min(count, first + AT_ONCE)
-            ask_for_heads(state, outputs[first:asked])
+            ask_for_heads(state, outputs[first:asked], tick)
         while outputs[first] >= const.net.ports.out_base[here + 1]:
             here += 1
         last = first + 1
