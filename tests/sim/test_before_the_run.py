@@ -243,3 +243,10 @@ def test_no_starter_half_written(folder, capsys):
         main(["new", "nothing"])
     assert caught.value.code == 2
     assert "nowhere/a.yaml: No such file" in capsys.readouterr().err
+
+
+def test_check_reads_no_table_for_its_hash(folder):
+    """At 10,000 switches a table of next hops has 800 MB, and every routing that selects otherwise another hash."""
+    Path("c.yaml").write_text(CONFIG.replace("{kind: minimal}", "{kind: minimal}, {kind: minimal, select: hash}"))
+    for case in read("c.yaml").cases:
+        assert case.certificate and "content_hash" not in vars(case.scenario.routes)

@@ -42,7 +42,7 @@ from flitlab.sim.engines.compiled.records import (
     make_tally,
     run_program,
 )
-from flitlab.sim.engines.compiled.wheel import Wheel, drain, make_wheel, ticks_for, wake
+from flitlab.sim.engines.compiled.wheel import Wheel, drain, make_wheel, ticks_for, wake, wake_all
 
 # A switch. Before the last two, ticks, no header has been read and no host may send that could not before; so most
 # looks at a switch touch neither its packets nor its hosts.
@@ -161,8 +161,7 @@ def build(
         tally=make_tally(topology),
     )
     first_packets(constants, state)
-    for switch in range(topology.switches):
-        wake(state.awake, switch, 0)
+    wake_all(state.awake, np.arange(topology.switches), 0)
     return constants, state
 
 

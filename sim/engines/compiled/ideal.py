@@ -43,7 +43,7 @@ from flitlab.sim.engines.compiled.records import (
     run_program,
 )
 from flitlab.sim.engines.compiled.ugal import set_way
-from flitlab.sim.engines.compiled.wheel import Wheel, drain, make_wheel, ticks_for, wake
+from flitlab.sim.engines.compiled.wheel import Wheel, drain, make_wheel, ticks_for, wake, wake_all
 
 FRONT, BACK = range(2)
 """Fields of a line, uint32: its first packet and its last; NOBODY is the first of an empty one."""
@@ -118,8 +118,7 @@ def build(
         tally=make_tally(topology),
     )
     first_packets(constants, state)
-    for host in range(hosts):
-        wake(state.senders, host, 0)
+    wake_all(state.senders, np.arange(hosts), 0)
     return constants, state
 
 

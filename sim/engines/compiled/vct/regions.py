@@ -28,7 +28,7 @@ from flitlab.sim.engines.compiled.vct.state import (
     rings,
     set_ends,
 )
-from flitlab.sim.engines.compiled.wheel import make_wheel, wake
+from flitlab.sim.engines.compiled.wheel import make_wheel, wake_all
 from flitlab.sim.engines.regions import ahead
 
 
@@ -94,8 +94,7 @@ def split(
             program=programs[region],
             tally=_tally(whole.tally),
         )
-        for host in np.flatnonzero(cut.host == region):
-            wake(state.senders, host, 0)
+        wake_all(state.senders, np.flatnonzero(cut.host == region), 0)
         states.append(state)
     return const, together, states
 

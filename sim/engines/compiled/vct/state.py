@@ -22,7 +22,7 @@ from flitlab.sim.engines.compiled.messages import Program, make_program
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import HOST, NOBODY, PACKET, Net, Tally
 from flitlab.sim.engines.compiled.ugal import by_congestion
-from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, ticks_for, wake
+from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, ticks_for, wake_all
 
 # An input VC, a cache line.
 VC = np.dtype(
@@ -178,8 +178,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         tally=records.make_tally(topology),
     )
     records.first_packets(constants, state)
-    for host in range(hosts):
-        wake(state.senders, host, 0)
+    wake_all(state.senders, np.arange(hosts), 0)
     return constants, state
 
 

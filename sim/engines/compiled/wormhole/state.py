@@ -32,7 +32,7 @@ from flitlab.sim.engines.compiled.records import (
     make_net,
     make_tally,
 )
-from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, wake
+from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, wake_all
 
 U = np.uint64
 ONE = U(1)
@@ -177,8 +177,7 @@ def build(
     constants = _constants(scenario, arrivals, packets, seed, ports, queues)
     state = _state(scenario, constants, ports, queues)
     first_packets(constants, state)
-    for host in range(scenario.topology.hosts):
-        wake(state.senders, host, 0)
+    wake_all(state.senders, np.arange(scenario.topology.hosts), 0)
     return constants, state
 
 

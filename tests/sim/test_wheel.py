@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wheels that wake many members at once are as if they had been woken one by one, and runs begin so."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flitlab.models.jit import interpreted
+from flitlab.sim.engines.compiled import wheel
+from flitlab.sim.engines.compiled.wheel import make_wheel, wake_all
+from flitlab.sim.engines.start import start
+from tests.scenarios import build, scenario
+
+TICKS = 4
+one_by_one = interpreted(wheel.wake)
+
+
+@given(st.sets(st.integers(0, 9000), max_size=80), st.integers(0, 9000), st.integers(0, 2 * TICKS))
+@settings(deadline=None)
+def test_many_are_woken_as_one_by_one(some, whole, tick):
+    members = np.union1d(np.array(sorted(some), np.int64), np.arange(whole)[-200:])
+    one, all_ = (make_wheel(9001, TICKS) for _ in range(2))
+    for member in members.tolist():
+        one_by_one(one, member, tick)
+    wake_all(all_, members, tick)
+    assert np.array_equal(one.words, all_.words)
+
+
+@pytest.mark.parametrize("mode", ["vct", "deflection"])
+def test_a_run_begins_without_a_step_for_each_switch_or_host(mode):
+    """At 100,000 hosts a call of compiled code for each takes seconds."""
+    routing = {"kind": "deflection" if mode == "deflection" else "minimal"}
+    small, large = (scenario(build("imase", hosts, n=n, degree=3), routing=routing) for n, hosts in ((8, 1), (64, 9)))
+    start("compiled", small, 0.1)  # what is compiled, or loaded, the first time
+    assert _steps(lambda: start("compiled", large, 0.1)) < _steps(lambda: start("compiled", small, 0.1)) + 64
+
+
+def _steps(call):
+    """Lines that the compiled engines execute in Python."""
+    count, engines = 0, str(Path(wheel.__file__).resolve().parent)
+
+    def trace(frame, event, _):
+        nonlocal count
+        if not frame.f_code.co_filename.startswith(engines):
+            return None
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return count
