@@ -9,7 +9,7 @@ a hash of all our sources and of Numba's version.
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -77,6 +77,17 @@ def _lock(name: str) -> IO[str] | None:
         return None if fcntl is None else (folder / f"{name}.lock").open("w")
     except OSError:
         return None
+
+
+def note(name: str) -> None:
+    """Note beside the compiled code, as far as files can be written there, that something has been compiled."""
+    with suppress(OSError):  # it is made ready again the next time
+        (Path(numba.config.CACHE_DIR) / f"{name}.ready").touch()
+
+
+def noted(name: str) -> bool:
+    """Tell whether it was noted that something has been compiled from these sources."""
+    return (Path(numba.config.CACHE_DIR) / f"{name}.ready").exists()
 
 
 if not os.environ.get("NUMBA_CACHE_DIR"):

@@ -6,6 +6,8 @@ from functools import partial
 from typing import Any
 
 from flitlab.models.application.workload import Workload
+from flitlab.models.jit import interpreted
+from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.datagram import Datagram
 from flitlab.models.switching.deflection import Deflection
@@ -20,7 +22,15 @@ from flitlab.sim.engines.regions import alone
 from flitlab.sim.engines.table import Engines, Start, runs
 
 
-@runs(Vct, alone)
+def _loop(scenario: Scenario[Vct]) -> tuple[bool, bool]:
+    """Which loop of virtual cut-through runs a scenario: whether heads choose together, and whether ways compete."""
+    from flitlab.sim.engines.compiled.ugal import by_congestion
+
+    select = scenario.routes.select
+    return scenario.switching.shared_input or select == ADAPTIVE, bool(interpreted(by_congestion)(select))
+
+
+@runs(Vct, alone, _loop)
 def vct() -> Engines:
     """The engines of virtual cut-through, and what follows a packet in them."""
     from flitlab.sim.engines.compiled import vct as kernel

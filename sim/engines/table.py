@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which code runs a discipline, in either engine: one entry for each, by its mode."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -51,14 +51,20 @@ Alone = Callable[[Scenario[Any, Any]], str]
 
 _alone: dict[str, Alone] = {}
 
+Kernels = Callable[[Scenario[Any, Any]], Hashable]
+"""Tells scenarios of one mode apart that need kernels of their own."""
+
+_kernels: dict[str, Kernels] = {}
+
 
 def runs(
-    discipline: type[Discipline], alone: Alone | None = None
+    discipline: type[Discipline], alone: Alone | None = None, kernels: Kernels | None = None
 ) -> Callable[[Callable[[], Engines]], Callable[[], Engines]]:
     """Function decorator: what returns the :class:`Engines` of a discipline; it is asked when the first run begins.
 
     It can import compilers that only a run needs. alone: where it says '' the compiled engine's start takes
-    ``threads``; without it, every run has one thread. Raises ``ValueError`` for a discipline that has some already.
+    ``threads``; without it, every run has one thread. kernels: equal for scenarios that the same kernels run; without
+    it, one set of kernels runs all. Raises ``ValueError`` for a discipline that has some already.
     """
 
     def enter(loader: Callable[[], Engines]) -> Callable[[], Engines]:
@@ -69,6 +75,7 @@ def runs(
         if discipline.changes and discipline.mode not in _changing:
             _changing.append(discipline.mode)
         _alone[discipline.mode] = alone or _always_alone
+        _kernels[discipline.mode] = kernels or _one_for_all
         return loader
 
     return enter
@@ -76,6 +83,17 @@ def runs(
 
 def _always_alone(scenario: Scenario) -> str:
     return f"mode {scenario.switching.mode} runs on one thread"
+
+
+def _one_for_all(scenario: Scenario) -> Hashable:
+    return None
+
+
+def kernels_of(scenario: Scenario[Any, Any]) -> tuple[str, Hashable]:
+    """Tell by which kernels the compiled engine runs a scenario: equal for those that it runs by the same."""
+    check_runs(scenario.switching)
+    mode = scenario.switching.mode
+    return mode, _kernels[mode](scenario)
 
 
 def alone(engine: str, scenario: Scenario[Any, Any]) -> str:

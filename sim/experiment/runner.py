@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from itertools import chain, islice, takewhile
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from flitlab.sim.config.study import Study
 from flitlab.sim.config.values import changes, read_resolved
 from flitlab.sim.exit import CHECK_FAILED, FAILED, INTERRUPTED, OK, RunStatus
 from flitlab.sim.experiment import ceilings
+from flitlab.sim.experiment.ahead import in_turn
 from flitlab.sim.experiment.application import relate
 from flitlab.sim.experiment.budget import BudgetRuns
 from flitlab.sim.experiment.ceilings import CeilingRuns
@@ -82,7 +83,7 @@ def run(study: Study, folder: Path | Memory, jobs: int, pool: Pool | None = None
     def work(tasks: Tasks, count: int, most: int) -> str:
         return carry_out(study, tasks, count, jobs, pool, calls=most, threads=threads)
 
-    return _run(study, folder, work, threads=threads)
+    return _run(study, folder, work, threads=threads, prepare=pool is None and jobs > 1)
 
 
 def merge(study: Study, folder: Path, others: Sequence[Path] = ()) -> Report:
@@ -264,10 +265,12 @@ def _run(
     missing: Sequence[str] = (),
     others: Sequence[Path] = (),
     threads: int = 1,
+    prepare: bool = False,
 ) -> Report:
     """Does the work and writes all files.
 
     missing: what the work finds to be so. others: folders with more results. threads: that may share a simulation.
+    prepare: whether kernels may be compiled before it is known which points need them.
     """
     for other in others:
         _refuse_other_semantics(other)
@@ -276,7 +279,7 @@ def _run(
         described = describe(study, store)
         for other in others:
             _gather(store, other)
-        report = _simulate(study, store, work, threads) if study.simulates else _ask(study, store, work)
+        report = _simulate(study, store, work, threads, prepare) if study.simulates else _ask(study, store, work)
         if missing:
             report.problems += missing
             report.exit_code = report.exit_code or FAILED
@@ -365,15 +368,15 @@ def carry_out(
     return ""
 
 
-def _simulate(study: Study, store: Store, work: Work, threads: int) -> Report:
-    """The experiments ``load_sweep`` and ``application``."""
+def _simulate(study: Study, store: Store, work: Work, threads: int, prepare: bool) -> Report:
+    """The experiments ``load_sweep`` and ``application``. prepare: as of :func:`_run`."""
     bounds = CeilingRuns(study, store)
     points = PointRuns(study, store, bounds, threads)
     todo = points.count
     if done := len(points.points) - len(points.missing):
         say(f"{done} of {len(points.points)} points are in {store.folder} already")
     stopped = work(
-        lambda bar: _spread(bounds.tasks(Quiet()), points.tasks(bar), len(points.disciplines)),
+        lambda bar: in_turn(bounds, points, bar, prepare),
         todo,
         todo + len(bounds.places),
     )
@@ -400,11 +403,6 @@ def _simulate(study: Study, store: Store, work: Work, threads: int) -> Report:
     if not stopped:
         report.published = compare(study, report.results, report.ceilings)
     return report
-
-
-def _spread(bounds: Iterator[Task], points: Iterator[Task | None], disciplines: int) -> Iterator[Task | None]:
-    """Ceilings before points, but first one task for each set of kernels that may have to be compiled."""
-    return chain(islice(bounds, 1), islice(points, disciplines), bounds, points)
 
 
 def _exit_code(report: Report, stopped: str) -> int:
