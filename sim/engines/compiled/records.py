@@ -48,13 +48,14 @@ PACKET = np.dtype(
         ("sequence", np.uint32),  # how many packets its host has created before it
         ("hop", np.uint32),  # channels between switches that it has been granted
         ("flits", np.uint32),
-        ("output", np.uint32),  # that it asks for
+        ("output", np.uint32),  # that it asks for; in wormhole switching, by which it leaves the network
         ("input_vc", np.uint32),  # that it is in, or on its way to
         ("deflected", np.uint32),  # how often
         ("way", np.uint32),  # what a routing keeps of it
         ("send", np.uint32),  # operation of a program whose message it is of
         ("due", np.uint32),  # tick in which it is at the end of its line, where switches are ideal
-        ("where", np.uint32),  # switch to which it is on its way, or in which it is, under hot-potato routing
+        ("where", np.uint32),  # switch to which it is on its way, or in which it is, under hot-potato routing; in
+        # wormhole switching, that of its destination
         ("eligible", np.uint32),  # tick from which on it may be granted there
     ]
 )

@@ -155,8 +155,7 @@ class WormholeWatch(CompiledWatch):
     def arrival(self, now: int) -> int:
         if self.hop == 0:
             return now + int(self._constants.injection)
-        output = self._vc(self.left[-1][0], "output")
-        return now + int(self._state.queue["delay"][self._state.output["queue"][output]])
+        return now + int(self._state.queue["delay"][self._vc(self.place, "queue")])
 
     def sight(self, sight: Sight, now: int, here: bool) -> Sight:
         vc = self.place
@@ -181,7 +180,8 @@ class WormholeWatch(CompiledWatch):
 
     def _came_to_front(self) -> bool:
         """Whether the packet at the front came there as a tail left, so that it asks from the next tick on."""
-        return bool(int(self._state.new[self.place // 64]) >> self.place % 64 & 1)
+        asking = self._state.asking
+        return self.place in asking[: asking[-1]] & np.uint64(0xFFFFFFFF)
 
     def _is_head(self, number: int) -> bool:
         """Whether this packet's head is in a place of the buffer."""

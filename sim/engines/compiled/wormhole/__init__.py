@@ -42,24 +42,23 @@ def advance(const, state, now, until):
 
     Returns the tick reached, which is less than ``until`` if the log is full.
     """
-    ready, tick = U(state.ready[-1]), now
+    ready, asking, tick, sparse = U(state.ready[-1]), U(state.asking[-1]), now, True
     while tick < until and not log_is_full(const, state):
-        ready = land_all(const, state, tick, ready)
+        ready, asking = land_all(const, state, tick, ready, asking)
         deliver_all(const, state, tick)
         ready = restore_all(const, state, tick, ready)
         if const.header > 1:
             ready = read_headers(const, state, tick, ready)
-        asking = vc_allocation.present_all(const, state)
+        given = vc_allocation.allocate_all(const, state, asking, tick)
         run_program(state.program, const, state, tick, notice)
         send_all(const, state, tick)
-        given = vc_allocation.allocate_all(const, state, asking, tick)
         if const.header == 0:  # a head can be switched in the tick in which it gets its VC
             ready = vc_allocation.append_given(state, given, ready)
-        ready = switch_allocation.allocate_all(const, state, tick, ready)
+        ready, asking, sparse = switch_allocation.allocate_all(const, state, tick, ready, sparse)
         if const.header > 0:
             ready = vc_allocation.append_given(state, given, ready)
         close(const, state, tick)
         tick = next_tick(state.program, state, tick, until, np.int64(ONE << const.ticks))
-    state.ready[-1] = ready
+    state.ready[-1], state.asking[-1] = ready, asking
     _count_flits(const, state)
     return tick

@@ -24,6 +24,7 @@ from flitlab.sim.engines.compiled.wheel import wake
 from flitlab.sim.engines.compiled.wormhole.state import (
     EJECTED,
     EMPTY,
+    HEAD,
     HEADERS,
     INJECTED,
     NETWORK,
@@ -57,7 +58,7 @@ class ChangingWormhole(DrainingRun):
         if self._works.all():
             return
         cut = self._none_cut()
-        vcs = np.flatnonzero((self._blocked() & (EMPTY | NO_VC) == NO_VC) & ~_members(self._state.new, self._inputs))
+        vcs = np.flatnonzero((self._blocked() & (EMPTY | NO_VC) == NO_VC) & ~self._asking())
         dead = self._of_outputs(~self._works)
         cut[self._front(vcs[self._asks_for(vcs, dead)])] = True
         self._cut(cut, tick)
@@ -66,7 +67,7 @@ class ChangingWormhole(DrainingRun):
         super()._follow(change, tick)
         assert change.step.routes is not None
         self._constants = self._constants._replace(only_port=only_ports(change.step.routes))
-        self._state.choices[:] = self._every_vc  # as where packets may take any
+        self._state.vc["choices"] = self._every_vc  # as where packets may take any
 
     def _none_cut(self) -> Bools:
         """Whether each record of a packet is that of one to be cut, bool [records]: none so far."""
@@ -81,6 +82,12 @@ class ChangingWormhole(DrainingRun):
         """Why the front flit of each input VC cannot be sent, uint32 [input VCs]."""
         blocked: np.ndarray = self._state.vc["blocked"][: self._inputs]
         return blocked
+
+    def _asking(self) -> Bools:
+        """Whether a packet has come to the front of each input VC that has not asked for a VC, bool [input VCs]."""
+        asking = np.zeros(self._inputs, bool)
+        asking[self._state.asking[: self._state.asking[-1]] & U(0xFFFFFFFF)] = True
+        return asking
 
     def _front(self, vcs: Ints) -> Ints:
         """The packet at the front of each of some input VCs, none of which is empty."""
@@ -223,8 +230,9 @@ class ChangingWormhole(DrainingRun):
         state, vc, blocked = self._state, self._state.vc[: self._inputs], self._blocked()
         empty = vc["landed"] == vc["front"]
         blocked[fresh] = np.where(empty[fresh], EMPTY | NO_VC, NO_VC)
-        new = np.where(fresh, ~empty, _members(state.new, self._inputs))
-        state.new[:] = _bitmap(new, len(state.new))
+        asking = np.flatnonzero(np.where(fresh, ~empty, self._asking()))
+        heads = self._front(asking) << int(PACKET_AT) | int(HEAD)
+        state.asking[: len(asking)], state.asking[-1] = heads << 32 | asking, len(asking)
         holds = np.flatnonzero(blocked & NO_VC == 0)
         short = state.vc["credits"][vc["next_vc"][holds]] == 0
         blocked[holds] = blocked[holds] & ~np.uint32(NO_CREDIT) | np.where(short, NO_CREDIT, 0).astype(np.uint32)
@@ -235,22 +243,23 @@ class ChangingWormhole(DrainingRun):
         asking = state.contender[: state.contender[-1]]
         asking = asking[~fresh[asking]]
         state.contender[: len(asking)], state.contender[-1] = asking, len(asking)
-        for line in np.flatnonzero(state.line["first"] != NOBODY):
+        for line in np.flatnonzero(state.output["waiting"] != NOBODY):
             self._leave_line(int(line), fresh)
 
     def _leave_line(self, line: int, fresh: Bools) -> None:
         """Take out of a line those whose packet was cut; fresh: bool [input VCs]."""
-        queue, following, stay, vc = self._state.line[line], self._state.following, [], self._state.line[line]["first"]
+        waiting, following, stay = self._state.output["waiting"], self._state.following, []
+        vc = waiting[line]
         while vc != NOBODY:
             if not fresh[vc]:
                 stay.append(vc)
             vc = following[vc]
         following[stay] = [*stay[1:], NOBODY][: len(stay)]
-        queue["first"], queue["last"] = (stay[0], stay[-1]) if stay else (NOBODY, NOBODY)
+        waiting[line], self._state.last_waiting[line] = (stay[0], stay[-1]) if stay else (NOBODY, NOBODY)
 
     def _ask_again(self) -> None:
         """Have all who wait for a VC ask in the next tick whether they can have one."""
-        self._state.to_retry[:] = _bitmap(self._state.line["first"] != NOBODY, len(self._state.to_retry))
+        self._state.to_retry[:] = _bitmap(self._state.output["waiting"] != NOBODY, len(self._state.to_retry))
 
     def _count_lost(self, records: Ints) -> None:
         """Count packets as lost, and free their records."""
@@ -260,12 +269,6 @@ class ChangingWormhole(DrainingRun):
         scalars[LOST_PACKETS] += len(records)
         scalars[LOST_FLITS] += flits.sum()
         free_records(pool, records)
-
-
-def _members(bitmap: np.ndarray, count: int) -> Bools:
-    """Who is in a bitmap of 64 members a word, bool [count]."""
-    words = bitmap.astype("<u8").view(np.uint8)
-    return np.unpackbits(words, count=count, bitorder="little").astype(bool)
 
 
 def _bitmap(members: Bools, words: int) -> np.ndarray:

@@ -64,7 +64,7 @@ def _can_move(const, state, vc, live):
     if not U(vc_record.blocked) & NO_VC:
         return _drains(const, state, U(vc_record.next_vc), live)
     if const.rule != ADAPTIVE:
-        return _comes_free(const, state, U(vc_record.output), state.choices[vc], live)
+        return _comes_free(const, state, U(vc_record.output), U(vc_record.choices), live)
     packet = front_packet(const, state, vc)
     base, ports = outputs_of(const, state, vc, packet)
     while ports:

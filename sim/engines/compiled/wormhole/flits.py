@@ -6,16 +6,17 @@ import numpy as np
 from flitlab.models.jit import inner
 from flitlab.models.rules.route import ON_ESCAPE
 from flitlab.models.rules.tables import ADAPTIVE, ESCAPE, ESCAPE_VC
-from flitlab.sim.engines.base import EVENTS, GRANTS
+from flitlab.sim.engines.base import EVENTS
 from flitlab.sim.engines.compiled import records
 from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.records import NOBODY
 from flitlab.sim.engines.compiled.wheel import wake
 from flitlab.sim.engines.compiled.wormhole.queues import due, entry_of, mark, push
 from flitlab.sim.engines.compiled.wormhole.state import (
-    AHEAD,
     EJECTED,
     EMPTY,
+    ENDLESS,
+    FAR_AHEAD,
     HEAD,
     HEADERS,
     INJECTED,
@@ -30,6 +31,7 @@ from flitlab.sim.engines.compiled.wormhole.state import (
 )
 
 _NOBODY = U(NOBODY)
+_32 = U(32)
 
 
 @inner
@@ -67,34 +69,29 @@ def unblock(state, vc, reason, ready):
 
 
 @inner
-def _land(const, state, flit, vc, ready):
-    """Put a flit that arrives into the buffer of its VC.
+def land_all(const, state, tick, ready, asking):
+    """Put the flits that arrive in this tick into the buffers of their VCs.
 
-    ``ready`` is the length of the list ``state.ready`` before, and its length after is returned.
-    """
-    vc_record = state.vc[vc]
-    landed = U(vc_record.landed)
-    state.flits[place_of(const, vc, landed)] = flit
-    vc_record.landed = landed + ONE
-    mark(state.new, vc, U(vc_record.blocked) & (EMPTY | NO_VC) == EMPTY | NO_VC)
-    return unblock(state, vc, EMPTY, ready)
-
-
-@inner
-def land_all(const, state, tick, ready):
-    """Take in the flits that arrive in this tick.
-
-    ``ready`` is the length of the list ``state.ready`` before, and its length after is returned.
+    ``ready`` and ``asking`` are the lengths of the lists ``state.ready`` and ``state.asking`` before, and their lengths
+    after are returned.
     """
     for which in range(INJECTED, U(len(state.queue))):
         first, end = due(const, state, which, tick)
         for i in range(first, end):
             if const.large:
-                prefetch(state.vc, np.int64(entry_of(state, i + AHEAD)[1]))
-            flit, vc = entry_of(state, i)
-            ready = _land(const, state, flit, vc, ready)
+                prefetch(state.vc, np.int64(entry_of(state, i + FAR_AHEAD)[1]))
+            entry, (flit, vc) = state.entries[i], entry_of(state, i)
+            vc_record = state.vc[vc]
+            landed, blocked = U(vc_record.landed), U(vc_record.blocked)
+            state.flits[place_of(const, vc, landed)] = flit
+            vc_record.landed = landed + ONE
+            vc_record.blocked = blocked & ~EMPTY
+            state.ready[ready] = vc
+            ready += U(blocked == EMPTY)
+            state.asking[asking] = entry
+            asking += U(blocked & (EMPTY | NO_VC) == EMPTY | NO_VC)
         state.tally.scalars[EVENTS] += np.int64(end - first)
-    return ready
+    return ready, asking
 
 
 @inner
@@ -131,15 +128,16 @@ def restore_all(const, state, tick, ready):
 
     ``ready`` is the length of the list ``state.ready`` before, and its length after is returned.
     """
+    few = U(ENDLESS) if const.resorts > 0 else U(0)  # with last resorts packets wait for more credits than one
     first, end = due(const, state, RETURNED, tick)
     for i in range(first, end):
         if const.large:
-            prefetch(state.vc, np.int64(entry_of(state, i + AHEAD)[1]))
-        _, vc = entry_of(state, i)
+            prefetch(state.vc, np.int64(state.entries[i + FAR_AHEAD]))
+        vc = state.entries[i]  # its flit is 0, so the entry is the VC itself
         vc_record = state.vc[vc]
         credit = U(vc_record.credits)
         vc_record.credits = credit + ONE
-        if credit == U(0) or const.resorts > 0:  # then packets wait for more credits than one
+        if credit <= few:
             ready = _wake_sender(const, state, vc, tick, ready)
     state.tally.scalars[EVENTS] += np.int64(end - first)
     return ready
@@ -160,15 +158,16 @@ def read_headers(const, state, tick, ready):
 
 @inner
 def _count_hop(const, state, flit, next_vc):
-    """Note that a flit has been granted a VC of a network channel: a head takes its packet one hop farther."""
-    packet, head = flit >> PACKET_AT, (flit & HEAD) // HEAD
+    """Note that a flit has been granted a VC: the head takes its packet one hop farther, unless it goes to a host."""
+    head = (flit & HEAD) // HEAD & U(next_vc < const.inputs)
+    packet = (flit >> PACKET_AT) * head  # other flits add 0 to the first record, which is at hand
     state.pool.packet[packet].hop += head
     if const.policy == ESCAPE and head and next_vc % U(const.vcs) == U(ESCAPE_VC):
         state.pool.packet[packet].way = ON_ESCAPE
 
 
 @inner
-def foresee(const, state, vc):
+def foresee_next(const, state, vc):
     """Begin to load what an input VC touches when it sends its front flit."""
     vc_record = state.vc[vc]
     prefetch(state.vc, np.int64(vc_record.next_vc))
@@ -176,34 +175,30 @@ def foresee(const, state, vc):
 
 
 @inner
-def send(const, state, vc, ready):
-    """Send the front flit of an input VC, which nothing blocks.
+def send(const, state, vc, vc_record, output_record, ready, asking):
+    """Send the front flit of an input VC, which nothing blocks: (``ready``, ``asking``, whether it is a head).
 
-    If the next flit can be sent too, the VC stays listed. ``ready`` is the length of the list ``state.ready`` before,
-    and its length after is returned.
+    If the next flit can be sent too, the VC stays listed. ``ready`` and ``asking`` are the lengths of the lists
+    ``state.ready`` and ``state.asking`` before, and their lengths after are returned.
     """
-    vc_record = state.vc[vc]
     front, landed, next_vc = U(vc_record.front), U(vc_record.landed), U(vc_record.next_vc)
-    flit = U(state.flits[place_of(const, vc, front)])
-    more = front + ONE != landed
+    flit, there = U(state.flits[place_of(const, vc, front)]), state.vc[next_vc]
+    line = line_of(const, state, vc)
+    tail, more, credit = flit & TAIL, U(front + ONE != landed), U(there.credits) - ONE
+    blocked = (ONE - more) * EMPTY | U(credit == U(0)) * NO_CREDIT | tail * NO_VC
+    push(state, U(there.queue), flit, next_vc)
+    there.credits = credit
+    there.holder = _NOBODY if tail else vc
     vc_record.front = front + ONE if more else U(0)
     vc_record.landed = landed if more else U(0)
-    there, output = state.vc[next_vc], state.output[U(vc_record.output)]
-    credit = U(there.credits) - ONE
-    there.credits = credit
-    output.carried = U(output.carried) + ONE
-    push(state, U(output.queue), flit, next_vc)
-    tail = flit & TAIL
-    there.holder = _NOBODY if tail else vc
-    output.free |= tail << (next_vc - U(output.first))
-    mark(state.new, vc, tail & U(more))
-    line = line_of(const, state, vc)
-    if tail and state.line[line].first != NOBODY:
-        mark(state.to_retry, line, True)
-    blocked = U(not more) * EMPTY | U(credit == U(0)) * NO_CREDIT | tail * NO_VC
     vc_record.blocked = blocked
+    output_record.carried = U(output_record.carried) + ONE
+    output_record.free |= tail << (next_vc - U(output_record.first))
+    if tail & U(state.output[line].waiting != NOBODY):
+        mark(state.to_retry, line, True)
+    _count_hop(const, state, flit, next_vc)
     state.ready[ready] = vc
-    state.tally.scalars[GRANTS] += np.int64((flit & HEAD) // HEAD)
-    if next_vc < const.inputs:
-        _count_hop(const, state, flit, next_vc)
-    return ready + U(blocked == U(0))
+    if tail & more:
+        state.asking[asking] = U(state.flits[place_of(const, vc, front + ONE)]) << _32 | vc
+        asking += ONE
+    return ready + U(blocked == U(0)), asking, (flit & HEAD) // HEAD

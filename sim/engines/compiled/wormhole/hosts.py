@@ -25,6 +25,14 @@ def _next_vc(const, state, host):
 
 
 @inner
+def _note_target(const, state, packet):
+    """Note in a packet's record where it leaves the network, for every switch on its way."""
+    destination = state.pool.packet[packet].destination
+    state.pool.packet[packet].where = const.net.host_switch[destination]
+    state.pool.packet[packet].output = const.net.ports.eject[destination]
+
+
+@inner
 def _send(const, state, host, tick):
     """Let a host send a flit if it can; a credit that it lacks wakes it again."""
     sending, flit = state.sending[host], U(0)
@@ -38,6 +46,7 @@ def _send(const, state, host, tick):
             return
         sending.left = state.host[host].flits
         packet = create(const, state, host, tick)
+        _note_target(const, state, packet)
         set_way(const, state, packet, ahead, tick)
         sending.packet = packet
         sending.vc = vc

@@ -13,25 +13,31 @@ from flitlab.sim.engines.compiled.wormhole.state import ONE, PACKET_AT, SEVERAL,
 
 
 @inner
+def front_flit(const, state, vc):
+    """Return the flit at the front of an input VC."""
+    return U(state.flits[place_of(const, vc, U(state.vc[vc].front))])
+
+
+@inner
 def front_packet(const, state, vc):
     """Find the packet of the flit at the front of an input VC."""
-    return U(state.flits[place_of(const, vc, U(state.vc[vc].front))]) >> PACKET_AT
+    return front_flit(const, state, vc) >> PACKET_AT
 
 
 @inner
 def output_of(const, state, vc, packet):
     """Find the output that the packet at the front of an input VC goes to, if routing is not adaptive."""
-    here, destination = np.int64(state.vc[vc].switch), np.int64(state.pool.packet[packet].destination)
-    target = np.int64(const.net.host_switch[destination])
-    base, ejection = U(const.net.ports.out_base[U(here)]), U(const.net.ports.eject[U(destination)])
+    here, target = np.int64(state.vc[vc].switch), np.int64(state.pool.packet[packet].where)
+    base, ejection = U(state.vc[vc].base), U(state.pool.packet[packet].output)
     if len(const.only_port):  # the common case: no branch on whether the packet is at its target
-        port = U(const.only_port[U(target * const.net.switches + here)])
+        port = U(const.only_port[U(here * const.net.switches + target)])
         if port != SEVERAL:
             return ejection if here == target else base + port
     way, hop = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].hop)
     if at_target(const.routes, way, hop, here, target):
         return ejection
     source, sequence = np.int64(state.pool.packet[packet].source), np.int64(state.pool.packet[packet].sequence)
+    destination = np.int64(state.pool.packet[packet].destination)
     port = next_port(
         const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
     )

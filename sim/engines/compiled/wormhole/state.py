@@ -19,7 +19,7 @@ from flitlab.models.rules.vc import Rings, last_resorts, make_rings
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.engines.compiled.memory import aligned, records_in_lines
+from flitlab.sim.engines.compiled.memory import records_in_lines
 from flitlab.sim.engines.compiled.messages import Program, make_program
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import (
@@ -76,23 +76,24 @@ _VC = np.dtype(
         ("given", np.uint32),  # the VC that was last given to the packet at its front
         ("switch", np.uint32),  # whose input it is
         ("feeder", np.uint32),  # the line in which packets wait for it, or ``lines`` + its host
-        ("", np.uint64, 2),  # for the rest of a cache line
+        ("choices", np.uint64),  # VCs of the output that the front packet may take
+        ("queue", np.uint32),  # of flits that are sent here
+        ("base", np.uint32),  # first output of its switch
     ]
 )
 _OUTPUT = np.dtype(
     [
         ("free", np.uint64),  # its VCs that no packet has
-        ("asked", np.uint64),  # when for the last time, and by whom if by one only (see ``vc_allocation``)
-        ("best", np.uint64),  # bid (see ``switch_allocation``) of the input to which it offers itself
+        ("best", np.uint64),  # who asks for it, or for its VCs, or the best bid (see ``bids``)
         ("turn", np.uint32),  # the input that was served last
         ("first", np.uint32),  # its first VC
-        ("queue", np.uint32),  # of its flits
         ("carried", np.uint32),  # flits so far
+        ("waiting", np.uint32),  # the first in the line of the same number of those who wait for a VC, or NOBODY
     ]
 )
 _ENTRY = np.dtype(
     [
-        ("best", np.uint64),  # bid of the input VC that accepts
+        ("best", np.uint64),  # who asks, or the best bid (see ``bids``)
         ("vc", np.uint32),  # that was served last
         ("output", np.uint32),  # the same
     ]
@@ -106,7 +107,6 @@ _QUEUE = np.dtype(
         ("delay", np.int64),
     ]
 )
-_LINE = np.dtype([("first", np.uint32), ("last", np.uint32)])
 _SENDING = np.dtype([("packet", np.uint32), ("left", np.uint32), ("vc", np.uint32)])  # vc: also that of the last packet
 
 
@@ -125,10 +125,11 @@ class WormholeConstants(NamedTuple):
     inputs: np.uint64  # input VCs
     ring: np.uint64  # places in a buffer, less 1
     ticks: np.uint64  # log2 of the ticks of ``WormholeState.due``
-    lines: np.uint64  # in which packets wait for a VC
+    lines: np.uint64  # in which packets wait for a VC, as many as outputs
+    spare: np.uint64  # the first place in ``WormholeState.ready`` behind those for all input VCs
     large: bool  # whether its records do not fit into a cache near the core, so that it pays to ask for them early
     routes: Tables
-    only_port: np.ndarray  # uint8 [switches * switches]: at t * switches + v, the port of v towards t, or SEVERAL
+    only_port: np.ndarray  # uint8 [switches * switches]: at v * switches + t, the port of v towards t, or SEVERAL
     switch: np.ndarray  # uint32 [input VCs]
     rings: Rings
 
@@ -141,19 +142,20 @@ class WormholeState(NamedTuple):
     output: np.ndarray  # records of all outputs
     entry: np.ndarray  # records of all inputs of crossbars
     flits: np.ndarray  # uint32 [places * input VCs]: buffers; the first places, mostly in use, together
-    choices: np.ndarray  # uint64 [input VCs]: VCs of its output that the front packet may take
     offer: np.ndarray  # uint64 [VCs]: bid of the input VC to which a VC offers itself
-    ready: np.ndarray  # uint32 [more than input VCs]: whose front flit can be sent; how many, in the last entry
-    bid: np.ndarray  # uint64 [input VCs]: scratch, as ``ready``
+    ready: np.ndarray  # uint32 [2 * const.spare]: whose front flit can be sent; how many, in the last entry
+    rival: np.ndarray  # uint32 [more than input VCs]: scratch, those of them who ask for the same as another
+    bid: np.ndarray  # uint64 [input VCs]: scratch, as ``rival``
     wish: np.ndarray  # uint64 [more than input VCs]: the same, output << 32 | input of the crossbar
-    new: np.ndarray  # uint64: bitmap of input VCs to whose front a packet has come
-    asking: np.ndarray  # uint32 [input VCs + 4]: scratch, those whose front packet asks for a VC the first time
-    following: np.ndarray  # uint32 [input VCs]: the next that waits for a VC in the same line
-    line: np.ndarray  # records of all lines
-    to_retry: np.ndarray  # uint64: bitmap of lines in which a packet may be given a VC
-    calling: np.ndarray  # uint32 [lines + 4]: scratch, the same as a list
+    asking: np.ndarray  # uint64 [more than input VCs]: head << 32 | the VC to whose front it has come; how many, in
+    # the last entry
     contender: np.ndarray  # uint32 [input VCs + 1]: who asks for VCs, some of them free; how many, in the last entry
     given: np.ndarray  # uint32 [input VCs + 1]: scratch, those given a VC in this tick whose front flit can be sent
+    following: np.ndarray  # uint32 [input VCs]: the next that waits for a VC in the same line
+    last_waiting: np.ndarray  # uint32 [lines]: the last in each that is not empty
+    to_retry: np.ndarray  # uint64: bitmap of lines in which a packet may be given a VC
+    member: np.ndarray  # uint64: scratch, a bitmap of input VCs
+    calling: np.ndarray  # uint32 [lines + 4]: scratch, a bitmap as a list
     queue: np.ndarray  # records of all queues
     entries: np.ndarray  # uint64: flit << 32 | VC; those of a queue together, and those of a tick in a row
     due: np.ndarray  # uint64 [queues << const.ticks]: by tick, the entries that come out then: first << 32 | end
@@ -203,6 +205,7 @@ def _constants(
         ring=U((1 << _bits(model.buffer_flits)) - 1),
         ticks=U(_bits(int(queues[0].max()) + 1)),
         lines=U(outputs),
+        spare=U(inputs) + FAR_AHEAD + ONE,
         large=inputs * _VC.itemsize > _NEAR,
         routes=tables,
         only_port=only_ports(scenario.routes),
@@ -227,23 +230,23 @@ def _state(
     sending["packet"], sending["vc"] = NOBODY, (ports.inject + 1) * model.vcs - 1
     return WormholeState(
         pool=make_pool(records, PACKET),
-        vc=_vc_records(scenario, ports, width),
-        output=_output_records(ports, model.vcs, hosts, queue_of),
+        vc=_vc_records(scenario, ports, width, queue_of),
+        output=_output_records(ports, model.vcs, hosts),
         entry=_entry_records(ports, width, model.vcs),
         flits=np.zeros(inputs * (int(constants.ring) + 1), np.uint32),
-        choices=np.full(inputs, 2**model.vcs - 1, np.uint64),
         offer=np.zeros(inputs + hosts * model.vcs, np.uint64),
-        ready=np.zeros(inputs + 2 + int(FAR_AHEAD), np.uint32),
+        ready=np.zeros(2 * int(constants.spare), np.uint32),
+        rival=np.zeros(inputs + 1 + int(FAR_AHEAD), np.uint32),
         bid=np.zeros(inputs, np.uint64),
         wish=np.zeros(inputs + int(AHEAD), np.uint64),
-        new=np.zeros(-(-inputs // 64), np.uint64),
-        asking=np.zeros(inputs + 4, np.uint32),
-        following=np.zeros(inputs, np.uint32),
-        line=np.full(outputs, NOBODY, np.uint32).repeat(2).view(_LINE),
-        to_retry=np.zeros(-(-outputs // 64), np.uint64),
-        calling=np.zeros(outputs + 4, np.uint32),
+        asking=np.zeros(inputs + 2 + int(FAR_AHEAD), np.uint64),
         contender=np.zeros(inputs + 1, np.uint32),
         given=np.zeros(inputs + 1, np.uint32),
+        following=np.zeros(inputs, np.uint32),
+        last_waiting=np.zeros(outputs, np.uint32),
+        to_retry=np.zeros(-(-outputs // 64), np.uint64),
+        member=np.zeros(-(-inputs // 64), np.uint64),
+        calling=np.zeros(outputs + 4, np.uint32),
         queue=queue,
         entries=np.zeros(places, np.uint64),
         due=np.zeros(len(delays) << int(constants.ticks), np.uint64),
@@ -300,7 +303,7 @@ def only_ports(routes: Routes) -> np.ndarray:
     for only, allowed in zip(ports, routes.ports, strict=True):
         only[:] = np.maximum(np.frexp(allowed.astype(np.float64))[1] - 1, 0)  # exact for powers of two
         only[allowed & (allowed - ONE) != 0] = SEVERAL
-    return ports.ravel()
+    return ports.T.ravel()
 
 
 def _feeders(scenario: Scenario[Wormhole], ports: Ports) -> Ints:
@@ -312,36 +315,40 @@ def _feeders(scenario: Scenario[Wormhole], ports: Ports) -> Ints:
     return np.where(ports.in_output < 0, outputs - 1 - ports.in_output, line[ports.in_output])
 
 
-def _vc_records(scenario: Scenario[Wormhole], ports: Ports, width: int) -> np.ndarray:
-    """Make the records of all VCs, empty; width: VCs that share an input of the crossbar."""
+def _vc_records(scenario: Scenario[Wormhole], ports: Ports, width: int, queue_of: Ints) -> np.ndarray:
+    """Make the records of all VCs, empty; width: VCs that share an input of the crossbar, queue_of: of outputs."""
     model = scenario.switching
     inputs = len(ports.in_switch) * model.vcs
-    vc = aligned(inputs + scenario.topology.hosts * model.vcs, _VC.itemsize // 4, np.uint32).view(_VC).ravel()
+    vc = records_in_lines(inputs + scenario.topology.hosts * model.vcs, _VC)
     vc["blocked"] = EMPTY | NO_VC
     vc["holder"] = vc["asker"] = vc["given"] = NOBODY
     vc["entry"] = np.arange(len(vc)) // width
     vc["credits"][:inputs], vc["credits"][inputs:] = model.buffer_flits, ENDLESS
     vc["switch"][:inputs] = np.repeat(ports.in_switch, model.vcs)
     vc["feeder"][:inputs] = np.repeat(_feeders(scenario, ports), model.vcs)
+    vc["choices"] = 2**model.vcs - 1
+    vc["queue"][:inputs] = np.repeat(np.where(ports.in_output < 0, int(INJECTED), queue_of[ports.in_output]), model.vcs)
+    vc["queue"][inputs:] = EJECTED
+    vc["base"][:inputs] = np.repeat(ports.out_base[ports.in_switch], model.vcs)
     return vc
 
 
-def _output_records(ports: Ports, vcs: int, hosts: int, queue_of: Ints) -> np.ndarray:
+def _output_records(ports: Ports, vcs: int, hosts: int) -> np.ndarray:
     """Make the records of all outputs, whose VCs are all free."""
-    output = np.zeros(len(ports.out_input), _OUTPUT)
+    output = records_in_lines(len(ports.out_input), _OUTPUT)
     first = ports.out_input * vcs
     first[ports.eject] = (len(ports.in_switch) + np.arange(hosts)) * vcs
     output["free"] = 2**vcs - 1
     output["best"] = 1
-    output["turn"] = NOBODY
-    output["first"], output["queue"] = first, queue_of
+    output["turn"] = output["waiting"] = NOBODY
+    output["first"] = first
     return output
 
 
 def _entry_records(ports: Ports, width: int, vcs: int) -> np.ndarray:
     """Make the records of the inputs of crossbars; width: VCs that share one."""
     each = vcs // width
-    entry = np.zeros(len(ports.in_switch) * each, _ENTRY)
+    entry = records_in_lines(len(ports.in_switch) * each, _ENTRY)
     entry["best"] = 1
     entry["vc"] = np.arange(len(entry)) * width - 1
     entry["output"] = ports.out_base[np.repeat(ports.in_switch, each)] - 1

@@ -12,49 +12,48 @@ from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.tables import ADAPTIVE, ANY
 from flitlab.models.rules.vc import appeal
 from flitlab.sim.engines.compiled.records import NOBODY
+from flitlab.sim.engines.compiled.wormhole.bids import TIME_AT, ask_for, time_of
 from flitlab.sim.engines.compiled.wormhole.flits import credits, line_of
-from flitlab.sim.engines.compiled.wormhole.queues import push, take
-from flitlab.sim.engines.compiled.wormhole.routing import choices_at, front_packet, output_of, outputs_of
-from flitlab.sim.engines.compiled.wormhole.state import HEADERS, NO_CREDIT, ONE, UNREAD, U
+from flitlab.sim.engines.compiled.wormhole.queues import mark, push, take
+from flitlab.sim.engines.compiled.wormhole.routing import choices_at, front_flit, front_packet, output_of, outputs_of
+from flitlab.sim.engines.compiled.wormhole.state import HEADERS, NO_CREDIT, ONE, PACKET_AT, UNREAD, U
 
 _NOBODY = U(NOBODY)
 _LAST = U(63)
+_32, _LOW32 = U(32), U(0xFFFFFFFF)
 
-# Bits of a bid: how far the input VC is from its turn and, above, the time, so that nothing has to be cleared.
-_PLACES, _TIME_AT = U(0xFFFFFFFF), U(32)
-
-
-@inner
-def present_all(const, state):
-    """List the input VCs to whose front a packet has come in ``state.asking``; how many there are."""
-    count = take(state.new, state.asking)
-    for i in range(count):
-        vc = U(state.asking[i])
-        if const.rule != ADAPTIVE:
-            packet = front_packet(const, state, vc)
-            output = output_of(const, state, vc, packet)
-            state.vc[vc].output = output
-            if const.policy != ANY:
-                state.choices[vc] = choices_at(const, state, vc, packet, output)
-        if const.header > 1:
-            state.vc[vc].blocked |= UNREAD
-            push(state, HEADERS, U(0), vc)
-    return count
+# Bits of a bid: how far the input VC is from its turn and, above, the time (see ``bids``).
+_PLACES = (ONE << TIME_AT) - ONE
 
 
 @inner
-def _give(const, state, vc, output, chosen, given):
+def _present(const, state, vc, head):
+    """Find where the packet goes that has come to the front of an input VC, and let its header be read."""
+    vc_record = state.vc[vc]
+    if const.rule != ADAPTIVE:
+        packet = head >> PACKET_AT
+        output = output_of(const, state, vc, packet)
+        vc_record.output = output
+        if const.policy != ANY:
+            vc_record.choices = choices_at(const, state, vc, packet, output)
+    if const.header > 1:
+        vc_record.blocked |= UNREAD
+        push(state, HEADERS, U(0), vc)
+
+
+@inner
+def _give(state, vc, vc_record, output_record, chosen, given):
     """Give the front packet of an input VC a VC of an output.
 
     chosen: number of the VC at the output. ``given`` is the length of the list ``state.given`` before, and its length
     after is returned.
     """
-    vc_record, output_record = state.vc[vc], state.output[output]
     next_vc = U(output_record.first) + chosen
+    there = state.vc[next_vc]
+    blocked = (U(vc_record.blocked) & UNREAD) | U(there.credits == 0) * NO_CREDIT
     output_record.free &= ~(ONE << chosen)
-    state.vc[next_vc].holder = vc
+    there.holder = vc
     vc_record.next_vc = next_vc
-    blocked = (U(vc_record.blocked) & UNREAD) | U(credits(state, next_vc) == 0) * NO_CREDIT
     vc_record.blocked = blocked
     state.given[given] = vc
     return given + U(blocked == U(0))
@@ -63,28 +62,29 @@ def _give(const, state, vc, output, chosen, given):
 @inner
 def _wait(state, vc, line):
     """Put an input VC at the end of a line."""
-    queue = state.line[line]
+    line_record = state.output[line]
     state.following[vc] = NOBODY
-    if queue.first == NOBODY:
-        queue.first = vc
+    if line_record.waiting == NOBODY:
+        line_record.waiting = vc
     else:
-        state.following[U(queue.last)] = vc
-    queue.last = vc
+        state.following[U(state.last_waiting[line])] = vc
+    state.last_waiting[line] = vc
 
 
 @inner
-def _empty(state, line, members, count):
-    """Empty a line into a list, from its place ``count`` on; one past the last.
+def _empty_all(state, count):
+    """Append the members of the lines in ``state.to_retry``, which are empty then, to ``state.contender``.
 
-    members: uint32.
+    ``count`` is the length of the list before, and its length after is returned.
     """
-    queue = state.line[line]
-    vc = U(queue.first)
-    queue.first = NOBODY
-    while vc != _NOBODY:
-        members[count] = vc
-        count += ONE
-        vc = U(state.following[vc])
+    for i in range(take(state.to_retry, state.calling)):
+        line_record = state.output[U(state.calling[i])]
+        vc = U(line_record.waiting)
+        line_record.waiting = NOBODY
+        while vc != _NOBODY:
+            state.contender[count] = vc
+            count += ONE
+            vc = U(state.following[vc])
     return count
 
 
@@ -98,56 +98,37 @@ def _bid(state, vc, next_vc, time):
 
 
 @inner
-def _bid_for_all(const, state, vc, choices, first, time):
-    """Let an input VC bid for all its choices, of the output whose first VC is given.
-
-    choices: VCs of the output, a bit each. time: of the iteration, above the bits of a bid.
-    """
+def _bid_for_all(const, state, vc, time):
+    """Let an input VC bid for all VCs that it may take: every free one offers itself to the best."""
+    vc_record = state.vc[vc]
+    output_record = state.output[U(vc_record.output)]
+    choices, first = U(vc_record.choices) & U(output_record.free), U(output_record.first)
     for k in range(U(const.vcs)):
         bid = ((choices >> k) & ONE) * _bid(state, vc, first + k, time)
         state.offer[first + k] = max(state.offer[first + k], bid)
 
 
 @inner
-def _ask_all(const, state, count, time):
-    """Let the first ``count`` in ``state.contender`` ask for free VCs; how many of these may take one.
+def _ask_all(const, state, asking, time):
+    """Append the first ``asking`` in ``state.asking`` to ``state.contender``, and let all there ask for VCs.
 
-    Bids are made for outputs at which several ask, and every free VC there offers itself to the best. time: of the
-    iteration, above the bits of a bid.
+    Returns the new length of ``state.contender``.
     """
-    left = U(0)
+    count = U(state.contender[-1])
     for i in range(count):
-        vc = U(state.contender[i])
-        output = U(state.vc[vc].output)
-        output_record = state.output[output]
-        free, asked = U(output_record.free), U(output_record.asked)
-        choices = state.choices[vc] & free
-        if choices == U(0):
-            _wait(state, vc, output)
-            continue
-        state.contender[left] = vc
-        left += ONE
-        if asked < time:
-            output_record.asked = time | vc
-            continue
-        first, other = U(output_record.first), asked & _PLACES
-        if other != _NOBODY:
-            output_record.asked = time | _NOBODY
-            _bid_for_all(const, state, other, state.choices[other] & free, first, time)
-        _bid_for_all(const, state, vc, choices, first, time)
-    return left
+        ask_for(state.output[U(state.vc[U(state.contender[i])].output)], time)
+    for i in range(asking):
+        vc, head = state.asking[i] & _LOW32, state.asking[i] >> _32
+        _present(const, state, vc, head)
+        ask_for(state.output[U(state.vc[vc].output)], time)
+        state.contender[count + i] = vc
+    return count + asking
 
 
 @inner
-def _offers(const, state, vc, output, time):
-    """Find the VCs of an output that offer themselves to an input VC, a bit each.
-
-    time: of the iteration, above the bits of a bid.
-    """
-    output_record = state.output[output]
-    choices, first = state.choices[vc] & U(output_record.free), U(output_record.first)
-    if U(output_record.asked) == time | vc:
-        return choices
+def _offers(const, state, vc, vc_record, output_record, time):
+    """Find the VCs of an output that offer themselves to an input VC, a bit each."""
+    choices, first = U(vc_record.choices) & U(output_record.free), U(output_record.first)
     best = U(0)
     for k in range(U(const.vcs)):
         best |= U(state.offer[first + k] == _bid(state, vc, first + k, time)) << k
@@ -156,47 +137,57 @@ def _offers(const, state, vc, output, time):
 
 @inner
 def _accept_all(const, state, count, time, rotates, given):
-    """Let those that are offered a VC accept one: (how many are left in ``state.contender``, the new ``given``).
+    """Let who can accept a VC: (how many are left in ``state.contender``, the new ``given``).
 
-    rotates: whether priorities move on. time: of the iteration, above the bits of a bid. given: length of the list
+    At first those who alone ask for VCs of an output, of which any is theirs; then, if there are others, all these
+    bid. count: of those in ``state.contender``. rotates: whether priorities move on. given: length of the list
     ``state.given``.
     """
-    left = U(0)
-    for i in range(count):
-        vc = U(state.contender[i])
-        output = U(state.vc[vc].output)
-        first, offers = U(state.output[output].first), _offers(const, state, vc, output, time)
-        if offers == U(0):
-            state.contender[left] = vc
-            left += ONE
-            continue
-        last = U(state.vc[vc].given) - first  # another output's VC is none of these: begin at the lowest
-        chosen = U(first_after(offers, last if last < U(const.vcs) else _LAST))
-        given = _give(const, state, vc, output, chosen, given)
-        if rotates:
-            state.vc[first + chosen].asker = vc
-            state.vc[vc].given = first + chosen
+    left = count
+    for turn in range(2):
+        count, left = left, U(0)
+        if turn:
+            for i in range(count):
+                _bid_for_all(const, state, U(state.contender[i]), time)
+        for i in range(count):
+            vc = U(state.contender[i])
+            vc_record = state.vc[vc]
+            output_record = state.output[U(vc_record.output)]
+            offers = U(vc_record.choices) & U(output_record.free)
+            if offers == U(0):
+                _wait(state, vc, U(vc_record.output))
+                continue
+            if output_record.best != time + ONE:
+                offers = _offers(const, state, vc, vc_record, output_record, time) if turn else U(0)
+                if offers == U(0):
+                    state.contender[left] = vc
+                    left += ONE
+                    continue
+            first = U(output_record.first)
+            last = U(vc_record.given) - first  # another output's VC is none of these: begin at the lowest
+            chosen = U(first_after(offers, last if last < U(const.vcs) else _LAST))
+            if rotates:
+                state.vc[first + chosen].asker = vc
+                vc_record.given = first + chosen
+            given = _give(state, vc, vc_record, output_record, chosen, given)
+        if left == U(0):
+            break
     return left, given
 
 
 @inner
-def _match_all(const, state, count, tick):
+def _match_all(const, state, asking, tick):
     """Match those who ask with the free VCs of their outputs; the length of ``state.given``.
 
-    count: of those who ask for the first time.
+    asking: length of the list ``state.asking`` of those who ask for the first time.
     """
-    contenders, given = U(state.contender[-1]), U(0)
-    for i in range(count):
-        state.contender[contenders + i] = state.asking[i]
-    contenders += count
-    for i in range(take(state.to_retry, state.calling)):
-        contenders = _empty(state, U(state.calling[i]), state.contender, contenders)
-    iterations = U(const.iterations)
-    for iteration in range(iterations):
-        time = ((U(tick) + ONE) * iterations + iteration) << _TIME_AT
-        contenders = _ask_all(const, state, contenders, time)
-        contenders, given = _accept_all(const, state, contenders, time, iteration == 0, given)
-    state.contender[-1] = contenders
+    given = U(0)
+    state.contender[-1] = _empty_all(state, U(state.contender[-1]))
+    for iteration in range(U(const.iterations)):
+        time = time_of(const, tick, iteration)
+        count = _ask_all(const, state, asking, time)
+        state.contender[-1], given = _accept_all(const, state, count, time, iteration == 0, given)
+        asking = U(0)
     return given
 
 
@@ -220,35 +211,51 @@ def _preferred(const, state, vc):
 
 
 @inner
-def _visit_all(const, state, count):
+def _visit_all(const, state, asking):
     """Let adaptive packets take what they prefer, those who wait first, oldest first; the length of ``state.given``.
 
-    count: of those who ask for the first time.
+    asking: length of the list ``state.asking`` of those who ask for the first time.
     """
-    waited, given = U(0), U(0)
-    for i in range(take(state.to_retry, state.calling)):
-        waited = _empty(state, U(state.calling[i]), state.contender, waited)
-    for i in range(waited + count):
-        vc = U(state.contender[i]) if i < waited else U(state.asking[i - waited])
+    waited, given = _empty_all(state, U(0)), U(0)
+    for i in range(asking):
+        _present(const, state, state.asking[i] & _LOW32, state.asking[i] >> _32)
+    for i in range(waited + asking):
+        vc = U(state.contender[i]) if i < waited else state.asking[i - waited] & _LOW32
         output, chosen = _preferred(const, state, vc)
         state.vc[vc].output = output
         if chosen == _NOBODY:
             _wait(state, vc, line_of(const, state, vc))
         else:
-            given = _give(const, state, vc, output, chosen, given)
+            given = _give(state, vc, state.vc[vc], state.output[output], chosen, given)
     return given
 
 
 @inner
-def allocate_all(const, state, count, tick):
-    """Give free VCs to packets that wait for them and to the first ``count`` in ``state.asking``, who ask first now.
+def _sort(const, state, asking):
+    """Sort the first ``asking`` in ``state.asking``: the order of visits, and that of records in memory.
+
+    From then on, most of what comes up in the same order lies close together, which translation to addresses of pages
+    needs in large networks.
+    """
+    for i in range(asking):
+        mark(state.member, state.asking[i] & _LOW32, True)
+    for i in range(take(state.member, state.rival)):
+        vc = U(state.rival[i])
+        state.asking[i] = front_flit(const, state, vc) << _32 | vc
+
+
+@inner
+def allocate_all(const, state, asking, tick):
+    """Give free VCs to packets that wait for them and to those of the first ``asking`` input VCs in ``state.asking``.
 
     Whoever gets none goes on contending, or waits. Those whose front flit can be sent with the VC that they were given
     are listed in ``state.given``; how many they are.
     """
+    if const.large or const.rule == ADAPTIVE:
+        _sort(const, state, asking)
     if const.rule == ADAPTIVE:
-        return _visit_all(const, state, count)
-    return _match_all(const, state, count, tick)
+        return _visit_all(const, state, asking)
+    return _match_all(const, state, asking, tick)
 
 
 @inner
