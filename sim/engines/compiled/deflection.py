@@ -176,14 +176,15 @@ def _look(const, state, switch, tick):
 @inner
 def _arrive(const, state, packet, tick):
     """Take in a packet whose head is in its switch: it is resident, and eligible once its header is read."""
-    switch = np.int64(state.pool.packet[packet].where)
-    if state.pool.packet[packet].hop == 0:
+    record = state.pool.packet[packet]
+    switch = np.int64(record.where)
+    if record.hop == 0:
         state.place[switch].inbound -= 1
     resident = state.place[switch].resident + 1
     state.place[switch].resident = resident
     state.tally.scalars[OCCUPANCY_MAX] = max(state.tally.scalars[OCCUPANCY_MAX], resident)
-    state.pool.packet[packet].eligible = tick + const.header
-    state.pool.packet[packet].next = NOBODY
+    record.eligible = tick + const.header
+    record.next = NOBODY
     if state.place[switch].reading == NOBODY:
         state.place[switch].reading = packet
         state.place[switch].next_read = tick + const.header
@@ -217,8 +218,9 @@ def _keep(state, switch, place, ranked):
 @inner
 def _rank(const, state, switch, packet):
     """Insert a packet among the eligible ones of a switch."""
-    hops, born = state.pool.packet[packet].hop, state.pool.packet[packet].born
-    identity = np.int64(state.pool.packet[packet].sequence) * const.net.hosts + state.pool.packet[packet].source
+    record = state.pool.packet[packet]
+    hops, born = record.hop, record.born
+    identity = np.int64(record.sequence) * const.net.hosts + record.source
     i = state.place[switch].ranked
     state.place[switch].ranked = i + 1
     while i > 0:
@@ -235,9 +237,10 @@ def _rank(const, state, switch, packet):
 @inner
 def _admit(const, state, switch, tick):
     """Rank the packets of a switch whose header has been read by ``tick``."""
-    if state.place[switch].next_read > tick:
+    switch_record = state.place[switch]
+    if switch_record.next_read > tick:
         return
-    packet, eligible = np.int64(state.place[switch].reading), LATE
+    packet, eligible = np.int64(switch_record.reading), LATE
     while packet != NOBODY:
         eligible = np.int64(state.pool.packet[packet].eligible)
         if eligible > tick:
@@ -245,8 +248,8 @@ def _admit(const, state, switch, tick):
         following = np.int64(state.pool.packet[packet].next)
         _rank(const, state, switch, packet)
         packet = following
-    state.place[switch].reading = packet
-    state.place[switch].next_read = LATE if packet == NOBODY else eligible
+    switch_record.reading = packet
+    switch_record.next_read = LATE if packet == NOBODY else eligible
 
 
 @inner
@@ -255,10 +258,11 @@ def _choose(const, state, packet, ports):
 
     ports: uint64, a bit each.
     """
+    record = state.pool.packet[packet]
     if popcount(ports) == 1:
         return lowest(ports)
-    source, sequence = np.int64(state.pool.packet[packet].source), np.int64(state.pool.packet[packet].sequence)
-    return pick(ports, route_word(const.net.seed, source, sequence, np.int64(state.pool.packet[packet].hop)))
+    source, sequence = np.int64(record.source), np.int64(record.sequence)
+    return pick(ports, route_word(const.net.seed, source, sequence, np.int64(record.hop)))
 
 
 @inner
@@ -276,13 +280,14 @@ def _forward(const, state, switch, packet, minimal, port, tick):
 
     minimal: ports on its shortest paths, uint64, a bit each.
     """
+    record = state.pool.packet[packet]
     _hold_output(const, state, switch, const.net.ports.out_base[switch] + port, tick)
     channel = const.out_start[switch] + port
     if not (minimal >> np.uint64(port)) & np.uint64(1):
-        state.pool.packet[packet].deflected += 1
-    state.pool.packet[packet].hop += 1
-    state.pool.packet[packet].where = const.dst[channel]
-    state.pool.packet[packet].output = const.net.ports.out_base[switch] + port
+        record.deflected += 1
+    record.hop += 1
+    record.where = const.dst[channel]
+    record.output = const.net.ports.out_base[switch] + port
     state.tally.channel_flits[channel] += const.flits
     put(state.arriving, packet, tick + const.switch + const.link + const.delay[channel])
 
@@ -321,9 +326,10 @@ def _allocate(const, state, switch, tick):
 @inner
 def _send_ranked(const, state, switch, tick):
     """Send the eligible packets of a switch, in order of rank, as far as outputs are free."""
+    switch_record = state.place[switch]
     free = _free_ports(const, state, switch, tick)
     kept = 0
-    for i in range(np.int64(state.place[switch].ranked)):
+    for i in range(np.int64(switch_record.ranked)):
         ranked = state.ranked[switch, i]
         packet, ports = np.int64(ranked.packet), free & ranked.ports
         if ports:
@@ -333,30 +339,31 @@ def _send_ranked(const, state, switch, tick):
         elif ranked.output == NOBODY or not _eject(const, state, switch, packet, ranked.output, tick):
             _keep(state, switch, kept, ranked)
             kept += 1
-    while state.place[switch].resident > const.hold and free and kept > 0:
+    while switch_record.resident > const.hold and free and kept > 0:
         kept -= 1
         ranked = state.ranked[switch, kept]
         packet = np.int64(ranked.packet)
         port = _choose(const, state, packet, free)
         free &= ~(np.uint64(1) << np.uint64(port))
         _forward(const, state, switch, packet, ranked.ports, port, tick)
-    state.place[switch].ranked = kept
+    switch_record.ranked = kept
 
 
 @inner
 def _let_send(const, state, switch, host, tick):
     """Let a host of a switch start a packet if it has one, and the switch has room for it."""
+    switch_record = state.place[switch]
     if max(state.host[host].born, state.host[host].free) > tick:
         if state.asked[host] <= tick:
             notice(const, state, host, tick)
         return
-    if state.place[switch].resident + state.place[switch].inbound >= const.hold:
+    if switch_record.resident + switch_record.inbound >= const.hold:
         return
     packet = create(const, state, host, tick)
     leave(state.program, state.pool.packet[packet].send, tick + const.flits)
-    state.place[switch].inbound += 1
+    switch_record.inbound += 1
     following = host + 1 - const.host_start[switch]
-    state.place[switch].next_host = following if host + 1 < const.host_start[switch + 1] else 0
+    switch_record.next_host = following if host + 1 < const.host_start[switch + 1] else 0
     state.pool.packet[packet].where = switch
     put(state.arriving, packet, tick + const.injection)
     notice(const, state, host, tick)

@@ -125,8 +125,9 @@ def build(
 @inner
 def _queue(state, packet, line, due):
     """Put a packet at the end of a line, at whose end it will be in tick ``due``."""
-    state.pool.packet[packet].due = due
-    state.pool.packet[packet].next = NOBODY
+    record = state.pool.packet[packet]
+    record.due = due
+    record.next = NOBODY
     if state.line[line, FRONT] == NOBODY:
         state.line[line, FRONT] = packet
         wake(state.lines, line, due)
@@ -169,7 +170,8 @@ def _shortest(const, state, packet, ports, here, target, tick):
 
     ports: uint64, a bit each, of switch ``here``.
     """
-    origin, own = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].flits)
+    record = state.pool.packet[packet]
+    origin, own = np.int64(record.way), np.int64(record.flits)
     best, fewest = np.int64(0), NOBODY
     while ports:
         output = np.int64(const.net.ports.out_base[here]) + lowest(ports)
@@ -186,15 +188,16 @@ def _shortest(const, state, packet, ports, here, target, tick):
 @inner
 def _output(const, state, packet, here, tick):
     """Choose the output of a packet at switch ``here``."""
-    destination = np.int64(state.pool.packet[packet].destination)
+    record = state.pool.packet[packet]
+    destination = np.int64(record.destination)
     target = np.int64(const.net.host_switch[destination])
-    way, hop = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].hop)
+    way, hop = np.int64(record.way), np.int64(record.hop)
     if at_target(const.routes, way, hop, here, target):
         return np.int64(const.net.ports.eject[destination])
     if const.rule == ADAPTIVE:
         ports = usable_ports(const.routes, way, hop, here, target)
         return _shortest(const, state, packet, ports, here, target, tick)
-    source, sequence = np.int64(state.pool.packet[packet].source), np.int64(state.pool.packet[packet].sequence)
+    source, sequence = np.int64(record.source), np.int64(record.sequence)
     port = next_port(
         const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
     )
@@ -216,13 +219,14 @@ def _switch(const, state, entry, tick):
 @inner
 def join(const, state, packet, here, tick):
     """Let a packet at switch ``here`` join the queue of its output."""
-    flits = np.int64(state.pool.packet[packet].flits)
+    record = state.pool.packet[packet]
+    flits = np.int64(record.flits)
     output = _output(const, state, packet, here, tick)
     start = max(state.free[output], tick)
     state.free[output] = start + flits
     end = np.int64(const.net.ports.out_input[output])
     if end == NOBODY:
-        host = np.int64(state.pool.packet[packet].destination)
+        host = np.int64(record.destination)
         _queue(state, packet, const.inputs + host, start + flits + const.crossing[output])
     else:
         _queue(state, packet, end, start + const.crossing[output])

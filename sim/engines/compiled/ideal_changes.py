@@ -195,7 +195,7 @@ class ChangingIdeal(ChangingRun):
             head=topology.dst.astype(np.int64),
         )  # fmt: skip
         no_packet = take_records(self._state.pool, len(limbo))
-        self._state.pool.packet[no_packet].next = NOBODY  # and no flits
+        self._state.pool.packet["next"][no_packet] = NOBODY  # and no flits
         more = np.column_stack([no_packet, no_packet])
         self._state = self._state._replace(line=np.concatenate([self._state.line, more]))
         switch = np.concatenate([net.ports.in_switch, np.zeros(topology.hosts, np.uint32), topology.dst])

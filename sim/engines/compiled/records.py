@@ -157,17 +157,17 @@ def first_packets(const: Any, state: Any) -> None:
 
 
 @routine
-def _draw_first(arrivals: Arrivals, packets: Packets, seed: Int, records: Ints) -> None:
+def _draw_first(arrivals: Arrivals, packets: Packets, seed: Int, records: np.ndarray) -> None:
     """Draw the first packets of hosts and fill in what their records, HOST [hosts], say of them."""
     for host in range(len(records)):
+        record = records[host]
         if arrivals.keep[host] < 0:
-            records[host].born = NEVER
+            record.born = NEVER
             continue
         counter, position = next_arrival(arrivals, packets, seed, host, 0, -arrivals.base)
-        records[host].counter = counter
-        records[host].position = position
-        records[host].born = position >> arrivals.shift
-        records[host].flits = length(packets, seed, host, counter)
+        record.counter, record.position = counter, position
+        record.born = position >> arrivals.shift
+        record.flits = length(packets, seed, host, counter)
 
 
 @inner
@@ -178,13 +178,10 @@ def create(const, state, host, tick):
     """
     host_record = state.host[host]
     packet = take_record(state.pool)
-    state.pool.packet[packet].source = host
-    state.pool.packet[packet].born = host_record.born
-    state.pool.packet[packet].sent = tick
-    state.pool.packet[packet].sequence = host_record.sequence
-    state.pool.packet[packet].hop = 0
-    state.pool.packet[packet].flits = host_record.flits
-    state.pool.packet[packet].deflected = 0
+    record = state.pool.packet[packet]
+    record.source, record.sequence, record.flits = host, host_record.sequence, host_record.flits
+    record.born, record.sent = host_record.born, tick
+    record.hop = record.deflected = 0
     state.tally.scalars[SENT_PACKETS] += 1
     host_record.free = tick + host_record.flits
     host_record.sent_flits += host_record.flits
@@ -199,10 +196,11 @@ def _address(program, const, state, host, packet):
 
     program: ``state.program``.
     """
+    record = state.pool.packet[packet]
     host_record = state.host[host]
     if program is None:
         net = const.net
-        state.pool.packet[packet].destination = destination(net.packets, net.seed, host, host_record.sequence - 1)
+        record.destination = destination(net.packets, net.seed, host, host_record.sequence - 1)
         last, at = host_record.counter, host_record.position
         counter, position = next_arrival(net.arrivals, net.packets, net.seed, host, last + 1, at)
         host_record.counter = counter
@@ -210,8 +208,8 @@ def _address(program, const, state, host, packet):
         host_record.born = position >> net.arrivals.shift
         host_record.flits = length(net.packets, net.seed, host, counter)
     else:
-        state.pool.packet[packet].send = program.queue[host, FIRST]
-        state.pool.packet[packet].destination = cut(program, host)
+        record.send = program.queue[host, FIRST]
+        record.destination = cut(program, host)
         _show_next(program, host_record, host)
 
 
@@ -249,10 +247,11 @@ def set_way(const, state, packet):
 
     const.routes: :class:`~flitlab.models.rules.tables.Tables`.
     """
-    source, destination = np.int64(state.pool.packet[packet].source), np.int64(state.pool.packet[packet].destination)
+    record = state.pool.packet[packet]
+    source, destination = np.int64(record.source), np.int64(record.destination)
     origin, target = np.int64(const.net.host_switch[source]), np.int64(const.net.host_switch[destination])
-    sequence = np.int64(state.pool.packet[packet].sequence)
-    state.pool.packet[packet].way = choose_way(
+    sequence = np.int64(record.sequence)
+    record.way = choose_way(
         const.routes, const.net.seed, source, destination, const.net.hosts, sequence, origin, target
     )
 
@@ -260,18 +259,19 @@ def set_way(const, state, packet):
 @inner
 def deliver(const, state, packet, tick):
     """Count a packet whose tail has reached its host, and free its record."""
-    flits, hops = state.pool.packet[packet].flits, state.pool.packet[packet].hop
-    source, destination = state.pool.packet[packet].source, state.pool.packet[packet].destination
-    latency, deflections = tick - state.pool.packet[packet].born, state.pool.packet[packet].deflected
+    record = state.pool.packet[packet]
+    flits, hops = record.flits, record.hop
+    source, destination = record.source, record.destination
+    latency, deflections = tick - record.born, record.deflected
     if len(state.tally.log):
         entry = state.tally.scalars[DELIVERED_PACKETS]
-        state.tally.log[entry, 0] = np.int64(state.pool.packet[packet].sequence) * const.net.hosts + source
+        state.tally.log[entry, 0] = np.int64(record.sequence) * const.net.hosts + source
         state.tally.log[entry, 1] = tick
         state.tally.log[entry, 2] = hops
     state.tally.scalars[DELIVERED_PACKETS] += 1
     state.tally.scalars[DELIVERED_FLITS] += flits
     state.tally.scalars[LATENCY] += latency
-    state.tally.scalars[NETWORK_LATENCY] += tick - state.pool.packet[packet].sent
+    state.tally.scalars[NETWORK_LATENCY] += tick - record.sent
     state.tally.scalars[HOPS] += hops
     state.tally.scalars[DEFLECTIONS] += deflections
     state.tally.scalars[HOPS_MAX] = max(state.tally.scalars[HOPS_MAX], hops)
@@ -282,7 +282,7 @@ def deliver(const, state, packet, tick):
     state.tally.by_source[source] += flits
     state.tally.by_destination[destination] += flits
     free_record(state.pool, packet)
-    deliver_part(state.program, state.pool.packet[packet].send, tick)
+    deliver_part(state.program, record.send, tick)
 
 
 @inner

@@ -23,9 +23,10 @@ def _congestion(const, state, packet, way, here, hop, ahead, tick):
     here, hop: the switch where the packet is, and how many channels it has taken to come there. ahead: see
     :func:`set_way`.
     """
-    source, destination = np.int64(state.pool.packet[packet].source), np.int64(state.pool.packet[packet].destination)
+    record = state.pool.packet[packet]
+    source, destination = np.int64(record.source), np.int64(record.destination)
     target, taken = np.int64(const.net.host_switch[destination]), np.int64(hop)
-    sequence, flits = np.int64(state.pool.packet[packet].sequence), np.int64(0)
+    sequence, flits = np.int64(record.sequence), np.int64(0)
     while not at_target(const.routes, way, hop, here, target) and (hop == taken or const.rule == UGAL_GLOBAL):
         port = next_port(
             const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
@@ -39,12 +40,13 @@ def _congestion(const, state, packet, way, here, hop, ahead, tick):
 @inner
 def _drawn(const, state, packet, origin, target, turn):
     """Return the ``turn``-th of the ways that are compared; the packet has the way that was drawn first."""
-    way = np.int64(state.pool.packet[packet].way)
+    record = state.pool.packet[packet]
+    way = np.int64(record.way)
     if const.rule != LEAST_QUEUED:
         return way if turn else MINIMALLY
     if turn == 0:
         return way
-    source, sequence = np.int64(state.pool.packet[packet].source), np.int64(state.pool.packet[packet].sequence)
+    source, sequence = np.int64(record.source), np.int64(record.sequence)
     return another_path(const.routes, const.net.seed, source, sequence, origin, target, turn)
 
 
@@ -64,11 +66,12 @@ def set_way(const, state, packet, ahead, tick):
     ahead: function (const, state, switch, port, tick) that gives the flits queued for a channel, and the switch at its
     end.
     """
+    record = state.pool.packet[packet]
     records.set_way(const, state, packet)
     if not by_congestion(const.rule):
         return
-    origin = np.int64(const.net.host_switch[state.pool.packet[packet].source])
-    target = np.int64(const.net.host_switch[state.pool.packet[packet].destination])
+    origin = np.int64(const.net.host_switch[record.source])
+    target = np.int64(const.net.host_switch[record.destination])
     if const.rule == LEAST_QUEUED and origin == target:
         return
     best, best_flits = np.int64(0), np.int64(0)
@@ -77,7 +80,7 @@ def set_way(const, state, packet, ahead, tick):
         flits = _congestion(const, state, packet, way, origin, np.int64(0), ahead, tick)
         if turn == 0 or _better(const, state, packet, origin, target, best, way, best_flits, flits) != best:
             best, best_flits = way, flits
-    state.pool.packet[packet].way = best
+    record.way = best
 
 
 @inner
@@ -86,16 +89,17 @@ def think_again(const, state, packet, here, ahead, tick):
 
     ahead, tick: see :func:`set_way`; the tick in which the packet has been read.
     """
-    way, hop = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].hop)
-    source = np.int64(state.pool.packet[packet].source)
+    record = state.pool.packet[packet]
+    way, hop = np.int64(record.way), np.int64(record.hop)
+    source = np.int64(record.source)
     origin = np.int64(const.net.host_switch[source])
-    target = np.int64(const.net.host_switch[state.pool.packet[packet].destination])
+    target = np.int64(const.net.host_switch[record.destination])
     if not thinks_again(const.routes, way, hop, origin, here, target):
         return
-    sequence = np.int64(state.pool.packet[packet].sequence)
+    sequence = np.int64(record.sequence)
     via = way_from(const.routes, const.net.seed, source, const.net.hosts, sequence, here, hop)
     minimal_flits, flits = np.int64(0), np.int64(0)
     for turn in range(2):  # one place that counts: compiled once
         minimal_flits = flits
         flits = _congestion(const, state, packet, via if turn else MINIMALLY, here, hop, ahead, tick - 1)
-    state.pool.packet[packet].way = better_way(const.routes, via, here, target, minimal_flits, flits)
+    record.way = better_way(const.routes, via, here, target, minimal_flits, flits)

@@ -43,7 +43,9 @@ def grant(const, state, packet, vc, output, next_vc, tick):
     next_vc: the input VC at the far end that it goes to, in which there is room; NOBODY: the output ejects, and the
     packet goes to its host.
     """
-    flits = np.int64(state.pool.packet[packet].flits)
+    vc_record = state.vc[vc]
+    record = state.pool.packet[packet]
+    flits = np.int64(record.flits)
     state.tally.scalars[GRANTS] += 1
     state.rows[output].busy = tick + flits
     if state.rows[output].waiting:
@@ -55,13 +57,13 @@ def grant(const, state, packet, vc, output, next_vc, tick):
         post_room(state, vc, back, flits)
     else:
         give_back(const, state, vc, back, flits)
-    state.vc[vc].left = tick + flits
+    vc_record.left = tick + flits
     if by_congestion(const.rule):
-        state.vc[vc].queued -= np.uint32(flits)
+        vc_record.queued -= np.uint32(flits)
     if const.shared_input:
         state.input_busy[vc // const.vcs] = tick + flits
-    behind = np.int64(state.pool.packet[packet].next)
-    state.vc[vc].front = behind
+    behind = np.int64(record.next)
+    vc_record.front = behind
     if behind != NOBODY:
         present(const, state, vc, behind, tick + flits)
 
@@ -72,10 +74,10 @@ def grant(const, state, packet, vc, output, next_vc, tick):
         put(state.leaving, packet, delivered)
         return
     state.vc[next_vc].room -= flits
-    state.pool.packet[packet].input_vc = next_vc
-    state.pool.packet[packet].hop += 1
+    record.input_vc = next_vc
+    record.hop += 1
     if const.policy == ESCAPE and next_vc % const.vcs == ESCAPE_VC:
-        state.pool.packet[packet].way = ON_ESCAPE
+        record.way = ON_ESCAPE
     channel = channel_of(state, output)
     state.tally.channel_flits[channel] += flits
     comes = tick + const.switch + const.link + const.header

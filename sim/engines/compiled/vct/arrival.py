@@ -27,20 +27,21 @@ from flitlab.sim.engines.compiled.wheel import ask_for_bit, drain, wake
 @inner
 def _route(const, state, packet, tick):
     """Set the output of a packet that has come to a switch; NOBODY if that is decided every tick."""
+    record = state.pool.packet[packet]
     here = _switch_of(state, packet)
-    destination = np.int64(state.pool.packet[packet].destination)
+    destination = np.int64(record.destination)
     target = np.int64(const.net.host_switch[destination])
-    way, hop = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].hop)
+    way, hop = np.int64(record.way), np.int64(record.hop)
     if at_target(const.routes, way, hop, here, target):
-        state.pool.packet[packet].output = const.net.ports.eject[destination]
+        record.output = const.net.ports.eject[destination]
     elif const.rule == ADAPTIVE:
-        state.pool.packet[packet].output = NOBODY
+        record.output = NOBODY
     else:
-        source, sequence = np.int64(state.pool.packet[packet].source), np.int64(state.pool.packet[packet].sequence)
+        source, sequence = np.int64(record.source), np.int64(record.sequence)
         port = next_port(
             const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
         )
-        state.pool.packet[packet].output = const.net.ports.out_base[here] + port
+        record.output = const.net.ports.out_base[here] + port
 
 
 @inner
@@ -49,10 +50,11 @@ def _arrive(const, state, packet, tick):
 
     If it is alone there it is at the front, and asks for its output.
     """
-    vc = np.int64(state.pool.packet[packet].input_vc)
-    state.pool.packet[packet].next = NOBODY
+    record = state.pool.packet[packet]
+    vc = np.int64(record.input_vc)
+    record.next = NOBODY
     if by_congestion(const.rule):
-        state.vc[vc].queued += state.pool.packet[packet].flits
+        state.vc[vc].queued += record.flits
     if state.vc[vc].front == NOBODY:
         state.vc[vc].front = packet
         state.vc[vc].back = packet

@@ -70,9 +70,10 @@ def _take_away(const, state, vc, packet, dead):
 
     dead: bool [outputs].
     """
+    record = state.pool.packet[packet]
     eligible = np.int64(state.vc[vc].eligible)
-    key = age_key(np.int64(state.pool.packet[packet].born) if const.oldest_first else eligible, vc)
-    output = np.int64(state.pool.packet[packet].output)
+    key = age_key(np.int64(record.born) if const.oldest_first else eligible, vc)
+    output = np.int64(record.output)
     if const.rule != ADAPTIVE or output != NOBODY:
         if dead[output]:
             withdraw(const, state, output, key)

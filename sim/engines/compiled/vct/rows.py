@@ -57,24 +57,26 @@ def _return_at(const, vc, i):
 @inner
 def reclaim(const, state, vc, tick):
     """Take back the room of packets that has become usable by a tick, and return the room of the input VC in flits."""
-    while state.vc[vc].returning > 0:
-        first = state.vc[vc].first_return
+    vc_record = state.vc[vc]
+    while vc_record.returning > 0:
+        first = vc_record.first_return
         if state.returns[_return_at(const, vc, first)] > tick:
             break
-        state.vc[vc].room += state.returns[_return_at(const, vc, first) + _ONE]
-        state.vc[vc].first_return = (first + 1) & (const.ring - 1)
-        state.vc[vc].returning -= 1
-    return state.vc[vc].room
+        vc_record.room += state.returns[_return_at(const, vc, first) + _ONE]
+        vc_record.first_return = (first + 1) & (const.ring - 1)
+        vc_record.returning -= 1
+    return vc_record.room
 
 
 @inner
 def give_back(const, state, vc, back, flits):
     """Let room of an input VC return upstream, where it is usable from tick ``back`` on, and wake who waits for it."""
-    last = np.int64((state.vc[vc].first_return + state.vc[vc].returning) & (const.ring - 1))
+    vc_record = state.vc[vc]
+    last = np.int64((vc_record.first_return + vc_record.returning) & (const.ring - 1))
     state.returns[_return_at(const, vc, last)] = back
     state.returns[_return_at(const, vc, last) + _ONE] = flits
-    state.vc[vc].returning += 1
-    upstream = np.int64(state.vc[vc].upstream)
+    vc_record.returning += 1
+    upstream = np.int64(vc_record.upstream)
     if upstream >= len(state.rows):  # a host
         host = upstream - len(state.rows)
         if state.host[host].born <= back:
@@ -116,12 +118,13 @@ def vcs_of(const, state, packet, output, entry):
 
     entry: the input there.
     """
+    record = state.pool.packet[packet]
     channel = channel_of(state, output)
-    source = const.net.host_switch[state.pool.packet[packet].source]
-    target = const.net.host_switch[state.pool.packet[packet].destination]
-    input_vc = np.int64(state.pool.packet[packet].input_vc)
+    source = const.net.host_switch[record.source]
+    target = const.net.host_switch[record.destination]
+    input_vc = np.int64(record.input_vc)
     here = np.int64(state.vc[input_vc].switch)
-    way, hop = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].hop)
+    way, hop = np.int64(record.way), np.int64(record.hop)
     port = output - const.net.ports.out_base[here]
     held = input_vc % const.vcs if const.policy == RISING and hop > 0 else NOT_HELD
     low, high = allowed_vcs(
@@ -134,8 +137,9 @@ def vcs_of(const, state, packet, output, entry):
 @inner
 def ports_of(const, state, packet, here):
     """Find the set of ports that an adaptive packet may take at a switch, a bit each, uint64."""
-    target = np.int64(const.net.host_switch[state.pool.packet[packet].destination])
-    way, hop = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].hop)
+    record = state.pool.packet[packet]
+    target = np.int64(const.net.host_switch[record.destination])
+    way, hop = np.int64(record.way), np.int64(record.hop)
     return usable_ports(const.routes, way, hop, here, target)
 
 
@@ -270,9 +274,10 @@ def present(const, state, vc, packet, eligible):
 
     eligible: tick from which on it may be granted.
     """
+    record = state.pool.packet[packet]
     state.vc[vc].eligible = eligible
-    key = age_key(np.int64(state.pool.packet[packet].born) if const.oldest_first else eligible, vc)
-    if const.rule == ADAPTIVE and state.pool.packet[packet].output == NOBODY:
+    key = age_key(np.int64(record.born) if const.oldest_first else eligible, vc)
+    if const.rule == ADAPTIVE and record.output == NOBODY:
         here = np.int64(state.vc[vc].switch)
         base = const.net.ports.out_base[here]
         ports = ports_of(const, state, packet, here)
@@ -281,4 +286,4 @@ def present(const, state, vc, packet, eligible):
             ports &= ports - np.uint64(1)
             enqueue(const, state, packet, output, eligible, key)
     else:
-        enqueue(const, state, packet, np.int64(state.pool.packet[packet].output), eligible, key)
+        enqueue(const, state, packet, np.int64(record.output), eligible, key)

@@ -60,8 +60,9 @@ def _cheapest(const, state, packet, here, tick):
 
     The cost is in flits: the credit in use on the channel, and what its detour is put back by.
     """
-    target = np.int64(const.net.host_switch[state.pool.packet[packet].destination])
-    origin, flits = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].flits)
+    record = state.pool.packet[packet]
+    target = np.int64(const.net.host_switch[record.destination])
+    origin, flits = np.int64(record.way), np.int64(record.flits)
     ports, base = ports_of(const, state, packet, here), const.net.ports.out_base[here]
     cheapest, least = NOBODY, np.int64(0)
     while ports:

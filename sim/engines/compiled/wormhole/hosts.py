@@ -27,9 +27,10 @@ def _next_vc(const, state, host):
 @inner
 def _note_target(const, state, packet):
     """Note in a packet's record where it leaves the network, for every switch on its way."""
-    destination = state.pool.packet[packet].destination
-    state.pool.packet[packet].where = const.net.host_switch[destination]
-    state.pool.packet[packet].output = const.net.ports.eject[destination]
+    record = state.pool.packet[packet]
+    destination = record.destination
+    record.where = const.net.host_switch[destination]
+    record.output = const.net.ports.eject[destination]
 
 
 @inner

@@ -27,17 +27,18 @@ def front_packet(const, state, vc):
 @inner
 def output_of(const, state, vc, packet):
     """Find the output that the packet at the front of an input VC goes to, if routing is not adaptive."""
-    here, target = np.int64(state.vc[vc].switch), np.int64(state.pool.packet[packet].where)
-    base, ejection = U(state.vc[vc].base), U(state.pool.packet[packet].output)
+    record = state.pool.packet[packet]
+    here, target = np.int64(state.vc[vc].switch), np.int64(record.where)
+    base, ejection = U(state.vc[vc].base), U(record.output)
     if len(const.only_port):  # the common case: no branch on whether the packet is at its target
         port = U(const.only_port[U(here * const.net.switches + target)])
         if port != SEVERAL:
             return ejection if here == target else base + port
-    way, hop = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].hop)
+    way, hop = np.int64(record.way), np.int64(record.hop)
     if at_target(const.routes, way, hop, here, target):
         return ejection
-    source, sequence = np.int64(state.pool.packet[packet].source), np.int64(state.pool.packet[packet].sequence)
-    destination = np.int64(state.pool.packet[packet].destination)
+    source, sequence = np.int64(record.source), np.int64(record.sequence)
+    destination = np.int64(record.destination)
     port = next_port(
         const.routes, way, const.net.seed, here, target, source, destination, const.net.hosts, sequence, hop
     )
@@ -47,13 +48,14 @@ def output_of(const, state, vc, packet):
 @inner
 def choices_at(const, state, vc, packet, output):
     """Find the set of VCs of an output that a packet may take, a bit each, uint64; vc: the input VC that it is in."""
+    record = state.pool.packet[packet]
     low, high = np.int64(0), np.int64(const.vcs)
     channel = np.int64(const.net.ports.out_channel[output])
     if const.policy != ANY and channel != NOBODY:
         here = state.vc[vc].switch
-        way, hop = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].hop)
-        source = np.int64(const.net.host_switch[state.pool.packet[packet].source])
-        target = np.int64(const.net.host_switch[state.pool.packet[packet].destination])
+        way, hop = np.int64(record.way), np.int64(record.hop)
+        source = np.int64(const.net.host_switch[record.source])
+        target = np.int64(const.net.host_switch[record.destination])
         port = np.int64(output) - np.int64(const.net.ports.out_base[here])
         held = np.int64(vc % U(const.vcs)) if const.policy == RISING and hop > 0 else NOT_HELD
         low, high = allowed_vcs(
@@ -66,9 +68,10 @@ def choices_at(const, state, vc, packet, output):
 @inner
 def outputs_of(const, state, vc, packet):
     """Find the outputs that an adaptive packet may take: (the first, a set of those from it on, uint64)."""
-    here, destination = np.int64(state.vc[vc].switch), np.int64(state.pool.packet[packet].destination)
+    record = state.pool.packet[packet]
+    here, destination = np.int64(state.vc[vc].switch), np.int64(record.destination)
     target = np.int64(const.net.host_switch[destination])
-    way, hop = np.int64(state.pool.packet[packet].way), np.int64(state.pool.packet[packet].hop)
+    way, hop = np.int64(record.way), np.int64(record.hop)
     if at_target(const.routes, way, hop, here, target):
         return U(const.net.ports.eject[U(destination)]), ONE
     return U(const.net.ports.out_base[U(here)]), usable_ports(const.routes, way, hop, here, target)
