@@ -19,7 +19,6 @@ from flitlab.sim.engines.compiled.vct.rows import (
     entry_of,
     flits_of,
     give_back,
-    head_at,
     key_at,
     present,
     room_for,
@@ -27,7 +26,6 @@ from flitlab.sim.engines.compiled.vct.rows import (
     wanted_vcs,
 )
 from flitlab.sim.engines.compiled.vct.state import (
-    CHANNEL_AT,
     INLINE,
 )
 from flitlab.sim.engines.compiled.wheel import ask_for_bit, wake
@@ -173,30 +171,33 @@ def serve_all(const, state, outputs, count, tick):
 @routine
 def ask_for_heads(state, outputs, tick):
     """Begin to load what it takes to serve the first heads in the rows of some outputs, uint32, at a tick."""
-    rows, heads, vcs, pool = state.rows, state.heads, state.vc, state.pool
+    rows, vcs, pool, first = state.rows, state.vc, state.pool, np.int64(0)
     for output in outputs:
         prefetch(rows, output)
-    for output in outputs:
+    for i in range(len(outputs)):
+        output = np.int64(outputs[i])
         if rows[output].waiting > 0:
-            prefetch(vcs, heads[head_at(output, 0)] & 0xFFFFFFFF)
-            prefetch(vcs, heads[head_at(output, 0) + np.uint64(1)] & 0xFFFFFFFF)
+            prefetch(vcs, key_at(state, output, first) & 0xFFFFFFFF)
+            prefetch(vcs, want_at(state, output, first) & 0xFFFFFFFF)
         if rows[output].waiting > INLINE:
             prefetch(state.behind, output)
-    for output in outputs:
+    for i in range(len(outputs)):
+        output = np.int64(outputs[i])
         if rows[output].waiting > 0:
-            if rows[output].end & 0xFFFFFFFF != NOBODY:
-                prefetch(state.tally.channel_flits, rows[output].end >> CHANNEL_AT)
-            vc = heads[head_at(output, 0)] & 0xFFFFFFFF
-            prefetch(pool.packet, vcs[vc].front)
-            upstream = np.int64(vcs[vc].upstream)
+            if entry_of(state, output) != NOBODY:
+                prefetch(state.tally.channel_flits, channel_of(state, output))
+            vc_record = vcs[key_at(state, output, first) & 0xFFFFFFFF]
+            prefetch(pool.packet, vc_record.front)
+            upstream = np.int64(vc_record.upstream)
             if upstream < len(rows):
                 prefetch(rows, upstream)
             else:
                 prefetch(state.host, upstream - len(rows))
-    for output in outputs:
+    for i in range(len(outputs)):
+        output = np.int64(outputs[i])
         if rows[output].waiting > 0:
-            first = vcs[heads[head_at(output, 0)] & 0xFFFFFFFF].front
-            if pool.packet[first].next != NOBODY:
-                prefetch(pool.packet, pool.packet[first].next)
+            record = pool.packet[vcs[key_at(state, output, first) & 0xFFFFFFFF].front]
+            if record.next != NOBODY:
+                prefetch(pool.packet, record.next)
             if rows[output].waiting > 1:
-                ask_for_bit(state.outputs, np.int64(output), tick + np.int64(pool.packet[first].flits))
+                ask_for_bit(state.outputs, output, tick + np.int64(record.flits))

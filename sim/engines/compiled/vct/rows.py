@@ -178,7 +178,7 @@ def flits_of(want):
 
 
 @inner
-def head_at(output, i):
+def _head_at(output, i):
     """Find in ``VctState.heads`` the key of the head at place ``i`` of an output's row; what it wants is behind it."""
     return np.uint64(output * OUTPUT_WORDS + HEADS_AT + 2 * i)
 
@@ -188,7 +188,7 @@ def key_at(state, output, i):
     """Read the key of the head at place ``i`` of an output's row."""
     if seldom(i >= INLINE):
         return state.behind[output, np.uint64(2 * (i - INLINE))]
-    return state.heads[head_at(output, i)]
+    return state.heads[_head_at(output, i)]
 
 
 @inner
@@ -196,7 +196,7 @@ def want_at(state, output, i):
     """Read what the head at place ``i`` of an output's row wants, packed."""
     if seldom(i >= INLINE):
         return state.behind[output, np.uint64(2 * (i - INLINE) + 1)]
-    return state.heads[head_at(output, i) + _ONE]
+    return state.heads[_head_at(output, i) + _ONE]
 
 
 @inner
@@ -206,8 +206,8 @@ def _put(state, output, i, key, want):
         state.behind[output, np.uint64(2 * (i - INLINE))] = key
         state.behind[output, np.uint64(2 * (i - INLINE) + 1)] = want
     else:
-        state.heads[head_at(output, i)] = key
-        state.heads[head_at(output, i) + _ONE] = want
+        state.heads[_head_at(output, i)] = key
+        state.heads[_head_at(output, i) + _ONE] = want
 
 
 @inner
