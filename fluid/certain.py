@@ -2,11 +2,11 @@
 """The load from which on a scenario is saturated, as far as that is known without solving anything."""
 
 import math
-from functools import lru_cache
 
 from flitlab.fluid.hosts import host_bound
 from flitlab.fluid.problem import FluidError, Problem
 from flitlab.fluid.split import growing_split, split_theta, split_use
+from flitlab.models.held import while_held
 from flitlab.models.instance import Instance
 from flitlab.models.rules.tables import RANDOM
 
@@ -14,7 +14,7 @@ SPLIT_SWITCHES = 2048
 """Switches up to which the split of a routing is computed without being asked for: its tables grow as their square."""
 
 
-@lru_cache(maxsize=4)
+@while_held
 def certain_limit(instance: Instance) -> float:
     """The load from which on a queue grows without limit, as follows from T and the routing alone; inf if none does."""
     topology, traffic, routes = instance.topology, instance.traffic, instance.routes
@@ -33,7 +33,7 @@ FULL = 0.95
 """Part of the fullest channel's load from which on a channel is as full as that."""
 
 
-@lru_cache(maxsize=4)
+@while_held
 def full_on_the_way(instance: Instance) -> float:
     """How many channels as full as the fullest a packet crosses on average, under the fixed split of the routing.
 

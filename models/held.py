@@ -1,15 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of tables, remembered for as long as somebody holds them and nobody changes them."""
+"""What is known of tables, and of other objects, remembered for as long as somebody else holds them."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from functools import wraps
 from typing import Generic, NamedTuple, TypeVar
-from weakref import ref
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
 from flitlab.models.arrays import Masks
 
 T = TypeVar("T")
+K = TypeVar("K")
+
+
+def while_held(find: Callable[[K], T]) -> Callable[[K], T]:
+    """Let a function of one object be called once for each, as long as somebody holds the object.
+
+    >>> @while_held
+    ... def length(of: frozenset[int]) -> int:
+    ...     print("counted")
+    ...     return len(of)
+    >>> two = frozenset((1, 2))
+    >>> length(two) + length(two)
+    counted
+    4
+    """
+    known: WeakKeyDictionary[K, T] = WeakKeyDictionary()
+
+    @wraps(find)
+    def found(of: K) -> T:
+        if of not in known:
+            known[of] = find(of)
+        return known[of]
+
+    return found
 
 
 class _Known(NamedTuple, Generic[T]):

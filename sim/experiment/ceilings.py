@@ -3,7 +3,7 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -50,6 +50,12 @@ class Job:
     users: list[int] = field(default_factory=list)
     rows: list[dict[str, Any]] | None = None
     problem: str = ""
+
+    @property
+    def asked_of(self) -> Instance:
+        """The instance with what these ceilings depend on: routes, which may be large, only where one of them does."""
+        routed = any(spec.routes != "unused" for spec in self.specs)
+        return self.instance if routed else replace(self.instance, routes=None)
 
     @cached_property
     def bounds(self) -> "list[Bound]":
@@ -138,7 +144,7 @@ class CeilingRuns:
             job = self.jobs[place]
             case = job.case
             of_program = case.program is not None and job.instance is case.instance
-            given = case.program if of_program else job.instance
+            given = case.program if of_program else job.asked_of
             assert given is not None
             file = self.store.scenario(given, given.content_hash)
 

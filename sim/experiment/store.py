@@ -154,7 +154,8 @@ class Store:
                 self._scratch = Path(tempfile.mkdtemp(dir=self.folder, prefix=SCRATCH))
             path = self._scratch / f"{name}.pickle"
             if not path.exists():
-                replace_file(path, pickle.dumps(scenario, pickle.HIGHEST_PROTOCOL))
+                with path.open("wb") as file:
+                    pickle.dump(scenario, file, pickle.HIGHEST_PROTOCOL)  # large tables are written without a copy
         except OSError as error:
             raise WriteError(f"a scenario cannot be written: {error.strerror or error}") from None
         return ScenarioFile(path.resolve())

@@ -11,7 +11,6 @@ import signal
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
@@ -130,9 +129,43 @@ def _exit_with_parent() -> None:
         os._exit(1)
 
 
-@lru_cache(maxsize=4)
 def _scenario(file: ScenarioFile | bytes) -> Any:
-    return pickle.loads(file if isinstance(file, bytes) else file.path.read_bytes())
+    """The scenario, or instance, that a task is about."""
+    return _recent.get(file)
+
+
+class _Recent:
+    """The scenarios that tasks were about last: as many as have room together, or one alone.
+
+    Of 10,000 switches each has a table of 800 MB, so the others are forgotten before it is read.
+    """
+
+    ROOM, MOST = 1 << 28, 4
+    """Bytes of their pickles, and how many there may be."""
+
+    def __init__(self) -> None:
+        self._held: dict[ScenarioFile | bytes, tuple[int, Any]] = {}
+
+    def get(self, file: ScenarioFile | bytes) -> Any:
+        held = self._held.pop(file, None) or self._read(file)
+        self._held[file] = held  # the last is that which was asked for last
+        return held[1]
+
+    def _read(self, file: ScenarioFile | bytes) -> tuple[int, Any]:
+        size = len(file) if isinstance(file, bytes) else file.path.stat().st_size
+        while self._held and (len(self._held) == self.MOST or size + self._bytes > self.ROOM):
+            del self._held[next(iter(self._held))]
+        if isinstance(file, bytes):
+            return size, pickle.loads(file)
+        with file.path.open("rb") as opened:
+            return size, pickle.load(opened)  # which reads large tables to where they stay
+
+    @property
+    def _bytes(self) -> int:
+        return sum(size for size, _ in self._held.values())
+
+
+_recent = _Recent()
 
 
 def solve_point(

@@ -2,10 +2,12 @@
 """The runner: resuming, the cross-check, failures, saturation, and the same bytes whatever happens."""
 
 import csv
+import gc
 import json
 import re
 import shutil
 import tomllib
+import weakref
 from concurrent.futures import BrokenExecutor
 from types import SimpleNamespace
 
@@ -20,10 +22,13 @@ from flitlab.fluid.crosscheck import FlowCount
 from flitlab.models.pairs import PairCounts
 from flitlab.sim.config.study import read
 from flitlab.sim.engines.base import EngineMismatch
-from flitlab.sim.experiment import runner
+from flitlab.sim.experiment import runner, task
+from flitlab.sim.experiment.ceilings import CeilingRuns
+from flitlab.sim.experiment.progress import Quiet
 from flitlab.sim.experiment.store import Store, StoreError
-from flitlab.sim.experiment.task import failure
+from flitlab.sim.experiment.task import failure, solve_point
 from tests import ROOT
+from tests.scenarios import build, scenario
 
 CONFIG = """\
 name: tiny
@@ -107,7 +112,7 @@ def test_rows_in_order_with_the_swept_key_and_no_nan(run):
 
 def test_ceilings_that_do_not_depend_on_the_routing_are_computed_once(run, fakes):
     report = run()
-    assert fakes.ceilings == [("minimal", ["mcf", "total"]), ("minimal", ["mcf_paths"]), ("deflection", ["mcf_paths"])]
+    assert fakes.ceilings == [(None, ["mcf", "total"]), ("minimal", ["mcf_paths"]), ("deflection", ["mcf_paths"])]
     found = rows(report, "ceilings.csv")
     assert [row["ceiling"] for row in found] == ["mcf", "mcf_paths", "total", "total", "total"] * 2
     assert [row["load"] for row in found[:5]] == ["", "", "0.2", "0.4", "0.6"]
@@ -345,3 +350,30 @@ def test_an_interruption_inside_a_kernel_is_no_failure():
     with pytest.raises(KeyboardInterrupt):
         failure(outer)
     assert "SystemError: another" in failure(SystemError("another")).problem
+
+
+@pytest.mark.parametrize("room", [0, 1 << 20])
+def test_a_worker_forgets_large_scenarios_before_it_reads_another(tmp_path, monkeypatch, room):
+    monkeypatch.setattr(task._Recent, "ROOM", room)
+    monkeypatch.setattr(task, "_recent", task._Recent())
+    store = Store(tmp_path / "run")
+    files = [store.scenario(scenario(build("imase", n=n, degree=2)), str(n)) for n in (4, 5)]
+    measure = {"warmup": 0, "ticks": 10, "ci": None, "max_ticks": 10}
+    routes = []
+    for file in files:
+        assert not solve_point(file, "reference", 0.2, 1, measure).problem
+        routes.append(weakref.ref(task._scenario(file).routes))
+    gc.collect()
+    assert [of() is not None for of in routes] == [room > 0, True]
+    store.close()
+
+
+def test_only_ceilings_that_depend_on_routes_are_sent_them(tmp_path):
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    with_routes = {}
+    store = Store(tmp_path / "run")
+    for call in CeilingRuns(read(tmp_path / "c.yaml"), store).tasks(Quiet()):
+        file, specs = call.arguments[:2]
+        with_routes |= {spec.kind: task._scenario(file).routes is not None for spec in specs}
+    store.close()
+    assert with_routes == {"mcf": False, "mcf_paths": True, "total": False}
