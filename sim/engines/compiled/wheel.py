@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Ints, Masks
+from flitlab.models.arrays import Masks
 from flitlab.models.jit import kernel
 from flitlab.models.rules.bits import lowest
 from flitlab.sim.engines.compiled.memory import prefetch
@@ -67,16 +67,11 @@ def wake(wheel, member, tick):
     wheel.words[slot + (word >> np.uint64(6))] |= one << (word & np.uint64(63))
 
 
-def wake_all(wheel: Wheel, members: Ints, tick: int) -> None:
-    """Set the bits of many members at a tick, as :func:`wake` does one by one."""
-    slot, word = (tick & wheel.mask) * wheel.stride, members >> 6
-    np.bitwise_or.at(wheel.words, slot + wheel.summary + word, _bit(members))
-    np.bitwise_or.at(wheel.words, slot + (word >> 6), _bit(word))
-
-
-def _bit(places: Ints) -> Masks:
-    """The bit that stands for each place in its word of 64."""
-    return np.uint64(1) << (places & 63).astype(np.uint64)
+@kernel
+def wake_all(wheel, members, tick):
+    """Set the bits of many members at a tick."""
+    for i in range(len(members)):
+        wake(wheel, members[i], tick)
 
 
 @kernel
