@@ -6,16 +6,13 @@ state: ``slot``, uint32 [slots], the first of the links that await something the
 link in the same slot; ``bits``, uint64 [slots / 64], the slots that are not empty; ``members``, int64, scratch.
 """
 
-from typing import Any
-
 import numpy as np
 
 from flitlab.models.jit import inner, routine
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.datagram import precedence
 from flitlab.sim.engines.compiled.memory import prefetch
-
-NOBODY: Any = np.int64(0xFFFFFFFF)
+from flitlab.sim.engines.compiled.pool import NOBODY
 
 _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)

@@ -6,16 +6,14 @@ through the packets, none could be asked for before the one ahead of it had come
 its own, which comes first; when it is full, its packets move to a chunk behind it.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from flitlab.models.arrays import Words
 from flitlab.models.jit import inner, routine
 from flitlab.sim.engines.compiled.memory import aligned, prefetch, seldom
-from flitlab.sim.engines.compiled.pool import all_unused, free_record, take_record
-
-NOBODY: Any = np.int64(0xFFFFFFFF)
+from flitlab.sim.engines.compiled.pool import NOBODY, all_unused, free_record, take_record
 
 # Fields of a chunk, uint32: packets in it and the chunk behind it, both of a tick's own chunk, and the chunk that comes
 # after it where the list has been taken away.

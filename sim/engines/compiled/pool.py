@@ -13,6 +13,10 @@ from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import inner
 from flitlab.sim.engines.compiled.memory import aligned, records_in_lines
 
+# records are unsigned, so that indices read from them need no check of sign; int64 rather than a Python int: each
+# literal would compile its own copy of a function
+NOBODY: Any = np.int64(0xFFFFFFFF)
+
 
 class Pool(NamedTuple):
     """The records of the packets in a network."""

@@ -34,6 +34,7 @@ from flitlab.sim.engines.base import (
 from flitlab.sim.engines.compiled.due import FULL, ask_for_next, packet_in, release, take
 from flitlab.sim.engines.compiled.memory import prefetch, seldom
 from flitlab.sim.engines.compiled.messages import FIRST, cut, deliver_part, first_in_queue, join
+from flitlab.sim.engines.compiled.pool import NOBODY as NOBODY
 from flitlab.sim.engines.compiled.pool import doubled, free_record, take_record
 from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, turn
 
@@ -75,7 +76,6 @@ HOST = np.dtype(
 )
 
 # int64 rather than Python ints: each literal would compile its own copy of a function
-NOBODY: Any = np.int64(0xFFFFFFFF)  # records are unsigned, so that indices read from them need no check of sign
 ZERO = np.int64(0)
 LATE = np.int64(LONGEST_RUN)
 NEVER = LATE << 32

@@ -8,9 +8,9 @@ first packets when it begins, and from then on what these point to.
 import numpy as np
 
 from flitlab.models.jit import inner
-from flitlab.sim.engines.compiled.awaited import NOBODY
 from flitlab.sim.engines.compiled.datagram.links import goes_on
 from flitlab.sim.engines.compiled.memory import prefetch, prefetch_line
+from flitlab.sim.engines.compiled.pool import NOBODY
 
 FEW = 2
 """Networks in which no more packets than this arrive in a tick are small: their memory is in the caches."""

@@ -13,9 +13,8 @@ from flitlab.models.transport.newreno import Rules, Senders, connect, make_sende
 from flitlab.models.transport.paths import Paths
 from flitlab.models.transport.session import LATEST, Session, first_samples, sending, services
 from flitlab.models.transport.tcp import Tcp
-from flitlab.sim.engines.compiled.awaited import NOBODY
 from flitlab.sim.engines.compiled.memory import aligned, in_lines, records_in_lines
-from flitlab.sim.engines.compiled.pool import all_unused
+from flitlab.sim.engines.compiled.pool import NOBODY, all_unused
 
 # A packet, half a cache line. It is in one list at a time: of the link that it is on, in its queue or beyond.
 PACKET = np.dtype(

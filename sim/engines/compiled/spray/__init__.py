@@ -14,8 +14,8 @@ from flitlab.models.jit import inner, njit, routine
 from flitlab.models.rules.spray.ports import chosen_port, flow_key
 from flitlab.models.transport.fabric import FabricChange, SpraySession
 from flitlab.sim.engines.base import Execution, Standing
-from flitlab.sim.engines.compiled.awaited import NOBODY, gather, has_members, line_up, next_slot
-from flitlab.sim.engines.compiled.pool import doubled
+from flitlab.sim.engines.compiled.awaited import gather, has_members, line_up, next_slot
+from flitlab.sim.engines.compiled.pool import NOBODY, doubled
 from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done, wakes
 from flitlab.sim.engines.compiled.spray.ahead import foresee, foresee_packet, foresee_queues
 from flitlab.sim.engines.compiled.spray.hosts import (

@@ -39,8 +39,7 @@ from flitlab.models.rules.spray.sender import (
     request,
     send,
 )
-from flitlab.sim.engines.compiled.awaited import NOBODY
-from flitlab.sim.engines.compiled.pool import free_record, take_record
+from flitlab.sim.engines.compiled.pool import NOBODY, free_record, take_record
 from flitlab.sim.engines.compiled.spray.chosen import rules_of
 from flitlab.sim.engines.compiled.spray.links import (
     append,

@@ -13,9 +13,8 @@ from flitlab.models.rules.spray.layout import PACED, Receivers, Rules, Senders, 
 from flitlab.models.rules.spray.ports import Switches, make_salts, make_switches
 from flitlab.models.rules.tables import Tables
 from flitlab.models.transport.fabric import LATEST, SpraySession
-from flitlab.sim.engines.compiled.awaited import NOBODY
 from flitlab.sim.engines.compiled.memory import aligned, in_lines
-from flitlab.sim.engines.compiled.pool import all_unused
+from flitlab.sim.engines.compiled.pool import NOBODY, all_unused
 
 # Fields of a packet record, uint32. A packet is in one list of one link at a time.
 NEXT = 0  # behind it in that list
