@@ -6,8 +6,12 @@ The generator is Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numb
 (counter low, counter high, entity, stream). A draw depends on nothing that was drawn before.
 """
 
+from typing import Any
+
 import numpy as np
-from numba import uint64
+from llvmlite import ir
+from numba import types, uint64
+from numba.extending import intrinsic
 
 from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel
@@ -24,12 +28,41 @@ THINNING = np.int64(7)
 PATH_TIES = np.int64(8)
 PLACEMENT = np.int64(9)
 
-_M0 = uint64(0xD2511F53)
-_M1 = uint64(0xCD9E8D57)
-_W0 = uint64(0x9E3779B9)
-_W1 = uint64(0xBB67AE85)
+_FACTORS = (0xD2511F53, 0xCD9E8D57)  # of the first and the third word
+_STEPS = (0x9E3779B9, 0xBB67AE85)  # of the two words of the key, from round to round
+_ROUNDS = 10
 _LOW = uint64(0xFFFFFFFF)
 _32 = uint64(32)
+_PAIR = ir.VectorType(ir.IntType(64), 2)
+
+
+@intrinsic
+def _rounds(typingctx: Any, x0: Any, x1: Any, x2: Any, x3: Any, k0: Any, k1: Any) -> Any:
+    """All rounds of a block: its four words, of which only the low 32 bits mean anything.
+
+    Both multiplications of a round are made at once, as the two halves of one vector.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        def pair(low: Any, high: Any) -> Any:
+            half = builder.insert_element(ir.Constant(_PAIR, ir.Undefined), low, ir.IntType(32)(0))
+            return builder.insert_element(half, high, ir.IntType(32)(1))
+
+        def each(low: int, high: int) -> Any:
+            return ir.Constant(_PAIR, [low, high])
+
+        low_half, factors, steps, half = each(0xFFFFFFFF, 0xFFFFFFFF), each(*_FACTORS), each(*_STEPS), each(32, 32)
+        swapped = ir.Constant(ir.VectorType(ir.IntType(32), 2), [1, 0])
+        even, odd, key = pair(args[0], args[2]), pair(args[1], args[3]), pair(args[4], args[5])
+        for _ in range(_ROUNDS):
+            product = builder.mul(builder.and_(even, low_half), factors)
+            product = builder.shuffle_vector(product, product, swapped)
+            even = builder.xor(builder.lshr(product, half), builder.xor(odd, key))
+            odd, key = product, builder.add(key, steps)
+        words = [builder.extract_element(words, ir.IntType(32)(i)) for i in (0, 1) for words in (even, odd)]
+        return context.make_tuple(builder, signature.return_type, words)
+
+    return types.UniTuple(types.uint64, 4)(*[types.uint64] * 6), codegen
 
 
 @kernel
@@ -38,19 +71,9 @@ def philox(seed: Int, stream: Int, entity: Int, counter: Int) -> tuple[int, int,
 
     seed, counter: 64 bits each. stream, entity: the low 32 bits each.
     """
-    x0 = uint64(counter) & _LOW
-    x1 = uint64(counter) >> _32
-    x2 = uint64(entity) & _LOW
-    x3 = uint64(stream) & _LOW
-    k0 = uint64(seed) & _LOW
-    k1 = uint64(seed) >> _32
-    for _ in range(10):
-        p0 = _M0 * x0
-        p1 = _M1 * x2
-        x0, x1, x2, x3 = (p1 >> _32) ^ x1 ^ k0, p1 & _LOW, (p0 >> _32) ^ x3 ^ k1, p0 & _LOW
-        k0 = (k0 + _W0) & _LOW
-        k1 = (k1 + _W1) & _LOW
-    return np.int64(x0), np.int64(x1), np.int64(x2), np.int64(x3)
+    place, key = uint64(counter), uint64(seed)
+    x0, x1, x2, x3 = _rounds(place, place >> _32, uint64(entity), uint64(stream), key, key >> _32)
+    return np.int64(x0 & _LOW), np.int64(x1 & _LOW), np.int64(x2 & _LOW), np.int64(x3 & _LOW)
 
 
 @kernel

@@ -8,7 +8,7 @@ import pytest
 
 from flitlab.models.registry import make
 from flitlab.models.rules.arrivals import LONGEST_RUN, make_arrivals, next_arrival
-from flitlab.models.rules.draw import ARRIVAL_TAIL, draw, paired
+from flitlab.models.rules.draw import ARRIVAL_TAIL, draw, paired, philox
 from flitlab.models.rules.packets import length, make_packets
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.table import table_traffic
@@ -97,6 +97,24 @@ def test_no_run_is_longer_than_engines_count(engine_name):
     run = start(engine_name, scenario(line(2)), 0.1, 1)
     with pytest.raises(ValueError, match=r"no run is longer than 2\*\*30"):
         run.advance(LONGEST_RUN + 1)
+
+
+@pytest.mark.parametrize(
+    ("key", "counter", "words"),
+    [
+        ((0, 0), (0, 0, 0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
+        ((0xFFFFFFFF,) * 2, (0xFFFFFFFF,) * 4, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
+        (
+            (0xA4093822, 0x299F31D0),
+            (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
+            (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
+        ),
+    ],
+)
+def test_philox_known_answers(key, counter, words):
+    # Those that its authors publish with Random123 1.14 (tests/kat_vectors).
+    seed, place = (np.array(low | high << 32, np.uint64).view(np.int64)[()] for low, high in (key, counter[:2]))
+    assert philox(seed, np.int64(counter[3]), np.int64(counter[2]), place) == words
 
 
 def test_no_two_draws_are_of_one_counter():
