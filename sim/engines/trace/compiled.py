@@ -155,7 +155,8 @@ class WormholeWatch(CompiledWatch):
     def arrival(self, now: int) -> int:
         if self.hop == 0:
             return now + int(self._constants.injection)
-        return now + int(self._state.queue["delay"][self._vc(self.place, "queue")])
+        queue = self._state.output["queue"][self._vc(self.left[-1][0], "output")]
+        return now + int(self._state.queue["delay"][queue])
 
     def sight(self, sight: Sight, now: int, here: bool) -> Sight:
         vc = self.place
@@ -185,8 +186,9 @@ class WormholeWatch(CompiledWatch):
 
     def _is_head(self, number: int) -> bool:
         """Whether this packet's head is in a place of the buffer."""
-        c = self._constants
-        flit = int(self._state.flits[(number & int(c.ring)) * int(c.inputs) + self.place])
+        c, flit = self._constants, self._vc(self.place, "flit")
+        if number != self._vc(self.place, "front"):
+            flit = int(self._state.flits[(number & int(c.ring)) * int(c.inputs) + self.place])
         return flit >> int(wormhole.PACKET_AT) == self.record and bool(flit & int(wormhole.HEAD))
 
     def _holds_head(self) -> bool:

@@ -24,16 +24,19 @@ __all__ = ["advance", "build", "moved", "stuck"]
 
 def moved(state: WormholeState) -> int:
     """Return how many flits have been granted so far."""
-    return int(state.output["carried"].sum(dtype=np.int64))
+    return int(state.vc["carried"].sum(dtype=np.int64))
 
 
 @inner
 def _count_flits(const, state):
     """Bring the counters of the channels up to date."""
-    for output in range(U(len(state.output))):
+    for output in range(U(len(state.stock))):
         channel = U(const.net.ports.out_channel[output])
         if channel != U(NOBODY):
-            state.tally.channel_flits[channel] = state.output[output].carried
+            first, flits = U(state.stock[output].first), U(0)
+            for vc in range(first, first + U(const.vcs)):
+                flits += U(state.vc[vc].carried)
+            state.tally.channel_flits[channel] = flits
 
 
 @kernel
@@ -42,23 +45,25 @@ def advance(const, state, now, until):
 
     Returns the tick reached, which is less than ``until`` if the log is full.
     """
-    ready, asking, tick, sparse = U(state.ready[-1]), U(state.asking[-1]), now, True
+    first, ready, asking, tick, sparse = U(0), U(state.ready[-1]), U(state.asking[-1]), now, True
     while tick < until and not log_is_full(const, state):
         ready, asking = land_all(const, state, tick, ready, asking)
         deliver_all(const, state, tick)
         ready = restore_all(const, state, tick, ready)
         if const.header > 1:
             ready = read_headers(const, state, tick, ready)
-        given = vc_allocation.allocate_all(const, state, asking, tick)
+        following = const.spare - first  # where those who can send in the next tick are listed
+        given = vc_allocation.allocate_all(const, state, asking, ready if const.header == 0 else following, tick)
         run_program(state.program, const, state, tick, notice)
         send_all(const, state, tick)
         if const.header == 0:  # a head can be switched in the tick in which it gets its VC
-            ready = vc_allocation.append_given(state, given, ready)
-        ready, asking, sparse = switch_allocation.allocate_all(const, state, tick, ready, sparse)
-        if const.header > 0:
-            ready = vc_allocation.append_given(state, given, ready)
+            ready, given = given, following
+        ready, asking, sparse = switch_allocation.allocate_all(const, state, tick, first, ready, given, sparse)
+        first = following
         close(const, state, tick)
         tick = next_tick(state.program, state, tick, until, np.int64(ONE << const.ticks))
-    state.ready[-1], state.asking[-1] = ready, asking
+    for i in range(ready - first):
+        state.ready[i] = state.ready[first + i]
+    state.ready[-1], state.asking[-1] = ready - first, asking
     _count_flits(const, state)
     return tick

@@ -8,10 +8,10 @@ iteration of its allocation, and one at which nobody bids. Where mostly nobody e
 """
 
 from flitlab.models.jit import inner
-from flitlab.sim.engines.compiled.wormhole.state import ONE, U
+from flitlab.sim.engines.compiled.wormhole.state import ONE, VC_BITS, U
 
-TIME_AT = U(26)
-"""Bits below the time, enough for the number of an input VC: the records of more would take 4 GiB."""
+TIME_AT = U(VC_BITS)
+"""Bits below the time, enough for the number of an input VC."""
 
 
 @inner

@@ -31,7 +31,9 @@ from flitlab.sim.engines.compiled.wormhole.state import (
     NO_CREDIT,
     NO_VC,
     ONE,
+    OUTPUT_AT,
     PACKET_AT,
+    VC_OF,
     U,
     only_ports,
 )
@@ -50,8 +52,8 @@ class ChangingWormhole(DrainingRun):
         self._cut_on_links(failed, cut)
         self._cut_in_switches(gone, cut)
         self._cut(cut, tick)
-        self._state.output["free"][self._output[failed]] = 0
-        self._state.output["free"][self._output[back]] = self._every_vc
+        self._state.stock["free"][self._output[failed]] = 0
+        self._state.stock["free"][self._output[back]] = self._every_vc
         self._ask_again()
 
     def _lose_waiting(self, tick: int) -> None:
@@ -91,8 +93,7 @@ class ChangingWormhole(DrainingRun):
 
     def _front(self, vcs: Ints) -> Ints:
         """The packet at the front of each of some input VCs, none of which is empty."""
-        place = self._state.vc["front"][vcs].astype(np.int64) & int(self._constants.ring)
-        packets: Ints = self._state.flits[place * self._inputs + vcs].astype(np.int64) >> int(PACKET_AT)
+        packets: Ints = self._state.vc["flit"][vcs].astype(np.int64) >> int(PACKET_AT)
         return packets
 
     def _asks_for(self, vcs: Ints, dead: Bools) -> Bools:
@@ -138,6 +139,8 @@ class ChangingWormhole(DrainingRun):
     def _buffered(self) -> Iterator[tuple[Ints, Ints]]:
         """The flits in buffers, the first of all, then the second and so on: (input VCs, places in ``state.flits``)."""
         front, landed = (self._state.vc[name][: self._inputs].astype(np.int64) for name in ("front", "landed"))
+        first = (front & int(self._constants.ring)) * self._inputs + np.arange(self._inputs)
+        self._state.flits[first] = self._state.vc["flit"][: self._inputs]
         for turn in range(int((landed - front).max(initial=0))):
             vcs = np.flatnonzero(front + turn < landed)
             yield vcs, ((front[vcs] + turn) & int(self._constants.ring)) * self._inputs + vcs
@@ -198,8 +201,8 @@ class ChangingWormhole(DrainingRun):
         holders = np.flatnonzero(fresh & (self._blocked() & NO_VC == 0))
         output, given = vc["output"][holders], vc["next_vc"][holders]
         state.vc["holder"][given] = NOBODY
-        np.bitwise_or.at(state.output["free"], output, ONE << (given - state.output["first"][output]).astype(U))
-        state.output["free"][self._output[~self._works]] = 0
+        np.bitwise_or.at(state.stock["free"], output, ONE << (given - state.stock["first"][output]).astype(U))
+        state.stock["free"][self._output[~self._works]] = 0
 
     def _drop(self, cut: Bools, tick: int) -> Bools:
         """Take the flits of packets out of buffers and queues; the VCs for which credits are given back, bool [VCs]."""
@@ -211,6 +214,8 @@ class ChangingWormhole(DrainingRun):
             back[vcs[gone]] += 1
             vcs, flits = vcs[~gone], flits[~gone]
             state.flits[(kept[vcs] & int(self._constants.ring)) * self._inputs + vcs] = flits
+            first = kept[vcs] == vc["front"][vcs]
+            vc["flit"][vcs[first]] = flits[first]
             kept[vcs] += 1
         empty = kept == vc["front"]
         vc["landed"] = np.where(empty, 0, kept)
@@ -237,29 +242,30 @@ class ChangingWormhole(DrainingRun):
         short = state.vc["credits"][vc["next_vc"][holds]] == 0
         blocked[holds] = blocked[holds] & ~np.uint32(NO_CREDIT) | np.where(short, NO_CREDIT, 0).astype(np.uint32)
         ready = np.flatnonzero(blocked == 0)
-        state.ready[: len(ready)], state.ready[-1] = ready, len(ready)
+        state.ready[: len(ready)] = vc["output"][ready].astype(U) << OUTPUT_AT | ready.astype(U)
+        state.ready[-1] = len(ready)
         _, _, reading = self._entries(int(HEADERS))
         self._keep(int(HEADERS), ~fresh[reading])
         asking = state.contender[: state.contender[-1]]
-        asking = asking[~fresh[asking]]
+        asking = asking[~fresh[(asking & VC_OF).astype(np.int64)]]
         state.contender[: len(asking)], state.contender[-1] = asking, len(asking)
-        for line in np.flatnonzero(state.output["waiting"] != NOBODY):
+        for line in np.flatnonzero(state.stock["waiting"] != NOBODY):
             self._leave_line(int(line), fresh)
 
     def _leave_line(self, line: int, fresh: Bools) -> None:
         """Take out of a line those whose packet was cut; fresh: bool [input VCs]."""
-        waiting, following, stay = self._state.output["waiting"], self._state.following, []
+        waiting, following, stay = self._state.stock["waiting"], self._state.following, []
         vc = waiting[line]
         while vc != NOBODY:
             if not fresh[vc]:
                 stay.append(vc)
             vc = following[vc]
         following[stay] = [*stay[1:], NOBODY][: len(stay)]
-        waiting[line], self._state.last_waiting[line] = (stay[0], stay[-1]) if stay else (NOBODY, NOBODY)
+        waiting[line], self._state.stock["last"][line] = (stay[0], stay[-1]) if stay else (NOBODY, NOBODY)
 
     def _ask_again(self) -> None:
         """Have all who wait for a VC ask in the next tick whether they can have one."""
-        self._state.to_retry[:] = _bitmap(self._state.output["waiting"] != NOBODY, len(self._state.to_retry))
+        self._state.to_retry[:] = _bitmap(self._state.stock["waiting"] != NOBODY, len(self._state.to_retry))
 
     def _count_lost(self, records: Ints) -> None:
         """Count packets as lost, and free their records."""

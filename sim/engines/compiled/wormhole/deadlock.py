@@ -43,7 +43,7 @@ def _comes_free(const, state, output, choices, live):
     choices: the VCs, a bit each. live: bool [input VCs].
     """
     while choices:
-        to = U(state.output[output].first) + U(lowest(choices))
+        to = U(state.stock[output].first) + U(lowest(choices))
         choices &= choices - ONE
         holder = U(state.vc[to].holder)
         if holder != U(NOBODY):
@@ -65,7 +65,7 @@ def _can_move(const, state, vc, live):
         return _drains(const, state, U(vc_record.next_vc), live)
     if const.rule != ADAPTIVE:
         return _comes_free(const, state, U(vc_record.output), U(vc_record.choices), live)
-    packet = front_packet(const, state, vc)
+    packet = front_packet(state, vc)
     base, ports = outputs_of(const, state, vc, packet)
     while ports:
         output = base + U(lowest(ports))

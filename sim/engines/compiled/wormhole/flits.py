@@ -6,7 +6,7 @@ import numpy as np
 from flitlab.models.jit import inner
 from flitlab.models.rules.route import ON_ESCAPE
 from flitlab.models.rules.tables import ADAPTIVE, ESCAPE, ESCAPE_VC
-from flitlab.sim.engines.base import EVENTS
+from flitlab.sim.engines.base import EVENTS, GRANTS
 from flitlab.sim.engines.compiled import records
 from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.records import NOBODY
@@ -23,10 +23,12 @@ from flitlab.sim.engines.compiled.wormhole.state import (
     NO_CREDIT,
     NO_VC,
     ONE,
+    OUTPUT_AT,
     PACKET_AT,
     RETURNED,
     TAIL,
     UNREAD,
+    VC_OF,
     U,
 )
 
@@ -50,21 +52,21 @@ def credits(state, vc):
 
 
 @inner
-def line_of(const, state, vc):
-    """Find the line in which the front packet of an input VC waits for an output VC."""
-    return U(state.vc[vc].switch) if const.rule == ADAPTIVE else U(state.vc[vc].output)
+def request_of(vc, vc_record):
+    """Make the request of an input VC for the output that its front packet goes to."""
+    return U(vc_record.output) << OUTPUT_AT | vc
 
 
 @inner
 def unblock(state, vc, reason, ready):
     """Take away a reason why the front flit of a VC cannot be sent; if it was the only one, list the VC as ready.
 
-    ``ready`` is the length of the list ``state.ready`` before, and its length after is returned.
+    ``ready`` is the end of the list in ``state.ready`` before, and its end after is returned.
     """
     vc_record = state.vc[vc]
     before = U(vc_record.blocked)
+    state.ready[ready] = request_of(vc, vc_record)
     vc_record.blocked = before & ~reason
-    state.ready[ready] = vc
     return ready + U(before == reason)
 
 
@@ -72,8 +74,8 @@ def unblock(state, vc, reason, ready):
 def land_all(const, state, tick, ready, asking):
     """Put the flits that arrive in this tick into the buffers of their VCs.
 
-    ``ready`` and ``asking`` are the lengths of the lists ``state.ready`` and ``state.asking`` before, and their lengths
-    after are returned.
+    ``ready`` is the end of the list in ``state.ready`` and ``asking`` the length of ``state.asking`` before, and
+    what they are after is returned.
     """
     for which in range(INJECTED, U(len(state.queue))):
         first, end = due(const, state, which, tick)
@@ -83,13 +85,16 @@ def land_all(const, state, tick, ready, asking):
             entry, (flit, vc) = state.entries[i], entry_of(state, i)
             vc_record = state.vc[vc]
             landed, blocked = U(vc_record.landed), U(vc_record.blocked)
-            state.flits[place_of(const, vc, landed)] = flit
             vc_record.landed = landed + ONE
-            vc_record.blocked = blocked & ~EMPTY
-            state.ready[ready] = vc
-            ready += U(blocked == EMPTY)
+            if not blocked & EMPTY:
+                state.flits[place_of(const, vc, landed)] = flit
+                continue
+            state.ready[ready] = request_of(vc, vc_record)
+            vc_record.flit = flit
+            vc_record.blocked = blocked - EMPTY
             state.asking[asking] = entry
-            asking += U(blocked & (EMPTY | NO_VC) == EMPTY | NO_VC)
+            ready += U(blocked == EMPTY)
+            asking += U(blocked & NO_VC == NO_VC)
         state.tally.scalars[EVENTS] += np.int64(end - first)
     return ready, asking
 
@@ -110,7 +115,7 @@ def deliver_all(const, state, tick):
 def _wake_sender(const, state, vc, tick, ready):
     """Tell whoever sends to an input VC that there is a credit again.
 
-    ``ready`` is the length of the list ``state.ready`` before, and its length after is returned.
+    ``ready`` is the end of the list in ``state.ready`` before, and its end after is returned.
     """
     holder, feeder = U(state.vc[vc].holder), U(state.vc[vc].feeder)
     if feeder >= const.lines:
@@ -126,7 +131,7 @@ def _wake_sender(const, state, vc, tick, ready):
 def restore_all(const, state, tick, ready):
     """Give back the credits that return in this tick.
 
-    ``ready`` is the length of the list ``state.ready`` before, and its length after is returned.
+    ``ready`` is the end of the list in ``state.ready`` before, and its end after is returned.
     """
     few = U(ENDLESS) if const.resorts > 0 else U(0)  # with last resorts packets wait for more credits than one
     first, end = due(const, state, RETURNED, tick)
@@ -147,7 +152,7 @@ def restore_all(const, state, tick, ready):
 def read_headers(const, state, tick, ready):
     """Let packets be routed whose header delay ends in this tick.
 
-    ``ready`` is the length of the list ``state.ready`` before, and its length after is returned.
+    ``ready`` is the end of the list in ``state.ready`` before, and its end after is returned.
     """
     first, end = due(const, state, HEADERS, tick)
     for i in range(first, end):
@@ -158,47 +163,70 @@ def read_headers(const, state, tick, ready):
 
 @inner
 def _count_hop(const, state, flit, next_vc):
-    """Note that a flit has been granted a VC: the head takes its packet one hop farther, unless it goes to a host."""
-    head = (flit & HEAD) // HEAD & U(next_vc < const.inputs)
-    packet = (flit >> PACKET_AT) * head  # other flits add 0 to the first record, which is at hand
-    state.pool.packet[packet].hop += head
-    if const.policy == ESCAPE and head and next_vc % U(const.vcs) == U(ESCAPE_VC):
-        state.pool.packet[packet].way = ON_ESCAPE
+    """Note that a head has been granted a VC: its packet is one hop farther, unless it goes to a host."""
+    record = state.pool.packet[flit >> PACKET_AT]
+    record.hop += U(next_vc < const.inputs)
+    if const.policy == ESCAPE and next_vc < const.inputs and next_vc % U(const.vcs) == U(ESCAPE_VC):
+        record.way = ON_ESCAPE
+    state.tally.scalars[GRANTS] += 1
 
 
 @inner
-def foresee_next(const, state, vc):
-    """Begin to load what an input VC touches when it sends its front flit."""
-    vc_record = state.vc[vc]
-    prefetch(state.vc, np.int64(vc_record.next_vc))
-    prefetch(state.flits, np.int64(place_of(const, vc, U(vc_record.front))))
-
-
-@inner
-def send(const, state, vc, vc_record, output_record, ready, asking):
-    """Send the front flit of an input VC, which nothing blocks: (``ready``, ``asking``, whether it is a head).
-
-    If the next flit can be sent too, the VC stays listed. ``ready`` and ``asking`` are the lengths of the lists
-    ``state.ready`` and ``state.asking`` before, and their lengths after are returned.
-    """
-    front, landed, next_vc = U(vc_record.front), U(vc_record.landed), U(vc_record.next_vc)
-    flit, there = U(state.flits[place_of(const, vc, front)]), state.vc[next_vc]
-    line = line_of(const, state, vc)
-    tail, more, credit = flit & TAIL, U(front + ONE != landed), U(there.credits) - ONE
-    blocked = (ONE - more) * EMPTY | U(credit == U(0)) * NO_CREDIT | tail * NO_VC
-    push(state, U(there.queue), flit, next_vc)
-    there.credits = credit
-    there.holder = _NOBODY if tail else vc
-    vc_record.front = front + ONE if more else U(0)
-    vc_record.landed = landed if more else U(0)
-    vc_record.blocked = blocked
-    output_record.carried = U(output_record.carried) + ONE
-    output_record.free |= tail << (next_vc - U(output_record.first))
-    if tail & U(state.output[line].waiting != NOBODY):
+def _give_back(const, state, vc_record, output, next_vc):
+    """Take the VC that it was given from a packet whose tail is sent, and have those called who wait for one."""
+    state.vc[next_vc].holder = _NOBODY
+    stock = state.stock[output]
+    stock.free |= ONE << (next_vc - U(stock.first))
+    line = U(vc_record.switch) if const.rule == ADAPTIVE else output
+    if state.stock[line].waiting != NOBODY:
         mark(state.to_retry, line, True)
-    _count_hop(const, state, flit, next_vc)
-    state.ready[ready] = vc
-    if tail & more:
-        state.asking[asking] = U(state.flits[place_of(const, vc, front + ONE)]) << _32 | vc
-        asking += ONE
-    return ready + U(blocked == U(0)), asking, (flit & HEAD) // HEAD
+
+
+@inner
+def foresee(const, state, request):
+    """Begin to load what is touched when an input VC sends its front flit."""
+    vc, output = request & VC_OF, request >> OUTPUT_AT
+    vc_record = state.vc[vc]
+    flit, behind = U(vc_record.flit), U(vc_record.front) + ONE
+    more, head = U(behind != U(vc_record.landed)), (flit & HEAD) // HEAD
+    prefetch(state.vc, np.int64(vc_record.next_vc))
+    prefetch(state.flits, np.int64(place_of(const, vc, behind) * more))  # what is not touched is the first, at hand
+    prefetch(state.stock, np.int64(output * (flit & TAIL)))
+    prefetch(state.pool.packet, np.int64((flit >> PACKET_AT) * head))
+
+
+@inner
+def send(const, state, request, queue, ready, asking):
+    """Send the front flit of an input VC, which nothing blocks: (``ready``, ``asking``).
+
+    If the next flit can be sent too, the VC is listed for the next tick. queue: of the output. ``ready`` is the end of
+    the list in ``state.ready`` and ``asking`` the length of ``state.asking`` before, and what they are after is
+    returned.
+    """
+    vc, output = request & VC_OF, request >> OUTPUT_AT
+    vc_record = state.vc[vc]
+    front, landed, next_vc = U(vc_record.front) + ONE, U(vc_record.landed), U(vc_record.next_vc)
+    flit, there = U(vc_record.flit), state.vc[next_vc]
+    credit = U(there.credits) - ONE
+    there.credits = credit
+    there.carried = U(there.carried) + ONE
+    push(state, queue, flit, next_vc)
+    following, blocked = U(0), U(credit == U(0)) * NO_CREDIT
+    if front == landed:
+        front = landed = U(0)
+        blocked |= EMPTY
+    else:
+        following = U(state.flits[place_of(const, vc, front)])
+        vc_record.flit = following
+    vc_record.front = front
+    vc_record.landed = landed
+    if flit & HEAD:
+        _count_hop(const, state, flit, next_vc)
+    if flit & TAIL:
+        _give_back(const, state, vc_record, output, next_vc)
+        vc_record.blocked = (blocked & EMPTY) | NO_VC
+        state.asking[asking] = following << _32 | vc
+        return ready, asking + U(blocked & EMPTY == U(0))
+    vc_record.blocked = blocked
+    state.ready[ready] = request
+    return ready + U(blocked == U(0)), asking

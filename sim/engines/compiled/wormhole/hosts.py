@@ -78,7 +78,7 @@ def notice(const, state, host, tick):
 @inner
 def send_all(const, state, tick):
     """Let every host send that is to be looked at in this tick and can."""
-    count = drain(state.senders, tick, state.members)
+    count = drain(state.senders, tick, state.sender)
     for i in range(count):
-        _send(const, state, U(state.members[i]), tick)
+        _send(const, state, U(state.sender[i]), tick)
     state.tally.scalars[EVENTS] += count

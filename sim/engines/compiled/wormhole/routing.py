@@ -8,20 +8,19 @@ from flitlab.models.rules.route import at_target, next_port, usable_ports
 from flitlab.models.rules.tables import ANY, RISING
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs
 from flitlab.sim.engines.compiled.records import NOBODY
-from flitlab.sim.engines.compiled.wormhole.flits import place_of
 from flitlab.sim.engines.compiled.wormhole.state import ONE, PACKET_AT, SEVERAL, U
 
 
 @inner
-def front_flit(const, state, vc):
+def front_flit(state, vc):
     """Return the flit at the front of an input VC."""
-    return U(state.flits[place_of(const, vc, U(state.vc[vc].front))])
+    return U(state.vc[vc].flit)
 
 
 @inner
-def front_packet(const, state, vc):
+def front_packet(state, vc):
     """Find the packet of the flit at the front of an input VC."""
-    return front_flit(const, state, vc) >> PACKET_AT
+    return front_flit(state, vc) >> PACKET_AT
 
 
 @inner

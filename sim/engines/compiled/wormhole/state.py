@@ -47,8 +47,14 @@ FAR_AHEAD = U(12)
 # its header has not been read.
 EMPTY, NO_VC, NO_CREDIT, UNREAD = U(1), U(2), U(4), U(8)
 
+# Requests: an input VC and, above, the output that its front packet goes to.
+OUTPUT_AT, VC_OF = U(32), U(0xFFFFFFFF)
+
 # Flits: the packet, and whether this is its first or last flit.
 TAIL, HEAD, PACKET_AT = U(1), U(2), U(2)
+
+VC_BITS = 26
+"""Bits of the number of an input VC: the records of more would take 4 GiB."""
 
 _NEAR = 1 << 19
 """Bytes of VCs' records up to which a network is taken to fit into a cache near the core."""
@@ -64,12 +70,12 @@ RETURNED, HEADERS, EJECTED, INJECTED, NETWORK = np.arange(5, dtype=np.uint64)
 
 _VC = np.dtype(
     [
-        ("front", np.uint32),  # places in the buffer, from 0 when it is empty: of the front flit,
+        ("front", np.uint32),  # places in the buffer, from 0 when it is empty: of the front flit, which is ``flit``,
         ("landed", np.uint32),  # and of the next that arrives
+        ("flit", np.uint32),  # the front one
         ("blocked", np.uint32),  # reasons why the front flit cannot be sent
         ("output", np.uint32),  # that the front packet goes to
         ("next_vc", np.uint32),  # the VC there that it has been given
-        ("entry", np.uint32),  # the input of the crossbar that reads it
         ("credits", np.uint32),  # flits that may be sent here
         ("holder", np.uint32),  # the input VC whose packet has it, or NOBODY
         ("asker", np.uint32),  # the input VC that it was last given to
@@ -77,18 +83,25 @@ _VC = np.dtype(
         ("switch", np.uint32),  # whose input it is
         ("feeder", np.uint32),  # the line in which packets wait for it, or ``lines`` + its host
         ("choices", np.uint64),  # VCs of the output that the front packet may take
-        ("queue", np.uint32),  # of flits that are sent here
+        ("carried", np.uint32),  # flits sent here so far
         ("base", np.uint32),  # first output of its switch
     ]
 )
 _OUTPUT = np.dtype(
     [
-        ("free", np.uint64),  # its VCs that no packet has
-        ("best", np.uint64),  # who asks for it, or for its VCs, or the best bid (see ``bids``)
+        ("best", np.uint64),  # who asks for it, or the best bid (see ``bids``)
         ("turn", np.uint32),  # the input that was served last
-        ("first", np.uint32),  # its first VC
-        ("carried", np.uint32),  # flits so far
+        ("queue", np.uint32),  # of flits that are sent through it
+    ]
+)
+_STOCK = np.dtype(
+    [
+        ("free", np.uint64),  # VCs of the output that no packet has
+        ("best", np.uint64),  # who asks for them (see ``bids``)
+        ("first", np.uint32),  # the first VC of all
         ("waiting", np.uint32),  # the first in the line of the same number of those who wait for a VC, or NOBODY
+        ("last", np.uint32),  # and the last, if there is one
+        ("unused", np.uint32),
     ]
 )
 _ENTRY = np.dtype(
@@ -110,6 +123,13 @@ _QUEUE = np.dtype(
 _SENDING = np.dtype([("packet", np.uint32), ("left", np.uint32), ("vc", np.uint32)])  # vc: also that of the last packet
 
 
+class Reciprocal(NamedTuple):
+    """What to multiply the number of an input VC by, and how many bits to drop, to divide it by a number."""
+
+    factor: np.uint64
+    shift: np.uint64
+
+
 class WormholeConstants(NamedTuple):
     """The constants of a run of wormhole switching; times are in ticks."""
 
@@ -126,7 +146,8 @@ class WormholeConstants(NamedTuple):
     ring: np.uint64  # places in a buffer, less 1
     ticks: np.uint64  # log2 of the ticks of ``WormholeState.due``
     lines: np.uint64  # in which packets wait for a VC, as many as outputs
-    spare: np.uint64  # the first place in ``WormholeState.ready`` behind those for all input VCs
+    spare: np.uint64  # places in each part of ``WormholeState.ready``, enough for all input VCs
+    width: Reciprocal  # of the input VCs that share an input of the crossbar
     large: bool  # whether its records do not fit into a cache near the core, so that it pays to ask for them early
     routes: Tables
     only_port: np.ndarray  # uint8 [switches * switches]: at v * switches + t, the port of v towards t, or SEVERAL
@@ -139,29 +160,29 @@ class WormholeState(NamedTuple):
 
     pool: Pool
     vc: np.ndarray  # records of all VCs
-    output: np.ndarray  # records of all outputs
+    output: np.ndarray  # records of all outputs, as the crossbar sees them
+    stock: np.ndarray  # records of the VCs of all outputs, as packets that want one see them
     entry: np.ndarray  # records of all inputs of crossbars
-    flits: np.ndarray  # uint32 [places * input VCs]: buffers; the first places, mostly in use, together
+    flits: np.ndarray  # uint32 [places * input VCs]: buffers but for front flits; the first places, mostly in use,
+    # together
     offer: np.ndarray  # uint64 [VCs]: bid of the input VC to which a VC offers itself
-    ready: np.ndarray  # uint32 [2 * const.spare]: whose front flit can be sent; how many, in the last entry
-    rival: np.ndarray  # uint32 [more than input VCs]: scratch, those of them who ask for the same as another
-    bid: np.ndarray  # uint64 [input VCs]: scratch, as ``rival``
-    wish: np.ndarray  # uint64 [more than input VCs]: the same, output << 32 | input of the crossbar
+    ready: np.ndarray  # uint64 [3 * const.spare]: requests of those whose front flit can be sent in this tick, in the
+    # next (the first two parts, in turn), and scratch; how many, in the last entry
+    bid: np.ndarray  # uint64 [input VCs]: scratch, of those of them who ask for the same as another
     asking: np.ndarray  # uint64 [more than input VCs]: head << 32 | the VC to whose front it has come; how many, in
     # the last entry
-    contender: np.ndarray  # uint32 [input VCs + 1]: who asks for VCs, some of them free; how many, in the last entry
-    given: np.ndarray  # uint32 [input VCs + 1]: scratch, those given a VC in this tick whose front flit can be sent
+    contender: np.ndarray  # uint64 [input VCs + 1]: requests of who asks for VCs, some of them free; how many, in the
+    # last entry
     following: np.ndarray  # uint32 [input VCs]: the next that waits for a VC in the same line
-    last_waiting: np.ndarray  # uint32 [lines]: the last in each that is not empty
     to_retry: np.ndarray  # uint64: bitmap of lines in which a packet may be given a VC
     member: np.ndarray  # uint64: scratch, a bitmap of input VCs
-    calling: np.ndarray  # uint32 [lines + 4]: scratch, a bitmap as a list
+    members: np.ndarray  # uint32 [more than VCs, lines or hosts]: scratch, a bitmap as a list
     queue: np.ndarray  # records of all queues
     entries: np.ndarray  # uint64: flit << 32 | VC; those of a queue together, and those of a tick in a row
     due: np.ndarray  # uint64 [queues << const.ticks]: by tick, the entries that come out then: first << 32 | end
     host: np.ndarray  # HOST [hosts]
     sending: np.ndarray  # records of what the hosts are sending
-    members: Ints  # int64 [hosts]: scratch, who is looked at
+    sender: Ints  # int64 [hosts]: scratch, who is looked at
     senders: Wheel
     program: Program | None
     tally: Tally
@@ -206,6 +227,7 @@ def _constants(
         ticks=U(_bits(int(queues[0].max()) + 1)),
         lines=U(outputs),
         spare=U(inputs) + FAR_AHEAD + ONE,
+        width=_reciprocal(model.vcs if model.shared_input else 1),
         large=inputs * _VC.itemsize > _NEAR,
         routes=tables,
         only_port=only_ports(scenario.routes),
@@ -230,33 +252,36 @@ def _state(
     sending["packet"], sending["vc"] = NOBODY, (ports.inject + 1) * model.vcs - 1
     return WormholeState(
         pool=make_pool(records, PACKET),
-        vc=_vc_records(scenario, ports, width, queue_of),
-        output=_output_records(ports, model.vcs, hosts),
+        vc=_vc_records(scenario, ports),
+        output=_output_records(queue_of),
+        stock=_stock_records(ports, model.vcs, hosts),
         entry=_entry_records(ports, width, model.vcs),
         flits=np.zeros(inputs * (int(constants.ring) + 1), np.uint32),
         offer=np.zeros(inputs + hosts * model.vcs, np.uint64),
-        ready=np.zeros(2 * int(constants.spare), np.uint32),
-        rival=np.zeros(inputs + 1 + int(FAR_AHEAD), np.uint32),
+        ready=np.zeros(3 * int(constants.spare), np.uint64),
         bid=np.zeros(inputs, np.uint64),
-        wish=np.zeros(inputs + int(AHEAD), np.uint64),
         asking=np.zeros(inputs + 2 + int(FAR_AHEAD), np.uint64),
-        contender=np.zeros(inputs + 1, np.uint32),
-        given=np.zeros(inputs + 1, np.uint32),
+        contender=np.zeros(inputs + 1, np.uint64),
         following=np.zeros(inputs, np.uint32),
-        last_waiting=np.zeros(outputs, np.uint32),
         to_retry=np.zeros(-(-outputs // 64), np.uint64),
         member=np.zeros(-(-inputs // 64), np.uint64),
-        calling=np.zeros(outputs + 4, np.uint32),
+        members=np.zeros(max(inputs, outputs) + 4, np.uint32),
         queue=queue,
         entries=np.zeros(places, np.uint64),
         due=np.zeros(len(delays) << int(constants.ticks), np.uint64),
         host=records_in_lines(hosts, HOST),
         sending=sending,
-        members=np.zeros(hosts, np.int64),
+        sender=np.zeros(hosts, np.int64),
         senders=make_wheel(hosts, 256),
         program=make_program(scenario),
         tally=make_tally(scenario.topology),
     )
+
+
+def _reciprocal(divisor: int) -> Reciprocal:
+    """Find how to divide the number of an input VC, of :data:`VC_BITS`, by another; it is exact."""
+    shift = VC_BITS + _bits(divisor)
+    return Reciprocal(factor=U(-(-(1 << shift) // divisor)), shift=U(shift))
 
 
 def _bits(size: int) -> int:
@@ -315,34 +340,40 @@ def _feeders(scenario: Scenario[Wormhole], ports: Ports) -> Ints:
     return np.where(ports.in_output < 0, outputs - 1 - ports.in_output, line[ports.in_output])
 
 
-def _vc_records(scenario: Scenario[Wormhole], ports: Ports, width: int, queue_of: Ints) -> np.ndarray:
-    """Make the records of all VCs, empty; width: VCs that share an input of the crossbar, queue_of: of outputs."""
+def _vc_records(scenario: Scenario[Wormhole], ports: Ports) -> np.ndarray:
+    """Make the records of all VCs, empty."""
     model = scenario.switching
     inputs = len(ports.in_switch) * model.vcs
     vc = records_in_lines(inputs + scenario.topology.hosts * model.vcs, _VC)
     vc["blocked"] = EMPTY | NO_VC
     vc["holder"] = vc["asker"] = vc["given"] = NOBODY
-    vc["entry"] = np.arange(len(vc)) // width
     vc["credits"][:inputs], vc["credits"][inputs:] = model.buffer_flits, ENDLESS
     vc["switch"][:inputs] = np.repeat(ports.in_switch, model.vcs)
     vc["feeder"][:inputs] = np.repeat(_feeders(scenario, ports), model.vcs)
     vc["choices"] = 2**model.vcs - 1
-    vc["queue"][:inputs] = np.repeat(np.where(ports.in_output < 0, int(INJECTED), queue_of[ports.in_output]), model.vcs)
-    vc["queue"][inputs:] = EJECTED
     vc["base"][:inputs] = np.repeat(ports.out_base[ports.in_switch], model.vcs)
     return vc
 
 
-def _output_records(ports: Ports, vcs: int, hosts: int) -> np.ndarray:
-    """Make the records of all outputs, whose VCs are all free."""
-    output = records_in_lines(len(ports.out_input), _OUTPUT)
+def _output_records(queue_of: Ints) -> np.ndarray:
+    """Make the records of all outputs as the crossbar sees them; queue_of: of each."""
+    output = records_in_lines(len(queue_of), _OUTPUT)
+    output["best"] = 1
+    output["turn"] = NOBODY
+    output["queue"] = queue_of
+    return output
+
+
+def _stock_records(ports: Ports, vcs: int, hosts: int) -> np.ndarray:
+    """Make the records of the VCs of all outputs, which are all free."""
+    stock = records_in_lines(len(ports.out_input), _STOCK)
     first = ports.out_input * vcs
     first[ports.eject] = (len(ports.in_switch) + np.arange(hosts)) * vcs
-    output["free"] = 2**vcs - 1
-    output["best"] = 1
-    output["turn"] = output["waiting"] = NOBODY
-    output["first"] = first
-    return output
+    stock["free"] = 2**vcs - 1
+    stock["best"] = 1
+    stock["first"] = first
+    stock["waiting"] = NOBODY
+    return stock
 
 
 def _entry_records(ports: Ports, width: int, vcs: int) -> np.ndarray:

@@ -9,52 +9,50 @@ it was made. (Who has no rivals could as well be treated as one: what is sent is
 import numpy as np
 
 from flitlab.models.jit import inner
-from flitlab.sim.engines.base import GRANTS
 from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.wormhole.bids import ask_for, time_of
-from flitlab.sim.engines.compiled.wormhole.flits import foresee_next, send
-from flitlab.sim.engines.compiled.wormhole.state import AHEAD, FAR_AHEAD, ONE, RETURNED, U
+from flitlab.sim.engines.compiled.wormhole.flits import foresee, send
+from flitlab.sim.engines.compiled.wormhole.state import AHEAD, FAR_AHEAD, ONE, OUTPUT_AT, RETURNED, VC_OF, U
 
 # Bits of a bid: how far the VC is from its turn at its input and, above, the output (or the input at the output),
 # whether the output has offered itself, and the time.
 _VCS, _PORTS, _PLACES = U(0xFF), U(0xFFFF), U(0xFFFFFF)
 _PORT_AT, _OFFERED_AT = U(8), U(24)
 
-# Bits of a wish: the input and, above, the output.
-_ENTRY, _OUTPUT_AT = U(0xFFFFFFFF), U(32)
+
+@inner
+def _parts(const, request):
+    """Take a request to pieces: (the input VC, the input of the crossbar that reads it, the output)."""
+    vc = request & VC_OF
+    return vc, vc * const.width.factor >> const.width.shift, request >> OUTPUT_AT
 
 
 @inner
-def _foresee(members, state, i):
-    """Begin to load what is needed of VCs and outputs by those who come behind place ``i`` in a list.
-
-    members: the list, uint32.
-    """
-    prefetch(state.vc, np.int64(members[i + FAR_AHEAD]))
-    prefetch(state.output, np.int64(state.vc[U(members[i + AHEAD])].output))
+def _foresee(const, state, i):
+    """Begin to load the records of output and input of the request ``FAR_AHEAD`` places behind ``i``."""
+    _, entry, output = _parts(const, state.ready[i + FAR_AHEAD])
+    prefetch(state.output, np.int64(output))
+    prefetch(state.entry, np.int64(entry))
 
 
 @inner
-def _ask_all(const, state, count, time):
-    """Let the first ``count`` in ``state.ready`` ask for their outputs and to be the one whom their input serves."""
-    for i in range(count):
+def _ask_all(const, state, first, end, time):
+    """Let a part of ``state.ready`` ask for their outputs and to be the one whom their input serves."""
+    for i in range(first, end):
         if const.large:
-            _foresee(state.ready, state, i)
-            prefetch(state.entry, np.int64(state.vc[U(state.ready[i + AHEAD])].entry))
-        vc_record = state.vc[U(state.ready[i])]
-        ask_for(state.output[U(vc_record.output)], time)
-        ask_for(state.entry[U(vc_record.entry)], time)
+            _foresee(const, state, i)
+        _, entry, output = _parts(const, state.ready[i])
+        ask_for(state.output[output], time)
+        ask_for(state.entry[entry], time)
 
 
 @inner
-def _offer(const, state, count, time):
-    """Let every output offer itself to one of the inputs that ask for it; count: of the VCs in ``state.rival``."""
-    for i in range(count):
+def _offer(const, state, first, rivals, time):
+    """Let every output offer itself to one of the inputs that ask for it; rivals: how many, in ``state.ready``."""
+    for i in range(rivals):
         if const.large:
-            _foresee(state.rival, state, i)
-        vc_record = state.vc[U(state.rival[i])]
-        entry, output = U(vc_record.entry), U(vc_record.output)
-        state.wish[i] = output << _OUTPUT_AT | entry
+            _foresee(const, state, first + i)
+        _, entry, output = _parts(const, state.ready[first + i])
         output_record = state.output[output]
         bid = time | ((U(output_record.turn) - entry) & _PLACES)
         if const.iterations > 1 and state.entry[entry].best >= time:  # matched in this tick already
@@ -64,13 +62,13 @@ def _offer(const, state, count, time):
 
 
 @inner
-def _accept(const, state, count, time):
-    """Let every input accept one of the offers, for one of its VCs; count: of the VCs in ``state.rival``."""
-    for i in range(count):
+def _accept(const, state, first, rivals, time):
+    """Let every input accept one of the offers, for one of its VCs; rivals: how many, in ``state.ready``."""
+    for i in range(rivals):
         if const.large:
-            prefetch(state.entry, np.int64(state.wish[i + AHEAD] & _ENTRY))
-        vc = U(state.rival[i])
-        output, entry_record = state.wish[i] >> _OUTPUT_AT, state.entry[state.wish[i] & _ENTRY]
+            _foresee(const, state, first + i)
+        vc, entry, output = _parts(const, state.ready[first + i])
+        entry_record = state.entry[entry]
         bid = time | (((U(entry_record.output) - output) & _PORTS) << _PORT_AT) | ((U(entry_record.vc) - vc) & _VCS)
         bid |= U(state.output[output].best == state.bid[i]) << _OFFERED_AT
         state.bid[i] = bid
@@ -78,41 +76,42 @@ def _accept(const, state, count, time):
 
 
 @inner
-def _move(const, state, count, closed):
-    """Move the VCs that are matched from ``state.rival`` to the second half of ``state.ready``.
+def _move(const, state, first, rivals, closed):
+    """Move the VCs that are matched from among the rivals in ``state.ready`` to the third part of it.
 
-    count: of the VCs in ``state.rival``. closed: a time at which nobody bids: for the rest of the tick nobody outbids
-    those that are matched. Returns how many are left, and the end of the others in ``state.ready``.
+    closed: a time at which nobody bids: for the rest of the tick nobody outbids those that are matched. Returns how
+    many rivals are left, and the end of the others.
     """
-    left, end = U(0), const.spare
-    for i in range(count):
-        vc, bid = U(state.rival[i]), state.bid[i]
-        state.rival[left] = vc
-        state.ready[end] = vc
-        matched = U(state.entry[state.wish[i] & _ENTRY].best == bid) & (bid >> _OFFERED_AT)
-        end += matched
-        left += ONE - matched
+    left, matched = U(0), const.spare + const.spare
+    for i in range(rivals):
+        request, bid = state.ready[first + i], state.bid[i]
+        _, entry, _ = _parts(const, request)
+        state.ready[first + left] = request
+        state.ready[matched] = request
+        wins = U(state.entry[entry].best == bid) & (bid >> _OFFERED_AT)
+        matched += wins
+        left += ONE - wins
     if const.iterations > 1:
-        for i in range(const.spare, end):
-            vc_record = state.vc[U(state.ready[i])]
-            state.output[U(vc_record.output)].best = closed
-            state.entry[U(vc_record.entry)].best = closed
-    return left, end
+        for i in range(const.spare + const.spare, matched):
+            _, entry, output = _parts(const, state.ready[i])
+            state.output[output].best = closed
+            state.entry[entry].best = closed
+    return left, matched
 
 
 @inner
-def _match(const, state, count, tick, iteration):
-    """Match the first ``count`` in ``state.rival`` once more; returns what :func:`_move` does."""
+def _match(const, state, first, rivals, tick, iteration):
+    """Match the rivals, of whom the first is at ``first``, once more; returns what :func:`_move` does."""
     iterations = U(const.iterations)
     time = time_of(const, tick, iterations + ONE + iteration)
-    _offer(const, state, count, time)
-    _accept(const, state, count, time)
-    return _move(const, state, count, time_of(const, tick, iterations + iterations + ONE))
+    _offer(const, state, first, rivals, time)
+    _accept(const, state, first, rivals, time)
+    return _move(const, state, first, rivals, time_of(const, tick, iterations + iterations + ONE))
 
 
 @inner
 def _send_all(const, state, first, end, alone, rotates, ready, asking):
-    """Send the front flits of a part of ``state.ready``, but for rivals, which are moved to ``state.rival``.
+    """Send the front flits of a part of ``state.ready``, but for rivals, which are moved to its beginning.
 
     alone: ``best`` of what only one asks for; 0 if all are matched. rotates: whether priorities move on. Returns the
     new ``ready`` and ``asking`` (see :func:`~flitlab.sim.engines.compiled.wormhole.flits.send`), and how many rivals
@@ -120,17 +119,16 @@ def _send_all(const, state, first, end, alone, rotates, ready, asking):
 
     A VC that sends a flit frees a place in its buffer, and a credit for that goes back.
     """
-    rivals, heads, credit = U(0), U(0), state.queue[RETURNED].end
+    rivals, credit = U(0), state.queue[RETURNED].end
     for i in range(first, end):
         if const.large:
-            prefetch(state.vc, np.int64(state.ready[i + FAR_AHEAD]))
-            foresee_next(const, state, U(state.ready[i + AHEAD]))
-        vc = U(state.ready[i])
-        vc_record = state.vc[vc]
-        output, entry = U(vc_record.output), U(vc_record.entry)
+            prefetch(state.vc, np.int64(state.ready[i + FAR_AHEAD] & VC_OF))
+            foresee(const, state, state.ready[i + AHEAD])
+        request = state.ready[i]
+        vc, entry, output = _parts(const, request)
         output_record, entry_record = state.output[output], state.entry[entry]
         if alone and (output_record.best != alone or entry_record.best != alone):
-            state.rival[rivals] = vc
+            state.ready[first + rivals] = request
             rivals += ONE
             continue
         entry_record.vc = vc
@@ -139,40 +137,34 @@ def _send_all(const, state, first, end, alone, rotates, ready, asking):
             output_record.turn = entry
         state.entries[credit] = vc
         credit += ONE
-        ready, asking, head = send(const, state, vc, vc_record, output_record, ready, asking)
-        heads += head
+        ready, asking = send(const, state, request, U(output_record.queue), ready, asking)
     state.queue[RETURNED].end = credit
-    state.tally.scalars[GRANTS] += np.int64(heads)
     return ready, asking, rivals
 
 
 @inner
-def allocate_all(const, state, tick, ready, sparse):
-    """Send what can be sent of the VCs in ``state.ready``.
+def allocate_all(const, state, tick, first, end, ready, sparse):
+    """Send what can be sent of the VCs in ``state.ready`` from ``first`` to ``end`` - 1.
 
-    ``ready`` is the length of the list ``state.ready`` before. sparse: whether it is likely that few are rivals, so
+    ready: end of the list of those who can send in the next tick. sparse: whether it is likely that few are rivals, so
     that it pays to find them; else all are taken to be. Returns the new ``ready``; the length of ``state.asking``,
     which now has those to whose front another packet has come; and whether nearly all were sent, which says what is
     likely in the next tick.
     """
-    count, first, end, rivals = ready, U(0), ready, U(0)
     alone = time_of(const, tick, U(const.iterations)) + ONE
+    begin, stop, rivals, asking = first, first, end - first, U(0)
     if sparse:
-        _ask_all(const, state, count, alone - ONE)
-    else:
-        for i in range(count):
-            state.rival[i] = state.ready[i]
-        end, rivals = U(0), count
-    ready, asking = U(0), U(0)
+        _ask_all(const, state, first, end, alone - ONE)
+        stop, rivals = end, U(0)
     for round_ in range(U(const.iterations) + ONE):
         if round_ > 0:
-            rivals, end = _match(const, state, rivals, tick, round_ - ONE)
-            first, alone = const.spare, U(0)
-        ready, asking, new = _send_all(const, state, first, end, alone, round_ < 2, ready, asking)
+            rivals, stop = _match(const, state, first, rivals, tick, round_ - ONE)
+            begin, alone = const.spare + const.spare, U(0)
+        ready, asking, new = _send_all(const, state, begin, stop, alone, round_ < 2, ready, asking)
         rivals += new
         if rivals == 0:
             break
     for i in range(rivals):
-        state.ready[ready + i] = state.rival[i]
+        state.ready[ready + i] = state.ready[first + i]
     returned = state.queue[RETURNED]
-    return ready + rivals, asking, U(8) * (returned.end - returned.begun) >= U(7) * count
+    return ready + rivals, asking, U(8) * (returned.end - returned.begun) >= U(7) * (end - first)

@@ -21,7 +21,7 @@ def ahead(const, state, here, port, tick):
         vc_record = state.vc[vc]
         if U(vc_record.output) == output:
             flits += np.int64(vc_record.landed) - np.int64(vc_record.front)
-    first = U(state.output[output].first)
+    first = U(state.stock[output].first)
     for vc in range(first, first + vcs):
         flits += const.buffer_flits - credits(state, vc)
     return flits, np.int64(const.switch[first])

@@ -11,16 +11,29 @@ from flitlab.models.rules.allocate import first_after
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.tables import ADAPTIVE, ANY
 from flitlab.models.rules.vc import appeal
+from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.records import NOBODY
 from flitlab.sim.engines.compiled.wormhole.bids import TIME_AT, ask_for, time_of
-from flitlab.sim.engines.compiled.wormhole.flits import credits, line_of
+from flitlab.sim.engines.compiled.wormhole.flits import credits
 from flitlab.sim.engines.compiled.wormhole.queues import mark, push, take
 from flitlab.sim.engines.compiled.wormhole.routing import choices_at, front_flit, front_packet, output_of, outputs_of
-from flitlab.sim.engines.compiled.wormhole.state import HEADERS, NO_CREDIT, ONE, PACKET_AT, UNREAD, U
+from flitlab.sim.engines.compiled.wormhole.state import (
+    AHEAD,
+    FAR_AHEAD,
+    HEADERS,
+    NO_CREDIT,
+    ONE,
+    OUTPUT_AT,
+    PACKET_AT,
+    UNREAD,
+    VC_OF,
+    U,
+)
 
 _NOBODY = U(NOBODY)
 _LAST = U(63)
-_32, _LOW32 = U(32), U(0xFFFFFFFF)
+_HEAD_AT = U(32)  # in an entry of ``state.asking``, above the VC
+_PACKET_AT = _HEAD_AT + PACKET_AT
 
 # Bits of a bid: how far the input VC is from its turn and, above, the time (see ``bids``).
 _PLACES = (ONE << TIME_AT) - ONE
@@ -28,8 +41,11 @@ _PLACES = (ONE << TIME_AT) - ONE
 
 @inner
 def _present(const, state, vc, head):
-    """Find where the packet goes that has come to the front of an input VC, and let its header be read."""
-    vc_record = state.vc[vc]
+    """Find where the packet goes that has come to the front of an input VC, and let its header be read.
+
+    Returns the output; 0 if routing is adaptive.
+    """
+    vc_record, output = state.vc[vc], U(0)
     if const.rule != ADAPTIVE:
         packet = head >> PACKET_AT
         output = output_of(const, state, vc, packet)
@@ -39,50 +55,52 @@ def _present(const, state, vc, head):
     if const.header > 1:
         vc_record.blocked |= UNREAD
         push(state, HEADERS, U(0), vc)
+    return output
 
 
 @inner
-def _give(state, vc, vc_record, output_record, chosen, given):
+def _give(state, request, vc_record, stock, next_vc, given):
     """Give the front packet of an input VC a VC of an output.
 
-    chosen: number of the VC at the output. ``given`` is the length of the list ``state.given`` before, and its length
-    after is returned.
+    request: of the input VC. stock: record of the output. ``given`` is the end of the list in ``state.ready`` to which
+    the request is added if the packet's head can be sent now, and the end after is returned.
     """
-    next_vc = U(output_record.first) + chosen
     there = state.vc[next_vc]
     blocked = (U(vc_record.blocked) & UNREAD) | U(there.credits == 0) * NO_CREDIT
-    output_record.free &= ~(ONE << chosen)
-    there.holder = vc
+    stock.free &= ~(ONE << (next_vc - U(stock.first)))
+    there.holder = request & VC_OF
     vc_record.next_vc = next_vc
     vc_record.blocked = blocked
-    state.given[given] = vc
+    state.ready[given] = request
     return given + U(blocked == U(0))
 
 
 @inner
 def _wait(state, vc, line):
     """Put an input VC at the end of a line."""
-    line_record = state.output[line]
+    stock = state.stock[line]
     state.following[vc] = NOBODY
-    if line_record.waiting == NOBODY:
-        line_record.waiting = vc
+    if stock.waiting == NOBODY:
+        stock.waiting = vc
     else:
-        state.following[U(state.last_waiting[line])] = vc
-    state.last_waiting[line] = vc
+        state.following[U(stock.last)] = vc
+    stock.last = vc
 
 
 @inner
 def _empty_all(state, count):
     """Append the members of the lines in ``state.to_retry``, which are empty then, to ``state.contender``.
 
-    ``count`` is the length of the list before, and its length after is returned.
+    ``count`` is the length of the list before, and its length after is returned. What is above a VC there is its line,
+    which is its output unless routing is adaptive.
     """
-    for i in range(take(state.to_retry, state.calling)):
-        line_record = state.output[U(state.calling[i])]
-        vc = U(line_record.waiting)
-        line_record.waiting = NOBODY
+    for i in range(take(state.to_retry, state.members)):
+        line = U(state.members[i])
+        stock = state.stock[line]
+        vc = U(stock.waiting)
+        stock.waiting = NOBODY
         while vc != _NOBODY:
-            state.contender[count] = vc
+            state.contender[count] = line << OUTPUT_AT | vc
             count += ONE
             vc = U(state.following[vc])
     return count
@@ -98,14 +116,23 @@ def _bid(state, vc, next_vc, time):
 
 
 @inner
-def _bid_for_all(const, state, vc, time):
-    """Let an input VC bid for all VCs that it may take: every free one offers itself to the best."""
-    vc_record = state.vc[vc]
-    output_record = state.output[U(vc_record.output)]
-    choices, first = U(vc_record.choices) & U(output_record.free), U(output_record.first)
+def _bid_for_all(const, state, vc, output, time):
+    """Let an input VC bid for all VCs of an output that it may take: every free one offers itself to the best."""
+    stock = state.stock[output]
+    choices, first = U(state.vc[vc].choices) & U(stock.free), U(stock.first)
     for k in range(U(const.vcs)):
         bid = ((choices >> k) & ONE) * _bid(state, vc, first + k, time)
         state.offer[first + k] = max(state.offer[first + k], bid)
+
+
+@inner
+def _foresee(const, state, i):
+    """Begin to load what routing needs of those who come behind place ``i`` in ``state.asking``."""
+    prefetch(state.pool.packet, np.int64(state.asking[i + FAR_AHEAD] >> _PACKET_AT))
+    if len(const.only_port):
+        following = state.asking[i + AHEAD]
+        target = U(state.pool.packet[following >> _PACKET_AT].where)
+        prefetch(const.only_port, np.int64(U(const.switch[following & VC_OF]) * U(const.net.switches) + target))
 
 
 @inner
@@ -116,19 +143,23 @@ def _ask_all(const, state, asking, time):
     """
     count = U(state.contender[-1])
     for i in range(count):
-        ask_for(state.output[U(state.vc[U(state.contender[i])].output)], time)
+        ask_for(state.stock[state.contender[i] >> OUTPUT_AT], time)
     for i in range(asking):
-        vc, head = state.asking[i] & _LOW32, state.asking[i] >> _32
-        _present(const, state, vc, head)
-        ask_for(state.output[U(state.vc[vc].output)], time)
-        state.contender[count + i] = vc
+        if const.large:
+            _foresee(const, state, i)
+        vc = state.asking[i] & VC_OF
+        output = _present(const, state, vc, state.asking[i] >> _HEAD_AT)
+        ask_for(state.stock[output], time)
+        state.contender[count + i] = output << OUTPUT_AT | vc
     return count + asking
 
 
 @inner
-def _offers(const, state, vc, vc_record, output_record, time):
-    """Find the VCs of an output that offer themselves to an input VC, a bit each."""
-    choices, first = U(vc_record.choices) & U(output_record.free), U(output_record.first)
+def _offers(const, state, vc, choices, first, time):
+    """Find the VCs of an output that offer themselves to an input VC, a bit each.
+
+    choices: those that are free and that it may take, a bit each. first: number of the output's first VC.
+    """
     best = U(0)
     for k in range(U(const.vcs)):
         best |= U(state.offer[first + k] == _bid(state, vc, first + k, time)) << k
@@ -140,48 +171,45 @@ def _accept_all(const, state, count, time, rotates, given):
     """Let who can accept a VC: (how many are left in ``state.contender``, the new ``given``).
 
     At first those who alone ask for VCs of an output, of which any is theirs; then, if there are others, all these
-    bid. count: of those in ``state.contender``. rotates: whether priorities move on. given: length of the list
-    ``state.given``.
+    bid. count: of those in ``state.contender``. rotates: whether priorities move on. given: see :func:`_give`.
     """
     left = count
     for turn in range(2):
         count, left = left, U(0)
         if turn:
             for i in range(count):
-                _bid_for_all(const, state, U(state.contender[i]), time)
+                _bid_for_all(const, state, state.contender[i] & VC_OF, state.contender[i] >> OUTPUT_AT, time)
         for i in range(count):
-            vc = U(state.contender[i])
-            vc_record = state.vc[vc]
-            output_record = state.output[U(vc_record.output)]
-            offers = U(vc_record.choices) & U(output_record.free)
+            request = state.contender[i]
+            vc, output = request & VC_OF, request >> OUTPUT_AT
+            vc_record, stock = state.vc[vc], state.stock[output]
+            offers, first = U(vc_record.choices) & U(stock.free), U(stock.first)
             if offers == U(0):
-                _wait(state, vc, U(vc_record.output))
+                _wait(state, vc, output)
                 continue
-            if output_record.best != time + ONE:
-                offers = _offers(const, state, vc, vc_record, output_record, time) if turn else U(0)
+            if stock.best != time + ONE:
+                offers = _offers(const, state, vc, offers, first, time) if turn else U(0)
                 if offers == U(0):
-                    state.contender[left] = vc
+                    state.contender[left] = request
                     left += ONE
                     continue
-            first = U(output_record.first)
             last = U(vc_record.given) - first  # another output's VC is none of these: begin at the lowest
-            chosen = U(first_after(offers, last if last < U(const.vcs) else _LAST))
+            next_vc = first + U(first_after(offers, last if last < U(const.vcs) else _LAST))
             if rotates:
-                state.vc[first + chosen].asker = vc
-                vc_record.given = first + chosen
-            given = _give(state, vc, vc_record, output_record, chosen, given)
+                state.vc[next_vc].asker = vc
+                vc_record.given = next_vc
+            given = _give(state, request, vc_record, stock, next_vc, given)
         if left == U(0):
             break
     return left, given
 
 
 @inner
-def _match_all(const, state, asking, tick):
-    """Match those who ask with the free VCs of their outputs; the length of ``state.given``.
+def _match_all(const, state, asking, given, tick):
+    """Match those who ask with the free VCs of their outputs; the new ``given`` (see :func:`_give`).
 
     asking: length of the list ``state.asking`` of those who ask for the first time.
     """
-    given = U(0)
     state.contender[-1] = _empty_all(state, U(state.contender[-1]))
     for iteration in range(U(const.iterations)):
         time = time_of(const, tick, iteration)
@@ -194,39 +222,41 @@ def _match_all(const, state, asking, tick):
 @routine
 def _preferred(const, state, vc):
     """Find the output, and the VC there, that an adaptive packet prefers (ties: the lowest); NOBODY if it gets none."""
-    packet = front_packet(const, state, vc)
+    packet = front_packet(state, vc)
     base, ports = outputs_of(const, state, vc, packet)
-    output_record, best, most, flits = U(0), _NOBODY, np.int64(0), np.int64(state.pool.packet[packet].flits)
+    best_output, best, most, flits = U(0), _NOBODY, np.int64(0), np.int64(state.pool.packet[packet].flits)
     while ports:
         output = base + U(lowest(ports))
         ports &= ports - ONE
-        free = choices_at(const, state, vc, packet, output) & state.output[output].free
+        free = choices_at(const, state, vc, packet, output) & state.stock[output].free
         while free:
             k = U(lowest(free))
             free &= free - ONE
-            worth = appeal(const.resorts, np.int64(k), credits(state, U(state.output[output].first) + k), flits)
+            next_vc = U(state.stock[output].first) + k
+            worth = appeal(const.resorts, np.int64(k), credits(state, next_vc), flits)
             if worth > most:
-                output_record, best, most = output, k, worth
-    return output_record, best
+                best_output, best, most = output, next_vc, worth
+    return best_output, best
 
 
 @inner
-def _visit_all(const, state, asking):
-    """Let adaptive packets take what they prefer, those who wait first, oldest first; the length of ``state.given``.
+def _visit_all(const, state, asking, given):
+    """Let adaptive packets take what they prefer, those who wait first, oldest first; the new ``given``.
 
     asking: length of the list ``state.asking`` of those who ask for the first time.
     """
-    waited, given = _empty_all(state, U(0)), U(0)
+    waited = _empty_all(state, U(0))
     for i in range(asking):
-        _present(const, state, state.asking[i] & _LOW32, state.asking[i] >> _32)
+        _present(const, state, state.asking[i] & VC_OF, state.asking[i] >> _HEAD_AT)
     for i in range(waited + asking):
-        vc = U(state.contender[i]) if i < waited else state.asking[i - waited] & _LOW32
-        output, chosen = _preferred(const, state, vc)
-        state.vc[vc].output = output
-        if chosen == _NOBODY:
-            _wait(state, vc, line_of(const, state, vc))
+        vc = (state.contender[i] if i < waited else state.asking[i - waited]) & VC_OF
+        vc_record = state.vc[vc]
+        output, next_vc = _preferred(const, state, vc)
+        vc_record.output = output
+        if next_vc == _NOBODY:
+            _wait(state, vc, U(vc_record.switch))
         else:
-            given = _give(state, vc, state.vc[vc], state.output[output], chosen, given)
+            given = _give(state, output << OUTPUT_AT | vc, vc_record, state.stock[output], next_vc, given)
     return given
 
 
@@ -238,29 +268,21 @@ def _sort(const, state, asking):
     needs in large networks.
     """
     for i in range(asking):
-        mark(state.member, state.asking[i] & _LOW32, True)
-    for i in range(take(state.member, state.rival)):
-        vc = U(state.rival[i])
-        state.asking[i] = front_flit(const, state, vc) << _32 | vc
+        mark(state.member, state.asking[i] & VC_OF, True)
+    for i in range(take(state.member, state.members)):
+        vc = U(state.members[i])
+        state.asking[i] = front_flit(state, vc) << _HEAD_AT | vc
 
 
 @inner
-def allocate_all(const, state, asking, tick):
+def allocate_all(const, state, asking, given, tick):
     """Give free VCs to packets that wait for them and to those of the first ``asking`` input VCs in ``state.asking``.
 
     Whoever gets none goes on contending, or waits. Those whose front flit can be sent with the VC that they were given
-    are listed in ``state.given``; how many they are.
+    are added to ``state.ready`` from ``given`` on; the end of that list is returned.
     """
     if const.large or const.rule == ADAPTIVE:
         _sort(const, state, asking)
     if const.rule == ADAPTIVE:
-        return _visit_all(const, state, asking)
-    return _match_all(const, state, asking, tick)
-
-
-@inner
-def append_given(state, given, ready):
-    """Append the first ``given`` in ``state.given`` to ``state.ready``; its new length."""
-    for i in range(given):
-        state.ready[ready + i] = state.given[i]
-    return ready + given
+        return _visit_all(const, state, asking, given)
+    return _match_all(const, state, asking, given, tick)
