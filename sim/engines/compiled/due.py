@@ -6,11 +6,11 @@ through the packets, none could be asked for before the one ahead of it had come
 its own, which comes first; when it is full, its packets move to a chunk behind it.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Words
+from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import inner, routine
 from flitlab.sim.engines.compiled.memory import aligned, prefetch, seldom
 from flitlab.sim.engines.compiled.pool import NOBODY, all_unused, free_record, take_record
@@ -36,10 +36,10 @@ class Due(NamedTuple):
     free: Words
 
 
-def make_due(ticks: int, packets: int) -> Due:
-    """Make empty lists of ``ticks``, a power of two, for so many packets in all."""
+def make_due(ticks: int, packets: int, dtype: Any = np.uint32) -> Due:
+    """Make empty lists of ``ticks``, a power of two, for so many packets in all; dtype: of what is in lists."""
     behind = packets // int(FULL) + 1
-    chunk = aligned(ticks + behind, _CHUNK, np.uint32)
+    chunk = aligned(ticks + behind, _CHUNK, dtype)
     chunk[:ticks, [_BEHIND, _AFTER]] = NOBODY
     free = all_unused(behind)
     free[:-1] += np.uint32(ticks)
@@ -56,6 +56,13 @@ def put(due, packet, tick):
         filled = np.int64(0)
     due.chunk[own, _FIRST + filled] = packet
     due.chunk[own, _FILLED] = filled + 1
+
+
+@routine
+def put_all(lists, what, ticks):
+    """Let things be due, each at a tick of its own, int64 [things] each."""
+    for i in range(len(what)):
+        put(lists, what[i], ticks[i])
 
 
 @routine
@@ -106,6 +113,12 @@ def release(due, chunk):
     if chunk > due.mask:
         free_record(due, chunk)
     return next_chunk(due, chunk)
+
+
+def listed(lists: Due) -> Ints:
+    """List what is due, all of which stays so: (what, the tick modulo the number of ticks), int64 [2, things]."""
+    found = [(what, tick) for tick in range(lists.mask + 1) for what in due_at(lists, tick)]
+    return np.array(found, np.int64).reshape(-1, 2).T.copy()
 
 
 def due_at(due: Due, tick: int) -> list[int]:

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Virtual cut-through, compiled.
 
-There are no credit events. An input VC keeps the ticks at which the room of the packets that left it
-becomes usable upstream, and whoever needs room reads them. For every output there is a row of the
-heads that wait for it, sorted by age; an output is looked at when a head becomes eligible, when it
-falls free or when room returns, each a bit on a wheel. Packets are records that are used again.
+Room of input VCs is counted by who feeds them, and returns to it in lists by tick. For every output there
+is a row of the heads that wait for it, sorted by age; an output is looked at when a head becomes eligible,
+when it falls free or when room returns, each a bit on a wheel. Packets are records that are used again.
 """
 
 from flitlab.models.jit import kernel
@@ -17,6 +16,7 @@ from flitlab.sim.engines.compiled.vct.arrival import arrive_all, notice, send_al
 from flitlab.sim.engines.compiled.vct.deadlock import stuck
 from flitlab.sim.engines.compiled.vct.exchange import exchange
 from flitlab.sim.engines.compiled.vct.regions import fold, split
+from flitlab.sim.engines.compiled.vct.room import skip, take_back
 from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState, build
 from flitlab.sim.engines.compiled.vct.together import serve_together
 from flitlab.sim.engines.compiled.wheel import drain
@@ -50,6 +50,7 @@ def _advance(const, state, now, until):
         while tick < end:
             if log_is_full(const, state):
                 return tick
+            take_back(const, state, tick)
             arrive_all(const, state, tick)
             deliver_all(const, state, tick)
             run_program(state.program, const, state, tick, notice)
@@ -58,7 +59,8 @@ def _advance(const, state, now, until):
             count = drain(state.outputs, tick, state.members)
             serve_all(const, state, state.members, count, tick)
             state.tally.scalars[EVENTS] += state.tally.scalars[GRANTS] - granted
-            tick = next_tick(state.program, state, tick, end, 0) if alone else tick + 1
+            last, tick = tick, next_tick(state.program, state, tick, end, 0) if alone else tick + 1
+            skip(state.program, const, state, last + 1, tick)
         if not alone:
             tick = exchange(const, state, tick, until)
     return tick
@@ -73,6 +75,7 @@ def _advance_together(const, state, now, until):
         while tick < end:
             if log_is_full(const, state):
                 return tick
+            take_back(const, state, tick)
             arrive_all(const, state, tick)
             deliver_all(const, state, tick)
             run_program(state.program, const, state, tick, notice)
@@ -81,7 +84,8 @@ def _advance_together(const, state, now, until):
             count = drain(state.outputs, tick, state.members)
             serve_together(const, state, state.members, count, tick)
             state.tally.scalars[EVENTS] += state.tally.scalars[GRANTS] - granted
-            tick = next_tick(state.program, state, tick, end, 0) if alone else tick + 1
+            last, tick = tick, next_tick(state.program, state, tick, end, 0) if alone else tick + 1
+            skip(state.program, const, state, last + 1, tick)
         if not alone:
             tick = exchange(const, state, tick, until)
     return tick

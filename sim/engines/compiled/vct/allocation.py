@@ -9,37 +9,34 @@ from flitlab.models.rules.tables import ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import GRANTS
 from flitlab.sim.engines.compiled.due import put
 from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, prefetch, seldom
-from flitlab.sim.engines.compiled.records import LATE, NOBODY, pair_of
+from flitlab.sim.engines.compiled.records import NOBODY, ZERO, pair_of
 from flitlab.sim.engines.compiled.ugal import by_congestion
 from flitlab.sim.engines.compiled.vct.exchange import crosses, post_delivery, post_packet, post_room
+from flitlab.sim.engines.compiled.vct.room import give_back, use_room, wait_for_room
 from flitlab.sim.engines.compiled.vct.rows import (
     channel_of,
     dequeue,
     eligible_from,
     entry_of,
-    flits_of,
-    give_back,
+    head_at,
     key_at,
     present,
     room_for,
+    vcs_in,
     want_at,
-    wanted_vcs,
 )
-from flitlab.sim.engines.compiled.vct.state import (
-    INLINE,
-)
+from flitlab.sim.engines.compiled.vct.state import INLINE
 from flitlab.sim.engines.compiled.wheel import ask_for_bit, wake
 
-_NONE = np.uint64(0)
 _CAN, _EARLY, _LACKS = np.int64(0), np.int64(1), np.int64(2)
 
 
 @inner
-def grant(const, state, packet, vc, output, next_vc, tick):
+def grant(const, state, packet, vc, output, place, tick):
     """Move the packet at the front of an input VC to an output, which is free.
 
-    next_vc: the input VC at the far end that it goes to, in which there is room; NOBODY: the output ejects, and the
-    packet goes to its host.
+    place: the VC that it goes to, in which there is room, by its number in the input at the far end; NOBODY: the output
+    ejects, and the packet goes to its host.
     """
     vc_record = state.vc[vc]
     record = state.pool.packet[packet]
@@ -54,7 +51,7 @@ def grant(const, state, packet, vc, output, next_vc, tick):
     if crosses(state, vc):
         post_room(state, vc, back, flits)
     else:
-        give_back(const, state, vc, back, flits)
+        give_back(state, vc_record.credit, back, flits)
     vc_record.left = tick + flits
     if by_congestion(const.rule):
         vc_record.queued -= np.uint32(flits)
@@ -65,16 +62,17 @@ def grant(const, state, packet, vc, output, next_vc, tick):
     if behind != NOBODY:
         present(const, state, vc, behind, tick + flits)
 
-    if next_vc == NOBODY:
+    if place == NOBODY:
         delivered = tick + flits - 1 + const.switch + const.ejection
         post_delivery(state.program, state, packet, delivered)
         prefetch(state.tally.pairs, pair_of(const.net, state.pool, packet))
         put(state.leaving, packet, delivered)
         return
-    state.vc[next_vc].room -= flits
+    use_room(const, state, output, place, flits)
+    next_vc = entry_of(state, output) * const.vcs + place
     record.input_vc = next_vc
     record.hop += 1
-    if const.policy == ESCAPE and next_vc % const.vcs == ESCAPE_VC:
+    if const.policy == ESCAPE and place == ESCAPE_VC:
         record.way = ON_ESCAPE
     channel = channel_of(state, output)
     state.tally.channel_flits[channel] += flits
@@ -93,65 +91,57 @@ def serve(const, state, output, tick):
 
     Each head waits for one output only. If nobody can be granted, the output is woken when that may change.
     """
-    if state.rows[output].waiting == 0:
+    if state.rows[output].waiting == 0 or state.rows[output].busy > tick:
+        return  # it is woken by who comes, and when it falls free
+    i, place = _first_in_row(const, state, output, tick)
+    if i == NOBODY:
         return
-    if state.rows[output].busy > tick:
-        wake(state.outputs, output, state.rows[output].busy)
-        return
-    place, next_vc = _first_in_row(const, state, output, entry_of(state, output), tick)
-    if place == NOBODY:
-        return
-    vc = key_at(state, output, place) & 0xFFFFFFFF
-    dequeue(state, output, place)
-    grant(const, state, np.int64(state.vc[vc].front), vc, output, next_vc, tick)
+    vc = key_at(const, state, output, i) & 0xFFFFFFFF
+    dequeue(const, state, output, i)
+    grant(const, state, np.int64(state.vc[vc].front), vc, output, place, tick)
 
 
 @inner
-def _first_in_row(const, state, output, entry, tick):
-    """Find the first head in an output's row that can be granted: (its place, the VC that it goes to).
+def _first_in_row(const, state, output, tick):
+    """Find the first head in an output's row that can be granted: (where it is in the row, the VC that it goes to).
 
-    entry: the input at the end of the output; if it is NOBODY, the VC is so, too. The place is NOBODY if there is no
-    such head. Nearly always it is the first of all, which hence is looked at apart.
+    The VC is NOBODY if the output ejects, and both are if there is no such head. Nearly always it is the first of all,
+    which hence is looked at apart.
     """
-    found, next_vc, lacking, longest = _look_at(const, state, output, np.int64(0), entry, _NONE, np.int64(0), tick)
-    place = np.int64(0) if found == _CAN else NOBODY
-    if found > _CAN:
-        i = np.int64(1)
-        while i < state.rows[output].waiting:
-            found, next_vc, lacking, longest = _look_at(const, state, output, i, entry, lacking, longest, tick)
-            if found == _CAN:
-                place = i
-                break
-            if found == _EARLY and not const.oldest_first:
-                break  # the others in the row are eligible later still
-            i += 1
-    state.rows[output].lacking = np.int64(lacking)
-    return place, next_vc
+    ejects = entry_of(state, output) == NOBODY
+    found, place = _look_at(const, state, output, np.int64(0), ejects, tick)
+    if found == _CAN:
+        return np.int64(0), place
+    i = np.int64(1)
+    while i < state.rows[output].waiting:
+        if found == _EARLY and not const.oldest_first:
+            break  # the others in the row are eligible later still
+        found, place = _look_at(const, state, output, i, ejects, tick)
+        if found == _CAN:
+            return i, place
+        i += 1
+    return NOBODY, NOBODY
 
 
 @inner
-def _look_at(const, state, output, i, entry, lacking, longest, tick):
-    """See whether the head at place ``i`` of an output's row can be granted; the output is woken for it if it cannot.
+def _look_at(const, state, output, i, ejects, tick):
+    """See whether the head at place ``i`` of an output's row can be granted; if not, have the output looked at for it.
 
-    lacking: where heads before it have found no room, a bit for each VC. longest: flits of the longest of those.
-    Returns (_CAN, _EARLY or _LACKS, the VC that it goes to, both with this head).
+    ejects: whether the output does. Returns (_CAN, _EARLY or _LACKS, the VC that it goes to).
     """
-    key, want = key_at(state, output, i), want_at(state, output, i)
+    key, want = key_at(const, state, output, i), want_at(const, state, output, i)
     eligible = eligible_from(const, state, key)
     if eligible > tick:
         wake(state.outputs, output, eligible)
-        return _EARLY, NOBODY, lacking, longest
-    if entry == NOBODY:
-        return _CAN, NOBODY, lacking, longest
-    wanted, flits = wanted_vcs(const, entry, want), flits_of(want)
-    if wanted & ~lacking == 0 and flits >= longest and const.resorts == 0:
-        return _LACKS, NOBODY, lacking, longest  # for those who have found no room in these VCs the output is woken
-    next_vc, when = room_for(const, state, want, tick)
-    if next_vc != NOBODY:
-        return _CAN, next_vc, lacking, longest
-    if when < LATE:
-        wake(state.outputs, output, when)
-    return _LACKS, NOBODY, lacking | wanted, max(longest, flits)
+        return _EARLY, NOBODY
+    if ejects:
+        return _CAN, NOBODY
+    place, _ = room_for(const, state, output, want)
+    if place != NOBODY:
+        return _CAN, place
+    low, high = vcs_in(want)
+    wait_for_room(const, state, output, low, high)
+    return _LACKS, NOBODY
 
 
 @inner
@@ -163,41 +153,35 @@ def serve_all(const, state, outputs, count, tick):
     for begin in range(0, count, AT_ONCE):
         end = min(count, begin + AT_ONCE)
         if seldom(count > FEW):
-            ask_for_heads(state, outputs[begin:end], tick)
+            ask_for_heads(const, state, outputs[begin:end], tick)
         for i in range(begin, end):
             serve(const, state, np.int64(outputs[i]), tick)
 
 
 @routine
-def ask_for_heads(state, outputs, tick):
-    """Begin to load what it takes to serve the first heads in the rows of some outputs, uint32, at a tick."""
+def ask_for_heads(const, state, outputs, tick):
+    """Begin to load what it takes to serve the first heads in the rows of some outputs, uint32, at a tick.
+
+    What only some of them need is asked for in all cases, as nobody foresees which.
+    """
     rows, vcs, pool, first = state.rows, state.vc, state.pool, np.int64(0)
     for output in outputs:
         prefetch(rows, output)
     for i in range(len(outputs)):
         output = np.int64(outputs[i])
-        if rows[output].waiting > 0:
-            prefetch(vcs, key_at(state, output, first) & 0xFFFFFFFF)
-            prefetch(vcs, want_at(state, output, first) & 0xFFFFFFFF)
-        if rows[output].waiting > INLINE:
-            prefetch(state.behind, output)
+        prefetch(vcs, key_at(const, state, output, first) & 0xFFFFFFFF)
+        prefetch(state.room, output << const.vc_bits)
+        prefetch(state.heads, np.int64(head_at(const, output, INLINE)))
     for i in range(len(outputs)):
         output = np.int64(outputs[i])
         if rows[output].waiting > 0:
-            if entry_of(state, output) != NOBODY:
-                prefetch(state.tally.channel_flits, channel_of(state, output))
-            vc_record = vcs[key_at(state, output, first) & 0xFFFFFFFF]
-            prefetch(pool.packet, vc_record.front)
-            upstream = np.int64(vc_record.upstream)
-            if upstream < len(rows):
-                prefetch(rows, upstream)
-            else:
-                prefetch(state.host, upstream - len(rows))
+            channel = channel_of(state, output)
+            prefetch(state.tally.channel_flits, ZERO if channel == NOBODY else channel)
+            prefetch(pool.packet, vcs[key_at(const, state, output, first) & 0xFFFFFFFF].front)
     for i in range(len(outputs)):
         output = np.int64(outputs[i])
         if rows[output].waiting > 0:
-            record = pool.packet[vcs[key_at(state, output, first) & 0xFFFFFFFF].front]
-            if record.next != NOBODY:
-                prefetch(pool.packet, record.next)
-            if rows[output].waiting > 1:
-                ask_for_bit(state.outputs, output, tick + np.int64(record.flits))
+            packet = np.int64(vcs[key_at(const, state, output, first) & 0xFFFFFFFF].front)
+            behind = np.int64(pool.packet[packet].next)
+            prefetch(pool.packet, packet if behind == NOBODY else behind)
+            ask_for_bit(state.outputs, output, tick + np.int64(pool.packet[packet].flits))

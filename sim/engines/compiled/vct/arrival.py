@@ -19,7 +19,8 @@ from flitlab.sim.engines.compiled.records import (
     create,
 )
 from flitlab.sim.engines.compiled.ugal import by_congestion, think_again
-from flitlab.sim.engines.compiled.vct.rows import ports_of, preferred, present
+from flitlab.sim.engines.compiled.vct.room import preferred, use_room, wait_for_room
+from flitlab.sim.engines.compiled.vct.rows import ports_of, present
 from flitlab.sim.engines.compiled.vct.ugal import ahead, set_way
 from flitlab.sim.engines.compiled.wheel import ask_for_bit, drain, wake
 
@@ -76,17 +77,16 @@ def _send(const, state, host, tick):
         wake(state.senders, host, host_record.free)
         return
     flits = host_record.flits
-    first = const.net.ports.inject[host] * const.vcs
-    vc, when = preferred(const, state, ZERO, first, first + const.vcs, flits, tick)
-    if vc == NOBODY:
-        if when < LATE:
-            wake(state.senders, host, when)
+    sender = len(state.rows) + host
+    place, _ = preferred(const, state, ZERO, sender, ZERO, const.vcs, flits)
+    if place == NOBODY:
+        wait_for_room(const, state, sender, ZERO, const.vcs)
         return
     packet = create(const, state, host, tick)
     leave(state.program, state.pool.packet[packet].send, tick + flits)
     set_way(const.compares, const, state, packet, tick)
-    state.pool.packet[packet].input_vc = vc
-    state.vc[vc].room -= flits
+    state.pool.packet[packet].input_vc = const.net.ports.inject[host] * const.vcs + place
+    use_room(const, state, sender, place, flits)
     put(state.arriving, packet, tick + const.injection + const.header)
     wake(state.senders, host, min(max(host_record.born, tick + flits), tick + state.senders.mask))
 
@@ -194,22 +194,19 @@ def send_all(const, state, tick):
     for begin in range(0, count, AT_ONCE):
         end = min(count, begin + AT_ONCE)
         if seldom(count > FEW):
-            _ask_for_hosts(const.net, state.host, state.vc, const.vcs, state.members[begin:end])
+            _ask_for_hosts(const.net, const.vc_bits, state.host, state.room, len(state.rows), state.members[begin:end])
         for i in range(begin, end):
             _send(const, state, np.int64(state.members[i]), tick)
     state.tally.scalars[EVENTS] += count
 
 
 @routine
-def _ask_for_hosts(net, records, vc, vcs, hosts):
+def _ask_for_hosts(net, vc_bits, records, room, outputs, hosts):
     """Begin to load what it takes to let some hosts send.
 
-    records: of all hosts. vc: the records of VCs, of which every input has ``vcs``. hosts: uint32.
+    vc_bits, room: of the run's constants and state. records: of all hosts. outputs: how many there are. hosts: uint32.
     """
     for host in hosts:
         prefetch(records, host)
         prefetch(net.arrivals.keep, host)
-    for host in hosts:
-        first = np.int64(net.ports.inject[host]) * vcs
-        for i in range(vcs):
-            prefetch(vc, first + i)
+        prefetch(room, (outputs + np.int64(host)) << vc_bits)

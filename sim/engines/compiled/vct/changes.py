@@ -36,7 +36,7 @@ def _lose_on_links(const, state, dead, gone, tick, lost):
                 packet = packet_in(state.arriving, chunk, i)
                 vc = np.int64(state.pool.packet[packet].input_vc)
                 if gone[vc // const.vcs] or (dead[vc // const.vcs] and ahead >= const.header):
-                    state.vc[vc].room += state.pool.packet[packet].flits
+                    state.room[state.vc[vc].credit] += np.uint32(state.pool.packet[packet].flits)
                     lose(state, packet, lost)
                 else:
                     put(state.arriving, packet, tick + ahead)
@@ -54,14 +54,14 @@ def _empty(const, state, gone, outputs, lost):
             packet = np.int64(state.vc[vc].front)
             while packet != NOBODY:
                 following = np.int64(state.pool.packet[packet].next)
-                state.vc[vc].room += state.pool.packet[packet].flits
+                state.room[state.vc[vc].credit] += np.uint32(state.pool.packet[packet].flits)
                 lose(state, packet, lost)
                 packet = following
             state.vc[vc].front = state.vc[vc].back = NOBODY
             state.vc[vc].queued = 0
     for output in range(len(outputs)):
         if outputs[output]:
-            state.rows[output].waiting = state.rows[output].lacking = 0
+            state.rows[output].waiting = 0
 
 
 @inner
@@ -103,7 +103,7 @@ def _lose_waiting(const, state, dead, tick, lost):
         if not _take_away(const, state, vc, packet, dead):
             continue
         flits, behind = np.int64(state.pool.packet[packet].flits), np.int64(state.pool.packet[packet].next)
-        state.vc[vc].room += flits
+        state.room[state.vc[vc].credit] += np.uint32(flits)
         state.vc[vc].left = tick
         state.vc[vc].front = behind
         if by_congestion(const.rule):
@@ -111,9 +111,9 @@ def _lose_waiting(const, state, dead, tick, lost):
         lose(state, packet, lost)
         if behind != NOBODY:
             present(const, state, vc, behind, tick)
-        upstream = np.int64(state.vc[vc].upstream)
-        if upstream < len(state.rows):
-            wake(state.outputs, upstream, tick)
+        sender = np.int64(state.vc[vc].credit) >> const.vc_bits
+        if sender < len(state.rows):
+            wake(state.outputs, sender, tick)
 
 
 class ChangingVct(DrainingRun):

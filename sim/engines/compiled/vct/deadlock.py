@@ -8,22 +8,31 @@ from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.route import at_target
 from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.rules.vc import is_kept
+from flitlab.sim.engines.compiled.due import listed
 from flitlab.sim.engines.compiled.records import NOBODY
-from flitlab.sim.engines.compiled.vct.rows import ports_of, reclaim, vcs_of
+from flitlab.sim.engines.compiled.vct.room import places_of, room_of
+from flitlab.sim.engines.compiled.vct.rows import ports_of, vcs_of
+from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState
+
+
+def stuck(const: VctConstants, state: VctState, now: int) -> bool:
+    """Tell whether the packet at the front of some VC can never move between ticks."""
+    returning = np.zeros(len(state.room), bool)
+    returning[places_of(listed(state.credits)[0])] = True
+    return bool(_stuck(const, state, returning))
 
 
 @njit
-def stuck(const, state, now):
+def _stuck(const, state, returning):
     """Tell whether the packet at the front of some VC can never move: no VC it may take will ever have room.
 
     A VC will have room if it has it, if room is on its way back, if a packet on its way into it will come to its front,
-    or if the packet at its front can move.
+    or if the packet at its front can move. returning: bool [places], whether room is on its way back.
     """
     count = len(state.vc)
     live = np.zeros(count, np.bool_)
     for vc in range(count):
-        reclaim(const, state, vc, now - 1)  # what is back by now is no longer on its way
-        live[vc] = state.vc[vc].front == NOBODY or state.vc[vc].returning > 0
+        live[vc] = state.vc[vc].front == NOBODY or returning[state.vc[vc].credit]
     changed = True
     while changed:
         changed = False
@@ -63,9 +72,10 @@ def _opens(const, state, packet, output, live):
 
     live: bool [input VCs].
     """
-    low, high = vcs_of(const, state, packet, output, np.int64(const.net.ports.out_input[output]))
+    first = np.int64(const.net.ports.out_input[output]) * const.vcs
+    low, high = vcs_of(const, state, packet, output)
     opens = False
     for other in range(low, high):
-        has_room = live[other] or state.vc[other].room >= state.pool.packet[packet].flits
-        opens |= has_room and not is_kept(const.resorts, low % const.vcs, other % const.vcs)
+        has_room = live[first + other] or room_of(const, state, output, other) >= state.pool.packet[packet].flits
+        opens |= has_room and not is_kept(const.resorts, low, other)
     return opens

@@ -2,7 +2,7 @@
 """Packets and room that cross from one region of a network to another.
 
 A VC between two regions has two records. That at its own switch has the packets that are in it; the twin, in the
-region that feeds it, has the room that it has as far as it is known there.
+region that feeds it, says where they go.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ from flitlab.sim.engines.compiled.memory import prefetch, seldom
 from flitlab.sim.engines.compiled.messages import last_ejected
 from flitlab.sim.engines.compiled.pool import free_record, take_record
 from flitlab.sim.engines.compiled.ranks import lane_of_waiting, next_event, will_be_delivered
-from flitlab.sim.engines.compiled.vct.rows import give_back
+from flitlab.sim.engines.compiled.vct.room import give_back, skip
 
 SOON = 6
 """A packet so many entries ahead begins to be loaded; it is in the cache of another processor."""
@@ -34,13 +34,13 @@ SOON = 6
 @inner
 def crosses(state, vc):
     """Tell whether the other end of an input VC's channel is in another region, which no network of one region has."""
-    return seldom(state.vc[vc].lane > 0)
+    return seldom(state.mail.regions > 1 and state.lane[vc] > 0)
 
 
 @inner
 def post_room(state, vc, back, flits):
     """Let room of an input VC return to the region that feeds it, where it is usable from tick ``back`` on."""
-    _note(state, np.int64(state.vc[vc].lane), state.vc[vc].twin, back, flits)
+    _note(state, np.int64(state.lane[vc]), state.vc[vc].credit, back, flits)
 
 
 @inner
@@ -75,7 +75,7 @@ def post_packet(state, packet, twin, comes):
     twin: of the input VC that it goes to, the record in this region.
     """
     packets = state.mail.packets
-    entry = next_entry(state.mail, packets, np.int64(state.vc[twin].lane), PACKETS)
+    entry = next_entry(state.mail, packets, np.int64(state.lane[twin]), PACKETS)
     packets[entry] = state.pool.packet[packet]
     packets[entry].input_vc = state.vc[twin].twin
     packets[entry].next = comes
@@ -91,7 +91,7 @@ def exchange(const, state, tick, until):
     _sum_up(state.program, state)
     if not all_posted(state.mail):
         return until
-    tick = _next_tick(state.program, state, tick, until)
+    end, tick = tick, _next_tick(state.program, state, tick, until)
     for region in range(state.mail.regions):
         box = box_from(state.mail, region)
         first = first_entry(state.mail, state.mail.packets, box)
@@ -99,8 +99,9 @@ def exchange(const, state, tick, until):
             _take_in(state, entry)
         first = first_entry(state.mail, state.mail.notes, box)
         for entry in range(first, first + state.mail.count[box, NOTES]):
-            _take_note(state.program, const, state, entry)
+            _take_note(state.program, state, entry)
     turn_over(state.mail)
+    skip(state.program, const, state, end, tick)
     return tick
 
 
@@ -124,12 +125,12 @@ def _next_tick(program, state, tick, until):
 
 
 @inner
-def _take_note(program, const, state, entry):
+def _take_note(program, state, entry):
     """Take in what another region has to say: of room, or of a message that will have been delivered there."""
     what, tick = np.int64(state.mail.notes[entry, 0]), np.int64(state.mail.notes[entry, 1])
     flits = np.int64(state.mail.notes[entry, 2])  # an int64, as elsewhere: of other types there would be another copy
     if flits > 0:
-        give_back(const, state, what, tick, flits)
+        give_back(state, what, tick, flits)
     else:
         _complete(program, what, tick)
 

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Ints, Words
+from flitlab.models.arrays import Ints
 from flitlab.models.histogram import BUCKETS
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.base import LONG, SCALARS
-from flitlab.sim.engines.compiled.due import make_due
+from flitlab.sim.engines.compiled.due import FULL, listed, make_due, put_all
 from flitlab.sim.engines.compiled.mail import Mail, make_mail
 from flitlab.sim.engines.compiled.messages import Program
 from flitlab.sim.engines.compiled.pool import Pool
@@ -24,8 +24,8 @@ from flitlab.sim.engines.compiled.records import NOBODY, Tally
 from flitlab.sim.engines.compiled.vct.state import (
     VctConstants,
     VctState,
+    make_credits,
     make_vcs,
-    rings,
     set_ends,
 )
 from flitlab.sim.engines.compiled.wheel import make_wheel, wake_all
@@ -70,8 +70,8 @@ def split(
     The arrays that the regions share are those of the state of all.
     """
     cut = _cut(const, regions)
-    vc, returns = _with_twins(const, whole.vc, cut)
-    together = whole._replace(vc=vc[: len(whole.vc)], returns=returns[: len(whole.returns)])
+    vc, lane = _with_twins(const, whole.vc, cut)
+    together = whole._replace(vc=vc[: len(whole.vc)], lane=lane[: len(whole.vc)])
     mails = _mails(const, cut, regions, ahead(scenario))
     pools = _pools(const, whole.pool, cut, regions)
     const = _with_borders(const, cut)
@@ -83,7 +83,8 @@ def split(
         state = whole._replace(
             pool=pools[region],
             vc=vc,
-            returns=returns,
+            lane=lane,
+            credits=make_credits(ticks, len(whole.credits.free) * int(FULL)),
             arriving=make_due(ticks, records),
             leaving=make_due(ticks, records),
             members=np.zeros_like(whole.members),
@@ -116,17 +117,17 @@ def _twins(const: VctConstants, cut: _Cut) -> tuple[Ints, Ints]:
     return own, len(const.net.ports.in_switch) * const.vcs + np.arange(len(own))
 
 
-def _with_twins(const: VctConstants, records: np.ndarray, cut: _Cut) -> tuple[np.ndarray, Words]:
-    """Copy the records of all input VCs, and add the twins of those between regions: (VC, their rings)."""
+def _with_twins(const: VctConstants, records: np.ndarray, cut: _Cut) -> tuple[np.ndarray, np.ndarray]:
+    """Copy the records of all input VCs, and add the twins of those between regions: (VC, uint8, their lanes)."""
     own, twin = _twins(const, cut)
-    vc, returns = make_vcs(len(records) + len(twin), const.ring)
+    vc = make_vcs(len(records) + len(twin))
+    lane = np.zeros(len(vc), np.uint8)
     vc[: len(records)] = records
-    for field in ("room", "switch", "upstream"):
-        vc[field][twin] = vc[field][own]
+    vc["switch"][twin] = vc["switch"][own]
     feeding = np.repeat(cut.output[cut.crossing], const.vcs)
-    vc["lane"][twin], vc["twin"][twin] = cut.input[own // const.vcs] + 1, own
-    vc["lane"][own], vc["twin"][own] = feeding + 1, twin
-    return vc, returns
+    lane[twin], vc["twin"][twin] = cut.input[own // const.vcs] + 1, own
+    lane[own], vc["twin"][own] = feeding + 1, twin
+    return vc, lane
 
 
 def _mails(const: VctConstants, cut: _Cut, regions: int, window: int) -> list[Mail]:
@@ -170,13 +171,10 @@ def _tally(shared: Tally) -> Tally:
 
 
 def fold(const: VctConstants, whole: VctState, states: list[VctState]) -> VctState:
-    """Return the state of all regions between ticks, with the packets of each, and the room of VCs between them."""
-    vc, returning = states[0].vc, rings(const, states[0])
-    twin = np.arange(len(whole.vc), len(vc))
-    own = vc["twin"][twin]
-    for field in ("room", "returning", "first_return"):
-        vc[field][own] = vc[field][twin]
-    returning[own] = returning[twin]
+    """Return the state of all regions between ticks, with the packets of each, and the room that returns."""
+    credits = make_credits(whole.credits.mask + 1, len(whole.credits.free) * int(FULL))
+    for state in states:
+        put_all(credits, *listed(state.credits))
     unused = [state.pool.free[: state.pool.free[-1]] for state in states]
     free = np.concatenate([*unused, np.array([sum(map(len, unused))], np.uint32)])
-    return whole._replace(pool=whole.pool._replace(free=free))
+    return whole._replace(pool=whole.pool._replace(free=free), credits=credits)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The heads that wait for an output, in the order in which they are served, and the room that they wait for.
+"""The heads that wait for an output, in the order in which they are served, and what they want of it.
 
 An output's record, a cache line, has what is known of all heads that wait for it, and a key and a want for each of the
 first ones; those of the others are elsewhere. A head's key is its :func:`~flitlab.models.rules.order.age_key`, or,
@@ -14,22 +14,17 @@ from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.order import age_key
 from flitlab.models.rules.route import usable_ports
 from flitlab.models.rules.tables import ADAPTIVE, RISING
-from flitlab.models.rules.vc import NOT_HELD, allowed_vcs, appeal, is_kept
-from flitlab.sim.engines.compiled.memory import prefetch, seldom
-from flitlab.sim.engines.compiled.records import (
-    LATE,
-    NOBODY,
-    ZERO,
-)
+from flitlab.models.rules.vc import NOT_HELD, allowed_vcs
+from flitlab.sim.engines.compiled.records import NOBODY
+from flitlab.sim.engines.compiled.vct.room import preferred
 from flitlab.sim.engines.compiled.vct.state import (
-    CHANNEL_AT,
     HEADS_AT,
     INLINE,
     OUTPUT_WORDS,
 )
 from flitlab.sim.engines.compiled.wheel import wake
 
-# What a head in an output's row wants, packed: its first VC downstream, how many VCs, its flits.
+# What a head in an output's row wants, packed: its first VC in the input downstream, how many VCs, its flits.
 _COUNT_AT, _FLITS_AT = 32, 40
 _LOW_MASK, _COUNT_MASK = 0xFFFFFFFF, 0xFF
 
@@ -39,84 +34,20 @@ _ONE = np.uint64(1)
 @inner
 def entry_of(state, output):
     """Return the input at the end of an output; NOBODY if it ejects."""
-    return state.rows[output].end & _LOW_MASK
+    return np.int64(state.rows[output].entry)
 
 
 @inner
 def channel_of(state, output):
     """Return the channel of an output between switches."""
-    return state.rows[output].end >> CHANNEL_AT
+    return np.int64(state.rows[output].channel)
 
 
 @inner
-def _return_at(const, vc, i):
-    """Find in ``VctState.returns`` the i-th entry of an input VC's ring of returning room."""
-    return (np.uint64(vc) << np.uint64(const.ring_shift)) + np.uint64(const.ring_at) + np.uint64(i) + np.uint64(i)
+def vcs_of(const, state, packet, output):
+    """Find the VCs at the far end of a network output that a packet may take: (first, one past the last).
 
-
-@inner
-def reclaim(const, state, vc, tick):
-    """Take back the room of packets that has become usable by a tick, and return the room of the input VC in flits."""
-    vc_record = state.vc[vc]
-    while vc_record.returning > 0:
-        first = vc_record.first_return
-        if state.returns[_return_at(const, vc, first)] > tick:
-            break
-        vc_record.room += state.returns[_return_at(const, vc, first) + _ONE]
-        vc_record.first_return = (first + 1) & (const.ring - 1)
-        vc_record.returning -= 1
-    return vc_record.room
-
-
-@inner
-def give_back(const, state, vc, back, flits):
-    """Let room of an input VC return upstream, where it is usable from tick ``back`` on, and wake who waits for it."""
-    vc_record = state.vc[vc]
-    last = np.int64((vc_record.first_return + vc_record.returning) & (const.ring - 1))
-    state.returns[_return_at(const, vc, last)] = back
-    state.returns[_return_at(const, vc, last) + _ONE] = flits
-    vc_record.returning += 1
-    upstream = np.int64(vc_record.upstream)
-    if upstream >= len(state.rows):  # a host
-        host = upstream - len(state.rows)
-        if state.host[host].born <= back:
-            wake(state.senders, host, back)
-    elif state.rows[upstream].busy <= back:  # if held, it is looked at when it falls free
-        lacking = np.uint64(state.rows[upstream].lacking)
-        if lacking and lacking >> np.uint64(vc - entry_of(state, upstream) * const.vcs) & np.uint64(1):
-            wake(state.outputs, upstream, back)
-
-
-@inner
-def preferred(const, state, resorts, low, high, flits, tick):
-    """Find the VC that a packet prefers among those from ``low`` to ``high`` - 1, all of one input.
-
-    resorts: how many of the first VCs are taken last. flits: length of the packet. Returns (the VC, its appeal),
-    or, if none has room, (NOBODY, the tick of the next return of room, LATE if none is known).
-    """
-    best, most, soonest = NOBODY, ZERO, LATE
-    for vc in range(low, high):
-        if resorts > 0 and is_kept(resorts, low % const.vcs, vc % const.vcs):
-            continue
-        room = np.int64(reclaim(const, state, vc, tick))
-        if room == const.buffer_flits and resorts == 0:
-            return vc, room  # no other can have more
-        if room >= flits:
-            worth = appeal(resorts, vc % const.vcs, room, flits) if resorts > 0 else room
-            if worth > most:
-                best, most = vc, worth
-        elif state.vc[vc].returning > 0:
-            soonest = min(soonest, np.int64(state.returns[_return_at(const, vc, state.vc[vc].first_return)]))
-    if best == NOBODY:
-        return NOBODY, soonest
-    return best, most
-
-
-@inner
-def vcs_of(const, state, packet, output, entry):
-    """Find the input VCs at the far end of a network output that a packet may take: (first, one past the last).
-
-    entry: the input there.
+    Both are numbers in the input there.
     """
     record = state.pool.packet[packet]
     channel = channel_of(state, output)
@@ -127,11 +58,9 @@ def vcs_of(const, state, packet, output, entry):
     way, hop = np.int64(record.way), np.int64(record.hop)
     port = output - const.net.ports.out_base[here]
     held = input_vc % const.vcs if const.policy == RISING and hop > 0 else NOT_HELD
-    low, high = allowed_vcs(
+    return allowed_vcs(
         const.routes, way, const.policy, const.vcs, hop, const.rings, source, target, channel, here, port, held
     )
-    base = entry * const.vcs
-    return base + low, base + high
 
 
 @inner
@@ -147,28 +76,24 @@ def ports_of(const, state, packet, here):
 def _want(const, state, packet, output):
     """Pack what a packet wants of an output: VCs and flits; no VC of an ejection channel."""
     flits = np.int64(state.pool.packet[packet].flits) << _FLITS_AT
-    entry = entry_of(state, output)
-    if entry == NOBODY:
+    if entry_of(state, output) == NOBODY:
         return flits
-    low, high = vcs_of(const, state, packet, output, entry)
-    prefetch(state.vc, np.int64(low))
+    low, high = vcs_of(const, state, packet, output)
     return flits | ((high - low) << _COUNT_AT) | low
 
 
 @inner
-def room_for(const, state, want, tick):
+def room_for(const, state, output, want):
     """Find the VC that the owner of a packed want prefers; what is returned is what :func:`preferred` returns."""
-    low, flits = want & _LOW_MASK, flits_of(want)
-    high = low + ((want >> _COUNT_AT) & _COUNT_MASK)
-    return preferred(const, state, const.resorts, low, high, flits, tick)
+    low, high = vcs_in(want)
+    return preferred(const, state, const.resorts, output, low, high, flits_of(want))
 
 
 @inner
-def wanted_vcs(const, entry, want):
-    """Unpack the VCs of a packed want: the set of them at an input, ``entry``, a bit each, uint64."""
-    low, count = want & _LOW_MASK, (want >> _COUNT_AT) & _COUNT_MASK
-    first = low - entry * const.vcs
-    return (~np.uint64(0) >> np.uint64(64 - count)) << np.uint64(first)
+def vcs_in(want):
+    """Unpack the VCs of a packed want: (first, one past the last)."""
+    low = want & _LOW_MASK
+    return low, low + ((want >> _COUNT_AT) & _COUNT_MASK)
 
 
 @inner
@@ -178,36 +103,33 @@ def flits_of(want):
 
 
 @inner
-def _head_at(output, i):
-    """Find in ``VctState.heads`` the key of the head at place ``i`` of an output's row; what it wants is behind it."""
-    return np.uint64(output * OUTPUT_WORDS + HEADS_AT + 2 * i)
+def head_at(const, output, i):
+    """Find in ``VctState.heads`` the key of the head at place ``i`` of an output's row; what it wants is behind it.
+
+    Which of the two places it is depends on what nobody foresees, so both are calculated, and there is no branch.
+    """
+    near, far = output * OUTPUT_WORDS + HEADS_AT, output * const.behind_words + const.behind_at
+    return np.uint64((near if i < INLINE else far) + 2 * i)
 
 
 @inner
-def key_at(state, output, i):
+def key_at(const, state, output, i):
     """Read the key of the head at place ``i`` of an output's row."""
-    if seldom(i >= INLINE):
-        return state.behind[output, np.uint64(2 * (i - INLINE))]
-    return state.heads[_head_at(output, i)]
+    return state.heads[head_at(const, output, i)]
 
 
 @inner
-def want_at(state, output, i):
+def want_at(const, state, output, i):
     """Read what the head at place ``i`` of an output's row wants, packed."""
-    if seldom(i >= INLINE):
-        return state.behind[output, np.uint64(2 * (i - INLINE) + 1)]
-    return state.heads[_head_at(output, i) + _ONE]
+    return state.heads[head_at(const, output, i) + _ONE]
 
 
 @inner
-def _put(state, output, i, key, want):
+def _put(const, state, output, i, key, want):
     """Write the key and the want of the head at place ``i`` of an output's row."""
-    if seldom(i >= INLINE):
-        state.behind[output, np.uint64(2 * (i - INLINE))] = key
-        state.behind[output, np.uint64(2 * (i - INLINE) + 1)] = want
-    else:
-        state.heads[_head_at(output, i)] = key
-        state.heads[_head_at(output, i) + _ONE] = want
+    at = head_at(const, output, i)
+    state.heads[at] = key
+    state.heads[at + _ONE] = want
 
 
 @inner
@@ -231,31 +153,31 @@ def enqueue(const, state, packet, output, eligible, key):
 
     eligible: tick from which on the packet may be granted. key: of the head.
     """
-    i = state.rows[output].waiting
+    i = np.int64(state.rows[output].waiting)
     state.rows[output].waiting = i + 1
-    while i > 0 and precedes(const, state, key, key_at(state, output, i - 1)):
-        _put(state, output, i, key_at(state, output, i - 1), want_at(state, output, i - 1))
+    while i > 0 and precedes(const, state, key, key_at(const, state, output, i - 1)):
+        _put(const, state, output, i, key_at(const, state, output, i - 1), want_at(const, state, output, i - 1))
         i -= 1
-    _put(state, output, i, key, _want(const, state, packet, output))
-    wake(state.outputs, output, max(eligible, state.rows[output].busy))
+    _put(const, state, output, i, key, _want(const, state, packet, output))
+    wake(state.outputs, output, max(eligible, np.int64(state.rows[output].busy)))
 
 
 @inner
-def dequeue(state, output, i):
+def dequeue(const, state, output, i):
     """Remove the entry at place ``i`` of an output's row."""
-    count = state.rows[output].waiting - 1
+    count = np.int64(state.rows[output].waiting) - 1
     state.rows[output].waiting = count
     while i < count:
-        _put(state, output, i, key_at(state, output, i + 1), want_at(state, output, i + 1))
+        _put(const, state, output, i, key_at(const, state, output, i + 1), want_at(const, state, output, i + 1))
         i += 1
 
 
 @inner
 def withdraw(const, state, output, key):
     """Remove the head with a key from an output's row."""
-    for i in range(state.rows[output].waiting):
-        if key_at(state, output, i) == key:
-            dequeue(state, output, i)
+    for i in range(np.int64(state.rows[output].waiting)):
+        if key_at(const, state, output, i) == key:
+            dequeue(const, state, output, i)
             return
 
 
@@ -263,7 +185,7 @@ def withdraw(const, state, output, key):
 def first_not_before(const, state, output, key):
     """Count the heads of an output's row that go before ``key``."""
     i = 0
-    while i < state.rows[output].waiting and precedes(const, state, key_at(state, output, i), key):
+    while i < state.rows[output].waiting and precedes(const, state, key_at(const, state, output, i), key):
         i += 1
     return i
 

@@ -24,38 +24,31 @@ from flitlab.sim.engines.compiled.records import HOST, NOBODY, PACKET, Net, Tall
 from flitlab.sim.engines.compiled.ugal import by_congestion
 from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, ticks_for, wake_all
 
-# An input VC, a cache line.
+# An input VC, half a cache line.
 VC = np.dtype(
     [
         ("front", np.uint32),  # the packet that is first in it
         ("back", np.uint32),  # and the last one
         ("left", np.uint32),  # tick at which the packet before them has left it
-        ("room", np.uint32),  # in flits
-        ("returning", np.uint32),  # how many packets' room is on its way back upstream
-        ("first_return", np.uint32),  # and where in the ring of those the next is
+        ("credit", np.uint32),  # where its room is counted (see ``room``)
         ("switch", np.uint32),
-        ("upstream", np.uint32),  # the output that feeds it, or the number of outputs + the host
         ("queued", np.uint32),  # flits of the packets in it that are routed and not granted, if congestion decides
         ("eligible", np.uint32),  # tick from which on its first packet may be granted
-        ("lane", np.uint32),  # of a VC between regions (see ``exchange``): the region at the other end plus 1, or 0
-        ("twin", np.uint32),  # and the record that the VC has there
-        ("ring", np.uint32, 4),  # returning room, if it fits: tick from which on it is usable and flits, of each
+        ("twin", np.uint32),  # of a VC between regions (see ``exchange``): the record that it has in the other one
     ]
 )
-_VC_WORDS, _RING_AT = 16, 12
 
 # An output, a cache line.
 OUTPUT = np.dtype(
     [
-        ("busy", np.int64),  # tick until which it is held
-        ("waiting", np.int64),  # how many heads wait for it
-        ("lacking", np.int64),  # VCs at its end, a bit each, in which heads that wait have found no room
-        ("end", np.int64),  # the input at its end and, from bit CHANNEL_AT on, its channel, both NOBODY if it ejects
-        ("heads", np.int64, 4),  # key and want of the first INLINE heads that wait, in order (see ``rows``)
+        ("busy", np.uint32),  # tick until which it is held
+        ("waiting", np.uint32),  # how many heads wait for it
+        ("entry", np.uint32),  # the input at its end,
+        ("channel", np.uint32),  # and its channel, both NOBODY if it ejects
+        ("heads", np.int64, 6),  # key and want of the first INLINE heads that wait, in order (see ``rows``)
     ]
 )
-CHANNEL_AT, INLINE = 32, 2
-OUTPUT_WORDS, HEADS_AT = 8, 4
+OUTPUT_WORDS, HEADS_AT, INLINE = 8, 2, 3
 
 
 class VctConstants(NamedTuple):
@@ -76,9 +69,9 @@ class VctConstants(NamedTuple):
     injection: int
     ejection: int
     credit: int
-    ring: int  # capacity of an input VC's ring of returning room, a power of two
-    ring_at: int  # the ring of VC 0 begins there in ``VctState.returns``,
-    ring_shift: int  # and that of each following one 1 << ring_shift entries later
+    vc_bits: int  # the room of the VCs behind a sender has 1 << vc_bits places in ``VctState.room``
+    behind_at: int  # index in ``VctState.heads`` of the first word of the heads behind the first ones of output 0
+    behind_words: int  # and words from there to those of the next output
     routes: Tables
     out_start: Ints  # int64 [switches + 1]: first channel of each switch
     delay: Ints  # int64 [channels]: ticks of each beyond ``link``
@@ -91,11 +84,12 @@ class VctState(NamedTuple):
 
     pool: Pool
     vc: np.ndarray  # VC [input VCs]
-    returns: Words  # uint32: the rings of returning room of all input VCs, in their records if they fit
+    lane: np.ndarray  # uint8 [input VCs]: of a VC between regions, the region at the other end plus 1; else 0
+    room: Words  # uint32 [(outputs + hosts) << vc_bits]: room of the VCs behind each, in flits
+    credits: Due  # room on its way back, by the tick from which on it is usable
     input_busy: np.ndarray  # uint32 [inputs]
     rows: np.ndarray  # OUTPUT [outputs]
-    heads: Ints  # int64: the same memory, in which the heads of an output are from OUTPUT_WORDS * output + HEADS_AT on
-    behind: Ints  # int64 [outputs, 2 * heads]: keys and wants of the heads behind the first ones of each output
+    heads: Ints  # int64: the same memory, and behind it the keys and wants of the heads behind the first ones
     host: np.ndarray  # HOST [hosts]
     arriving: Due  # packets by the tick at which they are ready to be routed
     leaving: Due  # packets by the tick at which their tail is delivered
@@ -123,7 +117,8 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
     horizon += max(model.link, model.ejection, model.injection) + 2
     ticks = 1 << int(horizon - 1).bit_length()
     row = int(np.diff(ports.in_base).max(initial=1)) * model.vcs
-    ring = 1 << (slots - 1).bit_length()
+    behind_words = whole_lines(2 * max(row - INLINE, 1), np.int64)
+    vc_bits = (model.vcs - 1).bit_length()
     tables = scenario.routes.tables(topology, model.vc_policy)
     constants = VctConstants(
         net=records.make_net(topology, ports, arrivals, packets, seed),
@@ -141,9 +136,9 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         injection=model.injection,
         ejection=model.ejection,
         credit=model.credit,
-        ring=ring,
-        ring_at=_RING_AT if fits(ring) else 0,
-        ring_shift=(_VC_WORDS if fits(ring) else 2 * ring).bit_length() - 1,
+        vc_bits=vc_bits,
+        behind_at=outputs * OUTPUT_WORDS - 2 * INLINE,
+        behind_words=behind_words,
         routes=tables,
         out_start=topology.out_start,
         delay=topology.delay,
@@ -153,18 +148,20 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
     # Credits bound what is in buffers and on its way to them, the ejection channel's rate what is leaving.
     leaving = hosts * ((longest + model.switch + model.ejection) // shortest + 2)
     pool = make_pool(inputs * model.vcs * slots + leaving, PACKET)
-    vc, returns = make_vcs(inputs * model.vcs, ring)
-    _set_places(vc, ports, model)
-    rows = records_in_lines(outputs, OUTPUT)
+    vc = make_vcs(inputs * model.vcs)
+    _set_places(vc, ports, model.vcs, vc_bits)
+    heads = aligned(1, outputs * (OUTPUT_WORDS + behind_words), np.int64)[0]
+    rows = heads[: outputs * OUTPUT_WORDS].view(OUTPUT)
     set_ends(rows, ports)
     state = VctState(
         pool=pool,
         vc=vc,
-        returns=returns,
+        lane=np.zeros(len(vc), np.uint8),
+        room=np.full((outputs + hosts) << vc_bits, model.buffer_flits, np.uint32),
+        credits=make_credits(ticks, (outputs + hosts) * most_returning(model, shortest, longest)),
         input_busy=np.zeros(inputs, np.uint32),
         rows=rows,
-        heads=rows.view(np.int64),
-        behind=aligned(outputs, whole_lines(2 * max(row - INLINE, 1), np.int64), np.int64),
+        heads=heads,
         host=records_in_lines(hosts, HOST),
         arriving=make_due(ticks, len(pool.packet)),
         leaving=make_due(ticks, len(pool.packet)),
@@ -184,31 +181,28 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
 
 def set_ends(rows: np.ndarray, ports: Ports) -> None:
     """Fill in the ends of outputs; rows: of outputs, ports: with numbers below 0, or NOBODY, where there are none."""
-    entry, channel = ports.out_input.astype(np.uint32), ports.out_channel.astype(np.uint32)
-    rows["end"] = entry.astype(np.int64) | channel.astype(np.int64) << CHANNEL_AT
+    rows["entry"], rows["channel"] = ports.out_input, ports.out_channel
 
 
-def fits(ring: int) -> bool:
-    """Tell whether a ring of so much returning room is in the record of its VC."""
-    return _RING_AT + 2 * ring <= _VC_WORDS
+def make_credits(ticks: int, returns: int) -> Due:
+    """Make empty lists of returning room, for so many packets' room in all."""
+    return make_due(ticks, returns, np.uint64)
 
 
-def make_vcs(count: int, ring: int) -> tuple[np.ndarray, Words]:
-    """Make the records of so many input VCs, in which nothing is, and their rings: (VC [count], uint32)."""
+def most_returning(model: Vct, shortest: int, longest: int) -> int:
+    """Bound the packets whose room is on its way back to a sender; shortest, longest: of packets, in flits."""
+    return (longest + model.credit) // shortest + 2
+
+
+def make_vcs(count: int) -> np.ndarray:
+    """Make the records of so many input VCs, in which nothing is: VC [count]."""
     vc = records_in_lines(count, VC)
     vc["front"] = vc["back"] = NOBODY
-    return vc, vc.view(np.uint32) if fits(ring) else aligned(count, 2 * ring, np.uint32).reshape(-1)
+    return vc
 
 
-def rings(const: VctConstants, state: VctState) -> Words:
-    """Return the rings of returning room as a table, uint32 [VCs, 2 * ring]."""
-    table: Words = state.returns.reshape(len(state.vc), -1)[:, const.ring_at : const.ring_at + 2 * const.ring]
-    return table
-
-
-def _set_places(vc: np.ndarray, ports: Ports, model: Vct) -> None:
-    """Fill in where the input VCs of a network are, and their room."""
-    vc["room"] = model.buffer_flits
-    vc["switch"] = np.repeat(ports.in_switch, model.vcs)
-    upstream = np.where(ports.in_output >= 0, ports.in_output, len(ports.out_input) - 1 - ports.in_output)
-    vc["upstream"] = np.repeat(upstream, model.vcs)
+def _set_places(vc: np.ndarray, ports: Ports, vcs: int, vc_bits: int) -> None:
+    """Fill in where the input VCs of a network are, and where their room is counted."""
+    vc["switch"] = np.repeat(ports.in_switch, vcs)
+    sender = np.where(ports.in_output >= 0, ports.in_output, len(ports.out_input) - 1 - ports.in_output)
+    vc["credit"] = ((sender[:, None] << vc_bits) + np.arange(vcs)).ravel()

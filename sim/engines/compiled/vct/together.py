@@ -13,6 +13,7 @@ from flitlab.models.rules.tables import POLARIZED
 from flitlab.sim.engines.compiled.memory import AT_ONCE, FEW, seldom
 from flitlab.sim.engines.compiled.records import LATE, NOBODY
 from flitlab.sim.engines.compiled.vct.allocation import ask_for_heads, grant
+from flitlab.sim.engines.compiled.vct.room import used_behind, wait_for_room
 from flitlab.sim.engines.compiled.vct.rows import (
     channel_of,
     dequeue,
@@ -22,10 +23,9 @@ from flitlab.sim.engines.compiled.vct.rows import (
     key_at,
     ports_of,
     precedes,
-    reclaim,
     room_for,
+    vcs_in,
     want_at,
-    wanted_vcs,
     withdraw,
 )
 from flitlab.sim.engines.compiled.wheel import wake
@@ -35,7 +35,7 @@ from flitlab.sim.engines.compiled.wheel import wake
 def _first_eligible(const, state, output, place, tick):
     """Find the first place from ``place`` on in an output's row whose head is eligible; it is woken for the others."""
     while place < state.rows[output].waiting:
-        eligible = eligible_from(const, state, key_at(state, output, place))
+        eligible = eligible_from(const, state, key_at(const, state, output, place))
         if eligible <= tick:
             break
         wake(state.outputs, output, eligible)
@@ -47,10 +47,7 @@ def _first_eligible(const, state, output, place, tick):
 def _used(const, state, output, tick):
     """Count the credit in use on a channel, in flits: once a tick, but for what is granted in it."""
     if state.used[output, 1] != tick:
-        entry, used = entry_of(state, output), np.int64(0)
-        for vc in range(entry * const.vcs, (entry + 1) * const.vcs):
-            used += const.buffer_flits - np.int64(reclaim(const, state, vc, tick))
-        state.used[output, 0], state.used[output, 1] = used, tick
+        state.used[output, 0], state.used[output, 1] = used_behind(const, state, output), tick
     return state.used[output, 0]
 
 
@@ -85,18 +82,15 @@ def _serve_switch(const, state, awake, count, tick):
     for k in range(count):
         cursor[k] = 0
         output = np.int64(awake[k])
-        if state.rows[output].waiting and state.rows[output].busy > tick:
-            wake(state.outputs, output, state.rows[output].busy)
+        if state.rows[output].busy > tick:
             cursor[k] = LATE
-        else:
-            state.rows[output].lacking = 0
     while True:
         oldest = np.int64(LATE) << 32
         for k in range(count):
             if const.oldest_first:
                 cursor[k] = _first_eligible(const, state, np.int64(awake[k]), cursor[k], tick)
             if cursor[k] < state.rows[awake[k]].waiting:
-                key = key_at(state, np.int64(awake[k]), cursor[k])
+                key = key_at(const, state, np.int64(awake[k]), cursor[k])
                 oldest = key if precedes(const, state, key, oldest) else oldest
         if oldest >> 32 > tick:
             break
@@ -109,7 +103,7 @@ def _serve_switch(const, state, awake, count, tick):
             wanted = _cheapest(const, state, packet, np.int64(state.vc[vc].switch), tick)
         for k in range(count):
             output = np.int64(awake[k])
-            if cursor[k] >= state.rows[output].waiting or key_at(state, output, cursor[k]) != oldest:
+            if cursor[k] >= state.rows[output].waiting or key_at(const, state, output, cursor[k]) != oldest:
                 continue
             cursor[k] += 1
             if wanted != NOBODY:
@@ -121,15 +115,13 @@ def _serve_switch(const, state, awake, count, tick):
             elif entry_of(state, output) == NOBODY:
                 best = k
             else:
-                next_vc, worth = room_for(const, state, want_at(state, output, cursor[k] - 1), tick)
+                next_vc, worth = room_for(const, state, output, want_at(const, state, output, cursor[k] - 1))
                 if next_vc != NOBODY:
                     if worth > most:
                         best, best_vc, most = k, next_vc, worth
                     continue
-                want = want_at(state, output, cursor[k] - 1)
-                state.rows[output].lacking |= np.int64(wanted_vcs(const, entry_of(state, output), want))
-                if worth < LATE:  # it is the tick in which there may be room
-                    wake(state.outputs, output, worth)
+                low, high = vcs_in(want_at(const, state, output, cursor[k] - 1))
+                wait_for_room(const, state, output, low, high)
         if best == NOBODY:
             continue
         granted = np.int64(awake[best])
@@ -143,7 +135,7 @@ def _serve_switch(const, state, awake, count, tick):
                 if cursor[k] < LATE and cursor[k] > 0:
                     cursor[k] = first_not_before(const, state, np.int64(awake[k]), oldest)
         else:
-            dequeue(state, granted, cursor[best] - 1)
+            dequeue(const, state, granted, cursor[best] - 1)
         cursor[best] = LATE
         if wanted != NOBODY:
             state.used[granted, 0] += np.int64(state.pool.packet[packet].flits)
@@ -151,7 +143,7 @@ def _serve_switch(const, state, awake, count, tick):
     for k in range(count):
         output = np.int64(awake[k])
         if cursor[k] < state.rows[output].waiting:
-            wake(state.outputs, output, key_at(state, output, cursor[k]) >> 32)
+            wake(state.outputs, output, key_at(const, state, output, cursor[k]) >> 32)
 
 
 @inner
@@ -166,7 +158,7 @@ def serve_together(const, state, outputs, count, tick):
     while first < count:
         if seldom(first >= asked and count - first > FEW):
             asked = min(count, first + AT_ONCE)
-            ask_for_heads(state, outputs[first:asked], tick)
+            ask_for_heads(const, state, outputs[first:asked], tick)
         while outputs[first] >= const.net.ports.out_base[here + 1]:
             here += 1
         last = first + 1

@@ -9,7 +9,8 @@ import numpy as np
 
 from flitlab.models.jit import inner
 from flitlab.sim.engines.compiled import records, ugal
-from flitlab.sim.engines.compiled.vct.rows import entry_of, key_at, reclaim
+from flitlab.sim.engines.compiled.vct.room import used_behind
+from flitlab.sim.engines.compiled.vct.rows import entry_of, key_at
 
 
 @inner
@@ -20,12 +21,10 @@ def ahead(const, state, here, port, tick):
     channel, by its switch and its port there.
     """
     output, flits = const.net.ports.out_base[here] + port, np.int64(0)
-    for i in range(state.rows[output].waiting):
-        flits += np.int64(state.vc[key_at(state, output, i) & 0xFFFFFFFF].queued)
-    entry = entry_of(state, output)
-    for vc in range(entry * const.vcs, (entry + 1) * const.vcs):
-        flits += const.buffer_flits - np.int64(reclaim(const, state, vc, tick))
-    return flits, np.int64(const.net.ports.in_switch[entry])
+    for i in range(np.int64(state.rows[output].waiting)):
+        flits += np.int64(state.vc[key_at(const, state, output, i) & 0xFFFFFFFF].queued)
+    flits += used_behind(const, state, output)
+    return flits, np.int64(const.net.ports.in_switch[entry_of(state, output)])
 
 
 @inner
