@@ -158,7 +158,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         vc=vc,
         lane=np.zeros(len(vc), np.uint8),
         room=np.full((outputs + hosts) << vc_bits, model.buffer_flits, np.uint32),
-        credits=make_credits(ticks, (outputs + hosts) * most_returning(model, shortest, longest)),
+        credits=make_credits(ticks, outputs * _most_returning(model, shortest, longest)),
         input_busy=np.zeros(inputs, np.uint32),
         rows=rows,
         heads=heads,
@@ -189,8 +189,11 @@ def make_credits(ticks: int, returns: int) -> Due:
     return make_due(ticks, returns, np.uint64)
 
 
-def most_returning(model: Vct, shortest: int, longest: int) -> int:
-    """Bound the packets whose room is on its way back to a sender; shortest, longest: of packets, in flits."""
+def _most_returning(model: Vct, shortest: int, longest: int) -> int:
+    """Bound how many packets that one output has sent on have room that is still on its way back.
+
+    Packets have ``shortest`` to ``longest`` flits, and an output sends one at a time.
+    """
     return (longest + model.credit) // shortest + 2
 
 
