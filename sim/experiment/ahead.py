@@ -7,6 +7,7 @@ loads are found only once ceilings are known, one tick of a network that nobody 
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
@@ -33,9 +34,23 @@ def in_turn(bounds: CeilingRuns, points: PointRuns, bar: Progress, prepare: bool
     prepare: whether some process may compile what no point is known to need yet.
     """
     ceilings, simulations = bounds.tasks(Quiet()), points.tasks(bar)
-    known = {kernels_of(point.scenario) for point in points.missing}
+    first = points.missing[: len({kernels_of(point.scenario) for point in points.missing})]
     early = preparations(bounds, points) if prepare else iter(())
-    return chain(islice(ceilings, 1), early, islice(simulations, len(known)), ceilings, simulations)
+    compiling = (_noted(task, point.case) for point, task in zip(first, simulations, strict=False))
+    return chain(islice(ceilings, 1), early, compiling, ceilings, simulations)
+
+
+def _noted(task: Task | None, case: Case) -> Task | None:
+    """A point that compiles its kernels, after which nobody needs to prepare them."""
+    if task is None or task.arguments[1] == "reference":
+        return task
+
+    def done(outcome: Outcome) -> None:
+        task.done(outcome)
+        if not outcome.problem:
+            note(_name(case))
+
+    return replace(task, done=done)
 
 
 def preparations(bounds: CeilingRuns, points: PointRuns) -> Iterator[Task]:

@@ -81,6 +81,14 @@ def test_nothing_is_compiled_beforehand_twice_or_where_a_point_needs_it(runs):
     assert not points.records and points.count == runs(CONFIG % SEARCH)[1].count
 
 
+def test_what_a_point_has_compiled_is_not_prepared_again(runs):
+    one = CONFIG[: CONFIG.index("routing:")] + "routing: {kind: minimal}\n" + CONFIG[CONFIG.index("switching:") :]
+    sweep = [task for task in in_turn(*runs(one % "[0.1]"), Quiet(), True) if task.call is solve_point]
+    assert len(list(preparations(*runs(one % SEARCH)))) == 1
+    sweep[0].done(sweep[0].call(*sweep[0].arguments))
+    assert list(preparations(*runs(one % SEARCH))) == []
+
+
 MODES = {
     "vct": ["random", "hash", "adaptive", "ugal"], "wormhole": ["random", "adaptive"], "deflection": ["deflection"],
 }  # fmt: skip
