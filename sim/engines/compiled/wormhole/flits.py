@@ -225,8 +225,10 @@ def send(const, state, request, queue, ready, asking):
     if flit & TAIL:
         _give_back(const, state, vc_record, output, next_vc)
         vc_record.blocked = (blocked & EMPTY) | NO_VC
-        state.asking[asking] = following << _32 | vc
-        return ready, asking + U(blocked & EMPTY == U(0))
+        if not blocked & EMPTY:
+            state.asking[asking] = following << _32 | vc
+            asking += ONE
+        return ready, asking
     vc_record.blocked = blocked
     state.ready[ready] = request
     return ready + U(blocked == U(0)), asking

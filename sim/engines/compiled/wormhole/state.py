@@ -56,6 +56,9 @@ TAIL, HEAD, PACKET_AT = U(1), U(2), U(2)
 VC_BITS = 26
 """Bits of the number of an input VC: the records of more would take 4 GiB."""
 
+ENTRIES_AT = U(VC_BITS + 8)
+"""Bits to drop of the product that gives the input of the crossbar; no more than 64 VCs share one, so it is exact."""
+
 _NEAR = 1 << 19
 """Bytes of VCs' records up to which a network is taken to fit into a cache near the core."""
 
@@ -123,13 +126,6 @@ _QUEUE = np.dtype(
 _SENDING = np.dtype([("packet", np.uint32), ("left", np.uint32), ("vc", np.uint32)])  # vc: also that of the last packet
 
 
-class Reciprocal(NamedTuple):
-    """What to multiply the number of an input VC by, and how many bits to drop, to divide it by a number."""
-
-    factor: np.uint64
-    shift: np.uint64
-
-
 class WormholeConstants(NamedTuple):
     """The constants of a run of wormhole switching; times are in ticks."""
 
@@ -147,7 +143,7 @@ class WormholeConstants(NamedTuple):
     ticks: np.uint64  # log2 of the ticks of ``WormholeState.due``
     lines: np.uint64  # in which packets wait for a VC, as many as outputs
     spare: np.uint64  # places in each part of ``WormholeState.ready``, enough for all input VCs
-    width: Reciprocal  # of the input VCs that share an input of the crossbar
+    entries: np.uint64  # inputs of crossbars in 2**ENTRIES_AT input VCs, rounded up
     large: bool  # whether its records do not fit into a cache near the core, so that it pays to ask for them early
     routes: Tables
     only_port: np.ndarray  # uint8 [switches * switches]: at v * switches + t, the port of v towards t, or SEVERAL
@@ -227,7 +223,7 @@ def _constants(
         ticks=U(_bits(int(queues[0].max()) + 1)),
         lines=U(outputs),
         spare=U(inputs) + FAR_AHEAD + ONE,
-        width=_reciprocal(model.vcs if model.shared_input else 1),
+        entries=U(-(-(1 << int(ENTRIES_AT)) // (model.vcs if model.shared_input else 1))),
         large=inputs * _VC.itemsize > _NEAR,
         routes=tables,
         only_port=only_ports(scenario.routes),
@@ -276,12 +272,6 @@ def _state(
         program=make_program(scenario),
         tally=make_tally(scenario.topology),
     )
-
-
-def _reciprocal(divisor: int) -> Reciprocal:
-    """Find how to divide the number of an input VC, of :data:`VC_BITS`, by another; it is exact."""
-    shift = VC_BITS + _bits(divisor)
-    return Reciprocal(factor=U(-(-(1 << shift) // divisor)), shift=U(shift))
 
 
 def _bits(size: int) -> int:

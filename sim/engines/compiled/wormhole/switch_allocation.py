@@ -12,7 +12,7 @@ from flitlab.models.jit import inner
 from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.wormhole.bids import ask_for, time_of
 from flitlab.sim.engines.compiled.wormhole.flits import foresee, send
-from flitlab.sim.engines.compiled.wormhole.state import AHEAD, FAR_AHEAD, ONE, OUTPUT_AT, RETURNED, VC_OF, U
+from flitlab.sim.engines.compiled.wormhole.state import AHEAD, ENTRIES_AT, FAR_AHEAD, ONE, OUTPUT_AT, RETURNED, VC_OF, U
 
 # Bits of a bid: how far the VC is from its turn at its input and, above, the output (or the input at the output),
 # whether the output has offered itself, and the time.
@@ -24,7 +24,7 @@ _PORT_AT, _OFFERED_AT = U(8), U(24)
 def _parts(const, request):
     """Take a request to pieces: (the input VC, the input of the crossbar that reads it, the output)."""
     vc = request & VC_OF
-    return vc, vc * const.width.factor >> const.width.shift, request >> OUTPUT_AT
+    return vc, vc * const.entries >> ENTRIES_AT, request >> OUTPUT_AT
 
 
 @inner
