@@ -37,10 +37,10 @@ from flitlab.sim.engines.compiled.wheel import Wheel, make_wheel, wake_all
 U = np.uint64
 ONE = U(1)
 
-AHEAD = U(6)
+AHEAD = U(12)
 """How many entries of a list ahead memory is asked for; whatever stands behind the last one was an entry before."""
 
-FAR_AHEAD = U(12)
+FAR_AHEAD = U(32)
 """The same, where what is asked for says what to ask for ``AHEAD`` entries ahead."""
 
 # Why the front flit of an input VC cannot be sent: there is none, its packet has no output VC, that has no credit,
