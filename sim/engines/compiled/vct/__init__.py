@@ -50,8 +50,8 @@ def _advance(const, state, now, until):
         while tick < end:
             if log_is_full(const, state):
                 return tick
-            take_back(const, state, tick)
             arrive_all(const, state, tick)
+            take_back(const, state, tick)  # not before: who thinks again does so by what the tick before has left
             deliver_all(const, state, tick)
             run_program(state.program, const, state, tick, notice)
             send_all(const, state, tick)
@@ -75,8 +75,8 @@ def _advance_together(const, state, now, until):
         while tick < end:
             if log_is_full(const, state):
                 return tick
-            take_back(const, state, tick)
             arrive_all(const, state, tick)
+            take_back(const, state, tick)  # not before: who thinks again does so by what the tick before has left
             deliver_all(const, state, tick)
             run_program(state.program, const, state, tick, notice)
             send_all(const, state, tick)
