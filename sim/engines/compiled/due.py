@@ -27,11 +27,11 @@ FULL = np.int64(_CHUNK - _FIRST)
 class Due(NamedTuple):
     """Packets that are due within some ticks.
 
-    chunk: uint32 [chunks, 16], first that of each tick. mask: ticks - 1. free: uint32, the stack of the unused ones, as
-    of a :class:`~flitlab.sim.engines.compiled.pool.Pool`.
+    words: uint32 or uint64 [16 * chunks], first the chunk of each tick. mask: ticks - 1. free: uint32, the stack of the
+    unused chunks, as of a :class:`~flitlab.sim.engines.compiled.pool.Pool`.
     """
 
-    chunk: Words
+    words: Words
     mask: int
     free: Words
 
@@ -43,19 +43,25 @@ def make_due(ticks: int, packets: int, dtype: Any = np.uint32) -> Due:
     chunk[:ticks, [_BEHIND, _AFTER]] = NOBODY
     free = all_unused(behind)
     free[:-1] += np.uint32(ticks)
-    return Due(chunk=chunk, mask=ticks - 1, free=free)
+    return Due(words=chunk.reshape(-1), mask=ticks - 1, free=free)
+
+
+@inner
+def _at(chunk, i):
+    """Find the place in ``Due.words`` of the i-th word of a chunk."""
+    return np.uint64(np.int64(chunk) * _CHUNK + i)
 
 
 @inner
 def put(due, packet, tick):
     """Let a packet be due at ``tick``, which is less than all the ticks ahead."""
     own = tick & due.mask
-    filled = np.int64(due.chunk[own, _FILLED])
+    filled = np.int64(due.words[_at(own, _FILLED)])
     if seldom(filled == FULL):
         _move(due, own)
         filled = np.int64(0)
-    due.chunk[own, _FIRST + filled] = packet
-    due.chunk[own, _FILLED] = filled + 1
+    due.words[_at(own, _FIRST + filled)] = packet
+    due.words[_at(own, _FILLED)] = filled + 1
 
 
 @routine
@@ -70,33 +76,33 @@ def _move(due, own):
     """Move the packets of a tick's own chunk to one behind it."""
     chunk = take_record(due)
     for i in range(_FIRST, _CHUNK):
-        due.chunk[chunk, i] = due.chunk[own, i]
-    due.chunk[chunk, _AFTER] = due.chunk[own, _BEHIND]
-    due.chunk[own, _BEHIND] = chunk
+        due.words[_at(chunk, i)] = due.words[_at(own, i)]
+    due.words[_at(chunk, _AFTER)] = due.words[_at(own, _BEHIND)]
+    due.words[_at(own, _BEHIND)] = chunk
 
 
 @inner
 def take(due, tick):
     """Take the list of a tick away: (its first chunk, how many packets are in that)."""
-    prefetch(due.chunk, (tick + 2) & due.mask)
+    prefetch(due.words, ((tick + 2) & due.mask) * _CHUNK)
     chunk = tick & due.mask
-    filled = np.int64(due.chunk[chunk, _FILLED])
-    due.chunk[chunk, _AFTER] = due.chunk[chunk, _BEHIND]
-    due.chunk[chunk, _BEHIND] = NOBODY
-    due.chunk[chunk, _FILLED] = 0
+    filled = np.int64(due.words[_at(chunk, _FILLED)])
+    due.words[_at(chunk, _AFTER)] = due.words[_at(chunk, _BEHIND)]
+    due.words[_at(chunk, _BEHIND)] = NOBODY
+    due.words[_at(chunk, _FILLED)] = 0
     return chunk, filled
 
 
 @inner
 def packet_in(due, chunk, i):
     """Return the i-th packet in a chunk."""
-    return np.int64(due.chunk[chunk, _FIRST + i])
+    return np.int64(due.words[_at(chunk, _FIRST + i)])
 
 
 @inner
 def next_chunk(due, chunk):
     """Return the chunk that comes after one in a list taken away, which is full; NOBODY if there is none."""
-    return np.int64(due.chunk[chunk, _AFTER])
+    return np.int64(due.words[_at(chunk, _AFTER)])
 
 
 @inner
@@ -104,7 +110,7 @@ def ask_for_next(due, chunk):
     """Begin to load the chunk that comes after one."""
     following = next_chunk(due, chunk)
     if following != NOBODY:
-        prefetch(due.chunk, following)
+        prefetch(due.words, following * _CHUNK)
 
 
 @inner
@@ -123,10 +129,11 @@ def listed(lists: Due) -> Ints:
 
 def due_at(due: Due, tick: int) -> list[int]:
     """List the packets that are due at ``tick``, which stay so."""
-    own = due.chunk[tick & due.mask]
+    chunks = due.words.reshape(-1, _CHUNK)
+    own = chunks[tick & due.mask]
     packets: list[int] = own[_FIRST : _FIRST + own[_FILLED]].tolist()
     chunk = int(own[_BEHIND])
     while chunk != NOBODY:
-        packets += due.chunk[chunk, _FIRST:].tolist()
-        chunk = int(due.chunk[chunk, _AFTER])
+        packets += chunks[chunk, _FIRST:].tolist()
+        chunk = int(chunks[chunk, _AFTER])
     return packets
