@@ -99,7 +99,7 @@ class DeflectionState(NamedTuple):
     asked: Ints  # int64 [hosts]: the tick at which the host's switch is woken for it
     arriving: Due  # packets by the tick at which their head arrives
     leaving: Due  # packets by the tick at which their tail is delivered
-    members: Words  # uint32 [switches]: scratch, who is looked at
+    members: Words  # uint32 [switches + 1]: scratch, who is looked at
     awake: Wheel
     program: Program | None
     tally: Tally
@@ -155,7 +155,7 @@ def build(
         asked=np.full(hosts, -1, np.int64),
         arriving=make_due(ticks, records),
         leaving=make_due(ticks, records),
-        members=np.zeros(topology.switches, np.uint32),
+        members=np.zeros(topology.switches + 1, np.uint32),
         awake=make_wheel(topology.switches, ticks_for(ticks, topology.switches, typical_gap(arrivals))),
         program=make_program(scenario),
         tally=make_tally(topology),

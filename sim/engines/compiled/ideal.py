@@ -69,8 +69,8 @@ class IdealState(NamedTuple):
     line: np.ndarray  # uint32 [inputs + hosts, 2]: of packets that come to an input, or to a host from its switch
     free: Ints  # int64 [outputs]: tick in which all of the queue is sent
     host: np.ndarray  # HOST [hosts]
-    coming: Ints  # int64 [inputs + hosts]: scratch, lines whose first packet is due
-    members: Ints  # int64 [hosts]: scratch, who is looked at
+    coming: Ints  # int64 [inputs + hosts + 1]: scratch, lines whose first packet is due
+    members: Ints  # int64 [hosts + 1]: scratch, who is looked at
     lines: Wheel
     senders: Wheel
     program: Program | None
@@ -110,8 +110,8 @@ def build(
         line=np.full((inputs + hosts, 2), NOBODY, np.uint32),
         free=np.zeros(len(ejects), np.int64),
         host=records_in_lines(hosts, HOST),
-        coming=np.zeros(inputs + hosts, np.int64),
-        members=np.zeros(hosts, np.int64),
+        coming=np.zeros(inputs + hosts + 1, np.int64),
+        members=np.zeros(hosts + 1, np.int64),
         lines=make_wheel(inputs + hosts, ticks),
         senders=make_wheel(hosts, ticks_for(ticks, hosts, typical_gap(arrivals))),
         program=make_program(scenario),

@@ -12,7 +12,7 @@ import numpy as np
 
 from flitlab.models.arrays import Masks
 from flitlab.models.jit import kernel
-from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.bits import lowest, popcount
 from flitlab.sim.engines.compiled.memory import prefetch
 
 _LARGEST = 1 << 20
@@ -47,7 +47,7 @@ def ticks_for(ticks: int, members: int, gap: float) -> int:
     Who waits for longer is looked at in vain before, unless the wheel is long enough for most of them; but one that is
     too large does not fit into caches. ticks: that are needed in any case, a power of two. gap: mean, in ticks.
     """
-    while ticks < 1.5 * gap and ticks * members < _LARGEST:
+    while ticks < 3 * gap and ticks * members < _LARGEST:
         ticks *= 2
     return ticks
 
@@ -82,7 +82,10 @@ def ask_for_bit(wheel, member, tick):
 
 @kernel
 def drain(wheel, tick, members):
-    """Clear a tick's bits, and list the members that had one, ascending, in ``members``; how many they are."""
+    """Clear a tick's bits, and list the members that had one, ascending, in ``members``; how many they are.
+
+    members: with room for one more than there can be.
+    """
     slot, count, one = _slot(wheel, tick), np.uint64(0), np.uint64(1)
     first = slot + np.uint64(wheel.summary)
     for block in range(wheel.summary):
@@ -93,8 +96,12 @@ def drain(wheel, tick, members):
             words &= words - one
             bits = wheel.words[first + word]
             wheel.words[first + word] = 0
-            while bits:
+            end = count + np.uint64(popcount(bits))
+            while count < end:  # two at a time: whether there is one or are two is what nobody foresees
                 members[count] = (word << np.uint64(6)) + np.uint64(lowest(bits))
                 bits &= bits - one
-                count += one
+                members[count + one] = (word << np.uint64(6)) + np.uint64(lowest(bits))
+                bits &= bits - one
+                count += np.uint64(2)
+            count = end
     return np.int64(count)

@@ -93,7 +93,7 @@ class VctState(NamedTuple):
     host: np.ndarray  # HOST [hosts]
     arriving: Due  # packets by the tick at which they are ready to be routed
     leaving: Due  # packets by the tick at which their tail is delivered
-    members: Words  # uint32 [outputs or hosts]: scratch, who is looked at
+    members: Words  # uint32 [more than outputs or hosts]: scratch, who is looked at
     cursor: Ints  # int64 [outputs of a switch]: scratch, places in their rows
     used: Ints  # int64 [outputs, 2]: credit in use behind each, and the tick in which it was counted (POLARIZED)
     outputs: Wheel
@@ -165,7 +165,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         host=records_in_lines(hosts, HOST),
         arriving=make_due(ticks, len(pool.packet)),
         leaving=make_due(ticks, len(pool.packet)),
-        members=np.zeros(max(outputs, hosts), np.uint32),
+        members=np.zeros(max(outputs, hosts) + 1, np.uint32),
         cursor=np.zeros(int(np.diff(ports.out_base).max()), np.int64),
         used=np.full((outputs, 2), -1, np.int64),
         outputs=make_wheel(outputs, ticks),

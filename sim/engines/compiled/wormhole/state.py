@@ -178,7 +178,7 @@ class WormholeState(NamedTuple):
     due: np.ndarray  # uint64 [queues << const.ticks]: by tick, the entries that come out then: first << 32 | end
     host: np.ndarray  # HOST [hosts]
     sending: np.ndarray  # records of what the hosts are sending
-    sender: Ints  # int64 [hosts]: scratch, who is looked at
+    sender: Ints  # int64 [hosts + 1]: scratch, who is looked at
     senders: Wheel
     program: Program | None
     tally: Tally
@@ -267,7 +267,7 @@ def _state(
         due=np.zeros(len(delays) << int(constants.ticks), np.uint64),
         host=records_in_lines(hosts, HOST),
         sending=sending,
-        sender=np.zeros(hosts, np.int64),
+        sender=np.zeros(hosts + 1, np.int64),
         senders=make_wheel(hosts, 256),
         program=make_program(scenario),
         tally=make_tally(scenario.topology),
