@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Floats, Int, Ints
+from flitlab.models.arrays import Floats, Int, Integers, Ints
 from flitlab.models.jit import kernel
 from flitlab.models.rules.draw import ARRIVAL, ARRIVAL_TAIL, THINNING, draw, paired, philox
 from flitlab.models.rules.packets import Packets, length
@@ -28,7 +28,8 @@ LONGEST_RUN = 1 << 30
 
 _ONE = 1 << 63
 _FULL = _ONE - 1
-_GUIDE_SHIFT = 55
+_GUIDE_BITS = 12
+_GUIDE_SHIFT = 63 - _GUIDE_BITS
 _LONGEST_TABLE = 4096
 _ROUNDING = Fraction(1, 10**9)
 
@@ -37,7 +38,7 @@ class Arrivals(NamedTuple):
     """Tables of an arrival process, for :func:`next_arrival`.
 
     kind: BERNOULLI, POISSON or ONOFF. shift: log2 of positions in a tick. base: a chain begins at -base.
-    coarse, fine: survival thresholds, int64 (see :func:`survivors`); coarse_guide, fine_guide: int64 [257].
+    coarse, fine: survival thresholds, int64 (see :func:`survivors`); coarse_guide, fine_guide: uint16 [4097].
     stop: threshold of the end of a burst (ONOFF). keep: int64 [hosts], thresholds of thinning; -1 never. end: position
     from which on it does not matter when something is created.
     """
@@ -46,9 +47,9 @@ class Arrivals(NamedTuple):
     shift: int
     base: int
     coarse: Ints
-    coarse_guide: Ints
+    coarse_guide: Integers
     fine: Ints
-    fine_guide: Ints
+    fine_guide: Integers
     stop: int
     keep: Ints
     end: int
@@ -80,10 +81,13 @@ def _truncated(ratio: Fraction, size: int) -> Ints:
     return np.array([_threshold(Fraction(p - last, scale - last)) for p in powers[:-1]], np.int64)
 
 
-def _guide(table: Ints) -> Ints:
-    """int64 [257]: entry b is the count for word = b << 55, so the answer lies between two entries."""
-    words = np.array([min(b << _GUIDE_SHIFT, _FULL) for b in range(257)], np.int64)
-    return np.searchsorted(-table, -words, side="left").astype(np.int64)
+def _guide(table: Ints) -> Integers:
+    """Count what exceeds the words b << 51, uint16 [4097]: entry b and the next are an answer's bounds, mostly equal.
+
+    The last word is one less, the greatest of all.
+    """
+    words = np.append(np.arange(1 << _GUIDE_BITS) << _GUIDE_SHIFT, _FULL)
+    return np.searchsorted(-table, -words, side="left").astype(np.uint16)
 
 
 def too_much(kind: str, load: float, mean_flits: float, rate: Floats) -> str:
@@ -137,10 +141,10 @@ def typical_gap(arrivals: Arrivals) -> float:
 
 
 @kernel
-def survivors(table: Ints, guide: Ints, word: Int) -> int:
+def survivors(table: Ints, guide: Integers, word: Int) -> int:
     """How many entries of the descending ``table`` exceed ``word``."""
     bucket = word >> _GUIDE_SHIFT
-    high, low = guide[bucket], guide[bucket + 1]
+    high, low = np.int64(guide[bucket]), np.int64(guide[bucket + 1])
     while low < high:
         middle = (low + high) >> 1
         if table[middle] > word:
@@ -173,8 +177,16 @@ def next_arrival(a: Arrivals, p: Packets, seed: Int, host: Int, counter: int, po
     first candidate to try; call again with the returned one plus 1. The tick of creation is ``position >> a.shift``;
     from ``a.end`` on, positions mean nothing but that.
     """
+    return arrival_by(a, p, seed, host, counter, position, philox(seed, ARRIVAL, host, counter))
+
+
+@kernel
+def arrival_by(
+    a: Arrivals, p: Packets, seed: Int, host: Int, counter: int, position: Int, block: tuple[int, int, int, int]
+) -> tuple[int, int]:
+    """:func:`next_arrival`, where the block of the first candidate has been drawn."""
     while True:
-        x0, x1, x2, x3 = philox(seed, ARRIVAL, host, counter)
+        x0, x1, x2, x3 = block
         word = ((x1 << 32) | x0) & 0x7FFFFFFFFFFFFFFF
         room = a.end - position
         if a.kind == BERNOULLI:
@@ -194,3 +206,4 @@ def next_arrival(a: Arrivals, p: Packets, seed: Int, host: Int, counter: int, po
         if keep == 0x7FFFFFFFFFFFFFFF or position >= a.end or draw(seed, THINNING, host, counter) < keep:
             return counter, position
         counter += 1
+        block = philox(seed, ARRIVAL, host, counter)

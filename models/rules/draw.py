@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types, uint64
+from numba import uint64
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from flitlab.models.arrays import Int
@@ -33,36 +34,54 @@ _STEPS = (0x9E3779B9, 0xBB67AE85)  # of the two words of the key, from round to 
 _ROUNDS = 10
 _LOW = uint64(0xFFFFFFFF)
 _32 = uint64(32)
-_PAIR = ir.VectorType(ir.IntType(64), 2)
 
 
 @intrinsic
-def _rounds(typingctx: Any, x0: Any, x1: Any, x2: Any, x3: Any, k0: Any, k1: Any) -> Any:
-    """All rounds of a block: its four words, of which only the low 32 bits mean anything.
+def _rounds(typingctx: Any, key: Any, words: Any) -> Any:
+    """All rounds of one block or of several: their words, four of each, of which only the low 32 bits mean anything.
 
-    Both multiplications of a round are made at once, as the two halves of one vector.
+    key: two words. All multiplications of a round are made at once, as the elements of one vector.
     """
+    vector = ir.VectorType(ir.IntType(64), words.count // 2)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        def pair(low: Any, high: Any) -> Any:
-            half = builder.insert_element(ir.Constant(_PAIR, ir.Undefined), low, ir.IntType(32)(0))
-            return builder.insert_element(half, high, ir.IntType(32)(1))
+        def gather(elements: Any) -> Any:
+            gathered = ir.Constant(vector, ir.Undefined)
+            for i, element in enumerate(elements):
+                gathered = builder.insert_element(gathered, element, ir.IntType(32)(i))
+            return gathered
 
-        def each(low: int, high: int) -> Any:
-            return ir.Constant(_PAIR, [low, high])
+        def each(low: Any, high: Any) -> Any:
+            return ir.Constant(vector, [low, high] * (vector.count // 2))
 
         low_half, factors, steps, half = each(0xFFFFFFFF, 0xFFFFFFFF), each(*_FACTORS), each(*_STEPS), each(32, 32)
-        swapped = ir.Constant(ir.VectorType(ir.IntType(32), 2), [1, 0])
-        even, odd, key = pair(args[0], args[2]), pair(args[1], args[3]), pair(args[4], args[5])
+        swapped = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [i ^ 1 for i in range(vector.count)])
+        keys, given = (cgutils.unpack_tuple(builder, arg) for arg in args)
+        even, odd, keys = gather(given[::2]), gather(given[1::2]), gather(list(keys) * (vector.count // 2))
         for _ in range(_ROUNDS):
             product = builder.mul(builder.and_(even, low_half), factors)
             product = builder.shuffle_vector(product, product, swapped)
-            even = builder.xor(builder.lshr(product, half), builder.xor(odd, key))
-            odd, key = product, builder.add(key, steps)
-        words = [builder.extract_element(words, ir.IntType(32)(i)) for i in (0, 1) for words in (even, odd)]
-        return context.make_tuple(builder, signature.return_type, words)
+            even = builder.xor(builder.lshr(product, half), builder.xor(odd, keys))
+            odd, keys = product, builder.add(keys, steps)
+        places = [ir.IntType(32)(i) for i in range(vector.count)]
+        made = [builder.extract_element(half, place) for place in places for half in (even, odd)]
+        return context.make_tuple(builder, signature.return_type, made)
 
-    return types.UniTuple(types.uint64, 4)(*[types.uint64] * 6), codegen
+    return words(key, words), codegen
+
+
+@kernel
+def _words_of(seed: Int) -> tuple[int, int]:
+    """Split a seed into the two words of a key."""
+    key = uint64(seed)
+    return key, key >> _32
+
+
+@kernel
+def _place(stream: Int, entity: Int, counter: Int) -> tuple[int, int, int, int]:
+    """Make the words of which the rounds make a block."""
+    place = uint64(counter)
+    return place, place >> _32, uint64(entity), uint64(stream)
 
 
 @kernel
@@ -71,16 +90,32 @@ def philox(seed: Int, stream: Int, entity: Int, counter: Int) -> tuple[int, int,
 
     seed, counter: 64 bits each. stream, entity: the low 32 bits each.
     """
-    place, key = uint64(counter), uint64(seed)
-    x0, x1, x2, x3 = _rounds(place, place >> _32, uint64(entity), uint64(stream), key, key >> _32)
+    x0, x1, x2, x3 = _rounds(_words_of(seed), _place(stream, entity, counter))
     return np.int64(x0 & _LOW), np.int64(x1 & _LOW), np.int64(x2 & _LOW), np.int64(x3 & _LOW)
+
+
+@kernel
+def draw_with_block(
+    seed: Int, entity: Int, stream: Int, counter: Int, other: Int, other_counter: Int
+) -> tuple[int, tuple[int, int, int, int]]:
+    """Make a :func:`draw` of ``stream`` and a block (see :func:`philox`) of stream ``other`` in the time of one."""
+    words = _rounds(_words_of(seed), _place(stream, entity, counter) + _place(other, entity, other_counter))
+    x0, x1, _, _, y0, y1, y2, y3 = words
+    block = np.int64(y0 & _LOW), np.int64(y1 & _LOW), np.int64(y2 & _LOW), np.int64(y3 & _LOW)
+    return _uniform(np.int64(x0 & _LOW), np.int64(x1 & _LOW)), block
+
+
+@kernel
+def _uniform(low: Int, high: Int) -> int:
+    """Make a uniform integer in [0, 2**63) of two words."""
+    return ((high << 32) | low) & 0x7FFFFFFFFFFFFFFF
 
 
 @kernel
 def draw(seed: Int, stream: Int, entity: Int, counter: Int) -> int:
     """A uniform integer in [0, 2**63)."""
     x0, x1, _, _ = philox(seed, stream, entity, counter)
-    return ((x1 << 32) | x0) & 0x7FFFFFFFFFFFFFFF
+    return _uniform(x0, x1)
 
 
 @kernel

@@ -45,9 +45,14 @@ def make_packets(traffic: Traffic, flits: tuple[int, ...], shares: tuple[float, 
 @kernel
 def destination(p: Packets, seed: Int, host: Int, sequence: Int) -> int:
     """Destination host of a packet."""
+    return destination_by(p, host, draw(seed, DESTINATION, host, sequence) if p.law != FIXED else np.int64(0))
+
+
+@kernel
+def destination_by(p: Packets, host: Int, word: Int) -> int:
+    """Destination host of a packet whose draw is ``word``."""
     if p.law == FIXED:
         return p.fixed[host]
-    word = draw(seed, DESTINATION, host, sequence)
     if p.law == UNIFORM:
         other = below(word, p.hosts - 1)
         return other + (other >= host)

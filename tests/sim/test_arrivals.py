@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from flitlab.models.registry import make
-from flitlab.models.rules.arrivals import LONGEST_RUN, make_arrivals, next_arrival
-from flitlab.models.rules.draw import ARRIVAL_TAIL, draw, paired, philox
+from flitlab.models.rules.arrivals import LONGEST_RUN, make_arrivals, next_arrival, survivors
+from flitlab.models.rules.draw import ARRIVAL, ARRIVAL_TAIL, DESTINATION, draw, draw_with_block, paired, philox
 from flitlab.models.rules.packets import length, make_packets
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.table import table_traffic
@@ -115,6 +115,24 @@ def test_philox_known_answers(key, counter, words):
     # Those that its authors publish with Random123 1.14 (tests/kat_vectors).
     seed, place = (np.array(low | high << 32, np.uint64).view(np.int64)[()] for low, high in (key, counter[:2]))
     assert philox(seed, np.int64(counter[3]), np.int64(counter[2]), place) == words
+
+
+def test_two_blocks_at_once_are_those_made_alone():
+    for seed, host, counter in ((0, 0, 0), (-1, 2**31 - 1, 2**62), (2**40 + 3, 77, 2**32 + 5)):
+        seed, host, counter = np.int64(seed), np.int64(host), np.int64(counter)
+        word, block = draw_with_block(seed, host, DESTINATION, counter, ARRIVAL, counter + 1)
+        assert word == draw(seed, DESTINATION, host, counter)
+        assert block == philox(seed, ARRIVAL, host, counter + 1)
+
+
+@pytest.mark.parametrize("load", [1e-3, 0.1, 0.9])
+def test_gaps_are_those_that_their_thresholds_ask_for(load):
+    arrivals, _ = tables("poisson", load, MIXES["1 and 64"])
+    for table, guide in ((arrivals.coarse, arrivals.coarse_guide), (arrivals.fine, arrivals.fine_guide)):
+        near = np.concatenate([table - 1, table, table + 1])
+        words = np.concatenate([np.random.default_rng(1).integers(0, 2**63 - 1, 300), near[near >= 0], [0, 2**63 - 1]])
+        counted = [(table > word).sum() for word in words]
+        assert [survivors(table, guide, word) for word in words] == counted
 
 
 def test_no_two_draws_are_of_one_counter():

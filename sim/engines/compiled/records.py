@@ -12,8 +12,9 @@ import numpy as np
 from flitlab.models.arrays import Int, Ints, Words
 from flitlab.models.histogram import BUCKETS, bucket
 from flitlab.models.jit import inner, routine
-from flitlab.models.rules.arrivals import LONGEST_RUN, Arrivals, next_arrival
-from flitlab.models.rules.packets import Packets, destination, length
+from flitlab.models.rules.arrivals import LONGEST_RUN, Arrivals, arrival_by, next_arrival
+from flitlab.models.rules.draw import ARRIVAL, DESTINATION, draw_with_block
+from flitlab.models.rules.packets import Packets, destination_by, length
 from flitlab.models.rules.ports import Ports
 from flitlab.models.rules.route import choose_way
 from flitlab.models.topology.graph import Topology
@@ -200,9 +201,10 @@ def _address(program, const, state, host, packet):
     host_record = state.host[host]
     if program is None:
         net = const.net
-        record.destination = destination(net.packets, net.seed, host, host_record.sequence - 1)
-        last, at = host_record.counter, host_record.position
-        counter, position = next_arrival(net.arrivals, net.packets, net.seed, host, last + 1, at)
+        candidate, at = host_record.counter + 1, host_record.position
+        word, block = draw_with_block(net.seed, host, DESTINATION, host_record.sequence - 1, ARRIVAL, candidate)
+        record.destination = destination_by(net.packets, host, word)
+        counter, position = arrival_by(net.arrivals, net.packets, net.seed, host, candidate, at, block)
         host_record.counter = counter
         host_record.position = position
         host_record.born = position >> net.arrivals.shift

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts: a packet at a time, a flit a tick."""
 
+import numpy as np
+
 from flitlab.models.jit import inner
 from flitlab.sim.engines.base import EVENTS
 from flitlab.sim.engines.compiled.messages import leave
@@ -46,7 +48,7 @@ def _send(const, state, host, tick):
         if vc == U(NOBODY):
             return
         sending.left = state.host[host].flits
-        packet = create(const, state, host, tick)
+        packet = create(const, state, np.int64(host), tick)
         _note_target(const, state, packet)
         set_way(const, state, packet, ahead, tick)
         sending.packet = packet
