@@ -14,7 +14,7 @@ import numpy as np
 
 from flitlab.models.arrays import Floats, Int, Integers, Ints
 from flitlab.models.jit import kernel
-from flitlab.models.rules.draw import ARRIVAL, ARRIVAL_TAIL, THINNING, draw, paired, philox
+from flitlab.models.rules.draw import ARRIVAL, ARRIVAL_TAIL, THINNING, paired, philox, seldom_draw, seldom_philox
 from flitlab.models.rules.packets import Packets, length
 
 BERNOULLI, POISSON, ONOFF = 0, 1, 2
@@ -163,7 +163,7 @@ def _geometric_gap(a: Arrivals, seed: Int, host: Int, counter: Int, word: Int, r
     count = survivors(a.coarse, a.coarse_guide, word)
     while count == len(a.coarse) and gap << a.shift < room:  # a geometric variable has no memory: draw again
         gap += count
-        word = draw(seed, ARRIVAL_TAIL, host, paired(np.int64(counter), attempt, np.int64(16)))
+        word = seldom_draw(seed, ARRIVAL_TAIL, host, paired(np.int64(counter), attempt, np.int64(16)))
         count = survivors(a.coarse, a.coarse_guide, word)
         attempt += 1
     return gap + count
@@ -203,7 +203,7 @@ def arrival_by(
                 if other < a.stop or counter == 0:
                     position += _geometric_gap(a, seed, host, counter, word, room)
         keep = a.keep[host]
-        if keep == 0x7FFFFFFFFFFFFFFF or position >= a.end or draw(seed, THINNING, host, counter) < keep:
+        if keep == 0x7FFFFFFFFFFFFFFF or position >= a.end or seldom_draw(seed, THINNING, host, counter) < keep:
             return counter, position
         counter += 1
-        block = philox(seed, ARRIVAL, host, counter)
+        block = seldom_philox(seed, ARRIVAL, host, counter)

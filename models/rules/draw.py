@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from flitlab.models.arrays import Int
-from flitlab.models.jit import kernel
+from flitlab.models.jit import kernel, routine
 
 # One stream for each purpose: draws of different streams never share a block. (int64, not
 # Python ints, of which Numba would compile one copy of every caller each.)
@@ -92,6 +92,19 @@ def philox(seed: Int, stream: Int, entity: Int, counter: Int) -> tuple[int, int,
     """
     x0, x1, x2, x3 = _rounds(_words_of(seed), _place(stream, entity, counter))
     return np.int64(x0 & _LOW), np.int64(x1 & _LOW), np.int64(x2 & _LOW), np.int64(x3 & _LOW)
+
+
+@routine
+def seldom_philox(seed: Int, stream: Int, entity: Int, counter: Int) -> tuple[int, int, int, int]:
+    """Make the same block as :func:`philox`, where few are made: compiled code calls this and has no copy of it."""
+    return philox(seed, stream, entity, counter)
+
+
+@kernel
+def seldom_draw(seed: Int, stream: Int, entity: Int, counter: Int) -> int:
+    """Make the same draw as :func:`draw`, where few are made."""
+    x0, x1, _, _ = seldom_philox(seed, stream, entity, counter)
+    return _uniform(x0, x1)
 
 
 @kernel

@@ -17,7 +17,7 @@ from flitlab.sim.engines.compiled.pool import NOBODY, all_unused, free_record, t
 
 # Fields of a chunk, uint32: packets in it and the chunk behind it, both of a tick's own chunk, and the chunk that comes
 # after it where the list has been taken away.
-_FILLED, _BEHIND, _AFTER, _FIRST = range(4)
+_FILLED, _BEHIND, _AFTER, _FIRST = np.arange(4)
 _CHUNK = 16
 
 FULL = np.int64(_CHUNK - _FIRST)
@@ -131,7 +131,7 @@ def due_at(due: Due, tick: int) -> list[int]:
     """List the packets that are due at ``tick``, which stay so."""
     chunks = due.words.reshape(-1, _CHUNK)
     own = chunks[tick & due.mask]
-    packets: list[int] = own[_FIRST : _FIRST + own[_FILLED]].tolist()
+    packets: list[int] = own[_FIRST : _FIRST + int(own[_FILLED])].tolist()
     chunk = int(own[_BEHIND])
     while chunk != NOBODY:
         packets += chunks[chunk, _FIRST:].tolist()
