@@ -14,7 +14,16 @@ import numpy as np
 
 from flitlab.models.arrays import Floats, Int, Integers, Ints
 from flitlab.models.jit import kernel
-from flitlab.models.rules.draw import ARRIVAL, ARRIVAL_TAIL, THINNING, paired, philox, seldom_draw, seldom_philox
+from flitlab.models.rules.draw import (
+    ARRIVAL,
+    ARRIVAL_TAIL,
+    THINNING,
+    paired,
+    philox,
+    seldom_draw,
+    seldom_philox,
+    uniform,
+)
 from flitlab.models.rules.packets import Packets, length
 
 BERNOULLI, POISSON, ONOFF = 0, 1, 2
@@ -184,15 +193,18 @@ def next_arrival(a: Arrivals, p: Packets, seed: Int, host: Int, counter: int, po
 def arrival_by(
     a: Arrivals, p: Packets, seed: Int, host: Int, counter: int, position: Int, block: tuple[int, int, int, int]
 ) -> tuple[int, int]:
-    """:func:`next_arrival`, where the block of the first candidate has been drawn."""
+    """Find a host's next packet as :func:`next_arrival` does, where the first candidate's block has been drawn.
+
+    block: :func:`~flitlab.models.rules.draw.philox` of ``ARRIVAL``, ``host`` and ``counter``.
+    """
     while True:
         x0, x1, x2, x3 = block
-        word = ((x1 << 32) | x0) & 0x7FFFFFFFFFFFFFFF
+        word = uniform(x0, x1)
         room = a.end - position
         if a.kind == BERNOULLI:
             position += 1 + _geometric_gap(a, seed, host, counter, word, room)
         else:
-            other = ((x3 << 32) | x2) & 0x7FFFFFFFFFFFFFFF
+            other = uniform(x2, x3)
             if a.kind == POISSON:
                 gap = _geometric_gap(a, seed, host, counter, word, room) << a.shift
                 position += gap + survivors(a.fine, a.fine_guide, other)

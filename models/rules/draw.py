@@ -91,7 +91,7 @@ def philox(seed: Int, stream: Int, entity: Int, counter: Int) -> tuple[int, int,
     seed, counter: 64 bits each. stream, entity: the low 32 bits each.
     """
     x0, x1, x2, x3 = _rounds(_words_of(seed), _place(stream, entity, counter))
-    return np.int64(x0 & _LOW), np.int64(x1 & _LOW), np.int64(x2 & _LOW), np.int64(x3 & _LOW)
+    return _signed(x0, x1, x2, x3)
 
 
 @routine
@@ -104,23 +104,32 @@ def seldom_philox(seed: Int, stream: Int, entity: Int, counter: Int) -> tuple[in
 def seldom_draw(seed: Int, stream: Int, entity: Int, counter: Int) -> int:
     """Make the same draw as :func:`draw`, where few are made."""
     x0, x1, _, _ = seldom_philox(seed, stream, entity, counter)
-    return _uniform(x0, x1)
+    return uniform(x0, x1)
 
 
 @kernel
 def draw_with_block(
     seed: Int, entity: Int, stream: Int, counter: Int, other: Int, other_counter: Int
 ) -> tuple[int, tuple[int, int, int, int]]:
-    """Make a :func:`draw` of ``stream`` and a block (see :func:`philox`) of stream ``other`` in the time of one."""
+    """Make a draw and a block of the same entity at once, in the time of one.
+
+    Returns (:func:`draw` of ``stream`` and ``counter``, :func:`philox` of stream ``other`` and ``other_counter``).
+    """
     words = _rounds(_words_of(seed), _place(stream, entity, counter) + _place(other, entity, other_counter))
-    x0, x1, _, _, y0, y1, y2, y3 = words
-    block = np.int64(y0 & _LOW), np.int64(y1 & _LOW), np.int64(y2 & _LOW), np.int64(y3 & _LOW)
-    return _uniform(np.int64(x0 & _LOW), np.int64(x1 & _LOW)), block
+    x0, x1, x2, x3, y0, y1, y2, y3 = words
+    low, high, _, _ = _signed(x0, x1, x2, x3)
+    return uniform(low, high), _signed(y0, y1, y2, y3)
 
 
 @kernel
-def _uniform(low: Int, high: Int) -> int:
-    """Make a uniform integer in [0, 2**63) of two words."""
+def _signed(x0: int, x1: int, x2: int, x3: int) -> tuple[int, int, int, int]:
+    """Make int64 of the words that the rounds leave, uint64, of which the low 32 bits mean something."""
+    return np.int64(x0 & _LOW), np.int64(x1 & _LOW), np.int64(x2 & _LOW), np.int64(x3 & _LOW)
+
+
+@kernel
+def uniform(low: Int, high: Int) -> int:
+    """Make a uniform integer in [0, 2**63) of two words of 32 bits, int64."""
     return ((high << 32) | low) & 0x7FFFFFFFFFFFFFFF
 
 
@@ -128,7 +137,7 @@ def _uniform(low: Int, high: Int) -> int:
 def draw(seed: Int, stream: Int, entity: Int, counter: Int) -> int:
     """A uniform integer in [0, 2**63)."""
     x0, x1, _, _ = philox(seed, stream, entity, counter)
-    return _uniform(x0, x1)
+    return uniform(x0, x1)
 
 
 @kernel

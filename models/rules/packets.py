@@ -45,12 +45,12 @@ def make_packets(traffic: Traffic, flits: tuple[int, ...], shares: tuple[float, 
 @kernel
 def destination(p: Packets, seed: Int, host: Int, sequence: Int) -> int:
     """Destination host of a packet."""
-    return destination_by(p, host, draw(seed, DESTINATION, host, sequence) if p.law != FIXED else np.int64(0))
+    return destination_by(p, host, draw(seed, DESTINATION, host, sequence))
 
 
 @kernel
 def destination_by(p: Packets, host: Int, word: Int) -> int:
-    """Destination host of a packet whose draw is ``word``."""
+    """Find the destination host of a packet from its draw, ``word``, a uniform integer in [0, 2**63)."""
     if p.law == FIXED:
         return p.fixed[host]
     if p.law == UNIFORM:
