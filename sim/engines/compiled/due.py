@@ -15,8 +15,8 @@ from flitlab.models.jit import inner, routine
 from flitlab.sim.engines.compiled.memory import aligned, prefetch, seldom
 from flitlab.sim.engines.compiled.pool import NOBODY, all_unused, free_record, take_record
 
-# Fields of a chunk, uint32: packets in it and the chunk behind it, both of a tick's own chunk, and the chunk that comes
-# after it where the list has been taken away.
+# Words of a chunk: packets in it and the chunk behind it, both of a tick's own chunk, and the chunk that comes after it
+# where the list has been taken away. (NumPy's numbers: of Python's each would compile its own copy of a function.)
 _FILLED, _BEHIND, _AFTER, _FIRST = np.arange(4)
 _CHUNK = 16
 
@@ -39,11 +39,11 @@ class Due(NamedTuple):
 def make_due(ticks: int, packets: int, dtype: Any = np.uint32) -> Due:
     """Make empty lists of ``ticks``, a power of two, for so many packets in all; dtype: of what is in lists."""
     behind = packets // int(FULL) + 1
-    chunk = aligned(ticks + behind, _CHUNK, dtype)
-    chunk[:ticks, [_BEHIND, _AFTER]] = NOBODY
+    chunks = aligned(ticks + behind, _CHUNK, dtype)
+    chunks[:ticks, [_BEHIND, _AFTER]] = NOBODY
     free = all_unused(behind)
     free[:-1] += np.uint32(ticks)
-    return Due(words=chunk.reshape(-1), mask=ticks - 1, free=free)
+    return Due(words=chunks.reshape(-1), mask=ticks - 1, free=free)
 
 
 @inner
