@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from flitlab.models.jit import interpreted
 from flitlab.sim.engines.compiled import wheel
-from flitlab.sim.engines.compiled.wheel import make_wheel, wake_all
+from flitlab.sim.engines.compiled.wheel import drain, make_wheel, wake_all
 from flitlab.sim.engines.start import start
 from tests.scenarios import build, scenario
 
@@ -57,3 +57,16 @@ def _steps(call):
     finally:
         sys.settrace(before)
     return count
+
+
+@pytest.mark.parametrize("share", [0.001, 0.02, 0.5, 1.0])
+def test_who_is_drained_is_who_was_woken(share):
+    woken = np.flatnonzero(np.random.default_rng(3).random(9001) < share)
+    wheel, members = make_wheel(9001, TICKS), np.full(9002, 77, np.uint32)
+    wake_all(wheel, woken, 5)
+    wake_all(wheel, woken[:3], 6)
+    assert drain(wheel, 5, members) == len(woken)
+    np.testing.assert_array_equal(members[: len(woken)], woken)
+    assert (members[len(woken) + 1 :] == 77).all()  # one more may be written, and no other
+    assert drain(wheel, 5, members) == 0
+    assert drain(wheel, 6, members) == len(woken[:3])
