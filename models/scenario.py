@@ -17,7 +17,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import Traffic
 
-SEMANTICS_VERSION = 6
+SEMANTICS_VERSION = 7
 """Changes whenever results of an unchanged configuration may change."""
 
 D = TypeVar("D", bound=Discipline, default=Discipline, covariant=True)
