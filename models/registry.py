@@ -9,7 +9,9 @@ takes; a user's file does the same through ``plugins:``.
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -99,6 +101,50 @@ class SpecError(ValueError):
         self.choices = choices
 
 
+class SpecWarning(UserWarning):
+    """Parameters or files of a component that are accepted, but that are unlikely to mean what was intended.
+
+    ``key`` names the parameter inside the component's mapping, as in :class:`SpecError`.
+    """
+
+    def __init__(self, message: str, key: str | None = None):
+        super().__init__(message)
+        self.key = key
+
+
+def warn(message: str, key: str | None = None) -> None:
+    """Issue a :class:`SpecWarning`: a configuration shows it at the line of the key, Python as any other warning."""
+    warnings.warn(SpecWarning(message, key), stacklevel=3)
+
+
+@contextmanager
+def recorded_warnings() -> Iterator[list[SpecWarning]]:
+    """Collect the :class:`SpecWarning` that are issued inside; the list is filled when the context ends."""
+    found: list[SpecWarning] = []
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", SpecWarning)
+            yield found
+    finally:
+        for one in caught:
+            if isinstance(one.message, SpecWarning):
+                found.append(one.message)
+            else:
+                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno, source=one.source)
+
+
+@contextmanager
+def warnings_below(key: str) -> Iterator[None]:
+    """Issue the warnings of what is built inside again, with keys below ``key``."""
+    try:
+        with recorded_warnings() as found:
+            yield
+    finally:
+        for one in found:
+            warn(str(one), f"{key}.{one.key}" if one.key else key)
+
+
 class FaultyError(SpecError):
     """What a component gives is not what it must be; ``faults``: one text of each sort of fault."""
 
@@ -185,7 +231,8 @@ def nested(category: str, parameters: dict[str, Any], key: str, build: Callable[
     if not isinstance(parameters.get("kind"), str):
         raise SpecError(f"is missing: the kind of the {category}", key=f"{key}.kind")
     try:
-        return build(make(category, **parameters))
+        with warnings_below(key):
+            return build(make(category, **parameters))
     except SpecError as error:
         error.key = f"{key}.{error.key}" if error.key else key
         raise

@@ -36,7 +36,7 @@ def study_of(options: argparse.Namespace, experiment: str | None = None) -> Stud
     try:
         study = read(options.file, options.set, options.quick, getattr(options, "engine", None), experiment)
     except ConfigError as error:
-        complain(*map(str, error.mistakes))
+        complain(*map(str, [*error.warnings, *error.mistakes]))
         return None
     if options.quick and not study.name.endswith("-quick"):
         complain(f"{options.file}: has no quick variant; this is the whole thing")

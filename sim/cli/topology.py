@@ -85,7 +85,7 @@ def _topologies(options: argparse.Namespace) -> dict[str, Asked] | None:
     root = wrap(graph, "topology") if is_graph else parse_spec(options.file, mistakes)
     draft = Draft(_without_idle_seed(root), "metrics", Path.cwd(), mistakes)
     built = None if mistakes else Builder().build(draft)
-    complain(*map(str, mistakes))
+    complain(*dict.fromkeys(map(str, [*draft.warnings, *mistakes])))
     return None if mistakes or built is None else {options.file: (built.again(), metrics)}
 
 

@@ -35,10 +35,10 @@ class Mistake:
 
 
 class ConfigError(Exception):
-    """A configuration that cannot be run; ``mistakes`` holds all that is wrong with it."""
+    """A configuration that cannot be run; ``mistakes`` holds all that is wrong with it, ``warnings`` what may be."""
 
-    def __init__(self, mistakes: Iterable[Mistake]):
-        self.mistakes = list(dict.fromkeys(mistakes))
+    def __init__(self, mistakes: Iterable[Mistake], warnings: Iterable[Mistake] = ()):
+        self.mistakes, self.warnings = list(dict.fromkeys(mistakes)), list(dict.fromkeys(warnings))
         super().__init__("\n".join(map(str, self.mistakes)))
 
 

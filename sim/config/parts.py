@@ -12,7 +12,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.metrics.summary import ALWAYS
-from flitlab.models.registry import Spec
+from flitlab.models.registry import Spec, SpecWarning, recorded_warnings
 from flitlab.models.routing.planned import PlannedSpec, to_plan
 from flitlab.models.routing.routes import Routes
 from flitlab.models.scenario import Scenario
@@ -26,6 +26,7 @@ from flitlab.sim.config.check import refuse_built, spec_of
 from flitlab.sim.config.collective import ranked
 from flitlab.sim.config.draft import Draft
 from flitlab.sim.config.load import Place
+from flitlab.sim.config.overrides import parse_path
 from flitlab.sim.config.page import Page
 from flitlab.sim.config.schema import SourceConfig
 from flitlab.sim.config.section import named
@@ -62,6 +63,7 @@ class PartsBuilder:
     """Builds the parts of scenarios."""
 
     _cache: dict[Hashable, Any] = field(default_factory=dict)
+    _warnings: dict[Hashable, list[SpecWarning]] = field(default_factory=dict)
 
     def build(self, draft: Draft) -> Parts:
         """The parts of one scenario; what is wrong with them is refused."""
@@ -138,12 +140,14 @@ class PartsBuilder:
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """What ``make`` returned, or the exception it raised, when it was first asked for."""
         if key not in self._cache:
-            try:
-                self._cache[key] = make()
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:  # a component may be a stranger's: whatever it raises is reported
-                self._cache[key] = error
+            with recorded_warnings() as found:
+                try:
+                    self._cache[key] = make()
+                except KeyboardInterrupt:
+                    raise
+                except BaseException as error:  # a third-party component may raise anything, which is reported
+                    self._cache[key] = error
+            self._warnings[key] = found
             self._make_room()
         return self._cache[key]
 
@@ -159,7 +163,12 @@ class PartsBuilder:
 
     def _part(self, name: str, spec: Spec | None, on: tuple[Any, ...], draft: Page) -> Any:
         """The component on a topology (on nothing, if it is one), or None once it is refused."""
-        return None if spec is None else _found(self._made(name, spec, on), name, draft)
+        if spec is None:
+            return None
+        result = self._made(name, spec, on)
+        for warning in self._warnings[_made_key(name, spec, on)]:
+            draft.warn((name, *parse_path(warning.key or "")), str(warning))
+        return _found(result, name, draft)
 
     def _routes(self, spec: Any, topology: Topology, traffic: Traffic | None, draft: Draft) -> Any:
         """The routes, or None once they are refused, or where they would be made for traffic that is."""
@@ -190,8 +199,12 @@ class PartsBuilder:
 
     def _made(self, name: str, spec: Any, on: tuple[Any, ...]) -> Any:
         """What a component is built to, or the exception it raises."""
-        key = (name, *(part.content_hash for part in on), _key(spec))
-        return self.once(key, lambda: spec.build(*on))
+        return self.once(_made_key(name, spec, on), lambda: spec.build(*on))
+
+
+def _made_key(name: str, spec: Spec, on: tuple[Any, ...]) -> Hashable:
+    """What the result of building a component depends on."""
+    return name, *(part.content_hash for part in on), _key(spec)
 
 
 def _key(spec: Spec) -> Hashable:

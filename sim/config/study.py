@@ -282,7 +282,9 @@ def read(
     if mistakes:
         # what follows from a value that could not be read would only confuse
         places = {(mistake.where, mistake.key) for mistake in unread}
-        raise ConfigError(unread + [m for m in mistakes[len(unread) :] if (m.where, m.key) not in places])
+        raise ConfigError(
+            unread + [m for m in mistakes[len(unread) :] if (m.where, m.key) not in places], page.warnings
+        )
     return Study(
         file=str(file),
         name=name + ("-quick" if quick and page.has("quick") else ""),

@@ -186,7 +186,12 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = ()) -> Clai
     delays = found.delays(any(point.latency is not None for point in points))
     if mistakes:
         raise ConfigError(mistakes)
-    assumed = [*_drawn(draft), *_of_delays(delays, points), *_of_means(points)]
+    assumed = [
+        *_drawn(draft),
+        *_of_delays(delays, points),
+        *_of_means(points),
+        *dict.fromkeys(map(str, draft.warnings)),
+    ]
     return Claim(
         str(file), config.name or Path(file).stem, read_text(file), instance, found.scale.hosts, flits,
         config.vcs or _vcs(draft), delays, points, assumed, found.capacity,
