@@ -8,6 +8,7 @@ from flitlab.models.registry import SpecError
 from flitlab.models.routing.dor import dimension_order_ports, line_grid
 from flitlab.models.routing.updown import updown_ports
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import switch_names
 
 
 def escape_ports(topology: Topology) -> tuple[Bytes, str, int]:
@@ -26,7 +27,7 @@ def escape_ports(topology: Topology) -> tuple[Bytes, str, int]:
             key="vc_policy",
         )
     ports, longest, roots = updown_ports(topology)
-    return _lowest(ports), f"updown from {roots}", longest
+    return _lowest(ports), f"updown from {switch_names(topology).values(roots)}", longest
 
 
 def _lowest(ports: Masks) -> Bytes:

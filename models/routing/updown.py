@@ -13,6 +13,7 @@ from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.routes import SELECT, Routes, RoutingSpec
 from flitlab.models.rules.tables import MAX_PORTS
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import Name, switch_names
 
 _FAR = 1 << 30
 
@@ -107,8 +108,6 @@ def updown_ports(topology: Topology, roots: list[int] | None = None) -> tuple[Ma
         raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch")
     if topology.unreachable_pair() is not None:
         raise SpecError("the topology falls apart into several components")
-    if roots is not None and max(roots) >= topology.switches:
-        raise SpecError(f"there are only switches 0 to {topology.switches - 1}", key="roots")
     choices = [roots] if roots is not None else [r for r in (top_tier(topology), [centre(topology)]) if r]
     for chosen in choices:
         order = np.lexsort((np.arange(topology.switches), levels(topology, chosen)))
@@ -117,7 +116,8 @@ def updown_ports(topology: Topology, roots: list[int] | None = None) -> tuple[Ma
         ports, longest, lost = _updown_ports(order, rank, ends_of(topology), topology.out_start, topology.dst)
         if lost < 0:
             return ports, int(longest), chosen
-    raise SpecError(f"from these some switch has no way up and down to switch {lost}; from one root all have", "roots")
+    name = switch_names(topology).label(int(lost))
+    raise SpecError(f"from these some switch has no way up and down to switch {name}; from one root all have", "roots")
 
 
 @register("routing", "updown")
@@ -129,20 +129,25 @@ class UpDown(RoutingSpec):
     then up where that is nearest; so the next hops depend on the destination only. Any VC serves: there is no cycle of
     dependencies. Routes are not all shortest paths, and the roots carry much.
 
-    roots: default the last tier where the topology has tiers (the core of a fat tree), else the switch nearest to all
-    hosts. ``select: hash`` fixes the choice for each (source, destination) pair and switch.
+    roots: numbers or labels of switches; default the last tier where the topology has tiers (the core of a fat tree),
+    else the switch nearest to all hosts. ``select: hash`` fixes the choice for each (source, destination) pair and
+    switch.
 
     Example: ``routing: {kind: updown}``
 
     Source: Schroeder et al., Autonet, IEEE J. Selected Areas in Communications 9, 1991, doi:10.1109/49.105178.
     """
 
-    roots: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] | None = None
+    roots: Annotated[list[Name], Field(min_length=1)] | None = None
     select: Literal["random", "hash"] = "random"
 
     def routes(self, topology: Topology) -> Routes:
-        ports, longest, roots = updown_ports(topology, self.roots)
-        notes = {"roots": roots}
+        names = switch_names(topology)
+        listed = (
+            None if self.roots is None else [names.number(name, f"roots[{i}]") for i, name in enumerate(self.roots)]
+        )
+        ports, longest, roots = updown_ports(topology, listed)
+        notes = {"roots": names.values(roots)}
         return Routes(
             self.kind, ports, SELECT[self.select], longest, notes=notes
         )  # fmt: skip

@@ -17,8 +17,8 @@ from flitlab.models.routing.routes import RoutingSpec
 from flitlab.models.switching.discipline import Setting, SwitchingSpec
 from flitlab.models.switching.in_bytes import InBytes
 from flitlab.models.timeline.epochs import Timeline
-from flitlab.models.topology.failures import Amount
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.links import Amount
 from flitlab.models.traffic.source import Source
 from flitlab.models.transport.connections import connections
 from flitlab.models.transport.failures import LinkFailures, with_failures, with_timeline

@@ -19,6 +19,7 @@ from flitlab.models.timeline.events import Event
 from flitlab.models.topology.failures import restricted
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.links import channels_of, drawn, numbers
+from flitlab.models.topology.names import join_path, switch_names
 from flitlab.models.traffic.traffic import Traffic
 
 _STREAM = 1
@@ -163,7 +164,8 @@ def _joined(topology: Topology, works: Bools) -> Bools:
     hosts = topology.host_count > 0
     for found, text in ((ahead, "from switch {} to switch {}"), (behind, "to switch {} from switch {}")):
         if (off := np.flatnonzero(hosts & ~found)).size:
-            raise SpecError(f"cuts hosts off: no path is left {text.format(root, off[0])}", key="timeline")
+            ends = map(switch_names(topology).label, (root, off[0]))
+            raise SpecError(f"cuts hosts off: no path is left {text.format(*ends)}", key="timeline")
     return ahead & behind
 
 
@@ -227,13 +229,13 @@ class _Present:
 
     def _switches(self, event: Event, key: str) -> Ints:
         """The switches that an event is about."""
-        listed = event.parts.switches
-        for place, switch in enumerate(listed):
+        names, listed = switch_names(self.topology), list[int]()
+        for place, name in enumerate(event.parts.switches):
             where = f"{key}[{place}]"
             if event.what == "slow":
                 raise SpecError("links are slow, and switches are not", key=key)
-            if switch >= self.topology.switches:
-                raise SpecError(f"switches are numbered 0 to {self.topology.switches - 1}", key=where)
+            switch = names.number(name, where)
+            listed.append(switch)
             if self.switches[switch] == (event.what == "restore"):
                 raise SpecError("has failed already" if event.what == "fail" else "has not failed", key=where)
             if self.topology.host_count[switch]:
@@ -244,12 +246,12 @@ class _Present:
 def _words(topology: Topology, event: Event, channels: Ints, switches: Ints) -> str:
     """What happens in a few words: ``link 0-8 fails``."""
     links = np.unique(numbers(topology)[channels])
-    which = [f"{topology.src[link]}-{topology.dst[link]}" for link in links[:1]] if len(links) == 1 else []
-    things = []
+    names, things = switch_names(topology), []
     if len(links):
-        things.append(f"link {which[0]}" if which else f"{len(links)} links")
+        ends = join_path(map(names.label, (topology.src[links[0]], topology.dst[links[0]])))
+        things.append(f"link {ends}" if len(links) == 1 else f"{len(links)} links")
     if len(switches):
-        things.append(f"switch {switches[0]}" if len(switches) == 1 else f"{len(switches)} switches")
+        things.append(f"switch {names.label(switches[0])}" if len(switches) == 1 else f"{len(switches)} switches")
     one = len(links) + len(switches) == 1
     verbs = {"fail": "fails" if one else "fail", "restore": "returns" if one else "return"}
     return " and ".join(things) + " " + (verbs.get(event.what) or f"at {event.factor:g} of the rate")

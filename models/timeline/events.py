@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from flitlab.models.registry import whole
 from flitlab.models.topology.links import Links
+from flitlab.models.topology.names import Name
 
 Time = Annotated[float, Field(ge=0)]
 
@@ -17,13 +18,14 @@ class Parts(BaseModel):
     """What an event is about: ``{links: [[0, 8], [1, 9]], switches: [16]}``.
 
     links: as in :class:`~flitlab.models.topology.rates.CapacityOf`, always both directions; a share or a number is
-    drawn from ``seed`` among the links that the event can happen to. switches: their numbers, each with all its links.
+    drawn from ``seed`` among the links that the event can happen to. switches: their numbers or labels, each with all
+    its links.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     links: Links = []
-    switches: list[Annotated[int, Field(ge=0)]] = []
+    switches: list[Name] = []
     seed: int = Field(default=1, ge=0)
 
 

@@ -6,55 +6,87 @@ from typing import Annotated, Any
 
 import numpy as np
 import scipy
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from flitlab.models.arrays import Bools
+from flitlab.models.arrays import Bools, Ints
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.links import amount, drawn, numbers
+from flitlab.models.topology.links import Links, amount, channels_of, drawn, is_name, numbers
+from flitlab.models.topology.names import Name, names_of_part, switch_names
 
-Amount = Annotated[int | float, AfterValidator(amount)]
-"""A share below 1 of all there are, or how many of them: what is written with a point is a share."""
+
+def _switches_form(value: Any) -> Any:
+    """Refuses, in one sentence, what is no form of ``switches``."""
+    if isinstance(value, list) and all(map(is_name, value)):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return amount(value)
+    raise ValueError("must be a list of switches, a share below 1, or a whole number")
+
+
+Switches = Annotated[list[Name] | int | float, BeforeValidator(_switches_form)]
+"""Switches by name, a share below 1 of all switches, or how many of them: what is written with a point is a share."""
 
 
 class Failures(BaseModel):
-    """What fails in a network: ``failures: {links: 0.15, switches: 0, seed: 3}``.
+    """What fails in a network: ``failures: {links: 0.15, switches: 0, seed: 3}``, or ``{links: [[0, 8]]}``.
 
-    ``links`` and ``switches`` are a fraction in [0, 1), of which the nearest whole number fails, or a
-    number, written without a point. Which ones is drawn uniformly, without replacement, from the seed alone:
+    ``links`` and ``switches`` are a fraction in [0, 1), of which the nearest whole number fails, a number, written
+    without a point, or a list: of pairs of switches, and of switches, by their numbers or labels. What is not listed is
+    drawn uniformly, without replacement, from the seed alone:
     the switches first, then links among those that join working switches. With the same seed, more failures
-    include the fewer. A bi-directional link fails in both directions, parallel links fail each on its own, and a
+    include the fewer. A bi-directional link fails in both directions, parallel links fail each on its own (a pair of
+    switches means all of theirs), and a
     switch fails with its hosts and channels; the others are renumbered in their order.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    links: Amount = 0
-    switches: Amount = 0
+    links: Links = 0
+    switches: Switches = 0
     seed: int = Field(default=1, ge=0)
 
     def strike(self, topology: Topology) -> Topology:
         """The network that is left.
 
-        ``notes["failed"]`` has the number of failed links and the numbers that the failed switches had. A
-        network in which anything failed is no grid any more. Of the other notes ``tiers``, ``clusters`` and ``labels``
+        ``notes["failed"]`` has the number of failed links and the names that the failed switches had. A
+        network in which anything failed is no grid any more. Of the other notes ``tiers``, ``clusters`` and names
         are adapted; the rest tell of the network as it was built.
 
         Raises :class:`~flitlab.models.registry.SpecError` (keys: failures, failures.links, failures.switches) if
         there is not as much to fail or if not every switch reaches every other one afterwards.
         """
-        switches = drawn(self.switches, topology.switches, [self.seed, 0], "failures.switches")
+        names, switches = switch_names(topology), self._failed_switches(topology)
         works = np.ones(topology.switches, bool)
         works[switches] = False
         left = works[topology.src] & works[topology.dst]
         link = numbers(topology)
-        links = np.unique(link[left])
-        failed = links[drawn(self.links, len(links), [self.seed, 1], "failures.links")]
+        failed = self._failed_links(topology, link, np.unique(link[left]))
         rest = restricted(topology, works, left & ~np.isin(link, failed))
-        _check_connected(rest, np.flatnonzero(works))
-        notes = rest.notes | {"failed": {"links": len(failed), "switches": np.sort(switches).tolist()}}
+        listed = isinstance(self.links, list) and isinstance(self.switches, list)
+        _check_connected(rest, names.values(np.flatnonzero(works)), listed)
+        broken = {"links": int(np.isin(failed, link[left]).sum()), "switches": names.values(np.sort(switches))}
         intact = works.all() and not len(failed)
-        return replace(rest, notes=notes, grid=topology.grid if intact else None)
+        return replace(rest, notes=rest.notes | {"failed": broken}, grid=topology.grid if intact else None)
+
+    def _failed_switches(self, topology: Topology) -> Ints:
+        """The switches that fail, int64."""
+        key = "failures.switches"
+        if not isinstance(self.switches, list):
+            return drawn(self.switches, topology.switches, [self.seed, 0], key)
+        names = switch_names(topology)
+        listed = [names.number(name, f"{key}[{place}]") for place, name in enumerate(self.switches)]
+        return np.unique(np.array(listed, np.int64))
+
+    def _failed_links(self, topology: Topology, link: Ints, working: Ints) -> Ints:
+        """The links that fail, int64.
+
+        link: int64 [channels], the number of the link of each channel. working: int64, those between working switches.
+        """
+        key = "failures.links"
+        if isinstance(self.links, list):
+            return np.unique(link[channels_of(topology, self.links, [], key)])
+        return working[drawn(self.links, len(working), [self.seed, 1], key)]
 
 
 def restricted(topology: Topology, switches: np.ndarray, channels: np.ndarray) -> Topology:
@@ -71,12 +103,12 @@ def restricted(topology: Topology, switches: np.ndarray, channels: np.ndarray) -
         delay=topology.delay[channels],
         reverse=place[topology.reverse[channels]],
         host_switch=number[hosts],
-        notes=_notes(topology.notes, switches),
+        notes=_notes(topology, switches),
     )
 
 
-def _check_connected(topology: Topology, number: np.ndarray) -> None:
-    """Raise unless strongly connected. number: what the switches were called before the failures."""
+def _check_connected(topology: Topology, names: list[Name], listed: bool) -> None:
+    """Raise unless strongly connected. names: of the switches, before the failures. listed: whether none is drawn."""
     n = topology.switches
     if not n:
         raise SpecError("no switch is left", key="failures")
@@ -84,21 +116,19 @@ def _check_connected(topology: Topology, number: np.ndarray) -> None:
     _, part = scipy.sparse.csgraph.connected_components(matrix, connection="strong")
     pair = topology.unreachable_pair()
     if pair is not None:
-        u, v = number[list(pair)].tolist()
+        u, v = (names[end] for end in pair)
         raise SpecError(
             f"cut {n - np.bincount(part).max()} of {n} switches off: no path from switch {u} to switch {v} "
-            "(numbers before the failures); other seeds may leave the network connected",
+            f"(names before the failures){'' if listed else '; other seeds may leave the network connected'}",
             key="failures",
         )
 
 
-def _notes(notes: dict[str, Any], works: Bools) -> dict[str, Any]:
+def _notes(topology: Topology, works: Bools) -> dict[str, Any]:
     """Notes without the failed switches. works: bool [switches]."""
-    notes = dict(notes)
+    notes = topology.notes | names_of_part(topology, works, works[topology.host_switch])
     before = np.append(0, np.cumsum(works))
     for key in {"tiers", "clusters"} & notes.keys():
         parts = [[name, int(before[a]), int(before[a + k] - before[a])] for name, a, k in notes[key]]
         notes[key] = [part for part in parts if part[2]]
-    if "labels" in notes:
-        notes["labels"] = [label for label, works_too in zip(notes["labels"], works, strict=True) if works_too]
     return notes

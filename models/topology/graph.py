@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interconnect graph: switches, directed channels between them, and hosts on switches."""
 
+import json
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,12 @@ import scipy
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.hashing import content_hash
 from flitlab.models.html import facts, interval
+from flitlab.models.registry import warn
+from flitlab.models.topology.attributes import labels_of, unread, unread_problem
+from flitlab.models.topology.pairing import left_over, opposite_pairs, pairs_problem
+
+NAMES = ("labels", "ids", "nodes", "names")
+"""Notes that name switches and hosts; see :mod:`flitlab.models.topology.names`."""
 
 if TYPE_CHECKING:  # only conversions need it, and it takes long to import
     import networkx as nx
@@ -204,12 +211,30 @@ class Topology:
                 return (other, 0) if flip else (0, other)
         return None
 
+    def pair_directions(self) -> "Topology":
+        """A copy in which opposite uni-directional channels are links, one channel of either direction each.
+
+        The two channels of a link may differ in capacity and delay; those that are alike are paired first. Channels
+        without an opposite one stay uni-directional, and links stay as they are.
+        """
+        one, other = opposite_pairs(self.src, self.dst, self.capacity, self.delay, self.reverse)
+        reverse = self.reverse.copy()
+        reverse[one], reverse[other] = other, one
+        return replace(self, reverse=reverse)
+
+    @property
+    def paired_count(self) -> tuple[int, int]:
+        """How many of the uni-directional channels :meth:`pair_directions` would pair, and how many there are."""
+        one, _ = opposite_pairs(self.src, self.dst, self.capacity, self.delay, self.reverse)
+        return 2 * len(one), int((self.reverse < 0).sum())
+
     @cached_property
     def content_hash(self) -> str:
-        """Hash of everything that results depend on."""
+        """Hash of everything that results depend on, names of switches and hosts among it, which tables contain."""
+        names = [self.notes[key] for key in NAMES if key in self.notes]
         return content_hash(
             self.switches, self.src, self.dst, self.capacity, self.delay, self.reverse, self.host_switch,
-            repr(self.host_capacity),
+            repr(self.host_capacity), *([json.dumps(names)] if names else []),
         )  # fmt: skip
 
     @cached_property
@@ -218,12 +243,17 @@ class Topology:
         return content_hash(self.switches, self.src, self.dst)
 
     def to_networkx(self) -> "nx.MultiDiGraph":
-        """A MultiDiGraph with one edge per channel (attributes: channel, capacity, delay, reverse)."""
+        """A MultiDiGraph with one edge per channel (attributes: channel, capacity, delay, reverse).
+
+        Nodes are the numbers of switches; their attributes are ``hosts`` and, where they have one, ``label``.
+        """
         import networkx as nx
 
         graph = nx.MultiDiGraph(kind=self.kind)
+        labels = self.notes.get("labels") or [None] * self.switches
         for v in range(self.switches):
-            graph.add_node(v, hosts=int(self.host_count[v]))
+            label = {} if labels[v] is None else {"label": labels[v]}
+            graph.add_node(v, hosts=int(self.host_count[v]), **label)
         for c in range(self.channels):
             graph.add_edge(
                 int(self.src[c]), int(self.dst[c]), key=c, capacity=float(self.capacity[c]),
@@ -232,13 +262,25 @@ class Topology:
         return graph
 
     @classmethod
-    def from_networkx(cls, graph: "nx.Graph", kind: str = "networkx") -> "Topology":
+    def from_networkx(
+        cls, graph: "nx.Graph", kind: str = "networkx", pair_directions: bool | None = None
+    ) -> "Topology":
         """A topology from any networkx graph; nodes are numbered in their order; reads capacity, delay and hosts.
 
-        Undirected edges become two channels; in a directed graph that carries ``reverse``, pairs are kept. Where no
-        node says how many ``hosts`` it has, hosts are not stated. ``notes`` keep labels other than 0, 1, 2, ...
+        Undirected edges become two channels each; in a directed graph that carries ``reverse``, pairs are kept. Where
+        no node says how many ``hosts`` it has, hosts are not stated. ``notes`` keep the labels of nodes (their
+        attribute ``label`` or ``name``, else the nodes themselves) unless these are 0, 1, 2, ...
 
-        Raises ``ValueError`` for a graph without nodes, and for attributes that are no such numbers.
+        Parameters
+        ----------
+        graph: directed or not, with or without parallel edges; self-loops are dropped, with a warning.
+        kind: of the topology.
+        pair_directions: whether opposite edges of a directed graph are links (see :meth:`pair_directions`). None: they
+            are not, and a warning says where they are likely to be.
+
+        Raises
+        ------
+        ValueError: a graph without nodes; attributes that are no such numbers.
         """
         if not len(graph):
             raise ValueError("a graph without nodes is no network")
@@ -261,8 +303,10 @@ class Topology:
                 topology = replace(topology, reverse=reverse)
         else:
             topology = cls.from_links(kind, len(index), pairs, capacity=capacity, delay=delay)
-        if list(index) != list(range(len(index))):
-            topology = replace(topology, notes={"labels": [str(node) for node in index]})
+        if pair_directions:
+            topology = topology.pair_directions()
+        topology = replace(topology, notes=_names_of(graph))
+        _warn_of_graph(graph, topology, pair_directions)
         if not any("hosts" in data for _, data in of_nodes):
             return topology
         return topology.with_hosts(_attribute(of_nodes, "hosts", 0, int))
@@ -295,3 +339,35 @@ def _attribute(given: list[tuple[str, dict[str, Any]]], name: str, default: floa
             raise ValueError(f"{what}: {name} = {value!r} must be {must}")
         found.append(number)
     return found
+
+
+def _names_of(graph: "nx.Graph") -> dict[str, Any]:
+    """The notes of names of a graph's nodes."""
+    numbers, ids = [str(i) for i in range(len(graph))], [str(node) for node in graph.nodes]
+    data = dict(zip(ids, (data for _, data in graph.nodes(data=True)), strict=True))
+    found, problem = labels_of(data if len(data) == len(ids) else {})
+    labels = [found.get(key, key) for key in ids]
+    if problem:
+        warn(problem)
+    if labels == numbers:
+        return {}
+    return {"labels": labels} | ({"ids": ids} if ids not in (numbers, labels) else {})
+
+
+def _warn_of_graph(graph: "nx.Graph", topology: Topology, pair_directions: bool | None) -> None:
+    """Say what of a graph is not read, and which of its channels are likely to be links."""
+    import networkx as nx
+
+    if loops := nx.number_of_selfloops(graph):
+        warn(f"{loops} self-loops are dropped")
+    edges, nodes = [data for *_, data in graph.edges(data=True)], [data for _, data in graph.nodes(data=True)]
+    for kind in ("capacity", "delay", "hosts"):
+        if problem := unread_problem(unread(nodes if kind == "hosts" else edges, kind, kind), kind):
+            warn(problem)
+    paired, single = topology.paired_count
+    if pair_directions is None:
+        problem = pairs_problem(paired, single, "Topology.from_networkx(graph, pair_directions=True)")
+    else:
+        problem = left_over(single) if pair_directions else ""
+    if problem:
+        warn(problem)

@@ -4,11 +4,12 @@
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator
 
 from flitlab.models.arrays import Bools, Ints
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import Name, switch_names
 
 
 def _form(value: Any) -> Any:
@@ -21,11 +22,12 @@ def _form(value: Any) -> Any:
 
 
 def _is_pair(value: Any) -> bool:
-    return (
-        isinstance(value, list | tuple)
-        and len(value) == 2
-        and all(isinstance(end, int) and not isinstance(end, bool) for end in value)
-    )
+    return isinstance(value, list | tuple) and len(value) == 2 and all(map(is_name, value))
+
+
+def is_name(value: Any) -> bool:
+    """Whether a value may be the name of a switch or host: a whole number or a text."""
+    return isinstance(value, int | str) and not isinstance(value, bool)
 
 
 def amount(value: int | float) -> int | float:
@@ -37,7 +39,13 @@ def amount(value: int | float) -> int | float:
     return value
 
 
-Links = Annotated[list[tuple[int, int]] | int | float, BeforeValidator(_form)]
+Amount = Annotated[int | float, AfterValidator(amount)]
+"""A share below 1 of all there are, or how many of them: what is written with a point is a share."""
+
+Pairs = list[tuple[Name, Name]]
+"""Links by the names of the switches at their ends."""
+
+Links = Annotated[Pairs | int | float, BeforeValidator(_form)]
 """Links by their ends, a share below 1 of all links, or how many of them: what is written with a point is a share."""
 
 
@@ -60,7 +68,7 @@ def drawn(amount: float, count: int, seed: list[int], key: str) -> Ints:
 
 
 def channels_of(
-    topology: Topology, links: list[tuple[int, int]] | int | float, seed: list[int], key: str, directed: bool = False
+    topology: Topology, links: Pairs | int | float, seed: list[int], key: str, directed: bool = False
 ) -> Ints:
     """The channels of some links, int64 and ascending.
 
@@ -71,8 +79,8 @@ def channels_of(
     """
     if isinstance(links, list):
         meant = np.zeros(topology.channels, bool)
-        for place, (u, v) in enumerate(links):
-            meant |= _joining(topology, u, v, f"{key}[{place}]")
+        for place, ends in enumerate(links):
+            meant |= _joining(topology, ends, f"{key}[{place}]")
     else:
         link = numbers(topology)
         known = np.unique(link)
@@ -84,13 +92,16 @@ def channels_of(
     return np.flatnonzero(meant)
 
 
-def _joining(topology: Topology, u: int, v: int, key: str) -> Bools:
-    """Whether each channel goes from switch u to switch v, bool [channels]."""
+def _joining(topology: Topology, ends: tuple[Name, Name], key: str) -> Bools:
+    """Whether each channel goes from the first switch to the second, bool [channels]."""
+    names = switch_names(topology)
+    try:
+        u, v = (names.number(end) for end in ends)
+    except SpecError as error:
+        raise SpecError(f"names no link: {error}", key=key) from None
     found: Bools = (topology.src == u) & (topology.dst == v)
     if found.any():
         return found
-    if not (0 <= u < topology.switches and 0 <= v < topology.switches):
-        raise SpecError(f"names no link: switches are numbered 0 to {topology.switches - 1}", key=key)
-    reached = topology.dst[topology.src == u].tolist()
-    ends = [str(switch) for switch in dict.fromkeys(reached)]
-    raise SpecError(f"names no link: switch {u} has none to switch {v}; it has some to {', '.join(ends[:12])}", key=key)
+    reached = [names.label(switch) for switch in dict.fromkeys(topology.dst[topology.src == u].tolist())]
+    ways = f"it has some to {', '.join(reached[:12])}" if reached else "it has none at all"
+    raise SpecError(f"names no link: switch {names.label(u)} has none to switch {names.label(v)}; {ways}", key=key)

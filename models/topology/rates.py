@@ -16,11 +16,11 @@ _STREAM = 2
 class CapacityOf(BaseModel):
     """The links whose capacity is another: ``capacity_of: {links: [[0, 8]], factor: 0.1}``.
 
-    ``links`` are pairs of switches, a share below 1 of all links, or how many of them, drawn from ``seed``. The
-    capacity of their channels is multiplied by ``factor``: in both directions, unless ``directed`` asks for that from
-    the first switch to the second (of drawn links: from the lower one) alone. A pair means all its parallel links.
-    Switches have the numbers of the network as it is built; :class:`~flitlab.models.topology.failures.Failures` come
-    after that, so that a slow link may fail.
+    ``links`` are pairs of switches (their numbers or labels), a share below 1 of all links, or how many of them, drawn
+    from ``seed``. The capacity of their channels is multiplied by ``factor``: in both directions, unless ``directed``
+    asks for that from the first switch to the second (of drawn links: from the lower one) alone. A pair means all its
+    parallel links. Switches have the numbers of the network as it is built;
+    :class:`~flitlab.models.topology.failures.Failures` come after that, so that a slow link may fail.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -6,21 +6,26 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from flitlab.models.faults import refuse
 from flitlab.models.registry import Spec, SpecError, is_foreign, nested
 from flitlab.models.topology.failures import Failures
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.names import OF_HOSTS, switch_names
 from flitlab.models.topology.rates import CapacityOf
 from flitlab.models.topology.sound import connection_faults, sound_topology
 
 
 class TopologySpec(Spec):
-    """Keys that every topology takes. A family adds its own and defines :meth:`graph`."""
+    """Keys that every topology takes. A family adds its own and defines :meth:`graph`.
+
+    hosts: a number for each switch, or {switch: number} by the numbers or labels of those that have some.
+    """
 
     hosts_per_switch: int = 1
-    hosts: list[int] | None = None
+    hosts: list[int] | dict[str, int] | None = None
     host_capacity: float = 1.0
     capacity: float = 1.0
     capacity_of: CapacityOf | None = None
@@ -57,10 +62,9 @@ class TopologySpec(Spec):
         self._check_common()
         topology = sound_topology(self.graph())
         if pair := topology.unreachable_pair():
-            raise SpecError(
-                f"{self.kind}: not strongly connected with these parameters: "
-                f"no path from switch {pair[0]} to switch {pair[1]}"
-            )
+            u, v = map(switch_names(topology).label, pair)
+            problem = f"no path from switch {u} to switch {v}"
+            raise SpecError(f"{self.kind}: not strongly connected with these parameters: {problem}")
         topology = self._with_hosts(topology)
         topology = replace(topology, capacity=topology.capacity * self.capacity)
         topology = self.capacity_of.set_on(topology) if self.capacity_of else topology
@@ -69,18 +73,32 @@ class TopologySpec(Spec):
     def _with_hosts(self, topology: Topology) -> Topology:
         given = self.model_fields_set
         if self.hosts is not None:
-            if len(self.hosts) != topology.switches:
-                raise SpecError(f"{len(self.hosts)} entries for {topology.switches} switches", key="hosts")
+            counts = self._host_counts(topology, self.hosts)
             if "hosts_per_switch" in given:
                 raise SpecError("give either hosts or hosts_per_switch", key="hosts")
-            refuse_if_huge(sum(self.hosts), "hosts", "hosts")
-            topology = topology.with_hosts(self.hosts, topology.host_capacity)
+            refuse_if_huge(sum(counts), "hosts", "hosts")
+            topology = _rehosted(topology, counts)
         elif "hosts_per_switch" in given or not topology.hosts_stated:
             places = topology.host_count > 0 if topology.hosts else np.ones(topology.switches, bool)
             refuse_if_huge(int(places.sum()) * self.hosts_per_switch, "hosts_per_switch", "hosts")
-            topology = topology.with_hosts(places * self.hosts_per_switch, topology.host_capacity)
+            topology = _rehosted(topology, places * self.hosts_per_switch)
         host_capacity = self.host_capacity if "host_capacity" in given else topology.host_capacity
         return replace(topology, host_capacity=host_capacity)
+
+    def _host_counts(self, topology: Topology, hosts: list[int] | dict[str, int]) -> list[int]:
+        """The hosts of every switch."""
+        if isinstance(hosts, list):
+            if len(hosts) != topology.switches:
+                raise SpecError(f"{len(hosts)} entries for {topology.switches} switches", key="hosts")
+            return hosts
+        names, counts = switch_names(topology), [0] * topology.switches
+        taken: dict[int, str] = {}
+        for name, count in hosts.items():
+            v = names.number(name, "hosts")
+            if (other := taken.setdefault(v, name)) != name:
+                raise SpecError(f"names a switch twice: {other!r} and {name!r}", key="hosts")
+            counts[v] = count
+        return counts
 
     def refuse_other_hosts(self, why: str) -> None:
         """Raise ``SpecError`` if the common keys place hosts in a family whose own parameters do so."""
@@ -91,12 +109,19 @@ class TopologySpec(Spec):
     def _check_common(self) -> None:
         if self.hosts_per_switch < 0:
             raise SpecError("must be 0 or more", key="hosts_per_switch")
-        if self.hosts is not None and (min(self.hosts, default=0) < 0):
+        counts = self.hosts.values() if isinstance(self.hosts, dict) else self.hosts or ()
+        if min(counts, default=0) < 0:
             raise SpecError("must be 0 or more each", key="hosts")
         if not self.host_capacity > 0:
             raise SpecError("must be positive (.inf is allowed for ceilings)", key="host_capacity")
         if not self.capacity > 0 or self.capacity == float("inf"):
             raise SpecError("must be positive and finite", key="capacity")
+
+
+def _rehosted(topology: Topology, counts: npt.ArrayLike) -> Topology:
+    """A topology with other hosts, which have no names of their own any more."""
+    notes = {key: note for key, note in topology.notes.items() if key not in OF_HOSTS}
+    return replace(topology, notes=notes).with_hosts(counts, topology.host_capacity)
 
 
 def build_nested(parameters: dict[str, Any], key: str) -> Topology:

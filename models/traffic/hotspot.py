@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import Name, host_names
 from flitlab.models.traffic.background import with_background
 from flitlab.models.traffic.table import table_traffic
 from flitlab.models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
@@ -17,7 +19,7 @@ from flitlab.models.traffic.traffic import Traffic, TrafficSpec, refuse_single_h
 class Hotspot(TrafficSpec):
     """A ``fraction`` of every host's packets goes to the hosts in ``hosts`` (equally), the rest is uniform.
 
-    ``hosts`` is a list of host numbers, or how many (the first ones). No host sends to itself. The
+    ``hosts`` is a list of hosts (numbers or labels), or how many (the first ones). No host sends to itself. The
     matrix is scaled so that the hottest host receives 1 at load 1.
 
     Where all grows in one proportion, a hot host's channel is soon full and limits every network alike. With
@@ -31,20 +33,27 @@ class Hotspot(TrafficSpec):
     Source: Pfister and Norton 1985, doi:10.1109/TC.1985.6312198.
     """
 
-    hosts: int | list[int] = 1
+    hosts: int | list[Name] = 1
     fraction: float = Field(default=0.1, gt=0, le=1)
     background: dict[str, Any] | None = None
 
     def demand(self, topology: Topology) -> Traffic:
         refuse_single_host(topology)
         count = topology.hosts
-        hot = np.arange(self.hosts) if isinstance(self.hosts, int) else np.array(self.hosts, np.int64)
-        if len(hot) == 0 or hot.min() < 0 or hot.max() >= count:
-            raise SpecError(f"must name hosts of 0..{count - 1}", key="hosts")
+        hot = self._hot(topology)
+        if len(hot) == 0 or len(hot) > count:
+            raise SpecError(f"must be from 1 to {count} hosts", key="hosts")
         if len(np.unique(hot)) < len(hot):
             raise SpecError("names a host twice", key="hosts")
         matrix = np.full((count, count), (1 - self.fraction) / (count - 1))
         matrix[:, hot] += self.fraction / len(hot)
         np.fill_diagonal(matrix, 0.0)
-        traffic = table_traffic(self.kind, topology, matrix, notes={"hot": hot.tolist()})
+        traffic = table_traffic(self.kind, topology, matrix, notes={"hot": host_names(topology).values(hot)})
         return traffic if self.background is None else with_background(traffic, self.background)
+
+    def _hot(self, topology: Topology) -> Ints:
+        """The hot hosts, int64."""
+        if isinstance(self.hosts, int):
+            return np.arange(self.hosts)
+        names = host_names(topology)
+        return np.array([names.number(name, f"hosts[{i}]") for i, name in enumerate(self.hosts)], np.int64)

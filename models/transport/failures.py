@@ -9,9 +9,8 @@ from flitlab.models.arrays import Bools, Ints, Ints32
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import Routes, RoutingSpec
 from flitlab.models.timeline.epochs import Epoch, Timeline
-from flitlab.models.topology.failures import Amount
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.links import drawn, numbers
+from flitlab.models.topology.links import Amount, drawn, numbers
 from flitlab.models.transport.paths import WITH_REPLACEMENT, Paths, backwards, draw_paths
 from flitlab.models.transport.session import Change, Session, check_stay, ratios
 

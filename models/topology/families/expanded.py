@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import MOST_DRAWN, refuse_if_long_to_draw
+from flitlab.models.topology.names import extended_names
 from flitlab.models.topology.spec import TopologySpec, build_nested
 from flitlab.models.topology.wiring import evenly
 
@@ -101,6 +102,7 @@ class Expanded(TopologySpec):
             "parallel_links": len(links) - len({(min(ends), max(ends)) for ends in links}),
             "initial_cost": initial,
             "cost": initial + sum(step["cost"] for step in done),
+            **extended_names(base, len(hosts) - base.switches),
         }
         topology = Topology.from_links(
             self.kind, len(hosts), links, capacity=base.capacity[origin], delay=base.delay[origin], notes=notes

@@ -10,6 +10,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.names import host_names, switch_names
 from flitlab.models.topology.spec import TopologySpec, build_nested
 
 
@@ -21,6 +22,18 @@ def numbers(nodes: int, planes: int, tiers: list[Any]) -> Ints:
     plane = np.arange(planes)[:, None]
     parts = [nodes + planes * first + plane * count + np.arange(count) for _, first, count in tiers]
     return np.concatenate(parts, axis=1)
+
+
+def _labels(plane: Topology, number: Ints) -> dict[str, Any]:
+    """The labels of cards and switches, where those of a plane have some. number: as from :func:`numbers`."""
+    switches, hosts = switch_names(plane), host_names(plane)
+    if not switches.labelled and not hosts.labelled:
+        return {}
+    labels: list[str | None] = [*hosts.labels, *[None] * number.size]
+    for (p, v), node in np.ndenumerate(number):
+        label = switches.labels[v] if switches.labelled else None
+        labels[node] = None if label is None else f"{label}@{p}"
+    return {"labels": labels} | ({"names": plane.notes["names"]} if "names" in plane.notes else {})
 
 
 @register("topology", "planes")
@@ -39,7 +52,9 @@ class Planes(TopologySpec):
     Hops count the two links of cards.
 
     H hosts and N switches in ``of`` make H + count * N nodes, numbered: cards by host; then, tier by tier, the
-    switches of every plane. ``failures`` of this topology strike each plane on its own, those inside ``of`` all alike.
+    switches of every plane. Where switches in ``of`` have labels a card has that of its host, and ``Bern`` in the plane
+    of number 1 is ``Bern@1``. ``failures`` of this topology strike each plane on its own, those inside ``of`` all
+    alike.
     Valid: any topology with hosts of finite capacity; up to 2 * 10**7 channels.
 
     Example: ``topology: {kind: planes, count: 2, of: {kind: leaf_spine, leaves: 4, spines: 2, hosts_per_leaf: 2}}``
@@ -74,5 +89,5 @@ class Planes(TopologySpec):
             np.concatenate([reverse, up + len(ports), up]),
             capacity=np.append(np.tile(plane.capacity, self.count), np.full(2 * len(ports), plane.host_capacity)),
             delay=np.append(np.tile(plane.delay, self.count), np.zeros(2 * len(ports), np.int64)),
-            notes={"planes": self.count, "tiers": [["NIC", 0, hosts], *above]},
+            notes={"planes": self.count, "tiers": [["NIC", 0, hosts], *above], **_labels(plane, number)},
         ).with_hosts(np.arange(hosts + number.size) < hosts)  # fmt: skip

@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import ConfigDict, Field
 
 from flitlab.models.registry import register
-from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.graph import NAMES, Topology
 from flitlab.models.topology.spec import TopologySpec, build_nested
 from flitlab.models.topology.wiring import first_connected, join_parts, random_links
 
@@ -75,7 +75,8 @@ def _drawn(kind: str, given: Topology, classes: list[tuple[bool, np.ndarray]], r
     reverse[paired], reverse[back] = back, paired
     model = np.concatenate([model, model[paired]])
     ends = np.sort(pairs, axis=1) if len(paired) == len(pairs) else pairs
-    notes = {"parallel_links": len(pairs) - len(np.unique(ends, axis=0))}
+    names = {key: given.notes[key] for key in NAMES if key in given.notes}
+    notes = {"parallel_links": len(pairs) - len(np.unique(ends, axis=0)), **names}
     return Topology.from_channels(
         kind, n, np.concatenate([pairs, pairs[paired][:, ::-1]]), reverse,
         capacity=given.capacity[model], delay=given.delay[model], notes=notes,

@@ -9,6 +9,7 @@ from pydantic import Field
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.names import extended_names
 from flitlab.models.topology.spec import TopologySpec, build_nested
 
 
@@ -51,7 +52,7 @@ class Subdivided(TopologySpec):
         reverse[len(ahead) :] = np.flatnonzero(two_way)
         of = np.repeat(own, self.p)
         of = np.concatenate([of, base.reverse[of[two_way]]])
-        notes = {key: base.notes[key] for key in ("failed",) if key in base.notes}
+        notes = {key: base.notes[key] for key in ("failed",) if key in base.notes} | extended_names(base, inner.size)
         if inner.size:
             notes["tiers"] = [*base.notes.get("tiers", [["base", 0, n]]), ["path", n, inner.size]]
         topology = Topology.from_channels(

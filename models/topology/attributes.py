@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attributes of nodes and edges as others name them: labels, and numbers that nothing reads."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+LIKE = {
+    "capacity": ("capacity", "bandwidth", "speed", "throughput", "weight", "bw", "cap", "rate", "gbps", "mbps"),
+    "delay": ("delay", "latency", "length", "distance", "lat", "dist", "rtt"),
+    "hosts": ("hosts", "host", "servers", "server", "terminals", "endpoints", "concentration"),
+}
+"""What a topology reads -> words in the names that others give it."""
+
+LABELS = ("label", "name")
+"""Attributes of nodes, in lower case, that are names."""
+
+
+def unread(given: Iterable[Mapping[str, Any]], kind: str, read: str) -> list[str]:
+    """The attributes that look like a capacity, a delay or a number of hosts and that nothing reads.
+
+    Parameters
+    ----------
+    given: the attributes of each edge or node.
+    kind: ``capacity``, ``delay`` or ``hosts``.
+    read: the attribute that is read as such.
+
+    Returns
+    -------
+    Their names, sorted; none where the attribute that is read is there.
+    """
+    numbers: set[str] = set()
+    for data in given:
+        if read in data:
+            return []
+        numbers |= {name for name, value in data.items() if name not in numbers and _is_number(value)}
+    return sorted(name for name in numbers if _is_like(name, kind))
+
+
+def unread_problem(names: Sequence[str], kind: str, key: str = "") -> str:
+    """A warning that attributes are not read, '' without any.
+
+    Parameters
+    ----------
+    names: of the attributes. kind: what they look like, as for :func:`unread`.
+    key: of a configuration, that says by which name a capacity (delay, number of hosts) goes; '' where none can.
+    """
+    if not names:
+        return ""
+    several, what = len(names) > 1, "nodes" if kind == "hosts" else "edges"
+    text = f"attribute{'s' if several else ''} {', '.join(names)} of {what} {'are' if several else 'is'} not read"
+    if not key:
+        return f"{text}; the name of what is read is {kind}"
+    return f"{text}; {key}{'' if several else f': {names[0]}'} reads {'one of them' if several else 'it'}"
+
+
+def _is_like(name: str, kind: str) -> bool:
+    """Whether a name has a word that means such an attribute; short words must stand alone, as in max_bw or MaxBw."""
+    words = {word.lower() for word in re.findall("[A-Z]?[a-z]+|[A-Z]+", name)}
+    return any(word in words or (len(word) > 4 and word in name.lower()) for word in LIKE[kind])
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool):
+        return False
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def labels_of(nodes: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, str], str]:
+    """The label of each node by its id, and a warning of labels that are no names.
+
+    A node goes by its label (or name, where nodes have no labels); one without, or whose label others have too, goes
+    by its id.
+
+    Parameters
+    ----------
+    nodes: id -> attributes.
+
+    Returns
+    -------
+    id -> label or id; and the warning, '' without any.
+    """
+    for wanted in LABELS:
+        labels = {key: text for key, data in nodes.items() if (text := _label(data, wanted))}
+        if labels:
+            count = Counter(labels.values())
+            names = {key: labels[key] if count[labels.get(key, "")] == 1 else key for key in nodes}
+            return names, _shared([label for label, times in count.items() if times > 1], count)
+    return {key: key for key in nodes}, ""
+
+
+def _label(data: Mapping[str, Any], wanted: str) -> str:
+    """The attribute of this name, in any case, as a text; '' where there is none."""
+    return next((str(value).strip() for name, value in data.items() if name.lower() == wanted), "")
+
+
+def _shared(shared: Sequence[str], count: Mapping[str, int]) -> str:
+    if not shared:
+        return ""
+    nodes, more = sum(count[label] for label in shared), f" and {len(shared) - 1} more" if len(shared) > 1 else ""
+    return f"label {shared[0]!r}{more}: not unique, so that these {nodes} nodes go by their ids"

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of switches and hosts: the labels that a file gives them, and their numbers.
+
+Everything that reads the name of a switch or of a host asks :meth:`Names.number`, and everything that writes one asks
+:meth:`Names.label` or :meth:`Names.value`. Labels are kept in the notes of a topology:
+
+* ``labels``: a text, or None, for each switch. ``ids``: a second name for each switch, where a file has both.
+* ``nodes``: a name for each host, where a file names its hosts. Without, the only host of switch ``Bern`` is ``Bern``,
+  too, and several are ``Bern/0``, ``Bern/1``, ...
+* ``names``: ``labels`` where numbers are no names.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from flitlab.models.arrays import Bools
+from flitlab.models.near import near
+from flitlab.models.registry import SpecError
+from flitlab.models.topology.graph import Topology
+
+Name = int | str
+"""Type of the name of a switch or host in a configuration: a number, or a label."""
+
+Which = Literal["labels", "numbers"]
+"""Type of the keys ``names``: which names of switches and hosts count, where a name may be either."""
+
+OF_SWITCHES = ("labels", "ids")
+"""Notes that have an entry for each switch."""
+
+OF_HOSTS = ("nodes",)
+"""Notes that have an entry for each host."""
+
+MOST_SHOWN = 8
+"""Names that an error lists."""
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """The names of the switches, the hosts or the racks of a topology.
+
+    Parameters
+    ----------
+    what: ``switch``, ``host`` or ``rack``, for messages.
+    count: number of switches (hosts, racks); their numbers are 0 to count - 1.
+    labels: a label each, None where there is none; empty where none has one.
+    others: further names each, as ``labels``.
+    numbered: whether numbers are names.
+    hints: what to say of a name that is not of these, but of something close (a switch, where hosts are named).
+    """
+
+    what: str
+    count: int
+    labels: Sequence[str | None] = ()
+    others: Sequence[str | None] = ()
+    numbered: bool = True
+    hints: Mapping[str, str] | None = None
+
+    def only(self, which: Which | None) -> "Names":
+        """Labels without numbers, or numbers without labels; None: as it is."""
+        if which == "numbers":
+            return Names(self.what, self.count)
+        return self if which is None else replace(self, numbered=not self.labelled)
+
+    @property
+    def labelled(self) -> bool:
+        """Whether any of them has a label."""
+        return any(label is not None for label in self.labels)
+
+    def label(self, number: int) -> str:
+        """The label of a switch (host, rack), or its number as a text."""
+        return str(self.value(number))
+
+    def value(self, number: int) -> Name:
+        """The label of a switch (host, rack), or its number: what tables and JSON have."""
+        label = self.labels[number] if len(self.labels) else None
+        return int(number) if label is None else label
+
+    def values(self, numbers: Iterable[int]) -> list[Name]:
+        """The label, or number, of each of several."""
+        if not self.labelled:
+            return [int(number) for number in numbers]
+        return [self.value(number) for number in numbers]
+
+    @cached_property
+    def _known(self) -> dict[str, set[int]]:
+        """Label -> the numbers that have it."""
+        found: dict[str, set[int]] = defaultdict(set)
+        for names in (self.labels, self.others):
+            for number, name in enumerate(names):
+                if name is not None:
+                    found[name].add(number)
+        return dict(found)
+
+    @cached_property
+    def _resolved(self) -> dict[Name, int]:
+        """Names that were asked for before -> their numbers."""
+        return {}
+
+    def number(self, name: Name, key: str | None = None, where: str = "") -> int:
+        """The number that a name stands for, be it a label or the number itself.
+
+        Parameters
+        ----------
+        name: a label or a number; a text of digits may be either.
+        key: of the configuration, for the error.
+        where: place in a file, for the error.
+
+        Returns
+        -------
+        The number of the switch (host, rack).
+
+        Raises
+        ------
+        SpecError: nothing has this name, or the name is the label of one and the number of another.
+        """
+        if (known := self._resolved.get(name)) is not None:
+            return known
+        text = str(name).strip()
+        found = self._known.get(text, set()) | self._by_number(text)
+        if len(found) != 1:
+            problem = self._ambiguous(text, found) if found else self._unknown(text)
+            raise SpecError(f"{where}: {problem}" if where else problem, key)
+        return self._resolved.setdefault(name, next(iter(found)))
+
+    def is_name(self, text: str) -> bool:
+        """Whether a text is a name, be it of several."""
+        return text.strip() in self._known or bool(self._by_number(text.strip()))
+
+    def _by_number(self, text: str) -> set[int]:
+        """The number that a text of digits is, if numbers are names and there are so many."""
+        is_number = self.numbered and re.fullmatch(_DIGITS, text) and int(text) < self.count
+        return {int(text)} if is_number else set()
+
+    def _ambiguous(self, text: str, found: set[int]) -> str:
+        same = self._by_number(text)
+        if not same:
+            return f"{text!r} is the name of {len(found)} {plural(self.what)}, of numbers {_listed(sorted(found))}"
+        other, kind = min(found - same), "label" if text in self.labels else "id"
+        return (
+            f"{text!r} is the number of one {self.what} and the {kind} of another, whose number is {other}; "
+            "topology.names says which of the two count: labels or numbers"
+        )
+
+    def _unknown(self, text: str) -> str:
+        if self.hints and text in self.hints:
+            return f"{text!r} {self.hints[text]}"
+        if not self.count:
+            return f"{text!r} is no {self.what}: there are none"
+        known = [f"{plural(self.what)} are numbered 0 to {self.count - 1}"] if self.numbered else []
+        if self.labelled:
+            known.insert(0, f"labels are {_listed([label for label in self.labels if label is not None])}")
+        meant = near(text, self._known) if self._known else None
+        return f"{text!r} is no {self.what}: {', and '.join(known)}" + (f"; did you mean {meant!r}?" if meant else "")
+
+
+_DIGITS = "[0-9]{1,18}"
+"""A number of a switch or host, as a regular expression."""
+
+
+def plural(what: str) -> str:
+    """The plural of ``switch``, ``host`` or ``rack``."""
+    return f"{what}es" if what.endswith("ch") else f"{what}s"
+
+
+def _listed(names: Sequence[Any]) -> str:
+    return ", ".join(map(str, names[:MOST_SHOWN])) + (", ..." if len(names) > MOST_SHOWN else "")
+
+
+def switch_names(topology: Topology) -> Names:
+    """The names of the switches of a topology."""
+    notes = topology.notes
+    labels, ids = (_entries(notes, key, topology.switches) for key in OF_SWITCHES)
+    return Names("switch", topology.switches, labels, ids, notes.get("names") != "labels" or not labels)
+
+
+def host_names(topology: Topology) -> Names:
+    """The names of the hosts of a topology: its own, or those that follow from the labels of its switches."""
+    count, notes = topology.hosts, topology.notes
+    numbered = notes.get("names") != "labels"
+    nodes = _entries(notes, "nodes", count)
+    if nodes:
+        return Names("host", count, nodes, (), numbered)
+    switches = switch_names(topology)
+    if not switches.labelled:
+        return Names("host", count)
+    labels = _of_hosts(topology, switches.labels)
+    ids = _of_hosts(topology, switches.others) if len(switches.others) else ()
+    return Names("host", count, labels, ids, numbered, _hints(topology, switches.labels))
+
+
+def rack_names(topology: Topology, racks: Sequence[int]) -> Names:
+    """The names of the racks of a topology, which are the switches that have hosts.
+
+    racks: numbers of these switches, in the order of the racks.
+    """
+    switches = switch_names(topology)
+    labels, ids = ([names[v] for v in racks] if len(names) else [] for names in (switches.labels, switches.others))
+    return Names("rack", len(racks), labels, ids, switches.numbered)
+
+
+def _entries(notes: Mapping[str, Any], key: str, count: int) -> list[str | None]:
+    """Names in the notes, as texts; [] where there are none, or not as many as they must be."""
+    names = notes.get(key)
+    if not isinstance(names, list) or len(names) != count:
+        return []
+    return [None if name is None else str(name) for name in names]
+
+
+def _of_hosts(topology: Topology, labels: Sequence[str | None]) -> list[str | None]:
+    """The label of each host, from those of the switches."""
+    turn = np.arange(topology.hosts) - topology.host_start[topology.host_switch]
+    several = topology.host_count > 1
+    found: list[str | None] = []
+    for v, k in zip(topology.host_switch.tolist(), turn.tolist(), strict=True):
+        label = labels[v]
+        found.append(label if label is None or not several[v] else f"{label}/{k}")
+    return found
+
+
+def _hints(topology: Topology, labels: Sequence[str | None]) -> dict[str, str]:
+    """Label of a switch that is no name of a host -> how its hosts are called."""
+    found = {}
+    for label, hosts in zip(labels, topology.host_count.tolist(), strict=True):
+        if label is not None and hosts != 1:
+            own = f"whose {hosts} hosts are {label}/0 to {label}/{hosts - 1}" if hosts else "which has no hosts"
+            found[label] = f"is a switch, {own}"
+    return found
+
+
+def names_of_part(topology: Topology, switches: Bools, hosts: Bools) -> dict[str, Any]:
+    """The notes of names for a part of a topology.
+
+    Parameters
+    ----------
+    switches: bool [switches], those that the part has.
+    hosts: bool [hosts], likewise.
+
+    Returns
+    -------
+    The notes ``labels``, ``ids`` and ``nodes``, as far as there are any.
+    """
+    found = {}
+    for keys, part in ((OF_SWITCHES, switches), (OF_HOSTS, hosts)):
+        for key in keys:
+            if _entries(topology.notes, key, len(part)):
+                found[key] = [topology.notes[key][i] for i in np.flatnonzero(part).tolist()]
+    return found
+
+
+def extended_names(topology: Topology, added: int) -> dict[str, Any]:
+    """The notes of names for a topology of more switches: those of the given one keep their names."""
+    notes = topology.notes
+    known = {key: _entries(notes, key, topology.switches) for key in OF_SWITCHES}
+    found: dict[str, Any] = {key: [*names, *[None] * added] for key, names in known.items() if names}
+    return found | ({"names": notes["names"]} if found and "names" in notes else {})
+
+
+def join_path(names: Iterable[str]) -> str:
+    """A path as a text: the names of its switches with ``-`` between them.
+
+    A name that contains ``-``, a quote or a blank at an end is quoted, with quotes in it doubled.
+
+    >>> join_path(["0", "12"]), join_path(["a", "c0-0"])
+    ('0-12', 'a-"c0-0"')
+    """
+    return "-".join(_quoted(name) for name in names)
+
+
+def split_path(text: str) -> list[str]:
+    """The names of the switches of a path that :func:`join_path` has written.
+
+    Raises ``ValueError`` for a text that is none.
+
+    >>> split_path('a-"c0-0"-7')
+    ['a', 'c0-0', '7']
+    """
+    if not re.fullmatch(f"{_ONE}(-{_ONE})*", text, re.DOTALL):
+        raise ValueError(f"{text!r} is no path: names of switches with - between them")
+    parts = [match[0] for match in re.finditer(_ONE, text, re.DOTALL)]
+    return [part[1:-1].replace('""', '"') if part.startswith('"') else part for part in parts]
+
+
+_ONE = r'(?:"(?:[^"]|"")*"|[^"-][^"-]*)'
+"""One name of a path, as a regular expression."""
+
+
+def _quoted(name: str) -> str:
+    if name and name == name.strip() and not re.search('["-]', name):
+        return name
+    return '"' + name.replace('"', '""') + '"'
