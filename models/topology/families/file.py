@@ -6,11 +6,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from flitlab.models.readable import source_of
-from flitlab.models.registry import SpecError, register
+from flitlab.models.readable import Text, source_of
+from flitlab.models.registry import SpecError, register, warn, warnings_below
 from flitlab.models.topology.component import largest_component
 from flitlab.models.topology.formats import Attributes, FormatError, ReadFormat, read
-from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.graph import NAMES, Topology
+from flitlab.models.topology.names import Which, switch_names
+from flitlab.models.topology.pairing import left_over, pairs_problem
 from flitlab.models.topology.spec import TopologySpec
 
 
@@ -19,13 +21,15 @@ class File(TopologySpec):
     """The topology in a file, ``path``, or in a ``text`` that stands in the configuration itself.
 
     ``format`` (default: by suffix, .json, .graphml, .anynet, .topobench, .topobench_servers and
-    .topobench_capacities, an edge list otherwise; a text of JSON or XML is known by its first character):
+    .topobench_capacities, an edge list otherwise; a text of JSON, XML or GML is known by how it begins):
 
-    * edgelist: lines ``u v [capacity] [delay]`` (or with commas or semicolons), ``#`` and ``%`` start comments;
-      ``directed`` tells whether a line is a uni-directional channel or a bi-directional link (default: what a comment
-      on the first line says, as in ``# directed: false``, else channels); ``u -> v`` is a channel, ``u -- v`` a link;
-      lines of networkx may end with ``{'capacity': 2.0}``;
-    * graphml, gml: node attribute hosts, edge attributes capacity, delay, reverse; all optional;
+    * edgelist: lines ``u v [capacity] [delay]``, with tabs, semicolons, commas or blanks between them and quotes around
+      names that contain some; ``#`` and ``%`` start comments; ``directed`` tells whether a line is a uni-directional
+      channel or a bi-directional link (default: what a comment on the first line says, as in ``# directed: false``,
+      else channels); ``u -> v`` is a channel, ``u -- v`` a link; a header such as ``source,target,delay`` names the
+      columns; lines of networkx may end with ``{'capacity': 2.0}``;
+    * graphml, gml: node attributes label and hosts, edge attributes capacity, delay, reverse; all optional;
+      ``directed`` overrides what the file says;
     * json: what ``simrun topology --export x.json`` writes; nothing is lost;
     * anynet: BookSim 2, lines ``router 0 node 0 node 1 router 1 3 router 2``: a link named on either side goes
       both ways, the latency (1 cycle if absent) belongs to the way in which it is written; delay = latency - 1;
@@ -33,15 +37,25 @@ class File(TopologySpec):
       topobench_servers: ``switch servers neighbour ...``;
       topobench_capacities: ``switch servers neighbour capacity neighbour capacity ...``.
 
-    Labels 0 .. n-1 keep their numbers; others are numbered in order of appearance, ``notes`` keeps them. Hosts
+    ``pair_directions: true`` makes links of opposite channels, for files that name both directions of every link: one
+    channel of either direction each, alike ones first; their capacities and delays may differ. Without, such a file
+    gives uni-directional channels, of which a failure takes one, and a warning says so; ``false`` says that this is
+    intended.
+
+    Labels 0 .. n-1 keep their numbers; others are numbered in order of appearance, ``notes`` keep them. Labels may
+    stand wherever the number of a switch or host may; ``names: labels`` or ``numbers`` says which count where a label
+    is the number of another. Hosts
     in the file count, also if there are none, unless hosts or hosts_per_switch are given; where the file does not
     tell (edgelist, topobench, graphml without hosts), a switch has one. Capacities
-    are positive, delays ticks from 0; self-loops are dropped.
+    are positive, delays ticks from 0; self-loops are dropped, with a warning.
 
     ``capacity_from``, ``delay_from`` and ``hosts_from`` name other attributes, such as the LinkSpeedRaw of the Topology
-    Zoo. Numbers are taken as they are, delays rounded to ticks, and ``capacity`` scales all capacities; ``missing`` is
+    Zoo; a warning names those that look like one and are not read. Numbers are taken as they are, delays rounded to
+    ticks, and ``capacity`` scales all capacities; ``missing`` is
     the capacity of edges without the attribute, before that, and ``notes`` count them (``capacity_missing``).
-    ``component: largest`` takes the largest part that is strongly connected.
+
+    ``component: largest`` takes the largest part that is strongly connected. A warning says what it keeps; less than
+    ``component_share`` (a half) of the switches, the links or the hosts is refused.
 
     ``path: {glob: 'zoo/*.graphml'}`` is a sweep over all files of such names, in their order.
 
@@ -59,34 +73,89 @@ class File(TopologySpec):
     text: str | None = None
     format: ReadFormat | None = None
     directed: bool | None = None
+    pair_directions: bool | None = None
+    names: Which | None = None
     capacity_from: str = "capacity"
     delay_from: str = "delay"
     hosts_from: str = "hosts"
     missing: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     component: Literal["all", "largest"] = "all"
+    component_share: float = Field(default=0.5, ge=0, le=1)
 
     def graph(self) -> Topology:
         key = "path" if self.text is None else "text"
         source = source_of(self.path, self.text)
+        with warnings_below(key):
+            topology = self._paired(self._read(source, key), str(source))
+        if self.component == "largest":
+            topology = self._largest(topology, str(source))
+        self._refuse_disconnected(topology, str(source), key)
+        notes = {**topology.notes, "file": str(source), "file_kind": topology.kind}
+        if self.names == "numbers":
+            notes = {name: value for name, value in notes.items() if name not in NAMES}
+        elif self.names == "labels":
+            notes["names"] = "labels"
+        return replace(topology, kind=self.kind, notes=notes)
+
+    def _read(self, source: str | Text, key: str) -> Topology:
+        """The topology as the file has it."""
+        own = {name for name in ("capacity", "delay", "hosts") if f"{name}_from" in self.model_fields_set}
+        names = Attributes(self.capacity_from, self.delay_from, self.hosts_from, self.missing, frozenset(own))
         try:
-            names = Attributes(self.capacity_from, self.delay_from, self.hosts_from, self.missing)
             topology = read(source, self.format, directed=self.directed, attributes=names)
         except OSError as error:
             raise SpecError(f"{source}: {error.strerror}", key=key) from None
         except FormatError as error:
             raise SpecError(str(error), key=key) from None
-        if self.directed is not None and self.directed != topology.directed:
+        if self.directed is not None and topology.channels and self.directed != topology.directed:
             found = "uni-directional" if topology.directed else "bi-directional"
-            raise SpecError(f"{source}: its channels are {found}", key="directed")
-        if self.component == "largest":
-            topology = largest_component(topology)
-        if pair := topology.unreachable_pair():
-            labels = topology.notes.get("labels", range(topology.switches))
-            u, v = (labels[end] for end in pair)
-            message = f"{source}: not strongly connected: no path from switch {u} to switch {v}"
-            if topology.kind == "edgelist" and topology.directed and self.directed is None:
-                message += "; directed: false if lines are bi-directional links"
-            message += "; component: largest takes the largest part"
-            raise SpecError(message, key=key)
-        notes = {**topology.notes, "file": str(source), "file_kind": topology.kind}
-        return replace(topology, kind=self.kind, notes=notes)
+            advice = "; pair_directions: true makes links of opposite ones" if topology.directed else ""
+            raise SpecError(f"{source}: its channels are {found}{advice}", key="directed")
+        return topology
+
+    def _paired(self, topology: Topology, source: str) -> Topology:
+        """The topology with its opposite channels as links, if that is asked for; warns where it is likely to be."""
+        paired, single = topology.paired_count
+        if self.pair_directions:
+            topology = topology.pair_directions()
+        problem = left_over(single - paired) if self.pair_directions else ""
+        if self.pair_directions is None:
+            problem = pairs_problem(paired, single, "pair_directions: true")
+        if problem:
+            warn(f"{source}: {problem}")
+        return topology
+
+    def _largest(self, topology: Topology, source: str) -> Topology:
+        """The largest strongly connected part, if it is large enough; warns of what is left out."""
+        found = largest_component(topology)
+        if found is topology:
+            return topology
+        links, ends = ("channels", 1) if topology.directed else ("links", 2)
+        every = [
+            ("switches", found.switches, topology.switches),
+            (links, found.channels // ends, topology.channels // ends),
+            ("hosts", found.hosts, topology.hosts),
+        ]
+        shares = [(what, part, whole) for what, part, whole in every if whole]
+        kept = ", ".join(f"{part} of {whole} {what} ({100 * part / whole:.0f} %)" for what, part, whole in shares)
+        if any(part < self.component_share * whole for _, part, whole in shares):
+            least = f"which is less than component_share: {self.component_share:g}"
+            advice = self._advice(topology)
+            raise SpecError(f"{source}: the largest part has only {kept}, {least}{advice}", key="component")
+        warn(f"{source}: the largest part is kept: {kept}", "component")
+        return found
+
+    def _refuse_disconnected(self, topology: Topology, source: str, key: str) -> None:
+        if (pair := topology.unreachable_pair()) is None:
+            return
+        names = switch_names(topology)
+        u, v = (names.label(end) for end in pair)
+        problem = f"{source}: not strongly connected: no path from switch {u} to switch {v}{self._advice(topology)}"
+        raise SpecError(f"{problem}; component: largest takes the largest part", key=key)
+
+    def _advice(self, topology: Topology) -> str:
+        """What to do about channels that lead one way only, where edges may be meant as links."""
+        may_be_links = topology.kind in ("edgelist", "gml", "graphml") and self.directed is None
+        if not may_be_links or not topology.directed:
+            return ""
+        return f"; directed: false if {'lines' if topology.kind == 'edgelist' else 'edges'} are bi-directional links"

@@ -5,6 +5,7 @@ Readers raise ``OSError`` or :class:`FormatError`, whose message begins with ``p
 features that the file does not keep and raise ``OSError`` or :class:`CannotWriteError`.
 """
 
+import re
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -96,38 +97,61 @@ def read(
     directed: bool | None = None,
     attributes: Attributes = Attributes(),  # noqa: B008 it is frozen
 ) -> Topology:
-    """Read a topology; ``directed`` tells whether a line of an edge list is a channel or a link (see its reader).
+    """Read a topology.
 
-    format: by default, what the file's name stands for; of a text, what it begins as. attributes: the names of those
-    that count, in formats that have some.
-    Raises ``OSError`` or :class:`FormatError`.
+    Parameters
+    ----------
+    path: file or text.
+    format: by default, what the file's name stands for; of a text, and of a file *.xml, what it begins as.
+    directed: whether edges are channels or links, whatever the file says, in formats that say so of edges.
+    attributes: the names of those that are read, in formats that have some.
+
+    Raises
+    ------
+    OSError: the file cannot be read.
+    FormatError: it holds no topology in this format.
     """
     chosen = format or _begins_as(path)
-    if attributes != Attributes() and chosen not in ATTRIBUTED:
+    if attributes.are_asked_for and chosen not in ATTRIBUTED:
         raise FormatError(path, 1, f"{chosen} files have no attributes; those of {', '.join(ATTRIBUTED)} have some")
     match chosen:
         case "json":
             return read_json(path)
         case "graphml":
-            return read_graphml(path, attributes)
+            return read_graphml(path, attributes, directed)
         case "gml":
-            return read_gml(path, attributes)
+            return read_gml(path, attributes, directed)
         case "anynet":
             return read_anynet(path)
         case "topobench" | "topobench_servers" | "topobench_capacities" as layout:
             return read_topobench(path, layout)
         case "simgrid" | "dot" as unread:
             choices = ", ".join(get_args(ReadFormat))
-            raise FormatError(path, 1, f"{unread} files are written, not read; format is one of {choices}")
+            advice = "; networkx reads them and writes GraphML" if unread == "dot" else ""
+            problem = f"{unread} files are written, not read{advice}; format is one of {choices}"
+            raise FormatError(path, 1, _SNDLIB if _begins(path, "<network") else problem)
         case _:
             return read_edgelist(path, directed, attributes)
+
+
+_SNDLIB = "SNDlib's XML is not read; its GML is, or an edge list of the source and target of its links"
 
 
 def _begins_as(path: Readable) -> Format:
     """The format of a file, by its name, or of a text, by its first character."""
     if isinstance(path, Text):
-        return BEGINS.get(path.content.lstrip()[:1], "edgelist")
-    return SUFFIXES.get(Path(path).suffix.lower(), "edgelist")
+        is_gml = re.search(r"^\s*graph\s*\[", path.content, re.MULTILINE)
+        return BEGINS.get(path.content.lstrip()[:1], "gml" if is_gml else "edgelist")
+    found = SUFFIXES.get(Path(path).suffix.lower(), "edgelist")
+    return "graphml" if found == "simgrid" and _begins(path, "<graphml") else found
+
+
+def _begins(path: Readable, element: str) -> bool:
+    """Whether an XML file has an element near its beginning. Raises ``OSError``."""
+    if isinstance(path, Text):
+        return element in path.content[:2000]
+    with open(path, "rb") as file:
+        return element.encode() in file.read(2000)
 
 
 __all__ = [

@@ -4,6 +4,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from flitlab.models.topology.attributes import labels_of, unread, unread_problem
 from flitlab.models.topology.formats.common import Network
 from flitlab.models.topology.graph import Topology
 
@@ -13,13 +14,20 @@ class Attributes:
     """The names of the attributes that say what a topology needs.
 
     capacity, delay: of edges. hosts: of nodes. missing: capacity of edges without the attribute, all of them if none
-    has it; None refuses those where a name other than ``capacity`` was asked for.
+    has it; None refuses those where a name other than ``capacity`` was asked for. chosen: those of ``capacity``,
+    ``delay`` and ``hosts`` whose name the user has given, so that no warning names others.
     """
 
     capacity: str = "capacity"
     delay: str = "delay"
     hosts: str = "hosts"
     missing: float | None = None
+    chosen: frozenset[str] = frozenset()
+
+    @property
+    def are_asked_for(self) -> bool:
+        """Whether others than the usual names are to be read, or some edges may lack a capacity."""
+        return (self.capacity, self.delay, self.hosts, self.missing) != ("capacity", "delay", "hosts", None)
 
     def capacity_of(self, network: Network, line: int, edge: str, given: Mapping[str, str]) -> str:
         """The capacity of an edge, still text. Fails where it has none that is asked for."""
@@ -41,45 +49,102 @@ class Attributes:
             network.fail(line, f"{self.delay} {text!r} is not a number")
 
 
+@dataclass(frozen=True)
+class Edge:
+    """An edge of a file; ``directed``: what it says of itself, None where nothing."""
+
+    line: int
+    source: str
+    target: str
+    data: dict[str, str]
+    directed: bool | None = None
+
+
+def backwards(source: str, target: str, before: int) -> str:
+    """What is wrong where a list of links has one in both directions. before: the line of the other direction."""
+    return (
+        f"link {source} {target} repeats line {before} backwards; directed: true if lines are channels, and "
+        "pair_directions: true if opposite channels are links"
+    )
+
+
 @dataclass
 class Attributed:
-    """A graph as a file has it: nodes by label and edges, with the line and the attributes of each."""
+    """A graph as a file has it: nodes by id and edges, with the line and the attributes of each.
+
+    directed: whether edges are channels, for those whose own attributes do not say so.
+    """
 
     network: Network
     directed: bool = False
     nodes: dict[str, tuple[int, dict[str, str]]] = field(default_factory=dict)
-    edges: list[tuple[int, dict[str, str], dict[str, str]]] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
 
-    def topology(self, kind: str, attributes: Attributes) -> Topology:
-        """The topology of this graph. Fails where an attribute that was asked for is nowhere, or no number."""
+    def topology(self, kind: str, attributes: Attributes, directed: bool | None = None) -> Topology:
+        """The topology of this graph.
+
+        Parameters
+        ----------
+        kind: of the topology.
+        attributes: the names of those that are read.
+        directed: whether edges are channels, whatever the file says; None: what it says.
+
+        Raises
+        ------
+        FormatError: an attribute that was asked for is nowhere, or no number; an undirected edge that is to be a
+            channel; a link that is there in both directions.
+        """
         network, hosts = self.network, {}
         self._refuse_unknown(attributes)
         for label, (line, data) in self.nodes.items():
             network.node(label)
             if (count := data.get(attributes.hosts)) is not None:
                 hosts[label] = network.whole(line, attributes.hosts, count)
-        for line, ends, data in self.edges:
-            for end in ends.values():
+        links: dict[tuple[str, str], int] = {}
+        for edge in self.edges:
+            for end in (edge.source, edge.target):
                 if end not in self.nodes:
-                    network.fail(line, f"unknown node {end!r}")
-            source, target = ends["source"], ends["target"]
-            capacity = attributes.capacity_of(network, line, f"edge {source}-{target}", data)
-            about = line, source, target, capacity, attributes.delay_of(network, line, data)
-            if self.directed:
-                network.channel(*about, data.get("reverse", "-1"))
-            else:
-                network.link(*about)
-        return network.topology(kind, hosts or None, **self._notes(attributes))
+                    network.fail(edge.line, f"unknown node {end!r}")
+            self._add(edge, attributes, directed, links)
+        self._warn_of_unread(attributes)
+        labels, problem = labels_of({key: data for key, (_, data) in self.nodes.items()})
+        network.warn(problem)
+        return network.topology(kind, hosts or None, labels, **self._notes(attributes))
+
+    def _add(
+        self, edge: "Edge", attributes: Attributes, directed: bool | None, links: dict[tuple[str, str], int]
+    ) -> None:
+        """Adds an edge to the network. links: ends -> line of those that ``directed: false`` has made links."""
+        network, source, target = self.network, edge.source, edge.target
+        one_way = self.directed if edge.directed is None else edge.directed
+        capacity = attributes.capacity_of(network, edge.line, f"edge {source}-{target}", edge.data)
+        about = edge.line, source, target, capacity, attributes.delay_of(network, edge.line, edge.data)
+        if directed and not one_way:
+            network.fail(edge.line, "an undirected edge has no direction: leave directed: true out")
+        if one_way and (directed is not False or "reverse" in edge.data):
+            network.channel(*about, edge.data.get("reverse", "-1"))
+            return
+        if one_way and source != target and (before := links.get((target, source))):
+            network.fail(edge.line, backwards(source, target, before))
+        links.setdefault((source, target), edge.line)
+        network.link(*about)
+
+    def _warn_of_unread(self, attributes: Attributes) -> None:
+        """Warn of attributes that look like what is read by another name."""
+        edges, nodes = [edge.data for edge in self.edges], [data for _, data in self.nodes.values()]
+        for kind in sorted({"capacity", "delay", "hosts"} - attributes.chosen):
+            names = unread(nodes if kind == "hosts" else edges, kind, kind)
+            self.network.warn(unread_problem(names, kind, f"{kind}_from"))
 
     def _notes(self, attributes: Attributes) -> dict[str, int | str]:
         """``capacity_missing``: how many edges took the capacity of those without the attribute, if any did."""
-        without = sum(attributes.capacity not in data for _, _, data in self.edges)
+        without = sum(attributes.capacity not in edge.data for edge in self.edges)
         if attributes.missing is None or not without:
             return {}
         return {"capacity_missing": "all" if without == len(self.edges) else without}
 
     def _refuse_unknown(self, attributes: Attributes) -> None:
-        of_edges = {name for _, _, data in self.edges for name in data}
+        of_edges = {name for edge in self.edges for name in edge.data}
         of_nodes = {name for _, data in self.nodes.values() for name in data}
         asked = [("edge", attributes.delay, "delay", of_edges), ("node", attributes.hosts, "hosts", of_nodes)]
         if attributes.missing is None:

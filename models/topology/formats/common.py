@@ -3,13 +3,15 @@
 
 import errno
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
 from flitlab.models.readable import FilePath, Readable, Text
-from flitlab.models.topology.graph import Topology
+from flitlab.models.registry import warn
+from flitlab.models.topology.graph import NAMES, Topology
 from flitlab.models.topology.limits import MOST
 
 MAX_BYTES = 10**9
@@ -40,7 +42,8 @@ def text_of(path: Readable) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise FormatError(path, content[: error.start].count(b"\n") + 1, "not UTF-8 text") from None
+        line = content[: error.start].count(b"\n") + 1
+        raise FormatError(path, line, "not UTF-8 text; save the file in this encoding") from None
 
 
 def write_lines(path: FilePath, lines: list[str]) -> None:
@@ -57,7 +60,7 @@ def lost(topology: Topology, *kept: str) -> list[str]:
 
     hosts: how many stand where. host_capacity, capacities, delays: where they are not 1, 1 and 0. parallel
     channels: several between the same switches. :data:`PAIRS`: where the list of channels does not tell. grid,
-    notes: if there are any.
+    labels (of switches), names of hosts, notes: if there are any.
     """
     ends = topology.src * topology.switches + topology.dst
     features = {
@@ -68,7 +71,9 @@ def lost(topology: Topology, *kept: str) -> list[str]:
         "parallel channels": len(np.unique(ends)) < len(ends),
         PAIRS: bool((topology.reverse >= 0).any()),
         "grid": topology.grid is not None,
-        "notes": bool(topology.notes),
+        "labels": "labels" in topology.notes,
+        "names of hosts": "nodes" in topology.notes,
+        "notes": any(key not in NAMES for key in topology.notes),
     }
     return [name for name, present in features.items() if present and name not in kept]
 
@@ -86,10 +91,14 @@ def need_links(topology: Topology, format: str) -> None:
 
 
 class Network:
-    """Nodes and channels as a reader finds them."""
+    """Nodes and channels as a reader finds them.
+
+    parallel: whether the file says that parallel channels are intended.
+    """
 
     def __init__(self, path: Readable) -> None:
         self.path = path
+        self.parallel = False
         self.nodes: dict[str, int] = {}  # label -> order of appearance
         self.ends: list[tuple[int, int]] = []
         self.values: list[tuple[float, int, int]] = []  # capacity, delay, reverse
@@ -98,6 +107,11 @@ class Network:
     def fail(self, line: int, message: str) -> NoReturn:
         """Refuse the file because of this line."""
         raise FormatError(self.path, line, message)
+
+    def warn(self, problem: str, line: int | None = None) -> None:
+        """Warn of something in the file; of nothing where the problem is ''."""
+        if problem:
+            warn(f"{self.path}{'' if line is None else f':{line}'}: {problem}")
 
     def node(self, label: str) -> int:
         """Order of appearance of a node; a new one is added."""
@@ -135,26 +149,33 @@ class Network:
             self.fail(line, f"{what} {value} must be {least} or more")
         return value
 
-    def topology(self, kind: str, hosts: dict[str, int] | None = None, **notes: Any) -> Topology:
-        """The topology; nodes 0 .. n-1 keep their numbers, others are numbered in order (notes: labels).
+    def topology(
+        self, kind: str, hosts: dict[str, int] | None = None, labels: Mapping[str, str] | None = None, **notes: Any
+    ) -> Topology:
+        """The topology; nodes 0 .. n-1 keep their numbers, others are numbered in order of appearance.
 
+        Parameters
+        ----------
+        kind: of the topology.
         hosts: of each node; None if the file does not say.
+        labels: of each node, where the file has some besides its ids.
+        notes: further notes.
+
+        Raises
+        ------
+        FormatError: no nodes; a ``reverse`` that is not the opposite channel; too many hosts.
         """
         if not self.nodes:
             self.fail(1, "no switches")
         n = len(self.nodes)
-        numbers = {str(i): i for i in range(n)}
-        if self.nodes.keys() != numbers.keys():
-            numbers = self.nodes
-            notes["labels"] = list(self.nodes)
+        numbers = self._numbers(labels or {}, notes)
         order = np.array([numbers[label] for label in self.nodes])
         arcs = order[np.array(self.ends, np.int64).reshape(-1, 2)]
         capacity, delay, reverse = zip(*self.values, strict=True) if self.values else ((), (), ())
         wrong = wrong_reverse(arcs, np.array(reverse, np.int64))
         if wrong is not None:
             self.fail(self.lines[wrong], f"reverse {reverse[wrong]} is not the opposite channel")
-        if loops := {self.lines[c] for c in np.flatnonzero(arcs[:, 0] == arcs[:, 1])}:
-            notes["self_loops_dropped"] = len(loops)
+        self._look_for_loops(arcs, notes)
         topology = Topology.from_channels(kind, n, arcs, reverse, capacity=capacity, delay=delay, notes=notes)
         if hosts is None:
             return topology
@@ -164,6 +185,32 @@ class Network:
         for label, count in hosts.items():
             counts[numbers[label]] = count
         return topology.with_hosts(counts)
+
+    def _numbers(self, labels: Mapping[str, str], notes: dict[str, Any]) -> Mapping[str, int]:
+        """The number of each node; enters labels and ids into the notes unless they are the numbers."""
+        names = [labels.get(node, node) for node in self.nodes]
+        numbers = {str(i): i for i in range(len(names))}
+        if set(names) == numbers.keys():
+            return {node: numbers[name] for node, name in zip(self.nodes, names, strict=True)}
+        counted = self.nodes.keys() == numbers.keys()
+        of = numbers if counted else self.nodes
+        notes["labels"] = [name for _, name in sorted(zip(map(of.__getitem__, self.nodes), names, strict=True))]
+        if not counted and names != list(self.nodes):
+            notes["ids"] = list(self.nodes)
+        return of
+
+    def _look_for_loops(self, arcs: np.ndarray, notes: dict[str, Any]) -> None:
+        """Warn of channels from a switch to itself, and of channels with the ends of others."""
+        if loops := sorted({self.lines[c] for c in np.flatnonzero(arcs[:, 0] == arcs[:, 1])}):
+            notes["self_loops_dropped"] = len(loops)
+            self.warn(f"{len(loops)} self-loop{'s are' if len(loops) > 1 else ' is'} dropped", loops[0])
+        if self.parallel:
+            return
+        _, first = np.unique(arcs, axis=0, return_index=True)
+        again = np.setdiff1d(np.flatnonzero(arcs[:, 0] != arcs[:, 1]), first)
+        if lines := sorted({self.lines[c] for c in again}):
+            several = f"and {len(lines) - 1} more edges repeat" if len(lines) > 1 else "repeats"
+            self.warn(f"this edge {several} the ends of others: they are parallel channels", lines[0])
 
 
 def wrong_reverse(arcs: np.ndarray, reverse: np.ndarray) -> int | None:

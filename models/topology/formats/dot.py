@@ -6,10 +6,11 @@ import json
 from flitlab.models.readable import FilePath
 from flitlab.models.topology.formats.common import PAIRS, lost, write_lines
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import switch_names
 
 
 def write_dot(topology: Topology, path: FilePath) -> list[str]:
-    """Write a Graphviz digraph: switches 0, 1, ..., hosts h0, h1, ... small and grey.
+    """Write a Graphviz digraph: switches 0, 1, ... with their labels, hosts h0, h1, ... small and grey.
 
     A link is one edge without arrow heads if its channels are alike, every other channel an edge of its own.
     Capacities other than 1 and delays other than 0 are attributes of the edges. Returns what the file does
@@ -17,10 +18,11 @@ def write_dot(topology: Topology, path: FilePath) -> list[str]:
 
     Source: the DOT language, https://graphviz.org/doc/info/lang.html.
     """
+    names = switch_names(topology)
     lines = [
         f"digraph {json.dumps(topology.kind)} {{",
         "  node [shape=circle, fixedsize=true, width=0.4, fontsize=10];",
-        *(f"  {v};" for v in range(topology.switches)),
+        *(f"  {v}{_label(names.label(v)) if names.labelled else ''};" for v in range(topology.switches)),
     ]
     capacity, delay = topology.capacity.tolist(), topology.delay.tolist()
     for c, (u, v, other) in enumerate(zip(topology.src, topology.dst, topology.reverse, strict=True)):
@@ -35,7 +37,11 @@ def write_dot(topology: Topology, path: FilePath) -> list[str]:
         lines.append("  node [shape=point, width=0.08, color=gray];")
         lines += [f"  h{h} -> {v} [dir=none, color=gray];" for h, v in enumerate(topology.host_switch)]
     write_lines(path, [*lines, "}"])
-    return lost(topology, "hosts", "capacities", "delays", "parallel channels", PAIRS)
+    return lost(topology, "hosts", "capacities", "delays", "parallel channels", "labels", PAIRS)
+
+
+def _label(text: str) -> str:
+    return f" [label={json.dumps(text, ensure_ascii=False)}]"
 
 
 def _attributes(values: list[str]) -> str:

@@ -3,23 +3,45 @@
 
 import ast
 import re
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from flitlab.models.delimited import delimiter_of, fields_of, quoted
 from flitlab.models.readable import FilePath, Readable
-from flitlab.models.topology.formats.attributed import Attributes
-from flitlab.models.topology.formats.common import PAIRS, Network, lost, need_channels, text_of, write_lines
+from flitlab.models.topology.attributes import unread, unread_problem
+from flitlab.models.topology.formats.attributed import Attributes, backwards
+from flitlab.models.topology.formats.common import (
+    PAIRS,
+    CannotWriteError,
+    Network,
+    lost,
+    need_channels,
+    text_of,
+    write_lines,
+)
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import switch_names
+
+_ARROW = re.compile(r'("(?:[^"]|"")*")|\s*(<->|->|--)\s*')
+"""A quoted field, or what stands between both ends of a link, a channel and a link."""
+
+_COMMENT = re.compile(r'("(?:[^"]|"")*")|(?:^|(?<=\s))[#%].*')
+"""A quoted field, or a comment, which begins the line or follows a blank."""
 
 
 def write_edgelist(topology: Topology, path: FilePath) -> list[str]:
     """Write lines ``u v [capacity delay]``, links if all channels are paired alike, else channels.
 
-    The first line says how to read it back. Returns what the file does not keep.
+    The first line says how to read it back. Switches go by their labels, if they have some; they are then numbered by
+    the order in which the file names them. Returns what the file does not keep.
 
-    Raises :class:`~flitlab.models.topology.formats.CannotWriteError` if there are no channels.
+    Raises :class:`~flitlab.models.topology.formats.CannotWriteError` if there are no channels, or a label has several
+    lines.
     """
     need_channels(topology, "edge list")
+    names = switch_names(topology)
+    ends = [_written(names.label(v)) for v in range(topology.switches)]
     rows = np.arange(topology.channels)
     other = topology.reverse
     alike = all((values == values[other]).all() for values in (topology.capacity, topology.delay))
@@ -27,13 +49,22 @@ def write_edgelist(topology: Topology, path: FilePath) -> list[str]:
     if both:
         rows = rows[rows < other]
     plain = (topology.capacity == 1).all() and not topology.delay.any()
-    lines = [f"# {topology.kind}, {topology.switches} switches; directed: {str(not both).lower()}"]
+    lines = [f"# {topology.kind}, {topology.switches} switches; directed: {str(not both).lower()}; parallel: true"]
     for c in rows.tolist():
         values = "" if plain else f" {float(topology.capacity[c])!r} {topology.delay[c]}"
-        lines.append(f"{topology.src[c]} {topology.dst[c]}{values}")
+        lines.append(f"{ends[topology.src[c]]} {ends[topology.dst[c]]}{values}")
     write_lines(path, lines)
-    kept = ["capacities", "delays", "parallel channels", *([PAIRS] if both else [])]
-    return lost(topology, *kept)
+    order = dict.fromkeys(np.stack([topology.src[rows], topology.dst[rows]], axis=1).ravel().tolist())
+    kept = ["capacities", "delays", "parallel channels", "labels", *([PAIRS] if both else [])]
+    moved = names.labelled and list(order) != list(range(topology.switches))
+    return [*lost(topology, *kept), *(["the numbers of switches"] if moved else [])]
+
+
+def _written(name: str) -> str:
+    """The name of a switch as a field. Raises ``CannotWriteError`` for one of several lines."""
+    if name.splitlines() != [name]:
+        raise CannotWriteError(f"the label {name!r} does not fit on one line, as edge lists need it")
+    return quoted(name, "{#%-" if re.search("--|->", name) else "{#%")
 
 
 def read_edgelist(
@@ -43,79 +74,171 @@ def read_edgelist(
 ) -> Topology:
     """Read lines ``u v [capacity] [delay]``, each a channel if ``directed``, else a link.
 
-    Fields are separated by blanks, by single commas or by single semicolons. ``u -> v`` is a channel, ``u -- v`` and
-    ``u <-> v`` are links, whatever other lines are. In place of numbers a line may end with the mapping of attributes
-    that networkx writes, in which ``weight`` is a capacity, too. # and % begin comments; a header such as
-    ``source,target`` is skipped.
+    Fields are separated by tabs, semicolons, commas or blanks; double quotes hold a name that contains some.
+    ``u -> v`` is a channel, ``u -- v`` and ``u <-> v`` are links, whatever other lines are. In place of numbers a line
+    may end with the mapping of attributes that networkx writes, in which ``weight`` is a capacity, too. # and % begin
+    comments, at the beginning of a line or behind a blank.
 
+    A header such as ``source,target,capacity`` names the columns, of which there may be more and in any order:
+    ``capacity`` or ``weight``, ``delay``, and ``type``, whose values are ``directed`` and ``undirected``.
+
+    Parameters
+    ----------
+    path: file or text.
     directed: None for what a comment on the first line, such as :func:`write_edgelist` puts there, says of it
-    (channels if it says nothing).
+        (channels if it says nothing).
+    attributes: the names of the columns, or entries of mappings, that are read.
+
+    Raises
+    ------
+    OSError, FormatError: as all readers.
     """
-    network = Network(path)
-    text = text_of(path)
-    found = _Lines(network, attributes)
-    asked = directed
+    network, text = Network(path), text_of(path)
+    _refuse_others(network, text)
+    first = re.match(r"[#%].*", text)
+    asked, said = directed, first[0] if first else ""
     if directed is None:
-        directed = re.match(r"[#%].*\bdirected: false\b", text) is None
+        directed = re.search(r"\bdirected: false\b", said) is None
+    network.parallel = re.search(r"\bparallel: true\b", said) is not None
+    found = _Lines(network, attributes)
     for number, line in enumerate(text.splitlines(), 1):
-        values = re.split("[#%]", line, maxsplit=1)[0].strip().removesuffix(";")
-        if not values or (not network.ends and _is_header(values)):
+        values = _COMMENT.sub(lambda match: match[1] or "", line).strip().removesuffix(";")
+        if not values or (not network.ends and not found.header and found.is_header(values)):
             continue
-        u, arrow, v, capacity, delay = found.fields(number, values)
-        if asked is not None and arrow and asked != (arrow == "->"):
-            network.fail(number, f"{arrow} contradicts directed: {str(asked).lower()}")
-        if arrow == "->" or (not arrow and directed):
-            network.channel(number, u, v, capacity, delay)
+        edge = found.edge(number, values)
+        if asked is not None and edge.arrow and asked != (edge.arrow == "->"):
+            network.fail(number, f"{edge.arrow} contradicts directed: {str(asked).lower()}")
+        if edge.arrow == "->" or (not edge.arrow and directed):
+            network.channel(number, edge.source, edge.target, edge.capacity, edge.delay)
         else:
-            found.link(number, u, v, capacity, delay)
+            found.link(edge, number)
     if not network.ends:
         network.fail(1, "no channels")
+    found.warn_of_unread()
     return network.topology("edgelist")
 
 
-HEADERS = ({"source", "target"}, {"src", "dst"}, {"from", "to"}, {"u", "v"}, {"node1", "node2"})
-"""Names of the first two columns of tables of edges."""
+def _refuse_others(network: Network, text: str) -> None:
+    """Refuse files that are of other formats, with what to do about it."""
+    begin = text.lstrip()[:200]
+    if begin.startswith("?SNDlib"):
+        network.fail(1, "SNDlib's native format is not read; its GML is, or an edge list of the ends in its LINKS")
+    if re.search(r"^\s*graph\s*\[", begin, re.MULTILINE):
+        network.fail(1, "this is GML, which format: gml reads")
+    if re.match(r"\*vertices", begin, re.IGNORECASE):
+        network.fail(1, "Pajek's format is not read; networkx.write_graphml writes one that is")
+    if re.match(r"(strict\s+)?(di)?graph\b[^\n]*\{", begin):
+        network.fail(1, "DOT is written, not read; networkx.write_graphml writes a format that is")
 
 
-def _is_header(values: str) -> bool:
-    names = [name.strip().strip('"').lower() for name in re.split(r"[\s,;]+", values)]
-    return set(names[:2]) in HEADERS
+ENDS = {"source": "target", "src": "dst", "from": "to", "u": "v", "node1": "node2", "tail": "head"}
+"""Names of the columns with the two ends of an edge."""
 
 
+@dataclass(frozen=True)
+class _Edge:
+    """A line of an edge list: both ends, the arrow between them or '', capacity and delay, as texts."""
+
+    source: str
+    arrow: str
+    target: str
+    capacity: str
+    delay: str
+
+
+@dataclass
 class _Lines:
-    """Takes the lines of an edge list apart."""
+    """Takes the lines of an edge list apart.
 
-    def __init__(self, network: Network, attributes: Attributes) -> None:
-        self.network = network
-        self.attributes = attributes
-        self.first_line: dict[tuple[str, str], int] = {}
+    header: the names of the columns, as the file has them. ends: the columns of both ends. delimiter: of the header.
+    data: attributes of edges.
+    """
 
-    def fields(self, number: int, values: str) -> tuple[str, str, str, str, str]:
-        """Both ends, the arrow between them or '', capacity and delay, as texts."""
+    network: Network
+    attributes: Attributes
+    header: list[str] = field(default_factory=list)
+    ends: tuple[int, int] = (0, 1)
+    delimiter: str | None = None
+    data: list[dict[str, str]] = field(default_factory=list)
+    first_line: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def is_header(self, values: str) -> bool:
+        """Whether a line names columns, which are then known."""
+        self.delimiter = delimiter_of(values)
+        names = fields_of(values, self.delimiter)
+        lower = [name.lower() for name in names]
+        for source, target in ENDS.items():
+            if source in lower and target in lower:
+                self.header, self.ends = names, (lower.index(source), lower.index(target))
+                return True
+        return False
+
+    def edge(self, number: int, values: str) -> _Edge:
+        """What a line says. Fails where it is no edge."""
+        if self.header and "{" not in values:
+            return self._named(number, fields_of(values, self.delimiter))
         values, mapping = self._mapping(number, values)
-        parts = re.split(r"\s*(<->|->|--)\s*", values, maxsplit=1)
-        arrow = parts[1] if len(parts) == 3 else ""
-        rest = parts[2] if arrow else values
-        separator = next((one for one in ",;" if one in rest), None)
-        fields = [field.strip() for field in rest.split(separator)]
-        fields = [parts[0].strip(), *fields] if arrow else fields
+        source, arrow, rest = _at_arrow(values)
+        fields = self._fields(number, rest, 1 if arrow else 2)
+        if arrow:
+            first = fields_of(source, None)
+            if len(first) > 1:
+                self.network.fail(number, f"{source!r} before {arrow} is no name; one with blanks needs quotes")
+            fields = [*(first or [""]), *fields]
         if not 2 <= len(fields) <= (2 if mapping is not None else 4) or not all(fields[:2]):
             self.network.fail(number, f"{len(fields)} fields where 'u v [capacity] [delay]' is expected")
-        if mapping is None:
-            if self.attributes != Attributes():
-                self.network.fail(number, "has no attributes, which networkx writes as u v {'capacity': 2.0}")
-            u, v, capacity, delay = [*fields, "1", "0"][:4] if len(fields) != 3 else [*fields, "0"]
-            return u, arrow, v, capacity, delay
-        edge = f"edge {fields[0]}-{fields[1]}"
-        if self.attributes.capacity == "capacity" and "capacity" not in mapping and "weight" in mapping:
-            mapping["capacity"] = mapping["weight"]
-        capacity = self.attributes.capacity_of(self.network, number, edge, mapping)
-        return fields[0], arrow, fields[1], capacity, self.attributes.delay_of(self.network, number, mapping)
+        if mapping is not None:
+            return self._with(number, fields[0], arrow, fields[1], mapping)
+        if self.attributes.are_asked_for:
+            names = "a header names, or networkx writes as u v {'capacity': 2.0}"
+            self.network.fail(number, f"has no attributes, which {names}")
+        u, v, capacity, delay = [*fields, "1", "0"][:4] if len(fields) != 3 else [*fields, "0"]
+        if not _is_number(capacity):
+            hint = "a header, as in source,target,name, says what else columns are"
+            self.network.fail(number, f"capacity {capacity!r} is not a number; {hint}")
+        return _Edge(u, arrow, v, capacity, delay)
+
+    def _fields(self, number: int, values: str, ends: int) -> list[str]:
+        """The fields of a line, or of what stands behind its arrow. ends: how many names are among them."""
+        delimiter = delimiter_of(values)
+        fields = fields_of(values, delimiter)
+        if delimiter != "\t" or '"' in values or not any(" " in name for name in fields):
+            return fields
+        blanks = fields_of(values, None)
+        if ends < len(blanks) <= ends + 2 and all(map(_is_number, blanks[ends:])):
+            self.network.fail(number, "separates fields by tabs and by blanks; use one of them, or quotes around names")
+        return fields
+
+    def _named(self, number: int, fields: list[str]) -> _Edge:
+        """An edge whose columns have names."""
+        if len(fields) != len(self.header):
+            self.network.fail(number, f"{len(fields)} fields where the header has {len(self.header)}")
+        data = {name: value for name, value in zip(self.header, fields, strict=True) if value}
+        source, target = (fields[column] for column in self.ends)
+        if not source or not target:
+            self.network.fail(number, "an end is empty")
+        kind = next((value.lower() for name, value in data.items() if name.lower() == "type"), "")
+        arrow = {"directed": "->", "undirected": "--"}.get(kind, "")
+        for column in self.ends:
+            data.pop(self.header[column], None)
+        return self._with(number, source, arrow, target, data)
+
+    def _with(self, number: int, source: str, arrow: str, target: str, data: dict[str, str]) -> _Edge:
+        """An edge with attributes, of which ``weight`` is a capacity where no other is named."""
+        lower = {name.lower(): value for name, value in data.items()}
+        for usual in ("capacity", "delay"):
+            if usual in lower:
+                data.setdefault(usual, lower[usual])
+        if self.attributes.capacity == "capacity" and "weight" in lower:
+            data.setdefault("capacity", lower["weight"])
+        self.data.append(data)
+        capacity = self.attributes.capacity_of(self.network, number, f"edge {source}-{target}", data)
+        return _Edge(source, arrow, target, capacity, self.attributes.delay_of(self.network, number, data))
 
     def _mapping(self, number: int, values: str) -> tuple[str, dict[str, str] | None]:
         """A line without its attributes, and these; None if it has none."""
         ends, brace, inner = values.partition("{")
-        if not brace:
+        if not brace or ends.count('"') % 2:
             return values, None
         try:
             found = ast.literal_eval(brace + inner)
@@ -125,10 +248,33 @@ class _Lines:
             self.network.fail(number, f"{brace + inner} is no mapping of attributes")
         return ends.strip(), {str(key): str(value) for key, value in found.items()}
 
-    def link(self, number: int, u: str, v: str, capacity: str, delay: str) -> None:
+    def link(self, edge: _Edge, number: int) -> None:
         """Adds a link, unless an earlier line has it the other way round."""
+        u, v = edge.source, edge.target
         if u != v and (v, u) in self.first_line:
-            message = f"link {u} {v} repeats line {self.first_line[v, u]} backwards"
-            self.network.fail(number, f"{message}; directed: true if lines are channels")
+            self.network.fail(number, backwards(u, v, self.first_line[v, u]))
         self.first_line.setdefault((u, v), number)
-        self.network.link(number, u, v, capacity, delay)
+        self.network.link(number, u, v, edge.capacity, edge.delay)
+
+    def warn_of_unread(self) -> None:
+        """Warn of attributes that look like what is read by another name."""
+        for kind in ("capacity", "delay"):
+            if kind not in self.attributes.chosen:
+                names = unread(self.data, kind, kind)
+                self.network.warn(unread_problem(names, kind, f"{kind}_from"))
+
+
+def _at_arrow(values: str) -> tuple[str, str, str]:
+    """What stands before the first arrow outside of quotes, the arrow, and what stands behind it."""
+    for match in _ARROW.finditer(values):
+        if match[2]:
+            return values[: match.start()].strip(), match[2], values[match.end() :].strip()
+    return "", "", values
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

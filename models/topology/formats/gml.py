@@ -3,12 +3,14 @@
 
 import re
 from collections.abc import Iterator
+from html import escape, unescape
 from typing import Any
 
 from flitlab.models.readable import FilePath, Readable
-from flitlab.models.topology.formats.attributed import Attributed, Attributes
+from flitlab.models.topology.formats.attributed import Attributed, Attributes, Edge
 from flitlab.models.topology.formats.common import PAIRS, Network, lost, text_of, write_lines
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import switch_names
 
 TOKEN = re.compile(r'"([^"]*)"|(#[^\n]*)|([\[\]])|([^\s\[\]"#]+)')
 
@@ -17,25 +19,42 @@ Pairs = list[tuple[int, str, Any]]
 
 
 def write_gml(topology: Topology, path: FilePath) -> list[str]:
-    """Write directed GML: node attribute hosts; edge attributes capacity, delay, reverse (-1 or place of the edge).
+    """Write directed GML: node attributes label, hosts; edge attributes capacity, delay, reverse (-1 or place of it).
 
     Returns what the file does not keep.
     """
-    lines = ["graph [", "  directed 1"]
-    lines += [f"  node [ id {v} hosts {count} ]" for v, count in enumerate(topology.host_count)]
+    names = switch_names(topology)
+    labels = [f'label "{escape(names.label(v))}" ' if names.labelled else "" for v in range(topology.switches)]
+    lines = ["graph [", "  directed 1", "  multigraph 1"]
+    lines += [f"  node [ id {v} {labels[v]}hosts {count} ]" for v, count in enumerate(topology.host_count)]
     columns = (topology.src, topology.dst, topology.capacity, topology.delay, topology.reverse)
     for u, v, capacity, delay, reverse in zip(*(column.tolist() for column in columns), strict=True):
         lines.append(
             f"  edge [ source {u} target {v} capacity {capacity!r} delay {delay} reverse {reverse} ]"
         )  # fmt: skip
     write_lines(path, [*lines, "]"])
-    return lost(topology, "hosts", "capacities", "delays", "parallel channels", PAIRS)
+    return lost(topology, "hosts", "capacities", "delays", "parallel channels", "labels", PAIRS)
 
 
-def read_gml(path: Readable, attributes: Attributes = Attributes()) -> Topology:  # noqa: B008 it is frozen
-    """Read GML; nodes are called by their ``id``. An undirected graph's edges become bi-directional links.
+def read_gml(
+    path: Readable,
+    attributes: Attributes = Attributes(),  # noqa: B008 it is frozen
+    directed: bool | None = None,
+) -> Topology:
+    """Read GML; nodes are called by their ``label``, or by their ``id`` where labels are not there or not unique.
 
-    Raises ``OSError`` or :class:`~flitlab.models.topology.formats.FormatError`.
+    Edges of an undirected graph are bi-directional links; those of a directed one are channels. Attributes in inner
+    lists have the names of both, as in ``module.capacity``.
+
+    Parameters
+    ----------
+    path: file or text.
+    attributes: the names of those that are read.
+    directed: whether edges are channels, whatever the file says.
+
+    Raises
+    ------
+    OSError, FormatError: as all readers.
 
     Source: M. Himsolt, GML: a portable graph file format, University of Passau, 1997.
     """
@@ -48,21 +67,38 @@ def read_gml(path: Readable, attributes: Attributes = Attributes()) -> Topology:
     for line, key, value in graphs[0][1]:
         if key == "directed":
             found.directed = value == "1"
+        elif key == "multigraph":
+            network.parallel = value == "1"
         elif key in ("node", "edge"):
-            if not isinstance(value, list):
-                network.fail(line, f"{key} without [ ... ]")
-            data = {name: inner for _, name, inner in value if isinstance(inner, str)}
-            names = ("id",) if key == "node" else ("source", "target")
-            if lacking := [name for name in names if name not in data]:
-                network.fail(line, f"{key} without {lacking[0]}")
-            ends = {name: data.pop(name) for name in names}
-            if key == "edge":
-                found.edges.append((line, ends, data))
-            elif ends["id"] in found.nodes:
-                network.fail(line, f"node {ends['id']!r} stands on line {found.nodes[ends['id']][0]} too")
-            else:
-                found.nodes[ends["id"]] = (line, data)
-    return found.topology("gml", attributes)
+            _add(found, line, key, value)
+    return found.topology("gml", attributes, directed)
+
+
+def _add(found: Attributed, line: int, key: str, value: Any) -> None:
+    """Adds a node or an edge."""
+    network = found.network
+    if not isinstance(value, list):
+        network.fail(line, f"{key} without [ ... ]")
+    data = dict(_flat(value))
+    names = ("id",) if key == "node" else ("source", "target")
+    if lacking := [name for name in names if name not in data]:
+        network.fail(line, f"{key} without {lacking[0]}")
+    if key == "edge":
+        source, target = (data.pop(name) for name in names)
+        found.edges.append(Edge(line, source, target, data))
+    elif (node := data.pop("id")) in found.nodes:
+        network.fail(line, f"node {node!r} stands on line {found.nodes[node][0]} too")
+    else:
+        found.nodes[node] = (line, data)
+
+
+def _flat(pairs: Pairs) -> Iterator[tuple[str, str]]:
+    """(name, text) of all attributes; those of inner lists behind the name of the list and a point."""
+    for _, name, value in pairs:
+        if isinstance(value, str):
+            yield name, value
+        else:
+            yield from ((f"{name}.{inner}", text) for inner, text in _flat(value))
 
 
 def _tokens(text: str) -> Iterator[tuple[int, str, bool]]:
@@ -72,7 +108,7 @@ def _tokens(text: str) -> Iterator[tuple[int, str, bool]]:
         line += text.count("\n", place, match.start())
         place = match.start()
         if match[2] is None:
-            yield line, match[1] if match[1] is not None else match[0], match[1] is not None
+            yield line, match[0] if match[1] is None else unescape(match[1]), match[1] is not None
 
 
 def _pairs(network: Network, tokens: Iterator[tuple[int, str, bool]], line: int, opened: int | None) -> Pairs:

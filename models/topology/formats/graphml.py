@@ -5,33 +5,50 @@ import xml.sax
 from xml.sax.xmlreader import AttributesImpl
 
 from flitlab.models.readable import FilePath, Readable
-from flitlab.models.topology.formats.attributed import Attributed, Attributes
+from flitlab.models.topology.formats.attributed import Attributed, Attributes, Edge
 from flitlab.models.topology.formats.common import PAIRS, FormatError, Network, lost, text_of
 from flitlab.models.topology.graph import Topology
 
 
 def write_graphml(topology: Topology, path: FilePath) -> list[str]:
-    """Write directed GraphML: node attribute hosts; edge attributes capacity, delay, reverse (-1 or edge id).
+    """Write directed GraphML: node attributes label, hosts; edge attributes capacity, delay, reverse (-1 or edge id).
 
     Returns what the file does not keep.
     """
     import networkx as nx
 
     nx.write_graphml_xml(topology.to_networkx(), path)
-    return lost(topology, "hosts", "capacities", "delays", "parallel channels", PAIRS)
+    return lost(topology, "hosts", "capacities", "delays", "parallel channels", "labels", PAIRS)
 
 
-def read_graphml(path: Readable, attributes: Attributes = Attributes()) -> Topology:  # noqa: B008 it is frozen
+def read_graphml(
+    path: Readable,
+    attributes: Attributes = Attributes(),  # noqa: B008 it is frozen
+    directed: bool | None = None,
+) -> Topology:
     """Read GraphML; attributes are by default those that :func:`write_graphml` writes, each where it is given.
 
-    An undirected graph's edges become bi-directional links.
+    Edges that are undirected, as the graph or they themselves say, are bi-directional links. Nodes are called by their
+    attribute ``label`` or ``name``, or by their id where there is none or it is not unique.
+
+    Parameters
+    ----------
+    path: file or text.
+    attributes: the names of those that are read.
+    directed: whether edges are channels, whatever the file says.
+
+    Raises
+    ------
+    OSError, FormatError: as all readers.
+
+    Source: GraphML primer, http://graphml.graphdrawing.org/primer/graphml-primer.html.
     """
     reader = _GraphmlReader(path)
     try:
         xml.sax.parseString(text_of(path), reader)
     except xml.sax.SAXParseException as error:
         raise FormatError(path, error.getLineNumber() or 1, f"not XML: {error.getMessage()}") from None
-    return reader.topology(attributes)
+    return reader.topology(attributes, directed)
 
 
 class _GraphmlReader(xml.sax.ContentHandler):
@@ -42,7 +59,8 @@ class _GraphmlReader(xml.sax.ContentHandler):
         self.network = Network(path)
         self.directed: bool | None = None
         self.names: dict[str, str] = {}  # key id -> attribute name
-        self.defaults: dict[str, str] = {}
+        self.domain: dict[str, str] = {}  # key id -> node, edge, graph or all
+        self.defaults: dict[str, str] = {}  # key id -> value
         self.graph = Attributed(self.network)
         self.data: dict[str, str] = {}
         self.key = ""
@@ -58,6 +76,7 @@ class _GraphmlReader(xml.sax.ContentHandler):
             case "key":
                 self.key = self._need(name, attrs, "id")
                 self.names[self.key] = attrs.get("attr.name", self.key)
+                self.domain[self.key] = attrs.get("for", "all")
             case "graph":
                 if self.directed is not None:
                     self.network.fail(self.line, "only one graph is allowed in a file")
@@ -70,10 +89,12 @@ class _GraphmlReader(xml.sax.ContentHandler):
                 self.graph.nodes[label] = (self.line, self.data)
             case "edge":
                 self.data = {}
-                ends = {end: self._need(name, attrs, end) for end in ("source", "target")}
-                if attrs.get("directed", own := str(self.directed).lower()) != own:
-                    self.network.fail(self.line, f"directed differs from the graph's ({own})")
-                self.graph.edges.append((self.line, ends, self.data))
+                source, target = (self._need(name, attrs, end) for end in ("source", "target"))
+                own = {"true": True, "false": False}.get(attrs.get("directed", ""))
+                self.network.parallel |= "id" in attrs
+                self.graph.edges.append(Edge(self.line, source, target, self.data, own))
+            case "hyperedge":
+                self.network.fail(self.line, "a hyperedge is no channel; write a node and an edge to each of its ends")
             case "data":
                 self.key = self._need(name, attrs, "key")
         self.text = []
@@ -86,7 +107,7 @@ class _GraphmlReader(xml.sax.ContentHandler):
         if name == "data":
             self.data[self.names.get(self.key, self.key)] = text
         elif name == "default":
-            self.defaults[self.names[self.key]] = text
+            self.defaults[self.key] = text
         elif name in ("node", "edge"):
             self.data = {}  # data that follow belong to the graph
 
@@ -95,9 +116,12 @@ class _GraphmlReader(xml.sax.ContentHandler):
             self.network.fail(self.line, f"<{element}> without {name}")
         return attrs[name]
 
-    def topology(self, attributes: Attributes) -> Topology:
+    def topology(self, attributes: Attributes, directed: bool | None) -> Topology:
         """The topology, with the defaults of its keys."""
-        for data in (*(data for _, data in self.graph.nodes.values()), *(data for _, _, data in self.graph.edges)):
-            data |= self.defaults | data
+        of = {"node": [data for _, data in self.graph.nodes.values()], "edge": [edge.data for edge in self.graph.edges]}
+        for kind, given in of.items():
+            values = {self.names[k]: text for k, text in self.defaults.items() if self.domain[k] in ("all", kind)}
+            for data in given:
+                data |= values | data
         self.graph.directed = bool(self.directed)
-        return self.graph.topology("graphml", attributes)
+        return self.graph.topology("graphml", attributes, directed)

@@ -98,6 +98,9 @@ def read_json(path: Readable) -> Topology:
                 json.loads(text)
             except json.JSONDecodeError as syntax:
                 raise FormatError(path, syntax.lineno, f"not JSON: {syntax.msg}") from None
+        if "nodes" in (keys := _keys(text)) and {"links", "edges"} & keys:
+            problem = "graphs of nodes and links, as networkx and D3 have them in JSON, are not read"
+            raise FormatError(path, 1, f"{problem}; networkx.write_graphml writes a format that is") from None
         fail(first["msg"], *first["loc"])
 
     n = document.switches
@@ -127,6 +130,12 @@ def read_json(path: Readable) -> Topology:
         delay=[channel.delay for channel in document.channels], grid=grid, notes=document.notes,
     )  # fmt: skip
     return topology.with_hosts(document.hosts, float(document.host_capacity))
+
+
+def _keys(text: str) -> set[str]:
+    """The keys at the top of a JSON document; none of what is no mapping."""
+    document = json.loads(text)
+    return set(document) if isinstance(document, dict) else set()
 
 
 def _line_of(text: str, location: Sequence[int | str]) -> int:

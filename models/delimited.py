@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables in text files: fields between commas, semicolons, tabs or blanks, in quotes where they contain some."""
+
+import csv
+import re
+from collections.abc import Iterator
+
+from flitlab.models.readable import Readable, Text
+
+DELIMITERS = ("\t", ";", ",")
+"""What separates fields, in the order in which it is looked for; blanks do where a line has none of these."""
+
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+
+_FIELD = re.compile(r'"((?:[^"]|"")*)"(?=\s|$)|(\S+)')
+
+
+def delimiter_of(line: str, delimiters: tuple[str, ...] = DELIMITERS) -> str | None:
+    """The first of some delimiters that a line has outside of quotes; None where blanks separate fields."""
+    bare = _QUOTED.sub("", line)
+    return next((one for one in delimiters if one in bare), None)
+
+
+def fields_of(line: str, delimiter: str | None) -> list[str]:
+    """The fields of a line without quotes, and without blanks around them. delimiter: None for blanks.
+
+    >>> fields_of('"New York",  1, ""', ","), fields_of(' a  "b c" 1', None)
+    (['New York', '1', ''], ['a', 'b c', '1'])
+    """
+    if '"' not in line:
+        return [field.strip() for field in line.split(delimiter)]
+    if delimiter is None:
+        return [match[2] if match[1] is None else match[1].replace('""', '"') for match in _FIELD.finditer(line)]
+    row = next(csv.reader([line.strip(" ")], delimiter=delimiter, skipinitialspace=True), [])
+    return [field.strip() for field in row]
+
+
+def quoted(field: str, special: str = "") -> str:
+    """A field with quotes around it if it is empty or has a blank, a quote, a delimiter or a special character."""
+    if field and not any(letter.isspace() or letter in f'",;{special}' for letter in field):
+        return field
+    return '"' + field.replace('"', '""') + '"'
+
+
+def rows_of(source: Readable) -> Iterator[tuple[int, list[str]]]:
+    """(number of the line, fields) of the lines of a table, without empty ones and comments, which begin with #.
+
+    The first line says what separates fields. A file is UTF-8, with or without a byte order mark.
+
+    Raises ``OSError``, and ``UnicodeDecodeError`` for a file in another encoding.
+    """
+    delimiter, known = None, False
+    for number, line in enumerate(lines_of(source), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if not known:
+            delimiter, known = delimiter_of(line), True
+        yield number, fields_of(line, delimiter)
+
+
+def lines_of(source: Readable) -> Iterator[str]:
+    """The lines of a file in UTF-8, with or without a byte order mark, or of a text. Raises as :func:`rows_of`."""
+    if isinstance(source, Text):
+        yield from source.content.splitlines()
+        return
+    with open(source, encoding="utf-8-sig") as lines:
+        for line in lines:
+            yield line.rstrip("\n")
