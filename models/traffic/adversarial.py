@@ -13,6 +13,7 @@ from flitlab.models.paths.search import search_to
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.galois import field
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import switch_names
 from flitlab.models.traffic.fixed import fixed_traffic
 from flitlab.models.traffic.traffic import Traffic, TrafficSpec, refuse_single_host
 from flitlab.models.traffic.units import Units
@@ -136,7 +137,8 @@ def heaviest_loads(topology: Topology, targets: Ints) -> Floats:
         graph.switches - topology.switches, topology.capacity,
     )  # fmt: skip
     if source >= 0:
-        raise SpecError(f"no path over one global channel leads from switch {source} to switch {target}", key="kind")
+        u, v = map(switch_names(topology).label, (source, target))
+        raise SpecError(f"no path over one global channel leads from switch {u} to switch {v}", key="kind")
     return loads
 
 

@@ -1,74 +1,289 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Demand from files: CSV of pairs, dense arrays, traces."""
+"""Demand from files: lists of pairs, square tables with or without names, arrays of NumPy, traces."""
 
-import csv
-import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
-from typing import TextIO
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
 
 from flitlab.models.arrays import Floats
+from flitlab.models.delimited import rows_of
 from flitlab.models.readable import Text
-from flitlab.models.registry import SpecError
+from flitlab.models.registry import SpecError, warn
+from flitlab.models.topology.names import Names, plural
+
+Layout = Literal["dense", "triples"]
+"""What the lines of a table of demands are: rows of a matrix, or ``src,dst,demand``."""
+
+Row = tuple[int, list[str]]
+"""Number of a line, and its fields."""
+
+COLUMNS = {
+    "src": ("src", "source", "from", "sender", "origin", "u"),
+    "dst": ("dst", "dest", "target", "destination", "to", "receiver", "v"),
+}
+"""Names of the columns with the two ends of a demand or message."""
 
 
-def read_lines(path: Path | Text, columns: tuple[str, ...], optional: int = 0) -> Iterator[tuple[str, list[str]]]:
-    """(place for error messages, cells) of every line of a CSV; a header line, blanks and # comments are skipped.
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table: what each is called here, and the names that a header may give it.
 
-    columns: what a line holds, the last ``optional`` of which may be missing. Raises ``SpecError``.
+    names: in the order of a line without header; the last ``optional`` may be missing. open: whether the only column
+    that a header calls otherwise is the one that is missing.
     """
-    with _opened(path) as lines:
-        for number, row in enumerate(csv.reader(lines), start=1):
-            header = number == 1 and row and row[0].strip() == columns[0]
-            if header or not row or row[0].lstrip().startswith("#"):
-                continue
-            where = f"{path}:{number}: {','.join(row)}"
-            if not len(columns) - optional <= len(row) <= len(columns):
-                raise SpecError(f"{where}: expected {','.join(columns)}", key="path")
-            yield where, row
+
+    names: dict[str, tuple[str, ...]]
+    optional: int = 0
+    open: bool = False
+
+    def is_header(self, fields: Sequence[str]) -> bool:
+        """Whether a line names columns: those of both ends are among them."""
+        found = self._where(fields)
+        return found["src"] >= 0 and found["dst"] >= 0
+
+    def order(self, fields: Sequence[str], where: str) -> list[int]:
+        """Where each column is, by the line that names them; -1: nowhere.
+
+        Raises ``SpecError`` where a column is missing, and warns of columns that are not read.
+        """
+        of = self._where(fields)
+        others = [i for i in range(len(fields)) if i not in of.values()]
+        lacking = [key for key in list(self.names)[: len(self.names) - self.optional] if of[key] < 0]
+        if self.open and len(lacking) == len(others) == 1:
+            of[lacking.pop()] = others.pop()
+        if lacking:
+            raise SpecError(f"{where}: no column is called {' or '.join(self.names[lacking[0]])}", key="path")
+        if others:
+            warn(f"{where}: not read: column {', '.join(fields[i] for i in others)}", "path")
+        return list(of.values())
+
+    def _where(self, fields: Sequence[str]) -> dict[str, int]:
+        lower = [name.lower() for name in fields]
+        return {key: next((lower.index(one) for one in names if one in lower), -1) for key, names in self.names.items()}
 
 
-def _opened(path: Path | Text) -> TextIO:
-    """The lines of a file or a text. Raises ``SpecError``."""
-    if isinstance(path, Text):
-        return io.StringIO(path.content)
-    if not path.is_file():
+PAIRS = Columns({**COLUMNS, "demand": ("demand",)}, open=True)
+"""Columns of a list of demands."""
+
+
+def opened(path: Path | Text) -> Iterator[Row]:
+    """The rows of a file or a text. Raises ``SpecError`` for a file that is not there."""
+    if isinstance(path, Path) and not path.is_file():
         raise SpecError("no such file", key="path")
-    return path.open(newline="")
+    return rows_of(path)
 
 
-def end_of_pair(cell: str, size: int | None, where: str) -> int:
-    """The number of a host, switch or rack, below ``size`` if that is given. Raises ``SpecError``."""
-    try:
-        value = int(cell)
-    except ValueError:
-        raise SpecError(f"{where}: {cell.strip()!r} is not a whole number", key="path") from None
-    if value < 0 or (size is not None and value >= size):
-        limit = f"lie in 0..{size - 1}" if size is not None else "be 0 or more"
-        raise SpecError(f"{where}: src and dst must {limit}", key="path")
-    return value
+def read_lines(path: Path | Text, columns: Columns, rows: Iterable[Row]) -> Iterator[tuple[str, list[str]]]:
+    """(place for error messages, fields in the order of the columns) of every line of a table but its header.
 
+    Parameters
+    ----------
+    path: of the table, for messages.
+    columns: what a line holds; a header may have them in another order.
+    rows: of the table.
 
-def read_pairs(path: Path | Text, size: int | None) -> sparse.csr_array:
-    """float64 [size, size] from a CSV of ``src,dst,demand`` (a header line is allowed; repeated pairs add up).
-
-    size: None takes what the largest number in the file needs. Raises ``SpecError`` that names the line.
+    Raises
+    ------
+    SpecError: a line has another number of fields.
     """
+    needed, order, width = len(columns.names) - columns.optional, None, 0
+    for place, (number, fields) in enumerate(rows):
+        where = f"{path}:{number}: {','.join(fields)}"
+        if not place and columns.is_header(fields):
+            order, width = columns.order(fields, f"{path}:{number}"), len(fields)
+        elif order is not None and not max(order[:needed]) < len(fields) <= width:
+            raise SpecError(f"{where}: {len(fields)} fields where the header has {width}", key="path")
+        elif order is not None:
+            yield where, [fields[i] for i in order if 0 <= i < len(fields)]
+        elif needed <= len(fields) <= len(columns.names):
+            yield where, fields
+        else:
+            raise SpecError(f"{where}: expected {','.join(columns.names)}", key="path")
+
+
+def read_demand(path: Path | Text, names: Names, size: int | None, layout: Layout | None) -> sparse.csr_array:
+    """A demand matrix from a table, float64 [size, size].
+
+    Lines are ``src,dst,demand``, where repeated pairs add up, or the rows of a square matrix, with or without a header
+    row and a header column of names. A header says which of the two, and so does any number of columns but three.
+
+    Parameters
+    ----------
+    path: a file, or a text.
+    names: what the ends of a demand may be called.
+    size: of the matrix; None takes that of the table, whose ends are then numbers.
+    layout: which of the two it is; None: what the table says.
+
+    Raises
+    ------
+    SpecError: names the line that is wrong, or asks for ``layout`` where a table may be both.
+    """
+    rows = opened(path)
+    few = list(islice(rows, FEW))
+    if not few:
+        raise SpecError("no demand at all", key="path")
+    table = chain(few, rows)
+    if (layout or _layout(path, few, names, size)) == "dense":
+        return _read_dense(path, list(table), names, size)
+    return _read_pairs(path, table, names, size)
+
+
+FEW = 5
+"""Lines by which the layout is found: a matrix of three columns has one less, with its header."""
+
+
+def _layout(path: Path | Text, few: Sequence[Row], names: Names, size: int | None) -> Layout:
+    """What the lines of a table are, by the first :data:`FEW`. Raises ``SpecError`` where they may be both."""
+    rows = [fields for _, fields in few]
+    if not rows[0][0]:
+        return "dense"  # the corner of a header row and a header column
+    if PAIRS.is_header(rows[0]):
+        return "triples"
+    if len(rows[0]) != 3:
+        return "dense" if len(rows[0]) > 3 or len(rows[0]) == 2 <= len(rows) else "triples"
+    if set(map(len, rows)) != {3}:
+        return "triples"
+    shape = _shape(rows, names)
+    if shape is None or not shape.fits(names.count, size):
+        return "triples"
+    if not all(_looks_like_end(end, names) and _is_number(fields[2]) for fields in rows for end in fields[:2]):
+        return "dense"
+    what = f"a matrix of {shape.height} x {shape.width} or demands src,dst,demand"
+    problem = f"{len(rows)} lines of 3 fields may be {what}; say layout: dense or layout: triples, or give it a header"
+    raise SpecError(f"{path}: {problem}", key="path")
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What of a table is the matrix. row, column: whether there is a header row, and a header column."""
+
+    height: int
+    width: int
+    row: bool
+    column: bool
+
+    def fits(self, count: int, size: int | None) -> bool:
+        """Whether it may be the matrix of so many ends. size: of the matrix, None where it may be larger than that."""
+        if size is None:
+            return min(self.height, self.width) >= count
+        largest = max(self.height, self.width)
+        return largest <= size if self.row and self.column else largest == size
+
+
+def _shape(rows: Sequence[list[str]], names: Names) -> _Shape | None:
+    """The shape of the matrix in a table whose rows are equally long; None where there is none."""
+    height, width, first = len(rows), len(rows[0]), rows[0]
+    shapes = []
+    if height == width + 1 and all(map(names.is_name, first)):
+        shapes.append(_Shape(width, width, True, False))
+    if height > 1 and not _is_number(first[0]):
+        shapes.append(_Shape(height - 1, width - 1, True, True))
+    if height + 1 == width:
+        shapes.append(_Shape(height, height, False, True))
+    if height == width:
+        shapes.append(_Shape(width, width, False, False))
+    return next((shape for shape in shapes if _is_numeric(rows, shape)), None)
+
+
+def _is_numeric(rows: Sequence[list[str]], shape: _Shape) -> bool:
+    """Whether all that is the matrix are numbers."""
+    return all(_is_number(field) for fields in rows[shape.row :] for field in fields[shape.column :])
+
+
+def _read_dense(path: Path | Text, rows: list[Row], names: Names, size: int | None) -> sparse.csr_array:
+    """A matrix from its rows, float64 [size, size]. Raises ``SpecError``."""
+    width, corner = len(rows[0][1]), not _is_number(rows[0][1][0])
+    for number, fields in rows:
+        if len(fields) != width:
+            raise SpecError(f"{path}:{number}: {len(fields)} fields where the first line has {width}", key="path")
+    shape = _shape([fields for _, fields in rows], names) or _Shape(len(rows), width, corner, corner)
+    body = rows[shape.row :]
+    values = np.array([_numbers(f"{path}:{number}", fields[shape.column :]) for number, fields in body], float)
+    if not (shape.row and shape.column) and values.shape != (len(values),) * 2:
+        found = f"{len(rows)} lines of {width} fields"
+        raise SpecError(f"{path}: {found} are no square matrix, nor are they src,dst,demand", key="path")
+    if size is None:
+        return sparse.csr_array(_in_order(path, rows, values) if shape.row and shape.column else values)
+    if shape.row or shape.column:
+        return _by_name(path, rows, shape, values, names)
+    if len(values) != size:
+        found = f"{names.count} {plural(names.what)}"
+        raise SpecError(f"{path}: a matrix of {len(values)}; there are {found}", key="path")
+    return sparse.csr_array(values)
+
+
+def _in_order(path: Path | Text, rows: list[Row], values: Floats) -> Floats:
+    """The matrix with its columns in the order of its rows, of one whose names are only its own."""
+    names, columns = [fields[0] for _, fields in rows[1:]], rows[0][1][1:]
+    if sorted(names) != sorted(columns) or len(set(names)) < len(names):
+        raise SpecError(f"{path}:{rows[0][0]}: columns must have the names of the rows, each once", key="path")
+    return values[:, [columns.index(name) for name in names]]
+
+
+def _by_name(path: Path | Text, rows: list[Row], shape: _Shape, values: Floats, names: Names) -> sparse.csr_array:
+    """The matrix of one whose rows or columns have names; those without have the order of the others."""
+    (number, first), body = rows[0], rows[shape.row :]
+    ends = []
+    if shape.column:
+        ends.append([(f"{path}:{line}", fields[0]) for line, fields in body])
+    if shape.row:
+        ends.append([(f"{path}:{number}", field) for field in first[shape.column :]])
+    found = [np.array([names.number(name, "path", where) for where, name in listed], np.int64) for listed in ends]
+    for listed, numbers in zip(ends, found, strict=True):
+        once, count = np.unique(numbers, return_counts=True)
+        if (count > 1).any():
+            twice = names.label(int(once[count > 1][0]))
+            raise SpecError(f"{listed[0][0]}: {names.what} {twice} has two rows or columns", key="path")
+    source, target = np.meshgrid(found[0], found[-1], indexing="ij")
+    entries = values.ravel(), (source.ravel(), target.ravel())
+    return sparse.csr_array(sparse.coo_array(entries, (names.count,) * 2))
+
+
+def _numbers(where: str, fields: Sequence[str]) -> list[float]:
+    """The demands of a row. Raises ``SpecError``."""
+    return [_demand(f"{where}: {','.join(fields)}", field) for field in fields]
+
+
+def _demand(where: str, field: str) -> float:
+    if not _is_number(field):
+        raise SpecError(f"{where}: {field!r} is no demand", key="path")
+    amount = float(field)
+    if not 0 <= amount < float("inf"):
+        raise SpecError(f"{where}: demand must be finite and not negative", key="path")
+    return amount
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _looks_like_end(text: str, names: Names) -> bool:
+    """Whether a field may be meant as the name of an end: it is one, or a whole number."""
+    return names.is_name(text) or text.isdecimal()
+
+
+def _read_pairs(path: Path | Text, rows: Iterable[Row], names: Names, size: int | None) -> sparse.csr_array:
+    """The sums over equal pairs, float64 [size, size]. Raises ``SpecError``."""
     source, target, demand = [], [], []
-    for where, row in read_lines(path, ("src", "dst", "demand")):
-        try:
-            amount = float(row[2])
-        except ValueError:
-            raise SpecError(f"{where}: expected src,dst,demand", key="path") from None
-        if not 0 <= amount < float("inf"):
-            raise SpecError(f"{where}: demand must be finite and not negative", key="path")
-        source.append(end_of_pair(row[0], size, where))
-        target.append(end_of_pair(row[1], size, where))
-        demand.append(amount)
+    known = names if size is not None else Names(names.what, MOST_ENDS)
+    for where, (src, dst, amount) in read_lines(path, PAIRS, rows):
+        demand.append(_demand(where, amount))
+        source.append(known.number(src, "path", where))
+        target.append(known.number(dst, "path", where))
     return pair_matrix(source, target, demand, size)
+
+
+MOST_ENDS = 10**6
+"""Hosts of a matrix whose size the file says."""
 
 
 def pair_matrix(source: list[int], target: list[int], demand: list[float], size: int | None) -> sparse.csr_array:

@@ -9,9 +9,10 @@ from pydantic import Field
 from scipy import sparse
 
 from flitlab.models.readable import source_of
-from flitlab.models.registry import SpecError, register
+from flitlab.models.registry import SpecError, register, warnings_below
 from flitlab.models.topology.graph import Topology
-from flitlab.models.traffic.demand_file import read_dense, read_pairs
+from flitlab.models.topology.names import Names, Which, host_names, rack_names, switch_names
+from flitlab.models.traffic.demand_file import Layout, read_demand, read_dense
 from flitlab.models.traffic.racks import evenly_spaced, on_racks, racks_of, shuffled
 from flitlab.models.traffic.table import per_host, table_traffic
 from flitlab.models.traffic.traffic import Traffic, TrafficSpec
@@ -19,15 +20,21 @@ from flitlab.models.traffic.traffic import Traffic, TrafficSpec
 
 @register("traffic", "matrix")
 class Matrix(TrafficSpec):
-    """A demand matrix from a file: a CSV of ``src,dst,demand`` or a dense ``.npy``.
+    """A demand matrix from a file: a table of ``src,dst,demand``, a square table, or a dense ``.npy``.
 
-    In place of the ``path`` of a file, ``text`` may hold the lines of the CSV.
+    In place of the ``path`` of a file, ``text`` may hold the lines of the table. Fields are separated by commas,
+    semicolons, tabs or blanks. A square table is one row a line; a header row and a header column may have the names of
+    its ends, in any order. ``layout`` says which of the two a table is where that is not clear: ``triples`` or
+    ``dense``; a table of 3 x 3 numbers may be either, and is refused without.
 
-    ``level: host`` numbers hosts; ``level: switch`` numbers switches and ``level: rack`` the switches that have
-    hosts, and both split every entry equally over the hosts at its ends. ``downsample``: a matrix of more hosts
-    (switches, racks) than there are loses some, so that evenly spaced ones remain. ``shuffle``: which host (switch,
-    rack) is which is random (``seed``). ``normalise: hose`` scales the largest row or column sum to 1, ``none``
-    leaves the numbers as they are. A host may send to itself only where the matrix says so.
+    ``level: host`` means hosts; ``level: switch`` switches and ``level: rack`` the switches that have
+    hosts, and both split every entry equally over the hosts at its ends. All go by their numbers or by the labels that
+    the topology has; ``names: labels`` or ``numbers`` says which count, where a label is the number of another.
+
+    ``downsample``: a matrix of more hosts (switches, racks) than there are loses some, so that evenly spaced ones
+    remain. ``shuffle``: which host (switch, rack) is which is random (``seed``). ``normalise: hose`` scales the largest
+    row or column sum to 1, ``none`` leaves the numbers as they are. A host may send to itself only where the matrix
+    says so.
 
     Example: ``traffic: {kind: matrix, path: demand.csv, level: switch, normalise: hose}``
 
@@ -38,6 +45,8 @@ class Matrix(TrafficSpec):
 
     path: Path | None = None
     text: str | None = None
+    layout: Layout | None = None
+    names: Which | None = None
     level: Literal["host", "switch", "rack"] = "host"
     normalise: Literal["hose", "none"] = "hose"
     downsample: bool = False
@@ -46,9 +55,10 @@ class Matrix(TrafficSpec):
 
     def demand(self, topology: Topology) -> Traffic:
         try:
-            matrix = self._read(self._size(topology))
+            with warnings_below(self._key):
+                matrix = self._read(self._ends(topology).only(self.names))
         except SpecError as error:
-            error.key = "path" if self.text is None else "text"
+            error.key = self._key
             raise
         if self.shuffle:
             matrix = shuffled(matrix, self.seed)
@@ -63,18 +73,26 @@ class Matrix(TrafficSpec):
             matrix = on_racks(topology, matrix)
         return table_traffic(self.kind, topology, matrix, hose=self.normalise == "hose")
 
-    def _size(self, topology: Topology) -> int:
-        if self.level == "rack":
-            return len(racks_of(topology))
-        return topology.hosts if self.level == "host" else topology.switches
+    @property
+    def _key(self) -> str:
+        """The key that says where the table is."""
+        return "path" if self.text is None else "text"
 
-    def _read(self, size: int) -> sparse.csr_array:
-        source = source_of(self.path, self.text)
+    def _ends(self, topology: Topology) -> Names:
+        """The names of the ends of a demand."""
+        if self.level == "rack":
+            return rack_names(topology, racks_of(topology).tolist())
+        return host_names(topology) if self.level == "host" else switch_names(topology)
+
+    def _read(self, names: Names) -> sparse.csr_array:
+        source, size = source_of(self.path, self.text), names.count
         wanted = None if self.downsample else size
         if isinstance(source, Path) and source.suffix == ".npy":
+            if self.layout == "triples":
+                raise SpecError("a .npy file is dense")
             matrix = sparse.csr_array(read_dense(source, wanted))
         else:
-            matrix = read_pairs(source, wanted)
+            matrix = read_demand(source, names, wanted, self.layout)
         if not self.downsample:
             return matrix
         if matrix.shape[0] < size:

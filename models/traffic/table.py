@@ -10,6 +10,7 @@ import scipy
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import refuse_if_huge
+from flitlab.models.topology.names import switch_names
 from flitlab.models.traffic.recorded import Recorded
 from flitlab.models.traffic.traffic import TABLE, Traffic
 
@@ -54,7 +55,8 @@ def per_host(topology: Topology, matrix: "npt.ArrayLike | scipy.sparse.sparray")
     count, place = topology.host_count, topology.host_switch
     bare = np.flatnonzero((matrix.sum(axis=0) + matrix.sum(axis=1) > 0) & (count == 0))
     if len(bare):
-        raise SpecError(f"switch {bare[0]} has demand but no hosts", key="path")
+        name = switch_names(topology).label(bare[0])
+        raise SpecError(f"switch {name} has demand but no hosts", key="path")
     used = scipy.sparse.coo_array(matrix)
     refuse_if_huge(int(count[used.row] @ count[used.col]), "kind", "demands between hosts", MOST)
     hosts = np.arange(topology.hosts)

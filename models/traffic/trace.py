@@ -9,26 +9,32 @@ import numpy as np
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.traffic.demand_file import end_of_pair, pair_matrix, read_lines
+from flitlab.models.topology.names import host_names
+from flitlab.models.traffic.demand_file import COLUMNS, Columns, opened, pair_matrix, read_lines
 from flitlab.models.traffic.recorded import Recorded
 from flitlab.models.traffic.table import table_traffic
 from flitlab.models.traffic.traffic import Traffic, TrafficSpec
 
 IN_US = "start_us"
-"""The head of the first column where it has microseconds instead of ticks."""
+"""The name of the first column where it has microseconds instead of ticks."""
+
+MESSAGES = Columns({"tick": ("tick", IN_US), **COLUMNS, "flits": ("flits", "bytes")}, optional=1)
+"""Columns of a trace."""
 
 
 @register("traffic", "trace")
 class Trace(TrafficSpec):
-    """The messages of a trace: a CSV of ``tick,src,dst`` or ``tick,src,dst,flits``, one line a message.
+    """The messages of a trace: a table of ``tick,src,dst`` or ``tick,src,dst,flits``, one line a message.
+
+    Hosts go by their numbers or labels. A header may have the columns in any order; ``start_us`` in place of ``tick``
+    says that times are in microseconds.
 
     T[i, j] is in proportion to the flits (1 a message unless given) from host i to host j over the whole trace. Most
     disciplines use only that matrix: a simulation draws arrivals at the load asked for, with destinations in the
     trace's proportions, and does not follow its ticks. ``notes`` has the number of messages and of ticks from first to
     last, and the load at which the pattern offers what the trace did on average.
 
-    Mode spray follows the trace, unless ``sizes`` are given: each line is a flow of so many bytes from its tick on. The
-    head ``start_us,src,dst,bytes`` says that times are in microseconds.
+    Mode spray follows the trace, unless ``sizes`` are given: each line is a flow of so many ``bytes`` from its tick on.
 
     Example: ``traffic: {kind: trace, path: messages.csv}``
     """
@@ -37,13 +43,12 @@ class Trace(TrafficSpec):
 
     def demand(self, topology: Topology) -> Traffic:
         start, source, target, amount = [], [], [], []
-        in_us = self._in_us()
-        columns = (IN_US, "src", "dst", "bytes") if in_us else ("tick", "src", "dst", "flits")
-        for where, row in read_lines(self.path, columns, optional=1):
+        in_us, names = self._in_us(), host_names(topology)
+        for where, row in read_lines(self.path, MESSAGES, opened(self.path)):
             start.append(self._time(row[0], where) if in_us else self._whole(row[0], where))
             amount.append(self._whole(row[3] if len(row) > 3 else "1", where))
-            source.append(end_of_pair(row[1], topology.hosts, where))
-            target.append(end_of_pair(row[2], topology.hosts, where))
+            source.append(names.number(row[1], "path", where))
+            target.append(names.number(row[2], "path", where))
         if not sum(amount):
             raise SpecError("no message in it", key="path")
         demand = pair_matrix(source, target, [float(size) for size in amount], topology.hosts)
@@ -56,10 +61,9 @@ class Trace(TrafficSpec):
         return table_traffic(self.kind, topology, demand, notes=notes, recorded=recorded)
 
     def _in_us(self) -> bool:
-        if not self.path.is_file():
-            return False
-        with self.path.open() as lines:
-            return lines.readline().split(",")[0].strip() == IN_US
+        """Whether times are in microseconds."""
+        _, first = next(opened(self.path), (0, []))
+        return IN_US in first
 
     def _span(self, ticks: list[Fraction | int], demand: Any) -> dict[str, Any]:
         span = int(max(ticks) - min(ticks)) + 1

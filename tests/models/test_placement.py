@@ -74,9 +74,9 @@ def test_file(text):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("3\nx\n1\n", "hosts.csv:2: x: host must be a whole number in 0..3"),
-        ("3\n4\n1\n", "hosts.csv:2: 4: host must be a whole number in 0..3"),
-        ("3\n-1\n1\n", "hosts.csv:2: -1: host must be"),
+        ("3\nx\n1\n", "hosts.csv:2: x: 'x' is no host: hosts are numbered 0 to 3"),
+        ("3\n4\n1\n", "hosts.csv:2: 4: '4' is no host: hosts are numbered 0 to 3"),
+        ("3\n-1\n1\n", "hosts.csv:2: -1: '-1' is no host"),
         ("3\n0\n3\n", "hosts.csv:3: 3: host 3 has rank 0 already"),
         ("3\n0\n", "rank 2 has no host; the program has 3 ranks"),
         ("3\n0\n1\n2\n", "hosts.csv:4: 2: the program has 3 ranks, so these are too many lines"),

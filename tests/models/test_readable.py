@@ -41,7 +41,12 @@ def test_a_demand_stands_in_the_configuration():
         ("topology", {"kind": "file"}, "path", "is missing"),
         ("topology", {"kind": "file", "path": "a", "text": "0 1"}, "text", "beside path"),
         ("topology", {"kind": "file", "text": "0 1 x"}, "text", "text:1: capacity 'x' is not a number"),
-        ("traffic", {"kind": "matrix", "text": "0,9,1"}, "text", "text:1: 0,9,1: src and dst must lie in 0..3"),
+        (
+            "traffic",
+            {"kind": "matrix", "text": "0,9,1"},
+            "text",
+            "text:1: 0,9,1: '9' is no host: hosts are numbered 0 to 3",
+        ),
         ("traffic", {"kind": "matrix"}, "path", "is missing"),
     ],
 )

@@ -382,13 +382,13 @@ def test_matrix_of_racks(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("0,1,2\n0,x,1\n", r":2: 0,x,1: 'x' is not a whole number"),
-        ("0,9,1\n", r":1: 0,9,1: src and dst must lie in 0\.\.3"),
-        ("0,-1,1\n", "must lie in"),
+        ("0,1,2\n0,x,1\n", r":2: 0,x,1: 'x' is no host: hosts are numbered 0 to 3"),
+        ("0,9,1\n", r":1: 0,9,1: '9' is no host"),
+        ("0,-1,1\n", "'-1' is no host"),
         ("0,1,-1\n", "finite and not negative"),
         ("0,1,nan\n", "finite and not negative"),
         ("0,1\n", "expected src,dst,demand"),
-        ("0,1,much\n", "expected src,dst,demand"),
+        ("0,1,much\n", "'much' is no demand"),
         ("# nothing\n", "no demand at all"),
         ("0,1,1e308\n0,2,1e308\n", "more than a number can hold"),
     ],
