@@ -18,6 +18,7 @@ from flitlab.models.arrays import Bools, Ints
 from flitlab.models.topology.bounds import moore_aspl
 from flitlab.models.topology.distances import distance_counts, distances
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import switch_names
 from flitlab.models.traffic.longest_matching import longest_assignment
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.models.traffic.units import Units
@@ -164,7 +165,8 @@ def tub(topology: Topology) -> Bound:
     if units.count > TUB_MOST:
         raise FluidError(f"{units.count} groups of {units.size} hosts to match; at most {TUB_MOST}")
     if pair := topology.unreachable_pair():
-        raise FluidError(f"no path from switch {pair[0]} to switch {pair[1]}")
+        u, v = map(switch_names(topology).label, pair)
+        raise FluidError(f"no path from switch {u} to switch {v}")
     hops = distances(topology)[np.ix_(units.switch, units.switch)]
     farthest = units.size * int(hops[np.arange(units.count), longest_assignment(hops)].sum())
     note = "total capacity / distance of the longest matching: bounds the worst hose demand"

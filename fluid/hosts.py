@@ -6,6 +6,7 @@ import numpy as np
 from flitlab.fluid.certificate import Certificate
 from flitlab.models.arrays import Floats
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import host_names
 from flitlab.models.traffic.traffic import Traffic
 
 ALIKE = 1e-9
@@ -54,5 +55,6 @@ def hot_hosts(topology: Topology, traffic: Traffic, ceiling: float) -> str:
     hot = np.flatnonzero(received <= full * (1 + ALIKE))
     if full > ceiling * (1 + ALIKE) or 2 * len(hot) > len(received) or sent.min() <= full:
         return ""
-    named = f"host {hot[0]}" if len(hot) == 1 else f"{len(hot)} hosts (the first is {hot[0]})"
+    first = host_names(topology).label(hot[0])
+    named = f"host {first}" if len(hot) == 1 else f"{len(hot)} hosts (the first is {first})"
     return f"the ejection channel of {named} binds, not the network: most routings come close to this ceiling"

@@ -18,6 +18,7 @@ from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.tables import DIGITS, VIA
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import Names, host_names, switch_names
 from flitlab.models.traffic.traffic import TABLE, UNIFORM, UNIFORM_SELF, Traffic
 
 
@@ -143,10 +144,10 @@ class Problem:
             dags = dags_of(topology, routes)
         orbit = Orbit.of(topology, traffic) if routes is None else None
         problem = cls(graph, wanted, dags, paths, orbit)
-        problem._check_reachable()
+        problem._check_reachable(switch_names(topology))
         return problem
 
-    def _check_reachable(self) -> None:
+    def _check_reachable(self, names: Names) -> None:
         """Raise :class:`FluidError` for the first demand that cannot be met at all."""
         free = self.paths is None and not self.restricted
         parts = scipy.sparse.csgraph.connected_components
@@ -154,7 +155,7 @@ class Problem:
             return
         lost = np.flatnonzero(np.isinf(self.distances(np.ones(self.graph.channels))))
         if len(lost):
-            s, t = self.demand.source[lost[0]], self.demand.destination[lost[0]]
+            s, t = map(names.label, (self.demand.source[lost[0]], self.demand.destination[lost[0]]))
             raise FluidError(f"switch {s} has demand for switch {t} but no {'path' if free else 'route'} to it")
 
     @cached_property
@@ -222,7 +223,8 @@ def dags_of(topology: Topology, routes: Routes) -> Dags:
     order = dag_order(Graph.of(topology), ports)
     cyclic = np.flatnonzero(order[:, 0] < 0)
     if len(cyclic):
-        raise FluidError(f"the next hops toward switch {cyclic[0]} form a cycle or a dead end")
+        name = switch_names(topology).label(cyclic[0])
+        raise FluidError(f"the next hops toward switch {name} form a cycle or a dead end")
     via = np.flatnonzero(topology.host_count) if routes.form == VIA else UNRESTRICTED.via
     threshold = UNRESTRICTED.threshold if routes.port_threshold is None else routes.port_threshold
     return Dags(ports, order, via, threshold=threshold)
@@ -251,6 +253,7 @@ def check_numbers(topology: Topology, traffic: Traffic) -> None:
     if not (np.isfinite(rate).all() and (rate >= 0).all() and (traffic.weight >= 0).all()):
         source, target, amount = traffic.pairs()
         i, j, value = next(p for p in zip(source, target, amount, strict=True) if not 0 <= p[2] < np.inf)
+        i, j = map(host_names(topology).label, (i, j))
         raise FluidError(f"the demand of host {i} for host {j} is {value}: it must be finite and not negative")
     if not rate.sum() > 0:
         raise FluidError("the demand matrix is zero: nothing to bound")
@@ -264,7 +267,8 @@ def check_capacities(topology: Topology) -> None:
     capacity = topology.capacity
     wrong = np.flatnonzero(~((capacity > 0) & np.isfinite(capacity)))
     if len(wrong):
-        u, v, value = topology.src[wrong[0]], topology.dst[wrong[0]], capacity[wrong[0]]
+        u, v = map(switch_names(topology).label, (topology.src[wrong[0]], topology.dst[wrong[0]]))
+        value = capacity[wrong[0]]
         raise FluidError(f"the channel from switch {u} to switch {v} has capacity {value}: it must be positive, finite")
     _check_range("channels have capacities", capacity)
 

@@ -19,6 +19,7 @@ from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.tables import DIGITS, VIA
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import switch_names
 
 TOLERANCE = 1e-9
 """By what part of it a claim may miss what is found: rounding, in another order of summation."""
@@ -410,7 +411,8 @@ def _theta_by_destination(
     topology = instance.topology
     missing = np.setdiff1d(np.flatnonzero(demand.any(axis=0)), saved.node)
     if len(missing):
-        raise BadCertificate(f"{saved.ceiling}: there is demand for switch {missing[0]}, but no flow")
+        name = switch_names(topology).label(missing[0])
+        raise BadCertificate(f"{saved.ceiling}: there is demand for switch {name}, but no flow")
     if routes is not None:
         if routes.paths is not None:
             raise BadCertificate(f"{saved.ceiling}: a flow by destination says nothing of the routing's paths")

@@ -16,6 +16,7 @@ from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import PathTable, Routes
 from flitlab.models.rules.tables import DIGITS, VIA
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import switch_names
 
 
 def of_every_demand(instance: Instance, saved: Saved) -> tuple[float, float]:
@@ -129,7 +130,7 @@ def _by_next_hops(topology: Topology, routes: Routes, ports: Masks, t: int) -> F
             break
         visits += moving
     else:
-        raise BadCertificate(f"the next hops toward switch {t} form a cycle")
+        raise BadCertificate(f"the next hops toward switch {switch_names(topology).label(t)} form a cycle")
     part: Floats = visits[tail].T * share
     return part
 

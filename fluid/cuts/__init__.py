@@ -14,6 +14,7 @@ from flitlab.fluid.cuts import bisection, brute_force, eigenvector, expanding, o
 from flitlab.fluid.cuts.cut import Cut, Network
 from flitlab.fluid.problem import FluidError
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import switch_names
 from flitlab.models.traffic.traffic import Traffic
 
 HEURISTICS = {
@@ -36,7 +37,8 @@ def all_cuts(topology: Topology, traffic: Traffic, heuristics: Collection[str] |
     """
     if (pair := topology.unreachable_pair()) is not None:
         reason = "cuts are looked for in strongly connected networks"
-        raise FluidError(f"no path leads from switch {pair[0]} to switch {pair[1]}: {reason}")
+        u, v = map(switch_names(topology).label, pair)
+        raise FluidError(f"no path leads from switch {u} to switch {v}: {reason}")
     network = Network.of(topology, traffic)
     tried = HEURISTICS if heuristics is None else [name for name in HEURISTICS if name in heuristics]
     found = ((name, HEURISTICS[name](network)) for name in tried)

@@ -9,6 +9,7 @@ from flitlab.fluid.context import Context
 from flitlab.fluid.kinds.spec import CeilingSpec, Quantities
 from flitlab.models.instance import Instance
 from flitlab.models.registry import register
+from flitlab.models.topology.names import switch_names
 
 
 @register("ceiling", "worst_case")
@@ -46,8 +47,10 @@ class WorstCase(CeilingSpec):
         lower, upper = min(worst.lower, worst.upper, at_hosts), min(worst.upper, at_hosts)
         full = "no demand crosses the network"
         if worst.channel >= 0:
-            ends = f"the channel from switch {topology.src[worst.channel]} to switch {topology.dst[worst.channel]}"
-            full = f"{ends} is full first, under a demand of {len(worst.source)} pairs of switches"
+            names = switch_names(topology)
+            u, v = map(names.label, (topology.src[worst.channel], topology.dst[worst.channel]))
+            demand = f"a demand of {len(worst.source)} pairs of switches"
+            full = f"the channel from switch {u} to switch {v} is full first, under {demand}"
         note = "host channels bind" if at_hosts <= worst.upper else full
         yield Ceiling(self.kind, None, lower, upper, unit, "transportation", 0.0, note, flow=worst)
         if worst.channel >= 0:

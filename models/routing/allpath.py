@@ -8,6 +8,7 @@ from flitlab.models.routing.ksp import SourceRouted
 from flitlab.models.routing.paths import MAX_PATHS, farthest, missing_pair, path_table, require_connected, sets_within
 from flitlab.models.routing.routes import Routes
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import switch_names
 
 
 def fewest_hops(switches: int, degree: int) -> int:
@@ -42,9 +43,7 @@ class AllPath(SourceRouted):
         table = path_table(topology, sets_within(topology, hops))
         lacking = missing_pair(topology, table)
         if lacking is not None:
-            raise SpecError(
-                f"switch {lacking[1]} is farther than {hops} hops from switch {lacking[0]}; "
-                f"nearest {farthest(topology)}",
-                key="hops",
-            )
+            s, t = map(switch_names(topology).label, lacking)
+            problem = f"switch {t} is farther than {hops} hops from switch {s}; nearest {farthest(topology)}"
+            raise SpecError(problem, key="hops")
         return self.along(topology, table, hops_allowed=hops)

@@ -41,6 +41,7 @@ from flitlab.models.rules.tables import (
 )
 from flitlab.models.rules.vc import NOT_HELD, Rings, allowed_vcs, make_rings
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import switch_names
 
 POLICY_NAMES = {
     ANY: "any", HOP: "hop", DATELINE_ENTRY: "dateline on_entry", DATELINE_CROSSING: "dateline at_crossing",
@@ -294,11 +295,12 @@ def _cycle(start: Ints, head: Ints) -> Ints:
 
 
 def _describe(topology: Topology, cycle: list[int], width: int, policy: int) -> str:
-    steps = []
+    names, steps = switch_names(topology), []
     for vertex in [*cycle[:6], cycle[0]]:
         channel, which = divmod(vertex, width)
         vc = {LAYERED: f"layer {which}", ESCAPE: "VC 0"}.get(policy, f"VC {'*' if width == 1 else which}")
-        steps.append(f"({topology.src[channel]}->{topology.dst[channel]}, {vc})")
+        u, v = map(names.label, (topology.src[channel], topology.dst[channel]))
+        steps.append(f"({u}->{v}, {vc})")
     if len(cycle) > 6:
         steps.insert(6, f"... {len(cycle) - 6} more")
     return " waits for ".join(steps)

@@ -17,6 +17,7 @@ from flitlab.models.routing.weighed import weighed_table
 from flitlab.models.rules.tables import PATHS
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import switch_names
 from flitlab.models.traffic.traffic import Traffic
 
 LISTED = 3_000_000
@@ -117,7 +118,7 @@ class Optimal(PlannedSpec):
         hops = farthest(topology) + 1 if self.hops is None else self.hops
         far = distances(topology)[source, target] if len(source) else np.zeros(0, int)
         if far.max(initial=0) > hops:
-            s, t = source[far.argmax()], target[far.argmax()]
+            s, t = map(switch_names(topology).label, (source[far.argmax()], target[far.argmax()]))
             message = f"switch {t} is {far.max()} channels from switch {s}, and paths have at most {hops}"
             raise SpecError(message, key="hops")
         listed = paths_bounded(topology, source, target, hops, self.candidates, LISTED)

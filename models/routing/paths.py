@@ -18,6 +18,7 @@ from flitlab.models.routing.ways import PathTable
 from flitlab.models.rules.tables import MAX_PATH_PORTS
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import switch_names
 
 MAX_PATHS = 2 * 10**8
 """Paths that a table may hold."""
@@ -157,7 +158,8 @@ def require_connected(topology: Topology) -> None:
     """Raises ``SpecError`` unless every switch reaches every other."""
     pair = topology.unreachable_pair()
     if pair is not None:
-        raise SpecError(f"the topology is not strongly connected: no path from switch {pair[0]} to switch {pair[1]}")
+        u, v = map(switch_names(topology).label, pair)
+        raise SpecError(f"the topology is not strongly connected: no path from switch {u} to switch {v}")
 
 
 def farthest(topology: Topology) -> int:

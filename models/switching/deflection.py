@@ -14,6 +14,7 @@ from flitlab.models.switching.changing import Changing
 from flitlab.models.switching.discipline import Setting
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import switch_names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,8 @@ class Deflection(Changing, Buffered):
             works = epoch.works(whole)
             into, out = (np.bincount(ends[works], minlength=whole.switches) for ends in (whole.dst, whole.src))
             for switch in np.flatnonzero(into != out)[:1]:
-                left = f"of switch {switch} {into[switch]} channels into it and {out[switch]} out of it"
+                name = switch_names(whole).label(switch)
+                left = f"of switch {name} {into[switch]} channels into it and {out[switch]} out of it"
                 problem = f"leaves {left} at tick {epoch.tick}, and mode {self.mode} needs as many of both"
                 raise SpecError(problem, key="timeline")
 

@@ -19,6 +19,7 @@ from flitlab.models.rules.spray.ports import BY_HASH, FLOWLET, HASH_UNLESS_WORST
 from flitlab.models.rules.tables import DIGITS, TABLE, Tables
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import host_names
 from flitlab.models.transport.flows import Flows
 from flitlab.models.transport.oversubscription import oversubscription
 from flitlab.models.transport.posted import Posted
@@ -249,7 +250,8 @@ def _check(topology: Topology, routes: Routes, fabric: Fabric, flows: Flows, key
     if not len(flows.source):
         raise SpecError("no host sends anything", key="traffic")
     if (own := np.flatnonzero(flows.source == flows.destination)).size:
-        raise SpecError(f"host {flows.source[own[0]]} would send to itself", key="traffic")
+        name = host_names(topology).label(flows.source[own[0]])
+        raise SpecError(f"host {name} would send to itself", key="traffic")
     if routes.form not in (TABLE, DIGITS, PATHS):
         raise SpecError(
             "entropies stand for next hops or whole paths, and this routing has neither", key="routing",

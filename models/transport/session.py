@@ -14,6 +14,7 @@ from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.datagram import RATIO_BITS, START, service_ticks
 from flitlab.models.rules.draw import below, draw
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import host_names
 from flitlab.models.transport.connections import Connections
 from flitlab.models.transport.flows import Flows
 from flitlab.models.transport.law import PURE_DELAY, REVERSE_PATH, Transport
@@ -221,7 +222,8 @@ def _check(
     topology: Topology, routes: Routes, transport: Transport, flows: Flows, path_draw: int, tick: Fraction
 ) -> None:
     if (own := np.flatnonzero(flows.source == flows.destination)).size:
-        raise SpecError(f"host {flows.source[own[0]]} would send to itself", key="traffic")
+        name = host_names(topology).label(flows.source[own[0]])
+        raise SpecError(f"host {name} would send to itself", key="traffic")
     subflows, together = len(flows.source) * transport.subflows, transport.subflows * transport.flows
     if not len(flows.source):
         raise SpecError("no host sends anything", key="traffic")

@@ -68,7 +68,7 @@ def _gain(value: float | None) -> str:
 def _binding(channels: Sequence[Row]) -> str:
     """The channels that bind, the dearest first."""
     if channels[-1]["from"] == HOSTS:
-        return "only the channels of hosts bind every routing: no network could carry more"
+        return "only the channels of hosts limit every routing: no network could carry more"
     count = channels[-1]["of"]
-    named = [f"{row['from']}{'->' if row['to'] != '' else ''}{row['to']} {row['price']:.1%}" for row in channels]
-    return f"{count} channels bind every routing; the dearest, with their price: {', '.join(named)}"
+    named = [f"{row['from']}{' -> ' if row['to'] != '' else ''}{row['to']} {row['price']:.1%}" for row in channels]
+    return f"{count} channels limit every routing (share of the dual): {', '.join(named)}"

@@ -18,6 +18,7 @@ from flitlab.models.rules.route import port_part
 from flitlab.models.rules.tables import ANY, DIGITS, VIA
 from flitlab.models.rules.vc import allowed_vcs, last_resorts, make_rings
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import join_path, switch_names
 from flitlab.sim.cli.common import complain, json_text, study_of, why
 from flitlab.sim.config.study import Case
 from flitlab.sim.exit import BAD, OK
@@ -81,17 +82,20 @@ def _tables(case: Case, topology: Topology, routes: Routes) -> dict[str, str]:
     slack = slack_table(topology, routes.paths, demand)
     return {
         "paths.csv": _text(("source", "target", "weight", "path", "ports", "vcs"), _paths(case, topology, routes)),
-        "slacks.csv": _text(("source", "target", "slack", "weight"), _slacks(slack)),
+        "slacks.csv": _text(("source", "target", "slack", "weight"), _slacks(topology, slack)),
         "next_hops.csv": _text(("target", "switch", "slack", "next", "weight", "port"), _next_hops(topology, slack)),
     }
 
 
 def _paths(case: Case, topology: Topology, routes: Routes) -> Iterable[Row]:
-    """Every path, with its weight in its pair, the switches and ports, and the VCs of each channel."""
+    """Every path, with its weight in its pair, the switches and ports, and the VCs of each channel.
+
+    Switches go by their names, of which :func:`~flitlab.models.topology.names.split_path` finds those of a path.
+    """
     table = routes.paths
     assert table is not None
     n, share = topology.switches, table.shares.tolist()
-    vcs = _VirtualChannels(case, topology, routes)
+    vcs, names = _VirtualChannels(case, topology, routes), switch_names(topology)
     pair = np.repeat(np.arange(n * n), np.diff(table.pair_start)).tolist()
     start, port = table.path_start.tolist(), table.port.tolist()
     out_start, dst = topology.out_start.tolist(), topology.dst.tolist()
@@ -101,7 +105,8 @@ def _paths(case: Case, topology: Topology, routes: Routes) -> Iterable[Row]:
         for one in ports:
             channels.append(out_start[way[-1]] + one)
             way.append(dst[channels[-1]])
-        yield (of // n, of % n, share[p], _joined(way), _joined(ports), vcs.of(p, way, channels))
+        ends = names.values((of // n, of % n))
+        yield (*ends, share[p], join_path(map(names.label, way)), "-".join(map(str, ports)), vcs.of(p, way, channels))
 
 
 class _VirtualChannels:
@@ -134,29 +139,32 @@ class _VirtualChannels:
         return " ".join(found)
 
 
-def _slacks(slack: SlackTable) -> Iterable[Row]:
-    columns = (slack.first_source, slack.first_target, slack.first_slack, slack.first_weight)
-    return zip(*(column.tolist() for column in columns), strict=True)
+def _slacks(topology: Topology, slack: SlackTable) -> Iterable[Row]:
+    names = switch_names(topology)
+    ends = names.values(slack.first_source.tolist()), names.values(slack.first_target.tolist())
+    return zip(*ends, slack.first_slack.tolist(), slack.first_weight.tolist(), strict=True)
 
 
 def _next_hops(topology: Topology, slack: SlackTable) -> Iterable[Row]:
-    there, port = topology.dst[slack.channel], slack.channel - topology.out_start[slack.switch]
-    columns = (slack.target, slack.switch, slack.slack, there, slack.weight, port)
-    return zip(*(column.tolist() for column in columns), strict=True)
+    names, port = switch_names(topology), slack.channel - topology.out_start[slack.switch]
+    target, switch, there = (
+        names.values(of.tolist()) for of in (slack.target, slack.switch, topology.dst[slack.channel])
+    )
+    return zip(target, switch, slack.slack.tolist(), there, slack.weight.tolist(), port.tolist(), strict=True)
 
 
 def _plain_next_hops(topology: Topology, routes: Routes) -> Iterable[Row]:
     """Next hops with their weights; slack is empty, as what a packet did before does not matter. Of VIA: of a leg."""
-    ports = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports
+    ports, names = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports, switch_names(topology)
     for target, switch in np.argwhere(ports > 0).tolist():
         mask = int(ports[target, switch])
         own = [port for port in range(mask.bit_length()) if mask >> port & 1]
         for port in own:
-            there = int(topology.dst[topology.out_start[switch] + port])
+            there = topology.dst[topology.out_start[switch] + port]
             part = 1 / len(own)
             if routes.port_threshold is not None:
                 part = port_part(1.0, routes.port_threshold, ports[target, switch], target, switch, port)
-            yield (target, switch, "", there, part, port)
+            yield (names.value(target), names.value(switch), "", names.value(there), part, port)
 
 
 def _described(case: Case, routes: Routes) -> dict[str, Any]:
@@ -169,10 +177,6 @@ def _described(case: Case, routes: Routes) -> dict[str, Any]:
         "vc_policy": None if vcs is None else POLICY_NAMES[switching.vc_policy], "certificate": case.certificate,
         "note": via, "notes": routes.notes,
     }  # fmt: skip
-
-
-def _joined(numbers: Iterable[int]) -> str:
-    return "-".join(map(str, numbers))
 
 
 def _text(header: Row, rows: Iterable[Row]) -> str:

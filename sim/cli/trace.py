@@ -8,6 +8,7 @@ from typing import Any, cast
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.buffered import Buffered
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import host_names, switch_names
 from flitlab.sim.cli.common import complain, print_json, print_table, study_of
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.engines.base import EngineMismatch, Run
@@ -71,10 +72,10 @@ def _list(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int:
     run: Run = start(head["engine"], *at, head["seed"], log=True)
     run.advance(options.last)
     run.snapshot()
-    hosts = scenario.topology.hosts
+    names, hosts = host_names(scenario.topology), scenario.topology.hosts
     columns = (column.tolist() for column in run.log())
     packets = [
-        {"packet": identity, "source": identity % hosts, "delivered": tick, "hops": hops}
+        {"packet": identity, "source": names.value(identity % hosts), "delivered": tick, "hops": hops}
         for identity, tick, hops in sorted(zip(*columns, strict=True), key=lambda packet: (packet[1], packet[0]))
         if tick >= options.first
     ]
@@ -96,15 +97,17 @@ def _trace(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int
     scenario = _scenario(case)
     events = [event for event in life.events(scenario.switching.header) if event.tick >= options.first]
     if options.json:
-        print_json({**head, **_plain(life), **_account(life, case), "events": [_plain_event(e) for e in events]})
+        told = [_plain_event(event, scenario.topology) for event in events]
+        print_json({**head, **_plain(life, scenario.topology), **_account(life, case), "events": told})
         return 0
-    place = scenario.topology.host_switch
+    topology, hosts = scenario.topology, host_names(scenario.topology)
+    source, destination = (
+        f"host {hosts.label(host)} (switch {switch_names(topology).label(topology.host_switch[host])})"
+        for host in (life.source, life.destination)
+    )
     flits = f"{life.flits} flit{'s' * (life.flits > 1)}"
     print(_title(head))
-    print(
-        f"packet {life.identity}: {flits} from host {life.source} (switch {place[life.source]}) "
-        f"to host {life.destination} (switch {place[life.destination]})"
-    )
+    print(f"packet {life.identity}: {flits} from {source} to {destination}")
     columns = [
         ("tick", lambda event: str(event.tick)),
         ("age", lambda event: str(event.tick - life.created)),
@@ -136,36 +139,43 @@ def _title(head: dict[str, Any]) -> str:
 
 def _sentence(event: Event, life: Life, topology: Topology) -> str:
     """An event as a person reads it."""
-    here = f"switch {event.switch}"
+    switches, hosts = switch_names(topology), host_names(topology)
+    here = "" if event.switch is None else f"switch {switches.label(event.switch)}"
+    host = "" if event.host is None else f"host {hosts.label(event.host)}"
     on = "" if event.vc is None else f" on VC {event.vc}"
     way = "" if event.channel is None else f" by channel {event.channel}"
-    to = f"host {life.destination}" if event.to is None else f"switch {event.to}{way}{on}"
+    to = f"host {hosts.label(life.destination)}" if event.to is None else f"switch {switches.label(event.to)}{way}{on}"
     if event.event == "arrived":
-        by = f" from switch {topology.src[event.channel]}{way}" if event.channel is not None else ""
+        by = f" from switch {switches.label(topology.src[event.channel])}{way}" if event.channel is not None else ""
         return f"head arrives at {here}{by}{on}"
     return {
-        "created": f"created at host {event.host}",
-        "sent": f"leaves the source queue of host {event.host}{on}",
+        "created": f"created at {host}",
+        "sent": f"leaves the source queue of {host}{on}",
         "eligible": f"may be granted at {here}",
         "allocated": f"gets a VC at {here} towards {to}",
         "granted": f"granted: {here} -> {to}",
         "deflected": f"deflected: {here} -> {to}",
         "tail": f"tail leaves {here}",
-        "delivered": f"tail delivered to host {event.host}",
+        "delivered": f"tail delivered to {host}",
     }[event.event]
 
 
-def _plain(life: Life) -> dict[str, Any]:
+def _plain(life: Life, topology: Topology) -> dict[str, Any]:
+    names = host_names(topology)
     latency = None if life.delivered is None else life.delivered - life.created
     return {
-        "packet": life.identity, "source": life.source, "destination": life.destination, "flits": life.flits,
+        "packet": life.identity, "source": names.value(life.source), "destination": names.value(life.destination),
+        "flits": life.flits,
         "created": life.created, "sent": life.sent, "delivered": life.delivered, "latency": latency,
         "hops": life.hops, "deadlocked": life.deadlocked,
     }  # fmt: skip
 
 
-def _plain_event(event: Event) -> dict[str, Any]:
-    return {key: value for key, value in event._asdict().items() if value is not None}
+def _plain_event(event: Event, topology: Topology) -> dict[str, Any]:
+    """The fields of an event that it has, with the names of switches and hosts."""
+    known = {key: value for key, value in event._asdict().items() if value is not None}
+    names = {"host": host_names(topology), "switch": switch_names(topology), "to": switch_names(topology)}
+    return {key: names[key].value(value) if key in names else value for key, value in known.items()}
 
 
 def _account(life: Life, case: Case) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from flitlab.models.registry import make
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.discipline import Discipline
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import host_names
 from flitlab.sim.config.application import refuse_long, rendezvous_of, traffic_of
 from flitlab.sim.config.check import spec_of, validated
 from flitlab.sim.config.draft import Draft
@@ -180,7 +181,8 @@ def _placed(draft: Draft, parts: PartsBuilder, topology: Topology, asked: Sequen
             continue
         taken = next((host for host in placed[0].tolist() if host in holder), None)
         if taken is not None:
-            draft.refuse(place, f"puts a rank of {job.name} on host {taken}, where one of {holder[taken]} is already")
+            name = host_names(topology).label(taken)
+            draft.refuse(place, f"puts a rank of {job.name} on host {name}, where one of {holder[taken]} is already")
             continue
         holder |= dict.fromkeys(placed[0].tolist(), job.name)
         found[i] = placed

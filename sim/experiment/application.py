@@ -8,6 +8,7 @@ from typing import Any
 
 from flitlab.sim.config.reporting import Which
 from flitlab.sim.config.study import Case, Study, labels_of
+from flitlab.sim.experiment.named import with_names
 
 TABLES = ("ranks", "steps", "utilisation", "messages", "critical_path", "timeline")
 """Names of the tables besides results.csv; each has columns for the scenario and the seed in front."""
@@ -113,7 +114,7 @@ def tables(
             for row in record.get("detail", {}).get(name, ()):
                 more = _of_step(row, found.get(case.label, {})) if name == "steps" else {}
                 more |= _of_rank(row["rank"], case) if name == "ranks" else {}
-                made.setdefault(f"{name}.csv", []).append({**head, **row, **more})
+                made.setdefault(f"{name}.csv", []).append({**head, **with_names(row, case.topology), **more})
     return made
 
 

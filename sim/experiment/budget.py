@@ -23,6 +23,7 @@ import numpy as np
 
 from flitlab.fluid.binding import binding
 from flitlab.models.hashing import content_hash
+from flitlab.models.topology.names import switch_names
 from flitlab.sim.config.budget import CERTIFIED, MEASURED
 from flitlab.sim.config.study import Budget, Case, Rung
 from flitlab.sim.experiment.ceilings import CeilingRuns
@@ -206,9 +207,9 @@ class BudgetRuns:
         whole, bound = price.sum() + (hosts or 0.0), binding(topology, lengths, lower, optimum.upper)
         if bound.hosts:
             yield {"from": "hosts", "to": "", "price": hosts / whole, "of": 1}
-        full = np.flatnonzero(bound.network)
+        names, full = switch_names(topology), np.flatnonzero(bound.network)
         for channel in full[np.argsort(-price[full], kind="stable")][:MOST_CHANNELS]:
-            ends = {"from": int(topology.src[channel]), "to": int(topology.dst[channel])}
+            ends = {"from": names.value(topology.src[channel]), "to": names.value(topology.dst[channel])}
             yield ends | {"price": float(price[channel] / whole), "of": len(full)}
 
     def _index(self, case: Case) -> int:

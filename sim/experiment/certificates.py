@@ -17,7 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.saved import BadCertificate, Saved
 from flitlab.fluid.verify import Verified, provable, verify
+from flitlab.models.delimited import quoted
 from flitlab.models.instance import Instance
+from flitlab.models.topology.names import Names, switch_names
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import Case, Study, read
 
@@ -120,13 +122,13 @@ def save(folder: Path, instance: Instance, rows: Sequence[Ceiling]) -> None:
             if (saved := Saved.of(instance, row)).claims:
                 saved.write(folder / name)
             if len(saved.amount):
-                _write_demand((folder / name).with_suffix(".csv"), saved)
+                _write_demand((folder / name).with_suffix(".csv"), switch_names(instance.topology), saved)
 
 
-def _write_demand(file: Path, saved: Saved) -> None:
+def _write_demand(file: Path, names: Names, saved: Saved) -> None:
     pairs = zip(saved.source.tolist(), saved.target.tolist(), saved.amount.tolist(), strict=True)
-    lines = ["src,dst,demand", *(f"{source},{target},{amount!r}" for source, target, amount in pairs)]
-    file.write_text("\n".join(lines) + "\n", "utf-8")
+    lines = [f"{quoted(names.label(s))},{quoted(names.label(t))},{amount!r}" for s, t, amount in pairs]
+    file.write_text("\n".join(["src,dst,demand", *lines]) + "\n", "utf-8")
 
 
 def write_index(study: Study, folder: Path, users: dict[str, list[int]]) -> tuple[int, str]:

@@ -21,6 +21,7 @@ from flitlab.sim.experiment.application import beside_bounds, slack_of_bound
 from flitlab.sim.experiment.application import tables as tables_of_programs
 from flitlab.sim.experiment.ceilings import Bound, CeilingRuns
 from flitlab.sim.experiment.flows import beside_mcf
+from flitlab.sim.experiment.named import with_names
 from flitlab.sim.experiment.pool import Task
 from flitlab.sim.experiment.progress import Progress
 from flitlab.sim.experiment.saturation import Placement, is_search, limit_of, place_of, placements, seed_rows, table
@@ -326,7 +327,7 @@ class PointRuns:
     def _details(self, name: str) -> list[dict[str, Any]]:
         """Rows of a table that the records of points have."""
         return [
-            {"scenario": case.label, **case.keys, "load": load, "seed": seed, **row}
+            {"scenario": case.label, **case.keys, "load": load, "seed": seed, **with_names(row, case.topology)}
             for case, load, seed, record in self.rows()
             for row in record.get("detail", {}).get(name, ())
         ]

@@ -16,6 +16,7 @@ from flitlab.fluid.hosts import host_bound, host_certificate
 from flitlab.fluid.saved import Saved
 from flitlab.fluid.verify import verify
 from flitlab.models.instance import Instance
+from flitlab.models.topology.names import Names, host_names, switch_names
 
 MOST_CUT = 2048
 """Switches up to which cuts are looked for: of more, lengths are the proof."""
@@ -76,29 +77,31 @@ def of_theta(instance: Instance, row: Ceiling, claimed: float) -> Witness:
 
 def _simple(instance: Instance) -> Iterator[Witness]:
     topology, traffic = instance.topology, instance.traffic
-    hosts = host_bound(topology, traffic)
+    names, hosts = switch_names(topology), host_bound(topology, traffic)
     if np.isfinite(hosts):
         z = host_certificate(topology, traffic)
         way, word = (z.injection, "sends") if z.injection.any() else (z.ejection, "receives")
         host = int(np.argmax(way))
+        name = host_names(topology).value(host)
         demand = float((traffic.rate if z.injection.any() else traffic.column_sums)[host])
         statement = (
-            f"Host {host} {word} {demand:g} flits per tick at load 1, and its channel takes {topology.host_capacity:g}:"
+            f"Host {name} {word} {demand:g} flits per tick at load 1, and its channel takes {topology.host_capacity:g}:"
             f" no load above {hosts:.6g} passes it."
         )
         row = _row(instance, "bounds:hosts", hosts, z)
-        yield Witness("hosts", statement, "hosts", confirmed(instance, row), {"host": host}, row)
+        yield Witness("hosts", statement, "hosts", confirmed(instance, row), {"host": name}, row)
     if topology.switches <= MOST_CUT and bool(traffic.switch_pairs()[2].size):
         for cut in sorted(all_cuts(topology, traffic), key=lambda cut: cut.upper)[:1]:
             inside, outside = np.flatnonzero(cut.side).tolist(), np.flatnonzero(~cut.side).tolist()
             few, verb = (inside, "leaves") if len(inside) <= len(outside) else (outside, "enters")
             crossing = np.flatnonzero(cut.certificate.network)
             statement = (
-                f"Whatever {verb} the {len(few)} switches {_listed(few)} crosses channels of {cut.capacity:g} flits "
-                f"per tick together, and at load 1 that is {cut.demand:.6g}: no load above {cut.upper:.6g} crosses."
+                f"Whatever {verb} the {len(few)} switches {_listed(names, few)} crosses channels of "
+                f"{cut.capacity:g} flits per tick together, and at load 1 that is {cut.demand:.6g}: no load above "
+                f"{cut.upper:.6g} crosses."
             )
             facts = {
-                "capacity": cut.capacity, "demand": cut.demand, "side": inside,
+                "capacity": cut.capacity, "demand": cut.demand, "side": names.values(inside),
                 "channels": _channels(instance, crossing),
             }  # fmt: skip
             row = _row(instance, f"cuts:{cut.name}", cut.upper, cut.certificate)
@@ -118,8 +121,8 @@ def _row(instance: Instance, name: str, upper: float, z: Certificate) -> Ceiling
     return Ceiling(name, None, float("nan"), upper, theta_unit(instance.topology), "", 0.0, "", z)
 
 
-def _listed(switches: list[int]) -> str:
-    told = " ".join(map(str, switches[:MOST_LISTED]))
+def _listed(names: Names, switches: list[int]) -> str:
+    told = " ".join(map(names.label, switches[:MOST_LISTED]))
     return f"({told}{' ...' if len(switches) > MOST_LISTED else ''})"
 
 
@@ -178,13 +181,15 @@ def _lost_at_cut(instance: Instance, row: Ceiling) -> Iterator[Witness]:
     bound = verify_total(topology, traffic, load, z) / topology.hosts
     demand, capacity = load * sum(cut.demand for cut in ways), sum(cut.capacity for cut in ways)
     few = np.flatnonzero(inside if 2 * inside.sum() <= len(inside) else ~inside).tolist()
+    names = switch_names(topology)
+    which = f"the {len(few)} switches {_listed(names, few)}"
     statement = (
-        f"At load {load:.6g}, {demand:.6g} flits per tick are to cross between the {len(few)} switches {_listed(few)} "
+        f"At load {load:.6g}, {demand:.6g} flits per tick are to cross between {which} "
         f"and the others, over channels of {capacity:g}; so no more than {bound * topology.hosts:.6g} arrive at all "
         f"{topology.hosts} hosts together, however unfairly."
     )
     facts = {
-        "load": load, "capacity": capacity, "demand": demand, "side": few,
+        "load": load, "capacity": capacity, "demand": demand, "side": names.values(few),
         "channels": _channels(instance, np.flatnonzero(z.network)),
     }  # fmt: skip
     proof = replace(row, lower=0.0, upper=bound, certificate=z, flow=None)
@@ -193,6 +198,7 @@ def _lost_at_cut(instance: Instance, row: Ceiling) -> Iterator[Witness]:
 
 def _channels(instance: Instance, channels: np.ndarray, length: np.ndarray | None = None) -> list[list[Any]]:
     """[from, to], or [from, to, length], of the first channels."""
-    src, dst = instance.topology.src, instance.topology.dst
+    names, src, dst = switch_names(instance.topology), instance.topology.src, instance.topology.dst
     listed = channels[:MOST_LISTED].tolist()
-    return [[int(src[c]), int(dst[c]), *([] if length is None else [float(length[c])])] for c in listed]
+    ends = [names.values((src[c], dst[c])) for c in listed]
+    return [[*pair, *([] if length is None else [float(length[c])])] for pair, c in zip(ends, listed, strict=True)]

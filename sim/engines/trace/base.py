@@ -12,6 +12,7 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.buffered import Buffered
 from flitlab.models.switching.deflection import Deflection
 from flitlab.models.switching.wormhole import Wormhole
+from flitlab.models.topology.names import host_names
 
 PATIENCE = 100_000
 """Ticks for which a packet is followed after its creation."""
@@ -264,17 +265,18 @@ def birth(scenario: Scenario[Buffered], load: float, seed: int, identity: int, l
     if identity < 0:
         raise ValueError("a packet's id is sequence number x hosts + source host, 0 or more")
     sequence, host = divmod(identity, hosts)
+    name = host_names(scenario.topology).label(host)
     arrivals = make_arrivals(source.arrivals, load, source.mean_flits, scenario.traffic.rate, source.burst)
     packets = make_packets(scenario.traffic, source.flits, source.shares)
     if arrivals.keep[host] < 0:
-        raise ValueError(f"host {host} sends nothing, so there is no packet {identity}")
+        raise ValueError(f"host {name} sends nothing, so there is no packet {identity}")
     counter, position, tick = -1, -arrivals.base, 0
     for earlier in range(sequence + 1):
         counter, position = next_arrival(arrivals, packets, seed, host, counter + 1, position)
         tick = int(position) >> arrivals.shift
         if tick >= latest:
             raise ValueError(
-                f"packet {identity} is not created before tick {latest}: it is number {sequence} of host {host}, "
+                f"packet {identity} is not created before tick {latest}: it is number {sequence} of host {name}, "
                 f"which by then creates {earlier}"
             )
     to, flits = destination(packets, seed, host, sequence), length(packets, seed, host, counter)

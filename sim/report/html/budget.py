@@ -67,7 +67,7 @@ def _channels(ladder: Ladder) -> str:
     count = ladder.channels[-1]["of"] if ladder.channels else "0"
     body = table(("channel", "price"), rows, text=(0,), caption="Its part of what an optimum pays for all capacity.")
     only = bool(rows) and ladder.channels[-1]["from"] == HOSTS
-    return folded("The host channels bind" if only else f"{count} channels bind every routing", body) if rows else ""
+    return folded("The host channels bind" if only else f"{count} channels limit every routing", body) if rows else ""
 
 
 def _channel(row: Mapping[str, str]) -> str:

@@ -85,7 +85,9 @@ def _proofs(checks: Sequence[Check]) -> str:
 def _channels(witness: Witness) -> str:
     listed = witness.facts.get("channels", [])
     rows = [(str(u), str(v), plain(rest[0]) if rest else "1") for u, v, *rest in listed]
-    return folded(f"{len(rows)} channels of the proof", table(("from", "to", "length"), rows, text=())) if rows else ""
+    return (
+        folded(f"{len(rows)} channels of the proof", table(("from", "to", "length"), rows, text=(0, 1))) if rows else ""
+    )
 
 
 def _deadlock(verdict: Verdict) -> str:

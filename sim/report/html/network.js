@@ -1,6 +1,7 @@
 // Inside the network: a map whose channels are coloured by use, its distribution, path lengths, the channels used most.
 const LIGHT = ["#dfe3ea", "#fbc06a", "#e8603c", "#97216b", "#1b0c41"], DARK = ["#343b46", "#7a2482", "#d8433e", "#fba238", "#fcf5a6"];
 const TABLE = 12; // channels in the table
+const nameOf = (map, v) => String(map.names.length ? map.names[v] : v);
 
 function ramp(share) {
   const stops = dark() ? DARK : LIGHT, at = Math.min(Math.max(share, 0), 1) * (stops.length - 1), i = Math.min(Math.floor(at), stops.length - 2);
@@ -102,8 +103,12 @@ class Inside {
     const nodes = put(svg, "g");
     map.xy.forEach(([x, y], v) => {
       const node = put(nodes, "circle", { cx: x, cy: y, r: radius, style: "fill:var(--switch)" });
-      put(node, "title", {}, `switch ${v}, ${map.hosts[v]} hosts`);
-      if (radius >= 11) put(nodes, "text", { x, y: y + radius * 0.36, "text-anchor": "middle", style: `fill:var(--on-switch);font-size:${radius * (map.n > 99 ? 0.85 : 1.05)}px;pointer-events:none` }, v);
+      put(node, "title", {}, `switch ${nameOf(map, v)}, ${map.hosts[v]} hosts`);
+      if (radius >= 11) {
+        const name = nameOf(map, v), inside = name.length <= 3, size = radius * (inside && map.n > 99 ? 0.85 : inside ? 1.05 : 0.9);
+        const style = inside ? "fill:var(--on-switch)" : "fill:var(--ink);stroke:var(--paper);stroke-width:6;paint-order:stroke";
+        put(nodes, "text", { x, y: y + (inside ? radius * 0.36 : radius + size), "text-anchor": "middle", style: `${style};font-size:${size}px;pointer-events:none` }, name);
+      }
     });
     this.listen(group, map, values);
   }
@@ -132,7 +137,7 @@ class Inside {
       const c = of.get(event.target);
       if (c === undefined) return;
       this.tip.textContent = "";
-      put(this.tip, "strong", {}, `switch ${map.src[c]} → ${map.dst[c]}`);
+      put(this.tip, "strong", {}, `switch ${nameOf(map, map.src[c])} → ${nameOf(map, map.dst[c])}`);
       put(this.tip, "span", {}, `${this.what === "price" ? "price" : "utilisation"} ${format(values[c], 3)}`);
       this.tip.hidden = false;
       const frame = this.map.parentElement.getBoundingClientRect();
@@ -161,7 +166,7 @@ class Inside {
     columns.forEach(([what]) => put(row, "th", { scope: "col" }, heads[what]));
     const body = put(table, "tbody"), order = values.map((_, c) => c).sort((a, b) => values[b] - values[a] || a - b).slice(0, TABLE);
     for (const c of order) {
-      const line = put(body, "tr"), cell = put(line, "td", { class: "text" }), button = put(cell, "button", { type: "button" }, `${map.src[c]} → ${map.dst[c]}`);
+      const line = put(body, "tr"), cell = put(line, "td", { class: "text" }), button = put(cell, "button", { type: "button" }, `${nameOf(map, map.src[c])} → ${nameOf(map, map.dst[c])}`);
       columns.forEach(([, known]) => put(line, "td", {}, format(known[c], 3)));
       const mark = () => this.choose(c);
       line.addEventListener("pointerenter", mark);

@@ -16,6 +16,7 @@ from flitlab.fluid.certificate import Certificate
 from flitlab.models.arrays import Floats
 from flitlab.models.topology.formats import FormatError, read
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import switch_names
 from flitlab.sim.experiment.store import cell
 from flitlab.sim.report.folder.names import Names
 from flitlab.sim.report.folder.run import Run
@@ -194,10 +195,11 @@ def _packed(use: Floats) -> str:
 
 def _map(topology: Topology) -> dict[str, Any]:
     """Where switches stand (0 .. 1000, y downwards), and the ends of channels."""
+    names = switch_names(topology)
     found: dict[str, Any] = {
         "n": topology.switches, "kind": topology.kind, "src": topology.src.tolist(), "dst": topology.dst.tolist(),
         "hosts": topology.host_count.tolist(), "style": "matrix", "xy": [],
-        "one_way": (topology.reverse < 0).tolist(),
+        "one_way": (topology.reverse < 0).tolist(), "names": names.values(range(names.count)) if names.labelled else [],
     }  # fmt: skip
     style = suitable(topology, MOST_SWITCHES)
     if style == "matrix" or topology.channels > MOST_LINES.get(style, MOST_LINKS):
@@ -216,9 +218,10 @@ def busiest(found: Iterable[Inside]) -> str:
         if not stable:
             continue
         load, topology = max(stable), one.topology
+        names = switch_names(topology)
         use = one.states[load].use / one.states[load].replicates / topology.capacity
         rows = [
-            (f"{topology.src[c]} → {topology.dst[c]}", f"{use[c]:.3f}")
+            (f"{names.label(topology.src[c])} → {names.label(topology.dst[c])}", f"{use[c]:.3f}")
             for c in np.argsort(-use, kind="stable")[:SHOWN].tolist()
         ]
         title = f"Channels used most: {one.label}, load {load:g}"

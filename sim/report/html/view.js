@@ -29,13 +29,14 @@ const wires = map.src.map((u, c) => {
 const straight = (a, b) => (s) => [0, 1].map((k) => a[k] + s * (b[k] - a[k]));
 map.hosts.forEach((spot, h) => { const [x, y] = map.xy[map.home[h]]; put(svg, "path", { class: "stub", d: `M${x} ${y}L${spot}` }); });
 const moving = put(svg, "g");
-const hostDots = map.hosts.map(([cx, cy], h) => { const dot = put(svg, "circle", { cx, cy, r: 0.22 * map.radius, style: "fill:var(--soft)" }); put(dot, "title", {}, `host ${h}`); return dot; });
+const hostDots = map.hosts.map(([cx, cy], h) => { const dot = put(svg, "circle", { cx, cy, r: 0.22 * map.radius, style: "fill:var(--soft)" }); put(dot, "title", {}, `host ${map.host_names[h]}`); return dot; });
 const discs = map.xy.map(([cx, cy]) => put(svg, "circle", { cx, cy, r: map.radius, style: "fill:var(--panel);stroke:var(--switch);stroke-width:2" }));
 const numbers = map.xy.map(([x, y], v) => {
-  put(svg, "text", { x, y: y - map.radius * 0.3, "text-anchor": "middle", style: `fill:var(--soft);font-size:${map.radius * 0.5}px` }, v);
+  const size = Math.min(0.5, 2.6 / map.names[v].length) * map.radius;
+  put(svg, "text", { x, y: y - map.radius * 0.3, "text-anchor": "middle", style: `fill:var(--soft);font-size:${size}px` }, map.names[v]);
   return put(svg, "text", { x, y: y + map.radius * 0.55, "text-anchor": "middle", style: `font-size:${map.radius * 0.85}px;font-weight:600` });
 });
-put(stage, "figcaption", {}, "In a switch: its number, and below how many packets wait in it (the fuller, the thicker the ring). A dot is a packet's head, the coloured wire behind it what its flits occupy; hosts grow with their source queues. A ring around a dot: it was deflected.");
+put(stage, "figcaption", {}, "In a switch: its name, and below how many packets wait in it (the fuller, the thicker the ring). A dot is a packet's head, the coloured wire behind it what its flits occupy; hosts grow with their source queues. A ring around a dot: it was deflected.");
 
 function wireOf(visit, next) {
   if (next.channel !== null) return wires[next.channel];
@@ -87,7 +88,7 @@ function drawPacket(packet, t) {
     if (t > leg.to) continue;
     const [x, y] = leg.way(head), size = Math.max(0.24 * map.radius, 6);
     if (leg.deflected) put(moving, "circle", { cx: x, cy: y, r: size + 5, class: dim, style: `fill:none;stroke:${paint};stroke-width:2.5` });
-    put(put(moving, "circle", { cx: x, cy: y, r: size, class: `flit${dim}${followed === packet ? " followed" : ""}`, style: `fill:${paint}` }), "title", {}, `packet ${packet.id}: host ${packet.source} → ${packet.target}`);
+    put(put(moving, "circle", { cx: x, cy: y, r: size, class: `flit${dim}${followed === packet ? " followed" : ""}`, style: `fill:${paint}` }), "title", {}, `packet ${packet.id}: host ${map.host_names[packet.source]} → ${map.host_names[packet.target]}`);
   }
 }
 
@@ -148,7 +149,7 @@ const deepest = put(side, "ul", { class: "facts" });
 put(side, "h3", {}, "Follow a packet");
 const choose = put(put(side, "label", {}, "Packet "), "select");
 put(choose, "option", { value: "" }, "none");
-packets.forEach((packet, i) => put(choose, "option", { value: i }, `${packet.id}: host ${packet.source} → ${packet.target}, tick ${packet.created}`));
+packets.forEach((packet, i) => put(choose, "option", { value: i }, `${packet.id}: host ${map.host_names[packet.source]} → ${map.host_names[packet.target]}, tick ${packet.created}`));
 const life = put(side, "div", { "aria-live": "off" });
 choose.addEventListener("change", () => {
   followed = choose.value === "" ? null : packets[Number(choose.value)];
@@ -157,21 +158,21 @@ choose.addEventListener("change", () => {
 });
 
 function drawDeepest(depth, queue) {
-  const found = depth.map((count, v) => [count, `switch ${v}`]).concat(queue.map((count, h) => [count, `host ${h}`])).filter((entry) => entry[0] > 1);
+  const found = depth.map((count, v) => [count, `switch ${map.names[v]}`]).concat(queue.map((count, h) => [count, `host ${map.host_names[h]}`])).filter((entry) => entry[0] > 1);
   deepest.textContent = "";
   found.sort((a, b) => b[0] - a[0]).slice(0, 8).forEach(([count, name]) => put(deepest, "li", {}, `${name}: ${count}`));
   if (!found.length) put(deepest, "li", {}, "no packet waits behind another");
 }
 
 function eventsOf(packet) {
-  const found = [[packet.created, `created at host ${packet.source}`]];
+  const found = [[packet.created, `created at host ${map.host_names[packet.source]}`]];
   if (packet.sent !== null) found.push([packet.sent, "leaves the source queue"]);
   packet.visits.forEach((visit, i) => {
     const next = packet.visits[i + 1];
-    if (visit.arrived !== null) found.push([visit.arrived, `head arrives at switch ${visit.at}`]);
+    if (visit.arrived !== null) found.push([visit.arrived, `head arrives at switch ${map.names[visit.at]}`]);
     if (visit.eligible !== null && visit.arrived !== null) found.push([visit.eligible, "may be granted"]);
-    if (visit.granted !== null) found.push([visit.granted, `${visit.deflected ? "deflected" : "granted"} to ${next ? `switch ${next.at}` : `host ${packet.target}`}`]);
-    if (visit.tail !== null) found.push([visit.tail, `tail leaves switch ${visit.at}`]);
+    if (visit.granted !== null) found.push([visit.granted, `${visit.deflected ? "deflected" : "granted"} to ${next ? `switch ${map.names[next.at]}` : `host ${map.host_names[packet.target]}`}`]);
+    if (visit.tail !== null) found.push([visit.tail, `tail leaves switch ${map.names[visit.at]}`]);
   });
   if (packet.delivered !== null) found.push([packet.delivered, `delivered, ${packet.delivered - packet.created} ticks after its creation`]);
   if (packet.stuck) found.push([end - 1, "deadlocked: never moves again"]);

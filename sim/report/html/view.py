@@ -11,6 +11,7 @@ import numpy as np
 from flitlab.models.arrays import Floats
 from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import host_names, switch_names
 from flitlab.sim.engines.trace.base import Life
 from flitlab.sim.engines.trace.film import film
 from flitlab.sim.report.html.shell import write_page
@@ -73,6 +74,8 @@ def _map(topology: Topology) -> dict[str, Any]:
         "xy": placed(places.xy), "hosts": placed(spots), "home": topology.host_switch.tolist(),
         "radius": round(places.radius * scale, 1), "src": topology.src.tolist(), "dst": topology.dst.tolist(),
         "capacity": topology.capacity.tolist(), "one_way": (topology.reverse < 0).tolist(),
+        "names": list(map(switch_names(topology).label, range(topology.switches))),
+        "host_names": list(map(host_names(topology).label, range(topology.hosts))),
     }  # fmt: skip
 
 

@@ -14,15 +14,26 @@ from matplotlib.collections import LineCollection, PatchCollection
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch
+from matplotlib.patheffects import withStroke
 
 from flitlab.models.arrays import Floats, Integers
 from flitlab.models.topology.distances import distance_counts, distances, mean_hops
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import switch_names
 from flitlab.sim.report.figures.style import in_style, save_as
 from flitlab.sim.report.network.places import PLACES, WIDTH, Places, Style, suitable
 
 LEAST_TEXT = 4.5
-"""Font size below which switches go without their numbers."""
+"""Font size below which switches go without their names."""
+
+MOST_INSIDE = 3
+"""Letters of a name up to which it stands on its switch; a longer one stands beside it."""
+
+MOST_BESIDE = 14
+"""Letters of a name that are shown beside a switch."""
+
+LABEL_SIZE, LETTER = 5.5, 0.58
+"""Font size of names beside switches, and the width of a letter in it."""
 
 MOST_HOSTS = 6
 """Hosts of a switch beyond which their number stands in their place."""
@@ -33,6 +44,12 @@ MOST_CELLS = 1000
 KEEP_RIGHT = 0.5
 """Radii of a switch by which an arrow runs to the right of the line between two switches."""
 
+MOST_UPRIGHT = 20
+"""Switches on a circle up to which their names are not turned."""
+
+SIDEWAYS = 0.35
+"""Least horizontal part of the outward direction at which a name stands to the side of its switch."""
+
 STUB = (1.15, 1.75)
 """Where the stub of a host begins and ends, in radii from the middle of its switch."""
 
@@ -42,8 +59,8 @@ SWITCH, HOST, LINK, AREA = "#0b4f80", "#b9a27c", "#707070", "#eef3f7"
 def draw_topology(topology: Topology, path: str | Path, style: Style = "auto") -> Path:
     """Draws a topology into a PNG or SVG file, by its suffix; the same bytes every time.
 
-    Switches are numbered discs, hosts short stubs on them, bi-directional links lines and uni-directional channels
-    arrows. A matrix shows the hops from each switch (row) to each other (column).
+    Switches are discs with their labels or numbers, hosts short stubs on them, bi-directional links lines and
+    uni-directional channels arrows. A matrix shows the hops from each switch (row) to each other (column).
 
     Parameters
     ----------
@@ -114,11 +131,15 @@ class Drawing:
         self.ax, self.topology, self.places, self.stroke, self.fill = ax, topology, places, stroke, fill
         self.xy, self.radius = places.xy, places.radius
         room = (2.3 if topology.hosts else 1.4) * self.radius
-        self.lines = self._lines()
+        self.lines, self.names = self._lines(), self._names()
+        self.beside = max(map(len, self.names)) > MOST_INSIDE
         reach = np.concatenate([self.xy - room, self.xy + room, *self._areas_reach(), *self._arcs_reach()])
         (left, bottom), (right, top) = reach.min(axis=0), reach.max(axis=0)
-        self.left = left - (0.05 * (right - left) if places.names else 0)
-        self.points = 72 * WIDTH / (right - self.left)  # of paper per unit
+        for _ in range(3 if self.beside else 1):  # names take room on paper, and the scale depends on that room
+            self.left = left - (0.05 * (right - left) if places.names else 0)
+            self.points = 72 * WIDTH / (right - self.left)  # of paper per unit
+            boxes = np.concatenate([reach, *self._names_reach()])
+            (left, bottom), (right, top) = boxes.min(axis=0), boxes.max(axis=0)
         ax.set_axis_off()
         ax.set_aspect("equal")
         ax.set_xlim(self.left, right)
@@ -143,13 +164,64 @@ class Drawing:
         discs = [Circle(tuple(place), self.radius) for place in self.xy]
         colours = [self.fill(v) for v in range(len(discs))]
         self.ax.add_collection(PatchCollection(discs, facecolor=colours, edgecolor="none", zorder=3))
-        digits = len(str(self.topology.switches - 1))
-        size = min(8.0, (1.15 if digits < 3 else 0.85) * self.radius * self.points)
+        if self.beside:
+            self._names_beside()
+            return
+        letters = max(map(len, self.names))
+        size = min(8.0, (1.15 if letters < 3 else 0.85) * self.radius * self.points)
         if size < LEAST_TEXT:
             return
         style: dict[str, Any] = {"ha": "center", "va": "center_baseline", "color": "white", "zorder": 4}
-        for v, (x, y) in enumerate(self.xy.tolist()):
-            self.ax.text(x, y, str(v), fontsize=size, **style)
+        for name, (x, y) in zip(self.names, self.xy.tolist(), strict=True):
+            self.ax.text(x, y, name, fontsize=size, parse_math=False, **style)
+
+    def _names(self) -> list[str]:
+        """The names of the switches, long ones cut short."""
+        names = switch_names(self.topology)
+        labels = map(names.label, range(self.topology.switches))
+        return [label if len(label) <= MOST_BESIDE else f"{label[: MOST_BESIDE - 1]}…" for label in labels]
+
+    def _names_beside(self) -> None:
+        """Names on the outer side of their switches, beyond the hosts; of many on a circle, along its radii."""
+        halo = [withStroke(linewidth=1.6, foreground="white")]
+        style: dict[str, Any] = {"fontsize": self.text_size, "color": "#202020", "zorder": 4, "path_effects": halo}
+        places = zip(self.names, self._beside().tolist(), self.places.outward.tolist(), strict=True)
+        for name, (x, y), (dx, dy) in places:
+            sideways = self.radial or abs(dx) >= SIDEWAYS
+            across = ("left" if dx >= 0 else "right") if sideways else "center"
+            upright = "center" if sideways else "bottom" if dy > 0 else "top"
+            turn = float(np.degrees(np.arctan2(dy, dx) if dx >= 0 else np.arctan2(-dy, -dx))) if self.radial else 0.0
+            turned: dict[str, Any] = {"rotation": turn, "rotation_mode": "anchor"}
+            self.ax.text(x, y, name, ha=across, va=upright, parse_math=False, **turned, **style)
+
+    @property
+    def radial(self) -> bool:
+        """Whether names stand along the radii of a circle."""
+        return self.places.inward and len(self.names) > MOST_UPRIGHT
+
+    @property
+    def text_size(self) -> float:
+        """Font size of names beside switches: smaller where many stand close together on a circle."""
+        return min(LABEL_SIZE, self.points / 1.1) if self.radial else LABEL_SIZE
+
+    def _beside(self) -> Floats:
+        """float64 [switches, 2]: where names beside their switches begin."""
+        far = 1.15 if not self.topology.hosts else 2.05
+        places: Floats = self.xy + far * self.radius * self.places.outward
+        return places
+
+    def _names_reach(self) -> list[Floats]:
+        """Corners of the boxes of names beside switches."""
+        if not self.beside:
+            return []
+        size, at, out = self.text_size / self.points, self._beside(), self.places.outward
+        wide, high = LETTER * size * np.array([[len(name)] for name in self.names]), 1.3 * size
+        if self.radial:
+            return [at, at + wide * out]
+        sideways = np.abs(out[:, :1]) >= SIDEWAYS
+        along = np.where(sideways, np.sign(out) * wide * [1, 0], np.sign(out) * high * [0, 1])
+        half = np.where(sideways, high / 2 * np.array([[0.0, 1.0]]), wide / 2 * [1, 0])
+        return [at - half, at + half, at + along - half, at + along + half]
 
     def _hosts(self) -> None:
         """Stubs in a fan on the outer side of each switch, or their number if they are many.
