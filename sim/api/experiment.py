@@ -88,7 +88,8 @@ class Experiment:
             A YAML file, or a mapping with the same names. Paths in a mapping are relative to the current folder.
             In place of a component's mapping its name will do, of ``topology`` a networkx graph or a ``Topology``,
             of ``traffic`` a matrix of demands: an array [hosts, hosts] or [switches, switches] in flits per tick at
-            load 1, taken as it is.
+            load 1, taken as it is, or a data frame whose index and columns have the labels of hosts or switches. A
+            graph may have keys of ``kind: file`` beside it: ``{"graph": graph, "pair_directions": True}``.
         quick
             Apply the ``quick:`` mapping of the configuration.
         sets

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import scipy
 
-from flitlab.models.registry import Parameters, SpecError, UnknownKindError, kind_key, make
+from flitlab.models.delimited import quoted
+from flitlab.models.registry import Parameters, SpecError, UnknownKindError, kind_key, make, recorded_warnings
 from flitlab.models.topology.formats.own_json import json_text
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import host_names, switch_names
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.sim.config.errors import ConfigError, Mistake
 from flitlab.sim.config.keys import SECTIONS
@@ -56,31 +58,48 @@ def component(category: str, value: Any, topology: Any = None) -> Any:
         return value.model_dump(mode="json", exclude_unset=True)
     if category == "topology" and (graph := topology_of(value)) is not None:
         return {"kind": "file", "text": json_text(graph)}
+    if category == "topology" and isinstance(value, Mapping) and "graph" in value:
+        return _with_keys(value)
+    if category == "traffic" and (frame := _labelled(value)) is not None:
+        graph = graph_of(topology)
+        return {"kind": "matrix", "text": frame, "level": _level_of_names(value, graph), "normalise": "none"}
     if category == "traffic" and (matrix := _matrix(value)) is not None:
         level = "host" if isinstance(value, Traffic) else _level(matrix, topology)
-        return {"kind": "matrix", "text": _pairs(matrix), "level": level, "normalise": "none"}
+        return {"kind": "matrix", "text": _pairs(matrix), "names": "numbers", "level": level, "normalise": "none"}
     if value is None or isinstance(value, Mapping):
         return value
-    taken = {"topology": ", a Topology, a networkx graph", "traffic": ", a Traffic, a square matrix"}
+    taken = {"topology": ", a Topology, a networkx graph", "traffic": ", a Traffic, a square matrix, a data frame"}
     problem = f"is a {type(value).__name__}; must be a name, a mapping{taken.get(category, '')} or a specification"
     raise ConfigError([Mistake("configuration", category, "", problem)])
 
 
-def topology_of(value: Any) -> Topology | None:
+def topology_of(value: Any, pair_directions: bool | None = None) -> Topology | None:
     """The topology that an object is, or that a graph of networkx means; None of anything else.
 
-    A switch has one host where nothing says how many.
+    A switch has one host where nothing says how many. pair_directions: whether opposite
+    edges are links.
     Raises :class:`~flitlab.sim.config.errors.ConfigError` for a graph that is no network.
     """
     networkx = sys.modules.get("networkx")
     if networkx is not None and isinstance(value, networkx.Graph):
         try:
-            value = Topology.from_networkx(value)
+            value = Topology.from_networkx(value, pair_directions=bool(pair_directions))
         except ValueError as error:
             raise ConfigError([Mistake("configuration", "topology", "", str(error))]) from None
     if not isinstance(value, Topology):
         return None
     return value if value.hosts_stated or value.hosts else value.with_hosts(1, value.host_capacity)
+
+
+def _with_keys(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A graph with keys of a file beside it: ``{"graph": graph, "pair_directions": True}``."""
+    keys = {key: item for key, item in value.items() if key != "graph"}
+    if (graph := topology_of(value["graph"], keys.get("pair_directions"))) is None or keys.pop(
+        "kind", "file"
+    ) != "file":
+        problem = "graph must be a networkx graph or a Topology, and kind file or left out"
+        raise ConfigError([Mistake("configuration", "topology", "", problem)])
+    return {"kind": "file", "text": json_text(graph), **keys}
 
 
 def _options(category: str, value: Any, topology: Any) -> Any:
@@ -119,14 +138,45 @@ def _pairs(matrix: "scipy.sparse.csr_array") -> str:
     return text.getvalue()
 
 
+def _labelled(value: Any) -> str | None:
+    """A data frame whose rows and columns have names other than 0, 1, ..., as a table; None of anything else."""
+    if not (hasattr(value, "to_csv") and hasattr(value, "columns")):
+        return None
+    ends = [list(map(str, value.index)), list(map(str, value.columns))]
+    if all(names == list(map(str, range(len(names)))) for names in ends):
+        return None
+    lines = [",".join(map(quoted, ["", *ends[1]]))]
+    rows = zip(ends[0], value.to_numpy().tolist(), strict=True)
+    lines += [",".join([quoted(name), *map(repr, row)]) for name, row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _level_of_names(frame: Any, graph: Topology | None) -> str:
+    """Whether the names of a data frame are those of switches and not of hosts."""
+    if graph is None:
+        return "host"
+    names = [str(name) for ends in (frame.index, frame.columns) for name in ends]
+    of_hosts = all(map(host_names(graph).is_name, names))
+    return "switch" if not of_hosts and all(map(switch_names(graph).is_name, names)) else "host"
+
+
+def graph_of(topology: Any) -> Topology | None:
+    """The topology that is given as an object or as a specification; None where that is wrong."""
+    graph = topology_of(topology)
+    if graph is not None:
+        return graph
+    try:
+        with recorded_warnings():  # they are issued where it is read
+            built: Topology = make("topology", **plain(component("topology", topology))).build()
+    except (KeyError, TypeError, ValueError, SpecError, UnknownKindError):
+        return None  # what is wrong with it is said where it is read
+    return built
+
+
 def _level(matrix: "scipy.sparse.csr_array", topology: Any) -> str:
     """Whether a matrix is of as many hosts or of as many switches as there are. Raises ``ConfigError``."""
-    graph = topology_of(topology)
-    if graph is None:
-        try:
-            graph = make("topology", **plain(component("topology", topology))).build()
-        except (KeyError, TypeError, ValueError, SpecError, UnknownKindError):
-            return "host"  # what is wrong with the topology is said where it is read
+    if (graph := graph_of(topology)) is None:
+        return "host"
     size = matrix.shape[0]
     if size == graph.hosts:
         return "host"

@@ -6,9 +6,13 @@ import json
 import re
 from itertools import pairwise
 
+import networkx as nx
+import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
+from flitlab import Experiment
 from flitlab.models.topology.names import split_path
 from flitlab.sim.cli import main
 from flitlab.sim.config.errors import ConfigError
@@ -271,3 +275,62 @@ def test_drawings_have_labels(folder):
     assert main(["topology", "net.gml", "--export", "net.dot"]) == 0
     dot = (folder / "net.dot").read_text("utf-8")
     assert all(f"[label={json.dumps(label, ensure_ascii=False)}]" in dot for label in SWITCHES)
+
+
+def loaded(topology, traffic):
+    """The scenario that Python's objects make, and what is warned of."""
+    experiment = Experiment.load(
+        {"experiment": "ceilings", "topology": topology, "traffic": traffic, "ceilings": ["bounds"]}
+    )
+    return experiment.study.cases[0].instance, experiment.warnings
+
+
+def test_data_frames_are_read_by_label():
+    graph = nx.relabel_nodes(nx.cycle_graph(4), dict(enumerate(["Bern", "Ulm", "New York", "3"])))
+    frame = pd.DataFrame([[0, 7.0], [1, 0]], index=["New York", "Bern"], columns=["Ulm", "Bern"])
+    instance, _ = loaded(graph, frame)
+    demand = np.zeros((4, 4))
+    demand[2, 0], demand[0, 1] = 7, 1
+    assert (instance.traffic.switch_demand == demand).all()
+    with pytest.raises(ConfigError, match="'Rom' is no host: .*"):
+        loaded(graph, frame.rename(columns={"Ulm": "Rom"}))
+    nx.set_node_attributes(graph, 2, "hosts")
+    instance, _ = loaded(graph, frame)
+    assert (instance.traffic.switch_demand == demand).all() and instance.topology.hosts == 8
+    instance, _ = loaded(graph, pd.DataFrame([[1.0]], index=["Ulm/1"], columns=["Bern/0"]))
+    assert [part.tolist() for part in instance.traffic.pairs()] == [[3], [0], [1]]
+
+
+def test_arrays_go_by_number_whatever_the_labels():
+    graph = nx.relabel_nodes(nx.cycle_graph(4), {v: v + 1 for v in range(4)})
+    matrix = np.arange(16.0).reshape(4, 4)
+    for given in (matrix, pd.DataFrame(matrix)):
+        instance, _ = loaded(graph, given)
+        assert (instance.traffic.switch_demand == matrix).all()
+    with pytest.raises(ConfigError, match=r"'1' is the number of one host and the label of another"):
+        loaded(graph, pd.DataFrame(matrix, index=range(1, 5), columns=range(1, 5)))
+    instance, _ = loaded({"graph": graph, "names": "labels"}, pd.DataFrame(matrix, range(1, 5), range(1, 5)))
+    assert (instance.traffic.switch_demand == matrix).all()
+
+
+def test_graphs_that_name_both_directions():
+    graph = nx.DiGraph([(u, v) for u in "abc" for v in "abc" if u != v])
+    instance, (warning,) = loaded(graph, {"kind": "uniform"})
+    assert instance.topology.directed and "6 of 6 uni-directional channels are opposite pairs" in warning
+    keys = {"pair_directions": True, "failures": {"links": [["a", "c"]]}}
+    instance, said = loaded({"graph": graph, **keys}, {"kind": "uniform"})
+    assert not said and not instance.topology.directed and instance.topology.channels == 4
+    with pytest.raises(ConfigError, match="graph must be a networkx graph or a Topology"):
+        loaded({"graph": "net.gml"}, {"kind": "uniform"})
+
+
+@pytest.mark.parametrize("command", ["check", "run", "topology", "judge"])
+def test_warnings_are_printed_before_anything_runs(folder, capsys, command):
+    (folder / "net.txt").write_text("0 1\n1 0\n1 2\n2 1\n2 0\n0 2\n")
+    written(folder, {"topology": {"path": "net.txt"}, "loads": [0.01]})
+    (folder / "claim.yaml").write_text("topology: net.txt\ntraffic: uniform\nreported: [{load: 0.01}]\n")
+    file = {"topology": "net.txt", "judge": "claim.yaml"}.get(command, "c.yaml")
+    assert main([command, file, *(["--out", "out"] if command in ("run", "judge") else [])]) == 0
+    said = capsys.readouterr()
+    text = said.out if command == "judge" else said.err
+    assert "net.txt: warning: " in text and "pair_directions: true makes links of them" in text
