@@ -91,12 +91,13 @@ def read_lines(path: Path | Text, columns: Columns, rows: Iterable[Row]) -> Iter
     ------
     SpecError: a line has another number of fields.
     """
-    needed, order, width = len(columns.names) - columns.optional, None, 0
+    needed, order, least, width = len(columns.names) - columns.optional, None, 0, 0
     for place, (number, fields) in enumerate(rows):
         where = f"{path}:{number}: {','.join(fields)}"
         if not place and columns.is_header(fields):
             order, width = columns.order(fields, f"{path}:{number}"), len(fields)
-        elif order is not None and not max(order[:needed]) < len(fields) <= width:
+            least = max(order[:needed]) + 1
+        elif order is not None and not least <= len(fields) <= width:
             raise SpecError(f"{where}: {len(fields)} fields where the header has {width}", key="path")
         elif order is not None:
             yield where, [fields[i] for i in order if 0 <= i < len(fields)]
@@ -250,9 +251,11 @@ def _numbers(where: str, fields: Sequence[str]) -> list[float]:
 
 
 def _demand(where: str, field: str) -> float:
-    if not _is_number(field):
-        raise SpecError(f"{where}: {field!r} is no demand", key="path")
-    amount = float(field)
+    """A demand. Raises ``SpecError``."""
+    try:
+        amount = float(field)
+    except ValueError:
+        raise SpecError(f"{where}: {field!r} is no demand", key="path") from None
     if not 0 <= amount < float("inf"):
         raise SpecError(f"{where}: demand must be finite and not negative", key="path")
     return amount

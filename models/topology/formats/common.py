@@ -206,7 +206,7 @@ class Network:
             self.warn(f"{len(loops)} self-loop{'s are' if len(loops) > 1 else ' is'} dropped", loops[0])
         if self.parallel:
             return
-        _, first = np.unique(arcs, axis=0, return_index=True)
+        _, first = np.unique(arcs[:, 0] * len(self.nodes) + arcs[:, 1], return_index=True)
         again = np.setdiff1d(np.flatnonzero(arcs[:, 0] != arcs[:, 1]), first)
         if lines := sorted({self.lines[c] for c in again}):
             several = f"and {len(lines) - 1} more edges repeat" if len(lines) > 1 else "repeats"

@@ -102,7 +102,7 @@ def read_edgelist(
     network.parallel = re.search(r"\bparallel: true\b", said) is not None
     found = _Lines(network, attributes)
     for number, line in enumerate(text.splitlines(), 1):
-        values = _COMMENT.sub(lambda match: match[1] or "", line).strip().removesuffix(";")
+        values = _without_comment(line).strip().removesuffix(";")
         if not values or (not network.ends and not found.header and found.is_header(values)):
             continue
         edge = found.edge(number, values)
@@ -264,8 +264,16 @@ class _Lines:
                 self.network.warn(unread_problem(names, kind, f"{kind}_from"))
 
 
+def _without_comment(line: str) -> str:
+    if "#" not in line and "%" not in line:
+        return line
+    return _COMMENT.sub(lambda match: match[1] or "", line)
+
+
 def _at_arrow(values: str) -> tuple[str, str, str]:
     """What stands before the first arrow outside of quotes, the arrow, and what stands behind it."""
+    if "-" not in values:
+        return "", "", values
     for match in _ARROW.finditer(values):
         if match[2]:
             return values[: match.start()].strip(), match[2], values[match.end() :].strip()
