@@ -7,6 +7,7 @@ from scipy import sparse
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import switch_names
 from flitlab.models.traffic.draw import generator, random_cycle
 from flitlab.models.traffic.racks import racks_of
 from flitlab.models.traffic.table import table_traffic
@@ -52,4 +53,4 @@ class Chunky(TrafficSpec):
             ),
             (topology.hosts, topology.hosts),
         )
-        return table_traffic(self.kind, topology, flows, notes={"chunky_racks": chunky.tolist()})
+        return table_traffic(self.kind, topology, flows, notes={"chunky_racks": switch_names(topology).values(chunky)})

@@ -12,6 +12,7 @@ from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import register
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import switch_names
 from flitlab.models.traffic.draw import generator
 from flitlab.models.traffic.fixed import fixed_traffic
 from flitlab.models.traffic.traffic import Traffic, TrafficSpec
@@ -74,8 +75,9 @@ class LongestMatching(TrafficSpec):
         target = longest_assignment(hops, rng, mirrored=self.ties == "mirrored")
         pairs = np.column_stack([units.switch, units.switch[target]])
         flow, kind = np.unique(pairs, axis=0, return_inverse=True)
+        names, hosts = switch_names(units.topology), np.bincount(kind.ravel()) * units.size
         notes = {
-            "matching": np.column_stack([flow, np.bincount(kind.ravel()) * units.size]).tolist(),
+            "matching": [[*names.values(ends), count] for ends, count in zip(flow, hosts.tolist(), strict=True)],
             "mean_distance": float(hops[np.arange(units.count), target].mean()),
         }
         weight = self._weights(flow, rng)[kind.ravel()]

@@ -435,3 +435,12 @@ def test_too_many_demands_are_refused_before_they_are_made():
     many = topology(kind="torus", dims=[8, 8], hosts_per_switch=200)
     with pytest.raises(SpecError, match="161280000 demands between hosts"):
         build(many, kind="hadoop_like")
+
+
+def test_notes_name_switches():
+    lines = "\n".join(f"s{v} -- s{(v + 1) % 6}" for v in range(6))
+    on = topology(kind="file", text=lines)
+    names = {f"s{v}" for v in range(6)}
+    assert {end for s, t, _ in build(on, kind="longest_matching").notes["matching"] for end in (s, t)} == names
+    assert set(build(on, kind="chunky", percent=50).notes["chunky_racks"]) < names
+    assert build(on, kind="hotspot", hosts=["s3", 1]).notes["hot"] == ["s3", "s1"]

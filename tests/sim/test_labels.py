@@ -292,7 +292,7 @@ def test_data_frames_are_read_by_label():
     demand = np.zeros((4, 4))
     demand[2, 0], demand[0, 1] = 7, 1
     assert (instance.traffic.switch_demand == demand).all()
-    with pytest.raises(ConfigError, match="'Rom' is no host: .*"):
+    with pytest.raises(ConfigError, match="'Rom' is no host"):
         loaded(graph, frame.rename(columns={"Ulm": "Rom"}))
     nx.set_node_attributes(graph, 2, "hosts")
     instance, _ = loaded(graph, frame)
