@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
+from unicodedata import normalize
 
 import numpy as np
 
@@ -94,7 +95,7 @@ class Names:
         for names in (self.labels, self.others):
             for number, name in enumerate(names):
                 if name is not None:
-                    found[name].add(number)
+                    found[_key(name)].add(number)
         return dict(found)
 
     @cached_property
@@ -121,16 +122,16 @@ class Names:
         """
         if (known := self._resolved.get(name)) is not None:
             return known
-        text = str(name).strip()
+        text = _key(str(name))
         found = self._known.get(text, set()) | self._by_number(text)
-        if len(found) != 1:
+        if len(found) != 1 or (self.hints and text in self.hints):
             problem = self._ambiguous(text, found) if found else self._unknown(text)
             raise SpecError(f"{where}: {problem}" if where else problem, key)
         return self._resolved.setdefault(name, next(iter(found)))
 
     def is_name(self, text: str) -> bool:
         """Whether a text is a name, be it of several."""
-        return text.strip() in self._known or bool(self._by_number(text.strip()))
+        return _key(text) in self._known or bool(self._by_number(_key(text)))
 
     def _by_number(self, text: str) -> set[int]:
         """The number that a text of digits is, if numbers are names and there are so many."""
@@ -139,13 +140,13 @@ class Names:
 
     def _ambiguous(self, text: str, found: set[int]) -> str:
         same = self._by_number(text)
+        which = "topology.names says which of the two count: labels or numbers"
+        if self.hints and text in self.hints:
+            return f"{text!r} is the number of a {self.what}, and {self.hints[text]}; {which}"
         if not same:
             return f"{text!r} is the name of {len(found)} {plural(self.what)}, of numbers {_listed(sorted(found))}"
-        other, kind = min(found - same), "label" if text in self.labels else "id"
-        return (
-            f"{text!r} is the number of one {self.what} and the {kind} of another, whose number is {other}; "
-            "topology.names says which of the two count: labels or numbers"
-        )
+        other, kind = min(found - same), "label" if text in map(_key, filter(None, self.labels)) else "id"
+        return f"{text!r} is the number of one {self.what} and the {kind} of another, whose number is {other}; {which}"
 
     def _unknown(self, text: str) -> str:
         if self.hints and text in self.hints:
@@ -157,6 +158,11 @@ class Names:
             known.insert(0, f"labels are {_listed([label for label in self.labels if label is not None])}")
         meant = near(text, self._known) if self._known else None
         return f"{text!r} is no {self.what}: {', and '.join(known)}" + (f"; did you mean {meant!r}?" if meant else "")
+
+
+def _key(text: str) -> str:
+    """A name as it is looked up: without blanks at its ends, in the composed form of Unicode."""
+    return normalize("NFC", text).strip()
 
 
 _DIGITS = "[0-9]{1,18}"
@@ -229,7 +235,7 @@ def _hints(topology: Topology, labels: Sequence[str | None]) -> dict[str, str]:
     for label, hosts in zip(labels, topology.host_count.tolist(), strict=True):
         if label is not None and hosts != 1:
             own = f"whose {hosts} hosts are {label}/0 to {label}/{hosts - 1}" if hosts else "which has no hosts"
-            found[label] = f"is a switch, {own}"
+            found[_key(label)] = f"is a switch, {own}"
     return found
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of switches and hosts: labels, ids and numbers, and what is ambiguous among them."""
 
+from unicodedata import normalize
+
 import networkx as nx
 import pytest
 from hypothesis import given, settings
@@ -30,7 +32,7 @@ def ring(labels, **keys):
     return Topology.from_links("ring", len(labels), pairs, notes=notes).with_hosts(1)
 
 
-@given(st.lists(LABELS, min_size=2, max_size=12, unique=True))
+@given(st.lists(LABELS, min_size=2, max_size=12, unique_by=lambda label: normalize("NFC", label)))
 @settings(max_examples=200)
 def test_a_label_means_its_switch_unless_it_is_the_number_of_another(labels):
     names = switch_names(ring(labels))
@@ -94,6 +96,22 @@ def test_hosts_have_the_labels_of_their_switches():
     assert [racks.number(name) for name in ("Bern", "Ulm", 1)] == [0, 1, 1]
     with pytest.raises(SpecError, match="'Rom' is no rack"):
         racks.number("Rom")
+
+
+def test_numbers_of_hosts_that_are_labels_of_switches_are_asked_about():
+    topology = ring(["1", "2", "3"]).with_hosts(2)
+    with pytest.raises(
+        SpecError, match=r"'2' is the number of a host, and is a switch, whose 2 hosts are 2/0 to 2/1; top"
+    ):
+        host_names(topology).number(2)
+    assert host_names(topology).number("2/1") == 3 and host_names(topology).number(0) == 0
+    assert host_names(topology).only("numbers").number(2) == 2
+
+
+def test_blanks_and_forms_of_letters_do_not_matter():
+    names = switch_names(ring([" Zu\u0308rich", "Bern "]))
+    assert names.number("Z\u00fcrich") == 0 and names.number("Bern") == 1
+    assert names.label(0) == " Zu\u0308rich"
 
 
 def test_nodes_of_a_booksim_file_are_names_of_hosts(tmp_path):
