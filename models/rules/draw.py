@@ -142,8 +142,21 @@ def draw(seed: Int, stream: Int, entity: Int, counter: Int) -> int:
 
 @kernel
 def below(word: Int, n: Int) -> int:
-    """Map a uniform 63-bit ``word`` to 0 .. n - 1 (bias below n / 2**31)."""
+    """Map a uniform 63-bit ``word`` to 0 .. n - 1, where n is at most 2**31 (bias below n / 2**31)."""
     return ((word >> 31) * n) >> 32
+
+
+@kernel
+def below_wide(word: Int, n: Int) -> int:
+    """Map a uniform 63-bit ``word`` to 0 .. n - 1, where n is at most 2**61: word * n / 2**63 in limbs of 31 bits.
+
+    Up to 2**31 it is :func:`below`.
+    """
+    mask = np.int64(0x7FFFFFFF)
+    high, low = word >> 31, word & mask
+    quotient, rest = n >> 31, n & mask
+    carried = ((high * rest) >> 31) + ((low * quotient) >> 31)
+    return (high * quotient + carried) >> 1
 
 
 @kernel

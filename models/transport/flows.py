@@ -67,7 +67,7 @@ def arriving(
     horizon = ceil(ticks / nic_ticks)
     arrivals = make_arrivals("poisson", load, mean, traffic.rate, 1.0, horizon)
     rows = _arrivals(arrivals, make_packets(traffic, (1,), (1.0,)), seed, int(expected * 1.5) + 1000)
-    start = (rows[:, 0] * nic_ticks.numerator // nic_ticks.denominator) >> SUBTICK_BITS
+    start = _in_ticks(rows[:, 0], nic_ticks) >> SUBTICK_BITS
     keep = (start < ticks) & (rows[:, 1] != rows[:, 2])
     rows, start = rows[keep], start[keep]
     order = np.lexsort((rows[:, 1], start))
@@ -98,6 +98,16 @@ def _arrivals(arrivals: Arrivals, packets: Packets, seed: int, room: int) -> Int
             sequence += 1
             counter += 1
     return rows[:count].copy()
+
+
+def _in_ticks(positions: Ints, ticks: Fraction) -> Ints:
+    """``positions * ticks``, rounded down, int64, of which only the product has to fit.
+
+    positions: int64, 0 or more.
+    """
+    whole, rest = np.divmod(positions, ticks.denominator)
+    found: Ints = whole * ticks.numerator + rest * ticks.numerator // ticks.denominator
+    return found
 
 
 @njit

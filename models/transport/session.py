@@ -12,7 +12,7 @@ from flitlab.models.jit import interpreted, njit
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.datagram import RATIO_BITS, START, service_ticks
-from flitlab.models.rules.draw import below, draw
+from flitlab.models.rules.draw import below_wide, draw
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names
 from flitlab.models.transport.connections import Connections
@@ -158,7 +158,7 @@ def ratios(topology: Topology, rate: Floats | float = 1.0) -> Ints:
 def _start_ticks(seed: int, begin: Ints, within: int, ticks: Ints) -> None:
     """Every subflow starts within so many ticks of ``begin``, at random."""
     for i in range(len(ticks)):
-        ticks[i] = begin[i] + (below(draw(seed, START, i, 0), within) if within > 0 else 0)
+        ticks[i] = begin[i] + (below_wide(draw(seed, START, i, 0), np.int64(within)) if within > 0 else 0)
 
 
 def tick_of(topology: Topology, queues: Queues) -> Fraction:

@@ -3,7 +3,7 @@
 
 from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel
-from flitlab.models.rules.draw import below, draw
+from flitlab.models.rules.draw import below_wide, draw
 from flitlab.models.rules.spray.streams import ECN, TRIM
 
 
@@ -22,4 +22,4 @@ def is_marked(seed: Int, link: Int, times: Int, behind: Int, low: Int, high: Int
     """
     if behind > high:
         return True
-    return behind > low and below(draw(seed, ECN, link, times), high - low) < behind - low
+    return behind > low and below_wide(draw(seed, ECN, link, times), high - low) < behind - low
