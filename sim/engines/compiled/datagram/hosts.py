@@ -36,9 +36,9 @@ from flitlab.sim.engines.compiled.datagram.state import (
     WINDOW,
 )
 from flitlab.sim.engines.compiled.pool import free_record, take_record
+from flitlab.sim.engines.compiled.ticks import elapsed, low_bits
 from flitlab.sim.engines.compiled.timers import put_timer
 
-_LOW = np.int64(0xFFFFFFFF)
 _ONE = np.uint64(1)
 
 
@@ -60,7 +60,7 @@ def _send(const, state, subflow, sequence, now):
     """Send a data packet of a subflow."""
     mine = state.subflow[subflow]
     mine.sent += 1
-    _emit(const, state, subflow, sequence, DATA, now & _LOW, np.int64(mine.start), now)
+    _emit(const, state, subflow, sequence, DATA, low_bits(now), np.int64(mine.start), now)
 
 
 @inner
@@ -97,7 +97,7 @@ def _hear(const, state, subflow, kind, una, stamp, now):
     phase = state.senders.seq[subflow, STATE]
     if kind == SYN_ACK and phase != OPENING:
         return
-    sample = np.int64(np.uint32(now & _LOW) - np.uint32(stamp))
+    sample = elapsed(now, stamp)
     mine = state.subflow[subflow]
     mine.samples += 1
     mine.rtt += sample
@@ -219,7 +219,7 @@ def ring(const, state, subflow, now):
         if seq[STATE] <= OPENING:
             state.subflow[subflow].timeouts += seq[STATE]
             open_up(const.rules, state.senders, subflow, now)
-            _emit(const, state, subflow, 0, SYN, now & _LOW, np.int64(state.subflow[subflow].start), now)
+            _emit(const, state, subflow, 0, SYN, low_bits(now), np.int64(state.subflow[subflow].start), now)
         elif seq[UNA] == seq[NEXT_SEQUENCE]:
             seq[DEADLINE] = NEVER
             return

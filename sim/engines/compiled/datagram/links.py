@@ -14,14 +14,7 @@ from flitlab.sim.engines.compiled.awaited import await_packet, forget_packet
 from flitlab.sim.engines.compiled.datagram.messages import note_busy
 from flitlab.sim.engines.compiled.datagram.state import DATA, MARKED_DATA, ODD_BITS, SYN
 from flitlab.sim.engines.compiled.pool import NOBODY, free_record
-
-_LOW = np.int64(0xFFFFFFFF)
-
-
-@inner
-def _ticks_since(tick, before):
-    """Return how long before a tick, of which there are the low 32 bits, another was, of which there are as many."""
-    return np.int64(np.uint32(tick - before))
+from flitlab.sim.engines.compiled.ticks import elapsed, low_bits, whole_tick
 
 
 @inner
@@ -56,7 +49,7 @@ def _let_go(const, state, line, now):
         while packet != NOBODY and served <= now:
             record = state.packet[packet]
             occupied -= _size(const, record.kind)
-            served += _ticks_since(record.followed, np.uint32(served & _LOW))
+            served += elapsed(record.followed, served)
             packet = np.int64(record.next)
     line.run, line.serving, line.served, line.occupied = run, packet, served, occupied
 
@@ -106,11 +99,11 @@ def join(const, state, link, packet, departs):
     line = state.link[link]
     state.packet[packet].next = NOBODY
     if line.head == NOBODY:
-        line.head, line.left = packet, departs & _LOW
+        line.head, line.left = packet, low_bits(departs)
         await_packet(const, state, link, departs + np.int64(line.delay))
     else:
         last = state.packet[np.int64(line.tail)]
-        last.next, last.followed = packet, departs & _LOW
+        last.next, last.followed = packet, low_bits(departs)
     line.tail = packet
 
 
@@ -162,7 +155,7 @@ def take_head(const, state, link, now):
         line.odd = np.int64(line.odd) - is_odd(record.kind)
     behind = np.int64(record.next)
     if behind != NOBODY:
-        await_packet(const, state, link, now + _ticks_since(record.followed, line.left))
+        await_packet(const, state, link, now + elapsed(record.followed, line.left))
     line.head, line.left = behind, record.followed
     return packet
 
@@ -170,7 +163,7 @@ def take_head(const, state, link, now):
 @inner
 def _left(line, now):
     """Return the tick at which the first packet on a link has left the queue, or will."""
-    return now + np.int64(np.int32(np.uint32(line.left - np.uint32(now & _LOW))))
+    return whole_tick(line.left, now)
 
 
 @njit
@@ -198,23 +191,23 @@ def change_rate(const, state, link, ratio, now):
     if line.odd > 0:
         _let_go(const, state, line, now)
     before, line.ratio, line.service = line.ratio, ratio, service_ticks(ratio, const.packet_bytes)
-    free, previous, first, packet, left = now, NOBODY, NOBODY, np.int64(line.head), _left(line, now)
+    free, previous, first, packet, leaves_at = now, NOBODY, NOBODY, np.int64(line.head), _left(line, now)
     while packet != NOBODY:
         record = state.packet[packet]
-        behind, next_left = np.int64(record.next), left + _ticks_since(record.followed, np.uint32(left & _LOW))
-        if left > now:
+        behind, next_leaves_at = np.int64(record.next), leaves_at + elapsed(record.followed, leaves_at)
+        if leaves_at > now:
             size = _size(const, record.kind)
-            free += rest_ticks(left - now, before, ratio, size) if first == NOBODY else service_ticks(ratio, size)
-            line.stay += free - left
+            free += rest_ticks(leaves_at - now, before, ratio, size) if first == NOBODY else service_ticks(ratio, size)
+            line.stay += free - leaves_at
             if first == NOBODY:
                 first, line.served = packet, free
             if packet == line.head:
-                forget_packet(const, state, link, left + np.int64(line.delay))
-                line.left = free & _LOW
+                forget_packet(const, state, link, leaves_at + np.int64(line.delay))
+                line.left = low_bits(free)
                 await_packet(const, state, link, free + np.int64(line.delay))
             else:
-                state.packet[previous].followed = free & _LOW
-        previous, packet, left = packet, behind, next_left
+                state.packet[previous].followed = low_bits(free)
+        previous, packet, leaves_at = packet, behind, next_leaves_at
     line.serving, line.run = first, 0
     if first != NOBODY:
         note_busy(state.talk, link, free - line.free_at)

@@ -48,8 +48,7 @@ from flitlab.sim.engines.compiled.spray.state import (
     TRIM,
     WHOLE,
 )
-
-_LOW = np.int64(0xFFFFFFFF)
+from flitlab.sim.engines.compiled.ticks import elapsed, low_bits, whole_tick
 
 
 @inner
@@ -120,7 +119,7 @@ def end_service(state, line):
     """Let the server of a link be done with its packet, which flies on; it is returned."""
     packet = line[SERVING]
     append(state, line, FLYING, packet)
-    state.packet[packet, ENDED] = line[ENDS] & _LOW
+    state.packet[packet, ENDED] = low_bits(line[ENDS])
     line[SERVING] = NOBODY
     return packet
 
@@ -169,8 +168,8 @@ def take_head(const, state, link, now):
     line = state.link[link]
     packet = take_first(state, line, FLYING)
     if line[FLYING] != NOBODY:
-        later = np.uint32(state.packet[line[FLYING], ENDED] - state.packet[packet, ENDED])
-        await_packet(const, state, link, now + np.int64(later))
+        later = elapsed(state.packet[line[FLYING], ENDED], state.packet[packet, ENDED])
+        await_packet(const, state, link, now + later)
     elif line[SERVING] != NOBODY:
         await_packet(const, state, link, line[ENDS] + const.fixed[link, DELAY])
     return packet
@@ -231,7 +230,7 @@ def accept(const, state, link, packet, now):
 def break_link(const, state, link, now):
     """Lose what is on a link, which is settled and takes nothing any more."""
     line, fixed = state.link[link], const.fixed[link]
-    _await_no_more(const, state, link)
+    _await_no_more(const, state, link, now)
     for which in (FLYING, CONTROL, WHOLE):
         while line[which] != NOBODY:
             _lose(state, link, take_first(state, line, which))
@@ -244,11 +243,11 @@ def break_link(const, state, link, now):
 
 
 @inner
-def _await_no_more(const, state, link):
+def _await_no_more(const, state, link, now):
     """Let a link not await its first packet any more, if it does."""
     line, delay = state.link[link], const.fixed[link, DELAY]
     if line[FLYING] != NOBODY:
-        forget_packet(const, state, link, np.int64(state.packet[line[FLYING], ENDED]) + delay)
+        forget_packet(const, state, link, whole_tick(state.packet[line[FLYING], ENDED], now) + delay)
     elif line[SERVING] != NOBODY:
         forget_packet(const, state, link, line[ENDS] + delay)
 
@@ -265,6 +264,6 @@ def change_link(const, state, link, ratio, room, low, high, now):
         ends = now + rest_ticks(line[ENDS] - now, before, ratio, size)
         line[BUSY] += ends - line[ENDS]
         if line[FLYING] == NOBODY:
-            _await_no_more(const, state, link)
+            _await_no_more(const, state, link, now)
             await_packet(const, state, link, ends + fixed[DELAY])
         line[ENDS] = ends

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ticks that records keep as their low 32 bits, and the times between them.
+
+What a packet record remembers lies less than 2**32 ticks back, and what a link record foresees less than 2**31 ahead
+(:func:`flitlab.models.transport.session.check_stay`); a run may take 2**39 ticks. So only differences mean anything,
+and they are taken modulo 2**32. Nothing else may subtract or compare such ticks (tests/sim/test_ticks.py).
+"""
+
+import numpy as np
+
+from flitlab.models.jit import inner
+
+_LOW = np.int64(0xFFFFFFFF)
+
+
+@inner
+def low_bits(tick):
+    """Return the low 32 bits of a tick, int64: what a record keeps of it."""
+    return tick & _LOW
+
+
+@inner
+def elapsed(now, then):
+    """Return the ticks from ``then`` to ``now``, int64 [0, 2**32); each is a tick or its low 32 bits."""
+    return np.int64(np.uint32(np.uint32(now) - np.uint32(then)))
+
+
+@inner
+def whole_tick(low, now):
+    """Return the tick within 2**31 of ``now`` whose low 32 bits are ``low``, int64. now: int64, the whole tick."""
+    return now + np.int64(np.int32(np.uint32(np.uint32(low) - np.uint32(now))))
