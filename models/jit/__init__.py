@@ -51,10 +51,10 @@ def _decorator(for_python: bool = True, parts: bool = TRIED, **options: Any) -> 
     if not parts:
         unwrapped = {} if for_python else {"no_cpython_wrapper": True}
         return lambda function: _whole(function, options | unwrapped)
-    from flitlab.models.jit.parts import KernelCompiler, PartCompiler
+    from flitlab.models.jit.parts import KernelCompiler, PartCompiler, WholeCompiler
 
     as_part = {**_OPTIONS, **options, "no_cpython_wrapper": True, "pipeline_class": PartCompiler}
-    as_whole = options if options.get("_nrt", True) else {**options, "pipeline_class": KernelCompiler}
+    as_whole = {**options, "pipeline_class": WholeCompiler if options.get("_nrt", True) else KernelCompiler}
 
     def decorate(function: Callable[..., Any]) -> Any:
         part = numba.njit(function, **as_part)

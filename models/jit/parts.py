@@ -24,7 +24,9 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.datamodel.models import TupleModel
 from numba.core.datamodel.registry import register_default
 from numba.core.lowering import Lower
-from numba.core.typed_passes import NativeLowering
+from numba.core.typed_passes import NativeLowering, NopythonTypeInference
+
+from flitlab.models.jit.widths import CheckWidths
 
 
 @register_default(types.NamedTuple)  # type: ignore[attr-defined]
@@ -116,26 +118,28 @@ class _LowerKernel(_Lowering):
         return bool(super().run_pass(state))
 
 
-class _Compiler(CompilerBase):  # type: ignore[misc]
-    """Numba's pipeline, with another step for lowering."""
+class WholeCompiler(CompilerBase):  # type: ignore[misc]
+    """Numba's pipeline with a check of widths, and maybe another step for lowering."""
 
-    lowering: type[NativeLowering]
+    lowering: type[NativeLowering] = NativeLowering
 
     def define_pipelines(self) -> list[Any]:
         pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        pipeline.add_pass_after(self.lowering, NativeLowering)
-        pipeline.passes = [(step, why) for step, why in pipeline.passes if step is not NativeLowering]
+        pipeline.add_pass_after(CheckWidths, NopythonTypeInference)
+        if self.lowering is not NativeLowering:
+            pipeline.add_pass_after(self.lowering, NativeLowering)
+            pipeline.passes = [(step, why) for step, why in pipeline.passes if step is not NativeLowering]
         pipeline.finalize()
         return [pipeline]
 
 
-class PartCompiler(_Compiler):
+class PartCompiler(WholeCompiler):
     """The pipeline for a part."""
 
     lowering = _LowerPart
 
 
-class KernelCompiler(_Compiler):
+class KernelCompiler(WholeCompiler):
     """The pipeline for a whole that allocates nothing."""
 
     lowering = _LowerKernel

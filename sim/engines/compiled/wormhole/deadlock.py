@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether packets wait for each other for ever."""
 
+import numpy as np
+
 from flitlab.models.jit import njit
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.tables import ADAPTIVE
@@ -33,7 +35,9 @@ def _drains(const, state, to, live):
 
     to: the VC. live: bool [input VCs].
     """
-    return to >= const.inputs or state.vc[to].landed - state.vc[to].front < const.buffer_flits or live[to]
+    if to >= const.inputs or live[to]:
+        return True
+    return np.int64(state.vc[to].landed) - np.int64(state.vc[to].front) < const.buffer_flits
 
 
 @njit

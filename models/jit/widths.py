@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Integer widths and signs in compiled code: operations whose result Numba widens silently are rejected.
+
+Records keep many numbers in 32 unsigned bits. Numba makes 64 bits of the difference of two of them, so that one that
+wraps becomes negative, or huge, where the same code in NumPy or C would wrap. And where a number without a sign meets
+one with a sign as alternatives, Numba takes a real number for both. This step of the pipeline runs after types are
+inferred, on every function that is compiled for an engine, and names the line.
+"""
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+from numba.core import errors, ir, types
+from numba.core.compiler_machinery import AnalysisPass, register_pass
+
+_CHOICES = {min, max}
+_INTEGER: Any = types.Integer  # whose stubs lack what an integer type has
+
+
+class WidthError(errors.NumbaError):
+    """An operation of compiled code whose result has another width or sign than its operands."""
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class CheckWidths(AnalysisPass):  # type: ignore[misc]
+    """Reject differences of unsigned numbers that are not narrowed at once, and integers that become real."""
+
+    _name = "check_widths"
+
+    def __init__(self) -> None:
+        AnalysisPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        """Raise :class:`WidthError` for the first fault of a function whose types are known."""
+        for message, place in width_faults(state.func_ir, state.typemap):
+            raise WidthError(message, place)
+        return False
+
+
+def width_faults(function: Any, typemap: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield (what is wrong, where) for each fault.
+
+    function: ``ir.FunctionIR``. typemap: the Numba type of each of its variables.
+    """
+    statements = [statement for block in function.blocks.values() for statement in block.body]
+    for statement in statements:
+        if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Expr):
+            target, value = statement.target.name, statement.value
+            message = _fault(value, typemap, typemap[target])
+            if not message and _is_short_difference(value, typemap) and not _is_narrowed(target, statements, typemap):
+                operands = f"{typemap[value.lhs.name]} and {typemap[value.rhs.name]}"
+                message = f"the difference of {operands} is {typemap[target]}: narrow it at once, or widen both before"
+            if message:
+                yield message, statement.loc
+
+
+def _fault(value: Any, typemap: dict[str, Any], result: Any) -> str:
+    """Say what is wrong with the type of an expression, '' if nothing is."""
+    if value.op in ("binop", "inplace_binop") and value.fn not in (operator.truediv, operator.itruediv):
+        return _real_of_integers(result, value.lhs, value.rhs, typemap=typemap)
+    if value.op == "unary" and value.fn is operator.neg and _is_unsigned(typemap[value.value.name]):
+        return f"the negative of {typemap[value.value.name]} is {result}: widen it before"
+    if value.op == "phi":
+        incoming = [var for var in value.incoming_values if isinstance(var, ir.Var)]
+        return _real_of_integers(result, *incoming, typemap=typemap)
+    if value.op == "call" and getattr(typemap[value.func.name], "typing_key", None) in _CHOICES:
+        return _real_of_integers(result, *value.args, typemap=typemap)
+    return ""
+
+
+def _real_of_integers(result: Any, *variables: Any, typemap: dict[str, Any]) -> str:
+    """Say that a result is real though its operands are integers of different signs, '' if it is not."""
+    operands = [typemap[var.name] for var in variables]
+    if not operands or not isinstance(result, types.Float):
+        return ""
+    if not all(isinstance(operand, _INTEGER) for operand in operands):
+        return ""
+    return f"{' and '.join(sorted({str(operand) for operand in operands}))} become {result}: give both the same sign"
+
+
+def _is_unsigned(kind: Any) -> bool:
+    return isinstance(kind, _INTEGER) and not kind.signed
+
+
+def _is_short_difference(value: Any, typemap: dict[str, Any]) -> bool:
+    """Tell whether an expression is the difference of unsigned numbers, one of which has fewer than 64 bits."""
+    if value.op not in ("binop", "inplace_binop") or value.fn not in (operator.sub, operator.isub):
+        return False
+    left, right = typemap[value.lhs.name], typemap[value.rhs.name]
+    return bool(_is_unsigned(left) and _is_unsigned(right) and min(left.bitwidth, right.bitwidth) < 64)
+
+
+def _is_narrowed(name: str, statements: list[Any], typemap: dict[str, Any]) -> bool:
+    """Tell whether a variable is used by nothing but conversions to 32 bits or fewer, and entries of as many."""
+    uses = sum(var.name == name for one in statements if not isinstance(one, ir.Del) for var in one.list_vars())
+    narrowing = sum(used == name for one in statements for used in _into_narrow(one, typemap))
+    return uses - 1 == narrowing > 0  # one use is its assignment
+
+
+def _into_narrow(statement: Any, typemap: dict[str, Any]) -> Iterator[str]:
+    """Yield the variables that a statement converts to 32 bits or fewer, or stores in an entry of as many."""
+    if isinstance(statement, (ir.SetItem, ir.StaticSetItem)):
+        kind, stored = getattr(typemap[statement.target.name], "dtype", None), [statement.value]
+    elif isinstance(statement, ir.SetAttr) and isinstance(typemap[statement.target.name], types.Record):
+        kind, stored = typemap[statement.target.name].typeof(statement.attr), [statement.value]
+    elif isinstance(statement, ir.Assign) and getattr(statement.value, "op", "") == "call":
+        kind, stored = getattr(typemap[statement.value.func.name], "instance_type", None), statement.value.args
+    else:
+        return
+    if isinstance(kind, _INTEGER) and kind.bitwidth <= 32:
+        yield from (var.name for var in stored)
