@@ -80,7 +80,7 @@ def _real_of_integers(result: Any, *variables: Any, typemap: dict[str, Any]) -> 
 
 
 def _is_unsigned(kind: Any) -> bool:
-    return isinstance(kind, _INTEGER) and not kind.signed
+    return bool(isinstance(kind, _INTEGER) and not kind.signed)
 
 
 def _is_short_difference(value: Any, typemap: dict[str, Any]) -> bool:
@@ -88,14 +88,14 @@ def _is_short_difference(value: Any, typemap: dict[str, Any]) -> bool:
     if value.op not in ("binop", "inplace_binop") or value.fn not in (operator.sub, operator.isub):
         return False
     left, right = typemap[value.lhs.name], typemap[value.rhs.name]
-    return bool(_is_unsigned(left) and _is_unsigned(right) and min(left.bitwidth, right.bitwidth) < 64)
+    return _is_unsigned(left) and _is_unsigned(right) and bool(min(left.bitwidth, right.bitwidth) < 64)
 
 
 def _is_narrowed(name: str, statements: list[Any], typemap: dict[str, Any]) -> bool:
     """Tell whether a variable is used by nothing but conversions to 32 bits or fewer, and entries of as many."""
     uses = sum(var.name == name for one in statements if not isinstance(one, ir.Del) for var in one.list_vars())
     narrowing = sum(used == name for one in statements for used in _into_narrow(one, typemap))
-    return uses - 1 == narrowing > 0  # one use is its assignment
+    return bool(uses - 1 == narrowing > 0)  # one use is its assignment
 
 
 def _into_narrow(statement: Any, typemap: dict[str, Any]) -> Iterator[str]:

@@ -51,7 +51,6 @@ class Datagram(InBytes):
 
     mode: ClassVar[str] = "datagram"
     draws_paths: ClassVar[bool] = True
-    silence_s: ClassVar[float] = 300.0  # ten timeouts in a row, each twice as long as the one before
 
     transport: TransportSpec
     queues: Queues

@@ -14,16 +14,12 @@ from flitlab.models.traffic.source import Source
 
 @dataclass(frozen=True)
 class InBytes(Discipline):
-    """A discipline whose flit is a byte and whose tick is the time of one on the fastest channel.
-
-    silence_s: seconds in which nothing arrives before a run of a program counts as stuck.
-    """
+    """A discipline whose flit is a byte and whose tick is the time of one on the fastest channel."""
 
     counts: ClassVar[Counted | None] = FLOWS
     programs: ClassVar[bool] = True
     changes: ClassVar[bool] = True
     leaves: ClassVar[bool] = False  # packets may be lost before they leave
-    silence_s: ClassVar[float]
 
     @property
     @abstractmethod
@@ -59,11 +55,5 @@ class InBytes(Discipline):
         return 1.0
 
     def silence(self, ticks: int) -> str:
-        """What no packet has done for :attr:`silence_s`, as messages about a run that is stuck say it."""
-        return f"has reached its receiver for {self.silence_s:g} s"
-
-    def patience(self, topology: Topology, flits: int) -> int:
-        """Ticks for which nothing may arrive before a run counts as stuck: :attr:`silence_s`."""
-        tick_ns = self.tick_ns(topology, None)
-        assert tick_ns is not None
-        return int(self.silence_s * 1e9 / tick_ns)
+        """What no packet has done for so long that none will any more."""
+        return f"has reached its receiver for {ticks:,} ticks"

@@ -52,7 +52,6 @@ class Spray(InBytes):
     """
 
     mode: ClassVar[str] = "spray"
-    silence_s: ClassVar[float] = 1.0  # thousands of timeouts in a row
 
     transport: TransportSpec
     fabric: Fabric

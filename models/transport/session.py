@@ -26,7 +26,8 @@ MOST_SUBFLOWS = 1 << 24
 LATEST = (1 << 39) - 1
 """The last tick that a run may reach: a timer's tick and its subflow share an integer."""
 
-_LONGEST_STAY = 1 << 31
+LONGEST_STAY = 1 << 31
+"""No packet is in the network for as many ticks: differences of ticks are kept in 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -260,6 +261,6 @@ def check_stay(paths: Paths | None, delay: np.ndarray, ratio: np.ndarray, queues
     stay = delay + queues.queue_bytes * of_byte
     feeder = queues.feeder_packets * queues.packet_bytes * int(of_byte[-1])
     longest = int(np.add.reduceat(stay[paths.link], paths.start[:-1]).max()) + feeder
-    if longest >= _LONGEST_STAY:
-        problem = f"a packet may be on its way for {longest} ticks; at most {_LONGEST_STAY - 1}"
+    if longest >= LONGEST_STAY:
+        problem = f"a packet may be on its way for {longest} ticks; at most {LONGEST_STAY - 1}"
         raise SpecError(problem, key="queue_packets")

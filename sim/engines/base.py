@@ -156,9 +156,10 @@ class Standing(NamedTuple):
     """What a run of a program still has before it.
 
     moved: a count that rises whenever a flit, or in mode datagram a packet that arrives, goes on. waiting, travelling:
-    packets in the queues of hosts, and in the network. coming: whether it is known when something will happen next,
-    because an operation goes on, or (``flow``) a message does, or the network changes. stalled: messages (``flow``)
-    that wait for a link that does not work.
+    packets at hosts, among them dropped ones that are to be sent again, and in the network. coming: whether it is known
+    when something will happen next, because an operation goes on, or (``flow``) a message does, or the network changes.
+    stalled: messages (``flow``) that wait for a link that does not work. patience: ticks in which retransmission timers
+    let something move if anything can; 0 in modes that do not retransmit.
     """
 
     moved: int
@@ -166,6 +167,7 @@ class Standing(NamedTuple):
     travelling: int
     coming: bool
     stalled: int = 0
+    patience: int = 0
 
 
 class ApplicationRun(Protocol):

@@ -56,7 +56,10 @@ class Lockstep(Generic[R]):
         return self._compiled.latest
 
     def standing(self) -> Standing:
-        return self._compiled.standing()
+        ours, theirs = self._compiled.standing(), self._reference.standing()
+        if ours != theirs:
+            raise EngineMismatch(f"engines differ in what is left of a program: compiled {ours}, reference {theirs}")
+        return ours
 
     def execution(self) -> Execution:
         self.counters()

@@ -38,7 +38,7 @@ class Watch:
             self._moved, self._since = standing.moved, tick
         elif not standing.waiting and not standing.travelling:
             self.give_up("nothing can happen any more: no message is under way, and no operation goes on")
-        elif tick - self._since > self.patience:
+        elif tick - self._since > max(self.patience, standing.patience):
             self.give_up(self._stuck(standing, tick - self._since))
 
     def give_up(self, why: str) -> None:

@@ -2,11 +2,15 @@
 """What a run of the datagram discipline counts, in either engine."""
 
 from dataclasses import dataclass
+from math import ceil
 from typing import NamedTuple, Protocol
 
-from flitlab.models.arrays import Floats, Ints
-from flitlab.models.transport.session import Session
-from flitlab.sim.engines.base import ApplicationRun, MessageLost
+import numpy as np
+
+from flitlab.models.arrays import Bools, Floats, Ints
+from flitlab.models.transport.newreno import HIGH, MDEV, RTO, UNA, Senders
+from flitlab.models.transport.session import LONGEST_STAY, Session
+from flitlab.sim.engines.base import ApplicationRun, MessageLost, Standing
 
 # Columns of Counters.subflow, all of data packets.
 SENT = 0  # whatever becomes of them, packets sent again included
@@ -83,3 +87,41 @@ def check_lossless(dropped: Ints) -> None:
     """
     if dropped.any():
         raise MessageLost
+
+
+TIMEOUTS_IN_A_ROW = 10
+"""Retransmissions of a packet, after twice the time each, without which no program over a transport counts as stalled.
+"""
+
+
+def standing_of(
+    session: Session, senders: Senders, received: Ints, left: Ints, in_flight: Ints, now: int, coming: bool
+) -> Standing:
+    """What a program over datagrams still has before it at tick ``now``.
+
+    Packets that were dropped are at their hosts until they are sent again.
+
+    Parameters: senders, of all subflows. received, in_flight: int64 [subflows], distinct data packets at the receiver,
+    and copies of any in the network. left: int64 [connections], packets that were never sent. coming: whether an
+    operation goes on.
+    """
+    missing = senders.seq[:, HIGH] - received
+    travelling = int(in_flight.sum())
+    coming = coming or any(change.tick >= now for change in session.changes)
+    waiting = max(int(left.sum() + missing.sum()) - travelling, 0)
+    if session.rules is None:  # constant rate: what is left has a timer
+        return Standing(int(received.sum()), waiting, travelling, coming or bool(left.any()), patience=LONGEST_STAY)
+    needed = (missing > 0) | np.repeat(left > 0, np.diff(session.first))
+    retrying = needed & (senders.seq[:, UNA] < senders.seq[:, HIGH])
+    patience = LONGEST_STAY + _timeouts(senders, retrying, session.rules.min_rto)
+    return Standing(int(received.sum()), waiting, travelling, coming, patience=patience)
+
+
+def _timeouts(senders: Senders, some: Bools, min_rto: float) -> int:
+    """Ticks in which every one of some senders times out so often in a row, or once more where it has already.
+
+    some: bool [subflows].
+    """
+    first = np.maximum(senders.rtt + 4.0 * senders.win[:, MDEV], min_rto)
+    longest = np.maximum(first * 2.0**TIMEOUTS_IN_A_ROW, senders.win[:, RTO] / 2.0)
+    return ceil(float(longest[some].max(initial=0.0)))

@@ -45,7 +45,7 @@ from flitlab.models.transport.paths import Paths
 from flitlab.models.transport.session import SYN_BYTES, Change, Session, first_samples
 from flitlab.sim.engines.base import Execution, Standing
 from flitlab.sim.engines.datagram import base
-from flitlab.sim.engines.datagram.base import DROPPED, Counters, Trace, check_lossless
+from flitlab.sim.engines.datagram.base import DROPPED, Counters, Trace, check_lossless, standing_of
 from flitlab.sim.engines.reference.clock import ARRIVALS, LATEST, Alarm, Clock
 from flitlab.sim.engines.reference.ranks import Message, Ranks
 
@@ -555,9 +555,11 @@ class ReferenceDatagrams:
 
     def standing(self) -> Standing:
         assert self.ranks is not None
-        received = sum(subflow.counts[base.RECEIVED] for subflow in self.subflows)
-        waiting = sum(int(flow.left) for flow in self.flows)
-        return Standing(received, waiting, int(self.in_flight().sum()), self.ranks.has_events())
+        received = np.array([subflow.counts[base.RECEIVED] for subflow in self.subflows], np.int64)
+        left = np.array([flow.left for flow in self.flows], np.int64)
+        return standing_of(
+            self.given, self.senders, received, left, self.in_flight(), self.clock.now, self.ranks.has_events()
+        )
 
     def execution(self) -> Execution:
         assert self.ranks is not None

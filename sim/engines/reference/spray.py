@@ -437,7 +437,7 @@ class ReferenceSpray:
 
     def standing(self) -> Standing:
         assert self.ranks is not None
-        return standing_of(self.senders, self.receivers, self.ranks.has_events())
+        return standing_of(self.given, self.senders, self.receivers, self.clock.now, self.ranks.has_events())
 
     def execution(self) -> Execution:
         assert self.ranks is not None

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from flitlab.models.arrays import Ints
+from flitlab.models.rules.datagram import RATIO_BITS
 from flitlab.models.rules.spray import layout
 from flitlab.models.rules.spray.layout import Receivers, Senders
 from flitlab.models.transport.fabric import SpraySession
@@ -104,12 +105,25 @@ def check_lossless(lost: int) -> None:
         raise MessageLost
 
 
-def standing_of(s: Senders, g: Receivers, coming: bool) -> Standing:
-    """What the messages that were posted still have before them. coming: whether the program goes on by itself."""
+MANY_TIMEOUTS = 1000
+"""Timeouts in a row, each and a hop of the slowest link, without which no program over sprayed packets is stalled."""
+
+
+def standing_of(session: SpraySession, s: Senders, g: Receivers, now: int, coming: bool) -> Standing:
+    """What the messages that were posted still have before them at tick ``now``.
+
+    coming: whether an operation goes on.
+    """
     seq, got = s.seq, g.got
+    coming = coming or any(change.tick >= now for change in session.changes)
+    slowest = int((session.delay + (session.slowest * session.rules.mtu >> RATIO_BITS)).max())
+    patience = MANY_TIMEOUTS * max(rules.timeout + rules.rtt0 + slowest for rules in session.transports)
     fresh = (seq[:, layout.PACKETS] - seq[:, layout.NEXT])[seq[:, layout.STARTED] >= 0]
     missing = seq[:, layout.NEXT] - got[:, layout.EXPECTED] - got[:, layout.OUT_OF_ORDER]
-    return Standing(int(got[:, layout.BYTES].sum()), int(fresh.sum()), int(missing.sum()), coming)
+    if not session.rules.answers:  # constant rate: what is left has a timer
+        coming = coming or bool(fresh.any())
+    moved = int(got[:, layout.BYTES].sum())
+    return Standing(moved, int(fresh.sum()), int(missing.sum()), coming, patience=patience)
 
 
 def flow_table(session: SpraySession, s: Senders, g: Receivers) -> Ints:

@@ -48,7 +48,7 @@ from flitlab.sim.engines.compiled.memory import seldom
 from flitlab.sim.engines.compiled.pool import doubled
 from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done, wakes
 from flitlab.sim.engines.compiled.timers import take_timer
-from flitlab.sim.engines.datagram.base import ARRIVED, Counters, Trace, check_lossless
+from flitlab.sim.engines.datagram.base import ARRIVED, Counters, Trace, check_lossless, standing_of
 
 _LOW = np.int64(0xFFFFFFFF)
 _SUBFLOW = np.int64(0xFFFFFF)
@@ -194,10 +194,11 @@ class CompiledDatagrams:
         return is_done(self._talk.ranks)
 
     def standing(self) -> Standing:
-        received = int(self._state.subflow["received"].sum())
-        return Standing(
-            received, int(self._state.left.sum()), int(self.in_flight().sum()), has_events(self._talk.ranks)
-        )
+        state = self._state
+        return standing_of(
+            self.given, state.senders, state.subflow["received"], state.left, self.in_flight(), self._tick,
+            has_events(self._talk.ranks),
+        )  # fmt: skip
 
     def execution(self) -> Execution:
         return execution_of(self._talk.ranks)

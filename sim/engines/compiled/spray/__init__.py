@@ -245,7 +245,7 @@ class CompiledSpray:
 
     def standing(self) -> Standing:
         state = self._state
-        return standing_of(state.senders, state.receivers, has_events(self._talk.ranks))
+        return standing_of(self.given, state.senders, state.receivers, self._tick, has_events(self._talk.ranks))
 
     def execution(self) -> Execution:
         return execution_of(self._talk.ranks)
