@@ -25,8 +25,13 @@ from flitlab.models.transport.failures import LinkFailures, with_failures, with_
 from flitlab.models.transport.flows import Flows, arriving, long_lived, together
 from flitlab.models.transport.law import TransportSpec
 from flitlab.models.transport.paths import DISTINCT
-from flitlab.models.transport.session import LATEST, Queues, Session, make_session, tick_of
+from flitlab.models.transport.queues import Queues, tick_of
+from flitlab.models.transport.session import LATEST, Session, make_session
 from flitlab.models.transport.sizes import SizesSpec
+from flitlab.models.transport.times import default_start_ms, times_of_keys
+
+MOST_PACKETS = 1 << 32
+"""Packets of a subflow, which have numbers of 32 bits; each takes a tick for each of its bytes."""
 
 PLACES = {
     **{key: f"switching.{key}" for key in ("queue_packets", "packet_bytes")},
@@ -128,7 +133,8 @@ class Datagram(InBytes):
             program = connections(work, topology.hosts)
             flows, transport = program.flows, replace(transport, start_ms=0.0)
         session = make_session(
-            topology, instance.routes, transport, self.queues, flows, path_draw=self.path_draw, seed=seed
+            topology, instance.routes, transport, self.queues, flows, path_draw=self.path_draw, seed=seed,
+            start_ms=default_start_ms((self.seconds / 2, self.seconds)) if self.endless else 0.0,
         )  # fmt: skip
         session = replace(session, program=program)
         if self.failures is not None:
@@ -144,11 +150,12 @@ class Datagram(InBytes):
             raise
 
     def _check_length(self, topology: Topology) -> None:
+        """Raise ``SpecError`` for more ticks than are counted, or more packets of a subflow than have numbers."""
         self.queues.check()
-        tick = tick_of(topology, self.queues)
-        if Fraction(repr(self.seconds)) / tick > LATEST:
-            most = f"at a tick of {float(tick * 10**9):.3g} ns a run may take {float(LATEST * tick):.6g} s"
-            raise SpecError(most, key="seconds")
+        tick, most = tick_of(topology, self.queues), min(LATEST, self.queues.packet_bytes * MOST_PACKETS)
+        if Fraction(repr(self.seconds)) / tick > most:
+            problem = f"at a tick of {float(tick * 10**9):.3g} ns a run may take {float(most * tick):.6g} s"
+            raise SpecError(problem, key="seconds")
 
     def _flows(self, instance: Instance, flows: int, load: float, seed: int) -> Flows:
         topology, traffic, packet = instance.topology, instance.traffic, self.queues.packet_bytes
@@ -202,12 +209,18 @@ class DatagramSpec(SwitchingSpec):
         return Queues(self.packet_bytes, self.nic_mbps, self.link_us, room, self.random_drop, self.feeder_packets)
 
     def build(self, setting: Setting) -> Datagram:
-        """The discipline with these queues and with the transport, TCP by default, and the flows of its setting."""
+        """The discipline with these queues and with the transport, TCP by default, and the flows of its setting.
+
+        Times that the transport leaves out are filled in.
+        """
         failing, transport, sizes = self.link_failures, setting.transport, setting.sizes
         failures = None if failing is None else LinkFailures(**failing.model_dump())
         if transport is None:
             transport = make("transport", kind=self.usual_transport)
         assert setting.routing is not None
+        start_ms = 0.0 if sizes is not None or setting.window is None else default_start_ms(setting.window)
+        times = times_of_keys(transport, setting.topology, setting.routes, self.queues, start_ms)
+        transport = transport.model_copy(update=times)
         return Datagram(
             transport, self.queues, setting.routing, setting.path_draw, sizes, not setting.together, setting.seconds,
             failures,

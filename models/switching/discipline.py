@@ -181,7 +181,8 @@ class Setting:
     """What stands around ``switching:``, for a discipline to be built in.
 
     flits: lengths of packets, ascending or not. routing: of which the routes are. path_draw, transport, sizes,
-    together, seconds: of flows, see :class:`~flitlab.models.switching.datagram.Datagram`.
+    together, seconds: of flows, see :class:`~flitlab.models.switching.datagram.Datagram`. window: seconds at which the
+    measurement of flows begins and ends, None where hosts run a program.
     """
 
     topology: Topology
@@ -193,6 +194,7 @@ class Setting:
     sizes: SizesSpec | None = None
     together: bool = False
     seconds: float = 2.0
+    window: tuple[float, float] | None = None
 
     @property
     def degree(self) -> int:

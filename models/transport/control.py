@@ -85,7 +85,8 @@ class Transport:
 
     law: None for senders at a constant rate, which are not acknowledged. name: of the law, its parameters included.
     flows: of each pair of hosts; subflows: of each flow, on a path each. rate: of a constant-rate flow, as a fraction
-    of the network interface. mark_packets: occupancy above which a queue marks packets; 0: never.
+    of the network interface. mark_packets: occupancy above which a queue marks packets; 0: never. start_ms, min_rto_ms,
+    syn_rto_ms: None for those that follow from the network (:mod:`flitlab.models.transport.times`).
     """
 
     name: str
@@ -94,9 +95,9 @@ class Transport:
     subflows: int = 1
     ack_path: int = INSTANT
     ack_bytes: int = 40
-    start_ms: float = 50.0
-    min_rto_ms: float = 250.0
-    syn_rto_ms: float = 3000.0
+    start_ms: float | None = None
+    min_rto_ms: float | None = None
+    syn_rto_ms: float | None = None
     init_window: int = 10
     ssthresh: int = 100
     mark_packets: int = 0

@@ -34,12 +34,13 @@ class TransportSpec(Spec):
     """Keys that all transports have; a transport defines :meth:`transport`.
 
     flows: of every pair of hosts that talk; subflows: of each of them, every one on a path of its own. start_ms: a
-    subflow starts within so much, at random.
+    subflow starts within so much, at random; by default within a tenth of the warm-up, 50 at most, and finite flows at
+    once.
     """
 
     flows: int = Field(default=1, ge=1, le=1024)
     subflows: int = Field(default=1, ge=1, le=1024)
-    start_ms: float = Field(default=50.0, ge=0, le=1e6)
+    start_ms: float | None = Field(default=None, ge=0, le=1e6)
 
     def transport(self) -> Transport:
         """How hosts send. Raises ``SpecError``."""
@@ -67,13 +68,14 @@ class WindowedSpec(TransportSpec):
 
     ack_path: an acknowledgement comes back at once (``instant``), after the delay of the path's links
     (``pure_delay``), or as a packet of ``ack_bytes`` through the queues (``reverse_path``). A connection is opened by a
-    packet of one byte, sent again after ``syn_rto_ms``. init_window, ssthresh: packets.
+    packet of one byte, sent again after ``syn_rto_ms``. min_rto_ms: by default 320 base round trips, 250 at most;
+    syn_rto_ms: 12 times as long, 3000 at most. init_window, ssthresh: packets.
     """
 
     ack_path: AckPath = "instant"
     ack_bytes: int = Field(default=40, ge=1, le=65535)
-    min_rto_ms: float = Field(default=250.0, gt=0, le=1e6)
-    syn_rto_ms: float = Field(default=3000.0, gt=0, le=1e7)
+    min_rto_ms: float | None = Field(default=None, gt=0, le=1e6)
+    syn_rto_ms: float | None = Field(default=None, gt=0, le=1e7)
     init_window: int = Field(default=10, ge=1, le=10**5)
     ssthresh: int = Field(default=100, ge=1, le=10**6)
 

@@ -61,8 +61,8 @@ class Senders(NamedTuple):
 
 
 def make_rules(transport: Transport, packet_bytes: int, tick_s: float) -> Rules:
-    """The rules where a tick takes so many seconds; ``transport`` has a law."""
-    assert transport.law is not None
+    """The rules where a tick takes so many seconds; ``transport`` has a law and times."""
+    assert transport.law is not None and transport.min_rto_ms is not None and transport.syn_rto_ms is not None
     mss, ms = float(packet_bytes), 1e-3 / tick_s
     return Rules(
         transport.law, mss, max(1.0, transport.min_rto_ms * ms), max(1, round(transport.syn_rto_ms * ms)),

@@ -20,6 +20,8 @@ from flitlab.models.transport.flows import Flows
 from flitlab.models.transport.law import PURE_DELAY, REVERSE_PATH, Transport
 from flitlab.models.transport.newreno import Rules, make_rules
 from flitlab.models.transport.paths import DISTINCT, LIMITED, Paths, backwards, draw_paths, most_paths, subflow_counts
+from flitlab.models.transport.queues import Queues, tick_of
+from flitlab.models.transport.times import LONGEST, with_times
 
 SYN_BYTES = 1
 MOST_SUBFLOWS = 1 << 24
@@ -28,31 +30,6 @@ LATEST = (1 << 39) - 1
 
 LONGEST_STAY = 1 << 31
 """No packet is in the network for as many ticks: differences of ticks are kept in 32 bits."""
-
-
-@dataclass(frozen=True)
-class Queues:
-    """Links and their queues: ``switching:`` of mode datagram.
-
-    queue_bytes: room of a queue, the packet in service included. random_drop: a queue within three packets of full
-    drops every tenth packet at random. link_us: rounded up to ticks, at least one. capacity 1 of a channel or host is
-    ``nic_mbps``. feeder_packets: room of the queue at the host's rate that each subflow has to itself before the
-    network (:func:`~flitlab.models.transport.feeders.with_feeders`); 0: none.
-    """
-
-    packet_bytes: int = 1000
-    nic_mbps: float = 64.0
-    link_us: float = 100.0
-    queue_bytes: int = 100_000
-    random_drop: bool = True
-    feeder_packets: int = 0
-
-    def check(self) -> None:
-        """Raises ``SpecError`` for a queue that nothing fits into."""
-        if self.queue_bytes <= 0:
-            raise SpecError("a queue needs room for a packet; at least 1", key="queue_packets")
-        if self.packet_bytes > self.queue_bytes:
-            raise SpecError(f"a packet does not fit into a queue of {self.queue_bytes} bytes", key="packet_bytes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,14 +139,6 @@ def _start_ticks(seed: int, begin: Ints, within: int, ticks: Ints) -> None:
         ticks[i] = begin[i] + (below_wide(draw(seed, START, i, 0), np.int64(within)) if within > 0 else 0)
 
 
-def tick_of(topology: Topology, queues: Queues) -> Fraction:
-    """Seconds of a tick: of one byte on the fastest channel."""
-    fastest = max(float(topology.capacity.max(initial=0.0)), topology.host_capacity)
-    if not np.isfinite(fastest):
-        raise SpecError("must be finite in a simulation", key="host_capacity")
-    return Fraction(8, 10**6) / (Fraction(repr(float(queues.nic_mbps))) * Fraction(repr(fastest)))
-
-
 def make_session(
     topology: Topology,
     routes: Routes,
@@ -179,16 +148,20 @@ def make_session(
     *,
     path_draw: int = DISTINCT,
     seed: int = 1,
+    start_ms: float = LONGEST["start_ms"],
 ) -> Session:
     """Draws paths and starts, and checks that everything fits together.
 
-    flows: in order of their start.
+    flows: in order of their start. start_ms: within which subflows start, unless the transport says so. Its timeouts,
+    too, have defaults (:func:`~flitlab.models.transport.times.default_times`).
 
     Raises ``SpecError`` for flows of a host to itself, more subflows than paths, queues without room, a retransmission
     timeout below a tick, and for what would not fit into memory.
     """
     queues.check()
     tick = tick_of(topology, queues)
+    transport = with_times(transport, topology, routes, queues, start_ms)
+    assert transport.start_ms is not None
     _check(topology, routes, transport, flows, path_draw, tick)
     per_flow = np.full(len(flows.source), transport.subflows)
     if path_draw == LIMITED:
@@ -236,7 +209,7 @@ def _check(
             f"{together} subflows of a pair of hosts, but no pair has more than {paths} distinct paths "
             "(or path_draw: with_replacement)", key="subflows",
         )  # fmt: skip
-    if transport.law and Fraction(repr(float(transport.min_rto_ms))) / 1000 < tick:
+    if transport.law and Fraction(repr(float(transport.min_rto_ms or 0.0))) / 1000 < tick:
         raise SpecError(f"is below the tick, {float(tick) * 1e3:.3g} ms", key="min_rto_ms")
 
 
@@ -251,16 +224,31 @@ def _ways_back(topology: Topology, transport: Transport, queues: Queues, paths: 
 
 
 def check_stay(paths: Paths | None, delay: np.ndarray, ratio: np.ndarray, queues: Queues) -> None:
-    """Raises ``SpecError`` for paths on which a packet may be for too long: times in packets have 32 bits.
-
-    A channel takes whole ticks for every packet, and one may be of one byte.
-    """
+    """Raises ``SpecError`` for paths on which a packet may be for too long: times in packets have 32 bits."""
     if paths is None or not len(paths.link):
         return
-    of_byte = -(-ratio >> RATIO_BITS)
-    stay = delay + queues.queue_bytes * of_byte
-    feeder = queues.feeder_packets * queues.packet_bytes * int(of_byte[-1])
-    longest = int(np.add.reduceat(stay[paths.link], paths.start[:-1]).max()) + feeder
+    longest = int(longest_stays(paths, delay, ratio, queues).max())
     if longest >= LONGEST_STAY:
         problem = f"a packet may be on its way for {longest} ticks; at most {LONGEST_STAY - 1}"
         raise SpecError(problem, key="queue_packets")
+
+
+def longest_stays(paths: Paths, delay: np.ndarray, ratio: np.ndarray, queues: Queues) -> Ints:
+    """int64 [paths]: ticks that a packet takes at most for each path, through full queues.
+
+    A channel takes whole ticks for every packet, and one may be of one byte.
+    """
+    of_byte = -(-ratio >> RATIO_BITS)
+    stay = delay + queues.queue_bytes * of_byte
+    feeder = queues.feeder_packets * queues.packet_bytes * int(of_byte[-1])
+    found: Ints = np.add.reduceat(stay[paths.link], paths.start[:-1]) + feeder
+    return found
+
+
+def longest_round_trips(session: Session) -> Ints:
+    """int64 [subflows]: ticks after which a packet that is not acknowledged, or its acknowledgement, was dropped."""
+    slowest, queues = session.slowest, session.queues
+    there = longest_stays(session.paths, session.delay, slowest, queues)
+    if session.back is not None:
+        return there + longest_stays(session.back, session.delay, slowest, queues)
+    return there + session.ack_delay if session.transport.ack_path == PURE_DELAY else there

@@ -48,7 +48,8 @@ def _number_faults(given: Transport) -> Found:
     if given.ack_path not in ACK_PATHS.values():
         yield "ack_path", f"ack_path is {given.ack_path!r}: it must be INSTANT, PURE_DELAY or REVERSE_PATH"
     for name, shortest in _TIMES.items():
-        if not _is_number(value := getattr(given, name)) or value < shortest:
+        value = getattr(given, name)
+        if value is not None and (not _is_number(value) or value < shortest):
             yield name, f"{name} must be a finite number, {shortest:g} or more, and is {value!r}"
     if not _is_number(given.rate) or not 0 < given.rate <= 1:
         yield "rate", f"rate must be above 0 and at most 1, and is {given.rate!r}"

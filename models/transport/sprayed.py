@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from flitlab.models.registry import SpecError
 from flitlab.models.transport.law import Transport, TransportSpec
 from flitlab.models.transport.spraying import Paths, Spraying, Spread
+from flitlab.models.transport.times import LONGEST
 
 
 class SprayedSpec(TransportSpec):
@@ -46,10 +47,14 @@ SPRAYED = frozenset({"paths", "spread"})
 def refuse_keys(spec: BaseModel, keys: Set[str], mode: str) -> None:
     """Raise ``SpecError`` for keys of a transport of two modes that mean nothing in this one, if they are given.
 
-    What has its default value counts as not given, as in the resolved configuration of a run.
+    What has its default value counts as not given, as in the resolved configuration of a run; so do times with their
+    longest default, which earlier versions wrote there.
     """
     fields = type(spec).model_fields
-    foreign = sorted(key for key in spec.model_fields_set & keys if getattr(spec, key) != fields[key].default)
+    foreign = sorted(
+        key for key in spec.model_fields_set & keys
+        if getattr(spec, key) not in (fields[key].default, LONGEST.get(key))
+    )  # fmt: skip
     if foreign:
         raise SpecError(f"{', '.join(foreign)}: not for switching.mode {mode}", key="transport")
 

@@ -35,7 +35,7 @@ from flitlab.sim.config.check import refuse_built
 from flitlab.sim.config.collective import Collective, asked, kept, planned, with_rules
 from flitlab.sim.config.draft import Draft
 from flitlab.sim.config.fit import background_refused, refuse_beside, refuse_loads, refuse_start
-from flitlab.sim.config.flows import counts_flows, plain_flows, refuse_times, transport_of
+from flitlab.sim.config.flows import check_times, counts_flows, plain_flows, refuse_times, transport_of, window_of
 from flitlab.sim.config.jobs import Job, jobs_of, tuned_jobs, workload_of
 from flitlab.sim.config.parts import Parts, PartsBuilder, metrics_of, plain_of
 from flitlab.sim.config.schema import SourceConfig
@@ -203,6 +203,7 @@ class Builder:
         instance = Instance(topology, traffic, routes)
         work = source if ranks is None else ranks.workload(draft, topology, discipline)
         refuse_start(draft, instance, discipline, work)
+        check_times(draft, discipline)
         if not counts_flows(draft):
             simulation_refused(draft, topology, discipline, source.flits)
         if routes is None or len(draft.mistakes) > before:
@@ -213,7 +214,8 @@ class Builder:
         draft.config = draft.config.model_copy(update={"measure": measure_of_search(draft.config, scenario)})
         plain = {**_resolved(draft, parts), "switching": discipline.plain(spec.tick_ns)}
         if transport is not None:
-            plain |= plain_flows(draft, parts.plain["routing"], transport, not discipline.endless)
+            in_force = getattr(discipline, "transport", transport)
+            plain |= plain_flows(draft, parts.plain["routing"], in_force, not discipline.endless)
         plain |= plain_timeline(draft, timeline)
         return Built(parts.again, [], instance, scenario, certificate, plain, timeline=timeline)
 
@@ -298,7 +300,7 @@ def _setting(
     flows = draft.source or SourceConfig()
     return Setting(
         topology, routes, source.flits, parts.routing, transport, PATH_DRAWS[draft.path_draw], flows.sizes,
-        flows.arrivals == "together", draft.config.measure.seconds,
+        flows.arrivals == "together", draft.config.measure.seconds, window_of(draft),
     )  # fmt: skip
 
 

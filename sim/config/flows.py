@@ -4,7 +4,8 @@
 from typing import Any
 
 from flitlab.models.registry import make
-from flitlab.models.switching.discipline import FLOWS
+from flitlab.models.switching.datagram import Datagram
+from flitlab.models.switching.discipline import FLOWS, Discipline
 from flitlab.models.transport.law import TransportSpec
 from flitlab.sim.config.draft import Draft
 from flitlab.sim.config.schema import SourceConfig
@@ -45,11 +46,52 @@ def refuse_times(draft: Draft) -> None:
         mode = draft.discipline.mode if draft.discipline is not None else ""
         problem = f"mode {mode} has no saturation point: what its flows reach is efficiency in results.csv"
         draft.refuse("loads", problem)
-    if window is not None and not (len(window) == 2 and 0 <= window[0] < window[1] <= seconds):
+    if window is not None and not _is_within(window, seconds):
         problem = f"must be two times in seconds, ascending, within the {seconds:g} seconds of the run"
         draft.refuse("measure.window", problem)
     if draft.source is not None and draft.source.arrivals == "together" and draft.source.sizes is None:
         draft.refuse("traffic.arrivals", "needs traffic.sizes: endless flows never arrive")
+
+
+def _is_within(window: list[float], seconds: float) -> bool:
+    return len(window) == 2 and 0 <= window[0] < window[1] <= seconds
+
+
+def window_of(draft: Draft) -> tuple[float, float] | None:
+    """The seconds at which the measurement of flows begins and ends; None where nothing measures them, or it is wrong.
+
+    The run ends with it.
+    """
+    measure = draft.config.measure
+    if draft.runs_program or not counts_flows(draft):
+        return None
+    if measure.window is not None and not _is_within(measure.window, measure.seconds):
+        return None
+    return measure.measured(draft.source is not None and draft.source.sizes is not None)
+
+
+def check_times(draft: Draft, discipline: Discipline) -> None:
+    """Refuse a failure after the run; warn of a run that ends before flows begin, or before timers can expire."""
+    window = window_of(draft)
+    if not isinstance(discipline, Datagram) or window is None:
+        return
+    transport, end_ms = discipline.transport, window[1] * 1e3
+    if discipline.failures is not None and discipline.failures.at_ms >= end_ms:
+        draft.refuse("switching.link_failures.at_ms", f"is after the end of the run, {end_ms:g} ms")
+    start_ms: float = transport.start_ms or 0.0
+    ends = f"the run ends after {end_ms:g} ms"
+    if start_ms > end_ms:
+        draft.warn("transport.start_ms", f"{ends}: flows that begin later, up to {start_ms:g} ms, never begin")
+    elif discipline.endless and start_ms > window[0] * 1e3 > 0:
+        problem = f"flows begin up to {start_ms:g} ms, and are measured from {window[0] * 1e3:g} ms on"
+        draft.warn("transport.start_ms", f"{problem}: they count as 0 before they begin")
+    for key, what, lost in (
+        ("min_rto_ms", "retransmission timeout", "a packet whose loss no duplicate ACK reports is not sent again"),
+        ("syn_rto_ms", "timeout of a SYN", "a connection whose SYN is dropped never opens"),
+    ):
+        timeout = getattr(transport, key, None)
+        if timeout is not None and timeout >= end_ms:
+            draft.warn(f"transport.{key}", f"{ends}, before a {what} of {timeout:g} ms can expire: {lost}")
 
 
 def plain_flows(draft: Draft, routing: dict[str, Any], transport: TransportSpec, finite: bool) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from flitlab.models.switching.discipline import PACKETS, Discipline
 from flitlab.models.timeline.epochs import Epoch, Left, Timeline, make_timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.draft import BUDGET, Draft
+from flitlab.sim.config.flows import window_of
 from flitlab.sim.config.loads import PlacedLoads
 from flitlab.sim.config.parts import Parts
 from flitlab.sim.engines.table import changing
@@ -128,11 +129,12 @@ def _refuse_late(draft: Draft, timeline: Timeline, discipline: Discipline) -> No
                     "timeline", f"{epoch.words} at tick {epoch.tick}, after the end of the run, {ticks:,} ticks"
                 )
         return
-    if timeline.tick_ns is None:
+    window = window_of(draft)
+    if timeline.tick_ns is None or window is None:
         return
-    end = Fraction(repr(float(draft.config.measure.seconds))) * 10**9
+    end = Fraction(repr(float(window[1]))) * 10**9
     for place, event in enumerate(draft.config.timeline or ()):
         tick = event.at_tick if event.at_us is None else None
         at = Fraction(repr(event.at_us)) * 1000 if tick is None else tick * Fraction(timeline.tick_ns)
         if at >= end:
-            draft.refuse(("timeline", place), f"is after the end of the run, {draft.config.measure.seconds:g} s")
+            draft.refuse(("timeline", place), f"is after the end of the run, {window[1]:g} s")

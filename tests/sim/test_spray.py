@@ -207,5 +207,7 @@ def test_transports_of_two_modes_are_read_as_they_were_resolved(kind):
     assert again.spraying() == first.spraying()
     with pytest.raises(SpecError, match="paths: not for"):
         make("transport", **{**resolved, "paths": 4}).transport()
+    classical = {"start_ms": 50.0} | ({"min_rto_ms": 250.0, "syn_rto_ms": 3000.0} if kind == "dctcp" else {})
+    assert make("transport", **{**resolved, **classical}).spraying() == first.spraying(), "as it was resolved before"
     with pytest.raises(SpecError, match="start_ms: not for"):
         make("transport", **{**resolved, "start_ms": 7}).spraying()

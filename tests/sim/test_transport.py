@@ -88,6 +88,13 @@ def test_what_cannot_be_is_refused(tmp_path, change, expected):
     assert re.search(expected, str(caught.value)), str(caught.value)
 
 
+def test_no_subflow_has_more_packets_than_numbers_of_32_bits(tmp_path):
+    """Ten bytes of 125 ns each, 2**32 times."""
+    with pytest.raises(ConfigError, match=r"measure.seconds = .*: at a tick of 125 ns a run may take 5368.71 s"):
+        study(tmp_path, sets=["switching.packet_bytes=10", "measure.seconds=5369"])
+    study(tmp_path, sets=["switching.packet_bytes=10", "measure.seconds=5368"])
+
+
 def test_finite_flows_that_arrive_need_loads(tmp_path):
     sizes = "traffic.sizes={kind: fixed, bytes: 5000}"
     with pytest.raises(ConfigError, match="loads: is missing"):

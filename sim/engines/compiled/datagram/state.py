@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The constants and the state that the datagram kernels work on."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from flitlab.models.transport.newreno import Rules, Senders, connect, make_sende
 from flitlab.models.transport.paths import Paths
 from flitlab.models.transport.session import LATEST, Session, first_samples, sending, services
 from flitlab.models.transport.tcp import Tcp
+from flitlab.models.transport.times import LONGEST
 from flitlab.sim.engines.compiled.memory import aligned, in_lines, records_in_lines
 from flitlab.sim.engines.compiled.pool import NOBODY, all_unused
 
@@ -299,7 +301,9 @@ def _no_rules(session: Session) -> Rules:
     """Make rules of the same type as those of a law, for senders that need none."""
     from flitlab.models.transport.newreno import make_rules
 
-    return make_rules(Tcp(kind="tcp").build(), session.queues.packet_bytes, session.tick_s)
+    times: dict[str, Any] = LONGEST
+    transport = replace(Tcp(kind="tcp").build(), **times)
+    return make_rules(transport, session.queues.packet_bytes, session.tick_s)
 
 
 def larger_windows(state: DatagramState) -> DatagramState:
