@@ -220,6 +220,7 @@ def _print_points(label: str, rows: Sequence[Row]) -> None:
         bad = [row["status"] for row in group if row["status"] != Status.OK]
         notes = [name for name in ("saturated", "deadlocked") if any(row.get(name) for row in group)]
         notes += ["window too short to tell"] * any(row.get("saturated_by") == SHORT for row in group)
+        notes += [name.replace("_", " ") for name in NEVER if any(row.get(name) for row in group)]
         return ", ".join(dict.fromkeys([*notes, *bad]))
 
     of_flows = any("throughput_mean" in row for row in rows)
@@ -247,6 +248,27 @@ def print_published(rows: list[dict[str, Any]]) -> None:
     print_table("published | measured | verdict", columns, rows)
 
 
+NEVER = {
+    "not_begun": "had not begun when the run ended (transport.start_ms, measure.window)",
+    "not_opened": "never opened, as a SYN or its answer was dropped (transport.syn_rto_ms)",
+}
+"""Column of results.csv -> what it counts, with the keys that it depends on."""
+
+
+def never(rows: Sequence[Row]) -> list[str]:
+    """What there is to say of flows of which nothing could be received: a line for each of :data:`NEVER`."""
+    said = []
+    for name, what in NEVER.items():
+        some = [row for row in rows if row.get(name)]
+        if some:
+            count, all_ = (sum(row[column] for row in some) for column in (name, "subflows"))
+            said.append(
+                f"{count:,} of {all_:,} subflows in {len(some)} of {len(rows)} points {what}, and count as 0: "
+                f"column {name} of results.csv, state in flows.csv"
+            )
+    return said
+
+
 def explain(report: Report) -> None:
     """What went wrong, and what to do about it."""
     complain(*report.problems[:MOST_PROBLEMS])
@@ -262,6 +284,7 @@ def explain(report: Report) -> None:
             f"{len(vague)} of {len(report.results)} points did not reach the precision asked for (measure.ci; column "
             f"precise), {over} of them are saturated"
         )
+    complain(*never(report.results))
     if any(row["status"] == Status.CEILING_VIOLATED for row in report.results):
         complain(
             "A simulation delivered more than a certified bound allows. One of the two is wrong: this is a bug in "

@@ -13,7 +13,7 @@ from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import Scenario
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.transport.alone import alone_ticks
-from flitlab.models.transport.session import Session
+from flitlab.models.transport.session import Session, longest_round_trips
 from flitlab.sim.engines.base import Flows
 from flitlab.sim.engines.datagram.base import (
     ACCEPTED,
@@ -33,6 +33,9 @@ from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.completion import completion
 from flitlab.sim.measure.over_time import edges_until, interval
 from flitlab.sim.measure.result import FlowsResult, Part
+
+BEGUN, NOT_BEGUN, NOT_OPENED = "begun", "not begun", "not opened"
+"""``state`` of flows.csv: of a flow or subflow at the end of the run."""
 
 Look = tuple[Counters, Ints]
 """Counters of a run, and the data packets of each subflow that are under way."""
@@ -73,14 +76,15 @@ def measure_flows(run: DatagramRun, scenario: Scenario | None, load: float, how:
     (before, present), (after, _) = looks[first], looks[last]
     moved = after.subflow - before.subflow
     throughput = _fractions(session, _per_flow(session, moved[:, RECEIVED]), last - first)
-    row = _summary(session, before, after, throughput)
+    states = _states(session, after)
+    row = _summary(session, before, after, throughput) | _never(states)
     times = _times(session, after) if session.flows.packets.any() else None
     if times is not None:
         done, slowdown = times
         size = session.flows.packets * session.queues.packet_bytes
         row |= completion(size, done * session.tick_s * 1e3, slowdown)
     row |= measured("flows", Counted(session, before, after, throughput))
-    flows = _flow_rows(session, moved, throughput, last - first, times)
+    flows = _flow_rows(session, moved, throughput, last - first, states, times)
     detail = {"flows": flows, "channel_use": _use(session, before, after)}
     if timeline is not None:
         detail["throughput_time"] = _time_rows(session, looks)
@@ -192,11 +196,37 @@ def _times(session: Session, after: Counters) -> tuple[Floats, Floats]:
     return done, done / alone_ticks(session)
 
 
+def _states(session: Session, after: Counters) -> list[str]:
+    """The state of each subflow at the end of a run; NOT_OPENED where its SYN, or the answer, was certainly dropped."""
+    begun = session.start < after.tick
+    answered = after.subflow[:, SAMPLES] > 0
+    if session.rules is None:
+        answered = begun
+    waits = begun & ~answered & (session.start + longest_round_trips(session) < after.tick)
+    found: list[str] = np.where(waits, NOT_OPENED, np.where(begun, BEGUN, NOT_BEGUN)).tolist()
+    return found
+
+
+def _never(states: list[str]) -> dict[str, int]:
+    """Columns of results.csv: how many subflows there are, and of how many nothing could be received."""
+    return {
+        "subflows": len(states), "not_begun": states.count(NOT_BEGUN), "not_opened": states.count(NOT_OPENED),
+    }  # fmt: skip
+
+
+def _state_of(states: list[str]) -> str:
+    """The state of a flow: that of the subflow that has come furthest."""
+    return next(state for state in (BEGUN, NOT_OPENED, NOT_BEGUN) if state in states)
+
+
 def _flow_rows(
-    session: Session, moved: Ints, throughput: Floats, ticks: int,
+    session: Session, moved: Ints, throughput: Floats, ticks: int, states: list[str],
     times: tuple[Floats, Floats] | None,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Rows of flows.csv: a flow, then its subflows if there are several. times: of flows that end."""
+    """Rows of flows.csv: a flow, then its subflows if there are several.
+
+    states: of subflows. times: of flows that end.
+    """
     subflow = _fractions(session, moved[:, RECEIVED], ticks)
     source, target, packets = (part.tolist() for part in session.flows[:3])
     first, rows = session.first.tolist(), []
@@ -204,6 +234,7 @@ def _flow_rows(
         mine = slice(first[f], first[f + 1])
         row = {"flow": f, "subflow": "", "source": source[f], "target": target[f]}
         row |= _counts(session, moved[mine].sum(axis=0), float(throughput[f]), session.start[mine].min())
+        row["state"] = _state_of(states[mine])
         if times is not None:
             done, slowdown = times
             row |= {
@@ -215,7 +246,7 @@ def _flow_rows(
         for i in range(mine.start, mine.stop) if not alone else ():
             part = {"flow": f, "subflow": i - mine.start, "source": source[f], "target": target[f]}
             part |= _counts(session, moved[i], float(subflow[i]), session.start[i])
-            rows.append({**part, "path": path_of(session, i)})
+            rows.append({**part, "state": states[i], "path": path_of(session, i)})
     return rows
 
 

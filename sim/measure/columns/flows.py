@@ -25,6 +25,11 @@ declare(
     Column("flows", "drops", "Packets that found no room in a queue, in the window.", summary="drops"),
     Column("flows", "retransmissions", "Packets that were sent again, in the window."),
     Column("flows", "timeouts", "Retransmission timeouts in the window."),
+    Column("flows", "subflows", "Subflows of all flows; each has one, unless `transport.subflows` says otherwise."),
+    Column("flows", "not_begun", "Subflows that had not begun when the run ended (`transport.start_ms`).",
+           report="not_begun"),
+    Column("flows", "not_opened", "Subflows that had begun, but whose SYN or its answer was dropped, and that had not "
+           "opened when the run ended (`transport.syn_rto_ms`).", report="not_opened"),
     Column("flows", "marks", "Packets that a queue marked, in the window."),
     Column("flows", "trims", "Packets that a queue trimmed, in the window (spray)."),
     Column("flows", "acks", "Acknowledgements that receivers sent, in the window (spray)."),
