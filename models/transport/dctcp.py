@@ -27,6 +27,7 @@ class Dctcp(WindowedSpec):
     """Data center TCP: queues mark packets that find them above ``mark_packets``, and senders back off by how many.
 
     The running mean of the marked share has gain 1/16. Losses are treated as TCP does.
+    Times that are left out follow from the network and the length of the run (docs/datagram.md, Times).
 
     In mode spray it is another law: a window that grows by a packet a round trip, and shrinks by a third of what a
     marked acknowledgement reports and by what is trimmed. Its keys are then ``paths`` and ``spread``, as of ``nscc``,

@@ -37,6 +37,8 @@ class Mptcp(WindowedSpec):
 
     Slow start and what a loss does concern a subflow alone. There is no window for the flow as a whole.
 
+    Times that are left out follow from the network and the length of the run (docs/datagram.md, Times).
+
     Example: ``transport: {kind: mptcp, subflows: 8}``
 
     Source: Raiciu, Handley, Wischik, RFC 6356, 2011; Wischik, Raiciu, Greenhalgh, Handley, NSDI 2011.

@@ -15,6 +15,8 @@ def additive(windows: Floats, rtts: Floats, i: int, credit: float, mss: float, m
 class Tcp(WindowedSpec):
     """The transport protocol TCP NewReno. With several subflows, each of them is a connection of its own.
 
+    Times that are left out follow from the network and the length of the run (docs/datagram.md, Times).
+
     Example: ``transport: {kind: tcp, subflows: 8}``
 
     Source: Henderson, Floyd, Gurtov, Nishida, RFC 6582, 2012; Allman, Paxson, Blanton, RFC 5681, 2009.
