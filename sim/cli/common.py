@@ -110,17 +110,21 @@ def print_rows(title: str, names: Sequence[str], rows: Sequence[Mapping[str, Any
     print_table(title, [column(name) for name in names], rows)
 
 
+LONGEST_NUMBER = 1e15
+"""Numbers from this on are printed with an exponent: they have no more digits."""
+
+
 def number(value: Any, digits: int = 4) -> str:
     """A number as a person wants it, '-' for none.
 
-    >>> number(0.123456), number(None), number(12), number(123456.7), number(99.7, 2)
-    ('0.1235', '-', '12', '123457', '100')
+    >>> number(0.123456), number(None), number(12), number(123456.7), number(99.7, 2), number(2e90)
+    ('0.1235', '-', '12', '123457', '100', '2e+90')
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "-"
     if not isinstance(value, float):
         return str(value)
-    if abs(value) >= 10**digits and math.isfinite(value):
+    if 10**digits <= abs(value) < LONGEST_NUMBER:
         return f"{value:.0f}"
     return f"{float(f'{value:.{digits}g}'):g}"
 

@@ -75,6 +75,9 @@ def _refuse(error: Any, model: type[BaseModel], page: Page, place: Place, keys: 
         choices = literals_at(model, inner)
         meant = near(error["input"], choices) if isinstance(error["input"], str) else None
         page.refuse(path, "is not one of the choices", choices, meant)
+    elif kind == "dict_type" and len(path) == 1 and path[0] in SECTIONS:
+        key = kind_key(str(path[0]))
+        page.refuse(path, f"must be a mapping with the key {key}", names(str(path[0])))
     elif kind == "not_a_choice":
         choices = error["ctx"]["choices"]
         page.refuse(path, "is not one of the choices", choices, near(error["input"], choices))

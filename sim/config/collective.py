@@ -12,12 +12,17 @@ from flitlab.models.registry import SpecError, spec_class
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.check import crash, spec_of
 from flitlab.sim.config.draft import Draft
-from flitlab.sim.config.load import Node
+from flitlab.sim.config.load import Node, Place
 from flitlab.sim.config.overrides import is_sweep
+from flitlab.sim.config.page import Page
+from flitlab.sim.config.questions import CollectiveConfig
 from flitlab.sim.config.section import named
 
 EVERY = "all"
 """In place of an algorithm: all that the collective has and that can be used on the network."""
+
+FIRST_ALGORITHM: tuple[Place, ...] = (("sweep", 0, "kind"), ("sweep", 0), ("kind",))
+"""Where the name of the first algorithm may stand below ``collective.algorithm``."""
 
 SPACED = {"from", "to", "per_decade"}
 """Keys of sizes that grow by a factor."""
@@ -138,6 +143,18 @@ def planned(draft: Draft, question: Question, spec: AlgorithmSpec, once: Once) -
     except BaseException as error:  # an algorithm may be a stranger's: whatever it raises is reported
         draft.refuse("collective.algorithm", f"could not be built: {crash(error)}")
     return None
+
+
+def refuse_none_left(page: Page, config: CollectiveConfig | None) -> None:
+    """Rejects a study without a scenario: every algorithm that it lists is optional and left out, as its warnings say.
+
+    config: the section of the last scenario that was tried.
+    """
+    left_out = [warning.problem.removeprefix("warning: ") for warning in page.warnings]
+    problem = f"no scenario is left: {'; '.join(dict.fromkeys(left_out))}"
+    place: Place = ("collective", "algorithm")
+    place = next((place + rest for rest in FIRST_ALGORITHM if page.has(*place, *rest)), place)
+    page.refuse(place, problem, () if config is None else for_kind(config.kind))
 
 
 def with_rules(draft: Draft) -> None:

@@ -166,7 +166,10 @@ def _refuse_same_names(draft: Draft, asked: Sequence[_Asked]) -> None:
 
 
 def _placed(draft: Draft, parts: PartsBuilder, topology: Topology, asked: Sequence[_Asked]) -> list[Job]:
-    """The jobs on hosts; those first that name theirs, others on what is left. None once anything is refused."""
+    """The jobs on hosts; jobs that name their hosts come first. None of them if a placement is rejected.
+
+    A placement that is no mapping is among the mistakes of the schema already, so its job has no specification here.
+    """
     before = len(draft.mistakes)
     specs = [_placement(draft, job) for job in asked]
     holder: dict[int, str] = {}
@@ -186,7 +189,7 @@ def _placed(draft: Draft, parts: PartsBuilder, topology: Topology, asked: Sequen
             continue
         holder |= dict.fromkeys(placed[0].tolist(), job.name)
         found[i] = placed
-    if len(draft.mistakes) > before:
+    if len(draft.mistakes) > before or len(found) < len(asked):
         return []
     jobs: list[Job] = []
     for i, job in enumerate(asked):

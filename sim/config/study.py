@@ -23,7 +23,7 @@ from flitlab.sim.config.budget import Variant as Changed
 from flitlab.sim.config.budget import has_budget, variants
 from flitlab.sim.config.build import Builder, Built
 from flitlab.sim.config.check import crash
-from flitlab.sim.config.collective import Collective, unfolded
+from flitlab.sim.config.collective import Collective, refuse_none_left, unfolded
 from flitlab.sim.config.draft import BUDGET, PROGRAMS, Draft, carried_out
 from flitlab.sim.config.errors import ConfigError, Mistake
 from flitlab.sim.config.expand import Variant, expand
@@ -31,7 +31,7 @@ from flitlab.sim.config.files import with_files
 from flitlab.sim.config.flows import ENDLESS_LOAD, counts_flows
 from flitlab.sim.config.jobs import Job, alone
 from flitlab.sim.config.load import Node, Place, load_file, read_text
-from flitlab.sim.config.overrides import apply_quick, apply_set, put
+from flitlab.sim.config.overrides import apply_quick, apply_set, is_sweep, put
 from flitlab.sim.config.page import Page
 from flitlab.sim.config.plugins import load_plugins, path_of
 from flitlab.sim.config.questions import AdaptiveConfig, BudgetConfig, RelativeConfig, SaturationConfig, SearchConfig
@@ -256,6 +256,10 @@ def read(
     """
     mistakes: list[Mistake] = []
     root = load_file(file, mistakes, text)
+    if is_sweep(root):
+        raise ConfigError(
+            [Mistake(root.get("sweep").where, "sweep", "", "is no key of a whole configuration: sweep one of its keys")]
+        )
     root = apply_quick(root, mistakes) if quick else root
     for change in sets:
         root = apply_set(root, change, mistakes)
@@ -275,6 +279,8 @@ def read(
     cases, budgets, config = _cases(root, page, name, str(experiment), base)
     if experiment == BUDGET:
         name += f"-{BUDGET}"
+    if not mistakes and not cases:
+        refuse_none_left(page, config.collective)
     if not mistakes:
         _refuse_lost(page, config.published, cases)
         _refuse_unrelated(page, config.outputs.relative_to, cases)

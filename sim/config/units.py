@@ -18,6 +18,9 @@ from flitlab.sim.config.load import Node, Place
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 """A number without unit, as a regular expression of Python and of JSON schemas."""
 
+LARGEST = 1e300
+"""The largest magnitude of a number with a unit: its value in any other unit is still a finite double."""
+
 
 @dataclass(frozen=True)
 class Quantity:
@@ -33,10 +36,18 @@ class Quantity:
         return rf"^\s*{NUMBER}\s*({'|'.join(map(re.escape, self.units))})\s*$"
 
     def number(self, text: str) -> int | float | None:
-        """A number with a unit in the unit of numbers alone, None if the text is none."""
+        """A number with a unit in the unit of numbers alone, None if the text is none.
+
+        Raises ``OverflowError`` for a magnitude above :data:`LARGEST`.
+        """
         found = re.fullmatch(rf"\s*({NUMBER})\s*(\S.*?)\s*", text)
         if found is None or found[2] not in self.units:
             return None
+        magnitude = abs(float(found[1]))
+        if magnitude > LARGEST:
+            raise OverflowError(f"is too large: at most {LARGEST:g}")
+        if magnitude == 0.0:  # also of exponents that a Decimal cannot hold
+            return 0
         value = Decimal(found[1]) * self.units[found[2]] / self.units[self.base]
         return int(value) if value == value.to_integral_value() else float(value)
 
@@ -61,6 +72,8 @@ RATES = {
 
 PERCENT = {"%": Decimal(1)}
 
+PERCENTAGE = Quantity("percentage", PERCENT, "%")
+
 SHARE = Quantity("share", {"%": Decimal(1), "": Decimal(100)}, "")
 """A part of a whole, between 0 and 1: what a percentage is under any key that no other quantity belongs to."""
 
@@ -69,7 +82,7 @@ QUANTITIES: dict[str, Quantity] = {
     **{unit: Quantity("time", TIMES, unit) for unit in ("ns", "us", "ms")},
     "seconds": Quantity("time", TIMES, "s"),
     **{unit.lower(): Quantity("rate", RATES, unit) for unit in ("kbps", "Mbps", "Gbps")},
-    "percent": Quantity("percentage", PERCENT, "%"),
+    "percent": PERCENTAGE,
 }
 """Last word of a key's name -> what its value is."""
 
@@ -115,10 +128,14 @@ RANGE = ("sweep", "from", "to", "step")
 
 
 def _plain(node: Node, mistakes: list[Mistake], path: Place, quantity: Quantity | None) -> Node:
+    try:
+        number = (quantity or SHARE).number(node.value)
+    except OverflowError as error:
+        choices = tuple((quantity or PERCENTAGE).units)
+        mistakes.append(Mistake(node.where, key_path(path), show(node.value), str(error), choices))
+        return node.with_value(None)
     if quantity is None:
-        share = SHARE.number(node.value)
-        return node if share is None else node.with_value(float(share))  # also of 100%, as a count is a whole number
-    number = quantity.number(node.value)
+        return node if number is None else node.with_value(float(number))  # also of 100%, as a count is a whole number
     if number is None:
         unit = re.sub(rf"\s*{NUMBER}\s*", "", node.value, count=1).strip()
         problem = f"is no {quantity.name}: must be a number, of {quantity.base} if it has no unit"
